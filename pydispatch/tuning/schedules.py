@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from pydispatch.compiler.kernels.matmul.cpu.problem import Problem
 from pydispatch.compiler.kernels.matmul.cpu.schedule import Schedule, refusal
-from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, ceil
+from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, ceil_quotient
 
 _NAME = re.compile(
     r"(\d{1,6})x(\d{1,6}), tile (\d{1,9})x(\d{1,9}), K (\d{1,9})(?:, packs (A|B|A and B))?(?:, batch (\d{1,6}))?"
@@ -85,7 +85,7 @@ def _blocks(level: Level, problem: Problem, schedule: Schedule) -> Iterator[tupl
 
 def _multiple(size: float, block: int) -> int:
     """Return the multiple of a block that is not less than a size."""
-    return max(1, ceil(int(size), block)) * block
+    return max(1, ceil_quotient(int(size), block)) * block
 
 
 def _fitted(problem: Problem, schedule: Schedule) -> Schedule:

@@ -144,7 +144,7 @@ def emit_column_reductions(
     """
     for stage in stages:
         run = _StageEmitter(elements, stage, outer, dims, low, high, buffers, block_sums)
-        build.parallel(low, high, run.start, limit=dims[-1])
+        build.parallel(low, high, run.start, index_below=dims[-1])
         run.loops(build, 0)
         for result, map, buffer in zip(stage.op.results, run.generic.output_maps, run.totals, strict=True):
             position = next(
@@ -210,13 +210,13 @@ class _StageEmitter:
 
         def block(inner: Builder, first: Index, carried: list[SSAValue]) -> list[SSAValue]:
             """Emit the sums of a block of outermost steps, starting from -0, and their addition to the totals."""
-            inner.parallel(self.low, self.high, self._clear, limit=self.column_count)
+            inner.parallel(self.low, self.high, self._clear, index_below=self.column_count)
             self._iterations(inner, depth, first, inner.least(inner.plus(first, self.steps_per_block), size))
-            inner.parallel(self.low, self.high, self._add_to_total, limit=self.column_count)
+            inner.parallel(self.low, self.high, self._add_to_total, index_below=self.column_count)
             return []
 
         if self.steps_per_block and depth == 0:
-            build.loop(0, size, [], block, step=self.steps_per_block, limit=size)
+            build.loop(0, size, [], block, step=self.steps_per_block, index_below=size)
         else:
             self._iterations(build, depth, first=0, end=size)
 
@@ -247,9 +247,9 @@ class _StageEmitter:
 
         if is_innermost and self.jammed_steps > 1:
             jammed_end = build.minus(end, build.remainder(build.minus(end, first), self.jammed_steps))
-            build.loop(first, jammed_end, [], jammed_iterations, step=self.jammed_steps, limit=size)
+            build.loop(first, jammed_end, [], jammed_iterations, step=self.jammed_steps, index_below=size)
             first = jammed_end
-        build.loop(first, end, [], iteration, limit=size)
+        build.loop(first, end, [], iteration, index_below=size)
 
     def _pass(self, build: Builder, points: Sequence[Sequence[Index]]) -> None:
         """Emit the loop over the columns that adds a step at each of `points`, in order, to the accumulators.
@@ -267,7 +267,7 @@ class _StageEmitter:
             for accumulator, buffer in zip(accumulators, self.sums, strict=True):
                 self.elements.store(inner, accumulator, buffer, [offset])
 
-        build.parallel(self.low, self.high, column_steps, limit=self.column_count)
+        build.parallel(self.low, self.high, column_steps, index_below=self.column_count)
 
     def _clear(self, build: Builder, index: Index) -> None:
         """Emit the reset of the block sums of column `index` to -0."""

@@ -190,7 +190,7 @@ def emit_nest(
         return pipeline.end()
 
     start = [] if pipeline is None else pipeline.first(build, outer_indices(build, first))
-    build.loop(first, last, start, body, limit=partition.outer)
+    build.loop(first, last, start, body, index_below=partition.outer)
 
 
 def emit_inner(
@@ -208,7 +208,7 @@ def emit_inner(
     if not dims:
         write(build, indices)
     elif len(dims) == 1:
-        build.parallel(low, high, lambda b, i: write(b, [*indices, i]), limit=dims[0])
+        build.parallel(low, high, lambda b, i: write(b, [*indices, i]), index_below=dims[0])
     else:
 
         def body(inner: Builder, index: Index, carried: list[object]) -> list[object]:

@@ -206,7 +206,7 @@ class _AdjacentRows:
 
     def emit(self, build: Builder) -> None:
         """Emit all steps of the rows."""
-        build.parallel(self.low, self.high, self._begin, limit=self.limit)
+        build.parallel(self.low, self.high, self._begin, index_below=self.limit)
         build.loop(0, self.elements.dims(self.op.res[0])[self.op.along], [], self._step)
 
     def _begin(self, build: Builder, column: Index) -> None:
@@ -217,7 +217,7 @@ class _AdjacentRows:
 
     def _step(self, build: Builder, time_step: Index, carried: list[SSAValue]) -> list[SSAValue]:
         """Emit one step of all columns as a parallel loop."""
-        build.parallel(self.low, self.high, partial(self._column_step, time_step), limit=self.limit)
+        build.parallel(self.low, self.high, partial(self._column_step, time_step), index_below=self.limit)
         return []
 
     def _column_step(self, time_step: Index, build: Builder, column: Index) -> None:
@@ -278,5 +278,5 @@ def _emit_rows(
     if partition.outer == 1:
         emit_rows(build, 0, 1)
         return
-    build.loop(low, interleaved_end, [], interleaved, step=row_count, limit=partition.outer)
-    build.loop(interleaved_end, high, [], single, limit=partition.outer)
+    build.loop(low, interleaved_end, [], interleaved, step=row_count, index_below=partition.outer)
+    build.loop(interleaved_end, high, [], single, index_below=partition.outer)

@@ -190,10 +190,10 @@ class _TiledTranspose:
                 self._block(builder, _Block(outer=outer, top=top, left=left, rows=rows, columns=columns))
                 return []
 
-            builder.loop(low, high, [], emit_block, step=self.side, limit=dims[-1])
+            builder.loop(low, high, [], emit_block, step=self.side, index_below=dims[-1])
             return []
 
-        build.loop(first_row, end_row, [], row_of_blocks, limit=partition.outer)
+        build.loop(first_row, end_row, [], row_of_blocks, index_below=partition.outer)
 
     def _block(self, build: Builder, block: _Block) -> None:
         """Emit the computation of a block into the buffers, and its copy to the results.

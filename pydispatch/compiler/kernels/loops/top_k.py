@@ -102,7 +102,7 @@ class _Scan:
         `widths` has the elements of a block, then those of a smaller block within it, and so on; empty to visit all.
         """
         if not widths:
-            build.loop(low, high, [], self._visit, limit=self.size)
+            build.loop(low, high, [], self._visit, index_below=self.size)
             return
         width = widths[0]
 
@@ -122,8 +122,8 @@ class _Scan:
             return []
 
         whole = build.plus(low, build.times(build.quotient(build.minus(high, low), width), width))
-        build.loop(low, whole, [], block, step=width, limit=self.size)
-        build.loop(whole, high, [], self._visit, limit=self.size)
+        build.loop(low, whole, [], block, step=width, index_below=self.size)
+        build.loop(whole, high, [], self._visit, index_below=self.size)
 
 
 class _Heap:
@@ -235,7 +235,7 @@ def _repeat(
     """Emit an `scf.while` that repeats `step` while `goes_on` holds, and return the final carried values."""
     types = [value.type for value in carried]
     test, body = Block(arg_types=types), Block(arg_types=types)
-    testing, inner = build.nested(test, keeps_loads=True), build.nested(body, keeps_loads=True)
+    testing, inner = build.nested(test, pins_loads=True), build.nested(body, pins_loads=True)
     condition = goes_on(testing, list(test.args))
     condition = _truth(testing, condition) if isinstance(condition, bool) else condition
     testing.add(scf.ConditionOp(condition, *test.args))

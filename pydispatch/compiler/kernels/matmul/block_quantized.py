@@ -51,7 +51,7 @@ class BlockQuantized:
 
     Attributes:
         contraction: The contraction.
-        other: The factor that is multiplied with the weights.
+        row_factor: The factor that is multiplied with the weights: the one with the rows.
         argument: The panels, an argument of the dispatch function.
         dims: The loops of panels, blocks, groups, columns, bytes, and, for 4 bits, halves of bytes.
         bits: Bits of a weight, 4 or 8.
@@ -60,7 +60,7 @@ class BlockQuantized:
     """
 
     contraction: Contraction
-    other: Factor
+    row_factor: Factor
     argument: BlockArgument
     dims: tuple[int, ...]
     bits: int
@@ -84,7 +84,7 @@ class BlockQuantized:
         return self.dims[3]
 
     @property
-    def byte_loop(self) -> int:
+    def step_loop(self) -> int:
         """The loop of a group's bytes, whose indices are consecutive steps of K."""
         return self.dims[4]
 
@@ -120,7 +120,7 @@ class BlockQuantized:
 
     @property
     def integer_bytes(self) -> int:
-        """Bytes of the integers that may stand for elements of the other factor, 1 to 3, as the program says."""
+        """Bytes of the integers that may stand for elements of the row factor, 1 to 3, as the program says."""
         attribute = self.contraction.op.attributes.get(INTEGER_BYTES)
         count = attribute.value.data if isinstance(attribute, IntegerAttr) else MOST_INTEGER_BYTES
         return min(max(count, 1), MOST_INTEGER_BYTES)
@@ -191,7 +191,7 @@ def _match(contraction: Contraction, weights: Factor, other: Factor) -> BlockQua
         return None
     match = BlockQuantized(
         contraction=contraction,
-        other=other,
+        row_factor=other,
         argument=argument,
         dims=dims,
         bits=4 if has_halves else 8,
@@ -215,9 +215,9 @@ def _loops_number_steps(match: BlockQuantized) -> bool:
     no loop of panels or columns.
     """
     panel, _, group, column, byte, *half = match.dims
-    if match.other.dims & {panel, column}:
+    if match.row_factor.dims & {panel, column}:
         return False
-    for coordinate in match.other.coordinates:
+    for coordinate in match.row_factor.coordinates:
         step = coordinate.coefficient(byte)
         expected = {byte: step, group: step * WORD_BYTES * 8 // match.bits, **{h: step * WORD_BYTES for h in half}}
         if any(coordinate.coefficient(d) != times for d, times in expected.items()):

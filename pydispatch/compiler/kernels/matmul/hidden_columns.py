@@ -97,6 +97,8 @@ def _of_generic(op: Operation, operands: Sequence[Hidden]) -> list[Hidden]:
 def _reduced(total: SSAValue, accumulator: SSAValue, initial: Hidden, scalars: Mapping[SSAValue, Hidden]) -> Hidden:
     """Return what is known of a reduction over the columns: it is uniform if hidden columns do not change it.
 
+    The fill is the score of hidden columns; a maximum of scores is at least the largest visible score of the row.
+
     Args:
         total: The accumulator after one column.
         accumulator: The accumulator before that column.

@@ -13,7 +13,7 @@ from xdsl.ir.affine import AffineDimExpr
 from pydispatch.compiler.analysis import reasons
 from pydispatch.compiler.analysis.kinds import KEPT_ORDER, inputs_of
 from pydispatch.compiler.kernels.matmul.match import Contraction, contractions
-from pydispatch.compiler.kernels.matmul.results import DimCache, dependents, is_of_columns, matching_dims
+from pydispatch.compiler.kernels.matmul.results import DimCache, dependents, is_read_by_column, matching_dims
 from pydispatch.compiler.tensor_ops.registry import rule_of
 from pydispatch.compiler.tensor_ops.rule import Update
 from pydispatch.ir.dialects.pyd.ordered import OrderedOp
@@ -156,7 +156,7 @@ def _reason_against_sibling(op: Operation, contraction: Contraction, after: Coll
     if (
         not _is_costly(op)
         or _element_count(op) == _element_count(contraction.op)
-        or all(is_of_columns(v, contraction, after) for v in _values_read_by(op, after))
+        or all(is_read_by_column(v, contraction, after) for v in _values_read_by(op, after))
     ):
         return None
     return reasons.EXPENSIVE_BESIDE

@@ -131,7 +131,10 @@ class _Ranges:
 
 
 def _elements(value: Attribute) -> Range | None:
-    """Return the least and the greatest element of a constant, as signed integers; None for a large or empty one."""
+    """Return the least and the greatest element of a constant, as signed integers.
+
+    Return None for a large or empty constant, or if its elements are stored unsigned and some are negative.
+    """
     if isinstance(value, NumPyArrayAttr) and value.count <= MAX_ELEMENTS:
         value = value.dense()
     if not isinstance(value, DenseIntOrFPElementsAttr):
@@ -140,8 +143,10 @@ def _elements(value: Attribute) -> Range | None:
     bits = type_.width.data if isinstance(type_, IntegerType) else 0
     if not values or not bits:
         return None
-    as_signed = [(int(v) + (1 << bits - 1)) % (1 << bits) - (1 << bits - 1) for v in (min(values), max(values))]
-    return (as_signed[0], as_signed[1]) if as_signed[0] <= as_signed[1] else None
+    half = 1 << bits - 1
+    least, greatest = ((int(v) + half) % (2 * half) - half for v in (min(values), max(values)))
+    # Elements stored unsigned are in another order if their signs differ: these two are then not the extremes.
+    return (least, greatest) if least <= greatest else None
 
 
 def _element_of(value: SSAValue) -> Attribute:

@@ -41,7 +41,7 @@ def matching_dims(value: SSAValue, result: SSAValue, cache: DimCache | None = No
     return dims if isinstance(dims, list) else None
 
 
-def is_of_columns(value: SSAValue, contraction: Contraction, readers: Collection[Operation]) -> bool:
+def is_read_by_column(value: SSAValue, contraction: Contraction, readers: Collection[Operation]) -> bool:
     """Return whether operations that read the contraction's result read an element of `value` for each column.
 
     Only the operations in `readers` count. An operation that depends on the row, too, reads more.
@@ -54,13 +54,14 @@ def is_of_columns(value: SSAValue, contraction: Contraction, readers: Collection
             return False
         generic = structured(use.operation)
         dims = matching_dims(use.operation.results[0], contraction.op.results[0]) or ()
-        loops = {
+        # Loop of the reader -> loop of the contraction, by the dimension of the result that both are along.
+        contraction_loops = {
             r.position: result_dims[dim]
             for r, dim in zip(generic.output_maps[0].results, dims, strict=False)
             if isinstance(r, AffineDimExpr)
         }
         for r in generic.maps[use.index].results:
-            if not isinstance(r, AffineDimExpr) or loops.get(r.position) != AffineDimExpr(column):
+            if not isinstance(r, AffineDimExpr) or contraction_loops.get(r.position) != AffineDimExpr(column):
                 return False
     return True
 
@@ -85,12 +86,16 @@ def column_values(source: func.FuncOp, contraction: Contraction) -> list[SSAValu
     return [
         v
         for v in values
-        if isinstance(v, OpResult) and len(shape_of(v)) == 1 and is_costly(v) and is_of_columns(v, contraction, readers)
+        if isinstance(v, OpResult) and len(shape_of(v)) == 1 and is_costly(v) and is_read_by_column(v, contraction, readers)
     ]
 
 
 def _dims(value: SSAValue, result: SSAValue, cache: DimCache) -> list[int] | bool | None:
-    """Return the entry of a value in the cache, see `DimCache`; compute it on first use."""
+    """Return the entry of a value in the cache, computed on first use.
+
+    It is the dimension of `result` along each axis; False if the value does not depend on `result`; None if it depends
+    on it in another way.
+    """
     if value not in cache:
         cache[value] = _computed_dims(value, result, cache)
     return cache[value]
@@ -112,8 +117,10 @@ def _computed_dims(value: SSAValue, result: SSAValue, cache: DimCache) -> list[i
         return False  # an operation before the contraction cannot depend on it
     operands = [_dims(operand, result, cache) for operand in op.operands]
     if all(dims is False for dims in operands):
-        captures = op.regions and op.name != GENERIC
-        return None if captures and any(_dims(v, result, cache) is not False for v in inputs_of(op)) else False
+        may_capture = op.regions and op.name != GENERIC  # the body of a loop may read the result from outside
+        if may_capture and any(_dims(v, result, cache) is not False for v in inputs_of(op)):
+            return None
+        return False
     if op.name == GENERIC:
         return _dims_through_generic(op, value.index, operands)
     rule = rule_of(op)

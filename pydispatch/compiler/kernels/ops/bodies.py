@@ -145,7 +145,7 @@ def _clone_region(
         raise unsupported(op, "its region has several blocks")
     source = region.block
     block = Block(arg_types=[a.type for a in source.args])
-    inner = build.nested(block, keeps_loads=True)  # loads may be out of bounds where the region does not run
+    inner = build.nested(block, pins_loads=True)  # loads may be out of bounds where the region does not run
     inside = dict(mapping)
     inside.update(zip(source.args, block.args, strict=True))
     values = clone_block(elements, inner, source, inside, point)

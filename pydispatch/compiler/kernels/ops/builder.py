@@ -31,14 +31,14 @@ class Builder(KnownIndices, IndexArithmetic[SSAValue]):
         block: The block.
         source: The operation whose location new operations get.
         parent: The builder of the enclosing block; None for the outermost.
-        keeps_loads: Whether loads in the block stay in it, because its condition or its stores make them valid.
+        pins_loads: Whether loads in the block stay in it, because its condition or its stores make them valid.
     """
 
     def __init__(
-        self, block: Block, source: Operation, parent: Builder | None = None, keeps_loads: bool = False
+        self, block: Block, source: Operation, parent: Builder | None = None, pins_loads: bool = False
     ) -> None:
         super().__init__(parent)
-        self.block, self.source, self.parent, self.keeps_loads = block, source, parent, keeps_loads
+        self.block, self.source, self.parent, self.pins_loads = block, source, parent, pins_loads
         self.depth: int = parent.depth + 1 if parent else 0  # number of enclosing builders
         self.in_parallel: bool = parent.in_parallel if parent else False  # inside an `scf.parallel`
         self._known: dict[Hashable, SSAValue] = {}  # key -> value that this block has computed
@@ -68,11 +68,12 @@ class Builder(KnownIndices, IndexArithmetic[SSAValue]):
     def home(self, values: Sequence[Index], for_load: bool = False) -> Builder:
         """Return the outermost builder where all `values` are defined: code that needs only these may be hoisted to it.
 
-        With `for_load`, do not leave a block that keeps its loads.
+        With `for_load`, do not leave a block with pinned loads: before it the load may be out of bounds, or read what a
+        later store overwrites.
         """
         deepest = max((self.level_of(v).depth for v in values if isinstance(v, SSAValue)), default=0)
         for level in self.chain():
-            if level.depth == deepest or (for_load and level.keeps_loads):
+            if level.depth == deepest or (for_load and level.pins_loads):
                 return level
         raise AssertionError("a value of a block that is not around")
 
@@ -286,29 +287,29 @@ class Builder(KnownIndices, IndexArithmetic[SSAValue]):
 
     # Control flow
 
-    def nested(self, block: Block, keeps_loads: bool = False) -> Builder:
+    def nested(self, block: Block, pins_loads: bool = False) -> Builder:
         """Return a builder of a block nested in this one. The caller adds the operation of the block once it is
         complete."""
-        return Builder(block, self.source, self, keeps_loads)
+        return Builder(block, self.source, self, pins_loads)
 
-    def fenced(self) -> Builder:
-        """Return a builder that continues this block, for code between changes of the memory that it loads from.
+    def without_load_motion(self) -> Builder:
+        """Return a builder that continues this block with pinned loads: memory changes before its code, and after it.
 
         Loads emitted by it are neither hoisted before its first operation nor reused by this builder afterwards.
         """
-        return Builder(self.block, self.source, self, keeps_loads=True)
+        return Builder(self.block, self.source, self, pins_loads=True)
 
-    def _in_loop(self, block: Block, bounds: tuple[Index, Index, int], limit: Index | None) -> Builder:
+    def _in_loop(self, block: Block, bounds: tuple[Index, Index, int], index_below: Index | None) -> Builder:
         """Return a builder of the body of a loop with the given (low, high, step), which knows the bounds of its index.
 
-        `limit` is a bound that the index is below, of which more is known than of a computed `high`, such as the size
-        of a dimension; None for `high`.
+        `index_below` is a bound that the index is below, of which more is known than of a computed `high`, such as the
+        size of a dimension; None for `high`.
         """
         (low, high, step), index = bounds, block.args[0]
         inner = self.nested(block)
         if low == 0 and step == 1:
             inner.assume_counts_to(index, high)
-        inner.assume_below(index, high if limit is None else limit)
+        inner.assume_below(index, high if index_below is None else index_below)
         return inner
 
     def loop(
@@ -318,7 +319,7 @@ class Builder(KnownIndices, IndexArithmetic[SSAValue]):
         carried: Sequence[SSAValue],
         body: Callable[[Builder, Index, list[SSAValue]], Sequence[SSAValue]],
         step: int = 1,
-        limit: Index | None = None,
+        index_below: Index | None = None,
     ) -> list[SSAValue]:
         """Emit an `scf.for`, and return its results. A loop known to run once or never becomes its body or nothing.
 
@@ -327,31 +328,36 @@ class Builder(KnownIndices, IndexArithmetic[SSAValue]):
             carried: Initial values of the loop-carried values.
             body: Emits an iteration from a builder, the index and the carried values, and returns the next ones.
             step: Step of the index.
-            limit: Bound that the index is known to be below, recorded so that divisions by it fold; None for `high`.
+            index_below: Bound that the index is known to be below, so that divisions by it fold; None for `high`.
         """
         if isinstance(low, int) and isinstance(high, int) and high - low <= step:
             return list(body(self, low, list(carried))) if high > low else list(carried)
         block = Block(arg_types=[IndexType(), *(value.type for value in carried)])
-        inner = self._in_loop(block, (low, high, step), limit)
+        inner = self._in_loop(block, (low, high, step), index_below)
         inner.add(scf.YieldOp(*body(inner, block.args[0], list(block.args[1:]))))
         op = scf.ForOp(self.value(low), self.value(high), self.index(step), list(carried), Region(block))
         self.add(op)
         return list(op.results)
 
     def parallel(
-        self, low: Index, high: Index, body: Callable[[Builder, Index], None], step: int = 1, limit: Index | None = None
+        self,
+        low: Index,
+        high: Index,
+        body: Callable[[Builder, Index], None],
+        step: int = 1,
+        index_below: Index | None = None,
     ) -> None:
         """Emit an `scf.parallel`, whose iterations are independent.
 
-        A loop known to run once or never becomes its body or nothing. `limit` is a bound that the index is known to be
-        below, recorded so that divisions by it fold; None for `high`.
+        A loop known to run once or never becomes its body or nothing. `index_below` is a bound that the index is known
+        to be below, so that divisions by it fold; None for `high`.
         """
         if isinstance(low, int) and isinstance(high, int) and high - low <= step:
             if high > low:
                 body(self, low)
             return
         block = Block(arg_types=[IndexType()])
-        inner = self._in_loop(block, (low, high, step), limit)
+        inner = self._in_loop(block, (low, high, step), index_below)
         inner.in_parallel = True
         body(inner, block.args[0])
         inner.add(scf.ReduceOp())
@@ -365,7 +371,7 @@ class Builder(KnownIndices, IndexArithmetic[SSAValue]):
             return then(self) if condition else other(self)
         blocks, values = (Block(), Block()), []
         for block, make in zip(blocks, (then, other), strict=True):
-            inner = self.nested(block, keeps_loads=True)
+            inner = self.nested(block, pins_loads=True)
             values.append(make(inner))
             inner.add(scf.YieldOp(values[-1]))
         return self.add(scf.IfOp(condition, [values[0].type], Region(blocks[0]), Region(blocks[1])))
@@ -380,7 +386,7 @@ class Builder(KnownIndices, IndexArithmetic[SSAValue]):
                 then(self)
             return
         block = Block()
-        inner = self.nested(block, keeps_loads=True)
+        inner = self.nested(block, pins_loads=True)
         then(inner)
         inner.add(scf.YieldOp())
         self.add(scf.IfOp(condition, [], Region(block)))

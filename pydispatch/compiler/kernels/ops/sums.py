@@ -150,7 +150,7 @@ class _SumNest:
         level = self.levels[depth]
         low, high = ranges[level.loop]
         iteration = partial(self._iteration, depth, indices, ranges)
-        return build.loop(low, high, carried, iteration, step=level.step, limit=self.sizes[level.loop])
+        return build.loop(low, high, carried, iteration, step=level.step, index_below=self.sizes[level.loop])
 
     def _iteration(
         self, depth: int, indices: dict[int, Index], ranges: Ranges, build: Builder, index: Index, carried: Carried

@@ -61,7 +61,7 @@ def covers(builder: Builder, row: Sequence[Index], indices: Sequence[Index], dim
         dims: Sizes of the value.
     """
     for level in builder.chain():
-        if level.keeps_loads:
+        if level.pins_loads:  # a branch, which does not run for every element, or code whose memory changes
             return False
     if list(indices[: len(row)]) != list(row):
         return False

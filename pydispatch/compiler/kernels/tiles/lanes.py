@@ -165,7 +165,7 @@ class _ProductEmitter:
 
     def _emit_per_invocation(self, build: Builder, body: Callable[[Builder, Index], None]) -> None:
         """Emit `body` once for each invocation of the workgroup; it gets a builder and the invocation's number."""
-        build.parallel(0, self.invocations, body, limit=self.invocations)
+        build.parallel(0, self.invocations, body, index_below=self.invocations)
 
     def _block(self, build: Builder, invocation: Index) -> tuple[Index, Index, Index]:
         """Return (lane, first row, first column): the number of an invocation among the 32 of its block, and where in C

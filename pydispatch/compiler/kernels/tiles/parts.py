@@ -161,7 +161,7 @@ def either(build: Builder, condition: SSAValue | bool, then: Builder, other: Bui
 
 def branch(build: Builder) -> Builder:
     """Return a builder of a new block that runs under a condition, so that nothing of it is moved out."""
-    return build.nested(Block(), keeps_loads=True)
+    return build.nested(Block(), pins_loads=True)
 
 
 def converted(build: Builder, value: SSAValue, type_: Attribute) -> SSAValue:

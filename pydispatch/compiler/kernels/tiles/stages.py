@@ -268,7 +268,7 @@ def _commit(build: Builder, invocations: int, pending: int) -> None:
         """End the group of one invocation."""
         builder.add(CommitCopiesOp(properties={"pending": IntegerAttr(pending, i64)}))
 
-    build.parallel(0, invocations, one, limit=invocations)
+    build.parallel(0, invocations, one, index_below=invocations)
 
 
 def _insert_before(block: Block, op: Operation) -> None:

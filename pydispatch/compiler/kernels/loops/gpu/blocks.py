@@ -192,7 +192,7 @@ def emit_block(
             for value, buffer in nest.stores:
                 elements.store(builder, elements.at(builder, value, indices), buffer, indices)
 
-    build.parallel(low, high, lane, limit=dims[-1])
+    build.parallel(low, high, lane, index_below=dims[-1])
 
 
 def _emit_paired(
@@ -234,7 +234,7 @@ def _emit_paired(
             for stored, buffer in nest.stores:
                 elements.store(builder, elements.at(builder, stored, indices), buffer, indices)
 
-    build.parallel(0, LANES, lane, limit=LANES)
+    build.parallel(0, LANES, lane, index_below=LANES)
 
 
 def _loop_indices(generic: Structured, block: OutputBlock, indices: Sequence[Index]) -> list[Index]:

@@ -275,7 +275,7 @@ def _row(elements: Elements, nest: LoopNest, build: Builder, indices: list[Index
         emit_inner(build, indices, inner, low=0, high=inner[0], write=lambda b, where: _store(elements, nest, b, where))
         return
     size = build.product(inner)
-    build.parallel(0, size, lambda b, i: _store(elements, nest, b, [*indices, *b.split(i, inner)]), limit=size)
+    build.parallel(0, size, lambda b, i: _store(elements, nest, b, [*indices, *b.split(i, inner)]), index_below=size)
 
 
 def _lanes(elements: Elements, nest: LoopNest, build: Builder, group: Index, dims: list[Index]) -> None:
@@ -288,7 +288,7 @@ def _lanes(elements: Elements, nest: LoopNest, build: Builder, group: Index, dim
         """Emit one row."""
         _row(elements, nest, builder, builder.split(row_index, dims[: nest.outer_rank]), dims)
 
-    build.parallel(low, high, row, limit=outer)  # `split` folds by the number of all rows, not by `high`
+    build.parallel(low, high, row, index_below=outer)  # `split` folds by the number of all rows, not by `high`
 
 
 def _in_order(elements: Elements, nest: LoopNest, build: Builder, group: Index) -> None:
@@ -316,7 +316,7 @@ def _in_order(elements: Elements, nest: LoopNest, build: Builder, group: Index) 
             lambda c, leading: update.write(elements, c, value, buffer, [*leading, *slice_indices]),
         )  # fmt: skip
 
-    build.parallel(low, high, work, limit=outer)
+    build.parallel(low, high, work, index_below=outer)
 
 
 def _update(elements: Elements, nest: LoopNest, partition: Partition, build: Builder, group: Index) -> None:

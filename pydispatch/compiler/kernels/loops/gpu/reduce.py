@@ -88,7 +88,7 @@ def distributed_reduction(
             inner, carried, sums, lambda own: _parallel(elements, inner, generic, indices, sizes, (low, high), own)
         )
 
-    return build.loop(0, extents[0], initial, block, step=steps_per_block, limit=extents[0])
+    return build.loop(0, extents[0], initial, block, step=steps_per_block, index_below=extents[0])
 
 
 def _parallel(

@@ -40,7 +40,7 @@ class Arithmetic:
 
     Attributes:
         compute: Type of the elements of packed factors.
-        sums: Type of the accumulators.
+        sum_type: Type of the accumulators.
         group: Steps of K that one instruction multiplies and adds to one accumulator; 1 for a plain multiply-add.
         unsigned_a, unsigned_b: Whether the packed bytes of A, and of B, are unsigned.
         a_offset, b_offset: Constants that packing subtracts from the elements of A, and of B.
@@ -48,7 +48,7 @@ class Arithmetic:
     """
 
     compute: Attribute
-    sums: Attribute
+    sum_type: Attribute
     group: int = 1
     unsigned_a: bool = False
     unsigned_b: bool = False
@@ -58,7 +58,7 @@ class Arithmetic:
 
     def reads_in_place(self, element: Attribute) -> bool:
         """Return whether elements of this type need no conversion, so that operands may be read where they are."""
-        return self.compute == element == self.sums and self.group == 1
+        return self.compute == element == self.sum_type and self.group == 1
 
 
 BYTE_VALUES, LEAST_BYTE = 256, -128
@@ -92,14 +92,14 @@ def arithmetic_of(contraction: Contraction, level: Level) -> Arithmetic | None:
     steps = _matrix_steps(contraction, 2) if "bf16" in level.matrix_types and _multiplies_bf16(contraction) else 0
     has_pairs = level.pairs_bf16 and _multiplies_bf16(contraction)
     if (steps or has_pairs) and _has_identity_steps_and_columns(contraction):
-        return Arithmetic(compute=BFloat16Type(), sums=Float32Type(), group=2, matrix_steps=steps)
+        return Arithmetic(compute=BFloat16Type(), sum_type=Float32Type(), group=2, matrix_steps=steps)
     if acc in HALF_TYPES:
-        return Arithmetic(compute=Float32Type(), sums=Float32Type())
+        return Arithmetic(compute=Float32Type(), sum_type=Float32Type())
     if isinstance(acc, Float32Type | Float64Type):
-        return Arithmetic(compute=acc, sums=acc)
+        return Arithmetic(compute=acc, sum_type=acc)
     if not isinstance(acc, IntegerType) or acc.width.data not in (8, 16, 32, 64):
         return None
-    return (acc == i32 and _grouped(contraction, level)) or Arithmetic(compute=acc, sums=acc)
+    return (acc == i32 and _grouped(contraction, level)) or Arithmetic(compute=acc, sum_type=acc)
 
 
 def half_precision_b(contraction: Contraction, level: Level) -> SSAValue | None:
@@ -160,7 +160,7 @@ def _grouped(contraction: Contraction, level: Level) -> Arithmetic | None:
         candidates = [
             Arithmetic(
                 compute=i8,
-                sums=i32,
+                sum_type=i32,
                 group=level.byte_steps,
                 unsigned_a=unsigned_a,
                 unsigned_b=unsigned_b,
@@ -172,7 +172,7 @@ def _grouped(contraction: Contraction, level: Level) -> Arithmetic | None:
         ]
         return min(candidates, key=lambda candidate: (candidate.a_offset != 0) + (candidate.b_offset != 0))
     fit_i16 = all(low >= -(1 << 15) and high < 1 << 15 for low, high in (a, b))
-    return Arithmetic(compute=i16, sums=i32, group=2) if fit_i16 else None
+    return Arithmetic(compute=i16, sum_type=i32, group=2) if fit_i16 else None
 
 
 def _has_identity_steps_and_columns(contraction: Contraction) -> bool:

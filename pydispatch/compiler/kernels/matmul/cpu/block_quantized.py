@@ -34,7 +34,7 @@ from pydispatch.compiler.kernels.matmul.cpu.quantized_rows import (
     joined_digits,
     load,
 )
-from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, ceil
+from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, ceil_quotient
 from pydispatch.compiler.kernels.ops.affine_maps import evaluate
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.target.backend import Backend
@@ -100,7 +100,7 @@ class BlockSizes:
 
         vectors = next((v for v in (4, 2) if v * lanes <= match.width and fits(v)), 1)
         row_groups = total_rows // rows
-        panels = min(MOST_PANELS, ceil(match.panels * row_groups, ENOUGH_WORKGROUPS))
+        panels = min(MOST_PANELS, ceil_quotient(match.panels * row_groups, ENOUGH_WORKGROUPS))
         return BlockSizes(
             rows=rows,
             row_groups=row_groups,
@@ -129,13 +129,13 @@ def lower_block_quantized(
     if schedule is None or frame.updates_arguments:
         return None
     frame.bind()
-    panel_groups = ceil(match.panels, schedule.panels)
+    panel_groups = ceil_quotient(match.panels, schedule.panels)
     count = panel_groups * schedule.row_groups
     workgroup = frame.build.assume_below(frame.workgroup(), count)
     panel_group, row_group = frame.build.split(workgroup, [panel_groups, schedule.row_groups])
     first_row = frame.build.times(row_group, schedule.rows)
     conversion = RowConversion(
-        elements=frame.elements, match=match, rows=schedule.rows, digits=schedule.byte_digits, first_row=first_row
+        elements=frame.elements, match=match, rows=schedule.rows, digit_count=schedule.byte_digits, first_row=first_row
     )
     outputs = outputs_of(frame, result_dims)
     workgroup_emitter = _Workgroup(frame=frame, match=match, schedule=schedule, outputs=outputs, conversion=conversion)
@@ -192,14 +192,14 @@ class _Workgroup:
         def panel(inner: Builder, p: Index, carried: list[SSAValue]) -> list[SSAValue]:
             """Emit the products of all rows with panel `p`, and their stores."""
             # Each panel clears the buffer of totals, and reads it at its end: no load of it may be hoisted or reused.
-            fence = inner.fenced()
-            zero = f32_constant(fence, 0.0)
-            fence.parallel(0, schedule.rows * match.width, lambda b, i: self.frame.elements.store(b, zero, totals, [i]))
-            fence.loop(0, match.blocks, [], lambda b, i, _: self._block(b, rows, sums, totals, p, i))
-            self._finish(fence, totals, p)
+            pinned = inner.without_load_motion()
+            zero = f32_constant(pinned, 0.0)
+            pinned.parallel(0, schedule.rows * match.width, lambda b, i: self.frame.elements.store(b, zero, totals, [i]))
+            pinned.loop(0, match.blocks, [], lambda b, i, _: self._block(b, rows, sums, totals, p, i))
+            self._finish(pinned, totals, p)
             return []
 
-        build.loop(first, end, [], panel, limit=match.panels)
+        build.loop(first, end, [], panel, index_below=match.panels)
 
     def _block(
         self, build: Builder, rows: Rows, sums: SSAValue, totals: SSAValue, panel: Index, block: Index

@@ -24,7 +24,7 @@ from pydispatch.compiler.kernels.matmul.cpu.outputs import Output, outputs_of
 from pydispatch.compiler.kernels.matmul.cpu.plan import Plan, plan_of
 from pydispatch.compiler.kernels.matmul.cpu.shown_columns import COLUMN_UNIT, false_constant, is_any_column, last_shown
 from pydispatch.compiler.kernels.matmul.cpu.tile import emit_rows
-from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, ceil, level_of
+from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, ceil_quotient, level_of
 from pydispatch.compiler.kernels.matmul.results import matching_dims
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.tensors import tensor_type
@@ -81,7 +81,7 @@ class RowTiles:
         stride = columns + (level.vector // size if columns * size % 256 == 0 else 0)
         block = min(max(first.schedule.mr, second.schedule.mr), count)
         blocks = max(1, MAX_ROWS_BYTES // (size * stride * block))
-        while blocks > 1 and prod(outer) * ceil(count, blocks * block) < MIN_WORKGROUPS:
+        while blocks > 1 and prod(outer) * ceil_quotient(count, blocks * block) < MIN_WORKGROUPS:
             blocks -= 1
         return RowTiles(
             axis=axis,
@@ -96,7 +96,7 @@ class RowTiles:
     @property
     def workgroups(self) -> int:
         """Number of workgroups."""
-        return prod(self.outer) * ceil(self.count, self.rows)
+        return prod(self.outer) * ceil_quotient(self.count, self.rows)
 
 
 def lower_chain(source: func.FuncOp, backend: Backend, machine: Machine) -> Kernel | None:
@@ -140,7 +140,7 @@ def _emit(
     """
     build = frame.build
     workgroup = build.assume_below(frame.workgroup(), tiles.workgroups)
-    *outer, tile = build.split(workgroup, [*tiles.outer, ceil(tiles.count, tiles.rows)])
+    *outer, tile = build.split(workgroup, [*tiles.outer, ceil_quotient(tiles.count, tiles.rows)])
     # The last tile begins early enough to have a whole register block; some of its rows are computed twice then.
     first_row = build.least(build.times(tile, tiles.rows), max(0, tiles.count - tiles.block))
     is_exact = tiles.count % tiles.rows == 0
@@ -205,7 +205,7 @@ def _column_end(
 
     # A row without visible columns is computed from hidden ones, as without a limit: so there is at least one. The last
     # rows are first: in causal attention they see most, and the masks of the others need not be read then.
-    (end,) = build.loop(0, span.extent, [build.index(1)], row, limit=tiles.rows)
+    (end,) = build.loop(0, span.extent, [build.index(1)], row, index_below=tiles.rows)
     end = build.assume_below(end, columns + 1)
     return End(build.least(build.times(build.ceil_quotient(end, unit), unit), columns), unit)
 
@@ -312,7 +312,7 @@ class _Rows:
             return [inner.add(arith.AndIOp(carried[0], self._is_row_above(inner, i, floor)))]
 
         true = build.pure(arith.ConstantOp(IntegerAttr(1, IntegerType(1))))
-        (result,) = build.loop(0, self.span.extent, [true], row, limit=self.tiles.rows)
+        (result,) = build.loop(0, self.span.extent, [true], row, index_below=self.tiles.rows)
         return result
 
     def _is_row_above(self, build: Builder, row: Index, floor: float) -> SSAValue:
@@ -364,7 +364,7 @@ class _Rows:
             emit_inner(inner, indices, dims=[columns], low=0, high=columns, write=store_element)
             return []
 
-        build.loop(0, self.span.extent, [], row, limit=self.tiles.rows)
+        build.loop(0, self.span.extent, [], row, index_below=self.tiles.rows)
         elements.forget_rows()
         elements.forget(chain.scores)  # their memory has the rows now
         self._read_from_buffer(chain.rows)

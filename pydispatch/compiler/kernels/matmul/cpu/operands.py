@@ -11,7 +11,7 @@ from xdsl.ir import BlockArgument, SSAValue
 from pydispatch.compiler.kernels.loops.frame import Frame
 from pydispatch.compiler.kernels.matmul.cpu.in_place import argument_of
 from pydispatch.compiler.kernels.matmul.cpu.plan import Plan, packed_extents
-from pydispatch.compiler.kernels.matmul.cpu.tiles import ceil
+from pydispatch.compiler.kernels.matmul.cpu.tiles import ceil_quotient
 from pydispatch.compiler.kernels.matmul.gathered import GatheredPages
 from pydispatch.compiler.kernels.matmul.match import Factor
 from pydispatch.compiler.kernels.ops.bits import bits_of
@@ -139,7 +139,7 @@ def _packed_rows(frame: Frame, plan: Plan, factor: Factor) -> OperandView:
         k = plan.contraction.k
         k_position = next(p for p in factor.positions_of(k) if factor.coordinates[p].coefficient(k) == 1)
         order = [p for p in order if p != k_position] + [k_position]
-        box[k_position] = ceil(box[k_position], plan.group) * plan.group
+        box[k_position] = ceil_quotient(box[k_position], plan.group) * plan.group
     strides: list[Index] = [0] * len(box)
     stride = 1
     for position in reversed(order):
@@ -170,7 +170,7 @@ def _packed_panels(frame: Frame, plan: Plan, factor: Factor) -> OperandView:
     if plan.group > 1:
         k_position = factor.positions_of(plan.contraction.k)[0]
         order = [p for p in order if p != k_position] + [k_position]
-        box[k_position] = ceil(box[k_position], plan.group) * plan.group
+        box[k_position] = ceil_quotient(box[k_position], plan.group) * plan.group
     for position in reversed(order):
         strides[position] = stride
         stride *= box[position]

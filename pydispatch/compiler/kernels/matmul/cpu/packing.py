@@ -161,7 +161,7 @@ class Packing:
 
     def emit(self, build: Builder) -> None:
         """Emit the packing of all elements of the region, whose loads are not hoisted out of the packing."""
-        self._emit_coordinate_loops(build.fenced(), outer=[])
+        self._emit_coordinate_loops(build.without_load_motion(), outer=[])
 
     def _extent(self, build: Builder, coordinate: Linear) -> Index:
         """Return the number of values of a coordinate within the region: i + 2 * j has 9 for extents 5 and 3."""

@@ -116,9 +116,9 @@ class Plan:
         return self.arithmetic.compute
 
     @property
-    def sums(self) -> Attribute:
+    def sum_type(self) -> Attribute:
         """The element type of the sums."""
-        return self.arithmetic.sums
+        return self.arithmetic.sum_type
 
     @property
     def group(self) -> int:
@@ -290,7 +290,7 @@ def _reductions(
 
 def _without_groups(grouped: Arithmetic) -> Arithmetic:
     """Return the arithmetic that converts operands to the type of the sums and multiplies single steps of K."""
-    return Arithmetic(compute=grouped.sums, sums=grouped.sums)
+    return Arithmetic(compute=grouped.sum_type, sum_type=grouped.sum_type)
 
 
 def _dims_without_b(contraction: Contraction, sizes: Sizes) -> list[int]:
@@ -323,7 +323,7 @@ def _problem(
     """Return the properties of a contraction that determine its schedule."""
     m = 1 if contraction.m is None else sizes[contraction.m]
     m = m if row_range is None else row_range.assumed  # of a dynamic M
-    sum_bytes, packed_bytes = (bits_of(type_) // 8 for type_ in (arithmetic.sums, arithmetic.compute))
+    sum_bytes, packed_bytes = (bits_of(type_) // 8 for type_ in (arithmetic.sum_type, arithmetic.compute))
     in_place = arithmetic.reads_in_place(contraction.acc)
     if arithmetic.matrix_steps > 0 and has_packed_rows(contraction, sizes, arithmetic):
         # Matrix registers load rows of A from an argument, in the packed type, which is shorter than sums.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, ceil
+from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, ceil_quotient
 
 SKINNY_ROWS = 64
 """Rows of A up to which a transposed B is read in place along K; for more, transposing it once pays."""
@@ -181,7 +181,7 @@ def pays_in_place_b(level: Level, rows: int, mr: int, row_bytes: int, stride_byt
     # While a block multiplies a row of the panel, that cache delivers at least two.
     is_in_time = is_in_l3 and 2 * row_bytes <= model.bandwidth * level.cycles(mr, row_bytes)
     few_passes = 2 * FEW_PASSES if is_in_time else FEW_PASSES
-    if ceil(rows, mr) <= few_passes:
+    if ceil_quotient(rows, mr) <= few_passes:
         return True
     # A panel of up to twice the usable second-level cache is evicted only in part.
     return (
@@ -208,7 +208,7 @@ def is_panel_cached(level: Level, row_bytes: int, stride_bytes: int, steps: int)
 
 def _pages(level: Level, stride_bytes: int, steps: int) -> int:
     """Return the number of memory pages of `steps` rows at this stride."""
-    return min(steps, ceil(steps * stride_bytes, level.model.page))
+    return min(steps, ceil_quotient(steps * stride_bytes, level.model.page))
 
 
 def _is_prefetched(level: Level, stride_bytes: int, steps: int) -> bool:

@@ -55,7 +55,10 @@ class Products:
     b: OperandView
 
     def steps(self, build: Builder, region: Region) -> Steps:
-        """Return how the product of a block runs over the reduced dimensions; `region` has the extent of K."""
+        """Return how the product of a block runs over the reduced dimensions; `region` has the extent of K.
+
+        `loop_dims` are loops around `pyd.contract`, `contract_dims` dimensions of its operands.
+        """
         plan, k = self.nest.plan, self.nest.plan.contraction.k
         count = region.extent(k)
         dims_left = list(plan.inner_reductions)
@@ -114,12 +117,14 @@ class Products:
         elements_of_row = self.nest.sizes[contiguous]
         if not isinstance(elements_of_row, int):
             return
-        element_bytes = plan.problem.b.element_bytes or plan.problem.sum_bytes
+        element_bytes = plan.problem.b.element_bytes or plan.problem.sum_bytes  # 0: as a packed element
         if plan.pages.rows * elements_of_row * element_bytes > MAX_PREFETCH_DISTANCE_BYTES:
             return
         columns = {contraction.n: block.column}
-        first = build.plus(region.first(dim), plan.pages.rows)
-        next_page = region.within(dim, Span(first, region.extent(dim)))
+        first_of_next_page = build.plus(region.first(dim), plan.pages.rows)
+        next_page = region.within(dim, Span(first_of_next_page, region.extent(dim)))
+        # First row of the block, counted from `region`: along K a block has all rows, along N those of its columns.
+        block_offset = block.column if dim == contraction.n else 0
 
         def emit(inner: Builder) -> None:
             """Emit the prefetch of the steps of K and columns of the block that are in the next page."""
@@ -127,7 +132,8 @@ class Products:
             strides = [self.b.stride(inner, dim), self.b.stride(inner, contiguous)]
             inner.add(PrefetchOp(operands=[view_as(inner, self.b.buffer, offset, shape, strides)]))
 
-        build.when(build.less(build.plus(first, columns.get(dim, 0)), self.nest.end(dim)), emit)
+        has_next = build.less(build.plus(first_of_next_page, block_offset), self.nest.end(dim))
+        build.when(has_next, emit)
 
     def emit_factors(
         self,
@@ -173,8 +179,9 @@ class Products:
         """Return the properties of `pyd.contract` on two operands: accumulation, unsigned bytes, prefetching."""
         plan, arithmetic = self.nest.plan, self.nest.plan.arithmetic
         unsigned_a, unsigned_b = arithmetic.unsigned_a, arithmetic.unsigned_b
-        # Products by ones are computed in vectors, which multiply an unsigned by a signed byte. 1 is the same byte with
-        # either sign, so that ones take the sign that the other factor lacks.
+        # Where other products are computed in matrix registers, products by ones are still computed in vectors. These
+        # multiply an unsigned by a signed byte: ones, which are the same bytes with either sign, take the sign that the
+        # other factor lacks.
         if arithmetic.matrix_steps and unsigned_a == unsigned_b:
             unsigned_a ^= factors[0].is_ones
             unsigned_b ^= factors[1].is_ones

@@ -40,8 +40,8 @@ class Rows:
     Attributes:
         elements: Buffer of f32 elements, [row][step of K], or of digits, [row][digit][step of K].
         units: Buffer of f32, [row][block]: the value that the integer 1 stands for; None for f32 elements.
-        low, high: Buffers of i32, [row][block]: sums of the lowest digits, and of the integers that the higher digits
-            form; None for f32 elements.
+        low, high: Buffers of i32, [row][block]. An integer of A is low + 2^8 high: these are sums of its lowest digits,
+            and of the integers that the higher digits form; None for f32 elements.
         sums: Buffer of f32, [row][block]: sums of the elements, in units if there are any.
     """
 
@@ -60,14 +60,14 @@ class RowConversion:
         elements: Tensors of the dispatch function.
         match: The product.
         rows: Number of rows.
-        digits: Signed bytes of the integer that an element becomes, 1 to 3; 0 if elements remain f32.
+        digit_count: Signed bytes of the integer that an element becomes, 1 to 3; 0 if elements remain f32.
         first_row: The first row of A.
     """
 
     elements: Elements
     match: BlockQuantized
     rows: int
-    digits: int
+    digit_count: int
     first_row: Index
 
     def emit(self, build: Builder) -> Rows:
@@ -78,10 +78,10 @@ class RowConversion:
         for row in range(self.rows):
             self._copy_row(build, row, copy)
         sums = elements.fresh(f32, count)
-        if not self.digits:
+        if not self.digit_count:
             build.parallel(0, count, lambda inner, i: self._sum_block(inner, copy, sums, i))
             return Rows(elements=copy, units=None, low=None, high=None, sums=sums)
-        digits = elements.fresh(i8, self.rows * self.digits * match.steps)
+        digits = elements.fresh(i8, self.rows * self.digit_count * match.steps)
         low, high, units = elements.fresh(i32, count), elements.fresh(i32, count), elements.fresh(f32, count)
         rows = Rows(elements=digits, units=units, low=low, high=high, sums=sums)
         row_and_block = [self.rows, match.blocks]
@@ -91,7 +91,7 @@ class RowConversion:
     def _copy_row(self, build: Builder, row: int, copy: SSAValue) -> None:
         """Emit the copy of a row of A to `copy`, [row][step of K], as f32. row: counted from the workgroup's first."""
         match, generic = self.match, self.match.contraction.generic
-        block_loop, step_loop = match.block_loop, match.byte_loop  # `step_loop` counts single steps of K
+        block_loop, step_loop = match.block_loop, match.step_loop
         row_of_a = build.plus(row, self.first_row)
         row_indices = build.split(row_of_a, [generic.extent(d) for d in match.rows])
         indices = dict(zip(match.rows, row_indices, strict=True))  # index of each loop of rows
@@ -101,18 +101,18 @@ class RowConversion:
             from block 0.
             """
             coordinates: list[Index] = []
-            for coordinate in match.other.coordinates:
+            for coordinate in match.row_factor.coordinates:
                 index: Index = coordinate.constant
                 for dim, coefficient in coordinate.terms:
                     if dim in indices:
                         index = inner.plus(index, inner.times(indices[dim], coefficient))
                 index = inner.plus(index, inner.times(block, coordinate.coefficient(block_loop)))
                 coordinates.append(inner.plus(index, inner.times(step, coordinate.coefficient(step_loop))))
-            value = factor_at(self.elements, inner, match.contraction, match.other, coordinates)
+            value = factor_at(self.elements, inner, match.contraction, match.row_factor, coordinates)
             step_of_row = inner.plus(inner.times(block, match.block), step)
             self.elements.store(inner, value, copy, [inner.plus(step_of_row, row * match.steps)])
 
-        coordinates_of_a = match.other.coordinates
+        coordinates_of_a = match.row_factor.coordinates
         is_row_contiguous = all(
             c.coefficient(block_loop) == match.block * c.coefficient(step_loop) for c in coordinates_of_a
         )
@@ -140,7 +140,7 @@ class RowConversion:
     def _quantize(self, build: Builder, copy: SSAValue, rows: Rows, row: Index, block: Index) -> None:
         """Emit the conversion of one block of one row of `copy` to digits, with its unit and sums, into `rows`.
 
-        With the largest magnitude m of the block and g = `GREATEST[digits]`: unit = m / g, and element x becomes
+        With the largest magnitude m of the block and g = `GREATEST[digit_count]`: unit = m / g, and element x becomes
         round(x g / m), which is split into signed bytes.
 
         Args:
@@ -164,9 +164,9 @@ class RowConversion:
         smallest = build.add(arith.BitcastOp(f32_constant(build, LEAST_MAXIMUM), i32))
         (bits,) = build.loop(0, match.block, [smallest], larger_magnitude)
         maximum = build.add(arith.BitcastOp(bits, f32))
-        greatest = f32_constant(build, GREATEST[self.digits])
+        greatest = f32_constant(build, GREATEST[self.digit_count])
         inverse = build.add(arith.DivfOp(greatest, maximum))
-        digits_first = build.plus(build.times(block, match.block), build.times(row, self.digits * match.steps))
+        digits_first = build.plus(build.times(block, match.block), build.times(row, self.digit_count * match.steps))
 
         def digits(inner: Builder, k: Index, carried: list[SSAValue]) -> list[SSAValue]:
             """Store the digits of the element at step k of the block, lowest first; return the sums with it.
@@ -175,11 +175,11 @@ class RowConversion:
             """
             scaled = inner.add(arith.MulfOp(load(inner, copy, inner.plus(first, k)), inverse))
             remainder = integer = inner.add(arith.FPToSIOp(inner.add(math.RoundEvenOp(scaled)), i32))
-            if self.digits == 1:
+            if self.digit_count == 1:
                 store(inner, inner.add(arith.TruncIOp(integer, i8)), rows.elements, [inner.plus(digits_first, k)])
                 return [inner.add(arith.AddiOp(carried[0], integer))]
             high_parts = []  # after each digit, the integer that the higher ones form
-            for digit in range(self.digits):
+            for digit in range(self.digit_count):
                 byte = inner.add(arith.TruncIOp(remainder, i8))
                 offset = inner.plus(inner.plus(digits_first, k), digit * match.steps)
                 store(inner, byte, rows.elements, [offset])
@@ -193,7 +193,7 @@ class RowConversion:
             return [inner.add(arith.AddiOp(total, part)) for total, part in zip(carried, (low, high), strict=True)]
 
         zero = i32_constant(build, 0)
-        initial_sums = [zero] if self.digits == 1 else [zero, zero]
+        initial_sums = [zero] if self.digit_count == 1 else [zero, zero]
         low, *high_sums = build.loop(0, match.block, initial_sums, digits)
         high = high_sums[0] if high_sums else zero
         unit = build.add(arith.DivfOp(maximum, greatest))

@@ -20,7 +20,14 @@ from pydispatch.compiler.kernels.matmul.cpu.problem import (
     pays_in_place_b,
 )
 from pydispatch.compiler.kernels.matmul.cpu.streaming import streaming_tiles, streams_b
-from pydispatch.compiler.kernels.matmul.cpu.tiles import MATRIX_ROWS, WORKGROUP_LIMITS, Level, Tiles, ceil, choose_tiles
+from pydispatch.compiler.kernels.matmul.cpu.tiles import (
+    MATRIX_ROWS,
+    WORKGROUP_LIMITS,
+    Level,
+    Tiles,
+    ceil_quotient,
+    choose_tiles,
+)
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of
 
@@ -102,7 +109,7 @@ def default_schedule(level: Level, problem: Problem) -> Schedule:
         tiles = _without_splitting(level, problem, tiles, reads_both_in_place=not pack_a and not pack_b)
     mr, nr, mt, nt, kc = astuple(tiles)
     unit = problem.group * max(1, problem.matrix_steps)  # steps that one instruction multiplies: chunks have whole ones
-    schedule = Schedule(mr=mr, nr=nr, mt=mt, nt=nt, kc=ceil(kc, unit) * unit, pack_a=pack_a, pack_b=pack_b)
+    schedule = Schedule(mr=mr, nr=nr, mt=mt, nt=nt, kc=ceil_quotient(kc, unit) * unit, pack_a=pack_a, pack_b=pack_b)
     # Workgroups share packed columns of B in panels, which a B along K does not have.
     has_packed_panels = pack_b and not problem.vectorizes_k(pack_b)
     return _batched(level, problem, schedule) if has_packed_panels else schedule
@@ -116,10 +123,11 @@ def _without_splitting(level: Level, problem: Problem, tiles: Tiles, reads_both_
     """
     tile_rows, steps = tiles.mt, tiles.kc
     if problem.is_skinny_variant and problem.max_rows is not None:
-        tile_rows = ceil(problem.max_rows, tiles.mr) * tiles.mr
+        tile_rows = ceil_quotient(problem.max_rows, tiles.mr) * tiles.mr
     if reads_both_in_place and problem.k is not None:
         is_panel_cached = problem.k * tiles.nr * problem.sum_bytes <= level.panel_bytes
-        is_panel_used_once = (problem.m or 0) <= tiles.mr
+        assert problem.m is not None  # an A that is read in place has a known number of rows
+        is_panel_used_once = problem.m <= tiles.mr
         if is_panel_cached or is_panel_used_once:
             steps = max(1, problem.k)
     return replace(tiles, mt=tile_rows, kc=steps)
@@ -178,9 +186,9 @@ def _tiles_of_a_in_place(level: Level, problem: Problem, tiles: Tiles) -> Tiles 
         return None
     mr = heights[-1]
     cycles_of_row = level.cycles(mr, n * size) / mr
-    if cycles_of_row > level.cycles(tiles.mr, tiles.nr * size) * ceil(n, tiles.nr) / tiles.mr:
+    if cycles_of_row > level.cycles(tiles.mr, tiles.nr * size) * ceil_quotient(n, tiles.nr) / tiles.mr:
         return None
-    return replace(tiles, mr=mr, nr=n, mt=mr * ceil(tiles.mt, mr), nt=n)
+    return replace(tiles, mr=mr, nr=n, mt=mr * ceil_quotient(tiles.mt, mr), nt=n)
 
 
 def _batched(level: Level, problem: Problem, schedule: Schedule) -> Schedule:
@@ -193,23 +201,23 @@ def _batched(level: Level, problem: Problem, schedule: Schedule) -> Schedule:
     m, n, k, users = problem.m, problem.n, problem.k, problem.b_uses
     if not (m and n and k and problem.reductions) or problem.is_skinny_variant or users == 1 or m > schedule.mt:
         return schedule
-    kc, all_blocks, nr = ceil(k, problem.group) * problem.group, ceil(n, schedule.nr), schedule.nr
+    kc, all_blocks, nr = ceil_quotient(k, problem.group) * problem.group, ceil_quotient(n, schedule.nr), schedule.nr
     depth = kc * problem.reductions
     columns_bytes = 3 * level.model.l2.share // 4  # of packed columns; the rest of the cache is left to A and the sums
     block_bytes = problem.sum_bytes * nr * depth
     blocks = min(all_blocks, columns_bytes // block_bytes)
-    batch = min(users, ceil(2 * level.tile_rows, m))
+    batch = min(users, ceil_quotient(2 * level.tile_rows, m))
     if blocks == 0 or batch == 1:
         return schedule
     for limit in WORKGROUP_LIMITS:
         while m * batch * blocks * nr * depth > 2 * limit.multiplications:
-            workgroups = problem.outer // users * ceil(users, batch) * ceil(all_blocks, blocks)
+            workgroups = problem.outer // users * ceil_quotient(users, batch) * ceil_quotient(all_blocks, blocks)
             if workgroups >= limit.workgroups:
                 break
             if blocks > 1:
-                blocks = ceil(blocks, 2)
+                blocks = ceil_quotient(blocks, 2)
             elif m * batch > level.tile_rows:
-                batch = ceil(batch, 2)
+                batch = ceil_quotient(batch, 2)
             else:
                 break
     nt = nr * _balanced(all_blocks, blocks)
@@ -218,7 +226,7 @@ def _batched(level: Level, problem: Problem, schedule: Schedule) -> Schedule:
 
 def _balanced(count: int, most: int) -> int:
     """Return the size of equal parts of at most `most`: 9 in parts of at most 4 are three of 3."""
-    return ceil(count, ceil(count, most))
+    return ceil_quotient(count, ceil_quotient(count, most))
 
 
 def _reads_a_in_place(level: Level, problem: Problem, mr: int) -> bool:
@@ -276,11 +284,11 @@ def _tiles_of_converted_b(level: Level, problem: Problem, tiles: Tiles, vectoriz
     elements, k = level.converted_bytes // problem.sum_bytes, problem.k
     if vectorizes_k:
         # `COMPUTED_COLUMNS` columns share each element of an A that is computed, once per tile.
-        nt = tiles.nr if problem.a.is_readable_in_place else tiles.nr * ceil(COMPUTED_COLUMNS, tiles.nr)
+        nt = tiles.nr if problem.a.is_readable_in_place else tiles.nr * ceil_quotient(COMPUTED_COLUMNS, tiles.nr)
         kc = max(CHUNK_MULTIPLE, elements // tiles.nr // CHUNK_MULTIPLE * CHUNK_MULTIPLE)
         has_several_chunks = k is None or k > 2 * kc
         return replace(tiles, nt=nt, kc=kc if has_several_chunks else max(1, k or 0))
-    nt = tiles.nr * max(1, min(ceil(problem.n, tiles.nr), CONVERTED_BLOCKS))
+    nt = tiles.nr * max(1, min(ceil_quotient(problem.n, tiles.nr), CONVERTED_BLOCKS))
     kc = max(4, elements // nt // 4 * 4)
     return replace(tiles, nt=nt, kc=min(kc, max(1, k or kc)))
 
@@ -302,7 +310,7 @@ def _tiles_along_k(level: Level, problem: Problem, kc: int) -> Tiles:
     nr = max(1, min(n, most_columns))
     tile_columns = max(1, min(n, ELEMENTS_OF_B // max(1, problem.k or ASSUMED_STEPS)))
     tile_rows = min(max(1, m), max(SKINNY_ROWS, level.tile_rows))
-    return Tiles(mr=mr, nr=nr, mt=mr * ceil(tile_rows, mr), nt=max(nr, tile_columns // nr * nr), kc=kc)
+    return Tiles(mr=mr, nr=nr, mt=mr * ceil_quotient(tile_rows, mr), nt=max(nr, tile_columns // nr * nr), kc=kc)
 
 
 # Legality
@@ -315,7 +323,7 @@ def refusal(level: Level, problem: Problem, schedule: Schedule) -> str | None:
         return "sizes are at least 1"
     if mt % mr or nt % nr:
         return f"the tile of {mt}x{nt} is not a multiple of the register block of {mr}x{nr}"
-    registers = mr * (nr if problem.vectorizes_k(pack_b) else ceil(nr * problem.sum_bytes, level.vector))
+    registers = mr * (nr if problem.vectorizes_k(pack_b) else ceil_quotient(nr * problem.sum_bytes, level.vector))
     if problem.matrix_steps and max(mr, nr) > MATRIX_ROWS:
         return f"matrix registers hold blocks of {MATRIX_ROWS}x{MATRIX_ROWS}, not of {mr}x{nr}"
     if not problem.matrix_steps and registers > level.registers:

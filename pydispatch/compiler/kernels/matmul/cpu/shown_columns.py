@@ -11,7 +11,7 @@ from xdsl.ir import SSAValue
 
 from pydispatch.compiler.kernels.loops.frame import Frame
 from pydispatch.compiler.kernels.matmul.column_end import Limits
-from pydispatch.compiler.kernels.matmul.cpu.tiles import ceil
+from pydispatch.compiler.kernels.matmul.cpu.tiles import ceil_quotient
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.conditions import both
 
@@ -35,7 +35,7 @@ def last_shown(
         end: The end of the columns that are checked.
         columns: Number of all columns.
     """
-    units = ceil(columns, COLUMN_UNIT)
+    units = ceil_quotient(columns, COLUMN_UNIT)
 
     def unit(inner: Builder, i: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
         """Return the end of the unit `units - 1 - i` if it is in the range and has a shown column; else `carried`.

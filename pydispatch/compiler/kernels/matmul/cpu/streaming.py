@@ -11,7 +11,7 @@ The table of docs/contractions.md compares streaming with panels and with NumPy.
 from __future__ import annotations
 
 from pydispatch.compiler.kernels.matmul.cpu.problem import Problem
-from pydispatch.compiler.kernels.matmul.cpu.tiles import WORKGROUP_LIMITS, Level, Tiles, ceil
+from pydispatch.compiler.kernels.matmul.cpu.tiles import WORKGROUP_LIMITS, Level, Tiles, ceil_quotient
 
 MAX_STREAMING_ROWS = 64
 """Rows of A up to which the sums, which pass through the second-level cache, cost less than packing B where a cycle
@@ -58,7 +58,7 @@ def streams_b(level: Level, problem: Problem) -> bool:
     if problem.m <= 2:
         return True
     # A vector that takes two passes of a datapath (in bytes) leaves the cache time for twice the rows of sums.
-    most_rows = MAX_STREAMING_ROWS * ceil(level.vector, level.model.datapath)
+    most_rows = MAX_STREAMING_ROWS * ceil_quotient(level.vector, level.model.datapath)
     is_unprefetched = problem.b.row_stride_bytes > level.model.prefetch_stride
     # Fewer rows read B in fewer passes, of which later ones find it in the cache if it fits.
     resident_bytes = level.model.l2.share // 2 if problem.m <= MAX_SINGLE_PASS_ROWS else 2 * level.model.l2.share
@@ -83,18 +83,18 @@ def streaming_tiles(level: Level, problem: Problem, tiles: Tiles) -> Tiles:
     rows = problem.max_rows if problem.is_skinny_variant and problem.max_rows is not None else problem.m
     limit, page_columns = WORKGROUP_LIMITS[0], level.model.page // problem.sum_bytes
     parts = max(1, limit.workgroups // max(1, problem.outer))  # tiles of columns, for enough workgroups
-    most_columns = max(ceil(problem.n, parts), page_columns)
-    columns = ceil(problem.n, ceil(problem.n, most_columns))  # of tiles that are about equally wide
-    mt, nt = mr * ceil(rows, mr), nr * ceil(columns, nr)
+    most_columns = max(ceil_quotient(problem.n, parts), page_columns)
+    columns = ceil_quotient(problem.n, ceil_quotient(problem.n, most_columns))  # of tiles that are about equally wide
+    mt, nt = mr * ceil_quotient(rows, mr), nr * ceil_quotient(columns, nr)
     # Rows are halved first: narrow tiles read parts of the rows of B, which memory delivers more slowly.
     while (
-        problem.outer * ceil(rows, mt) * ceil(problem.n, nt) < limit.workgroups
+        problem.outer * ceil_quotient(rows, mt) * ceil_quotient(problem.n, nt) < limit.workgroups
         and mt * nt * problem.k > limit.multiplications
     ):
         if mt > max(TILE_ROWS, mr):
-            mt = mr * ceil(ceil(mt, 2), mr)
+            mt = mr * ceil_quotient(ceil_quotient(mt, 2), mr)
         elif rows > NARROW_TILE_ROWS and nt > max(TILE_COLUMNS, nr):
-            nt = nr * ceil(ceil(nt, 2), nr)
+            nt = nr * ceil_quotient(ceil_quotient(nt, 2), nr)
         else:
             break
     choices = LONG_STREAMING_STEPS if has_long_chunks else STREAMING_STEPS
@@ -141,14 +141,15 @@ def _streaming_block(level: Level, m: int, n: int, size: int, has_long_chunks: b
     """
     if has_long_chunks:
         most = max(1, min(m, LONG_CHUNK_ROWS, level.accumulators // 2))
-        return min(range(most, most // 2, -1), key=lambda mr: ceil(m, mr) * (mr + 1)), min(n, 2 * level.vector // size)
+        height = min(range(most, most // 2, -1), key=lambda mr: ceil_quotient(m, mr) * (mr + 1))
+        return height, min(n, 2 * level.vector // size)
     # Vectors of columns -> rows whose sums fit into the accumulators that the loaded vectors of B leave.
     most_rows = {vectors: (level.accumulators - vectors) // vectors for vectors in (2, 4)}
     needs_several_blocks, has_three_rows = m > most_rows[4], most_rows[4] >= 3
     vectors = 4 if needs_several_blocks and has_three_rows else 2
     greatest = max(1, min(m, most_rows[vectors]))
     rows = range(greatest, greatest // 2, -1)
-    return min(rows, key=lambda mr: ceil(m, mr) * mr), min(n, vectors * level.vector // size)
+    return min(rows, key=lambda mr: ceil_quotient(m, mr) * mr), min(n, vectors * level.vector // size)
 
 
 def _keeps_sums_of_wide_block(level: Level, problem: Problem) -> bool:

@@ -33,7 +33,7 @@ from pydispatch.compiler.kernels.matmul.cpu.outputs import Output
 from pydispatch.compiler.kernels.matmul.cpu.packing import Packing, widened
 from pydispatch.compiler.kernels.matmul.cpu.plan import Plan
 from pydispatch.compiler.kernels.matmul.cpu.products import Products, Target, emit_loop
-from pydispatch.compiler.kernels.matmul.cpu.tiles import ceil
+from pydispatch.compiler.kernels.matmul.cpu.tiles import ceil_quotient
 from pydispatch.compiler.kernels.matmul.match import Contraction
 from pydispatch.compiler.kernels.matmul.results import column_values, starts_at_zero
 from pydispatch.compiler.kernels.ops.affine_maps import evaluate
@@ -110,7 +110,7 @@ def _emit_tile(
         count = max(schedule.mr, padded_rows) * schedule.nr
     else:
         count = schedule.mt * schedule.nt + max(0, padded_rows - schedule.mr) * schedule.nr
-    sums = frame.elements.fresh(plan.sums, count)
+    sums = frame.elements.fresh(plan.sum_type, count)
     tile = _Tile(frame=frame, nest=nest, products=products, outputs=outputs, sums=sums, transposed_height=padded_rows)
     tile.emit(build, nest.body, region, None)
     if steps:
@@ -131,7 +131,7 @@ def _transposed_height(plan: Plan, outputs: Sequence[Output]) -> int:
     side = min(SIDE, 1 << (schedule.mr - 1).bit_length())
     if plan.vectorizes_k or schedule.mr < 4 or schedule.nr % side or not are_neighbours:
         return 0
-    return ceil(schedule.mr, side) * side
+    return ceil_quotient(schedule.mr, side) * side
 
 
 @dataclass(frozen=True)
@@ -205,7 +205,7 @@ class _Tile:
             self.emit(inner, batch.body, region.at(batch.dims, inner.split(index, sizes)), factor_sums)
             return []
 
-        build.loop(first, build.least(build.plus(first, batch.count), total), [], body, limit=total)
+        build.loop(first, build.least(build.plus(first, batch.count), total), [], body, index_below=total)
 
     # Register blocks
 
@@ -222,17 +222,20 @@ class _Tile:
         column_vectors = column_values(self.frame.source, contraction) if has_epilogue else []
 
         def column_of_blocks(outer: Builder, j: Index, is_tail: bool = False) -> None:
-            """Emit column `j` of blocks. Values with one element per column are computed once for all blocks."""
+            """Emit column `j` of blocks. Values with one element per column are computed once for all blocks.
+
+            is_tail: whether the blocks have fewer than `nr` columns: the last ones of B's zero-filled panels.
+            """
             for value in column_vectors:
                 start = nest.block_start(outer, region, contraction.n, j, schedule.nr)
                 first_block = Block(row_index=0, column_index=j, row=0, column=start, is_tail=is_tail)
                 self._cache_columns(outer, region, value, first_block)
 
             def one_block(inner: Builder, i: Index) -> None:
-                """Emit the block in row `i` of this column of blocks; `is_tail` as in `Block`."""
-                fence = inner.fenced()  # each block has loads of its own in the epilogue, after its product
-                block = nest.block(fence, region, i, j, is_tail)
-                self._block(fence, blocks.steps, region, block, factor_sums)
+                """Emit the block in row `i` of this column of blocks."""
+                pinned = inner.without_load_motion()  # its epilogue loads after its product
+                block = nest.block(pinned, region, i, j, is_tail)
+                self._block(pinned, blocks.steps, region, block, factor_sums)
 
             emit_loop(outer, rows, step=1, body=one_block)
             for value in column_vectors:
@@ -257,7 +260,7 @@ class _Tile:
             """Store the element of column `j` of the block."""
             elements.store(inner, elements.at(inner, value, [inner.plus(first, j)]), buffer, [j])
 
-        build.parallel(0, self.nest.columns(build, region, block), element, limit=self.plan.schedule.nr)
+        build.parallel(0, self.nest.columns(build, region, block), element, index_below=self.plan.schedule.nr)
         elements.materialize(value, buffer, lambda inner, indices: [inner.minus(indices[0], first)])
 
     def _block(
@@ -267,18 +270,15 @@ class _Tile:
 
         Sums that start at zero need no initialization if a single `pyd.contract` computes them: it overwrites them.
         """
-        is_initialized = not (
-            self.plan.sums_in_registers
-            and starts_at_zero(self.contraction.generic.outputs[0])
-            and not self.products.steps(build, region).loop_dims
-        )
+        has_single_contract = self.plan.sums_in_registers and not self.products.steps(build, region).loop_dims
+        needs_initialization = not (has_single_contract and starts_at_zero(self.contraction.generic.outputs[0]))
         target = Target(self.sums, self._offset(build, block))
         for step in steps:
             if step is BlockStep.MULTIPLY:
-                self.products.emit(build, region, block, target, accumulate=is_initialized)
+                self.products.emit(build, region, block, target, accumulate=needs_initialization)
             elif step is BlockStep.FINISH:
                 self._finish(build, region, block, target, factor_sums)
-            elif is_initialized:
+            elif needs_initialization:
                 self._initialize(build, region, block, target)
 
     def _offset(self, build: Builder, block: Block) -> Index:
@@ -310,7 +310,7 @@ class _Tile:
         schedule, elements, initial = self.plan.schedule, self.frame.elements, self.contraction.generic.outputs[0]
         is_zero = starts_at_zero(initial)
         if is_zero or not self._is_full(build, region, block):
-            zero = build.add(arith.ConstantOp(zero_attribute(self.plan.sums)))
+            zero = build.add(arith.ConstantOp(zero_attribute(self.plan.sum_type)))
             build.parallel(
                 0,
                 schedule.mr * schedule.nr,
@@ -322,7 +322,7 @@ class _Tile:
         def element(inner: Builder, i: Index, j: Index) -> None:
             """Store the initial sum at row `i` and column `j` of the block."""
             value = elements.at(inner, initial, self._result_indices(inner, region, block, i, j))
-            value = widened(inner, value, self.plan.sums)
+            value = widened(inner, value, self.plan.sum_type)
             elements.store(inner, value, target.buffer, [self._element_offset(inner, target, i, j)])
 
         rows, columns = self.nest.rows(build, region, block), self.nest.columns(build, region, block)
@@ -340,18 +340,23 @@ class _Tile:
 
         If rows are contiguous in the results, the sums are transposed first, and loops are along rows.
         """
-        schedule, elements, height = self.plan.schedule, self.frame.elements, self.transposed_height
-        sums = target.buffer
-        if height:
-            sums = elements.fresh(self.plan.sums, schedule.nr * height)
+        schedule, elements = self.plan.schedule, self.frame.elements
+        sums, column_stride = target.buffer, self.transposed_height
+        if column_stride:
+            sums = elements.fresh(self.plan.sum_type, schedule.nr * column_stride)
             rows_of_sums = StridedBlock(target.buffer, target.offset, stride=schedule.nr)
-            columns_of_sums = StridedBlock(sums, offset=0, stride=height)
-            transpose_block(build, source=rows_of_sums, target=columns_of_sums, rows=height, columns=schedule.nr)
+            columns_of_sums = StridedBlock(sums, offset=0, stride=column_stride)
+            transpose_block(
+                build, source=rows_of_sums, target=columns_of_sums, rows=column_stride, columns=schedule.nr
+            )
 
         def element(inner: Builder, i: Index, j: Index) -> None:
             """Emit the outputs at row `i` and column `j` of the block."""
             indices = self._result_indices(inner, region, block, i, j)
-            offset = inner.plus(inner.times(j, height), i) if height else self._element_offset(inner, target, i, j)
+            if column_stride:  # transposed sums: column by column
+                offset = inner.plus(inner.times(j, column_stride), i)
+            else:
+                offset = self._element_offset(inner, target, i, j)
             total = inner.add(memref.LoadOp.get(sums, [inner.value(offset)]))
             if factor_sums is not None:
                 total = factor_sums.corrected(inner, total, block, i, j)
@@ -362,7 +367,7 @@ class _Tile:
                 output.store(inner, elements.at(inner, output.value, output_indices), output_indices)
 
         rows, columns = self.nest.rows(build, region, block), self.nest.columns(build, region, block)
-        if height:
+        if column_stride:
             _elements_of_block(build, columns, rows, schedule.mr, lambda inner, j, i: element(inner, i, j))
         else:
             _elements_of_block(build, rows, columns, schedule.nr, element)

@@ -70,7 +70,7 @@ class Level:
 
         The slower of the multiply-adds and the loads counts.
         """
-        vectors, operations = ceil(width, self.vector), ceil(self.vector, self.model.datapath)
+        vectors, operations = ceil_quotient(width, self.vector), ceil_quotient(self.vector, self.model.datapath)
         return max(mr * vectors * operations / self.model.fmas, (mr + vectors * operations) / self.model.loads)
 
 
@@ -182,7 +182,7 @@ class Tiles:
     kc: int
 
 
-def ceil(a: int, b: int) -> int:
+def ceil_quotient(a: int, b: int) -> int:
     """Return a / b, rounded up to an integer."""
     return -(-a // b)
 
@@ -197,18 +197,19 @@ def _block_rows(level: Level, vectors: int, m: int | None, minimizes_passes: boo
         minimizes_passes: Whether the fewest blocks of rows are best, because each reads B from beyond the cache.
             Otherwise the height is best that computes the fewest rows twice.
     """
-    narrow_rows = 2 if vectors == 1 else 0  # rows more that a block of one vector has registers for
-    most_rows = min(level.block_rows + narrow_rows, level.accumulators // vectors)
+    additional_rows = 2 if vectors == 1 else 0  # a block of one vector leaves registers free
+    most_rows = min(level.block_rows + additional_rows, level.accumulators // vectors)
     if m is None:
         return most_rows
     if m <= most_rows:
         return max(1, m)
     if minimizes_passes:
-        return ceil(m, ceil(m, most_rows))
+        fewest_blocks = ceil_quotient(m, most_rows)
+        return ceil_quotient(m, fewest_blocks)
 
     def loads(rows: int) -> int:
         """Return the loads of all blocks for a step of K: an element for each row, and a row of B."""
-        return ceil(m, rows) * (rows + 1)
+        return ceil_quotient(m, rows) * (rows + 1)
 
     return min(range(most_rows, max(1, most_rows * 2 // 3) - 1, -1), key=loads)
 
@@ -229,7 +230,7 @@ def _fits_three_vectors(level: Level, n: int, lanes: int, vectors: int) -> bool:
     Three vectors fill 144 columns; two of 16 lanes compute 160. 3136x24x144 takes 0.89x the time so, 512x512x144
     0.83x, 3136x64x48 0.75x (AMD EPYC Zen 4, one worker).
     """
-    computed_columns = ceil(n, vectors * lanes) * vectors * lanes
+    computed_columns = ceil_quotient(n, vectors * lanes) * vectors * lanes
     has_registers = level.accumulators // 3 >= FEWEST_ROWS_OF_THREE_VECTORS
     return has_registers and n % (3 * lanes) == 0 and computed_columns > MOST_COMPUTED_COLUMNS * n
 
@@ -250,7 +251,7 @@ def widening_columns(level: Level, size: int, m: int | None, n: int | None) -> i
         return None
     columns = 3 * level.vector // size
     has_registers = level.accumulators // 3 >= FEWEST_ROWS_OF_THREE_VECTORS
-    return columns if has_registers and ceil(n, columns) * columns <= MOST_COMPUTED_COLUMNS * n else None
+    return columns if has_registers and ceil_quotient(n, columns) * columns <= MOST_COMPUTED_COLUMNS * n else None
 
 
 def _cut(tiles: Tiles, m: int, n: int, outer: int, depth: int, limits: Sequence[WorkgroupLimit]) -> Tiles:
@@ -266,18 +267,18 @@ def _cut(tiles: Tiles, m: int, n: int, outer: int, depth: int, limits: Sequence[
     mr, nr, mt, nt = tiles.mr, tiles.nr, tiles.mt, tiles.nt
     for limit in limits:
         while mt * nt * depth > limit.multiplications and (mt > mr or nt > nr):
-            if outer * ceil(m, mt) * ceil(n, nt) >= limit.workgroups:
+            if outer * ceil_quotient(m, mt) * ceil_quotient(n, nt) >= limit.workgroups:
                 break
             if nt > nr and (nt >= mt or mt <= mr):
-                nt = nr * ceil(nt // nr, 2)
+                nt = nr * ceil_quotient(nt // nr, 2)
             else:
-                mt = mr * ceil(mt // mr, 2)
+                mt = mr * ceil_quotient(mt // mr, 2)
     return replace(tiles, mt=mt, nt=nt)
 
 
 def _balanced(size: int, block: int, tile: int) -> int:
     """Return the size of tiles of whole blocks, as many as of size `tile`, that have about equally many blocks."""
-    return block * ceil(ceil(size, block), ceil(size, tile))
+    return block * ceil_quotient(ceil_quotient(size, block), ceil_quotient(size, tile))
 
 
 def choose_tiles(
@@ -323,7 +324,7 @@ def choose_tiles(
         register_rows = m + m % 2 if pairs_rows else m
         vectors = max(vectors, _skinny_vectors(level, max(1, register_rows)))
     if n is not None:
-        vectors = min(vectors, max(1, ceil(n, lanes)))
+        vectors = min(vectors, max(1, ceil_quotient(n, lanes)))
         if not is_skinny and not uses_matrices and _fits_three_vectors(level, n, lanes, vectors):
             vectors = 3
     if widens_b and not is_skinny and (columns := widening_columns(level, size, m, n)) is not None:
@@ -367,5 +368,5 @@ def _packed_steps(level: Level, step_bytes: int, k: int | None) -> int:
     steps = max(k, 1)
     if steps <= fitting:
         return steps
-    chunks = ceil(steps, fitting)
-    return ceil(ceil(steps, chunks), STEP_MULTIPLE) * STEP_MULTIPLE
+    chunks = ceil_quotient(steps, fitting)
+    return ceil_quotient(ceil_quotient(steps, chunks), STEP_MULTIPLE) * STEP_MULTIPLE

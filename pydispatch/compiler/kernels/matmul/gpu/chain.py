@@ -103,7 +103,7 @@ class _RowTiles:
     def of(chain: Chain) -> _RowTiles:
         """Return the division with the most rows of a workgroup that `MAX_ROWS` and workgroup memory allow."""
         shape, m = shape_of(chain.rows), chain.second.m
-        axis = None if m is None else chain.second_loops.index(m)
+        axis = None if m is None else chain.second_loops.index(m)  # of `chain.rows`; None: there is a single row
         count = 1 if axis is None else shape[axis]
         limit = min(count, MAX_ROWS, _RowTiles.rows_that_fit(chain))
         rows = next(n for n in range(limit, 0, -1) if count % n == 0)
@@ -256,7 +256,7 @@ class _Rows:
             for point in points:
                 self._store(inner, chain.scores, point)
 
-        build.parallel(0, build.quotient(end, width), columns, limit=self.tiles.columns // width)
+        build.parallel(0, build.quotient(end, width), columns, index_below=self.tiles.columns // width)
 
     def _emit_operations(self, build: Builder, end: Index) -> None:
         """Emit the row-wise operations on columns before `end`; their reductions use all invocations."""
@@ -274,12 +274,15 @@ class _Rows:
 
         def row(inner: Builder, i: Index, carried: list[SSAValue]) -> list[SSAValue]:
             """Emit the operations on one row: their reductions, then the elements of the result, in parallel."""
-            row_point = self._point(inner, i)[:-1]
+            row_point = self._point(inner, i)[:-1]  # without the column, the last index
             elements.begin_row(row_point)  # which the stored values of the nest belong to
             nest.emit_row_reductions(elements, inner, row_point)
-            inner.parallel(
-                0, end, lambda b, column: self._store(b, chain.rows, [*row_point, column]), limit=self.tiles.columns
-            )
+
+            def column(builder: Builder, index: Index) -> None:
+                """Store the element of the result at a column."""
+                self._store(builder, chain.rows, [*row_point, index])
+
+            inner.parallel(0, end, column, index_below=self.tiles.columns)
             return []
 
         build.loop(0, self.tiles.rows, [], row)
@@ -314,7 +317,7 @@ class _Rows:
                     element = frame.elements.at(inner, value, result_indices)
                     frame.elements.store(inner, element, buffer, result_indices)
 
-        build.parallel(0, size, column, limit=size)
+        build.parallel(0, size, column, index_below=size)
 
     def _multiply(
         self, build: Builder, product: Contraction, points: Sequence[dict[int, Index]], end: Index | None = None

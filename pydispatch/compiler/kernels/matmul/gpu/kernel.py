@@ -88,9 +88,9 @@ def _emit(frame: Frame, build: Builder, plan: Plan, result_dims: Sequence[list[i
     # Beyond the end of K, A is -0 and B is 0: their products are -0, which leaves every sum as it is.
     a = Staging.of(elements, plan, plan.a, plan.tile.height, fills_negative_zero=True)
     b = Staging.of(elements, plan, plan.b, plan.tile.width, fills_negative_zero=False)
-    sums = storage(elements.entry, plan.sums, plan.tile.slots, PRIVATE)
-    sum_bits = scalar_width(plan.sums)
-    layout = lane_layout(plan.form, plan.tile.rows, plan.tile.columns, adjacent_elements_of(sum_bits))
+    sums = storage(elements.entry, plan.sum_type, plan.tile.slots, PRIVATE)
+    adjacent_sums = adjacent_elements_of(scalar_width(plan.sum_type))  # in one row of a lane, for vector stores
+    layout = lane_layout(plan.form, plan.tile.block_rows, plan.tile.block_columns, adjacent_sums)
     build.assume_below(workgroup_id, workgroups_of(plan, build, sizes))
     workgroup = _Workgroup(
         frame=frame,
@@ -150,12 +150,12 @@ class _Workgroup:
 
     def emit(self, build: Builder) -> None:
         """Emit the initialization, the pipelined loop over K, and the epilogue."""
-        location = self._location(build, self.workgroup_id)
+        location = self._tile_location(build, self.workgroup_id)
         iterations = build.ceil_quotient(collapsed_size(build, self.sizes, self.plan.steps), self.tile.depth)
-        self._invocations(build, lambda inner, invocation: self._initialize(inner, invocation, location))
+        self._in_each_invocation(build, lambda inner, invocation: self._initialize(inner, invocation, location))
         if iterations != 0:
             self._pipeline(build, location, iterations)
-        self._invocations(build, self._finish)
+        self._in_each_invocation(build, self._finish)
 
     def _pipeline(self, build: Builder, location: Location, iterations: Index) -> None:
         """Emit the pipelined loop over K.
@@ -165,11 +165,11 @@ class _Workgroup:
 
         def load(builder: Builder, iteration: Index) -> None:
             """Emit the loads of the tiles of one iteration to private memory."""
-            self._invocations(builder, lambda inner, i: self._load(inner, i, location, iteration))
+            self._in_each_invocation(builder, lambda inner, i: self._load(inner, i, location, iteration))
 
         def body(inner: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
             """Emit an iteration: store the loaded tiles, load those of the next iteration, and add the products."""
-            self._invocations(inner, self._store_tiles)
+            self._in_each_invocation(inner, self._store_tiles)
             following = inner.plus(index, 1)
 
             def prefetch(builder: Builder) -> None:
@@ -179,22 +179,22 @@ class _Workgroup:
                 load(builder, following)
 
             inner.when(inner.less(following, iterations), prefetch)
-            self._invocations(inner, self._multiply)
+            self._in_each_invocation(inner, self._multiply)
             return []
 
         build.when(build.less(0, iterations), lambda inner: load(inner, 0))
         build.loop(0, iterations, [], body)
 
-    def _location(self, build: Builder, workgroup_id: SSAValue) -> Location:
+    def _tile_location(self, build: Builder, workgroup_id: SSAValue) -> Location:
         """Return the position of the tile of a workgroup."""
         batch, row, column = tile_of(self.plan, build, workgroup_id, self.sizes)
         outer: dict[int, Index] = dict.fromkeys(range(len(self.sizes)), 0)
         outer.update(zip(self.plan.outer, batch, strict=True))
         return Location(outer=outer, row=row, column=column)
 
-    def _invocations(self, build: Builder, body: Callable[[Builder, Index], None]) -> None:
+    def _in_each_invocation(self, build: Builder, body: Callable[[Builder, Index], None]) -> None:
         """Emit a parallel loop that runs `body` in every invocation of the workgroup."""
-        build.parallel(0, self.tile.invocations, body, limit=self.tile.invocations)
+        build.parallel(0, self.tile.invocations, body, index_below=self.tile.invocations)
 
     # One iteration over K
 
@@ -212,10 +212,10 @@ class _Workgroup:
         """Emit the products of one block of the tile, by a group of 32 invocations."""
         tile = self.tile
         lane, row, column = self._block(build, invocation)
-        left = _view(build, self.a, self.a.offset(build, row, step=0), [tile.rows, tile.depth], self.a.strides)
+        left = _view(build, self.a, self.a.offset(build, row, step=0), [tile.block_rows, tile.depth], self.a.strides)
         column_stride, step_stride = self.b.strides  # the rows of a staged B are its columns
         b_offset, b_strides = self.b.offset(build, column, step=0), (step_stride, column_stride)
-        right = _view(build, self.b, b_offset, [tile.depth, tile.columns], b_strides)
+        right = _view(build, self.b, b_offset, [tile.depth, tile.block_columns], b_strides)
         form = StringAttr(self.plan.form)
         build.add(MmaOp(operands=[build.value(lane), left, right, self.sums], properties={"form": form}))
 
@@ -223,24 +223,24 @@ class _Workgroup:
         """Return (lane, first row, first column) of the block of an invocation, in the tile."""
         tile = self.tile
         lane, block = build.remainder(invocation, LANES), build.quotient(invocation, LANES)
-        blocks_per_row = tile.width // tile.columns
-        row = build.times(build.quotient(block, blocks_per_row), tile.rows)
-        return lane, row, build.times(build.remainder(block, blocks_per_row), tile.columns)
+        blocks_per_row = tile.width // tile.block_columns
+        row = build.times(build.quotient(block, blocks_per_row), tile.block_rows)
+        return lane, row, build.times(build.remainder(block, blocks_per_row), tile.block_columns)
 
     # Prologue and epilogue
 
     def _initialize(self, build: Builder, invocation: Index, location: Location) -> None:
         """Emit stores of the initial values of the sums of an invocation."""
-        fence = build.fenced()  # loads are not hoisted out of the loop over invocations
+        pinned = build.without_load_motion()  # loads are not hoisted out of the loop over invocations
         initial = self.plan.contraction.generic.outputs[0]
         if starts_at_zero(initial):
-            zero = fence.add(arith.ConstantOp(zero_attribute(self.plan.sums)))
+            zero = pinned.add(arith.ConstantOp(zero_attribute(self.plan.sum_type)))
             for position in range(self.tile.slots):
-                fence.add(memref.StoreOp.get(zero, self.sums, [fence.index(position)]))
+                pinned.add(memref.StoreOp.get(zero, self.sums, [pinned.index(position)]))
             return
-        for position, slot in enumerate(self._slots(fence, invocation, location)):
-            value = converted(fence, self.frame.elements.at(fence, initial, slot.indices), self.plan.sums)
-            fence.add(memref.StoreOp.get(value, self.sums, [fence.index(position)]))
+        for position, slot in enumerate(self._slots(pinned, invocation, location)):
+            value = converted(pinned, self.frame.elements.at(pinned, initial, slot.indices), self.plan.sum_type)
+            pinned.add(memref.StoreOp.get(value, self.sums, [pinned.index(position)]))
 
     def _finish(self, build: Builder, invocation: Index) -> None:
         """Emit the epilogue: compute the results of the dispatch from the sums, and store them.
@@ -248,24 +248,24 @@ class _Workgroup:
         Indices are computed again, which takes fewer registers than to retain them over the loop.
         """
         contraction, elements = self.plan.contraction, self.frame.elements
-        fence = build.fenced()  # loads are not hoisted out of the loop over invocations
-        opaque = fence.add(RematerializeOp(operands=[build.value(invocation)], result_types=[IndexType()]))
-        invocation = fence.assume_below(opaque, self.tile.invocations)
-        workgroup_id = fence.add(RematerializeOp(operands=[self.workgroup_id], result_types=[IndexType()]))
-        fence.assume_below(workgroup_id, workgroups_of(self.plan, fence, self.sizes))
-        slots = self._slots(fence, invocation, self._location(fence, workgroup_id))
+        pinned = build.without_load_motion()  # loads are not hoisted out of the loop over invocations
+        opaque = pinned.add(RematerializeOp(operands=[build.value(invocation)], result_types=[IndexType()]))
+        invocation = pinned.assume_below(opaque, self.tile.invocations)
+        workgroup_id = pinned.add(RematerializeOp(operands=[self.workgroup_id], result_types=[IndexType()]))
+        pinned.assume_below(workgroup_id, workgroups_of(self.plan, pinned, self.sizes))
+        slots = self._slots(pinned, invocation, self._tile_location(pinned, workgroup_id))
         for position, slot in enumerate(slots):
-            total = fence.add(memref.LoadOp.get(self.sums, [fence.index(position)]))
-            result = converted(fence, total, contraction.acc)
-            elements.define(fence, contraction.op.results[0], slot.indices, result)
+            total = pinned.add(memref.LoadOp.get(self.sums, [pinned.index(position)]))
+            result = converted(pinned, total, contraction.acc)
+            elements.define(pinned, contraction.op.results[0], slot.indices, result)
         values = [
-            [elements.at(fence, value, [slot.indices[d] for d in dims]) for slot in slots]
+            [elements.at(pinned, value, [slot.indices[d] for d in dims]) for slot in slots]
             for value, dims in zip(self.frame.returned, self.result_dims, strict=True)
         ]
 
         def store(exists: SSAValue | bool, positions: Sequence[int]) -> None:
             """Emit the stores of some slots, which exist under the same condition."""
-            fence.when(exists, lambda inner: self._store(inner, values, slots, positions))
+            pinned.when(exists, lambda inner: self._store(inner, values, slots, positions))
 
         # One branch for adjacent slots that exist together.
         for _, group in groupby(range(len(slots)), key=lambda position: id(slots[position].exists)):

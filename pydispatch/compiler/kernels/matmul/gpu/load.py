@@ -233,8 +233,8 @@ class Staging:
                 points.append(self._coordinates(inner, indices))
             self._store_private(inner, run, points, exists)
 
-        fence = build.fenced()  # loads stay in the iteration that prefetches them
-        self._for_each_run(fence, invocation, load_run)
+        pinned = build.without_load_motion()  # loads stay in the iteration that prefetches them
+        self._for_each_run(pinned, invocation, load_run)
 
     def _store_private(self, build: Builder, run: Run, points: Sequence[list[Index]], exists: SSAValue | bool) -> None:
         """Emit stores of the elements of a run into private memory.
@@ -310,11 +310,11 @@ class Staging:
         exists = is_in_source(self.elements, build, pad, points[0])
         low, _ = pad_amounts(self.elements, pad)
         then_block, else_block = Block(), Block()
-        inner = build.nested(then_block, keeps_loads=True)
+        inner = build.nested(then_block, pins_loads=True)
         unpadded = [[inner.minus(i, low_amount) for i, low_amount in zip(point, low, strict=True)] for point in points]
         values = self._contiguous(inner, pad.source, unpadded)
         inner.add(scf.YieldOp(*values))
-        inner = build.nested(else_block, keeps_loads=True)
+        inner = build.nested(else_block, pins_loads=True)
         inner.add(scf.YieldOp(*(self._padding(inner, pad, point) for point in points)))
         if not isinstance(exists, SSAValue):
             exists = build.pure(arith.ConstantOp(IntegerAttr(int(exists), 1)))
@@ -361,8 +361,8 @@ class Staging:
                     state_alignment(store, operand.vector_width * bits // 8)
                 inner.add(store)
 
-        fence = build.fenced()  # private memory changes in each iteration: its loads are not reused
-        self._for_each_run(fence, invocation, store_run)
+        pinned = build.without_load_motion()  # private memory changes in each iteration: its loads are not reused
+        self._for_each_run(pinned, invocation, store_run)
 
 
 def converted(build: Builder, value: SSAValue, to: Attribute) -> SSAValue:

@@ -73,7 +73,7 @@ class Plan:
         tile: The tile of a workgroup.
         form: How products are computed: "tensor" or "fma", see `pyd.mma`.
         element: Type of elements in workgroup memory.
-        sums: Type of accumulators.
+        sum_type: Type of accumulators.
         a, b: The operands.
         outer: Dimensions of batches.
         steps: Reduced dimensions, which are collapsed into K.
@@ -83,7 +83,7 @@ class Plan:
     tile: Tile
     form: str
     element: Attribute
-    sums: Attribute
+    sum_type: Attribute
     a: Operand
     b: Operand
     outer: tuple[int, ...]
@@ -111,9 +111,9 @@ def plans_of(contraction: Contraction, elements: Elements, architecture: int) ->
         height=SKINNY_ROWS,
         width=warps * warp_columns,
         depth=depth,
-        rows=SKINNY_ROWS,
-        columns=warp_columns,
-        pace=0,  # not compared with other tiles
+        block_rows=SKINNY_ROWS,
+        block_columns=warp_columns,
+        throughput=0,  # not compared with other tiles
     )
     return [plan, plan_of(contraction, elements, architecture, skinny_tile) or plan]
 
@@ -143,7 +143,7 @@ def plan_of(contraction: Contraction, elements: Elements, architecture: int, til
     types = _types(contraction, architecture)
     if types is None:
         return None
-    form, element, sums, a, b = types  # form: "tensor" for tensor cores, or "fma"
+    form, element, sum_type, a, b = types  # form: "tensor" for tensor cores, or "fma"
     bits = scalar_width(element)
     table = TENSOR_TILES if form == "tensor" else TILES_64 if bits == 64 else TILES_32
     tile = tile or choose_tile(table, height, width, prod(sizes[d] or 1 for d in outer))
@@ -153,14 +153,14 @@ def plan_of(contraction: Contraction, elements: Elements, architecture: int, til
         most_elements = LARGEST_SCALAR_TILE.height * LARGEST_SCALAR_TILE.width
         if are_both_scalar and tile.height * tile.width > most_elements:
             tile = LARGEST_SCALAR_TILE
-        tile = replace(tile, depth=tile.depth // 2, columns=min(tile.columns, MAX_SCALAR_COLUMNS))
+        tile = replace(tile, depth=tile.depth // 2, block_columns=min(tile.block_columns, MAX_SCALAR_COLUMNS))
         left, right = _operands(elements, contraction, (a, b), (rows, columns), tile, sizes)  # of the new tile
     return Plan(
         contraction=contraction,
         tile=tile,
         form=form,
         element=element,
-        sums=sums,
+        sum_type=sum_type,
         a=left,
         b=right,
         outer=outer,
@@ -190,8 +190,8 @@ def _types(contraction: Contraction, architecture: int) -> tuple[str, Attribute,
     if isinstance(contraction.acc, Float64Type):
         return "fma", contraction.acc, contraction.acc, a, b
     if isinstance(contraction.acc, IntegerType) and contraction.acc.width.data in (8, 16, 32, 64):
-        sums = i64 if contraction.acc.width.data == 64 else i32
-        return "fma", sums, sums, a, b
+        sum_type = i64 if contraction.acc.width.data == 64 else i32
+        return "fma", sum_type, sum_type, a, b
     return None
 
 

@@ -21,28 +21,28 @@ class Tile:
     Attributes:
         height, width: Rows and columns.
         depth: Steps of K at a time.
-        rows, columns: Size of the block that a subgroup of 32 invocations computes.
-        pace: Throughput of a core, relative to the fastest tile of the table.
+        block_rows, block_columns: Size of the block that a subgroup of 32 invocations (a warp) computes.
+        throughput: Products of a core in a unit of time, relative to the fastest tile of the table.
         workgroups_per_core: Workgroups that a core should hold.
     """
 
     height: int
     width: int
     depth: int
-    rows: int
-    columns: int
-    pace: float
+    block_rows: int
+    block_columns: int
+    throughput: float
     workgroups_per_core: int = 2
 
     @property
     def invocations(self) -> int:
         """The number of invocations of a workgroup."""
-        return LANES * (self.height // self.rows) * (self.width // self.columns)
+        return LANES * (self.height // self.block_rows) * (self.width // self.block_columns)
 
     @property
     def slots(self) -> int:
         """Number of accumulators of an invocation."""
-        return self.rows * self.columns // LANES
+        return self.block_rows * self.block_columns // LANES
 
 
 # Multiply-adds of an invocation for each 16 bytes that it reads of the tile: 16 with 32x64 blocks, 10.7 with 32x32,
@@ -89,11 +89,16 @@ def choose_tile(table: Sequence[Tile], height: int | None, width: int | None, ou
     """Return the tile with the shortest estimated time on a device of `CORES` cores.
 
     The time is the number of waves of workgroups times that of a wave.
+
+    Args:
+        table: The tiles to choose from.
+        height, width: Rows and columns of the product; None if dynamic.
+        outer: Number of products: of the indices of its outer dimensions.
     """
 
     def time(tile: Tile) -> float:
         """Return the estimated time with a tile, relative to that with others; unknown sizes are assumed."""
         tiles = -(-(height or ASSUMED_EXTENT) // tile.height) * -(-(width or ASSUMED_EXTENT) // tile.width) * outer
-        return -(-tiles // CORES) * tile.height * tile.width / tile.pace
+        return -(-tiles // CORES) * tile.height * tile.width / tile.throughput
 
     return min(table, key=time)

@@ -16,7 +16,7 @@ from xdsl.dialects import arith, func, memref, tensor
 from xdsl.ir import SSAValue
 
 from pydispatch.compiler.kernels.loops.frame import Frame, Kernel
-from pydispatch.compiler.kernels.matmul.cpu.tiles import ceil
+from pydispatch.compiler.kernels.matmul.cpu.tiles import ceil_quotient
 from pydispatch.compiler.kernels.matmul.windows.images import ImagePlan, image_plan
 from pydispatch.compiler.kernels.matmul.windows.reductions import reduced, reduction_in, step_at
 from pydispatch.compiler.kernels.ops.affine_maps import evaluate
@@ -58,7 +58,7 @@ def lower_channels_first(source: func.FuncOp, backend: Backend) -> Kernel | None
     images = elements.fresh(packed_type, plan.image_size * len(plan.image_offsets))
     sums = elements.fresh(tensor_type(generic.op.results[0]).element_type, plan.rows * plan.row_length)
     _Workgroup(frame=frame, plan=plan, images=images, sums=sums).emit(frame.build)
-    return frame.finish(workgroups=lambda elements, build: ceil(plan.tiles, plan.tiles_of_workgroup))
+    return frame.finish(workgroups=lambda elements, build: ceil_quotient(plan.tiles, plan.tiles_of_workgroup))
 
 
 @dataclass(frozen=True)
@@ -81,23 +81,23 @@ class _Workgroup:
         """Emit the loop over the tiles of the workgroup: pack the images, reduce, and store the sums."""
         plan = self.plan
         total, count, height = plan.tiles, plan.tiles_of_workgroup, plan.axes[0].position_count
-        workgroup = build.assume_below(self.frame.workgroup(), ceil(total, count))
+        workgroup = build.assume_below(self.frame.workgroup(), ceil_quotient(total, count))
         first = build.times(workgroup, count)
 
         def body(inner: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
             """Emit one tile of rows."""
-            *outer, tile = inner.split(index, [*(plan.sizes[d] for d in plan.outer), ceil(height, plan.rows)])
+            *outer, tile = inner.split(index, [*(plan.sizes[d] for d in plan.outer), ceil_quotient(height, plan.rows)])
             origin: list[Index] = [0] * len(plan.generic.iterators)
-            for dim, index in zip(plan.outer, outer, strict=True):
-                origin[dim] = index
+            for dim, outer_index in zip(plan.outer, outer, strict=True):
+                origin[dim] = outer_index
             first_row = inner.least(inner.times(tile, plan.rows), height - plan.rows)  # the last tile overlaps
-            fence = inner.fenced()  # the images and sums in memory are those of this tile
-            self._pack(fence, origin, first_row)
-            self._reduce(fence, origin)
-            self._store(fence, origin, first_row)
+            pinned = inner.without_load_motion()  # the images and sums in memory are those of this tile
+            self._pack(pinned, origin, first_row)
+            self._reduce(pinned, origin)
+            self._store(pinned, origin, first_row)
             return []
 
-        build.loop(first, build.least(build.plus(first, count), total), [], body, limit=total)
+        build.loop(first, build.least(build.plus(first, count), total), [], body, index_below=total)
 
     # Packing
 
@@ -127,7 +127,7 @@ class _Workgroup:
             first_row: The first row of the tile in the result.
         """
         plan, (rows, columns), (row_phase, column_phase) = self.plan, self.plan.axes, phases
-        extent = columns.position_count + columns.largest_shifts[column_phase]
+        extent = columns.position_count + columns.largest_shift_by_phase[column_phase]
 
         def row(inner: Builder, y: Index) -> None:
             """Pack row `y` of the image, which has every `stride`-th row of the input from the phase on."""
@@ -146,7 +146,7 @@ class _Workgroup:
                 zero = inner.pure(arith.ConstantOp(zero_attribute(tensor_type(self._input).element_type)))
                 self._fill(inner, zero, offset, extent, plan.row_length)
 
-        build.parallel(0, plan.rows + rows.largest_shifts[row_phase], row)
+        build.parallel(0, plan.rows + rows.largest_shift_by_phase[row_phase], row)
 
     def _pack_row(
         self, build: Builder, source: PaddedSource, outer: Sequence[Index], phase: int, extent: int, offset: Index
@@ -162,11 +162,11 @@ class _Workgroup:
             offset: Where the row begins in `images`.
         """
         stride, low, elements = self.plan.axes[1].stride, source.low[-1], self.frame.elements
-        begin, end = max(0, min(extent, ceil(low - phase, stride))), extent
+        begin, end = max(0, min(extent, ceil_quotient(low - phase, stride))), extent
         if source.padding is not None:
             width = elements.dims(source.value)[-1]
             assert isinstance(width, int)  # `_source` reads a pad of known sizes only
-            end = max(begin, min(extent, ceil(width + low - phase, stride)))
+            end = max(begin, min(extent, ceil_quotient(width + low - phase, stride)))
 
         def element(inner: Builder, x: Index) -> None:
             """Copy element `x` of the row, column `x * stride + phase` of the padded tensor."""
@@ -175,7 +175,7 @@ class _Workgroup:
             elements.store(inner, value, self.images, [inner.plus(offset, x)])
 
         self._fill(build, source.padding, offset, 0, begin)
-        build.parallel(begin, end, element, limit=extent)
+        build.parallel(begin, end, element, index_below=extent)
         self._fill(build, source.padding, offset, end, extent)
 
     def _fill(self, build: Builder, value: SSAValue | None, offset: Index, begin: int, end: int) -> None:
@@ -218,8 +218,10 @@ class _Workgroup:
     def _reduce(self, build: Builder, origin: Sequence[Index]) -> None:
         """Emit the sums of all window positions of a tile, as one parallel loop over one long row.
 
-        Sums between two rows of positions are computed from what is between them, and never read. origin: index of each
-        loop, of the tile in the outer dimensions, else 0.
+        Sums between two rows of positions are computed from what is between them, and never read.
+
+        origin: index of each loop: of the tile in the outer dimensions, else 0. The body reads the input at this one
+        position, whatever the index of the parallel loop is, since its element there is defined beforehand.
         """
         plan, generic, elements = self.plan, self.plan.generic, self.frame.elements
         image_offsets, row_length = plan.image_offsets, plan.row_length
@@ -238,7 +240,7 @@ class _Workgroup:
                 column_phase, column_shift = plan.axes[1].phase_and_shift(column_step)
                 offset = image_offsets[row_phase, column_phase] + row_shift * row_length + column_shift
                 element = inner.add(memref.LoadOp.get(self.images, [inner.value(inner.plus(index, offset))]))
-                # The body then reads this element for the input at `point`, whose position is 0 in place of `index`.
+                # The body reads this element for the input at `point`, whatever `index` is.
                 elements.define(inner, self._input, evaluate(inner, generic.maps[plan.input], point), element)
                 accumulators.append(step_at(elements, inner, generic, point, accumulators[-1]))
             (value,) = reduced(inner, [accumulators])

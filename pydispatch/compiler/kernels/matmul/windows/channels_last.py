@@ -17,7 +17,7 @@ from xdsl.dialects import func, memref
 from xdsl.ir import SSAValue
 
 from pydispatch.compiler.kernels.loops.frame import Frame, Kernel
-from pydispatch.compiler.kernels.matmul.cpu.tiles import ceil
+from pydispatch.compiler.kernels.matmul.cpu.tiles import ceil_quotient
 from pydispatch.compiler.kernels.matmul.windows.padding import PaddedInputs
 from pydispatch.compiler.kernels.matmul.windows.plan import WindowPlan, plan_of
 from pydispatch.compiler.kernels.matmul.windows.reductions import reduced, reduction_in, step_at
@@ -65,9 +65,9 @@ def _tiles(plan: WindowPlan, build: Builder, sizes: Sequence[Index]) -> tuple[In
     count: Index = 1 if plan.positions is None else sizes[plan.positions]
     tile: Index = TILE_POSITIONS
     if isinstance(count, int):
-        fewest_tiles = ceil(max(1, count), TILE_POSITIONS)
-        equal_share = ceil(max(1, count), fewest_tiles)
-        tile = ceil(equal_share, plan.width) * plan.width
+        fewest_tiles = ceil_quotient(max(1, count), TILE_POSITIONS)
+        equal_share = ceil_quotient(max(1, count), fewest_tiles)
+        tile = ceil_quotient(equal_share, plan.width) * plan.width
     tiles = build.ceil_quotient(count, tile)
     return tiles, tile, build.times(build.product([sizes[d] for d in plan.outer]), tiles)
 
@@ -129,7 +129,7 @@ class _Workgroup:
         frame: The kernel function, and its inputs and results.
         plan: The plan of the reduction.
         sizes: Sizes of all loops of the reduction.
-        inputs: Inputs that read padding.
+        inputs: Inputs of the reduction that are padded tensors.
         sums: Buffer of the sums of a block, [position][channel of a chunk]; None where these stay in registers.
     """
 
@@ -142,25 +142,25 @@ class _Workgroup:
     def emit(self, build: Builder) -> None:
         """Emit the loop over the tiles of the workgroup."""
         plan = self.plan
-        tiles, tile, total = _tiles(plan, build, self.sizes)
+        tiles_of_row, tile_size, total = _tiles(plan, build, self.sizes)
         count = _tiles_of_workgroup(plan, build, self.sizes)
         workgroup = build.assume_below(self.frame.workgroup(), build.ceil_quotient(total, count))
         first = build.times(workgroup, count)
 
         def body(inner: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
-            """Emit the tile of positions `index` of all outer dimensions."""
-            *outer, tile_index = inner.split(index, [*(self.sizes[d] for d in plan.outer), tiles])
-            first_position = inner.times(tile_index, tile)
+            """Emit tile `index` of all tiles: some neighbouring positions, at one index of each outer dimension."""
+            *outer, tile_index = inner.split(index, [*(self.sizes[d] for d in plan.outer), tiles_of_row])
+            first_position = inner.times(tile_index, tile_size)
             origin: list[Index] = [0] * len(self.sizes)
-            for dim, index in zip(plan.outer, outer, strict=True):
-                origin[dim] = index
+            for dim, outer_index in zip(plan.outer, outer, strict=True):
+                origin[dim] = outer_index
             positions: Index = 1 if plan.positions is None else self.sizes[plan.positions]
-            extent = inner.least(tile, inner.minus(positions, first_position))
+            extent = inner.least(tile_size, inner.minus(positions, first_position))
             self._row(inner, tuple(origin), first_position, extent)
             return []
 
-        # `limit`: the number of all tiles, by which `split` folds; the end of this workgroup is another value.
-        build.loop(first, build.least(build.plus(first, count), total), [], body, limit=total)
+        # Divisions in `split` fold by the number of all tiles, but not by the end of this workgroup's tiles.
+        build.loop(first, build.least(build.plus(first, count), total), [], body, index_below=total)
 
     def _row(self, build: Builder, origin: tuple[Index, ...], first: Index, count: Index) -> None:
         """Emit the blocks of `count` positions from `first` on, with all channels, in chunks of `plan.chunk` channels.
@@ -245,18 +245,18 @@ class _Workgroup:
             values = [self._initial(inner, point) for point in points]
             self._store(inner, points, self._steps(inner, points, values, is_edge))
 
-        build.parallel(*block.channels, body, limit=self.sizes[self.plan.channels])
+        build.parallel(*block.channels, body, index_below=self.sizes[self.plan.channels])
 
     def _block_in_memory(self, build: Builder, block: _Block, is_edge: bool) -> None:
         """Emit a block whose sums are in memory, because loops over reduced dimensions enclose the loop over channels.
 
         is_edge: whether the block may read padding.
         """
-        limit = self.sizes[self.plan.channels]
-        fence = build.fenced()  # sums are loaded from memory that changes between the loops
-        fence.parallel(*block.channels, partial(self._initialize, block), limit=limit)
-        self._reduce(fence, block, self.plan.loops, indices={}, is_edge=is_edge)
-        fence.parallel(*block.channels, partial(self._finish, block), limit=limit)
+        (first, end), channel_count = block.channels, self.sizes[self.plan.channels]
+        pinned = build.without_load_motion()  # sums are loaded from memory that changes between the loops
+        pinned.parallel(first, end, partial(self._initialize, block), index_below=channel_count)
+        self._reduce(pinned, block, self.plan.loops, indices={}, is_edge=is_edge)
+        pinned.parallel(first, end, partial(self._finish, block), index_below=channel_count)
 
     def _initialize(self, block: _Block, build: Builder, channel: Index) -> None:
         """Emit stores of the initial values to the sums of one channel of a block."""
@@ -293,7 +293,7 @@ class _Workgroup:
         if loops:
             build.loop(0, self.sizes[loops[0]], [], body)
         else:
-            build.parallel(*block.channels, steps, limit=self.sizes[self.plan.channels])
+            build.parallel(*block.channels, steps, index_below=self.sizes[self.plan.channels])
 
     def _finish(self, block: _Block, build: Builder, channel: Index) -> None:
         """Emit the results of one channel of a block, from its sums in memory, and their stores."""

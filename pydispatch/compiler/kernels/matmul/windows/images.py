@@ -11,7 +11,7 @@ from xdsl.ir import Operation
 from xdsl.ir.affine import AffineDimExpr
 
 from pydispatch.compiler.kernels.loops.frame import Frame
-from pydispatch.compiler.kernels.matmul.cpu.tiles import ceil
+from pydispatch.compiler.kernels.matmul.cpu.tiles import ceil_quotient
 from pydispatch.compiler.kernels.matmul.match import Linear, linear
 from pydispatch.compiler.kernels.ops.bits import bits_of
 from pydispatch.compiler.kernels.ops.generics import loop_sizes
@@ -61,7 +61,7 @@ class Axis:
         return step * self.dilation % self.stride, step * self.dilation // self.stride
 
     @property
-    def largest_shifts(self) -> dict[int, int]:
+    def largest_shift_by_phase(self) -> dict[int, int]:
         """Phase that is read -> the largest shift of a step of the window in it: a packed row has so many elements more
         than there are positions.
         """
@@ -95,23 +95,23 @@ class ImagePlan:
     @property
     def row_length(self) -> int:
         """Elements of a row of a packed image."""
-        return self.axes[1].position_count + max(self.axes[1].largest_shifts.values())
+        return self.axes[1].position_count + max(self.axes[1].largest_shift_by_phase.values())
 
     @property
     def image_size(self) -> int:
         """Elements of the packed image of one pair of phases: all rows that the rows of a tile read."""
-        return (self.rows + max(self.axes[0].largest_shifts.values())) * self.row_length
+        return (self.rows + max(self.axes[0].largest_shift_by_phase.values())) * self.row_length
 
     @property
     def image_offsets(self) -> dict[tuple[int, int], int]:
         """The offset of the packed image of each (vertical phase, horizontal phase), in elements."""
-        phases = product(self.axes[0].largest_shifts, self.axes[1].largest_shifts)
+        phases = product(self.axes[0].largest_shift_by_phase, self.axes[1].largest_shift_by_phase)
         return {pair: index * self.image_size for index, pair in enumerate(phases)}
 
     @property
     def tiles(self) -> int:
         """Tiles of all images: each has `rows` rows of one image of the result."""
-        return prod(self.sizes[d] for d in self.outer) * ceil(self.axes[0].position_count, self.rows)
+        return prod(self.sizes[d] for d in self.outer) * ceil_quotient(self.axes[0].position_count, self.rows)
 
     @property
     def tiles_of_workgroup(self) -> int:
@@ -146,12 +146,12 @@ def image_plan(generic: Structured, frame: Frame) -> ImagePlan | None:
     if bits < 8:
         return None
     size = max(bits, *(bits_of(tensor_type(v).element_type) for v in generic.op.results)) // 8
-    row_shifts, column_shifts = (axis.largest_shifts for axis in axes)  # with an entry for each phase
+    row_shifts, column_shifts = (axis.largest_shift_by_phase for axis in axes)  # with an entry for each phase
     image_count = len(row_shifts) * len(column_shifts)
     row_bytes = (axes[1].position_count + max(column_shifts.values())) * size * image_count
     most_rows = max(1, PACKED_BYTES // row_bytes - max(row_shifts.values()))
-    tile_count = ceil(axes[0].position_count, most_rows)
-    rows = ceil(axes[0].position_count, tile_count)  # tiles of about equal height
+    tile_count = ceil_quotient(axes[0].position_count, most_rows)
+    rows = ceil_quotient(axes[0].position_count, tile_count)  # tiles of about equal height
     return ImagePlan(
         generic=generic, sizes=tuple(static_sizes), input=window_inputs[0], axes=axes, outer=tuple(outer), rows=rows
     )

@@ -102,7 +102,7 @@ class PaddedInputs:
                 low, _ = pad_amounts(self.elements, pad)
                 unpadded = [build.minus(index, amount) for index, amount in zip(indices, low, strict=True)]
                 self.elements.define(build, value, indices, self.elements.at(build, pad.source, unpadded))
-            elif self._has_nearest_element(pad):
+            elif self._has_nearest_element(pad):  # otherwise the body computes the padding by the rule of `tensor.pad`
                 self.elements.define(build, value, indices, self._selected(build, pad, indices))
 
     def _has_nearest_element(self, pad: tensor.PadOp) -> bool:

@@ -103,11 +103,12 @@ def _unrolled(loops: Sequence[int], sizes: Sequence[int | None]) -> tuple[int, .
     sizes: of each loop; None where unknown.
     """
     unrolled: tuple[int, ...] = ()
+    steps = 1
     for dim in reversed(loops):
         size = sizes[dim]
-        if size is None or prod(sizes[d] or 1 for d in unrolled) * size > MAX_UNROLLED_STEPS:
+        if size is None or steps * size > MAX_UNROLLED_STEPS:
             break
-        unrolled = (dim, *unrolled)
+        unrolled, steps = (dim, *unrolled), steps * max(1, size)
     return unrolled
 
 
