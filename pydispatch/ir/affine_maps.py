@@ -59,7 +59,7 @@ def with_unit_loops(map: AffineMap, loop_sizes: Sequence[int]) -> AffineMap:
     return AffineMap(map.num_dims, map.num_symbols, tuple(exprs))
 
 
-def is_exact(expr: AffineExpr) -> bool:
+def has_exact_bounds(expr: AffineExpr) -> bool:
     """Return whether interval arithmetic on an expression gives exact bounds.
 
     That is the case if no dimension occurs twice, and `mod` applies to single dimensions only.

@@ -286,7 +286,7 @@ def _reason_against_recomputation(union: Sequence[Operation], generics: dict[Ope
             if not isinstance(value.type, TensorType):
                 continue
             producer = _producer(value, members)
-            if producer is None or producer is op or not is_expensive(producer, generics):
+            if producer is None or producer is op or not is_expensive(producer):
                 continue
             if producer in generics and generics[producer].reduced_loops:
                 continue  # _reason_against_rows has checked reductions

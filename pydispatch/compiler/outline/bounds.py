@@ -18,7 +18,7 @@ from pydispatch.compiler.tensor_ops.registry import rule_of
 from pydispatch.compiler.tensor_ops.requirements import Equal, NotNegative, Requirement, SliceFits, WindowFits
 from pydispatch.compiler.tensor_ops.terms import Term
 from pydispatch.errors import CompileError
-from pydispatch.ir.affine_maps import is_exact
+from pydispatch.ir.affine_maps import has_exact_bounds
 from pydispatch.ir.core.locations import location_of, set_location
 
 OVERFLOW_GUARD = 1 << 40
@@ -198,7 +198,7 @@ class Bounds:
         if any(isinstance(n, int) and n < 1 for n in loops):
             return  # the loop has no iterations: no element is read
         # an index without an exact range is clamped by the kernel, unless the axis is empty
-        low, high = self._index_range(index, loops) if is_exact(index) else (0, 0)
+        low, high = self._index_range(index, loops) if has_exact_bounds(index) else (0, 0)
         holds = self._compare("slt", high, self._term(whole))
         if not (isinstance(low, int) and low >= 0):
             holds = self._put(arith.AndIOp(holds, self._compare("sge", low, 0))).results[0]

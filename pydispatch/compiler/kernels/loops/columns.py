@@ -188,7 +188,7 @@ class _StageEmitter:
         Steps of a column depend on each other: chains of maxima would wait for the results of long instructions.
         """
         count = self.high - self.low if isinstance(self.high, int) and isinstance(self.low, int) else FEWEST_JAMMED
-        is_inexpensive = not is_expensive(op, {}) and not any(is_costly(value) for value in self.generic.inputs)
+        is_inexpensive = not is_expensive(op) and not any(is_costly(value) for value in self.generic.inputs)
         return count >= FEWEST_JAMMED and is_inexpensive and all(are_sums(self.elements, self.generic))
 
     def start(self, build: Builder, index: Index) -> None:

@@ -37,7 +37,7 @@ def _value(build: Builder, expr: AffineExpr, dims: Sequence[Index]) -> Index:
         raise ValueError(f"the map divides by {b}")
     if expr.kind is Kind.CeilDiv:
         a = build.plus(a, b - 1)
-    if _positive(expr.lhs):
+    if _is_never_negative(expr.lhs):  # nor is a + b - 1, with which CeilDiv rounds up
         return build.remainder(a, b) if expr.kind is Kind.Mod else build.quotient(a, b)
     if isinstance(a, int):
         return a % b if expr.kind is Kind.Mod else a // b
@@ -45,10 +45,10 @@ def _value(build: Builder, expr: AffineExpr, dims: Sequence[Index]) -> Index:
     return build.minus(a, build.times(down, b)) if expr.kind is Kind.Mod else down
 
 
-def _positive(expr: AffineExpr) -> bool:
+def _is_never_negative(expr: AffineExpr) -> bool:
     """Return whether an expression is known to be nonnegative for nonnegative dimensions."""
     if isinstance(expr, AffineConstantExpr):
         return expr.value >= 0
     if isinstance(expr, AffineBinaryOpExpr):
-        return _positive(expr.lhs) and _positive(expr.rhs)
+        return _is_never_negative(expr.lhs) and _is_never_negative(expr.rhs)
     return isinstance(expr, AffineDimExpr)

@@ -23,7 +23,7 @@ def clone_block(
     block: Block,
     mapping: dict[SSAValue, SSAValue],
     point: Sequence[Index],
-    free: Container[Operation] = (),
+    reassociable: Container[Operation] = (),
 ) -> list[SSAValue]:
     """Clone the operations of a block, and return the operands of its terminator as kernel values.
 
@@ -33,13 +33,13 @@ def clone_block(
         block: The block.
         mapping: Kernel value of each argument of the block. The results of the clones are added to it.
         point: Loop indices, which `linalg.index` returns.
-        free: Operations that may be reassociated.
+        reassociable: Operations that may be reassociated.
     """
     last = block.last_op
     for op in block.ops:
         if op is last:
             break
-        clone_op(elements, build, op, mapping, point, free)
+        clone_op(elements, build, op, mapping, point, reassociable)
     return [] if last is None else [resolve(elements, mapping, value) for value in last.operands]
 
 
@@ -58,10 +58,11 @@ def clone_op(
     op: Operation,
     mapping: dict[SSAValue, SSAValue],
     point: Sequence[Index],
-    free: Container[Operation] = (),
+    reassociable: Container[Operation] = (),
 ) -> None:
     """Clone one scalar operation of a body, and add its results to `mapping`; parameters are those of `clone_block`.
 
+    A clone that may be reassociated gets that flag, and is not shared with an equal operation elsewhere.
     `linalg.index` and `tensor.dim` become indices, `tensor.extract` the computation of the element.
     """
 
@@ -89,7 +90,7 @@ def clone_op(
     if any(isinstance(v.type, TensorType) for v in (*op.operands, *op.results)):
         raise unsupported(op, "it computes tensors inside scalar code")
     operands = [resolve(elements, mapping, value) for value in op.operands]
-    properties = _copied_properties(elements, op, free=op in free)
+    properties = _copied_properties(elements, op, may_reassociate=op in reassociable)
     copy = type(op).create(
         operands=operands,
         result_types=[r.type for r in op.results],
@@ -97,7 +98,7 @@ def clone_op(
         attributes={k: v for k, v in op.attributes.items() if k != "loc"},
         regions=[_clone_region(elements, build, op, region, mapping, point) for region in op.regions],
     )
-    if info_of(op).is_pure and not op.regions and len(op.results) == 1 and op not in free:
+    if info_of(op).is_pure and not op.regions and len(op.results) == 1 and op not in reassociable:
         mapping[op.results[0]] = build.pure(copy)
         return
     build.add(copy)
@@ -114,15 +115,15 @@ def _extract(elements: Elements, build: Builder, source: SSAValue, indices: Sequ
     )
 
 
-def _copied_properties(elements: Elements, op: Operation, free: bool = False) -> dict[str, Attribute]:
+def _copied_properties(elements: Elements, op: Operation, may_reassociate: bool = False) -> dict[str, Attribute]:
     """Return the properties of the clone of an operation, with its fast-math flags.
 
-    If it may be reassociated (`free`), that flag is added. Targets that must keep the order of sums (`reassociate =
+    The flag for reassociation is added if `may_reassociate`. Targets that must keep the order of sums (`reassociate =
     false`) get no flags for reciprocals either.
     """
     flags = op.properties.get("fastmath")
     have = set(flags.data) if isinstance(flags, arith.FastMathFlagsAttr) else set[FastMathFlag]()
-    want = have | {FastMathFlag.REASSOC} if free else have
+    want = have | {FastMathFlag.REASSOC} if may_reassociate else have
     if not elements.reassociate:
         want = want - {FastMathFlag.ALLOW_RECIP}
     if want == have:

@@ -6,13 +6,12 @@ from xdsl.ir import Operation, OpResult, SSAValue
 
 from pydispatch.compiler.kernels.ops.generics import generic_of
 from pydispatch.ir.op_info import Cost, info_of
-from pydispatch.ir.structured import Structured
 
 EXPENSIVE_BODY = 12
 """Operations of a body above which its elements are not computed twice."""
 
 
-def is_expensive(op: Operation, generics: dict[Operation, Structured]) -> bool:
+def is_expensive(op: Operation) -> bool:
     """Return whether computing an element of the result of `op` costs more than loading it from memory."""
     if op.name == "linalg.generic":
         body = list(op.regions[0].block.ops)
@@ -29,7 +28,7 @@ def is_costly(value: SSAValue) -> bool:
             continue
         seen.add(producer)
         reduces = producer.op.name == "linalg.generic" and bool(generic_of(producer.op).reduced_loops)
-        if not reduces and is_expensive(producer.op, {}):
+        if not reduces and is_expensive(producer.op):
             return True
         if not reduces:
             pending += producer.op.operands

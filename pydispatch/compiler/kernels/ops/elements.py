@@ -70,7 +70,7 @@ class EmittedElement(NamedTuple):
 
 
 class LoopCompanion(Protocol):
-    """A reduction that is computed in the loop of another one, `host`; its final values are stored in `results`."""
+    """A reduction that is computed in the loop of another one, `host`; `results` are its values after that loop."""
 
     host: Operation
     results: list[SSAValue]
@@ -98,7 +98,8 @@ class Rules:
 
 
 Distribute = Callable[["Elements", Builder, Any, Sequence[Any]], "list[SSAValue] | None"]
-"""Writes a reduction for one element of its results, None when it cannot; see `loops/gpu/reduce.py`."""
+"""Emits a reduction by all invocations of a workgroup, and returns its results; None if it cannot, see
+`loops/gpu/reduce.py`."""
 
 IndexMap = Callable[[Builder, Sequence[Index]], Sequence[Index]]
 """Indices of a tensor -> indices of the buffer that holds it."""
@@ -119,11 +120,12 @@ class Elements:
         emitted_reductions: Reductions whose loops were emitted, and the builder around each loop. Like the next three
             lists, a record of emitted code, which `loops/analysis.py` reads after a trial emission.
         computed_elements: Elements whose computation was emitted.
-        reduced_elements: Those that are results of a reduction, producers first.
+        reduced_elements: Elements of `computed_elements` that needed a loop over reduced dimensions, producers first.
         loads: Elements of materialized values that are loaded: (value, indices).
         row_buffers: Memory of the values that each row computes once.
         row: Indices of the current row, which `row_buffers` belong to.
-        companion: Reduction that the loop of its host computes too; None once that loop is emitted.
+        companion: A second reduction that the loop of another one, its `host`, is to compute too; None once that loop
+            is emitted.
     """
 
     def __init__(self, source: func.FuncOp, entry: Builder, rules: Rules, reassociate: bool = True) -> None:
@@ -142,7 +144,7 @@ class Elements:
         # Materialized tensor -> (buffer, map from its indices to those of the buffer).
         self._buffers: dict[SSAValue, tuple[SSAValue, IndexMap | None]] = {}
         self._dims: dict[SSAValue, list[Index]] = {}  # tensor -> its sizes
-        self._views: dict[Operation, object] = {}  # operation -> what `view` made of it
+        self._cached: dict[Operation, object] = {}  # operation -> the result of `cached_for`
 
     # Sizes
 
@@ -262,7 +264,7 @@ class Elements:
             return build
         if isinstance(value, OpResult) and any(info_of(op).traps for op in walk(value.op)):
             return build
-        return build.home(indices, for_load=True)
+        return build.home(indices, for_load=True)  # not before a condition or a store that makes the load valid
 
     def _load(
         self, build: Builder, source: tuple[SSAValue, IndexMap | None], value: SSAValue, indices: Sequence[Index]
@@ -321,7 +323,8 @@ class Elements:
         outer_source, build.source = build.source, value.op
         element = self.rules.element(self, build, value, indices)
         build.source = outer_source
-        if any(op is value.op for op, _ in self.emitted_reductions[reduction_count:]):
+        has_emitted_reduction = any(op is value.op for op, _ in self.emitted_reductions[reduction_count:])
+        if has_emitted_reduction:
             self.reduced_elements.append(emitted)
         return element
 
@@ -342,8 +345,11 @@ class Elements:
         op.results[0]._type = workgroup_memory(element, size)
         return self.entry.add(op)
 
-    def view(self, op: Operation, make: Callable[[Operation], object]) -> object:
-        """Return `make(op)` for an operation; it is computed once and cached."""
-        if op not in self._views:
-            self._views[op] = make(op)
-        return self._views[op]
+    def cached_for(self, op: Operation, compute: Callable[[Operation], object]) -> object:
+        """Return `compute(op)`, such as the operation as a structured one; computed once per operation and cached.
+
+        All callers must pass the same function: it is no part of the key.
+        """
+        if op not in self._cached:
+            self._cached[op] = compute(op)
+        return self._cached[op]

@@ -20,6 +20,9 @@ from pydispatch.ir.values import shape_of
 RESHAPES = ("tensor.expand_shape", "tensor.collapse_shape")
 """Operations that only change the shape of a tensor."""
 
+AT_ZERO = -1
+"""In `Expression.dims`: the index is 0, as on a broadcast axis, instead of a dimension of the point."""
+
 
 @dataclass(frozen=True)
 class Expression:
@@ -27,8 +30,8 @@ class Expression:
 
     Attributes:
         value: The tensor or the scalar.
-        dims: For each axis of the tensor, or each loop of the generic, the dimension of the point that it is; -1 for
-            index 0.
+        dims: For each axis of the tensor, or each loop of the generic, the dimension of the point that is its index;
+            `AT_ZERO` for the index 0.
         generic: The generic; None outside of its body: for a tensor, or a scalar that the dispatch function defines.
     """
 
@@ -63,7 +66,7 @@ class Expression:
     def _producer(self) -> Expression | None:
         """Return an equal expression one step closer to the inputs; None if there is none."""
         value, generic = self.value, self.generic
-        if generic is not None:
+        if generic is not None:  # a scalar in a body: the element of an input, or computed in the body
             is_input = (
                 isinstance(value, BlockArgument) and value.owner is generic.block and value.index < len(generic.inputs)
             )
@@ -75,14 +78,14 @@ class Expression:
         return self._reshaped(value.op) if value.op.name in RESHAPES else None
 
     def _input(self, generic: Structured, index: int) -> Expression | None:
-        """Return the element that input `index` of a generic is; None if its indices are not loops."""
+        """Return the element that input `index` of a generic is; None unless each of its indices is a loop or 0."""
         results, operand = generic.maps[index].results, generic.inputs[index]
         if not isinstance(operand.type, TensorType):
             return Expression(operand, ())
         if not all(isinstance(r, AffineDimExpr) or r == AffineConstantExpr(0) for r in results):
             return None
         return Expression(
-            operand, tuple(self.dims[r.position] if isinstance(r, AffineDimExpr) else -1 for r in results)
+            operand, tuple(self.dims[r.position] if isinstance(r, AffineDimExpr) else AT_ZERO for r in results)
         )
 
     def _of_generic(self, generic: Structured, index: int) -> Expression | None:
@@ -92,7 +95,7 @@ class Expression:
         axes, terminator = generic.output_maps[index].results, generic.block.last_op
         if not generic.is_parallel or terminator is None or not all(isinstance(axis, AffineDimExpr) for axis in axes):
             return None
-        dims_of_loops = [-1] * len(generic.iterators)  # loops that no axis is have one iteration
+        dims_of_loops = [AT_ZERO] * len(generic.iterators)  # loops that no axis is have one iteration
         for dim, axis in zip(self.dims, axes, strict=True):
             if isinstance(axis, AffineDimExpr):
                 dims_of_loops[axis.position] = dim
@@ -106,7 +109,7 @@ class Expression:
         if [size for size in shape_of(source) if size != 1] != sizes:
             return None
         rest = iter(long)
-        return Expression(source, tuple(-1 if size == 1 else next(rest) for size in shape_of(source)))
+        return Expression(source, tuple(AT_ZERO if size == 1 else next(rest) for size in shape_of(source)))
 
     # Contents
 
@@ -130,7 +133,7 @@ class Expression:
         return None if self.generic is None or isinstance(operand.type, TensorType) else self.generic
 
     def number(self) -> int | float | None:
-        """Return the value of the expression if it is constant, else None."""
+        """Return the number that the expression is if it is constant, else None."""
         if not isinstance(self.value, OpResult):
             return None
         op = self.value.op
@@ -145,7 +148,7 @@ class Expression:
         op = self.op
         if op is not None and info_of(op).elementwise:
             return any(operand.depends_on(dim) for operand in self.operands)
-        if self.generic is None:
+        if self.generic is None:  # `dims` are those of the axes of a tensor
             return dim in self.dims and self.number() is None
         loops = loops_read(self.generic, self.value)
         return loops is None or any(self.dims[loop] == dim for loop in loops)
@@ -161,7 +164,9 @@ class Expression:
 
     def emit(self, elements: Elements, build: Builder, point: Sequence[Index]) -> SSAValue:
         """Emit the value of the expression at a point, and return it."""
-        indices = [0 if dim < 0 else point[dim] for dim in self.dims]  # -1: index 0, as on a broadcast axis
-        if self.generic is not None:
+        indices = [0 if dim == AT_ZERO else point[dim] for dim in self.dims]
+        if self.generic is not None:  # a scalar in the body of a generic
             return scalar_at(elements, build, self.generic, self.value, indices)
-        return elements.at(build, self.value, indices) if self.is_element else elements.scalar(self.value)
+        if self.is_element:
+            return elements.at(build, self.value, indices)
+        return elements.scalar(self.value)  # a scalar of the dispatch function, the same at all points

@@ -14,7 +14,7 @@ from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.kernels.ops.sums import LoopLevel, levels_of, nest
 from pydispatch.compiler.kernels.ops.tensors import unsupported
-from pydispatch.ir.affine_maps import dims_in, is_exact, is_projection
+from pydispatch.ir.affine_maps import dims_in, has_exact_bounds, is_projection
 from pydispatch.ir.op_info import Grouping, info_of
 from pydispatch.ir.structured import Structured, structured
 
@@ -53,9 +53,9 @@ def _problem(generic: Structured) -> str:
 
 def view_of(elements: Elements, op: Operation) -> Structured:
     """Return a `linalg.generic` as a structured operation, from the cache of `elements`."""
-    view = elements.view(op, generic_of)
-    assert isinstance(view, Structured)
-    return view
+    generic = elements.cached_for(op, generic_of)
+    assert isinstance(generic, Structured)
+    return generic
 
 
 def loop_sizes(elements: Elements, generic: Structured) -> list[Index]:
@@ -137,7 +137,7 @@ def body_at(
             mapping[argument] = _operand(elements, build, generic.operands[index], generic.maps[index], point)
     may_reassociate = carried is not None and elements.reassociate  # only the steps of a reduction
     reassociated = reassociable(generic) if may_reassociate else frozenset[Operation]()
-    return clone_block(elements, build, generic.block, mapping, point, free=reassociated)
+    return clone_block(elements, build, generic.block, mapping, point, reassociable=reassociated)
 
 
 def _operand(elements: Elements, build: Builder, operand: SSAValue, map: AffineMap, point: Sequence[Index]) -> SSAValue:
@@ -146,13 +146,13 @@ def _operand(elements: Elements, build: Builder, operand: SSAValue, map: AffineM
 
     if not isinstance(operand.type, TensorType):
         return elements.scalar(operand)
-    if elements.flat is not None:
+    if elements.flat is not None:  # every tensor has one dimension, and one loop index stands for all of them
         return elements.at(build, operand, list(point[:1]) if map.results else [])
-    where = evaluate(build, map, point)
+    indices = evaluate(build, map, point)
     for dim, result in enumerate(map.results):
-        if not is_exact(result):  # the range of such a result is only estimated, so it may be out of bounds
-            where[dim] = build.clamp(where[dim], elements.dims(operand)[dim])
-    return elements.at(build, operand, where)
+        if not has_exact_bounds(result):  # such an index is only estimated to be in bounds
+            indices[dim] = build.clamp(indices[dim], elements.dims(operand)[dim])
+    return elements.at(build, operand, indices)
 
 
 def reassociable(generic: Structured) -> frozenset[Operation]:
@@ -206,7 +206,7 @@ def reduce_at(elements: Elements, build: Builder, generic: Structured, point: Se
     """
     elements.emitted_reductions.append((generic.op, build))
     distributed = None if elements.distribute is None else elements.distribute(elements, build, generic, point)
-    if distributed is not None:
+    if distributed is not None:  # computed by all invocations of a workgroup
         return distributed
     sizes = loop_sizes(elements, generic)
     for dim in generic.reduced_loops:
@@ -217,41 +217,41 @@ def reduce_at(elements: Elements, build: Builder, generic: Structured, point: Se
         elements.at(build, output, evaluate(build, map, known))
         for output, map in zip(generic.outputs, generic.output_maps, strict=True)
     ]  # fmt: skip
-    own = len(initial)  # carried values of this reduction; those of the companion follow
+    own_count = len(initial)  # carried values of this reduction; those of the companion follow
     companion = elements.companion if elements.companion and elements.companion.host is generic.op else None
     if companion is not None:
         elements.companion = None
         initial += companion.initial(build)
-    loops: list[Index] = [sizes[dim] for dim in generic.reduced_loops]
-    merged = _merges(generic, sizes)
-    if merged:
-        loops[-2:] = [build.times(loops[-2], loops[-1])]
+    sizes_of_loops: list[Index] = [sizes[dim] for dim in generic.reduced_loops]
+    are_merged = _merges(generic, sizes)
+    if are_merged:
+        sizes_of_loops[-2:] = [build.times(sizes_of_loops[-2], sizes_of_loops[-1])]
 
-    def body(inner: Builder, where: Mapping[int, Index], carried: list[SSAValue]) -> list[SSAValue]:
+    def body(inner: Builder, index_of_loop: Mapping[int, Index], carried: list[SSAValue]) -> list[SSAValue]:
         """Emit one iteration of the reduction loops, and of the companion, a second reduction in the same loops.
 
         If the two innermost loops are merged, the index of the last one counts pairs of their indices. `carried` has
         the values of this reduction and then those of the companion.
         """
         full = list(known)
-        for loop in range(len(loops)):
-            full[generic.reduced_loops[loop]] = where[loop]
-        if merged:
+        for loop in range(len(sizes_of_loops)):
+            full[generic.reduced_loops[loop]] = index_of_loop[loop]
+        if are_merged:
             high, low = generic.reduced_loops[-2:]
-            full[high], full[low] = inner.divmod(where[len(loops) - 1], sizes[low])
-        new_values = body_at(elements, inner, generic, full, carried[:own])
-        return (
-            new_values
-            if companion is None
-            else [*new_values, *companion.step(inner, full[generic.reduced_loops[0]], carried[own:])]
-        )
+            full[high], full[low] = inner.divmod(index_of_loop[len(sizes_of_loops) - 1], sizes[low])
+        new_values = body_at(elements, inner, generic, full, carried[:own_count])
+        if companion is None:
+            return new_values
+        outermost = full[generic.reduced_loops[0]]  # a host has one reduced loop, which the companion follows
+        return [*new_values, *companion.step(inner, outermost, carried[own_count:])]
 
     summed = are_sums(elements, generic)
-    levels = levels_of(loops) if any(summed) else [LoopLevel(loop) for loop in range(len(loops))]
-    results = nest(build, levels, loops, summed, initial, body)
+    loop_count = len(sizes_of_loops)
+    levels = levels_of(sizes_of_loops) if any(summed) else [LoopLevel(loop) for loop in range(loop_count)]
+    results = nest(build, levels, sizes_of_loops, summed, initial, body)
     if companion is not None:
-        companion.results = results[own:]
-    return results[:own]
+        companion.results = results[own_count:]
+    return results[:own_count]
 
 
 def integer_of(op: Operation, name: str) -> int:
@@ -267,5 +267,5 @@ def are_sums(elements: Elements, generic: Structured) -> list[bool]:
     assert last is not None
     if not elements.reassociate:
         return [False] * len(last.operands)
-    free = reassociable(generic)
-    return [isinstance(v, OpResult) and v.op in free and v.op.name == "arith.addf" for v in last.operands]
+    additions = reassociable(generic)
+    return [isinstance(v, OpResult) and v.op in additions and v.op.name == "arith.addf" for v in last.operands]

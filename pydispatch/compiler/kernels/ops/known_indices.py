@@ -12,14 +12,16 @@ class KnownIndices:
 
     Attributes:
         parts: Value -> (high, size, low) where it is high * size + low, and low < size.
-        joined: (quotient, remainder) -> (dividend, divisor).
+        joined: (quotient, remainder) of an index, such as the two coordinates of an element -> (dividend, divisor): the
+            linear index that they join into.
     """
 
     def __init__(self, parent: KnownIndices | None) -> None:
+        # The tables of the parent itself: what a nested builder records is known outside of it, too.
         self.parts: dict[SSAValue, tuple[Index, Index, Index]] = parent.parts if parent else {}
         self.joined: dict[tuple[Index, Index], tuple[Index, Index]] = parent.joined if parent else {}
-        self._bounds: dict[SSAValue, Index] = parent._bounds if parent else {}  # value -> limit that it is below
-        self._not_negative: set[SSAValue] = parent._not_negative if parent else set()  # values without a limit
+        self._bounds: dict[SSAValue, Index] = parent._bounds if parent else {}  # value -> bound that it is below
+        self._not_negative: set[SSAValue] = parent._not_negative if parent else set()  # values without such a bound
         # Value that counts from 0 in steps of one -> its end.
         self._counters: dict[SSAValue, Index] = parent._counters if parent else {}
 

@@ -93,8 +93,12 @@ def levels_of(sizes: Sequence[Index]) -> list[LoopLevel]:
     for loop in reversed(range(len(sizes))):
         step, size = 1, sizes[loop]
         is_outermost = loop == 0
-        while left and not fits(size) and (step == 1 or is_outermost):
-            if steps < MIN_INNER_STEPS:  # too few inner steps: the accumulator also takes a block of this loop
+        is_uncut = True
+        while left and not fits(size) and (is_uncut or is_outermost):
+            # With few inner steps, the current accumulator also takes a block of this loop, which is cut. With enough,
+            # the whole loop runs over fresh accumulators.
+            if steps < MIN_INNER_STEPS:
+                is_uncut = False
                 length = limit // steps
                 levels.append(LoopLevel(loop, step, fresh))
                 step *= length
@@ -121,7 +125,8 @@ def nest(
             values; returns the next carried values.
     """
     ranges: Ranges = {dim: (0, size) for dim, size in enumerate(sizes)}
-    return _SumNest(levels, sizes, sums, body).loops(0, {}, ranges, build, carried)
+    sum_nest = _SumNest(levels, sizes, sums, body)
+    return sum_nest.loops(depth=0, indices={}, ranges=ranges, build=build, carried=carried)
 
 
 @dataclass(frozen=True)
