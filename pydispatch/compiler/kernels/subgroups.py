@@ -85,7 +85,7 @@ class _Reduction:
 
     def __init__(self, function: FuncOp, op: Operation) -> None:
         self.function, self.op = function, op
-        self.row, self.own = op.operands  # values of all invocations in workgroup memory, index of the invocation
+        self.row, self.invocation = op.operands  # values of all invocations in workgroup memory, own index
         type_ = self.row.type
         assert isinstance(type_, MemRefType)
         (self.count,) = type_.get_shape()
@@ -102,16 +102,20 @@ class _Reduction:
         outer.parallel(0, self.blocks, lambda inner, block: self._emit_block(inner, block, partials))
         if outer is not build:
             _insert(outer, around)
-        first = build.times(build.quotient(self.own, SUBGROUP_SIZE), PARTIALS_PER_SUBGROUP)
-        return self._tree(build, partials, first, end=self.blocks, count=PARTIALS_PER_SUBGROUP, conditions=BLOCK_VALUES)
+        first = build.times(build.quotient(self.invocation, SUBGROUP_SIZE), PARTIALS_PER_SUBGROUP)
+        return self._tree(
+            build, partials, first, end=self.blocks, count=PARTIALS_PER_SUBGROUP, bits_of_element=BLOCK_VALUES
+        )
 
     def _emit_block(self, build: Builder, block: Index, partials: SSAValue) -> None:
         """Emit the partial result of one block of values, and its store."""
         first = build.times(block, BLOCK_VALUES)
-        value = self._tree(build, self.row, first, end=self.count, count=BLOCK_VALUES, conditions=1)
+        value = self._tree(build, self.row, first, end=self.count, count=BLOCK_VALUES, bits_of_element=1)
         build.add(memref.StoreOp.get(value, partials, [build.value(block)]))
 
-    def _tree(self, build: Builder, row: SSAValue, first: Index, *, end: int, count: int, conditions: int) -> SSAValue:
+    def _tree(
+        self, build: Builder, row: SSAValue, first: Index, *, end: int, count: int, bits_of_element: int
+    ) -> SSAValue:
         """Emit the combination of up to `count` elements of a row from `first` on, neighbours first.
 
         Args:
@@ -120,8 +124,8 @@ class _Reduction:
             first: Index of the first element, a multiple of `count`.
             end: Elements of the row. Those that do not exist are left out.
             count: Power of two.
-            conditions: For a ballot, the number of invocations whose conditions each element holds as bits; those of
-                element k are shifted to their bits of the result.
+            bits_of_element: For a ballot, the number of invocations whose conditions each element holds as bits; those
+                of element k are shifted to their bits of the result.
         """
         is_whole = end % count == 0
         values: list[tuple[SSAValue, SSAValue | bool]] = []
@@ -130,7 +134,7 @@ class _Reduction:
             exists = True if k == 0 or is_whole else build.less(index, end)
             existing_index = index if exists is True else build.least(index, end - 1)
             element = build.add(memref.LoadOp.get(row, [build.value(existing_index)]))
-            values.append((self._operand(build, element, shift=k * conditions), exists))
+            values.append((self._operand(build, element, shift=k * bits_of_element), exists))
         while len(values) > 1:
             pairs = zip(values[::2], values[1::2], strict=True)
             values = [(self._combined(build, left, *right), exists) for (left, exists), right in pairs]
@@ -169,4 +173,4 @@ def _fits_registers(row: SSAValue, function: FuncOp) -> bool:
 
     stated = attribute(function, "pyd.invocations")
     count = int(stated.value.data) if isinstance(stated, IntegerAttr) else 0
-    return count % SUBGROUP_SIZE == 0 and is_own_row(row, count, OPERATIONS)
+    return count % SUBGROUP_SIZE == 0 and is_own_row(row, count, readers=OPERATIONS)

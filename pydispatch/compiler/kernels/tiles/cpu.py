@@ -122,7 +122,7 @@ def _copy_with_zeros(build: Builder, part: TileView, tile: SSAValue) -> None:
     zero = build.pure(arith.ConstantOp(zero_attribute(element_of(tile))))
     _elements(build, (0, 0), shape, lambda b, row, column: put(b, zero, tile, row, column))
     (first_row, end_row), (first_column, end_column) = (
-        part.existing(build, dim, size) for dim, size in enumerate(shape)
+        part.existing_range(build, dim, size) for dim, size in enumerate(shape)
     )
     _copy_elements(build, part, tile, low=(first_row, first_column), high=(end_row, end_column))
 
@@ -171,7 +171,7 @@ def multiply(build: Builder, op: MatmulOp, level: Level, reads: Reads) -> None:
         k_dim = 1 - index  # the columns of A, the rows of B
         k_size = shape_of(tile)[k_dim]
         if not part.is_inside(k_dim, k_size):
-            _, end = part.existing(build, k_dim, k_size)
+            _, end = part.existing_range(build, k_dim, k_size)
             steps = build.least(steps, end)
         factors.append(_in_place_or_copied(build, op, part, tile, index))
     _blocks(build, factors[0], factors[1], TileView(op, op.c), (*shape_of(op.c), steps), level)
@@ -189,8 +189,9 @@ def _converted_factor(build: Builder, op: MatmulOp, tile: SSAValue, index: int) 
 def _in_place_or_copied(build: Builder, op: MatmulOp, part: TileView, tile: SSAValue, index: int) -> TileView:
     """Return a factor that is a part of a view: the part itself where it can be multiplied in place, else a copy.
 
-    In place, all rows of A or columns of B must be inside the view, and have the type of C; a copy is padded with
-    zeros. If the type is that of C, and whether all is inside is unknown at compile time, emit a branch that decides.
+    In place, all rows of A or columns of B must be inside the view, and have the type of C, and rows of B must be
+    contiguous; a copy is padded with zeros. If only the first condition is unknown at compile time, emit a branch that
+    decides.
 
     Args:
         build: Receives the code.
@@ -200,7 +201,8 @@ def _in_place_or_copied(build: Builder, op: MatmulOp, part: TileView, tile: SSAV
         index: 0 for A, 1 for B.
     """
     memory = _factor_memory(op, tile, index)
-    if element_of(part.value) != element_of(memory) or (part.transposed and index == 1):
+    is_b_transposed = part.transposed and index == 1
+    if element_of(part.value) != element_of(memory) or is_b_transposed:
         _read(build, part, memory)  # converts elements, and pads only where the part is not completely inside
         return TileView(op, memory)
     size = shape_of(tile)[index]

@@ -119,14 +119,14 @@ class _ProductEmitter:
         groups_down, self.groups_across = groups
         self.block_rows, self.block_columns = rows // groups_down, columns // self.groups_across
         sum_type: Attribute = element_of(op.c)
-        adjacent_elements = adjacent_elements_of(bit_width(sum_type) or 64)  # of a lane
+        adjacent_elements = adjacent_elements_of(bit_width(sum_type) or 64)  # of a lane; an index has 64 bits
         self.layout = lane_layout(form, self.block_rows, self.block_columns, adjacent_elements)
         function = _enclosing_function(op)
-        entry = Builder(Block(), op)
+        entry = Builder(Block(), op)  # builders only append: its operations are then moved to the start of the function
         self.sums = storage(entry, sum_type, rows * columns // invocations, PRIVATE)
         first = function.body.block.first_op
         assert first is not None
-        for allocation in list(entry.block.ops):  # the memory of the sums is allocated at the start of the function
+        for allocation in list(entry.block.ops):
             allocation.detach()
             function.body.block.insert_op_before(allocation, first)
 

@@ -104,7 +104,7 @@ class TileView:
         """Return whether the memref contains all of a matrix of this shape; a bool if it is known at compile time."""
         return both(build, self.is_whole(build, 0, shape[0]), self.is_whole(build, 1, shape[1]))
 
-    def existing(self, build: Builder, dimension: int, size: int) -> tuple[Index, Index]:
+    def existing_range(self, build: Builder, dimension: int, size: int) -> tuple[Index, Index]:
         """Return (begin, end) of those of `size` rows (dimension 0) or columns (1) that are inside the memref."""
         start, extent = self._along(dimension)
         low = build.least(build.most(build.minus(0, start), 0), size)
@@ -119,19 +119,18 @@ class TileView:
         # Casts give the views of both branches one type: unknown strides and offset, and no memory space.
         layout = StridedLayoutAttr([None, None if self.transposed else 1], None)
         type_ = MemRefType(element_of(self.value), [rows, columns], layout)
-        values = []
-        for at, part in ((then, self), (other, copy)):
-            view = part.view(at, 0, 0, (rows, columns))
+        for branch_build, part in ((then, self), (other, copy)):
+            view = part.view(branch_build, 0, 0, (rows, columns))
             in_own_space = MemRefType(type_.element_type, [rows, columns], layout, memref_type(view).memory_space)
-            values.append(at.add(memref.MemorySpaceCastOp(at.add(memref.CastOp.get(view, in_own_space)), type_)))
-            at.add(scf.YieldOp(values[-1]))
+            cast = branch_build.add(memref.CastOp.get(view, in_own_space))
+            branch_build.add(scf.YieldOp(branch_build.add(memref.MemorySpaceCastOp(cast, type_))))
         chosen = build.add(scf.IfOp(condition, [type_], Region(then.block), Region(other.block)))
         parts_of_layout = 5  # the offset, two sizes, two strides
         layout_of = LayoutOp.create(operands=[chosen], result_types=[IndexType()] * parts_of_layout)
         build.add(layout_of)
         offset, _rows, _columns, down, right = layout_of.results
-        stated = down, right if self.transposed else 1
-        return TileView(build.source, chosen, layout=Strided(chosen, offset, (rows, columns), stated))
+        strides = (down, right if self.transposed else 1)
+        return TileView(build.source, chosen, layout=Strided(chosen, offset, (rows, columns), strides))
 
     def element(self, build: Builder, row: Index, column: Index) -> SSAValue:
         """Emit the load of an element, and return it; zero if it is outside the memref."""

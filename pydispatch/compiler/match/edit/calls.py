@@ -20,7 +20,14 @@ from pydispatch.ir.op_info import info_of
 
 
 class Inserter:
-    """Insertion point before or after one operation; operations are inserted in order."""
+    """Insertion point before or after one operation; operations are inserted in order.
+
+    Attributes:
+        place: The operation, whose location inserted operations get.
+        after: Whether the point is after `place`; otherwise operations are inserted directly before it.
+        block: Block of `place`.
+        last: With `after`, the last operation that was inserted, which the next one follows; else `place`.
+    """
 
     def __init__(self, anchor: Operation, after: bool) -> None:
         self.place, self.after = anchor, after
@@ -28,7 +35,7 @@ class Inserter:
         self.last = anchor
 
     def add(self, op: Operation) -> Operation:
-        """Insert an operation at this point, with the location of the anchor, and return it."""
+        """Insert an operation at this point, with the location of `place`, and return it."""
         for inner in walk(op):
             set_location(inner, self.place)
         if self.after:
@@ -98,6 +105,7 @@ def call_in_place(
     outputs: Sequence[SSAValue],
     at: Inserter,
     spec: Operation,
+    *,
     with_func: bool = False,
     casts: bool = True,
 ) -> Operation:
@@ -146,8 +154,9 @@ def _check_order(inputs: Sequence[SSAValue], at: Inserter, spec: Operation) -> N
     for value in inputs:
         owner = value.owner
         if isinstance(owner, Operation) and owner.parent is at.block:
-            late = at.last.is_before_in_block(owner) or (owner is at.place and not at.after)
-            if late:
+            is_after_point = at.last.is_before_in_block(owner)
+            is_next_operation = owner is at.place and not at.after  # `place` itself, which calls are inserted before
+            if is_after_point or is_next_operation:
                 raise CompileError(
                     f"the call at {location_of(at.place)} would use %{value.name_hint or 'a value'} before its "
                     "definition", location_of(spec), "insert it 'after' the operation that makes the last input",

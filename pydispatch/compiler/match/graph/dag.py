@@ -80,7 +80,8 @@ class DagPattern:
         self.inputs = list(block.args)
         self.nodes = self.view.nodes(root)  # one for each result of the root
         self._index: dict[SSAValue, int] = {a: i for i, a in enumerate(block.args)}  # input → its position
-        used, self._path = self._inputs_and_path()  # inputs that the root depends on, keys of the nodes for `path`
+        # Inputs that the root depends on, and `path`, by which an index finds the patterns that a program may match.
+        used, self._path = self._inputs_and_path()
         self.unused = [a for a in block.args if a not in used]
 
     @property
@@ -153,7 +154,8 @@ class DagPattern:
         """Compare the pattern with `root` and its producers; return the match or the deepest mismatch."""
         if len(root.results) != len(self.root.results):
             want, got = len(self.root.results), len(root.results)
-            return Mismatch(0, f"expected {self.root.name} with {want} result(s), got {root.name} with {got}", root)
+            reason = f"expected {self.root.name} with {want} result(s), got {root.name} with {got}"
+            return Mismatch(depth=0, reason=reason, op=root)
         search = _Search(self, view)
         nodes = view.nodes(root)
         for i, (mine, theirs) in enumerate(zip(self.nodes, nodes, strict=True)):
@@ -161,7 +163,7 @@ class DagPattern:
                 assert search.best is not None
                 return search.best
         if any(value in root.results for value in search.bound.values()):
-            return Mismatch(0, "an input of the pattern is its own result", root)
+            return Mismatch(depth=0, reason="an input of the pattern is its own result", op=root)
         return Match(root, search.inputs(), list(root.results), search.ops, search.computed())
 
 
@@ -233,6 +235,7 @@ class _Search:
                 return self.fail(f"expected {name}, got {_describe(theirs_node)}", where, op)
             return True
         mine_node = self.pattern.view.node(mine)
+        # The pattern reads the whole tensor by an identity map, and the program reads it directly.
         if theirs_node.reads is None and self._reads_all(mine_node, theirs_node):
             self.pairs.append((mine_node, theirs_node))
             return self.compare(mine_node.children[0], theirs, where, user)
@@ -240,7 +243,8 @@ class _Search:
             return True
         if not self.alike(mine_node, theirs_node, where, op) or not self.children(mine_node, theirs_node):
             return False
-        for i, out in enumerate(mine_node.unread):  # initial values bind the inputs that nothing else has bound
+        # `unread` are initial contents that are overwritten: they bind the inputs that nothing else has bound.
+        for i, out in enumerate(mine_node.unread):
             unread_leaf = self.pattern.leaf(out)
             if unread_leaf is not None and unread_leaf not in self.bound:
                 have = theirs_node.unread
@@ -334,7 +338,7 @@ class _Search:
             self._set(leaf, theirs)
             return True
         if isinstance(before, str):  # ABSENT: so far the input was only an initial value that is not read
-            self.bound[leaf] = theirs
+            self.bound[leaf] = theirs  # it is in the trail already
         elif source_of(before) is not source_of(theirs):
             other = f"%{before.name_hint}" if before.name_hint else "another value"
             this = f"%{theirs.name_hint}" if theirs.name_hint else "a different one"
@@ -342,10 +346,13 @@ class _Search:
         return True
 
     def _element(self, value: SSAValue) -> SSAValue:
-        """Return the scalar of a splat tensor; the tensor itself if it is no splat."""
+        """Return the scalar of a splat tensor; the tensor itself if it is no splat.
+
+        It is returned too if the scalar is computed inside of a fused operation: a node, and no value of the program.
+        """
         node = self.view.node(value)
-        inner = node.children[0] if node.label == "splat" else value
-        return value if isinstance(inner, Node) else inner
+        scalar = node.children[0] if node.label == "splat" else value
+        return value if isinstance(scalar, Node) else scalar
 
     def _set(self, leaf: int, value: SSAValue | str) -> None:
         """Bind input `leaf` to a value, so that backtracking can undo it."""
@@ -360,9 +367,7 @@ def _sizes(type: Attribute) -> Sequence[int]:
 
 def _describe(node: Node) -> str:
     """Return a node as messages name it: a constant with its value, else the label."""
-    if node.is_constant and node.parts:
-        return f"the constant {node.parts[0][1]}"
-    return node.label
+    return f"the constant {node.constant_value}" if node.constant_value else node.label
 
 
 def differ(mine: Node, theirs: Node) -> str:

@@ -7,7 +7,7 @@ for commutative operations. Discardable attributes and fast-math flags are ignor
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 
 from xdsl.dialects.builtin import (
     AnyFloat,
@@ -115,10 +115,10 @@ class ScalarBody:
         captured: Values from outside the block that it uses, in order of first use.
     """
 
-    def __init__(self, block: Block, name_of: Callable[[SSAValue], str] | None = None) -> None:
+    def __init__(self, block: Block) -> None:
         self.block = block
         self.captured: list[SSAValue] = []
-        self._keys: dict[SSAValue, int] = {}  # value → number of its computation
+        self._numbers: dict[SSAValue, int] = {}  # value → number of its computation
         self._texts: dict[SSAValue, str] = {}  # value → its expression as text
 
     def yields(self) -> tuple[int, ...]:
@@ -137,17 +137,17 @@ class ScalarBody:
         pending = [value]
         while pending:
             top = pending[-1]
-            if top in self._keys:
+            if top in self._numbers:
                 pending.pop()
                 continue
             inside = self._operands(top)
-            missing = [v for v in inside if v not in self._keys]
+            missing = [v for v in inside if v not in self._numbers]
             if missing:
                 pending += missing
                 continue
             pending.pop()
             self._number(top, inside)
-        return self._keys[value]
+        return self._numbers[value]
 
     def _operands(self, value: SSAValue) -> Sequence[SSAValue]:
         """Return the operands of a value's operation if it is in the block, else none."""
@@ -165,7 +165,7 @@ class ScalarBody:
             self._set(value, key or ("constant", op.properties.get("value")), constant_text(op.properties.get("value")))
         elif isinstance(op, Operation) and op.parent is self.block:
             key, commutes, swapped = operation_key(op)
-            numbers = [self._keys[v] for v in operands]
+            numbers = [self._numbers[v] for v in operands]
             if swapped:
                 numbers.reverse()
             if commutes:
@@ -182,15 +182,16 @@ class ScalarBody:
 
     def _set(self, value: SSAValue, key: Hashable, text: str) -> None:
         """Note the number of a value's computation, which `key` identifies, and its expression as text."""
-        self._keys[value] = intern_id(key)
+        self._numbers[value] = intern_id(key)
         self._texts[value] = text
 
 
-def region_key(op: Operation, captured: list[SSAValue]) -> list[Hashable]:
+def region_key(op: Operation, captured: list[SSAValue] | None = None) -> list[Hashable]:
     """Return keys of the computations in the regions of an operation. A region with branches is equal only to itself.
 
-    captured: gets the values from outside that the regions use.
+    captured: receives the values from outside that the regions use; None if the caller does not need them.
     """
+    captured = [] if captured is None else captured
     keys: list[Hashable] = []
     for region in op.regions:
         blocks = list(region.blocks)

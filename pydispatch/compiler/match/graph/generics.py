@@ -60,11 +60,11 @@ def _scalar_root(
     as its value. Arguments are those of `_scalar`, and `result`.
     """
     child = _scalar(generic, value, result.type, scalars)
-    if isinstance(child, Node) and child.reads is not None:
+    if isinstance(child, Node) and child.reads is not None:  # an input that the body broadcasts or transposes
         return read_through(child.children[0], child.reads, result.type, generic.op, result, generic.outputs)
     if isinstance(child, Node) and child.value is None:  # computed in this generic
         return replace(child, type=result.type, op=generic.op, value=result, unread=generic.outputs)
-    key = intern_id(("copy",))
+    key = intern_id(("copy",))  # the body yields an input, or a value from outside, as it is
     return Node(key, [child], result.type, op=generic.op, label="a copy", value=result, unread=generic.outputs)
 
 

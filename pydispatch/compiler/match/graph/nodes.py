@@ -50,6 +50,11 @@ class Node:
         """Whether the node is a scalar or splat constant."""
         return self.label == "constant"
 
+    @property
+    def constant_value(self) -> str:
+        """The value of a constant, as messages print it; "" if it is not known."""
+        return self.parts[0][1] if self.is_constant and self.parts else ""
+
 
 def read_through(
     operand: SSAValue | Node, reads: AffineMap, type: Attribute, op: Operation, value: SSAValue | None = None,

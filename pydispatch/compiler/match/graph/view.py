@@ -7,7 +7,6 @@ The initial contents of an output tensor that is overwritten are ignored.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from xdsl.dialects.builtin import FunctionType, ModuleOp
@@ -68,8 +67,8 @@ class GraphView:
 
 
 COMPARED_OPERANDS = {"tensor.expand_shape": 1}
-"""Number of operands before the sizes of the result, which are left out because the result type has them. All operands
-of an operation that is not listed are compared."""
+"""Operation -> how many of its operands, the first ones, are compared. The others are sizes of the result, which its
+type has. All operands of an operation that is not listed are compared."""
 
 
 def source_of(value: SSAValue) -> SSAValue:
@@ -90,7 +89,7 @@ def _nodes_of(op: Operation, view: GraphView) -> list[Node]:
         result = op.results[0]
         return [Node(intern_id(key), (), result.type, op=op, label="constant", value=result, parts=[("value", text)])]
     if op.name in _SPLATS:
-        return [_splat(op, op.operands[0], view, unread=())]
+        return [_splat(op, op.operands[0], view)]
     unit_axes = map_of_unit_axes(op)
     if unit_axes is not None:
         return [_reshaped(op, unit_axes, view)]
@@ -98,7 +97,7 @@ def _nodes_of(op: Operation, view: GraphView) -> list[Node]:
         named = _of_named(op, view)
         if named is not None:
             return named
-    key, commutes, swapped = operation_key(op)
+    key, commutes, swapped = operation_key(op)  # swapped: the key is that of `b > a` for `a < b`
     captured: list[SSAValue] = []
     regions = tuple(expressions.region_key(op, captured)) if op.regions else ()
     operands = list(reversed(op.operands)) if swapped else list(op.operands)
@@ -126,13 +125,12 @@ def _reshaped(op: Operation, reads: AffineMap, view: GraphView) -> Node:
     return read_through(operand, reads, result.type, op, result)
 
 
-def _splat(op: Operation, scalar: SSAValue, view: GraphView, unread: Sequence[SSAValue]) -> Node:
+def _splat(op: Operation, scalar: SSAValue, view: GraphView) -> Node:
     """Return the node of a splat tensor; it equals a scalar constant if its element is constant."""
-    inner = view.node(scalar)
-    result = op.results[0]
-    if inner.is_constant:
-        return Node(inner.key, (), result.type, op=op, label="constant", value=result, parts=inner.parts, unread=unread)
-    return Node(intern_id(("splat",)), [scalar], result.type, op=op, label="splat", value=result, unread=unread)
+    inner, result = view.node(scalar), op.results[0]
+    if inner.is_constant:  # without operands, as a scalar constant
+        return Node(inner.key, (), result.type, op=op, label="constant", value=result, parts=inner.parts)
+    return Node(key=intern_id(("splat",)), children=[scalar], type=result.type, op=op, label="splat", value=result)
 
 
 # --- linalg.generic ---

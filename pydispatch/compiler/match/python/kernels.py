@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pydispatch.compiler.match.python.text import OWN, MatchSignature
+from pydispatch.compiler.match.python.text import OWN_ARGUMENT, MatchSignature
 from pydispatch.errors import CompileError
 from pydispatch.kernels.kernel import KernelSource
 from pydispatch.kernels.module import EXECUTABLE
@@ -78,7 +78,7 @@ def _sizes(signature: MatchSignature) -> list[str]:
     """Return the operations that define the sizes named in the pattern."""
     inputs, lines = dict(signature.inputs), []
     for size, (tensor, axis) in signature.sizes.items():
-        if axis != OWN:  # else the size is an input, %size_... already
+        if axis != OWN_ARGUMENT:  # else the size is an input, %size_... already
             lines.append(f"%axis_{size} = arith.constant {axis} : index")
             lines.append(f"%size_{size} = tensor.dim %in_{tensor}, %axis_{size} : {inputs[tensor].mlir}")
     return lines

@@ -33,8 +33,10 @@ class Lowering:
         if value in self.names:
             return self.names[value]
         if value.op == "input":
-            assert isinstance(value.detail, int)
-            name = f"%in_{self.inputs[value.detail][0]}"
+            input_index = value.detail
+            assert isinstance(input_index, int)
+            input_name, _ = self.inputs[input_index]
+            name = f"%in_{input_name}"
         elif value.op == "constant":
             name = self.line(f"arith.constant {_literal(value.detail)} : {value.type.dtype}")
         else:

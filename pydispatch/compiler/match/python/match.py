@@ -50,8 +50,8 @@ class Compiled:
             return self._call_matcher(op)
         match = self.dag.match(op, view)
         if isinstance(match, Match):
-            match.outputs = [match.outputs[i] for i in self.outputs]
-            problem = disagreement(self.pattern, self.compare, match)
+            match.outputs = [match.outputs[i] for i in self.outputs]  # in the order in which the pattern returns them
+            problem = disagreement(self.pattern, self.compare, match)  # sizes of one name that differ
             if problem is not None:
                 return Mismatch(len(match.ops), problem, op)
         return match

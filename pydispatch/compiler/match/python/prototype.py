@@ -60,8 +60,8 @@ class CParameter:
         bits, dtype_bits = _BITS.get(self.type), _DTYPE_BITS.get(dtype)
         if bits is None or dtype_bits is None:
             return True
-        is_number = dtype == "index" or dtype.startswith("i")
-        return bits == dtype_bits and (is_pointer or is_number)
+        is_integer = dtype == "index" or dtype.startswith("i")
+        return bits == dtype_bits and (is_pointer or is_integer)  # pointers may be to other elements of the width
 
 
 def parameters_of(file: str, data: bytes, symbol: str) -> list[CParameter] | None:
@@ -134,7 +134,7 @@ def _parameters_of_object(data: bytes, symbol: str) -> list[CParameter] | None:
 def _parameter(text: str) -> CParameter:
     """Parse the declaration of one parameter."""
     words = [word for word in re.findall(r"\w+", re.sub(r"\[[^\]]*\]", " ", text)) if word not in _QUALIFIERS]
-    is_named = len(words) > 1 and " ".join(words) not in _BITS
+    is_named = len(words) > 1 and " ".join(words) not in _BITS  # "unsigned int" is a type without a name
     type = " ".join(words[:-1] if is_named else words)
     is_pointer = "*" in text or "[" in text
     is_constant = is_pointer and "const" in text.partition("*")[0].split()

@@ -116,11 +116,12 @@ class Replacer:
                            "pydispatch.shader(...) or a WholeKernel")  # fmt: skip
 
     def _traced(self, pattern: Pattern, kernel: Traced, signature: MatchSignature) -> str:
-        """Generate the text of a function that computes a traced replacement. Raises CompileError if its result types
-        differ from the pattern's.
+        """Generate the text of a function that computes a traced replacement; `_function` replaces its name @NAME.
+
+        Raises CompileError if its result types differ from the pattern's.
         """
         tensors = [(i, type) for i, (name, type) in enumerate(signature.inputs) if not signature.is_size(name)]
-        values = [Value("input", type, (), i) for i, type in tensors]
+        values = [Value(op="input", type=type, detail=input_index) for input_index, type in tensors]
         results = outputs_of(kernel.function(*values), getattr(kernel.function, "__name__", pattern.name))
         wanted = [t for _, t in signature.outputs]
         if [v.type.mlir for v in results] != [t.mlir for t in wanted]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from xdsl.dialects.builtin import IndexType
 from xdsl.dialects.builtin import TensorType as IrTensor
@@ -20,8 +20,23 @@ from pydispatch.patterns import Pattern
 from pydispatch.patterns.kernels import CFunction, SourceFile, WholeKernel
 from pydispatch.patterns.types import Size, TensorType
 
-OWN = -1
+OWN_ARGUMENT = -1
 """Axis of a size that is itself an input, not read from a tensor."""
+
+FIRST_ELEMENT = "first"
+"""Name by which a C function with a tile is passed the index of the first element of its tile."""
+
+
+class KernelValue(NamedTuple):
+    """Value that an argument of a C function may name.
+
+    Attributes:
+        operand: The SSA value in the kernel.
+        type: Its type, as MLIR text.
+    """
+
+    operand: str
+    type: str
 
 
 @dataclass
@@ -50,7 +65,7 @@ class MatchSignature:
 
     def is_size(self, input: str) -> bool:
         """Return whether an input is itself a size, rather than a size being read from a tensor."""
-        return self.sizes.get(input) == (input, OWN)
+        return self.sizes.get(input) == (input, OWN_ARGUMENT)
 
     def name_of(self, asked: str) -> str:
         """Return the signature's name for a name that a kernel uses."""
@@ -101,7 +116,7 @@ def _custom_signature(op: CustomOp, named: bool) -> MatchSignature:
     signature = MatchSignature([], [])
     for index, (name, value) in enumerate(zip(names, op.arguments, strict=True)):
         if isinstance(value.type, IndexType):
-            signature.sizes[name] = (name, OWN)
+            signature.sizes[name] = (name, OWN_ARGUMENT)
             signature.inputs.append((name, TensorType("index", None)))
             continue
         if not isinstance(value.type, IrTensor):
@@ -176,7 +191,7 @@ def _function(signature: MatchSignature, lines: list[str], dispatch: str) -> str
     input_types = dict(signature.inputs)
     head = []
     for size, (name, axis) in signature.sizes.items():
-        if axis == OWN:
+        if axis == OWN_ARGUMENT:
             continue
         head.append(f"%axis_{size} = arith.constant {axis} : index")
         head.append(f"%size_{size} = tensor.dim %in_{name}, %axis_{size} : {input_types[name].mlir}")
@@ -221,9 +236,11 @@ def _text(text: str) -> str:
 def dispatch_of_c(name: str, kernel: CFunction, signature: MatchSignature) -> str:
     """Generate an executable whose workgroups call a C function, and the function that dispatches it.
 
+    Their symbols are @NAME_kernel and @NAME; the caller replaces NAME (`Replacer._function`).
+
     Raises CompileError if an argument or the tile names an unknown value, or the values do not fit the C parameters.
     """
-    values = _values(name, kernel, signature)
+    values = _values(signature)
     file = kernel.source_file()
     parameters = parameters_of(file.name, file.data, kernel.symbol)
     arguments = [signature.name_of(argument) for argument in kernel.arguments]
@@ -242,8 +259,8 @@ def dispatch_of_c(name: str, kernel: CFunction, signature: MatchSignature) -> st
     # The function that is called may have the name of the pattern.
     export = name if name != kernel.symbol else f"{name}_entry"
     entry = ", ".join([*(f"%b_{n}: !stream.binding" for n in bindings), *passed])
-    call = ", ".join(values[a][0] for a in arguments)
-    types = ", ".join(values[a][1] for a in arguments)
+    call = ", ".join(values[a].operand for a in arguments)
+    types = ", ".join(values[a].type for a in arguments)
     grid = "%c1, %c1, %c1"
     count = "%c1 = arith.constant 1 : index"
     first = ""
@@ -292,18 +309,19 @@ def dispatch_of_c(name: str, kernel: CFunction, signature: MatchSignature) -> st
 def _default_arguments(kernel: CFunction, signature: MatchSignature) -> list[str]:
     """Return the arguments of a C function for which the user names none: tensors, scalars, outputs, then sizes."""
     names = [n for n, _ in (*signature.tensors, *signature.scalars, *signature.outputs)]
-    sizes = [size for size, (_, axis) in signature.sizes.items() if axis != OWN]
-    return [*names, *sizes, *(["first"] if kernel.tile is not None else [])]
+    sizes = [size for size, (_, axis) in signature.sizes.items() if axis != OWN_ARGUMENT]
+    return [*names, *sizes, *([FIRST_ELEMENT] if kernel.tile is not None else [])]
 
 
-def _values(name: str, kernel: CFunction, signature: MatchSignature) -> dict[str, tuple[str, str]]:
-    """Return the values that kernel arguments may name: name -> (value, type)."""
-    values = {n: (f"%m_{n}", f"memref<{t.dtype}>") for n, t in (*signature.tensors, *signature.outputs)}
-    values |= {n: (f"%in_{n}", t.dtype) for n, t in signature.scalars}
-    values |= {s: (f"%size_{s}", "index") for s in signature.sizes if s not in values}
+def _values(signature: MatchSignature) -> dict[str, KernelValue]:
+    """Return the values that kernel arguments may name, by name."""
+    tensors = (*signature.tensors, *signature.outputs)
+    values = {n: KernelValue(f"%m_{n}", f"memref<{t.dtype}>") for n, t in tensors}
+    values |= {n: KernelValue(f"%in_{n}", t.dtype) for n, t in signature.scalars}
+    values |= {s: KernelValue(f"%size_{s}", "index") for s in signature.sizes if s not in values}
     if "out" in values:
         values["out0"] = values["out"]
-    return {**values, "first": ("%first", "index"), "id": ("%id", "index")}
+    return {**values, FIRST_ELEMENT: KernelValue("%first", "index"), "id": KernelValue("%id", "index")}
 
 
 def _backend_of(format: str) -> str:

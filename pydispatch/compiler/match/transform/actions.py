@@ -49,7 +49,8 @@ def _cast_and_call(run: Interpreter, op: Any, env: Env) -> None:
         run.fail(op, f"a call is put inside of a function, this handle holds {anchors[0].name}",
                  "name the operation that matched, or the one that makes the last input")  # fmt: skip
     function = _function(run, op, env)
-    at = Inserter(anchors[0], op.insert_after is not None)
+    (anchor,) = anchors
+    at = Inserter(anchor, after=op.insert_after is not None)
     outputs = [v for handle in op.outputs for v in env[handle]]
     # An output that the program does not have is an empty tensor, with the dynamic sizes of the first output.
     inputs = [
@@ -64,8 +65,10 @@ def _cast_and_call(run: Interpreter, op: Any, env: Env) -> None:
     for value in outputs:
         run.forget_users(value)
     casts = any(o.name.startswith("transform.type_conversion.") for block in op.conversions.blocks for o in block.ops)
-    call = call_in_place(function, symbol_of(function), inputs, outputs, at, op,
-                         op.name == "transform.func.cast_and_call", casts)  # fmt: skip
+    has_func_call = op.name == "transform.func.cast_and_call"
+    call = call_in_place(
+        function, symbol_of(function), inputs, outputs, at, op, with_func=has_func_call, casts=casts
+    )
     env[op.results[0]] = [call]
 
 

@@ -49,7 +49,7 @@ def _steps(matcher: Any) -> Iterator[Operation]:
 
 def kind_of(op: Operation) -> Hashable:
     """Return a key that operations share if they differ only in operands, position and discardable attributes."""
-    regions = tuple(expressions.region_key(op, [])) if op.regions else ()
+    regions = tuple(expressions.region_key(op)) if op.regions else ()
     types = (tuple(v.type for v in op.operands), tuple(r.type for r in op.results))
     segments = op.properties.get("operandSegmentSizes")
     return (op.name, types, segments, expressions.properties_key(op), regions)
@@ -106,7 +106,7 @@ class MatcherIndex:
                     yielded = zip(op.results, last.operands, strict=False)
                     roots |= {result for result, value in yielded if value is block.args[0]}
             elif isinstance(op, MatchRegionsOp) and op.body.block.first_op is not None:
-                body = tuple(expressions.region_key(op.body.block.first_op, []))
+                body = tuple(expressions.region_key(op.body.block.first_op))
         if body is not None:
             self.by_body.setdefault(body, []).append(ordinal)
         elif names is not None:
@@ -137,7 +137,7 @@ class MatcherIndex:
         candidates = set(self.of_any_root)
         candidates.update(self.by_name.get(op.name, ()))
         if op.regions and self.by_body:
-            candidates.update(self.by_body.get(tuple(expressions.region_key(op, [])), ()))
+            candidates.update(self.by_body.get(tuple(expressions.region_key(op)), ()))
         if self._may_be_root(op):
             candidates.update(self.tree.find(op, self.run.view))
         return sorted(candidates)
