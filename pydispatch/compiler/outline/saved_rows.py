@@ -251,7 +251,7 @@ def _positions(build: Build, rows: _Rows, type_: TensorType[Attribute]) -> SSAVa
         inside = is_in if inside is None else body.both(inside, is_in)
         row = body.plus(body.times(row, body.index(size)), coordinate)
     assert inside is not None
-    row_index = body.cast(body.either(inside, row, body.index(-1)), i64, unsigned=False)
+    row_index = body.cast(body.select(inside, row, body.index(-1)), i64, unsigned=False)
     dynamic = [build.dim(rows.inputs[0], d) for d, size in enumerate(rows.batch) if size == DYNAMIC]
     empty = build.empty(TensorType(i64, rows.batch), dynamic)
     structure = Structure((AffineMap.identity(rank),), parallel=(True,) * rank)
@@ -273,8 +273,8 @@ def _old_rows(
     source = build.collapse(whole, flat, groups) if rows.depth > 1 else whole
     rank = len(batch) + len(shape) - rows.depth
     body = LoopBody([i64, element])
-    row = body.most(body.as_index(body.block.args[0]), body.index(0))
-    row = body.least(row, body.index(count - 1))
+    row = body.maximum(body.as_index(body.block.args[0]), body.index(0))
+    row = body.minimum(row, body.index(count - 1))
     value = body.extract(source, [row, *(body.add(IndexOp(d)) for d in range(len(batch), rank))])
     maps = (projection(rank, range(len(batch))), AffineMap.identity(rank))
     dynamic = build.dynamic_dims(positions)

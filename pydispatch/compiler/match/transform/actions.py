@@ -33,7 +33,7 @@ def _import(run: Interpreter, op: Any, env: Env) -> None:
                      "get it with transform.util.get_nearest_symbol_table")  # fmt: skip
         imported.append(
             import_symbol(
-                name, source=run.top, program=module, imported=run.imported, at=op,
+                name, source=run.top_level, program=module, imported=run.imported, at=op,
                 if_undefined=op.if_undefined is not None, force=op.force_import is not None,
             )
         )  # fmt: skip
@@ -81,7 +81,7 @@ def _function(run: Interpreter, op: Any, env: Env) -> Operation:
         known = table_of(run.program)
         if name in known:
             return known[name]
-        return import_symbol(name, run.top, run.program, run.imported, op)
+        return import_symbol(name, run.top_level, run.program, run.imported, op)
     held = run.check(op, env[op.function[0]])
     if len(held) != 1 or held[0].name not in FUNCTIONS:
         run.fail(op, f"a function is called, this handle holds {', '.join(h.name for h in held) or 'nothing'}")

@@ -69,11 +69,11 @@ class MatcherIndex:
     def __init__(self, run: Interpreter, matchers: Sequence[Any]) -> None:
         self.run = run
         # Each matcher, by its ordinal, is in one of the four:
-        self.tree: Tree[int] = Tree()  # matchers by the computation of their root
+        self.tree: Tree[int] = Tree()  # `path` of a pattern, its computation in pre-order → matchers
         self.by_body: dict[Hashable, list[int]] = {}  # key of the root's region → matchers
         self.by_name: dict[str, list[int]] = {}  # name of the root → matchers
         self.of_any_root: list[int] = []  # matchers of any root
-        self.roots: dict[int, int] = {}  # matcher in `tree` → key of the computation of its root, without the operands
+        self.roots: dict[int, int] = {}  # matcher in `tree` → key of its root's computation, without the operands
         self.has_scalar_roots = False  # whether `tree` is also searched for operations whose result is no tensor
         # Local matchers look at the root alone: one rejection holds for all operations of the kind.
         self.local = {ordinal for ordinal, matcher in enumerate(matchers) if _is_local(matcher)}
@@ -92,10 +92,11 @@ class MatcherIndex:
                 continue
             if isinstance(op, MatchDagOp):
                 pattern = pattern_of(self.run, op)
+                root_node = pattern.nodes[0]
                 self.tree.add(pattern.path, ordinal)
-                self.run.report.declare(f"@{matcher.sym_name.data}", pattern.nodes[0].label)
-                self.roots[ordinal] = pattern.nodes[0].key
-                self.has_scalar_roots |= not isinstance(pattern.nodes[0].type, TensorType)
+                self.run.report.declare(f"@{matcher.sym_name.data}", root_node.label)
+                self.roots[ordinal] = root_node.key
+                self.has_scalar_roots |= not isinstance(root_node.type, TensorType)
                 return  # a computation is the strictest requirement
             if isinstance(op, MatchOperationNameOp):
                 names = same_names(strings_of(op.op_names))
@@ -139,7 +140,7 @@ class MatcherIndex:
         if op.regions and self.by_body:
             candidates.update(self.by_body.get(tuple(expressions.region_key(op)), ()))
         if self._may_be_root(op):
-            candidates.update(self.tree.find(op, self.run.view))
+            candidates.update(self.tree.find(op, self.run.view))  # view: the program as data-flow nodes
         return sorted(candidates)
 
     def _may_be_root(self, op: Operation) -> bool:

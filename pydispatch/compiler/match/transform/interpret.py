@@ -43,8 +43,8 @@ class Interpreter:
         name: Name of the spec in messages.
         view: Graph of the program as patterns see it, without operations that compute nothing.
         symbols: Operations of the spec that define symbols, at any depth.
-        top: Those of them at the top of the spec.
-        depth: Number of sequences that are running, one called by the other.
+        top_level: Those of them at the top of the spec.
+        include_depth: Number of sequences that are running, one included by the other.
     """
 
     def __init__(
@@ -54,16 +54,16 @@ class Interpreter:
         self.handlers = handlers
         self.view = GraphView()
         self.symbols = {_symbol(op): op for op in walk(spec) if _symbol(op) and op.parent_op() is not None}
-        self.top = {_symbol(op): op for op in spec.body.block.ops if _symbol(op)}
+        self.top_level = {_symbol(op): op for op in spec.body.block.ops if _symbol(op)}
         self.imported: dict[str, Operation] = {}  # symbol of the spec → its copy in the program
         self.patterns: dict[Operation, Any] = {}  # operation that states a pattern → the pattern
-        self.depth = 0
+        self.include_depth = 0
 
     def run(self) -> None:
         """Run the entry point of the spec. Raises CompileError if the spec or its effect is wrong."""
-        entry = next((self.top[e] for e in ENTRIES if isinstance(self.top.get(e), NamedSequenceOp)), None)
+        entry = next((self.top_level[e] for e in ENTRIES if isinstance(self.top_level.get(e), NamedSequenceOp)), None)
         if entry is None:
-            names = [f"@{n}" for n, op in self.top.items() if isinstance(op, NamedSequenceOp)]
+            names = [f"@{n}" for n, op in self.top_level.items() if isinstance(op, NamedSequenceOp)]
             raise CompileError(
                 f"the spec {self.name} has no transform.named_sequence @__transform_main".replace("  ", " "),
                 location_of(self.spec), f"sequences: {', '.join(names) or 'none'}",
@@ -81,14 +81,14 @@ class Interpreter:
         block = sequence.body.block
         if len(arguments) != len(block.args):
             self.fail(sequence, f"@{sequence.sym_name.data} takes {len(block.args)} handle(s), got {len(arguments)}")
-        self.depth += 1
-        if self.depth > 100:
+        self.include_depth += 1
+        if self.include_depth > 100:
             self.fail(sequence, f"@{sequence.sym_name.data} includes itself")
         env: Env = dict(zip(block.args, arguments, strict=True))
         try:
             return self.block(block, env)
         finally:
-            self.depth -= 1
+            self.include_depth -= 1
 
     def block(self, block: Block, env: Env) -> list[list[Any]]:
         """Run the operations of a block, and return the contents of the handles that it yields; none without a
@@ -110,7 +110,7 @@ class Interpreter:
     def sequence(self, op: Operation, reference: SymbolRefAttr) -> NamedSequenceOp:
         """Return the sequence that a symbol names."""
         name = reference.root_reference.data
-        sequence = self.top.get(name) or self.symbols.get(name)
+        sequence = self.top_level.get(name) or self.symbols.get(name)
         if not isinstance(sequence, NamedSequenceOp):
             names = [f"@{n}" for n, s in self.symbols.items() if isinstance(s, NamedSequenceOp)]
             self.fail(op, f"there is no sequence '@{name}'", f"sequences: {', '.join(names) or 'none'}")
@@ -166,9 +166,18 @@ class Interpreter:
                 user = user.parent_op()
 
 
-def reject(reason: str, op: Operation | None, depth: int = 1) -> NoReturn:
-    """Raise NoMatch: a matcher rejects an operation. depth: number of comparisons that succeeded before; reports show
-    the reasons of the greatest depth.
+NOTHING_AGREES, OPERATION_AGREES, STRUCTURE_AGREES = range(3)
+"""Depths of a mismatch: `op` is another operation; it is the wanted one, but another part differs; only a type, a size
+or a body differs."""
+
+
+def reject(reason: str, op: Operation | None, depth: int = OPERATION_AGREES) -> NoReturn:
+    """Raise NoMatch: a matcher rejects an operation.
+
+    Args:
+        reason: Why.
+        op: The operation; None if the matcher rejects a value or number.
+        depth: How far the match got; reports show the reasons of the greatest depth.
     """
     raise NoMatch(Mismatch(depth, reason, op))
 

@@ -63,17 +63,16 @@ def _foreach_match(run: Interpreter, op: Any, env: Env) -> None:
     matchers = [run.sequence(op, m) for m in op.matchers.data]
     actions = [run.sequence(op, a) for a in op.actions.data]
     for matcher, action in zip(matchers, actions, strict=True):
-        yielded_types, taken = matcher.function_type.outputs.data, action.function_type.inputs.data
-        extra = [v.type for v in op.operands[1:]]
-        if [*extra, *yielded_types] != list(taken) and list(yielded_types) != list(taken):
+        yielded_types, taken_types = list(matcher.function_type.outputs.data), list(action.function_type.inputs.data)
+        if yielded_types != taken_types:
             run.fail(
                 action, f"the matcher @{matcher.sym_name.data} gives ({', '.join(map(str, yielded_types))}), its "
-                f"action @{action.sym_name.data} takes ({', '.join(map(str, taken))})",
+                f"action @{action.sym_name.data} takes ({', '.join(map(str, taken_types))})",
                 "let the action take exactly what the matcher yields",
             )  # fmt: skip
         run.report.declare(f"@{matcher.sym_name.data}")
     index = MatcherIndex(run, matchers)
-    extras = [env[v] for v in op.operands[1:]]
+    extras = [env[v] for v in op.operands[1:]]  # further handles, which matchers take and may yield to their actions
     gathered: list[list[Any]] = [[] for _ in op.results[1:]]
     for root in run.ops(op, env):
         visited = (

@@ -17,7 +17,15 @@ from pydispatch.compiler.match.graph import expressions
 from pydispatch.compiler.match.graph.dag import DagPattern, Mismatch
 from pydispatch.compiler.match.graph.expressions import ScalarBody
 from pydispatch.compiler.match.graph.facts import castable, size_of
-from pydispatch.compiler.match.transform.interpret import Env, Handler, Interpreter, NoMatch, reject
+from pydispatch.compiler.match.transform.interpret import (
+    NOTHING_AGREES,
+    STRUCTURE_AGREES,
+    Env,
+    Handler,
+    Interpreter,
+    NoMatch,
+    reject,
+)
 from pydispatch.ir.dialects.transform.syntax import strings_of
 from pydispatch.ir.functions import FUNCTIONS
 
@@ -34,7 +42,7 @@ def _operation_name(run: Interpreter, op: Any, env: Env) -> None:
     names = same_names(strings_of(op.op_names))
     for target in run.ops(op, env):
         if target.name not in names:
-            reject(f"expected {' or '.join(sorted(names))}, got {target.name}", target, depth=0)
+            reject(f"expected {' or '.join(sorted(names))}, got {target.name}", target, depth=NOTHING_AGREES)
 
 
 def _operation_empty(run: Interpreter, op: Any, env: Env) -> None:
@@ -122,18 +130,18 @@ def _type(run: Interpreter, op: Any, env: Env) -> None:
         if problem is not None:
             name = f"%{value.name_hint}" if value.name_hint else "value"
             reject(f"{op.operands[0].name_hint or name}: {problem}", value.owner if isinstance(value.owner, Operation)
-               else None, depth=2)  # fmt: skip
+               else None, depth=STRUCTURE_AGREES)  # fmt: skip
 
 
 def _tensor_and_dim(run: Interpreter, op: Any, env: Env) -> tuple[SSAValue, int]:
     """Return the only value of the first operand and the dimension that `op` names; reject values without it."""
     value = run.value(op, env[op.operands[0]])
     if not isinstance(value.type, TensorType):
-        reject(f"expected a tensor, got {value.type}", op=None, depth=2)
+        reject(f"expected a tensor, got {value.type}", op=None, depth=STRUCTURE_AGREES)
     rank, dim = len(value.type.get_shape()), op.dim.value.data
     dim += rank if dim < 0 else 0
     if not 0 <= dim < rank:
-        reject(f"expected more than {op.dim.value.data} sizes, got {value.type}", op=None, depth=2)
+        reject(f"expected more than {op.dim.value.data} sizes, got {value.type}", op=None, depth=STRUCTURE_AGREES)
     return value, dim
 
 
@@ -145,7 +153,8 @@ def _multiple(run: Interpreter, op: Any, env: Env) -> None:
     if wanted <= 0 or (known % wanted if known is not None else size.multiple % wanted):
         got = str(known) if known is not None else "a dynamic size"
         more = "" if known is not None or size.multiple == 1 else f" that is a multiple of {size.multiple}"
-        reject(f"size {dim} of {value.type}: expected a multiple of {wanted}, got {got}{more}", op=None, depth=2)
+        reason = f"size {dim} of {value.type}: expected a multiple of {wanted}, got {got}{more}"
+        reject(reason, op=None, depth=STRUCTURE_AGREES)
 
 
 def _bounds(run: Interpreter, op: Any, env: Env) -> None:
@@ -156,11 +165,12 @@ def _bounds(run: Interpreter, op: Any, env: Env) -> None:
         reject(
             f"size {dim} of {value.type}: expected at least {op.umin.value.data}, known is at least {size.low}",
             op=None,
-            depth=2,
+            depth=STRUCTURE_AGREES,
         )
     if op.umax is not None and (size.high is None or size.high > op.umax.value.data):
         known = "nothing" if size.high is None else f"at most {size.high}"
-        reject(f"size {dim} of {value.type}: expected at most {op.umax.value.data}, known is {known}", op=None, depth=2)
+        reason = f"size {dim} of {value.type}: expected at most {op.umax.value.data}, known is {known}"
+        reject(reason, op=None, depth=STRUCTURE_AGREES)
 
 
 def _regions(run: Interpreter, op: Any, env: Env) -> None:
@@ -170,13 +180,12 @@ def _regions(run: Interpreter, op: Any, env: Env) -> None:
         run.fail(op, "the body holds no operation to compare with")
     for root in run.ops(op, env):
         if _regions_of(root) != _regions_of(wanted):
-            reject(_region_difference(wanted, root), root, depth=2)
+            reject(_region_difference(wanted, root), root, depth=STRUCTURE_AGREES)
 
 
 def _regions_of(op: Operation) -> list[Any]:
     """Return the keys of an operation's regions; values that they capture from outside are not compared."""
-    captured: list[SSAValue] = []
-    return expressions.region_key(op, captured)
+    return expressions.region_key(op)
 
 
 def _region_difference(wanted: Operation, root: Operation) -> str:

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import AnyFloat, IndexType, IntegerAttr, IntegerType
 from xdsl.ir import Operation, SSAValue
 
 from pydispatch.compiler.match.graph import expressions
-from pydispatch.compiler.match.transform.interpret import Env, Handler, Interpreter, reject
+from pydispatch.compiler.match.transform.interpret import NOTHING_AGREES, Env, Handler, Interpreter, reject
 from pydispatch.ir.affine_maps import is_permutation, is_projected_permutation
 from pydispatch.ir.core.syntax import DYNAMIC
 from pydispatch.ir.dialects.transform.syntax import strings_of
@@ -20,7 +20,7 @@ def _structured(run: Interpreter, op: Any, env: Env) -> None:
     """Execute `match.structured`: run its body with the operation as argument; the results are what the body yields."""
     root = run.one(op, env)
     if as_structured(root) is None:
-        reject(f"expected a structured operation, got {root.name}", root, depth=0)
+        reject(f"expected a structured operation, got {root.name}", root, depth=NOTHING_AGREES)
     block = op.body.block
     inner = {**env, block.args[0]: [root]}
     yielded = run.block(block, inner)
@@ -36,7 +36,7 @@ def _structured_root(run: Interpreter, op: Any, env: Env) -> tuple[Operation, St
     root = run.one(op, env)
     view = as_structured(root)
     if view is None:
-        reject(f"expected a structured operation, got {root.name}", root, depth=0)
+        reject(f"expected a structured operation, got {root.name}", root, depth=NOTHING_AGREES)
     return root, view
 
 

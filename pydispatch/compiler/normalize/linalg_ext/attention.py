@@ -60,10 +60,16 @@ class Decomposition:
             for axis, (d, size) in enumerate(zip(dims, shape_of(operand.type), strict=True)):
                 if d not in self.axis_of_loop or size != DYNAMIC:
                     self.axis_of_loop[d] = TensorAxis(operand, axis)
-        bodies = [] if op.body is None else [op.body.block.args[0].type]  # a body of f64 modifies scores in f64
-        types = [*bodies, *(element_type(v.type) for v in op.operands)]
+        # The argument of the body is a score: a body of f64 modifies scores in f64.
+        score_types = [] if op.body is None else [op.body.block.args[0].type]
+        types = [*score_types, *(element_type(v.type) for v in op.operands)]
         self.wide: AnyFloat = f64 if f64 in types else f32
         """The type of scores and sums."""
+
+    @property
+    def output_dims(self) -> list[list[int]]:
+        """For each output, the loops that index its dimensions."""
+        return self.dims[len(self.op.inputs) :]
 
     # ---- tensors
 
@@ -120,7 +126,8 @@ class Decomposition:
         """Return factor * (body(scale * query * key) + mask). factor: log2(e) where the exponentials have base 2."""
         op, build, dims, wide = self.op, self.build, self.loops.scores, self.wide
         zero = build.splat(0.0, self.type(dims, wide), self.sizes(dims))
-        products = self.product(op.inputs[0], self.dims[0], op.inputs[1], self.dims[1], zero, dims)
+        (query, key, *_), (query_dims, key_dims, *_) = op.inputs, self.dims
+        products = self.product(query, query_dims, key, key_dims, zero, dims)
         scale = self.scale()
 
         def element(body: BodyBuilder, score: SSAValue, *others: SSAValue) -> list[SSAValue]:
@@ -200,7 +207,7 @@ def _attention(op: Operation, build: Build) -> None:
     """Replace attention by scores, their softmax, and the sums of the values that it weights."""
     assert isinstance(op, AttentionOp)
     parts = Decomposition(op, build)
-    loops, dims = parts.loops, parts.dims[len(op.inputs)]
+    loops, dims = parts.loops, parts.output_dims[0]
     scores = parts.scores()
     columns = range(len(loops.rows), len(loops.scores))  # axes of the scores after those of the rows
     weights = softmax(build, scores, parts.empty(loops.scores), along=columns, is_masked=op.mask is not None)
@@ -216,35 +223,35 @@ def _online_attention(op: Operation, build: Build) -> None:
     scored, columns, wide = parts.loops.scores, parts.loops.columns, parts.wide
     scores = parts.scores(log2(e) if op.is_base_two else 1.0)
     power = math.Exp2Op if op.is_base_two else math.ExpOp
-    (acc, most, total), (acc_dims, most_dims, total_dims) = op.outputs, parts.dims[len(op.inputs) :]
-    acc, most, total = (
+    (acc, maximum, total), (acc_dims, maximum_dims, total_dims) = op.outputs, parts.output_dims
+    acc, maximum, total = (
         parts.cast(value, dims, wide)
-        for value, dims in ((acc, acc_dims), (most, most_dims), (total, total_dims))
+        for value, dims in ((acc, acc_dims), (maximum, maximum_dims), (total, total_dims))
     )  # fmt: skip
 
     lowest = build.scalar(LOWEST[wide], wide)
 
-    def exp_of_difference(body: BodyBuilder, x: SSAValue, most: SSAValue) -> SSAValue:
-        """Return the exponential of x - most; 0 where no score was read yet and both are -inf.
+    def exp_of_difference(body: BodyBuilder, x: SSAValue, maximum: SSAValue) -> SSAValue:
+        """Return the exponential of x - maximum; 0 where no score was read yet and both are -inf.
 
-        The least finite number replaces a `most` of -inf, since -inf - -inf is NaN.
+        The least finite number replaces a maximum of -inf, since -inf - -inf is NaN.
         """
-        return body.add(power(body.add(arith.SubfOp(x, body.add(arith.MaximumfOp(most, lowest))))))
+        return body.add(power(body.add(arith.SubfOp(x, body.add(arith.MaximumfOp(maximum, lowest))))))
 
-    (new_most,) = computed(
-        build, parts.structure(scored, operands=[scored, most_dims], reduced=columns), [scores], [most],
+    (new_maximum,) = computed(
+        build, parts.structure(scored, operands=[scored, maximum_dims], reduced=columns), [scores], [maximum],
         lambda body, x, acc: [body.add(arith.MaxnumfOp(acc, x, UNORDERED))],
     )  # fmt: skip
     (weights,) = computed(
-        build, parts.structure(scored, operands=[scored, most_dims, scored]), [scores, new_most],
-        [parts.empty(scored)], lambda body, x, most, _: [exp_of_difference(body, x, most)],
+        build, parts.structure(scored, operands=[scored, maximum_dims, scored]), [scores, new_maximum],
+        [parts.empty(scored)], lambda body, x, largest, _: [exp_of_difference(body, x, largest)],
     )  # fmt: skip
 
     def rescaled(value: SSAValue, dims: Dims) -> SSAValue:
-        """Multiply a running value by exp(most - new_most), the change of the maximum that it is relative to."""
+        """Multiply a running value by exp(maximum - new_maximum), the change of the maximum that it is relative to."""
         (result,) = computed(
-            build, parts.structure(dims, operands=[dims, most_dims, most_dims, dims]),
-            [value, most, new_most], [parts.empty(dims)],
+            build, parts.structure(dims, operands=[dims, maximum_dims, maximum_dims, dims]),
+            [value, maximum, new_maximum], [parts.empty(dims)],
             lambda body, x, old, new, _: [body.add(arith.MulfOp(x, exp_of_difference(body, old, new)))],
         )  # fmt: skip
         return result
@@ -254,7 +261,7 @@ def _online_attention(op: Operation, build: Build) -> None:
         [rescaled(total, total_dims)], lambda body, x, acc: [body.add(arith.AddfOp(acc, x))],
     )  # fmt: skip
     new_acc = parts.weighted_values(weights, rescaled(acc, acc_dims), acc_dims)
-    updated = ((new_acc, acc_dims), (new_most, most_dims), (new_total, total_dims))
+    updated = ((new_acc, acc_dims), (new_maximum, maximum_dims), (new_total, total_dims))
     types = [element_type(o.type) for o in op.outputs]
     build.replace(*(parts.cast(value, dims, type) for (value, dims), type in zip(updated, types, strict=True)))
 

@@ -35,10 +35,10 @@ class LoopBody(BodyBuilder):
     def times(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
         return self.add(arith.MuliOp(lhs, rhs))
 
-    def least(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+    def minimum(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
         return self.add(arith.MinSIOp(lhs, rhs))
 
-    def most(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+    def maximum(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
         return self.add(arith.MaxSIOp(lhs, rhs))
 
     def less(self, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
@@ -53,7 +53,7 @@ class LoopBody(BodyBuilder):
     def opposite(self, a: SSAValue) -> SSAValue:
         return self.add(arith.XOrIOp(a, self.add(arith.ConstantOp(IntegerAttr(1, 1)))))
 
-    def either(self, condition: SSAValue, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+    def select(self, condition: SSAValue, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
         """Append a select, which is `lhs` if the condition is true, else `rhs`, and return it."""
         return self.add(arith.SelectOp(condition, lhs, rhs))
 

@@ -30,7 +30,7 @@ def _groups(build: Build, rows: SSAValue, ends: SSAValue, first: SSAValue) -> SS
     end, passed_ends = body.block.args
     row = body.plus(body.add(IndexOp(0)), body.as_index(first))
     is_before = body.less(row, body.as_index(end))
-    body.finish(body.either(is_before, passed_ends, body.plus(passed_ends, body.index(1))))
+    body.finish(body.select(is_before, passed_ends, body.plus(passed_ends, body.index(1))))
     # Loop 0 runs over the rows, loop 1 is a reduction over the ends.
     structure = Structure((_map(2, 1), _map(2, 0)), parallel=(True, False))
     (groups,) = generic(build, structure, [ends], [zeros], body.block)
@@ -49,10 +49,10 @@ def _group_matmul(op: Operation, build: Build) -> None:
     element, summed = element_type(rows.type), element_type(op.outputs[0].type)
     body = LoopBody([IndexType(), element, summed])
     group, factor, total = body.block.args
-    existing_group = body.most(body.least(group, body.minus(group_count, body.index(1))), body.index(0))
+    existing_group = body.maximum(body.minimum(group, body.minus(group_count, body.index(1))), body.index(0))
     other = body.extract(matrices, [existing_group, body.add(IndexOp(2)), body.add(IndexOp(1))])
     product = body.binary("mul", *(body.cast(value, summed, unsigned=False) for value in (factor, other)))
-    body.finish(body.either(body.less(group, group_count), body.binary("add", total, product), total))
+    body.finish(body.select(body.less(group, group_count), body.binary("add", total, product), total))
     # Loop 0 runs over m, loop 1 over n, loop 2 is the reduction over k.
     structure = Structure((_map(3, 0), _map(3, 0, 2), _map(3, 0, 1)), parallel=(True, True, False))
     groups = _groups(build, rows, ends, first)

@@ -59,7 +59,7 @@ def _masked(build: Build, indices: SSAValue, mask: SSAValue) -> SSAValue:
     element = element_of(indices)
     body = LoopBody([element, IntegerType(1), element])
     index, wanted, _ = body.block.args
-    body.finish(body.either(wanted, index, body.cast(body.index(-1), element, unsigned=False)))
+    body.finish(body.select(wanted, index, body.cast(body.index(-1), element, unsigned=False)))
     whole = AffineMap.identity(rank)
     structure = Structure((whole, projection(rank, range(len(shape_of(mask.type)))), whole), parallel=(True,) * rank)
     assert isinstance(indices.type, TensorType)
@@ -84,6 +84,7 @@ def _gather(op: Operation, build: Build) -> None:
     for position, d in enumerate(op.indexed):
         listed = [body.index(position)] if len(shape_of(indices.type)) > windows.batch else []
         source_index[d] = body.as_index(body.extract(indices, [*batch, *listed]))
+    # Dimension of the source that each offset in a slice runs along.
     retained_dims = windows.retained(slice_rank=rank - windows.batch, rank=len(source_index), indexed=op.indexed)
     for d, offset in zip(retained_dims, offsets, strict=True):
         coordinate = source_index[d]
@@ -93,7 +94,7 @@ def _gather(op: Operation, build: Build) -> None:
     if op.body is not None:
         (value,) = body.inline(op.body, [value, old_element])
     if is_wanted:
-        value = body.either(is_wanted[0], value, old_element)
+        value = body.select(is_wanted[0], value, old_element)
     whole = AffineMap.identity(rank)
     maps = (*(projection(rank, range(windows.batch)) for _ in mask), whole)
     out = op.outputs[0]
@@ -123,7 +124,7 @@ def _map_load(op: Operation, build: Build) -> None:
     value = body.extract(op.input, source_index)
     for d, index in enumerate(source_index):
         inside = body.both(body.less(body.index(-1), index), body.less(index, build.dim(op.input, d)))
-        value = body.either(inside, value, padding)
+        value = body.select(inside, value, padding)
     structure = Structure((AffineMap.identity(rank),), parallel=(True,) * rank)
     build.replace(*generic(build, structure, inputs=[], outputs=[op.output], body=body.finish(value)))
 

@@ -135,10 +135,10 @@ def _selected(build: Build, tensors: Sequence[SSAValue], size: int, before: Befo
         row, segment = at
         start = code.times(segment, code.index(length))
         is_last = code.equal(segment, code.index(segments - 1))
-        steps = code.either(is_last, code.index(size - (segments - 1) * length), code.index(length))
+        steps = code.select(is_last, code.index(size - (segments - 1) * length), code.index(length))
 
         def insert(inner: LoopBody, position: SSAValue, carried: list[SSAValue]) -> Sequence[SSAValue]:
-            """Insert the element at `position` of the segment if it precedes the last selected element."""
+            """Insert the element at `position` if it precedes the last of the slots, `width` carried values each."""
             new = [inner.extract(t, [row, inner.plus(start, position)]) for t in tensors]
             has_free_slot = inner.less(position, inner.index(count))
             last_selected = carried[-width:]
@@ -187,8 +187,8 @@ def _inserted(
         is_free = code.opposite(code.less(code.index(i // width), seen))
         precedes = code.add(arith.OrIOp(is_free, before(code, new, slot)))
         is_placed = precedes if is_placed is None else code.add(arith.OrIOp(is_placed, precedes))
-        result += [code.either(is_placed, *pair) for pair in zip(arriving, slot, strict=True)]
-        arriving = [code.either(is_placed, *pair) for pair in zip(slot, new, strict=True)]
+        result += [code.select(is_placed, *pair) for pair in zip(arriving, slot, strict=True)]
+        arriving = [code.select(is_placed, *pair) for pair in zip(slot, new, strict=True)]
     return result
 
 
@@ -205,8 +205,8 @@ def _halved(build: Build, tensors: Sequence[SSAValue], size: SSAValue, length: i
         length: Number of elements of a run.
         before: Function that emits whether one element precedes another.
     """
-    run, pair = build.index(length), build.index(2 * length)
-    pairs = build.add(arith.CeilDivUIOp(size, pair)).result
+    run_length, pair_length = build.index(length), build.index(2 * length)
+    pairs = build.add(arith.CeilDivUIOp(size, pair_length)).result
     rows = shape_of(tensors[0].type)[0]
     dynamic = [*([build.dim(tensors[0], 0)] if rows == DYNAMIC else []), pairs]
 
@@ -217,24 +217,24 @@ def _halved(build: Build, tensors: Sequence[SSAValue], size: SSAValue, length: i
     def first(code: LoopBody, at: list[SSAValue]) -> list[SSAValue]:
         """Return the starts of the two runs of the pair at (row, pair)."""
         _row, pair_index = at
-        start = code.times(pair_index, pair)
-        return [start, code.least(code.plus(start, run), size)]
+        start = code.times(pair_index, pair_length)
+        return [start, code.minimum(code.plus(start, run_length), size)]
 
     def step(code: LoopBody, at: list[SSAValue], carried: list[SSAValue]) -> tuple[list[SSAValue], list[SSAValue]]:
-        """Emit the next element of the pair at (row, pair, element)."""
+        """Emit the next element of the pair at (row, pair, element); `carried` are the positions in its two runs."""
         left, right = carried
         row, pair_index, _ = at
-        start = code.times(pair_index, pair)
-        middle = code.least(code.plus(start, run), size)
-        end = code.least(code.plus(start, pair), size)
+        start = code.times(pair_index, pair_length)
+        middle = code.minimum(code.plus(start, run_length), size)
+        end = code.minimum(code.plus(start, pair_length), size)
         return _taken(code, lambda column: read(code, row, column), before, (left, middle), (right, end))
 
     types = [TensorType(element_of(t), [rows, DYNAMIC, length]) for t in tensors]
     halved = [joined_blocks(build, t) for t in recurrence(build, types, dynamic, along=2, first=first, step=step)]
     others = build.add(arith.SubiOp(pairs, build.index(1))).result
-    last = build.add(arith.SubiOp(size, build.add(arith.MuliOp(others, pair)).result)).result
-    kept = build.add(arith.MinSIOp(last, run)).result
-    return [build.add(arith.AddiOp(build.add(arith.MuliOp(others, run)).result, kept)).result, *halved]
+    last = build.add(arith.SubiOp(size, build.add(arith.MuliOp(others, pair_length)).result)).result
+    kept = build.add(arith.MinSIOp(last, run_length)).result
+    return [build.add(arith.AddiOp(build.add(arith.MuliOp(others, run_length)).result, kept)).result, *halved]
 
 
 def _taken(
@@ -261,8 +261,8 @@ def _taken(
     chosen = arith.SelectOp(takes_right, right, left)
     # The element is read again: a CPU selects a position without a branch, which it could not predict, but no float.
     chosen.attributes[UNPREDICTABLE] = UnitAttr()
-    next_left = code.either(takes_right, left, code.plus(left, one))
-    next_right = code.either(takes_right, code.plus(right, one), right)
+    next_left = code.select(takes_right, left, code.plus(left, one))
+    next_right = code.select(takes_right, code.plus(right, one), right)
     return [next_left, next_right], read(code.add(chosen))
 
 
@@ -341,8 +341,8 @@ class _MergePass:
         column = code.times(block, self.block_length)
         pair = code.times(self.run_length, code.index(2))
         start = code.times(code.add(arith.DivUIOp(column, pair)), pair)
-        middle = code.least(code.plus(start, self.run_length), self.row_length)
-        end = code.least(code.plus(start, pair), self.row_length)
+        middle = code.minimum(code.plus(start, self.run_length), self.row_length)
+        end = code.minimum(code.plus(start, pair), self.row_length)
         preceding = code.minus(column, start)
         left = self._count_of_left(code, row, (start, middle, end), preceding)
         return [code.plus(start, left), code.plus(middle, code.minus(preceding, left)), middle, end]
@@ -357,9 +357,7 @@ class _MergePass:
         start_of_left, start_of_right, end = runs
 
         def bisect(inner: LoopBody, _: SSAValue, bounds: list[SSAValue]) -> list[SSAValue]:
-            """Halve the interval from `low` to `high`, which contains the count of elements of the left run, unless it
-            is empty.
-            """
+            """Halve the interval from `low` to `high` that contains the count of the left run, unless it is empty."""
             low, high = bounds
             half = inner.add(arith.ShRUIOp(inner.plus(low, high), inner.index(1)))
             # If `half` elements came from the left run, this would be the last one from the right run.
@@ -371,11 +369,12 @@ class _MergePass:
             raises_low = inner.both(is_open, inner.opposite(right_is_first))
             lowers_high = inner.both(is_open, right_is_first)
             return [
-                inner.either(raises_low, inner.plus(half, inner.index(1)), low), inner.either(lowers_high, half, high)
+                inner.select(raises_low, inner.plus(half, inner.index(1)), low), inner.select(lowers_high, half, high)
             ]  # fmt: skip
 
-        low = code.most(code.minus(preceding, code.minus(end, start_of_right)), code.index(0))
-        high = code.least(preceding, code.minus(start_of_right, start_of_left))
+        # Runs have 2^pass_index elements: after pass_index + 1 halvings the interval is empty.
+        low = code.maximum(code.minus(preceding, code.minus(end, start_of_right)), code.index(0))
+        high = code.minimum(preceding, code.minus(start_of_right, start_of_left))
         return code.loop(code.plus(self.pass_index, code.index(1)), [low, high], bisect)[0]
 
     def step(
@@ -386,10 +385,10 @@ class _MergePass:
         row, block, element = at
         column = code.plus(code.times(block, self.block_length), element)
         over = code.equal(column, end)
-        following = code.least(code.plus(end, self.run_length), self.row_length)
-        left, middle = code.either(over, end, left), code.either(over, following, middle)
-        right = code.either(over, following, right)
-        end = code.either(over, code.least(code.plus(following, self.run_length), self.row_length), end)
+        following = code.minimum(code.plus(end, self.run_length), self.row_length)
+        left, middle = code.select(over, end, left), code.select(over, following, middle)
+        right = code.select(over, following, right)
+        end = code.select(over, code.minimum(code.plus(following, self.run_length), self.row_length), end)
         next_positions, elements = _taken(
             code, lambda column: self._read(code, row, column), self.before, (left, middle), (right, end)
         )

@@ -190,7 +190,7 @@ def _arg_compare(op: Operation, build: Build) -> None:
             candidate = body.plus(candidate, op.index_base)
         candidate = body.cast(candidate, element, unsigned=False)
     (better,) = body.inline(op.body, [value, best])
-    body.finish(body.either(better, value, best), body.either(better, candidate, index))
+    body.finish(body.select(better, value, best), body.select(better, candidate, index))
     kept = projection(rank, [d for d in range(rank) if d != op.along])
     maps = (*(AffineMap.identity(rank) for _ in op.inputs), kept, kept)
     structure = Structure(maps, tuple(d != op.along for d in range(rank)))

@@ -90,12 +90,14 @@ def _in_order(op: Scan, build: Build) -> SSAValue:
         return [code.extract(initial, row)]
 
     def step(code: LoopBody, at: list[SSAValue], carried: list[SSAValue]) -> tuple[list[SSAValue], list[SSAValue]]:
-        """Emit one element: the combination including it, or before it in an exclusive scan."""
+        """Return the values to carry on, and the element: the combination including it, or in an exclusive scan the
+        one before it.
+        """
         value = code.extract(values, at)
         (combined,) = code.inline(op.body, [carried[0], value])
         if not op.is_inclusive:
             return [combined], carried
-        combined = code.either(code.equal(at[op.along], code.index(0)), value, combined)
+        combined = code.select(code.equal(at[op.along], code.index(0)), value, combined)
         return [combined], [combined]
 
     return recurrence(build, [out.type], build.dynamic_dims(values), op.along, first, step)[0]
@@ -107,7 +109,7 @@ def _in_blocks(op: Scan, build: Build, combining: Operation) -> SSAValue:
 
     combining: the operation that combines two values.
     """
-    values, before = collapsed_rows(build, op.inputs[0]), op.outputs[1]
+    values, initial_values = collapsed_rows(build, op.inputs[0]), op.outputs[1]
     element = element_of(values)
     neutral = identity_of(combining, element)
     assert neutral is not None
@@ -120,30 +122,31 @@ def _in_blocks(op: Scan, build: Build, combining: Operation) -> SSAValue:
         """Emit the element at an offset in a block; the identity after the end of the row."""
         column = code.plus(code.times(block, code.index(BLOCK)), offset)
         inside = code.less(column, size)
-        return code.either(inside, code.extract(values, [row, column]), code.add(arith.ConstantOp(neutral)))
+        return code.select(inside, code.extract(values, [row, column]), code.add(arith.ConstantOp(neutral)))
 
     totals_type = TensorType(element, [rows, count])
     total = LoopBody([element, element])
-    at = [total.add(IndexOp(d)) for d in range(3)]
-    (sum_,) = total.inline(op.body, [total.block.args[1], value_at(total, *at)])
+    _, running_total = total.block.args
+    row_block_and_offset = [total.add(IndexOp(d)) for d in range(3)]
+    (sum_,) = total.inline(op.body, [running_total, value_at(total, *row_block_and_offset)])
     steps = build.empty(TensorType(element, [BLOCK]), [])  # only states the size of the loop over a block's elements
     structure = Structure((projection(3, [2]), projection(3, [0, 1])), parallel=(True, True, False))
     identity = build.add(arith.ConstantOp(neutral)).result
     start = build.add(tensor.SplatOp(identity, dynamic, totals_type)).result
     (totals,) = generic(build, structure, [steps], [start], total.finish(sum_))
 
-    def before_all(code: LoopBody, row: list[SSAValue]) -> list[SSAValue]:
+    def first_start(code: LoopBody, row: list[SSAValue]) -> list[SSAValue]:
         """Emit the value that the first block of a row begins with."""
         if op.is_inclusive:
             return [code.add(arith.ConstantOp(neutral))]
         (row_number,) = row  # the outer dimensions are collapsed here, but not those of the initial values
-        return [code.extract(before, _split(code, row_number, shape_of(before.type)))]
+        return [code.extract(initial_values, _split(code, row_number, shape_of(initial_values.type)))]
 
     def add_total(code: LoopBody, at: list[SSAValue], carried: list[SSAValue]) -> tuple[list[SSAValue], list[SSAValue]]:
-        """Emit what the next block begins with, and what this one does."""
+        """Return the value to carry on, with which the next block begins, and the value that this block begins with."""
         return code.inline(op.body, [carried[0], code.extract(totals, at)]), carried
 
-    (starts,) = recurrence(build, [totals_type], dynamic, along=1, first=before_all, step=add_total)
+    (starts,) = recurrence(build, [totals_type], dynamic, along=1, first=first_start, step=add_total)
 
     def first(code: LoopBody, row: list[SSAValue]) -> list[SSAValue]:
         return [code.extract(starts, row)]
@@ -172,19 +175,19 @@ def _split(code: LoopBody, row: SSAValue, shape: Sequence[int]) -> list[SSAValue
 
 def _last(op: Scan, build: Build, results: SSAValue) -> SSAValue:
     """Return the last result of each row; for an empty row the initial value of the scan."""
-    before = op.outputs[1]
-    rank = len(shape_of(before.type))
+    initial_values = op.outputs[1]
+    rank = len(shape_of(initial_values.type))
     size = build.dim(results, op.along)
-    body = LoopBody([element_of(before)])
+    body = LoopBody([element_of(initial_values)])
     (initial,) = body.block.args
     at: list[SSAValue] = [body.add(IndexOp(d)) for d in range(rank)]
     last = body.minus(size, body.index(1))
     value = body.extract(results, [*at[: op.along], last, *at[op.along :]])
     may_be_empty = shape_of(results.type)[op.along] < 1  # 0, or DYNAMIC
     if may_be_empty:
-        value = body.either(body.less(last, body.index(0)), initial, value)
+        value = body.select(body.less(last, body.index(0)), initial, value)
     structure = Structure((AffineMap.identity(rank),), parallel=(True,) * rank)
-    return generic(build, structure, inputs=[], outputs=[before], body=body.finish(value))[0]
+    return generic(build, structure, inputs=[], outputs=[initial_values], body=body.finish(value))[0]
 
 
 ROWS: dict[str, Row] = {"iree_linalg_ext.scan": _scan, "tm_tensor.scan": _scan}

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import cache
+from typing import NamedTuple
 
 from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import AnyFloat, IndexType, TensorType, f32, f64
@@ -49,9 +50,23 @@ def _times_linear(polynomial: list[Fraction], root: Fraction) -> list[Fraction]:
     return [a - root * b for a, b in zip(shifted, [*polynomial, Fraction(0)], strict=True)]
 
 
+class TransformMatrices(NamedTuple):
+    """Matrices of the Cook-Toom algorithm.
+
+    Attributes:
+        output: transpose(A), [tile][tile + kernel - 1].
+        filter: G, [tile + kernel - 1][kernel].
+        input: transpose(B), [tile + kernel - 1][tile + kernel - 1].
+    """
+
+    output: Matrix
+    filter: Matrix
+    input: Matrix
+
+
 @cache
-def matrices(tile: int, kernel: int) -> tuple[Matrix, Matrix, Matrix]:
-    """Return the matrices transpose(A), G and transpose(B) of the Cook-Toom algorithm.
+def matrices(tile: int, kernel: int) -> TransformMatrices:
+    """Return the matrices of the Cook-Toom algorithm.
 
     For a row of tile + kernel - 1 numbers, the `tile` sums of products with `kernel` numbers are transpose(A) ((G
     kernel) * (transpose(B) row)). Polynomials are evaluated at the points and at infinity, multiplied there, and
@@ -75,7 +90,7 @@ def matrices(tile: int, kernel: int) -> tuple[Matrix, Matrix, Matrix]:
     a.append([Fraction(int(n == tile - 1)) for n in range(tile)])
     g.append([Fraction(int(n == kernel - 1)) for n in range(kernel)])
     b.append(whole)
-    return [list(column) for column in zip(*a, strict=True)], g, b
+    return TransformMatrices(output=[list(column) for column in zip(*a, strict=True)], filter=g, input=b)
 
 
 # -- products
@@ -154,7 +169,7 @@ def _lower_input_transform(op: Operation, build: Build) -> None:
     sizes = _sizes(build, op.outputs[0], letters)
     products = WinogradProducts(op, build, sizes)
     image = _pad_to_whole_tiles(op, build, sizes)
-    _, _, matrix = matrices(op.tile, op.kernel)
+    matrix = matrices(op.tile, op.kernel).input
     products.sizes["x"] = _sizes(build, image, op.layout)["w"]
     subscripts: dict[str, Subscript] = {"n": "n", "c": "c", "h": ("h", op.tile, "i"), "w": "x"}
     rows = products.contract(image, [subscripts[c] for c in op.layout], matrix, "a", "i", "anhxc")
@@ -195,7 +210,7 @@ def _lower_filter_transform(op: Operation, build: Build) -> None:
     assert isinstance(op, FilterTransformOp)
     letters = op.transformed_letters()
     products = WinogradProducts(op, build, _sizes(build, op.inputs[0], op.layout))
-    _, matrix, _ = matrices(op.tile, op.kernel)
+    matrix = matrices(op.tile, op.kernel).filter
     rows = products.contract(op.inputs[0], op.layout, matrix, "a", "h", "awcf")
     transformed = products.contract(rows, "awcf", matrix, "b", "w", letters)
     build.replace(products.cast(transformed, element_type(op.outputs[0].type)))
@@ -208,7 +223,7 @@ def _lower_output_transform(op: Operation, build: Build) -> None:
     assert isinstance(op, OutputTransformOp)
     letters = op.transformed_letters()
     products = WinogradProducts(op, build, _sizes(build, op.inputs[0], letters))
-    matrix, _, _ = matrices(op.tile, op.kernel)
+    matrix = matrices(op.tile, op.kernel).output
     rows = products.contract(op.inputs[0], letters, matrix, "p", "a", "nhpbwc")
     apart = {"n": "n", "c": "c", "h": "hp", "w": "wq"}
     result = "".join(apart[c] for c in op.layout)
