@@ -48,7 +48,7 @@ def test_every_cpu_has_a_model(arch: str, cpu: str) -> None:
     levels = {"generic", "generic-rv64", *LEVELS}
     assert model.name == (cpu if cpu in MODELS else model.name) and (cpu in MODELS) != (cpu in levels)
     for cache in filter(None, (model.l1, model.l2, model.l3)):
-        assert cache.bytes % cache.ways == 0 and cache.way % model.line == 0 and cache.share >= model.l1.bytes
+        assert cache.bytes % cache.ways == 0 and cache.way_bytes % model.line == 0 and cache.bytes_per_core >= model.l1.bytes
 
 
 @pytest.mark.parametrize(("arch", "cpu"), [pair for pair in NAMES if pair[1] in MODELS])
@@ -262,7 +262,7 @@ def test_defaults_are_legal_and_fit_the_caches(arch: str, cpu: str) -> None:
             assert refusal(found, problem, schedule) is None, schedule
             packed = size * schedule.kc * (schedule.pack_a * schedule.mt + schedule.pack_b * schedule.nt)
             least = 64 * size * (schedule.mt + schedule.nt)
-            assert packed <= max(2 * found.model.l2.share, least), schedule
+            assert packed <= max(2 * found.model.l2.bytes_per_core, least), schedule
 
 
 def test_a_schedule_has_all_choices() -> None:

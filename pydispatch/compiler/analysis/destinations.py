@@ -92,7 +92,7 @@ def base_of(value: SSAValue) -> SSAValue:
     return value
 
 
-def landing_of(value: SSAValue) -> Operation | None:
+def final_write_of(value: SSAValue) -> Operation | None:
     """Return the operation that puts a tensor where it finally is stored: an insertion, a store or a return.
 
     Updates of the tensor are followed: insertions into it, and microkernels that overwrite it. Return None if there is
@@ -105,11 +105,11 @@ def landing_of(value: SSAValue) -> Operation | None:
             outputs = [o for o in user.outputs if isinstance(o.type, TensorType)]
             tensors = [r for r in user.results if isinstance(r.type, TensorType)]
             if value in outputs and len(outputs) == len(tensors):
-                ends.add(landing_of(tensors[outputs.index(value)]))
+                ends.add(final_write_of(tensors[outputs.index(value)]))
         elif ((user.name in STORES or user.name == "tensor.insert_slice") and use.index == 0) or user.name.endswith(
             ".return"
         ):
             ends.add(user)
         elif user.name == "tensor.insert_slice" and use.index == 1:
-            ends.add(landing_of(user.results[0]))
+            ends.add(final_write_of(user.results[0]))
     return ends.pop() if len(ends) == 1 else None

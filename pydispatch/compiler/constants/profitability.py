@@ -56,7 +56,7 @@ def packing_pays(contraction: Contraction, type_: TensorType[Attribute], size: i
     total = prod(type_.get_shape()) * size
     rows = 1 if contraction.m is None else contraction.generic.extents[contraction.m]
     rows = None if rows is None else rows * prod(contraction.generic.extents[d] or 1 for d in contraction.outer)
-    exceeds_cache = total > min(level.model.l2.share for level in levels)
+    exceeds_cache = total > min(level.model.l2.bytes_per_core for level in levels)
     if not contraction.b.is_last(contraction.n):  # B is transposed
         return total >= MIN_TRANSPOSED_BYTES and (rows is None or rows > 1 or exceeds_cache)
     if total < MIN_BYTES or columns * size <= PANEL_BYTES:

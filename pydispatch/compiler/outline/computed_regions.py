@@ -211,6 +211,7 @@ class _RegionBuilder:
             self._lower_access(inner)
         end = body.last_op
         assert end is not None
+        # The stores have become insertions, of which `current_result` has the last one into each result.
         _replace(end, flow.ReturnOp(operands=[[self.current_result[a] for a in self.result_arguments]]))
         for argument, operand in zip(list(body.args), op.arguments, strict=False):  # those of results follow
             if not isinstance(argument.type, iree_tensor_ext.DispatchTensorType):

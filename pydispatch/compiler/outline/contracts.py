@@ -46,7 +46,7 @@ class _Contract:
     Attributes:
         source: The dispatch function.
         kernel: The kernel that was generated from it.
-        scalars: Scalar arguments of the dispatch function.
+        scalars: Scalar arguments of the dispatch function, with the dynamic sizes.
         block: Body of the contract.
         known: Scalar of the dispatch function → its value in the contract.
         words: Index of a push constant word → the argument of the contract that begins there.
@@ -66,7 +66,7 @@ class _Contract:
     def build(self) -> func.FuncOp:
         """Build the contract: assertions on sizes, then grid, bytes of bindings, and bytes per workgroup."""
         self._check_sizes()
-        if GRID not in self.source.attributes:  # the author of a grid is responsible for its slices
+        if GRID not in self.source.attributes:  # bounds are not checked if the program states the grid
             self._check_bounds()
         results = [*self._grid(), *self._bytes(), *map(self._number, self.kernel.tiles)]
         self._put(func.ReturnOp(*results))
@@ -157,7 +157,7 @@ class _Contract:
                 end = self._extent(op, mapping)
                 binding = op.binding.value.data
                 other_end = needed[binding]  # of another view of the binding
-                if end is not None:
+                if end is not None:  # None: the kernel computes sizes of the view, so that nothing can be required
                     needed[binding] = end if other_end is None else self._value(arith.MaxUIOp(other_end, end))
         sizes = [self._number(0) if n is None else n for n in needed]
         # Checks of a contract are computed without overflow, so that a size that is at least 0 in i64 is below 2^63.

@@ -16,8 +16,8 @@ class KnownExecutables:
     def __init__(self) -> None:
         self._known: dict[Hashable, flow.DispatchOp] = {}
 
-    def is_known(self, executable: flow.ExecutableOp, dispatch: flow.DispatchOp) -> bool:
-        """Return whether an equal executable exists; if so, make `dispatch` call that one."""
+    def reuse(self, executable: flow.ExecutableOp, dispatch: flow.DispatchOp) -> bool:
+        """Make `dispatch` call an executable that equals its own, and return whether there is one."""
         first = self._known.setdefault(shape_of_code(executable), dispatch)
         if first is dispatch:
             return False
@@ -34,23 +34,23 @@ def shape_of_code(op: Operation) -> Hashable:
     def number_of(value: SSAValue | Block) -> int:
         return numbers.setdefault(value, len(numbers))
 
-    def block(block: Block) -> Hashable:
+    def key_of_block(block: Block) -> Hashable:
         """Return the key of a block."""
         return (
             number_of(block),
             tuple((number_of(a), a.type) for a in block.args),
-            tuple(of(o) for o in _in_order_of_use(block)),
+            tuple(key_of(o) for o in _in_order_of_use(block)),
         )
 
-    def of(op: Operation) -> Hashable:
+    def key_of(op: Operation) -> Hashable:
         """Return the key of an operation, with numbers in place of values and blocks."""
         operands = tuple(number_of(v) for v in op.operands)
-        regions = tuple(tuple(block(b) for b in region.blocks) for region in op.regions)
+        regions = tuple(tuple(key_of_block(b) for b in region.blocks) for region in op.regions)
         results = tuple((number_of(r), r.type) for r in op.results)
         stated = frozenset((k, v) for k, v in (*op.properties.items(), *op.attributes.items()) if k != "sym_name")
         return op.name, operands, tuple(number_of(b) for b in op.successors), results, stated, regions
 
-    return of(op)
+    return key_of(op)
 
 
 def _in_order_of_use(block: Block) -> Iterable[Operation]:

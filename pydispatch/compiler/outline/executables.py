@@ -224,7 +224,7 @@ def _selected_variants(op: hal.ExecutableOp, selection: Selection) -> list[Opera
 
 
 def _hand_written(op: Operation, selection: Selection, target: hal.ExecutableTargetAttr) -> list[Operation]:
-    """Return the exports and the module of a `stream.executable` or `hal.executable.source`, in kernel IR."""
+    """Return the exports and the modules of a `stream.executable` or `hal.executable.source`, in kernel IR."""
     body: list[Operation] = []
     modules = [inner.clone() for inner in op.regions[0].block.ops if isinstance(inner, ModuleOp)]
     functions = {symbol_name(f): f for m in modules for f in m.body.block.ops if isinstance(f, func.FuncOp)}
@@ -234,7 +234,7 @@ def _hand_written(op: Operation, selection: Selection, target: hal.ExecutableTar
         if isinstance(export, stream.ExecutableExportOp):
             function = _entry(export, functions)
             layout = lower_interface(function, selection.written.get((executable, symbol_name(export))))
-            body.append(make_export(export, ordinal, layout, _with_device(export.count, export)))
+            body.append(make_export(export, ordinal, layout, _grid_with_device(export.count, export)))
             ordinal += 1
         elif not isinstance(export, ModuleOp):
             body.append(export.clone())
@@ -264,7 +264,7 @@ def _entry(export: stream.ExecutableExportOp, functions: dict[str, func.FuncOp])
     return functions[name]
 
 
-def _with_device(count: Region, export: Operation) -> Region:
+def _grid_with_device(count: Region, export: Operation) -> Region:
     """Return a copy of the grid region of a stream export as that of a `hal` export: its first argument is the device.
 
     Raises CompileError if the export has no region.
@@ -331,7 +331,7 @@ def _generated(op: flow.ExecutableOp, target: hal.ExecutableTargetAttr) -> list[
     kernels: list[Operation] = []
     for ordinal, export in enumerate(exports):
         kernel = lower(functions[symbol_name(export)], target)
-        count = _with_device(export.count, export) if export.count.blocks else kernel.count
+        count = _grid_with_device(export.count, export) if export.count.blocks else kernel.count
         new_export = make_export(export, ordinal, kernel.layout, count)
         if kernel.tiles and not export.count.blocks:
             new_export.attributes[TILES] = ArrayAttr([IntegerAttr(size, i64) for size in kernel.tiles])

@@ -117,11 +117,12 @@ class _FlopCounter:
             return
         tensors = [(value, value.type.element_type) for value in op.results if isinstance(value.type, TensorType)]
         is_known = rule_of(op) is not None or _is_arithmetic(op)
+        # The region of a pad only yields the padding element.
         if (op.regions and op.name != "tensor.pad") or (tensors and not is_known):
             raise _NotCountable
         for value, element in tensors:
             if flops := _per_element(op, element):
-                self._add_times(flops, self.sizes.of(value), [element])
+                self._add_times(flops, self.sizes.of(value), types=[element])
 
     def _add_body(self, op: Operation) -> None:
         """Add the arithmetic of an operation with a body: that of the body, times the iterations of its loops."""
@@ -130,7 +131,7 @@ class _FlopCounter:
         if flops:
             read = [argument.type for argument in block.args if argument.uses and _is_element(argument.type)]
             computed = [v.type for inner in block.ops if _per_point(inner) for v in inner.results]
-            self._add_times(flops, self._trip_counts(op), [*read, *computed])
+            self._add_times(flops, self._trip_counts(op), types=[*read, *computed])
 
     def _trip_counts(self, op: Operation) -> list[Term]:
         """Return the number of iterations of each loop of an operation."""

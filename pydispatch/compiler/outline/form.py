@@ -159,7 +159,7 @@ class Former:
                 for region in op.regions:
                     for inner in region.blocks:
                         self._block(inner, Sizes(sizes))
-        for grid in grids:
+        for grid in grids:  # its operations are in `block`, except those that `replace_dims` has erased
             self._outline_group([op for op in grid.group if op.parent is block], sizes, grid)
         groups, edges = form_groups(block, self.legality)
         self.report.begin(groups, edges)
@@ -174,7 +174,8 @@ class Former:
             check_bounds(group, sizes)
         outline = Outline(group, f"{self.name}_dispatch_{len(self.executables)}", sizes, grid)
         executable = outline.build()
-        if grid is not None or not self.known_executables.is_known(executable, outline.dispatch):
+        is_reused = grid is None and self.known_executables.reuse(executable, outline.dispatch)
+        if not is_reused:
             self.executables.append(executable)
         return outline.dispatch
 

@@ -36,6 +36,8 @@ DERIVED_COUNTS = (
 class OutlinedKernel(KernelBody):
     """Outlining of one dispatch region into an executable. Results that are tied to no operand are the last bindings.
 
+    Methods append to `block`: first to the body of the kernel, then (in `count`) to the region of its grid.
+
     Args:
         op: The region.
         name: Name of the executable, of its export and of the kernel.
@@ -46,7 +48,7 @@ class OutlinedKernel(KernelBody):
         self.op = op
         self.source = op  # the operation that is being translated, for the locations of new ones
         self.name = name
-        self.kernel = self.block  # body of the kernel; `block` is later the one of the grid
+        self.kernel = self.block  # body of the kernel
         # Values of the host from which the number of workgroups is computed; `count` appends to them.
         self.workload: list[SSAValue] = list(cast(flow.DispatchRegionOp, op).workload)
         self.zero: SSAValue | None = None  # the constant 0 at the head of the kernel, once it is needed

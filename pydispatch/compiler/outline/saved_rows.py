@@ -263,7 +263,7 @@ def _old_rows(
 ) -> SSAValue:
     """Emit a copy of the rows of the tensor `whole` at `positions`, and return it: [batch..., row...].
 
-    Rows at position -1, which the update ignores, are copies of row 0.
+    Rows at position -1, which the update ignores, are copies of row 0. Sizes of a row are static.
     """
     shape, element = shape_of(type_), type_.element_type
     batch = shape_of(positions.type)

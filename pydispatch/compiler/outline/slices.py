@@ -29,7 +29,7 @@ from pydispatch.compiler.analysis.destinations import (
     base_of,
     check_destinations,
     destination_of,
-    landing_of,
+    final_write_of,
     slice_of,
 )
 from pydispatch.compiler.outline.microkernels import Microkernels, strided_dims
@@ -53,7 +53,8 @@ class KernelBody(ABC):
         self.source: Operation  # the operation of the body that is being translated
         self.microkernels = Microkernels()  # the functions that the kernel calls
         self._writes: dict[SSAValue, int] = {}  # binding → number of writes so far
-        self._writes_before_load: dict[SSAValue, int] = {}  # loaded slice → that number of its binding when loaded
+        # Loaded slice → writes of its binding when it was loaded: after further ones its memory has other elements.
+        self._writes_before_load: dict[SSAValue, int] = {}
 
     # -- implemented by subclasses
 
@@ -115,8 +116,9 @@ class KernelBody(ABC):
             elif op.name in ALIASES:
                 self.mapping[op.results[0]] = self.scalar(op.operands[0])
             elif op.name in STORES:
-                self._store_slice(op.operands[0], self.target(op), op)
-                self._record_write(op.operands[1])
+                stored, binding = op.operands[:2]
+                self._store_slice(stored, self.target(op), op)
+                self._record_write(binding)
             elif op.name == "tensor.insert_slice":
                 self._store_slice(op.operands[0], self.to_write(op.operands[1]), op)
             elif op.name == "tensor.dim":
@@ -216,7 +218,7 @@ class KernelBody(ABC):
             if is_stale:
                 raise self.error("a slice is read after its binding was written", "read all slices first")
             return self.view(self.target(owner), owner)
-        return self.to_write(value)
+        return self.to_write(value)  # a result or an empty tensor, which is in the memory that it is stored in
 
     def to_write(self, value: SSAValue) -> SSAValue:
         """Return the memref that an operation overwrites if the tensor is its destination.
@@ -232,19 +234,22 @@ class KernelBody(ABC):
             return self.to_write(owner.operands[1])
         if isinstance(owner, iree_codegen.UkernelGenericOp):
             return self.to_write(destination_of(value))
-        landing = landing_of(value)
+        final_write = final_write_of(value)
         if owner.name == "tensor.empty":
-            if landing is None or landing.name in ("flow.return", "util.return"):
+            if final_write is None or final_write.name in ("flow.return", "util.return"):
                 return self.binding_to_write(value)
-            base = self.target(landing) if landing.name in STORES else self.to_write(landing.operands[1])
-            return self.view(base, landing)
+            if final_write.name in STORES:
+                whole_memory = self.target(final_write)
+            else:  # the memory of the tensor that an insertion updates
+                whole_memory = self.to_write(final_write.operands[1])
+            return self.view(whole_memory, final_write)
         if owner.name == "tensor.extract_slice" or owner.name in LOADS:
             whole = owner.operands[0]
             is_written_back = (
-                landing is not None
-                and landing.name in (*STORES, "tensor.insert_slice")
-                and slice_of(landing) == slice_of(owner)
-                and base_of(landing.operands[1]) is base_of(whole)
+                final_write is not None
+                and final_write.name in (*STORES, "tensor.insert_slice")
+                and slice_of(final_write) == slice_of(owner)
+                and base_of(final_write.operands[1]) is base_of(whole)
             )
             if not is_written_back:
                 raise self.error(
@@ -327,9 +332,10 @@ class KernelBody(ABC):
         call = self.add(func.CallOp(callee.sym_name.data, arguments, [r.type for r in outputs]))
         self.mapping.update(zip(outputs, call.results, strict=True))
         for value in op.outputs:
-            landing = landing_of(value)  # where the output is finally stored
-            if landing is not None and landing.name in STORES:
-                self._record_write(landing.operands[1])
+            final_write = final_write_of(value)
+            if final_write is not None and final_write.name in STORES:
+                binding = final_write.operands[1]
+                self._record_write(binding)
         self.microkernels.add_objects(op)
 
     def _check_last_use(self, value: SSAValue, op: Operation) -> None:

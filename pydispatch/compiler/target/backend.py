@@ -75,8 +75,9 @@ class Backend:
     """Whether `cpu=` is for this backend."""
 
     def select(self, machine: str) -> ExecutableTargetAttr | None:
-        """Return the target that a name in `targets=` means, None for a name of another backend. machine: "" for the
-        name of the backend itself.
+        """Return the target that a name in `targets=` means; None for the name of another backend's machine.
+
+        machine: the whole name if it is that of a machine, such as "x86_64" or "sm_80"; "" for the backend's own name.
         """
         return None if machine else self.target()
 

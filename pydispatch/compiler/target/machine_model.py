@@ -31,23 +31,25 @@ class Cache:
     cores: int = 1
 
     @property
-    def share(self) -> int:
-        """Bytes for each core."""
+    def bytes_per_core(self) -> int:
+        """Bytes for each of the cores that share the cache."""
         return self.bytes // self.cores
 
     @property
-    def way(self) -> int:
+    def way_bytes(self) -> int:
         """Bytes of one way: addresses so far apart fall into the same set."""
         return self.bytes // self.ways
 
     def reachable(self, width: int, stride: int) -> int:
         """Return the number of cache bytes that rows of `width` bytes, `stride` bytes apart, can occupy: rows a power
         of two apart fall into few sets.
+
+        A stride of 0 is one that is not known: all bytes.
         """
         if not stride:
-            return self.share
-        step = gcd(stride, self.way)  # within a way, rows begin only at multiples of it
-        return self.share * min(width, step) // step
+            return self.bytes_per_core
+        step = gcd(stride, self.way_bytes)  # rows begin in these sets only, and reach width / step of all sets
+        return self.bytes_per_core * min(width, step) // step
 
     def __str__(self) -> str:
         size = f"{self.bytes // MIB} MiB" if self.bytes % MIB == 0 else f"{self.bytes // KIB} KiB"
@@ -206,5 +208,5 @@ def _worst(caches: list[Cache]) -> Cache:
     """Return a cache with the least share of a core, in ways as long as the longest of the caches: the fewest rows fit
     its sets.
     """
-    share, way = min(cache.share for cache in caches), max(cache.way for cache in caches)
-    return Cache(bytes=share, ways=max(1, share // way))
+    bytes_per_core, way_bytes = min(c.bytes_per_core for c in caches), max(c.way_bytes for c in caches)
+    return Cache(bytes=bytes_per_core, ways=max(1, bytes_per_core // way_bytes))

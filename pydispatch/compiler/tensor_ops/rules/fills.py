@@ -139,9 +139,11 @@ class Generate(TensorOp):
         """Emit the body with these indices."""
         block = op.regions[0].block
         mapping = {a: build.value(i) for a, i in zip(block.args, indices, strict=True)}
-        return clone_block(elements, build, block, mapping, point=[])[0]
+        no_loops: list[Index] = []  # the body has no `linalg.index`
+        return clone_block(elements, build, block, mapping, no_loops)[0]
 
     def repeats_cheaply(self, op: Any) -> bool:
+        """Return whether the body reads no tensor: its elements are computed from indices and scalars."""
         return not any(isinstance(v.type, TensorType) for inner in walk(op) for v in inner.operands)
 
 

@@ -27,25 +27,29 @@ class TensorGather(TensorOp):
 
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
         """Return a size of the batch, or that of a dimension of the source that a slice keeps."""
-        batch = _batch_rank(op)
-        if axis < batch:
+        batch_rank = _batch_rank(op)
+        if axis < batch_rank:
             return Dim(op.indices, axis)
-        indexed_dims, are_dropped = _indexed_dims(op, op.gather_dims, op.source, result)
-        rest = [d for d in range(len(shape_of(op.source))) if not (are_dropped and d in indexed_dims)]
-        return Dim(op.source, rest[axis - batch])
+        indexed_dims, drops_indexed_dims = _indexed_dims(op, op.gather_dims, op.source, result)
+        rest = [d for d in range(len(shape_of(op.source))) if not (drops_indexed_dims and d in indexed_dims)]
+        return Dim(op.source, rest[axis - batch_rank])
 
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
         """Read the source at the coordinates of the slice; zero where the source is empty along a gathered
         dimension."""
-        batch = _batch_rank(op)
-        indexed_dims, are_dropped = _indexed_dims(op, op.gather_dims, op.source, result)
+        batch_rank = _batch_rank(op)
+        indexed_dims, drops_indexed_dims = _indexed_dims(op, op.gather_dims, op.source, result)
         sizes = [elements.dims(op.source)[d] for d in indexed_dims]
 
         def element(builder: Builder) -> SSAValue:
             """Read the element of the source."""
-            where = _coordinates(elements, builder, op, sizes, indices[:batch])
+            coordinates = _coordinates(elements, builder, op, sizes, indices[:batch_rank])
             source_index = _whole_index(
-                op.source, indexed_dims, are_dropped, coordinates=where, index_in_slice=indices[batch:]
+                op.source,
+                indexed_dims,
+                drops_indexed_dims,
+                coordinates=coordinates,
+                index_in_slice=indices[batch_rank:],
             )
             return elements.at(builder, op.source, source_index)
 
@@ -61,23 +65,23 @@ class TensorScatter(Update):
     def equal_sizes(self, op: Any) -> Sequence[Sequence[Dim]]:
         """Return groups of dimensions of equal size: the batch in slices and indices, and the dimensions of the
         destination that slices cover."""
-        batch = _batch_rank(op)
-        scattered_dims, are_dropped = _indexed_dims(op, op.scatter_dims, op.dest, op.source)
-        kept = [d for d in range(len(shape_of(op.dest))) if not (are_dropped and d in scattered_dims)]
-        rows = [[Dim(op.source, d), Dim(op.indices, d)] for d in range(batch)]
-        covered = enumerate(kept, batch)
+        batch_rank = _batch_rank(op)
+        scattered_dims, drops_indexed_dims = _indexed_dims(op, op.scatter_dims, op.dest, op.source)
+        kept = [d for d in range(len(shape_of(op.dest))) if not (drops_indexed_dims and d in scattered_dims)]
+        rows = [[Dim(op.source, d), Dim(op.indices, d)] for d in range(batch_rank)]
+        covered = enumerate(kept, batch_rank)
         return rows + [[Dim(op.source, axis), Dim(op.dest, d)] for axis, d in covered if d not in scattered_dims]
 
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
         """Emit a search for the slice that writes the element, for readers that need all elements of the result."""
 
-        scattered_dims, are_dropped = _indexed_dims(op, op.scatter_dims, op.dest, op.source)
+        scattered_dims, drops_indexed_dims = _indexed_dims(op, op.scatter_dims, op.dest, op.source)
         sizes = [elements.dims(op.dest)[d] for d in scattered_dims]
         batch = elements.dims(op.indices)[:-1]
         offsets_in_slice: list[Index] = []
         for dimension, index in enumerate(indices):
             if dimension in scattered_dims:
-                offsets_in_slice += [] if are_dropped else [0]
+                offsets_in_slice += [] if drops_indexed_dims else [0]
             else:
                 offsets_in_slice.append(index)
 
@@ -102,13 +106,12 @@ class TensorScatter(Update):
 
     def position(self, elements: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> list[Index]:
         """Return the index in the destination that an element of a slice is written to."""
-        scattered_dims, are_dropped = _indexed_dims(op, op.scatter_dims, op.dest, op.source)
-        batch = _batch_rank(op)
-        coordinates = _coordinates(
-            elements, build, op, [elements.dims(op.dest)[d] for d in scattered_dims], indices[:batch]
-        )
+        scattered_dims, drops_indexed_dims = _indexed_dims(op, op.scatter_dims, op.dest, op.source)
+        batch_rank = _batch_rank(op)
+        sizes = [elements.dims(op.dest)[d] for d in scattered_dims]
+        coordinates = _coordinates(elements, build, op, sizes, indices[:batch_rank])
         return _whole_index(
-            op.dest, scattered_dims, are_dropped, coordinates=coordinates, index_in_slice=indices[batch:]
+            op.dest, scattered_dims, drops_indexed_dims, coordinates=coordinates, index_in_slice=indices[batch_rank:]
         )
 
 
@@ -146,7 +149,7 @@ def _coordinates(
 
 
 def _whole_index(
-    whole: SSAValue, indexed_dims: Sequence[int], are_dropped: bool, *, coordinates: Sequence[Index],
+    whole: SSAValue, indexed_dims: Sequence[int], drops_indexed_dims: bool, *, coordinates: Sequence[Index],
     index_in_slice: Sequence[Index],
 ) -> list[Index]:  # fmt: skip
     """Return the index in the whole tensor from the coordinates of a slice and the index inside of the slice.
@@ -154,7 +157,7 @@ def _whole_index(
     Args:
         whole: The tensor.
         indexed_dims: Dimensions of the tensor that the coordinates are for.
-        are_dropped: Whether slices lack these dimensions; otherwise they have size 1 there, and their index is skipped.
+        drops_indexed_dims: Whether slices lack these dimensions; otherwise they have size 1 there, and their index is skipped.
         coordinates: Coordinates, in the order of `indexed_dims`.
         index_in_slice: Index inside of the slice.
     """
@@ -162,7 +165,7 @@ def _whole_index(
     indices: list[Index] = []
     for dimension in range(len(shape_of(whole))):
         if dimension in indexed_dims:
-            if not are_dropped:
+            if not drops_indexed_dims:
                 next(inside)
             indices.append(coordinates[indexed_dims.index(dimension)])
         else:

@@ -203,7 +203,7 @@ def _batched(level: Level, problem: Problem, schedule: Schedule) -> Schedule:
         return schedule
     kc, all_blocks, nr = ceil_quotient(k, problem.group) * problem.group, ceil_quotient(n, schedule.nr), schedule.nr
     depth = kc * problem.reductions
-    columns_bytes = 3 * level.model.l2.share // 4  # of packed columns; the rest of the cache is left to A and the sums
+    columns_bytes = 3 * level.model.l2.bytes_per_core // 4  # of packed columns; the rest is left to A and the sums
     block_bytes = problem.sum_bytes * nr * depth
     blocks = min(all_blocks, columns_bytes // block_bytes)
     batch = min(users, ceil_quotient(2 * level.tile_rows, m))

@@ -61,7 +61,8 @@ def streams_b(level: Level, problem: Problem) -> bool:
     most_rows = MAX_STREAMING_ROWS * ceil_quotient(level.vector, level.model.datapath)
     is_unprefetched = problem.b.row_stride_bytes > level.model.prefetch_stride
     # Fewer rows read B in fewer passes, of which later ones find it in the cache if it fits.
-    resident_bytes = level.model.l2.share // 2 if problem.m <= MAX_SINGLE_PASS_ROWS else 2 * level.model.l2.share
+    l2_bytes = level.model.l2.bytes_per_core
+    resident_bytes = l2_bytes // 2 if problem.m <= MAX_SINGLE_PASS_ROWS else 2 * l2_bytes
     is_far_apart = is_unprefetched and problem.b_bytes > resident_bytes
     return is_far_apart and problem.m <= most_rows and problem.reductions == problem.b_uses == 1
 

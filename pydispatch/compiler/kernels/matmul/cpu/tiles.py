@@ -49,12 +49,12 @@ class Level:
     @property
     def packed_bytes(self) -> int:
         """Bytes of packed operands of a workgroup: twice the second-level cache, as they are prefetched."""
-        return 2 * self.model.l2.share
+        return 2 * self.model.l2.bytes_per_core
 
     @property
     def panel_bytes(self) -> int:
         """Bytes of a panel of B that stays in the second-level cache while the rows of a tile pass."""
-        return self.model.l2.share // 2
+        return self.model.l2.bytes_per_core // 2
 
     @property
     def converted_bytes(self) -> int:
@@ -63,7 +63,7 @@ class Level:
         They stay in the first-level cache, of which a third is left to the other operands. On Zen 5 f32 times i8 of
         1x2048x2048 ran at 14 GB/s of B with a tile's whole K in the second-level cache, and at 28 in such chunks.
         """
-        return 2 * self.model.l1.share // 3
+        return 2 * self.model.l1.bytes_per_core // 3
 
     def cycles(self, mr: int, width: int) -> float:
         """Estimate the cycles that a block of `mr` rows of `width` bytes takes for a step of K, with operands in L1.
