@@ -157,7 +157,8 @@ def _whole_index(
     Args:
         whole: The tensor.
         indexed_dims: Dimensions of the tensor that the coordinates are for.
-        drops_indexed_dims: Whether slices lack these dimensions; otherwise they have size 1 there, and their index is skipped.
+        drops_indexed_dims: Whether slices lack these dimensions; otherwise they have size 1 there, and their index is
+            skipped.
         coordinates: Coordinates, in the order of `indexed_dims`.
         index_in_slice: Index inside of the slice.
     """
