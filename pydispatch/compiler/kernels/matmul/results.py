@@ -83,11 +83,8 @@ def column_values(source: func.FuncOp, contraction: Contraction) -> list[SSAValu
     """
     readers = dependents(contraction.op, source.body.block.ops)
     values = dict.fromkeys(v for op in readers for v in op.operands if v.owner not in readers)
-    return [
-        v
-        for v in values
-        if isinstance(v, OpResult) and len(shape_of(v)) == 1 and is_costly(v) and is_read_by_column(v, contraction, readers)
-    ]
+    costly_vectors = [v for v in values if isinstance(v, OpResult) and len(shape_of(v)) == 1 and is_costly(v)]
+    return [v for v in costly_vectors if is_read_by_column(v, contraction, readers)]
 
 
 def _dims(value: SSAValue, result: SSAValue, cache: DimCache) -> list[int] | bool | None:
