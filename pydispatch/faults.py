@@ -69,6 +69,7 @@ def is_fault(error: BaseException) -> bool:
     if isinstance(error, (Error, ImportError, MemoryError, Warning)):
         return False
     files = [frame.f_code.co_filename for frame in _frames(error)]
+    # "<": generated methods and frozen modules; but also functions that a user typed into an interpreter ("<stdin>").
     return bool(files) and all(file.startswith((_OWN, "<", *_libraries())) or _PACKAGES in file for file in files)
 
 

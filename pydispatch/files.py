@@ -128,7 +128,10 @@ def read_code(what: str, source: Any, kind: str) -> tuple[bytes, str]:
 
 
 def write(what: str, path: str | os.PathLike[str], data: bytes | memoryview) -> None:
-    """Write bytes to a file. Raise SystemError if that fails, and InvalidArgumentError for an invalid path."""
+    """Write bytes to a file. `what` names it in messages, such as "the artifact".
+
+    Raise pydispatch's SystemError if that fails, and InvalidArgumentError for an invalid path.
+    """
     name = path_of(what, path, "the path of a file")
     with writing(what, name):
         Path(name).write_bytes(data)
@@ -158,7 +161,8 @@ _recorders: list[Reads] = []
 
 @contextmanager
 def recording() -> Iterator[Reads]:
-    """Record the paths read within the block, by any thread, and those passed to `record`; yield the record."""
+    """Record the paths read within the block, by any thread, and those passed to `record_accesses`; yield the
+    record."""
     reads = Reads()
     _recorders.append(reads)
     try:
@@ -167,8 +171,9 @@ def recording() -> Iterator[Reads]:
         _recorders[:] = [recorder for recorder in _recorders if recorder is not reads]
 
 
-def record(existing: Iterable[str] = (), missed: Iterable[str] = ()) -> None:
-    """Add paths that other processes have read, or not found, on behalf of this one."""
+def record_accesses(existing: Iterable[str] = (), missed: Iterable[str] = ()) -> None:
+    """Add paths that were read, or not found, to the records of all `recording()` blocks. Other modules pass paths that
+    other processes have read on behalf of this one."""
     existing, missed = list(existing), list(missed)
     for reads in list(_recorders):
         reads.found.update(existing)
@@ -179,7 +184,7 @@ def record(existing: Iterable[str] = (), missed: Iterable[str] = ()) -> None:
 def _opened(path: str | os.PathLike[str]) -> Iterator[tuple[IO[bytes], bool]]:
     """Open a regular file or pipe, and yield an unbuffered stream over it, and whether it is a pipe."""
     name = path_of("path", path, "the path of a file")
-    record([name])
+    record_accesses([name])
     # Without O_NONBLOCK, opening a named pipe would wait for its writer.
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
     try:
@@ -216,10 +221,15 @@ def _read_pipe(stream: IO[bytes], path: str | os.PathLike[str], limit: int) -> I
 
 
 def _all(stream: IO[bytes], path: str | os.PathLike[str], limit: int, first: bytes = b"") -> Iterator[bytes]:
-    """Yield `first` and the rest of a stream, in pieces of growing size. Raise SystemError if it exceeds the limit."""
+    """Yield `first` and the rest of a stream, in pieces of growing size. Raise pydispatch's SystemError if it exceeds
+    the limit."""
     yield first
     size = len(first)
-    while size <= limit and (piece := stream.read(min(max(_PIECE, size), _LONGEST_PIECE, limit + 1 - size))):
+    while size <= limit:
+        rest = limit + 1 - size  # one byte more than the limit, to notice that it is exceeded
+        piece = stream.read(min(max(_PIECE, size), _LONGEST_PIECE, rest))
+        if not piece:
+            break
         size += len(piece)
         yield piece
     if size > limit:

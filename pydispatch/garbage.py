@@ -53,7 +53,8 @@ class QuickExit:
 
     def __init__(self) -> None:
         self.status: int | None = None
-        gc.set_threshold(*map(max, gc.get_threshold(), _RARE))  # what a block has left is not looked through after it
+        # The objects that a `rarely_collected` block leaves are not traversed after it, either.
+        gc.set_threshold(*map(max, gc.get_threshold(), _RARE))
         atexit.register(self._exit)
 
     def _exit(self) -> None:

@@ -15,7 +15,7 @@ class InlinedCalls:
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()
 
-    def fault(self, name: str) -> tuple[str, str] | None:
+    def count_or_fault(self, name: str) -> tuple[str, str] | None:
         """Count a call of a function. Return message and remedy if it exceeds the limit, else None."""
         self._counts[name] += 1
         if self._counts.total() <= MOST_INLINED_CALLS:

@@ -30,7 +30,7 @@ class Exports(Protocol):
 
 
 class StepArgument(Protocol):
-    """An argument of a function."""
+    """An argument of a function: its element type, and its sizes, where a name is a dynamic size; None for a scalar."""
 
     @property
     def dtype(self) -> np.dtype[Any]: ...
@@ -39,7 +39,7 @@ class StepArgument(Protocol):
 
 
 class StepFunction(Protocol):
-    """A function `prefill` or `decode`."""
+    """A function `prefill` or `decode`. `prepare` binds arguments, and returns a function that runs it into `out`."""
 
     @property
     def inputs(self) -> Sequence[StepArgument]: ...

@@ -294,7 +294,7 @@ class Scheduler:
         if not self._decoding:
             return
         sampled = self._run_decode()
-        np.multiply(sampled, batch.counts, out=batch.first_tokens)  # unused rows return anything, and take 0
+        np.multiply(sampled, batch.counts, out=batch.first_tokens)  # tokens[:, 0]; counts: 1, for unused rows 0
         batch.starts += batch.counts
         tokens = sampled.tolist()
         for sequence in list(self._decoding):

@@ -108,7 +108,11 @@ class TokenSequence:
         return self.keys[: (self.length - 1) // self._page_size]
 
     def extend_keys(self, count: int) -> None:
-        """Compute the keys of the first `count` pages, whose tokens are known."""
+        """Compute the keys of the first `count` pages, whose tokens are known.
+
+        The number of prompt tokens of a page is a part of its key: tokens of the prompt and generated ones are computed
+        by different functions, so that equal tokens may have other keys and values.
+        """
         size, prompt_length = self._page_size, len(self.prompt)
         while len(self.keys) < count:
             start = len(self.keys) * size

@@ -88,7 +88,7 @@ class Worker:
                         "wait=True"
                     )
                 sequence.accepted = Future()
-                self._overflow.append(sequence)
+                self._overflow.append(sequence)  # its `accepted` is still to be set; it is in `_added`, too
             self._queued += 1
             sequence.order = next(self._orders)
             self._unfinished[sequence] = None

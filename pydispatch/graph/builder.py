@@ -64,7 +64,8 @@ class Input:
 class Builder(OperationWriter):
     """Builder of the tensors and functions of one module.
 
-    `filename` names the model in error messages. `weights` is described in `ReadOptions`.
+    `filename` names the model in error messages. `weights` is described in `ReadOptions`. The module may be a mixed one:
+    MLIR of the user, of which only operations of some dialects, such as StableHLO, are converted.
     """
 
     def __init__(self, filename: str, weights: str = "embed") -> None:
@@ -78,8 +79,9 @@ class Builder(OperationWriter):
         function takes the grid (`operations/python_kernels.py`)."""
         self._inlined_calls = InlinedCalls()  # counts calls, to bound the growth of the program
         self.at_end: list[Callable[[], None]] = []  # emit stores that are postponed to the end of the function
-        self.sites = 0  # operations of the function, or of the mixed module, that draw random numbers
-        self.is_call_counted = False  # whether `at_end` counts a call that draws random numbers
+        self.random_sites = 0  # operations of the function, or of the mixed module, that draw random numbers
+        # Whether `at_end` increments the stored number of calls, so that each call draws other random numbers.
+        self.is_call_counted = False
 
     @classmethod
     def of(cls, module: builtin.ModuleOp, filename: str, weights: str = "embed") -> Self:
@@ -102,7 +104,7 @@ class Builder(OperationWriter):
         """Count an inlined call of the function `name`. Raise CompileError if the program would grow beyond
         the limit.
         """
-        if (fault := self._inlined_calls.fault(name)) is not None:
+        if (fault := self._inlined_calls.count_or_fault(name)) is not None:
             raise self.fail(*fault)
 
     # -- tensors
@@ -164,7 +166,7 @@ class Builder(OperationWriter):
     def _tensor_of_sizes(self, of: Tensor) -> SSAValue:
         """Emit a tensor whose elements are symbolic sizes."""
         elements = []
-        for n in of.sizes() or ():
+        for n in of.known_integers() or ():
             value = self.index(n)
             elements.append(self.add(arith.IndexCastOp(value, of.dtype.element)).result)
         list_op = tensor.FromElementsOp.build(
@@ -243,7 +245,7 @@ class Builder(OperationWriter):
         """Return the element of a tensor of one element as an SSA value of type index. A computed element is read back
         from the device.
         """
-        if (known := tensor_.sizes()) is not None:
+        if (known := tensor_.known_integers()) is not None:
             return self.index(known[0])
         (value,) = self.parts(tensor_)
         zeros = [self.index(0)] * tensor_.rank
@@ -257,7 +259,7 @@ class Builder(OperationWriter):
         """Emit the stores that operations postponed to the end of their function."""
         for store in self.at_end:
             store()
-        self.at_end, self.is_call_counted = [], False
+        self.at_end, self.is_call_counted = [], False  # the next function counts its own calls
 
     def begin(self, inputs: Sequence[Input]) -> list[Tensor]:
         """Begin a public function and return its arguments.
@@ -267,11 +269,12 @@ class Builder(OperationWriter):
         block = Block(arg_types=[boundary_type(i.dtype, [DYNAMIC if isinstance(n, str) else n for n in i.shape])
                                  for i in inputs])  # fmt: skip
         self._scopes, self._symbols, self._inputs = [Scope(block)], {}, list(inputs)
-        self.at_end, self.sites, self.is_call_counted = [], 0, False  # they are those of one function
+        self.at_end, self.random_sites, self.is_call_counted = [], 0, False  # they are those of one function
         self._names |= {n for i in inputs for n in i.shape if isinstance(n, str)}
         tensors = []
         for declared, argument in zip(inputs, block.args, strict=True):
-            is_usable_name = declared.name.isascii() and declared.name.isidentifier()  # callers use pyd.name
+            # The name is only a hint for readers of the IR: callers use the attribute pyd.name, which can be any text.
+            is_usable_name = declared.name.isascii() and declared.name.isidentifier()
             argument.name_hint = declared.name if is_usable_name else None
             value: SSAValue = argument
             shape: list[Size] = []
@@ -291,9 +294,10 @@ class Builder(OperationWriter):
         arguments.
         """
         function = value.owner.parent_op()
-        if function is not None and function.name in FUNCTIONS:
+        if function is not None and function.name in FUNCTIONS:  # a function of a mixed module
             return True
-        return value.owner is self._scopes[0].block and not self._inputs[value.index].is_donated
+        traced_body = self._scopes[0].block
+        return value.owner is traced_body and not self._inputs[value.index].is_donated
 
     def from_boundary(self, value: SSAValue, dtype: DType, shape: Shape) -> Tensor:
         """Return the tensor for an argument, a value of a boundary type (`boundary_type`).

@@ -68,8 +68,8 @@ class Tensor:
         """Return the elements if all are known as numbers; else None."""
         return None if self.is_symbolic else self.known
 
-    def sizes(self) -> list[Size] | None:
-        """Return the elements as a list of sizes if they are known; else None."""
+    def known_integers(self) -> list[Size] | None:
+        """Return the elements, integers or expressions of sizes, if they are known while compiling; else None."""
         if self.known is None:
             return None
         return [n if isinstance(n, Expr) else int(n) for n in self.known.reshape(-1).tolist()]

@@ -147,7 +147,7 @@ class Kernel(KernelCall, KernelSource):
                 self._run_until_breakpoints(args, counts)
                 return
             function, written = self._on(args, grid_in_call=True)
-            args = _in_process(args)
+            args = _with_host_arrays(args)
             try:
                 function(*args, *counts, out=_written(args, written))
             except (KernelError, InvalidArgumentError) as error:
@@ -166,14 +166,14 @@ class Kernel(KernelCall, KernelSource):
             launched(self, args, grid=None)
             return
         self.check_count(args)
-        if not self.checks and CHECKS in self._device(args):
+        if not self.checks and CHECKS in self._device(args):  # the name of a device, "cpu?checks=1"
             self._with_checks(*args)
             return
         if self._stops:
             self._run_until_breakpoints(args, counts=None)
             return
         function, written = self._on(args, grid_in_call=False)
-        args = _in_process(args)
+        args = _with_host_arrays(args)
         try:
             function(*args, out=_written(args, written))
         except (KernelError, InvalidArgumentError) as error:
@@ -224,7 +224,7 @@ class Kernel(KernelCall, KernelSource):
                 f"kernel '{self.name}' has a breakpoint, at which it stops on CPUs only; got '{device}'. "
                 f"Pass arrays of NumPy, or leave breakpoint() out"
             )
-        launch(self, _in_process(args), counts)
+        launch(self, _with_host_arrays(args), counts)
 
     def _on(self, args: tuple[Any, ...], grid_in_call: bool) -> Loaded:
         """Return the kernel's function on the device of its arrays; the first call on a device compiles it."""
@@ -234,7 +234,7 @@ class Kernel(KernelCall, KernelSource):
             require_open(view)
             loaded = self._loaded[device, grid_in_call] = self._load(device, grid_in_call)
         if type(view) is not Buffer and not grid_in_call:  # later calls with arrays of the host do not come here
-            function, written = loaded
+            function, written = loaded  # `bind` lets calls of the kernel run `function` directly
             self.bind(function, written, count=len(self.passed), views=self._views)
         return loaded
 
@@ -285,7 +285,7 @@ def launched(kernel: KernelSource, args: tuple[Any, ...], grid: Sequence[Any] | 
     launch(kernel, args, grid)
 
 
-def _in_process(args: tuple[Any, ...]) -> tuple[Any, ...]:
+def _with_host_arrays(args: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return the arguments with CPU buffers replaced by arrays over their memory."""
     on_host = [type(argument) is Buffer and isinstance(argument.memory, HostMemory) for argument in args]
     return tuple(argument.numpy() if own else argument for argument, own in zip(args, on_host, strict=True))

@@ -73,7 +73,8 @@ class Captures:
         yield from self._changed_contents()
 
     def _changed_contents(self) -> Iterator[str]:
-        """Yield the paths of mappings whose length, and of arrays whose elements have changed."""
+        """Yield the paths of mappings whose length, and of arrays whose elements have changed, and of arrays that were
+        read-only and are writeable now."""
         yield from (path for sized, size, path in self._sizes if len(sized) != size)
         yield from (path for array, digest, path in self._arrays if _digest(array) != digest)
         yield from (path for array, path in self._frozen if array.flags.writeable)
@@ -195,7 +196,7 @@ class _Search:
         """Search a program, the rule of its derivative, and the program whose gradients it computes."""
         self._value(program.function, path)
         self._value(program.statics, path)
-        rule = program.stated_derivative
+        rule = program.stated_derivative  # unlike the other attributes, it may be replaced after tracing
         self._found.add_attribute(program, "stated_derivative", rule, path=f"the derivative of {path}")
         self._value(rule, f"the derivative of {path}")
         self._value(program.primal, path)

@@ -24,7 +24,7 @@ class Gradient:
     """Function that computes the gradients of some arguments of another function.
 
     Attributes:
-        rule: The function, with its own derivative.
+        rule: The function that computes the gradients, and its own derivative if it has one.
         operands: For each argument of the rule, its index among the arguments of the function, its results, and the
             gradients of its results, one after the other.
         positions: Indices of the arguments that have gradients, in the order of the results of the rule.
@@ -95,8 +95,10 @@ def vjp(function: Kernel | TracedProgram, rule: Rule | None = None, wrt: Sequenc
                 f"writes; leave it out"
             )
         names = _written_gradients(function, rule, types)
+    elif wrt is None:
+        names = _differentiable_arguments(function, types)
     else:
-        names = _default(function, types) if wrt is None else [wrt] if isinstance(wrt, str) else list(wrt)
+        names = [wrt] if isinstance(wrt, str) else list(wrt)
     arrays = [name for name, type_ in types.items() if type_.shape is not None]
     if not names or not set(names) <= set(arrays):
         raise InvalidArgumentError(
@@ -135,7 +137,7 @@ def _loaded(value: Rule, allocated: Sequence[str]) -> LoadedFunction:
     Raise InvalidArgumentError unless the derivative takes values that the function has (arguments, results, gradients
     of results) and returns one gradient for each argument that the user named, of its type.
 
-    allocated: the views that a kernel returns and does not take.
+    allocated: the views that a kernel returns and does not take: each call allocates them.
     """
     function = load(value.lowered(allocated=allocated).text if isinstance(value, Kernel) else value, value.name)
     batches = KernelBatches(value, allocated) if isinstance(value, Kernel) else None
@@ -145,10 +147,10 @@ def _loaded(value: Rule, allocated: Sequence[str]) -> LoadedFunction:
     derivative = _loaded(rule, allocated=[f"d{name}" for name in names])
     arguments = [argument.name for argument in function.inputs]
     positions = tuple(arguments.index(name) for name in names)
-    operands = _operands(value, function, rule, derivative.function)
+    positions_in_known = _operands(value, function, rule, derivative.function)
     gradients_of_results = function.outputs  # of the same types
     known = [*function.inputs, *function.outputs, *gradients_of_results]
-    wanted = [known[operand] for operand in operands]
+    wanted = [known[position] for position in positions_in_known]
     if [_kind(argument) for argument in derivative.function.inputs] != [_kind(argument) for argument in wanted]:
         types = ", ".join(str(argument.type) for argument in derivative.function.inputs)
         raise InvalidArgumentError(
@@ -161,7 +163,7 @@ def _loaded(value: Rule, allocated: Sequence[str]) -> LoadedFunction:
             f"({', '.join(str(v.type) for v in derivative.function.outputs)}); expected the gradients of "
             f"{', '.join(names)}, of their types"
         )
-    return LoadedFunction(function, Gradient(derivative, operands, positions), batches)
+    return LoadedFunction(function, Gradient(derivative, operands=positions_in_known, positions=positions), batches)
 
 
 def _derivative_of(value: Rule) -> tuple[Rule, Sequence[str]]:
@@ -221,7 +223,7 @@ def _types(function: Rule) -> dict[str, TensorType]:
     return {name: type_ for name, type_ in function.parameters.items() if type_ is not None}
 
 
-def _default(function: Rule, types: Mapping[str, TensorType]) -> list[str]:
+def _differentiable_arguments(function: Rule, types: Mapping[str, TensorType]) -> list[str]:
     """Return the arguments that have gradients by default: float arrays that a kernel does not write."""
     written = [function.passed[i].name for i in function.written] if isinstance(function, Kernel) else []
     return [
@@ -238,7 +240,7 @@ def _written_gradients(function: Rule, rule: Kernel, types: Mapping[str, TensorT
             f"their gradients; write a program (@pydispatch.program) that calls '{rule.name}'"
         )
     written = [rule.passed[position].name for position in rule.written]
-    arguments = {f"d{name}": name for name in _default(function, types)}
+    arguments = {f"d{name}": name for name in _differentiable_arguments(function, types)}
     unknown = next((name for name in written if name not in arguments), None)
     if unknown is not None:
         raise InvalidArgumentError(

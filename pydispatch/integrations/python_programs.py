@@ -40,7 +40,7 @@ class TracedProgram(ProgramSource):
         Raise InvalidArgumentError for other names.
         """
         specialized = TracedProgram(self.function, {**self.statics, **statics})
-        specialized.derivative = self.stated_derivative
+        specialized.derivative = self.stated_derivative  # without one that reverse mode has computed
         return specialized
 
     def __call__(self, *args: Any, **named: Any) -> Any:

@@ -114,7 +114,8 @@ class _Traced:
     Attributes:
         model: The model.
         passed: Positions of the graph's inputs that are arguments of the program.
-        results: Origin of each output of the graph, followed by tensors whose views are outputs.
+        results: Origin of each result of the program: the first `count` are the outputs of the graph, the others are
+            tensors of which outputs are views.
         count: Number of outputs of the graph.
         inputs: Nodes of the inputs.
     """

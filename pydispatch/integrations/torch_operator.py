@@ -41,12 +41,12 @@ class _Operator:
 
     Attributes:
         schema: Declaration of the operator, its name with the types of arguments and results.
-        number: Number of the Target that the operator's kernel calls.
+        target_number: Number of the Target that the operator's kernel calls.
         library: Object of PyTorch that keeps the operator registered.
     """
 
     schema: str
-    number: int
+    target_number: int
     library: Any
 
 
@@ -118,7 +118,7 @@ class TorchFunction:
         function, name = self._function, self._name
         with _lock:
             library = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / _LIBRARY))
-            torch_load(lambda symbol: _address(library, symbol))
+            torch_load(lambda symbol: _address(library, symbol))  # functions of PyTorch that the kernels call
             check_types(function, _is_type_supported, "PyTorch")
             if name in _functions:
                 raise InvalidArgumentError(f"the operator {name} is {_functions[name]!r}; close that one first")
@@ -130,15 +130,15 @@ class TorchFunction:
                     f"another name for {function.text()}"
                 )
             # An operator that is reused has its kernel, so that no address is needed.
-            address, ordinal = torch_kernel(len(_operators)) if known is None else (0, known.number)
-            self._target = Target(function, ordinal)
+            address, target_number = torch_kernel(len(_operators)) if known is None else (0, known.target_number)
+            self._target = Target(function, target_number)
             try:
                 if known is None:
                     operator = _define(torch, library, name, schema, address, isinstance(function, Procedure))
                     make_differentiable(torch, name, operator, partial(_backward, name))
                     if not is_derivative_final:
                         let_users_differentiate(torch, name)
-                    _operators[name] = _Operator(schema, ordinal, operator)
+                    _operators[name] = _Operator(schema, target_number, operator)
             except BaseException:
                 self._target.close()
                 raise
@@ -162,7 +162,7 @@ class TorchFunction:
         return f"<{self._name}: {self._function.text()} for PyTorch>"
 
     def close(self) -> None:
-        """Release the program.
+        """Release the program, the operator of its derivative, and its versions that compute batches.
 
         Calls of the operator then fail; `to_torch` can register a function with the same schema.
         """

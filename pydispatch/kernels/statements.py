@@ -239,7 +239,7 @@ class Statements(Assignments):
         """
         if any(function is source.function for source in self.calling) or function is self.source.function:
             raise self.error(node, f"'{function.__name__}' calls itself", "kernels have no recursion: write a loop")
-        if (fault := self.inlined_calls.fault(function.__name__)) is not None:  # too many calls
+        if (fault := self.inlined_calls.count_or_fault(function.__name__)) is not None:  # too many calls
             message, note = fault
             raise self.error(node, message, note)
         try:

@@ -59,7 +59,7 @@ def _truth(builder: Builder, condition: Tensor) -> SSAValue:
 
 def switch(builder: Builder, index: Tensor, branches: Sequence[Branch]) -> list[Tensor]:
     """Add a branch on an integer, and return its results. A number without a branch selects the last one."""
-    if (known := index.sizes()) is not None and not isinstance(known[0], Expr):
+    if (known := index.known_integers()) is not None and not isinstance(known[0], Expr):
         branch_index = known[0] if 0 <= known[0] < len(branches) else len(branches) - 1
         return list(branches[branch_index]())
     if len(branches) == 1:

@@ -196,7 +196,7 @@ def gather(builder: Builder, x: Tensor, indices: Tensor, axes: GatherAxes, sizes
     batch_sizes, slice_sizes = iter(batch_shape), iter([sizes[d] for d in slice_dims])
     shape = tuple(next(slice_sizes) if d in axes.offset_dims else next(batch_sizes) for d in range(rank))
     require_slices(builder, x, sizes, shape)
-    if not batch_shape and (known := indices.sizes()) is not None:
+    if not batch_shape and (known := indices.known_integers()) is not None:
         return _slice_at(builder, x, known, axes, sizes, shape)
     # Each axis of the result is a loop.
     batch_loops = [d for d in range(rank) if d not in axes.offset_dims]

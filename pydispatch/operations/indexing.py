@@ -144,7 +144,7 @@ def clamped_start(start: Size, n: Size, taken: Size) -> Size:
 
 def _starts_as_sizes(starts: Sequence[Tensor]) -> list[Size] | None:
     """Return the integers in tensors of one element as sizes; None if one of them is not known as a size."""
-    listed = [s.sizes() for s in starts]
+    listed = [s.known_integers() for s in starts]
     return None if any(one is None for one in listed) else [one[0] for one in listed if one is not None]
 
 

@@ -251,8 +251,8 @@ def key_of_call(builder: Builder, seed: int | None = None) -> Tensor:
                 state, ew.binary(builder, "add", state, builder.constant(np.array([0, 1], np.uint64)))
             )
         )
-    site = builder.sites
-    builder.sites += 1
+    site = builder.random_sites
+    builder.random_sites += 1
     if site >= _SITES:
         raise builder.fail(f"a program draws random numbers in at most {_SITES} places")
 

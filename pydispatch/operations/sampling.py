@@ -109,14 +109,14 @@ class GridSampler:
         mode: Interpolation: nearest, linear or cubic.
         beyond: Values outside of the image: zeros, border, or reflection.
         aligns_corners: Whether -1 is the center of the first element; otherwise it is its outer edge.
-        onnx: Whether the steps have the order of ONNX: round, clamp or reflect positions, select elements. PyTorch
-            rounds last, and for cubic interpolation clamps or reflects the elements instead of the positions.
+        rounds_first: Whether "nearest" rounds positions before they are clamped or reflected, as in ONNX; PyTorch
+            rounds last.
     """
 
     mode: str
     beyond: str
     aligns_corners: bool
-    onnx: bool = False
+    rounds_first: bool = False
 
     def position(self, value: Element, n: Element) -> Element:
         """Return the position, in elements, of a normalized coordinate along an axis of n elements.
@@ -124,7 +124,7 @@ class GridSampler:
         It is rounded for "nearest". It is also moved into the image by `inside`, except for "cubic".
         """
         value = self._scaled(value, n)
-        if self.mode == "nearest" and self.onnx:  # ONNX rounds, then clamps or reflects; PyTorch rounds last
+        if self.mode == "nearest" and self.rounds_first:
             return self.inside(value.unary("round_even"), n)
         value = self.inside(value, n) if self._moves_positions_inside else value
         return value.unary("round_even") if self.mode == "nearest" else value

@@ -155,7 +155,7 @@ def test_errors_of_jobs_come_back() -> None:
     compiles()
 
 
-def machine() -> machines.Described:
+def machine() -> machines.MachineDescription:
     from pydispatch.compiler.kernel_ir.kernel import Target
     from pydispatch.compiler.target.cpu import machine_of
 

@@ -95,7 +95,7 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     texts: list[str] = []
     real = llvm.opened
 
-    def opened(text: str, machine: machines.Described) -> AbstractContextManager[llvm.LlvmModule]:
+    def opened(text: str, machine: machines.MachineDescription) -> AbstractContextManager[llvm.LlvmModule]:
         texts.append(text)
         return real(text, machine)
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from pydispatch import logs
-from pydispatch.files import record
+from pydispatch.files import record_accesses
 from pydispatch.formats.storage import cache, whole_file
 from pydispatch.formats.storage.cache import directory
 
@@ -55,14 +55,14 @@ def _load(key: str, kind: str) -> bytes | None:
             return None
     except (OSError, ValueError, TypeError, AttributeError, RecursionError):
         return None
-    record([file for file, digest in known.items() if digest is not None])
+    record_accesses([file for file, digest in known.items() if digest is not None])  # for a cache of whole programs
     return data
 
 
 def store(key: str, data: bytes, files: Iterable[str] = (), missed: Iterable[str] = (), kind: str = OBJECTS) -> None:
     """Keep `data` under `key` for as long as `files` stay as they are now, and `missed` are no files."""
     files = list(files)
-    record(files)  # whoever is compiling a whole program depends on them, too
+    record_accesses(files)  # whoever is compiling a whole program depends on them, too
     with contextlib.suppress(OSError, ValueError):
         known = {file: _digest_of(file) for file in files}
         if None in known.values() or any(_digest_of(file) is not None for file in missed):

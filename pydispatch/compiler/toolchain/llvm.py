@@ -17,9 +17,9 @@ from typing import Any
 from pydispatch.compiler.toolchain import foreign
 from pydispatch.compiler.toolchain.machines import (
     FULL,
-    Described,
     Effort,
     LlvmMachine,
+    MachineDescription,
     function_attributes,
     known_features,
     layout,
@@ -39,7 +39,7 @@ _RENAMED = re.compile(r"\.\d+$")
 """Suffix that LLVM adds to a name if a linked module has the name already: `@state` becomes `@state.3`."""
 
 
-def opened(text: str, machine: Described) -> AbstractContextManager[LlvmModule]:
+def opened(text: str, machine: MachineDescription) -> AbstractContextManager[LlvmModule]:
     """Parse LLVM IR in the LLVM process, and return the module, which lives for the duration of a `with` block.
 
     Args:
@@ -89,11 +89,12 @@ def warm_up(loop: str) -> None:
 def _tuning(llvm: Any, effort: Effort) -> Any:
     """Return the options of LLVM's optimization pipeline for an effort.
 
-    Loops are vectorized at every effort: nothing else vectorizes elementwise loops and sums.
+    Loops are vectorized at every effort: nothing else vectorizes elementwise loops and sums. Efforts that save
+    compilation time leave out the transformations that make the code longer.
     """
     options = llvm.create_pipeline_tuning_options(speed_level=effort.level)
     options.loop_vectorization = True
-    options.slp_vectorization = options.loop_interleaving = options.loop_unrolling = effort.widens
+    options.slp_vectorization = options.loop_interleaving = options.loop_unrolling = effort.unrolls
     return options
 
 

@@ -10,7 +10,7 @@ from pydispatch.compiler.target.cpu import LEVELS
 from pydispatch.compiler.worker.library import library
 
 
-class Described(Protocol):
+class MachineDescription(Protocol):
     """Interface of a CPU or GPU that code is compiled for; the attributes are those of `LlvmMachine`."""
 
     @property
@@ -59,26 +59,26 @@ class Effort:
     Attributes:
         level: Level of the optimization pipeline, 0 to 3 as in -O3.
         code_level: Level of code generation, 0 to 3.
-        widens: Whether loops are unrolled and interleaved, and straight-line code is vectorized.
+        unrolls: Whether loops are unrolled and interleaved, and straight-line code is vectorized.
     """
 
     level: int
     code_level: int
-    widens: bool
+    unrolls: bool
 
 
-FULL = Effort(level=3, code_level=3, widens=True)
+FULL = Effort(level=3, code_level=3, unrolls=True)
 
-BLOCKS = Effort(level=2, code_level=3, widens=True)
+BLOCKS = Effort(level=2, code_level=3, unrolls=True)
 """For kernels of register blocks, which the emitter has unrolled and vectorized. Level 3 would copy the loops that pack
 rows for each outcome of their conditions: LLVM takes 1.4 times as long for ResNet-50, whose calls are not faster."""
 
-LESS = Effort(level=1, code_level=1, widens=False)
+LESS = Effort(level=1, code_level=1, unrolls=False)
 """Loops are vectorised, too. LLVM takes 0.24 to 0.6 of the time for products and layers of networks. The code for
 x86-64 is up to 1.12 times slower (AMD EPYC Zen 3: products, a BERT block 1.00 to 1.03, 3x3 convolutions 1.12)."""
 
 
-def words(machine: Described) -> tuple[object, ...]:
+def words(machine: MachineDescription) -> tuple[object, ...]:
     """Return the fields of a machine that determine the code for it, for cache keys."""
     m = machine
     return m.arch, m.cpu, m.triple, m.llvm_features, sorted(m.has), m.tune, m.vector_width

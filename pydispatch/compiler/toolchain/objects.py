@@ -99,7 +99,7 @@ def _relocatable(name: str, data: bytes, arch: str, file: ObjectFile) -> Checked
         raise _error(file, f"{name} is not a relocatable object but of type {_type(elf)}", "compile with -c")
     if arch == "riscv64" and elf.flags & 0x6 != _RISCV_DOUBLE_FLOAT:
         raise _error(file, f"{name} does not use the double-float calling convention", "compile with -mabi=lp64d")
-    with _tables(name, file):
+    with _reporting_broken_tables(name, file):
         if not archive.is_archive(file.data):  # the linker takes only members that are used from an archive
             _check_runtime(name, elf, file)
         for index, section in enumerate(elf.sections):
@@ -108,7 +108,7 @@ def _relocatable(name: str, data: bytes, arch: str, file: ObjectFile) -> Checked
 
 
 @contextmanager
-def _tables(name: str, file: ObjectFile | None) -> Iterator[None]:
+def _reporting_broken_tables(name: str, file: ObjectFile | None) -> Iterator[None]:
     """Convert errors of the ELF reader within the block to errors about a user's object."""
     try:
         yield
@@ -296,7 +296,7 @@ def check_library(data: bytes, arch: str, query: str, file: ObjectFile | None = 
     elf = _open(name, data, arch, file)
     if elf.type != reader.DYN:
         raise _error(file, f"{name} is not a shared object but of type {_type(elf)}", "link it with -shared")
-    with _tables(name, file):
+    with _reporting_broken_tables(name, file):
         _check_segments(name, elf, file)
         symbols = list(elf.symbols(reader.SHT_DYNSYM))
     undefined = sorted(s.name for s in symbols if s.section == reader.UNDEFINED and s.name)

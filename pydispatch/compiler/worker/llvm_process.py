@@ -36,7 +36,7 @@ class WorkerPool:
 
     Attributes:
         size: Number of processes at most.
-        here: Lock of jobs that run in this process, one at a time.
+        local_lock: Lock of jobs that run in this process, one at a time.
     """
 
     def __init__(self, size: int) -> None:
@@ -48,7 +48,7 @@ class WorkerPool:
         self._all: list[Process] = []  # every process, in use or not
         self._has_waited = False  # whether a job has found no free process: only the first one waits for PATIENCE
         self._mine = threading.local()
-        self.here = threading.RLock()  # for jobs in this process
+        self.local_lock = threading.RLock()
 
     def prepare(self) -> None:
         """Start a process in advance. Errors are ignored: the first job meets and reports them."""
@@ -101,6 +101,7 @@ class WorkerPool:
             while True:
                 while self._free:
                     process = self._free.pop()
+                    # A process that could not start is returned, too: its use raises the reason.
                     if process.is_alive() or process.has_failed():
                         return process
                     process.kill()
@@ -211,11 +212,12 @@ def version() -> tuple[int, ...]:
 
 
 def call(function: Callable[..., T], *args: object) -> T:
-    """Call a function of a module in the process. Raises as `Process.ask`."""
+    """Call a function of a module in an LLVM process; in this one where none can be started. Raises as
+    `Process.ask`."""
     with POOL.process() as process:
         if process is not None:
             return cast(T, process.ask("call", function.__module__, function.__qualname__, args))
-        with POOL.here:
+        with POOL.local_lock:
             return function(*args)
 
 
@@ -239,7 +241,7 @@ def opened(kind: Callable[..., contextlib.AbstractContextManager[T]], *args: obj
     """
     with POOL.process() as process:
         if process is None:
-            with POOL.here, kind(*args) as instance:
+            with POOL.local_lock, kind(*args) as instance:
                 yield instance
             return
         process.ask("open", kind.__module__, kind.__qualname__, args)

@@ -120,7 +120,7 @@ class Process:
         )  # fmt: skip
         self.pid = self._popen.pid
         self._info: dict[str, Any] | None = None  # the first message of the process
-        self._failure: Exception | None = None  # why there is no first message: it comes once
+        self._failure: Exception | None = None  # of reading that message, which comes once: later calls raise it again
 
     def is_alive(self) -> bool:
         return self._popen.poll() is None

@@ -69,8 +69,8 @@ def _positions(nest: LoopNest, index: SSAValue, batch: Sequence[int]) -> Tensor:
         return Element(Scalars(elements.block), Scalar(I64, (cast.result,)))
 
     map = AffineMap(nest.rank, 0, tuple(AffineDimExpr(loop) for loop in batch))
-    positions = nest.repeated([], map, I64, position, is_invariant=True)
-    assert positions is not None
+    positions = nest.combined_over_loops(operands=[], map=map, dtype=I64, compute=position, varies_only_with_map=True)
+    assert positions is not None  # it is None only where `compute` returns None
     return positions
 
 

@@ -75,7 +75,7 @@ class LoopNest:
         CompileError: The body reads a result so far for more than to combine it with a new element.
     """
 
-    other_reduction = "a reduction by another function than a sum, a product, a maximum and a minimum"
+    other_reduction_message = "a reduction by another function than a sum, a product, a maximum and a minimum"
     """Description in messages of a reduction without a derivative."""
 
     def __init__(self, cotangents: Cotangents, op: Operation) -> None:
@@ -95,7 +95,7 @@ class LoopNest:
         self.operations = [op for op in body if op not in self.combiners]  # they compute new elements
         results = self.arguments[len(self.inputs) :]
         if any(operand in results for operation in self.operations for operand in operation.operands):
-            raise cotangents.refuse(self.other_reduction)
+            raise cotangents.refuse(self.other_reduction_message)
 
     @property
     def rank(self) -> int:
@@ -147,7 +147,7 @@ class LoopNest:
             cotangents = [by_value[target] for target in targets if target in by_value]
             return reduce(operator.add, cotangents) if cotangents else None
 
-        return self.repeated(operands, map, dtype, cotangent)
+        return self.combined_over_loops(operands, map, dtype, cotangent)
 
     def _dependent(self, targets: Sequence[SSAValue]) -> set[SSAValue]:
         """Return the floats of the body that depend on the targets, with these."""
@@ -195,7 +195,7 @@ class LoopNest:
             if isinstance(value.owner, Operation) and value.owner.name.startswith("math.")
         }
 
-    def repeated(
+    def combined_over_loops(
         self,
         operands: Sequence[Operand],
         map: AffineMap,
@@ -203,7 +203,7 @@ class LoopNest:
         compute: Callable[[Elements, Sequence[Element]], Element | None],
         combine: str = "add",
         start: float = 0,
-        is_invariant: bool = False,
+        varies_only_with_map: bool = False,
     ) -> Tensor | None:
         """Emit a loop nest over the same iterations, and return its result.
 
@@ -214,8 +214,8 @@ class LoopNest:
             compute: compute(elements of the body, elements of the operands) emits the element of an iteration.
             combine: Function that combines the elements of iterations, by its name in `Reals.binary`.
             start: Element that `combine` begins with.
-            is_invariant: Whether the element is the same in all iterations of the loops that `map` lacks. The nest is
-                then one over the loops of `map` alone.
+            varies_only_with_map: Whether the element is the same in all iterations of the loops that `map` lacks. The
+                nest is then one over the loops of `map` alone, and combines nothing.
 
         Returns:
             The result; None if `compute` returned None.
@@ -242,7 +242,7 @@ class LoopNest:
         loops = [expr.position for expr in map.results if isinstance(expr, AffineDimExpr)]
         sizes = self.extents()
         shape = tuple(sizes[loop] for loop in loops)
-        nest = loops if is_invariant else list(range(self.rank))
+        nest = loops if varies_only_with_map else list(range(self.rank))
         covered = set(range(self.rank)).difference(nest) | set(loops)
         needed = _pruned(block, result.value, every, covered)  # the operands that the body still reads
         is_first_operand = bool(block.args) and result.value is block.args[0]

@@ -34,14 +34,15 @@ def seeds_of(nest: LoopNest) -> list[Seed]:
 def _of_reduction(nest: LoopNest, index: int, cotangent: Tensor) -> Seed:
     """Return the seed of result `index` of a loop nest that is a sum, a product, a maximum or a minimum.
 
-    cotangent: that of the result. The initial value of a sum gets it as well. Raise CompileError for another reduction,
-    and for a product or an extreme whose initial value has a cotangent.
+    The seed is the cotangent of each element that is reduced, at which the derivatives of the body begin; `cotangent`
+    is that of the result. The initial value of a sum gets it as well. Raise CompileError for another reduction, and for
+    a product or an extreme whose initial value has a cotangent.
     """
     combiner, running = nest.yielded[index].owner, nest.arguments[len(nest.inputs) + index]
     operands = combiner.operands if isinstance(combiner, Operation) and combiner.name in _REDUCTIONS else ()
     others = [operand for operand in operands if operand is not running]
     if not isinstance(combiner, Operation) or len(others) != 1:
-        raise nest.cotangents.refuse(nest.other_reduction)
+        raise nest.cotangents.refuse(nest.other_reduction_message)
     start = nest.starts[index]
     if combiner.name == "arith.addf":
         nest.cotangents.add(start, cotangent)
@@ -61,15 +62,16 @@ def _of_sum(nest: LoopNest, element: SSAValue, cotangent: Operand, result: Opera
 
 
 def _of_extreme(nest: LoopNest, element: SSAValue, cotangent: Operand, result: Operand) -> Seed:
-    """Return the seed of a maximum or minimum, whose cotangent is divided among the elements that equal it."""
+    """Return the seed of a maximum or minimum: each of the `count` elements that equal it gets an equal share of its
+    cotangent, the others 0."""
 
     def is_extreme(elements: Elements, extremes: Sequence[Element]) -> Element:
         """Return 1 for an element that is the extreme, else 0."""
         (extreme,) = extremes
         return elements.of(element).is_equal(extreme).where(extreme.const(1.0), 0.0)
 
-    count = nest.repeated(operands=[result], map=result.map, dtype=result.tensor.dtype, compute=is_extreme)
-    assert count is not None
+    count = nest.combined_over_loops(operands=[result], map=result.map, dtype=result.tensor.dtype, compute=is_extreme)
+    assert count is not None  # it is None only where `compute` returns None
     share = Operand(elementwise.binary(nest.cotangents.trace, "div", cotangent.tensor, count), cotangent.map)
     return Seed(element, (result, share), lambda own, extreme, share: own.is_equal(extreme).where(share, 0.0))
 
@@ -92,8 +94,8 @@ def _of_product(nest: LoopNest, element: SSAValue, cotangent: Operand, result: O
         own = elements.of(element)
         return own.is_equal(0.0).where(own.const(1.0), own)
 
-    zero_count = nest.repeated(operands=[], map=map, dtype=dtype, compute=is_zero)
-    product = nest.repeated(operands=[], map=map, dtype=dtype, compute=without_zeros, combine="mul", start=1)
+    zero_count = nest.combined_over_loops(operands=[], map=map, dtype=dtype, compute=is_zero)
+    product = nest.combined_over_loops(operands=[], map=map, dtype=dtype, compute=without_zeros, combine="mul", start=1)
     assert zero_count is not None
     assert product is not None
     scaled = formula(nest.cotangents.trace, lambda d, p: d * p, cotangent.tensor, product)

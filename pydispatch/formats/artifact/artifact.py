@@ -114,7 +114,7 @@ def _npy(array: NDArray[Any]) -> tuple[memoryview, memoryview]:
 
     import numpy as np
 
-    array = np.ascontiguousarray(array).reshape(array.shape)
+    array = np.ascontiguousarray(array).reshape(array.shape)  # reshape: ascontiguousarray returns shape (1,) for ()
     header = io.BytesIO()
     np.lib.format.write_array_header_1_0(header, np.lib.format.header_data_from_array_1_0(array))
     elements = memoryview(cast(Any, array.reshape(-1).view(np.uint8))).toreadonly()

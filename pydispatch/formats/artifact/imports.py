@@ -172,7 +172,7 @@ class ImportSignature:
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> ImportSignature:
         """Build the import from the JSON values of to_json(); raise ValueError or KeyError for other values."""
-        table(value)
+        table(value)  # raises ValueError unless it is an object
         return cls(
             text(value["symbol"]), flag(value["optional"]),
             *(tuple(map(text, listed(value[key]))) for key in ("results", "arguments", "fields", "exports")),

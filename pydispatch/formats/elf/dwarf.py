@@ -117,18 +117,18 @@ def _parameter(name: str, values: Mapping[int, int | str], unit: Mapping[int, _E
     """
     is_pointer = is_constant = False
     for _ in range(64):  # a chain that ends in itself is no type
-        of = unit.get(int(values.get(_TYPE, -1)))
-        if of is None:  # void
+        type_entry = unit.get(int(values.get(_TYPE, -1)))
+        if type_entry is None:  # void
             return DebugParameter(name, type="", is_pointer=is_pointer, is_constant=is_constant)
-        if of.tag in _POINTERS:
+        if type_entry.tag in _POINTERS:
             if is_pointer:
                 return DebugParameter(name, type="", is_pointer=True, is_constant=False)  # to a pointer
             is_pointer = True
-        elif of.tag == _CONST:
-            is_constant = is_pointer
-        elif of.tag not in (_TYPEDEF, _VOLATILE, _RESTRICT):
-            return DebugParameter(name, _scalar_name(of), is_pointer, is_constant)
-        values = of.values
+        elif type_entry.tag == _CONST:
+            is_constant = is_pointer  # the pointee's const counts, not that of the parameter itself
+        elif type_entry.tag not in (_TYPEDEF, _VOLATILE, _RESTRICT):
+            return DebugParameter(name, _scalar_name(type_entry), is_pointer, is_constant)
+        values = type_entry.values
     raise ValueError("a type without an end")
 
 

@@ -103,7 +103,7 @@ def _library(image: _Image, address: int) -> LibraryFacts:
     header = pointers[address]
     (version,) = struct.unpack("<I", image.read(header, 4))
     (count,) = struct.unpack("<I", image.read(address + _COUNT, 4))
-    image.read(address, 128)
+    image.read(address, 128)  # raises unless the whole structure is in the file
     if version != VERSION or not 0 < count <= _MAX_EXPORTS:
         raise ElfError("no library")
     exports = []

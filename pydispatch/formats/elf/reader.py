@@ -122,7 +122,9 @@ def identity(data: bytes | memoryview) -> Identity | None:
     """Return the identity of an ELF file; None for other files and for a truncated header."""
     if not is_elf(data) or len(data) < 20:
         return None
-    return Identity(data[4], data[5], data[7], data[8], *struct.unpack_from(">HH" if data[5] == 2 else "<HH", data, 16))
+    order = data[5]
+    type_, machine = struct.unpack_from(">HH" if order == 2 else "<HH", data, 16)
+    return Identity(file_class=data[4], order=order, osabi=data[7], abi_version=data[8], type=type_, machine=machine)
 
 
 class ElfFile:

@@ -65,7 +65,8 @@ class Encoder:
         self.words[table : table + 2] = self.append(_flat(records)), len(records)
 
     def encode(self) -> bytes:
-        """Return the bytes of the program; layout.py has the words of each record."""
+        """Return the bytes of the program; layout.py has the words of each record. Zeros that end a record are
+        reserved words."""
         program, string = self.program, self.program.string
         self.records(Table.EXECUTABLES, [
             [*string(e.name), e.constants_function, self.append(e.variant_conditions), len(e.variant_conditions), 0]
@@ -128,7 +129,8 @@ class Encoder:
     ) -> ValueRecord:
         """Return the record of an argument or result. `dims` is None for a scalar, else only its length is used.
 
-        The keyword arguments are the fields of `ValueRecord`.
+        The keyword arguments are the fields of `ValueRecord`: the position of the sizes in the pool; the buffer,
+        register or slot of the value; 1 + the index of the argument whose memory it may take over, 0 for none.
         """
         offset, length = self.program.string(name)
         return ValueRecord(
@@ -204,10 +206,10 @@ class Encoder:
         ]
         steps = [[self.operand(procedure, operand) for operand in step] for step in procedure.steps]
         tables = self.tables(arguments, results, slots, steps, [(word,) for word in pool])
-        reserved = (0,)
-        return ProcedureRecord._make(
-            [*string(procedure.name), *string(procedure.signature), int(procedure.public), *tables, *reserved]
-        )
+        name, signature = string(procedure.name), string(procedure.signature)  # (offset, length) each
+        flags = int(procedure.public)
+        reserved = 0
+        return ProcedureRecord._make([*name, *signature, flags, *tables, reserved])
 
     def operand(self, procedure: Procedure, operand: int | Label | ProgramFunction) -> int:
         """Return the word of a step's operand: a number, the index of a function, or the step that a label is bound

@@ -237,7 +237,8 @@ class Procedure:
         self._step(Step.VIEW, target, *self._with_last_use([source], last), self._push([offset, *dims]))
 
     def save(self, target: int, source: int, positions: int, saved: int, last: Collection[int] = ()) -> None:
-        """Append a step that saves rows of `source`, so that its memory may be updated in place through `target`.
+        """Append a step that saves rows of `source`, and makes `target` the tensor in the memory of `source`, which
+        later steps may update in place.
 
         `positions` has the numbers of the rows, -1 for none, and `saved` their elements; all four are tensor slots.
         `last` lists those that are read for the last time, so that their memory is free after the step.

@@ -68,18 +68,21 @@ class ProcedureText:
         except ValueError:
             return f"unknown step {record.step}"
         if step is Step.RUN:
-            return self.run(a, b)
+            return self.run(function=a, at=b)
         if step is Step.MOVE:
-            pairs = self.counted_words(a, 2)
+            pairs = self.counted_words(a, width=2)  # target, source
             moves = [f"s{pairs[i]} = {slot(pairs[i + 1])}" for i in range(0, len(pairs), 2)]
             return ", ".join(moves) or "nothing"
         if step is Step.READ:
-            at = f" at {self.program.string(*self.words(d, 2))}" if d != NONE else ""
-            return f"s{a} = read s{b}[{slots(self.counted_words(c))}]{at}"
+            indices, location = self.counted_words(c), d
+            at = f" at {self.program.string(*self.words(location, 2))}" if location != NONE else ""
+            return f"s{a} = read s{b}[{slots(indices)}]{at}"
         if step is Step.OBSERVE:
-            return f"observe check {a}: {slots(self.counted_words(b))}"
+            values = self.counted_words(b)
+            return f"observe check {a}: {slots(values)}"
         if step is Step.RETURN:
-            return f"return {slots(self.words(a, results))}".rstrip()
+            values = self.words(a, results)
+            return f"return {slots(values)}".rstrip()
         if step is Step.VIEW:
             (offset,) = self.words(c, 1)
             return f"s{a} = view {slot(b)}{'' if offset == NONE else f' + s{offset} bytes'}"

@@ -37,7 +37,15 @@ class FunctionReader(Operands):
     ) -> None:  # fmt: skip
         """Begin before the `{` of a function's body.
 
-        The arguments are the attributes of this class and of NameScopes, except `params`: parameters of the function.
+        Args:
+            cursor: Reader of the module's tokens.
+            function: Name of the function.
+            params: Its parameters.
+            known: Returns whether a name is declared in the module.
+            pending: List to which names that are not declared yet are appended, with their token index.
+            types: Types of the module's variables.
+            reserved: Names of static variables of all functions, to which those of this function are added.
+            opcodes: Cache of split opcodes, shared by all functions of the module.
         """
         super().__init__(cursor, function, params, known, pending, types, reserved)
         self.opcodes = opcodes
@@ -80,7 +88,7 @@ class FunctionReader(Operands):
         cursor = self.cursor
         at, name = cursor.at, self.words[cursor.at]
         symbol = self.scopes[-1].names.get(name)
-        if not isinstance(symbol, PtxSymbol):
+        if not isinstance(symbol, PtxSymbol):  # `open` has declared all labels of the scope: the name was taken
             raise cursor.fail(f"'{name}' is declared twice in this scope")
         cursor.at += 2
         word = self.words[cursor.at]

@@ -187,8 +187,9 @@ def _counted(count: int, what: str) -> str:
 
 def _described(param: Param) -> str:
     """Return a parameter's type as messages print it: ".u32 of 4 bytes", "16 bytes (.b8, a struct)"."""
-    if param.count or param.type == "b8":
-        return f"{param.size} bytes" + (" (.b8, a struct)" if param.count else "")
+    is_array = param.count > 0  # of .b8 in the code of compilers, which pass structs so
+    if is_array or param.type == "b8":
+        return f"{param.size} bytes" + (" (.b8, a struct)" if is_array else "")
     return f".{param.type} of {_counted(param.size, 'byte')}"
 
 

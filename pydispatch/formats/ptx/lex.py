@@ -25,6 +25,8 @@ _SINGLE = re.compile(r"0[fF][0-9a-fA-F]{8}", re.ASCII)
 _DOUBLE = re.compile(r"0[dD][0-9a-fA-F]{16}", re.ASCII)
 _DECIMAL = re.compile(r"\.\d+(?:[eE][+-]?\d+)?|\d+(?:\.\d*(?:[eE][+-]?\d+)?|[eE][+-]?\d+)", re.ASCII)
 _SHOWN, _LONGEST = 60, 240
+_MAX_DECIMAL_LENGTH = 400
+"""Characters that a decimal literal must not reach; the largest f64 has 309 digits before the point."""
 
 
 class Words:
@@ -38,14 +40,14 @@ class Words:
     def __init__(self, text: str, name: str) -> None:
         self.text, self.name = text, name
         self._newlines: list[int] | None = None  # their offsets, once a position is asked for
-        uncommented = self._without_comments() if "/" in text else text
+        uncommented = self._with_blank_comments() if "/" in text else text
         tokens = [(match.group(), match.start()) for match in _WORD.finditer(uncommented)]
         self.words = [word for word, _ in tokens]
         self.starts = [start for _, start in tokens]
         self.words.append("")
         self.starts.append(len(text.rstrip()))
 
-    def _without_comments(self) -> str:
+    def _with_blank_comments(self) -> str:
         """Return the text with each comment replaced by spaces; offsets and lines stay the same."""
 
         def blank(match: re.Match[str]) -> str:
@@ -117,7 +119,7 @@ def literal(word: str) -> tuple[int | float, int | None] | None:
     if _DOUBLE.fullmatch(word):
         bits = int(word[2:], 16)
         return _float("<d", "<Q", bits), bits
-    if len(word) < 400 and _DECIMAL.fullmatch(word):
+    if len(word) < _MAX_DECIMAL_LENGTH and _DECIMAL.fullmatch(word):
         return float(word), None
     return None
 

@@ -45,12 +45,12 @@ class _PtxReader(DeclarationCursor):
 
     Attributes:
         functions: Functions so far.
-        variables_: Variables so far.
+        module_variables: Variables so far.
         defined: Name of a definition → its line.
-        kinds: "function" or "variable" for each declared name.
+        kind_of_name: "function" or "variable" for each declared name.
         types: Types of the module's variables.
         reserved: Names of static variables in functions.
-        pending: Names that were used before a declaration, with their token index.
+        forward_uses: Names that were used before a declaration, with their token index.
         opcodes: Split opcodes by their text, shared by all functions.
         aliases: Alias, aliased function, first and last token of each `.alias` directive.
     """
@@ -58,26 +58,26 @@ class _PtxReader(DeclarationCursor):
     def __init__(self, source: Words) -> None:
         super().__init__(source)
         self.functions: list[PtxFunction] = []
-        self.variables_: list[Variable] = []
+        self.module_variables: list[Variable] = []
         self.defined: dict[str, int] = {}  # name → line of its definition
-        self.kinds: dict[str, str] = {}  # declared name → "function" or "variable"
+        self.kind_of_name: dict[str, str] = {}  # declared name → "function" or "variable"
         self.types: dict[str, str] = {}  # variable → its PTX type
-        self.reserved: set[str] = set()
-        self.pending: list[tuple[str, int]] = []  # undeclared name, index of its token
+        self.reserved: set[str] = set()  # names of static variables in functions, which are unique in the module
+        self.forward_uses: list[tuple[str, int]] = []  # undeclared name, index of its token
         self.opcodes: dict[str, tuple[str, tuple[str, ...]]] = {}  # "add.s32" → ("add", ("s32",))
         self.aliases: list[tuple[str, str, int, int]] = []  # alias, aliased function, first and last token
 
     def read(self) -> PtxModule:
         """Parse the whole module."""
         version, target, options, address_size = self._header()
-        start = self.source.starts[self.at]
+        start = self.source.starts[self.at]  # offset in the text at which the declarations begin
         while self.words[self.at]:
             self._declaration()
         defined = {function.name: function for function in self.functions if function.body is not None}
         for alias, aliasee, at, end in self.aliases:
             self._alias(alias, aliasee, at, end, defined.get(aliasee))
-        for word, at in self.pending:
-            if word not in self.kinds:
+        for word, at in self.forward_uses:
+            if word not in self.kind_of_name:
                 raise self.fail(f"'{word}' is not declared", at)
         return PtxModule(
             name=self.source.name,
@@ -87,7 +87,7 @@ class _PtxReader(DeclarationCursor):
             options=options,
             address_size=address_size,
             functions=tuple(self.functions),
-            variables=tuple(self.variables_),
+            variables=tuple(self.module_variables),
             start=start,
         )
 
@@ -157,7 +157,7 @@ class _PtxReader(DeclarationCursor):
         elif word[:1] == "." and word[1:] in SPACES and word != ".param":
             for variable, at in self.variables(word[1:], linkage, start, self._address_of):
                 self._define(variable.name, "variable", at, is_definition=linkage != "extern")
-                self.variables_.append(variable)
+                self.module_variables.append(variable)
                 self.types[variable.name] = variable.type
         elif linkage:
             self.at -= 1
@@ -181,7 +181,7 @@ class _PtxReader(DeclarationCursor):
             self.expect(",")
             self.aliases.append((alias, self.name("a function"), start, self.at))
             self.end_statement(word)
-            self.kinds.setdefault(alias, "function")
+            self.kind_of_name.setdefault(alias, "function")
         elif word == ".reg":
             self.at -= 1
             raise self.fail("a register outside of functions; declare it in the function that uses it")
@@ -191,14 +191,14 @@ class _PtxReader(DeclarationCursor):
 
     def _address_of(self, name: str, at: int) -> PtxSymbol:
         """Return the symbol of a name; one that is not declared yet is checked at the end of the module."""
-        if name not in self.kinds:
-            self.pending.append((name, at))
+        if name not in self.kind_of_name:
+            self.forward_uses.append((name, at))
         return PtxSymbol(name)
 
     def _define(self, name: str, kind: str, at: int, is_definition: bool) -> None:
         """Record a declared name; raise ArtifactError if it is declared as another kind or defined twice."""
-        if self.kinds.setdefault(name, kind) != kind:
-            raise self.fail(f"'{name}' is a {kind} here and a {self.kinds[name]} above", at)
+        if self.kind_of_name.setdefault(name, kind) != kind:
+            raise self.fail(f"'{name}' is a {kind} here and a {self.kind_of_name[name]} above", at)
         if is_definition:
             if name in self.defined:
                 raise self.fail(f"'{name}' is defined twice, first in line {self.defined[name]}", at)
@@ -277,8 +277,8 @@ class _PtxReader(DeclarationCursor):
             cursor=self,
             function=name,
             params=[*returns, *params],
-            known=self.kinds.__contains__,
-            pending=self.pending,
+            known=self.kind_of_name.__contains__,
+            pending=self.forward_uses,
             types=self.types,
             reserved=self.reserved,
             opcodes=self.opcodes,

@@ -69,7 +69,7 @@ def _check(data: bytes | bytearray | memoryview, what: str) -> None:
     for inst in reader.tables.instructions:
         reader.take(inst)
     reader.finish()
-    check_functions(reader.declared, reader.is_open)
+    check_functions(reader.declared, reader.has_unknown_instructions)
 
 
 class _ModuleChecker:
@@ -85,7 +85,7 @@ class _ModuleChecker:
         forward: Ids that OpTypeForwardPointer declares.
         decorated: Tuples (index of the word, id, index of the member or -1) of the decorations, which precede what they
             decorate.
-        is_open: Whether the module has instructions of unknown extensions, which may define any id.
+        has_unknown_instructions: Whether the module has instructions of unknown extensions, which may define any id.
     """
 
     def __init__(self, declared: SpirvDeclarations) -> None:
@@ -96,7 +96,7 @@ class _ModuleChecker:
         self.local: dict[int, int] = {}  # id of a result → its type
         self.forward: set[int] = set()  # ids that OpTypeForwardPointer declares
         self.decorated: list[tuple[int, int, int]] = []  # word, id, index of the member or -1
-        self.is_open = False  # whether instructions of unknown extensions may define any id
+        self.has_unknown_instructions = False
 
     def take(self, inst: SpirvInstruction) -> None:
         """Check one instruction: its place in the module, its ids, and what its section demands."""
@@ -104,7 +104,7 @@ class _ModuleChecker:
         if op not in patterns() or op in _ONLY_OPENCL:
             if op < EXTENSIONS_FROM:
                 raise self.fail(inst.at, f"opcode {op}, which shaders for compute do not have")
-            self.is_open = True  # an instruction of an unknown extension
+            self.has_unknown_instructions = True  # an instruction of an unknown extension
             return
         if op in _ANYWHERE:
             self._locate_ids(inst)
@@ -240,14 +240,14 @@ class _ModuleChecker:
 
     def _is_composite_of(self, type_: int, constituents: Sequence[int]) -> bool:
         """Return whether constituents of these types form a composite of type `type_`."""
-        # A struct has one type per member, other composites have one type for all elements.
+        # A struct has one type per member, other composites have one type for all elements. A count that is no known
+        # constant is None.
         count, types = self.declared.parts(type_)
         if not types or (count is not None and count != len(constituents)):
             return False
         is_struct = self.declared.opcode(type_) == Op.TYPE_STRUCT
-        return all(
-            a == b for a, b in zip(constituents, types if is_struct else list(types) * len(constituents), strict=False)
-        )
+        expected = list(types) if is_struct else [types[0]] * len(constituents)
+        return list(constituents) == expected
 
     def _variable(self, inst: SpirvInstruction) -> None:
         """Check a variable at module scope: its type, storage class and initializer."""
@@ -277,7 +277,7 @@ class _ModuleChecker:
         """Check what requires the whole module: targets of decorations, entry points, layouts of buffers."""
         declared, tables = self.declared, self.tables
         for at, target, member in self.decorated:
-            if target not in self.results and not self.is_open:  # of an open module, any id may be defined
+            if target not in self.results and not self.has_unknown_instructions:  # these may define any id
                 raise self.fail(at, f"a decoration of id {target}, which is not defined")
             is_struct, member_count = declared.opcode(target) == Op.TYPE_STRUCT, declared.parts(target).length
             if member >= 0 and not (is_struct and member < member_count):  # type: ignore[operator]

@@ -86,7 +86,9 @@ _PLAIN_OPERANDS = frozenset("TRIL*?")
 """Letters of patterns whose operands take one word each: type, result, id, literal, repetition, optional."""
 _MAX_CACHED_WORDS = 32
 """Words of instructions whose operand positions are cached."""
-_MEMORY_LITERALS, _MEMORY_IDS = 0x2, (0x8, 0x10)
+_KNOWN_MEMORY_BITS = 0x3F
+_MEMORY_ALIGNED = 0x2  # a literal follows, the alignment
+_MEMORY_IDS = (0x8, 0x10)  # an id follows for each: the scope of MakePointerAvailable and of MakePointerVisible
 _IMAGE_IDS = ((0x1, 1), (0x2, 1), (0x4, 2), (0x8, 1), (0x10, 1), (0x20, 1), (0x40, 1), (0x80, 1), (0x100, 1),
               (0x200, 1), (0x10000, 1))  # fmt: skip
 _IMAGE_PLAIN = 0xC00 | 0x1000 | 0x2000 | 0x4000
@@ -228,9 +230,9 @@ class _Walk:
     def _m(self) -> None:
         """Consume memory operands: a mask, then literals or ids for its bits."""
         mask = self.word()
-        if mask & ~0x3F:
+        if mask & ~_KNOWN_MEMORY_BITS:
             raise self.fail(self.first, f"memory access 0x{mask:X}, which the linker does not know")
-        if mask & _MEMORY_LITERALS:
+        if mask & _MEMORY_ALIGNED:
             self.word()
         for bit in _MEMORY_IDS:
             if mask & bit:

@@ -23,8 +23,8 @@ def all_read_write(module: WgslModule) -> str:
 def written(module: WgslModule, function: Declaration) -> set[int]:
     """Return the bindings of group 0 that a function may write.
 
-    These are the storage buffers that the function or its callees assign to, or whose address they take. Others may be
-    declared read_write without being written.
+    These are the storage buffers that the function or its callees assign to, or whose address they take; a name alone
+    in parentheses, as in `(a)[i] = x`, counts as assigned to. Others may be declared read_write without being written.
     """
     reached = module.reached([function])
     numbers = {

@@ -73,8 +73,11 @@ def _binding_point(variable: Declaration) -> tuple[int, int] | None:
 def _with_number(module: WgslModule, variable: Declaration, key: str, value: int) -> Edits:
     """Return the edits that replace the expression of `@group` or `@binding` with a number."""
     tokens = module.tokens
-    name = next(i for i in range(variable.first, variable.end) if tokens[i].text == key and tokens[i - 1].text == "@")
-    first, end, depth = name + 2, name + 2, 1
+    key_index = next(
+        i for i in range(variable.first, variable.end) if tokens[i].text == key and tokens[i - 1].text == "@"
+    )
+    first = end = key_index + 2  # after the key and its parenthesis
+    depth = 1
     while depth:
         depth += (tokens[end].text == "(") - (tokens[end].text == ")")
         end += 1

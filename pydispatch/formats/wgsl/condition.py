@@ -79,11 +79,14 @@ class _ConditionParser:
         message = f"{self.location}: {problem} in the condition '{_shown(self.text.strip())}'"
         return ArtifactError(f"{message}; {remedy}" if remedy else message)
 
-    def nest(self) -> None:
+    def enter_level(self) -> None:
         """Enter a nesting level; raise ArtifactError if there are too many."""
         self.depth += 1
         if self.depth > MAX_NESTING:
             raise self.error(f"more than {MAX_NESTING} nested operators and brackets", "split it into several #if")
+
+    def leave_level(self) -> None:
+        self.depth -= 1
 
     def binary(self, least: int, *, is_used: bool) -> int:
         """Return the value of an expression whose operators have at least the precedence `least`.
@@ -91,7 +94,7 @@ class _ConditionParser:
         `is_used` states whether the value matters: an operand that C does not evaluate is parsed, but errors such as a
         division by zero are ignored.
         """
-        self.nest()
+        self.enter_level()
         value = self.unary(is_used=is_used)
         while (operator := _BINARY.get(self.peek())) is not None and operator[0] >= least:
             mark, (level, apply) = self.take(), operator
@@ -104,12 +107,15 @@ class _ConditionParser:
             value = int(apply(value, other))
             if value.bit_length() > _MAX_BITS:
                 raise self.error(f"more than {_MAX_BITS} bits", f"values have to be below 2^{_MAX_BITS}")
-        self.depth -= 1
+        self.leave_level()
         return value
 
     def unary(self, *, is_used: bool) -> int:
-        """Return the value of an operand: a literal, an identifier, parentheses, or a unary operator."""
-        self.nest()
+        """Return the value of an operand: a literal, an identifier, parentheses, or a unary operator.
+
+        is_used: as for `binary`, False for an operand that `&&` or `||` skips, in which errors are ignored.
+        """
+        self.enter_level()
         token = self.take()
         if token in _UNARY:
             value = int(_UNARY[token](self.unary(is_used=is_used)))
@@ -123,7 +129,7 @@ class _ConditionParser:
             value = 0
         else:
             raise self.error(f"unexpected '{_shown(token)}'")
-        self.depth -= 1
+        self.leave_level()
         return value
 
     def literal(self, text: str) -> int:

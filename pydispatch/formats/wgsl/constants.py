@@ -25,7 +25,7 @@ def evaluate(tokens: Sequence[WgslToken], named: Callable[[str], int | None]) ->
     name."""
     try:
         expression = _Expression(tokens, named)
-        value = expression.sum(0)
+        value = expression.binary(above_precedence=0)
         return value if expression.at == len(tokens) and abs(value) < 1 << 63 else None
     except (ValueError, IndexError, ZeroDivisionError):
         return None
@@ -37,13 +37,13 @@ class _Expression:
     def __init__(self, tokens: Sequence[WgslToken], named: Callable[[str], int | None]) -> None:
         self.tokens, self.named, self.at, self.count = tokens, named, 0, 0
 
-    def sum(self, least: int) -> int:
-        """Return the value of an expression whose operators have a higher precedence than `least`."""
+    def binary(self, *, above_precedence: int) -> int:
+        """Return the value of an expression whose operators have a higher precedence than `above_precedence`."""
         value = self.operand()
-        while self.at < len(self.tokens) and _PRECEDENCE.get(self.tokens[self.at].text, 0) > least:
+        while self.at < len(self.tokens) and _PRECEDENCE.get(self.tokens[self.at].text, 0) > above_precedence:
             sign = self.tokens[self.at].text
             self.at += 1
-            other = self.sum(_PRECEDENCE[sign])
+            other = self.binary(above_precedence=_PRECEDENCE[sign])
             value = _applied(sign, value, other)
         return value
 
@@ -59,7 +59,7 @@ class _Expression:
         if token.text in ("u32", "i32") and self.tokens[self.at].text == "(":
             return self.operand()
         if token.text == "(":
-            value = self.sum(0)
+            value = self.binary(above_precedence=0)
             if self.tokens[self.at].text != ")":
                 raise ValueError
             self.at += 1

@@ -100,7 +100,8 @@ def _parameters(module: WgslModule, entry: Declaration) -> list[list[WgslToken]]
     """Return the tokens of each parameter."""
     parameters: list[list[WgslToken]] = [[]]
     depth = 0
-    for token in module.tokens[_opening(module, entry) + 1 : entry.body - 1]:
+    closing = entry.body - 1  # body: index of the `{`, which follows the `)` of an entry point for compute
+    for token in module.tokens[_opening(module, entry) + 1 : closing]:
         depth += (token.text in "(<[") - (token.text in ")>]")
         if token.text == "," and depth == 0:
             parameters.append([])

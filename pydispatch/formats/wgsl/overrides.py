@@ -12,6 +12,8 @@ from pydispatch.formats.wgsl.module import Declaration, WgslModule
 from pydispatch.suggestions import did_you_mean
 
 _TYPES = ("bool", "i32", "u32", "f32", "f16")
+_MAX_ALIASES = 16
+"""Aliases that are followed from a type, at most: broken modules may have a cycle of aliases."""
 _MOST_F16 = 65504.0
 _COMPARISONS = {"==", "!=", "<", ">", "<=", ">=", "&&", "||", "!"}
 
@@ -125,7 +127,7 @@ def _type(module: WgslModule, override: Declaration) -> str:
 
 def _resolved(module: WgslModule, type_: str) -> str:
     """Return a type with its aliases resolved."""
-    for _ in range(16):
+    for _ in range(_MAX_ALIASES):
         named = module.named.get(type_)
         if named is None or named.kind != "alias":
             break

@@ -265,7 +265,7 @@ def _included(rest: str, location: str, where: str, state: _State) -> str:
                 "whose name is valid, from folders that can be read"
             ) from None
         if not is_found:
-            files.record(missed=[str(path)])
+            files.record_accesses(missed=[str(path)])
             continue
         if str(path) in state.including or len(state.including) == MAX_INCLUDES:
             raise ArtifactError(f"{location}: {path} includes itself, or includes are {MAX_INCLUDES} deep")

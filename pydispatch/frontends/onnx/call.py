@@ -194,7 +194,7 @@ class NodeCall:
 
     def maybe_sizes(self, of: Tensor) -> list[Size] | None:
         """Return the elements of a vector as sizes; None if they are computed at run time."""
-        return of.sizes() if of.weight is None else [int(n) for n in of.weight.array.reshape(-1)]
+        return of.known_integers() if of.weight is None else [int(n) for n in of.weight.array.reshape(-1)]
 
     def integers_of(self, of: Tensor, what: str) -> list[Integer]:
         """Return the elements of a vector or scalar as integers. Computed elements are read back in each call.

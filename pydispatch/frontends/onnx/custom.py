@@ -106,6 +106,7 @@ def call(
     present = [x for x in operands if x is not None]
     names = [key for key in node.input if key]
     results: Sequence[tuple[DType, Shape]] | None
+    # ONNX has no names for the operands of a kernel (`names`), only for values of the model (`other_names`).
     results = result_types(tracer.builder, tracer.options.kernels, name, present, names=(), other_names=names)
     assumed = False
     if results is None and convert is not None:

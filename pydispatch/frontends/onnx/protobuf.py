@@ -69,7 +69,12 @@ class _Field:
 
 
 class _FieldEncoding(NamedTuple):
-    """Encoding of a declared field, by its number in the metadata of the dataclass field. Attributes: see `_Field`."""
+    """Encoding of a declared field; the metadata of its dataclass field maps the field number to it.
+
+    Attributes:
+        kind: Kind of a number, text or bytes; for a message a function that returns its class.
+        repeated: Whether the field is a list.
+    """
 
     kind: FieldKind | Callable[[], type[Message]]
     repeated: bool
@@ -111,7 +116,7 @@ class Message:
     def read(cls: type[M], data: memoryview) -> M:
         """Decode a message; its views keep `data` alive. Raise FormatError if the bytes are invalid."""
         message_ = cls()
-        _MessageReader(data).fill(message_, 0, len(data), 0)
+        _MessageReader(data).fill(message_, position=0, end=len(data), depth=0)
         return message_
 
     @classmethod

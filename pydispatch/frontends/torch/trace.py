@@ -254,8 +254,9 @@ class Tracer:
         if len(node.results) > len(results):
             raise ArgumentError(f"{len(node.results)} results are named; it has {len(results)}")
         for index, (target, result) in enumerate(zip(node.results, results, strict=False)):
-            if isinstance(result, Saved):
+            if isinstance(result, Saved):  # only a backward pass reads it
                 result = self._saved(graph, target, result.tensor)
+            # None is a result that the conversion does not compute.
             if result is None and isinstance(target, ValueName):
                 values[target.name] = _NotConverted(node.target.removeprefix(_ATEN), index)
             elif isinstance(target, tuple):
@@ -310,7 +311,8 @@ class Tracer:
 class Saved:
     """Result that PyTorch saves for the backward pass, whose element type and shape depend on the device of the model.
 
-    It is converted to the element type in the file. If the file has another shape, the result counts as not converted.
+    Its elements are converted to the type in the file. If the shape in the file differs, an operator that uses the
+    result is an error, as if the conversion did not compute it.
     """
 
     tensor: Tensor

@@ -61,7 +61,7 @@ class TosaTracer(trace.MlirTracer):
         Raise CompileError if the operand is not known while compiling, or unless there are `count` numbers.
         """
         if index < len(inputs):
-            numbers = inputs[index].sizes()
+            numbers = inputs[index].known_integers()
             if numbers is None:
                 raise self.b.fail(f"the {name} must be known while compiling")
         else:
@@ -89,7 +89,9 @@ class TosaTracer(trace.MlirTracer):
         without both. dtype: the type of a zero point from an attribute.
         """
         if index < len(inputs):
-            if inputs[index].known is None and any(isinstance(n, Expr) or n != 1 for n in inputs[index].shape):
+            is_one_number = all(not isinstance(n, Expr) and n == 1 for n in inputs[index].shape)
+            is_constant = inputs[index].known is not None
+            if not is_constant and not is_one_number:
                 raise self.b.fail(f"the {name} is {inputs[index]}, expected one number")
             return inputs[index]
         value = op.properties.get(name)

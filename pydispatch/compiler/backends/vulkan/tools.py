@@ -69,7 +69,7 @@ def _compiled(file: ObjectFile, command: list[str]) -> bytes:
             raise CompileError(f"{file.name} does not compile:\n{said}", file.location)
         if depends.is_file():
             listed = depends.read_text(errors="replace").partition(":")[2].replace("\\\n", " ").split()
-            files.record(entry for entry in listed if entry != str(source))
+            files.record_accesses(entry for entry in listed if entry != str(source))
         return output.read_bytes()
 
 

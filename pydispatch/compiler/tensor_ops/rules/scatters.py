@@ -114,16 +114,17 @@ class MapStore(Update):
     name = "iree_linalg_ext.map_store"
 
     def is_written(self, elements: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> SSAValue | bool:
-        """Return whether an element is stored: the body wants it, and its position is in bounds."""
-        *target, wanted = self._mapped(elements, build, op, indices)
-        return both(build, wanted, inside(build, target, elements.dims(op.operands[1])))
+        """Return whether an element is stored: the condition of the body holds, and its position is in bounds."""
+        *target, is_stored = self._mapped(elements, build, op, indices)
+        return both(build, is_stored, inside(build, target, elements.dims(op.operands[self.destination])))
 
     def position(self, elements: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> list[Index]:
         """Return the position that the body computes."""
         return [*self._mapped(elements, build, op, indices)[:-1]]
 
     def _mapped(self, elements: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> list[SSAValue]:
-        """Emit the body: the position of an element, and whether to store it."""
+        """Emit the body, and return the values that it yields: the position of an element in the destination, one
+        index for each dimension, then the condition whether to store it."""
         block = op.body.block
         return clone_block(
             elements, build, block, dict(zip(block.args, map(build.value, indices), strict=True)), indices

@@ -58,7 +58,8 @@ class InsertSlice(Update):
         indices_in_slice: list[Index] = []  # of all dimensions of the destination
         rows = (elements.indices(row) for row in slice_of(op).components)
         for index, offset, size, stride, whole in zip(indices, *rows, elements.dims(result), strict=True):
-            if offset == 0 and stride == 1 and (size is whole or size == whole):
+            covers_axis = offset == 0 and stride == 1 and (size is whole or size == whole)
+            if covers_axis:
                 indices_in_slice.append(index)
                 continue
             distance = build.minus(index, offset)
@@ -89,7 +90,9 @@ class InsertSlice(Update):
         yield from _slice_fits(op, op.dest)
         sizes = slice_of(op).sizes
         for source_axis, axis in enumerate(kept_dims(op, shape_of(op.source)) or ()):
-            yield Equal(size_of(op.source, source_axis), _term(sizes[axis]), f"axis {source_axis}: the slice has {{}}")
+            # `Equal` replaces {} by both numbers, such as "12 elements instead of 13".
+            what = f"axis {source_axis}: the slice has {{}}"
+            yield Equal(size_of(op.source, source_axis), _term(sizes[axis]), what)
 
     def runs_on_host(self, op: Any) -> bool:
         return walked_axes(op) is not None
@@ -135,7 +138,7 @@ def _known(n: int | SSAValue) -> int | None:
 
 
 def _term(n: int | SSAValue) -> Term:
-    """Return an offset, size or stride as a term."""
+    """Return an offset, size or stride as a term, whose value requirements compare."""
     return n if isinstance(n, int) else term_of(n)
 
 
@@ -152,11 +155,9 @@ def _dims_of_slice(op: Any, part: TensorType[Attribute]) -> list[int]:
 def in_slice(
     elements: Elements, build: Builder, op: Any, whole: SSAValue, part: TensorType[Attribute], indices: Sequence[Index]
 ) -> list[Index]:
-    """Return the indices in the whole tensor of the element at `indices` of a slice. A slice whose computed offset does
-    not fit is moved inside: its offset is clamped to [low, size of the axis - 1 - reach].
+    """Return the indices in the whole tensor of the element at `indices` of a slice.
 
-    `reach` is the distance from the first element to the last one, and `low` how far before the first one the slice
-    reaches if it runs backwards. Both are emitted at the entry of the kernel, since they are equal for all elements.
+    A slice whose computed offset does not fit is moved inside.
     """
     offsets, sizes, strides = (elements.indices(row) for row in slice_of(op).components)
     where: list[Index] = [0] * len(offsets)
@@ -166,12 +167,14 @@ def in_slice(
     for offset, index, size, stride, n in zip(offsets, where, sizes, strides, elements.dims(whole), strict=True):
         start = offset
         if isinstance(offset, SSAValue):
-            reach = elements.entry.times(elements.entry.minus(size, 1), stride)
-            low: Index = 0
-            may_run_backwards = not (isinstance(stride, int) and stride >= 0)  # then `reach` is negative
+            entry = elements.entry  # emits at the entry of the kernel: these values are equal for all elements
+            reach = entry.times(entry.minus(size, 1), stride)  # distance from the first element to the last one
+            low: Index = 0  # how far before the first element a slice reaches that runs backwards
+            may_run_backwards = not (isinstance(stride, int) and stride >= 0)  # then `reach` may be negative
             if may_run_backwards:
-                low, reach = elements.entry.most(elements.entry.minus(0, reach), 0), elements.entry.most(reach, 0)
-            start = build.most(build.least(offset, build.minus(n, elements.entry.plus(reach, 1))), low)
+                low, reach = entry.most(entry.minus(0, reach), 0), entry.most(reach, 0)
+            # Clamp the offset to [low, n - 1 - reach].
+            start = build.most(build.least(offset, build.minus(n, entry.plus(reach, 1))), low)
         whole_indices.append(build.plus(start, build.times(index, stride)))
     return whole_indices
 

@@ -41,9 +41,11 @@ class Cast(View):
     def requirements(self, op: Any) -> Iterator[Requirement]:
         """Require that sizes of the source which the result states as constants have these values."""
         source, result = op.operands[0], op.results[0]
-        for axis, (n, known) in enumerate(zip(shape_of(source), shape_of(result), strict=True)):
-            if n < 0 <= known:
-                yield Equal(size_of(source, axis), known, f"axis {axis}: the result has {{}}")
+        for axis, (size, result_size) in enumerate(zip(shape_of(source), shape_of(result), strict=True)):
+            is_only_known_of_result = size < 0 <= result_size  # negative: dynamic
+            if is_only_known_of_result:
+                # `Equal` replaces {} by both numbers, such as "12 elements instead of 13".
+                yield Equal(size_of(source, axis), result_size, f"axis {axis}: the result has {{}}")
 
 
 class TieShape(Cast):

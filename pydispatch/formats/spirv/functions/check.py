@@ -18,14 +18,15 @@ _IN_CONSTANTS = frozenset((
 """Opcodes that OpSpecConstantOp may compute."""
 
 
-def check_functions(declared: SpirvDeclarations, is_open: bool) -> None:
+def check_functions(declared: SpirvDeclarations, has_unknown_instructions: bool) -> None:
     """Check all functions of a module, and that none is recursive.
 
-    `is_open` states that the module has instructions of unknown extensions, whose results may have any type.
+    `has_unknown_instructions` states that the module has instructions of unknown extensions, whose results may have any
+    type.
     """
     calls: dict[int, list[int]] = {}
     for id, function in declared.functions.items():
-        calls[id] = _check(FunctionChecker(declared, function, is_open))
+        calls[id] = _check(FunctionChecker(declared, function, has_unknown_instructions))
     for _, callee in back_edges(roots=calls, edges=calls):
         raise ArtifactError(f"{declared.tables.what}: function id {callee} calls itself, which shaders cannot")
 
@@ -46,7 +47,7 @@ def check_constant(declared: SpirvDeclarations, inst: SpirvInstruction) -> None:
         result_word=2,
         ids=[position - 1 for position in inst.ids],
     )
-    check_instruction(FunctionChecker(declared, SpirvFunction(inst), is_open=False), inner)
+    check_instruction(FunctionChecker(declared, SpirvFunction(inst), has_unknown_instructions=False), inner)
 
 
 def _check(code: FunctionChecker) -> list[int]:
@@ -69,6 +70,6 @@ def _check(code: FunctionChecker) -> list[int]:
         if inst.type_word:
             code.values[inst.id] = inst.type_id
     for at, id, type_ in code.phis:
-        if code.type_of(id) != type_ and not code.is_open:
+        if code.type_of(id) != type_ and not code.has_unknown_instructions:
             raise code.fail(at, f"id {id} is no value of the type {type_}")
     return code.calls

@@ -10,13 +10,14 @@ from pydispatch.formats.spirv.functions.operands import READ_ONLY, FunctionCheck
 from pydispatch.formats.spirv.instruction import SpirvInstruction
 from pydispatch.formats.spirv.names import DEBUG_SETS, Op
 
-_COMPONENTS = {
+_COMPONENTWISE = {
     **dict.fromkeys((1, 2, 3, 4, 6, 8, 9, 10, *range(11, 25), *range(27, 33), 69), "f ="),
     **dict.fromkeys((5, 7, 74, 75, 73), "i ="), **dict.fromkeys((25, 26, 37, 40, 48, 79, 80, 71), "f =="),
     **dict.fromkeys((38, 39, 41, 42), "i =="), **dict.fromkeys((43, 46, 49, 50, 81, 70), "f ==="),
     **dict.fromkeys((44, 45), "i ==="), 53: "f =i",
 }  # fmt: skip
-"""Instructions of GLSL.std.450 whose operands are like their result → the mapping that `components` checks."""
+"""Instructions of GLSL.std.450 that work component by component → kinds of their result and operands, see
+`FunctionChecker.componentwise`."""
 
 _WORD, _PAIR, _DOUBLE = Shape("i", 32, 1), Shape("i", 32, 2), Shape("f", 64, 1)
 _PACKED = {  # number of an instruction → (shape of the operand, shape of the result)
@@ -38,9 +39,9 @@ def check_extended(code: FunctionChecker, inst: SpirvInstruction) -> None:
             raise code.fail(inst.at, f"an instruction of the set '{name}', which shaders for compute do not have")
         return
     instruction, positions = inst.words[4], inst.ids[1:]  # the first id is that of the set
-    mapping = _COMPONENTS.get(instruction)
-    if mapping is not None:
-        code.components(inst, mapping, positions)
+    kinds = _COMPONENTWISE.get(instruction)
+    if kinds is not None:
+        code.componentwise(inst, kinds, positions)
         return
     if instruction in _PACKED:
         operand_shapes = [code.declared.shape(code.operand_type(inst, position)) for position in positions]

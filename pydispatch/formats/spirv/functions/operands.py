@@ -16,15 +16,16 @@ class FunctionChecker:
     """State of the check of one function.
 
     Attributes:
-        is_open: Whether the module has instructions of unknown extensions, whose results may have any type.
+        has_unknown_instructions: Whether the module has instructions of unknown extensions, whose results may have any
+            type.
         values: Type of each value defined so far, by id.
         labels: Ids of the function's blocks.
         calls: Ids of the called functions.
         phis: Word index, id and type of each phi operand; its definition may follow later.
     """
 
-    def __init__(self, declared: SpirvDeclarations, function: SpirvFunction, is_open: bool) -> None:
-        self.declared, self.function, self.is_open = declared, function, is_open
+    def __init__(self, declared: SpirvDeclarations, function: SpirvFunction, has_unknown_instructions: bool) -> None:
+        self.declared, self.function, self.has_unknown_instructions = declared, function, has_unknown_instructions
         self.fail = declared.fail
         self.values: dict[int, int] = {}  # id of a value → its type
         self.labels: set[int] = set()  # ids of blocks
@@ -44,7 +45,7 @@ class FunctionChecker:
         id = inst.words[position]
         type_ = self.type_of(id)
         if not type_ or self.declared.opcode(type_) == Op.TYPE_VOID:
-            if self.is_open:
+            if self.has_unknown_instructions:
                 return 0
             raise self.fail(inst.at + position, f"id {id} is no value that was computed before")
         return type_
@@ -76,8 +77,8 @@ class FunctionChecker:
             if shape.kind != "i" or shape.count != 1:
                 raise self.fail(inst.at + position, f"id {inst.words[position]} is no integer")
 
-    def scopes(self, inst: SpirvInstruction, *positions: int) -> None:
-        """Check that memory scopes and semantics are integer constants."""
+    def constant_integers(self, inst: SpirvInstruction, *positions: int) -> None:
+        """Check that the operands at these positions, such as scopes and memory semantics, are integer constants."""
         for position in positions:
             self.integers(inst, position)
             if inst.words[position] not in self.declared.constants:
@@ -99,18 +100,18 @@ class FunctionChecker:
         declared = self.declared
         return bool(self.type_of(id)) or id in self.labels or id in declared.functions or id in declared.sets
 
-    def components(self, inst: SpirvInstruction, mapping: str, positions: Sequence[int]) -> None:
+    def componentwise(self, inst: SpirvInstruction, kinds: str, positions: Sequence[int]) -> None:
         """Check an instruction that operates on each component separately.
 
         Args:
             inst: The instruction.
-            mapping: Kind of the result, a space, and one letter per operand. i, f, b: same kind and component
+            kinds: Kind of the result, a space, and one letter per operand. i, f, b: same kind and component
                 count; operands with the same letter have the same width. =: the type of the result. s, S: an
                 integer scalar.
             positions: Positions of the operands in the instruction.
         """
         result = self.declared.shape(inst.type_id)
-        kind, _, operands = mapping.partition(" ")
+        kind, _, operands = kinds.partition(" ")
         fits = result is not None and result.kind == kind and len(positions) == len(operands)
         widths: dict[str, int] = {}
         for letter, position in zip(operands, positions, strict=False):

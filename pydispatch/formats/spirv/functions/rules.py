@@ -25,10 +25,10 @@ from pydispatch.formats.spirv.functions.operands import FunctionChecker
 from pydispatch.formats.spirv.instruction import SpirvInstruction
 from pydispatch.formats.spirv.names import Op, Storage
 
-_FREE = NO_CODE | {Op.LABEL, Op.LOOP_MERGE, Op.SELECTION_MERGE, Op.BRANCH, Op.UNDEF}
+_CHECKED_ELSEWHERE = NO_CODE | {Op.LABEL, Op.LOOP_MERGE, Op.SELECTION_MERGE, Op.BRANCH, Op.UNDEF}
 """Opcodes that `check_blocks` checks, or that take anything."""
 
-_MAPS = {
+_COMPONENTWISE = {
     109: "i f", 110: "i f", 111: "f i", 112: "f i",  # ConvertFToU, ConvertFToS, ConvertSToF, ConvertUToF
     113: "i i", 114: "i i", 115: "f f", 116: "f f",  # UConvert, SConvert, FConvert, QuantizeToF16
     **dict.fromkeys(range(207, 216), "f f"),  # derivatives: DPdx to FwidthCoarse
@@ -45,23 +45,24 @@ _MAPS = {
     200: "i =", 204: "i =", 205: "i i",  # Not, BitReverse, BitCount
     201: "i ==sS", 202: "i =sS", 203: "i =sS",  # BitFieldInsert, BitFieldSExtract, BitFieldUExtract
 }  # fmt: skip
-"""Opcode → mapping of its components, see `FunctionChecker.components`."""
+"""Opcode of an instruction that works component by component → kinds of its result and operands, see
+`FunctionChecker.componentwise`."""
 
 
 def check_instruction(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check the operands and the result type of an instruction; raise ArtifactError if they are invalid."""
     op = inst.op
-    if code.is_open and any(not code.is_known(inst.words[position]) for position in inst.ids):
+    if code.has_unknown_instructions and any(not code.is_known(inst.words[position]) for position in inst.ids):
         return  # an operand is the result of an instruction of an unknown extension
-    mapping = _MAPS.get(op)
-    if mapping is not None:
-        code.components(inst, mapping, inst.ids)
+    kinds = _COMPONENTWISE.get(op)
+    if kinds is not None:
+        code.componentwise(inst, kinds, inst.ids)
         return
     rule = _RULES.get(op)
     if rule is not None:
         rule(code, inst)
         return
-    if op in _FREE:
+    if op in _CHECKED_ELSEWHERE:
         return
     if Op.ATOMIC_LOAD <= op <= Op.ATOMIC_LAST:
         _atomic(code, inst)
@@ -198,7 +199,7 @@ def _any(code: FunctionChecker, inst: SpirvInstruction) -> None:
 
 def _barrier(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check an OpControlBarrier or OpMemoryBarrier."""
-    code.scopes(inst, *inst.ids)
+    code.constant_integers(inst, *inst.ids)
 
 
 def _phi(code: FunctionChecker, inst: SpirvInstruction) -> None:
@@ -233,16 +234,16 @@ def _return(code: FunctionChecker, inst: SpirvInstruction) -> None:
 def _atomic(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check an atomic instruction: a writable pointer to a scalar, constant scopes, operands of its type."""
     is_store = inst.op == Op.ATOMIC_STORE
-    start = 1 if is_store else 3
-    storage, pointee = code.pointer(inst, start)
+    pointer_position = 1 if is_store else 3  # a store has no result type and no result before it
+    storage, pointee = code.pointer(inst, pointer_position)
     shape = code.declared.shape(pointee)
-    code.demand(inst, shape is not None and shape.kind in "if" and shape.count == 1 and shape.width >= 16)
+    code.demand(inst, shape is not None and shape.kind in ("i", "f") and shape.count == 1 and shape.width >= 16)
     code.writable(inst, storage)
     code.demand(inst, is_store or inst.type_id == pointee)
     is_exchange = inst.op in (Op.ATOMIC_COMPARE_EXCHANGE, Op.ATOMIC_COMPARE_EXCHANGE_WEAK)
-    rest = list(range(start + 1, len(inst.words)))
+    rest = list(range(pointer_position + 1, len(inst.words)))
     scopes = rest[: 3 if is_exchange else 2]
-    code.scopes(inst, *scopes)
+    code.constant_integers(inst, *scopes)
     for position in rest[len(scopes) :]:
         code.same(inst, position, pointee)
     is_integer = inst.op not in (Op.ATOMIC_LOAD, Op.ATOMIC_STORE, Op.ATOMIC_EXCHANGE)
@@ -269,7 +270,7 @@ _CLUSTERED_REDUCE = 3
 
 def _group(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check a subgroup instruction (OpGroupNonUniform*)."""
-    code.scopes(inst, 3)
+    code.constant_integers(inst, 3)  # the scope
     for position in inst.ids[1:]:
         code.operand_type(inst, position)
     result = code.declared.shape(inst.type_id)
@@ -293,7 +294,7 @@ def _group(code: FunctionChecker, inst: SpirvInstruction) -> None:
         is_known = operation < _CLUSTERED_REDUCE or (operation == _CLUSTERED_REDUCE and has_cluster_size)
         code.demand(inst, is_known, "another operation of groups")
         if len(inst.ids) > 2:
-            code.scopes(inst, 6)
+            code.constant_integers(inst, 6)  # the cluster size
 
 
 _RULES: dict[int, Callable[[FunctionChecker, SpirvInstruction], None]] = {

@@ -115,6 +115,6 @@ def _shape(call: NodeCall, x: Tensor) -> Tensor:
 @ONNX.converts("Size")
 def _size(call: NodeCall, x: Tensor) -> Tensor:
     """Return the number of elements as an i64 scalar."""
-    array = np.empty((), object)
+    array = np.empty((), object)  # the product may be an expression of dynamic sizes, which is stored as an object
     array[()] = product(x.shape)
     return call.b.constant(array, I64)

@@ -62,7 +62,7 @@ def _loop(
         return unrolled
     if rows and runs is None:
         raise call.fail("it stacks what its runs give, and nothing limits how many there are")
-    return _open(call, graph, runs, condition, list(carried), rows)
+    return _conditional_loop(call, graph, runs, condition, list(carried), rows)
 
 
 def _keeps_condition(graph: model.GraphProto) -> bool:
@@ -134,7 +134,13 @@ def _unrolled(
     """Emit the iterations of a loop one after the other. Return None if a condition is not known at compile time, or
     if no iteration runs and the types of the rows are therefore unknown.
 
-    Arguments are those of `_counted`, with at most `runs` iterations and the condition of the first one.
+    Args:
+        call: The node.
+        graph: Body of the loop.
+        runs: Maximum number of iterations.
+        condition: Condition of the first iteration; None for true.
+        carried: Tensors before the first iteration.
+        rows: Number of results of an iteration that are stacked.
     """
     b = call.b
     columns: list[list[Tensor]] = [[] for _ in range(rows)]
@@ -155,7 +161,7 @@ def _unrolled(
     return [*carried, *(slicing.stack(b, column, axis=0) for column in columns)]
 
 
-def _open(
+def _conditional_loop(
     call: NodeCall,
     graph: model.GraphProto,
     runs: Size | None,
@@ -165,7 +171,13 @@ def _open(
 ) -> list[Tensor]:
     """Emit a loop that ends when a condition, which is computed at run time, is false, or after `runs` iterations.
 
-    Further arguments are those of `_counted`; `condition` is that of the first iteration, None for true.
+    Args:
+        call: The node.
+        graph: Body of the loop.
+        runs: Maximum number of iterations; None for no maximum.
+        condition: Condition of the first iteration; None for true.
+        carried: Tensors before the first iteration.
+        rows: Number of results of an iteration that are stacked.
     """
     b = call.b
     first = condition if condition is not None else b.constant(elements=True, dtype=BOOL)
@@ -188,8 +200,9 @@ def _open(
         new, added = run(tensors)
         iteration, stacked = tensors[0], tensors[len(start) :]
         if stacked:
-            # The iteration may be 0, and a size is at least 1.
-            size = b.size_of(b.scalar(elementwise.binary(b, "add", iteration, b.constant(1, I64))), "i")
+            # The iteration may be 0, and a size is at least 1: the size is the number of iterations so far, this one
+            # included.
+            size = b.size_of(b.scalar(elementwise.binary(b, "add", iteration, b.constant(1, I64))), hint="i")
             stacked = [control.with_row(b, t, size - 1, row) for t, row in zip(stacked, added, strict=True)]
         return [*new, *stacked]
 
@@ -204,7 +217,7 @@ def _open(
     count, _, *ends = control.while_(b, [*start, *buffers], goes_on, body, shapes_vary=True)
     if not rows:
         return ends
-    total = b.size_of(b.scalar(count), "runs")
+    total = b.size_of(b.scalar(count), hint="runs")
     return [
         *ends[: len(carried)],
         *(slicing.slice_axis(b, t, axis=0, start=0, limit=total) for t in ends[len(carried) :]),

@@ -127,6 +127,7 @@ def cast_to(call: NodeCall, x: Tensor, to: DType, saturate: bool = True) -> Tens
     """Convert a tensor to another type. With `saturate`, values out of the range of an 8-bit float become its largest
     finite number.
     """
+    # Integers below a byte are converted from and to bytes alone, and 8-bit floats from and to F32 alone.
     if x.dtype == to:
         return x
     if to.kind is Kind.FLOAT and to.bits <= 8:
@@ -253,7 +254,7 @@ def _dropout(call: NodeCall, x: Tensor, ratio: Tensor | None = None, training: T
     Elements that are not dropped are scaled so that the expected sum is unchanged.
     """
     b, share = call.b, ratio if ratio is not None else call.b.constant(0.5, F32)
-    call.ignore("ratio")
+    call.ignore("ratio")  # the attribute of early versions, which have no operand `training`
     seed = call.integer("seed") if call.has("seed") else None
     known = b.constant(elements=False, dtype=BOOL) if training is None else training
     if known.numbers is not None and not known.numbers.any():

@@ -174,6 +174,7 @@ def _reverse_sequence(call: NodeCall, x: Tensor, lengths: Tensor) -> Tensor:
         length, at = coords.index_of(coords.elements[0]), coords.index(time)
         inside = coords.add_op(arith.CmpiOp(at, length, "slt"))
         back = coords.minus(coords.minus(length, coords.index_constant(1)), at)
+        # A length beyond the axis is invalid: clamped to the last element, it reads nothing out of bounds.
         return [coords.clamped(coords.add_op(arith.SelectOp(inside, back, at)), last) if d == time else coords.index(d)
                 for d in range(x.rank)]  # fmt: skip
 
@@ -242,7 +243,7 @@ def _non_max_suppression(
         raise call.fail(f"its operands are {boxes} and {scores}")
     batch, classes, count = scores.shape
     size = classes * batch
-    limit = shapes.reshape(b, max_count if max_count is not None else b.constant(0, I64), [])
+    most = shapes.reshape(b, max_count if max_count is not None else b.constant(0, I64), [])
     threshold = shapes.reshape(b, max_overlap if max_overlap is not None else b.constant(0.0, F32), [])
     valued, order = ordering.top_k(b, scores, count, axis=2)
     good = formula(b, lambda v: v.is_equal(v), valued)
@@ -253,7 +254,9 @@ def _non_max_suppression(
     flat = [shapes.reshape(b, t, [size, count]) for t in (low_y, low_x, high_y, high_x)]
     good = shapes.reshape(b, good, [size, count])
 
-    kept = regions.best_boxes(b, flat, good, threshold, lambda common, both, limit: common > both * limit, limit)
+    kept = regions.best_boxes(
+        b, flat, good, threshold, lambda common, union, threshold: common > union * threshold, most=most
+    )
     indices = selection.indices_of_true(b, shapes.reshape(b, kept, [size * count]))
     box = gathers.take(b, shapes.reshape(b, order, [size * count]), indices, axis=0)
     class_count, box_count = (reductions.size_as(b, n, I64) for n in (classes, count))

@@ -55,7 +55,7 @@ def _sum_of(term: Callable[[Element], Element], after: Callable[[Element], Eleme
     """
 
     def reduce_sum(call: NodeCall, x: Tensor, axes: list[int], keep: bool) -> Tensor:
-        """Return the sum of a function of the elements along axes, computed in a wider type."""
+        """Return `after` of the sum of `term` of the elements along axes, computed in a wider type."""
         inner = normalization.wide(x.dtype)
         total = reductions.reduce(call.b, "add", formula(call.b, lambda v: term(v.to(inner)), x), axes, keep)
         if after is None:

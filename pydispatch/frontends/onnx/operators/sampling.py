@@ -26,7 +26,8 @@ def _grid_sample(call: NodeCall, x: Tensor, grid: Tensor) -> Tensor:
     mode = call.text("mode", "linear", ("linear", "bilinear", "nearest", "cubic", "bicubic"))
     beyond = call.text("padding_mode", "zeros", ("zeros", "border", "reflection"))
     corners = call.flag("align_corners")
-    return grid_sample(call.b, x, grid, GridSampler(mode.removeprefix("bi"), beyond, corners, onnx=True))
+    sampler = GridSampler(mode.removeprefix("bi"), beyond, aligns_corners=corners, rounds_first=True)
+    return grid_sample(call.b, x, grid, sampler)
 
 
 @ONNX.converts("AffineGrid")
@@ -109,8 +110,9 @@ def _deform_conv(
     kernel = [int(k) for k in kernel_of(call, w, x)]  # type: ignore[arg-type]
     rank = len(kernel)
     strides, dilations = positive(call, "strides", rank), positive(call, "dilations", rank)
-    pads, groups, shared = call.integers("pads", [0] * (2 * rank)), groups_of(call), call.integer("offset_group", 1)
-    samples = regions.moved_windows(b, x, offset, mask, kernel, strides, pads[:rank], dilations, shared)
+    pads, groups = call.integers("pads", [0] * (2 * rank)), groups_of(call)
+    offset_groups = call.integer("offset_group", 1)
+    samples = regions.moved_windows(b, x, offset, mask, kernel, strides, pads[:rank], dilations, offset_groups)
     kernel_size = int(np.prod(kernel))
     filters = shapes.reshape(b, w, [w.shape[0], w.shape[1] * kernel_size, *[1] * rank])
     window = convolutions.Window.unit(rank)

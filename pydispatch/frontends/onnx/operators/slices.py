@@ -157,6 +157,7 @@ def _pad(
         return padding.pad_with(call.b, x, before, after, mode)
     for axis in range(x.rank):
         x = _crop_computed(call, x, axis, low, high)
+    # `slicing.pad` crops by negative pads that are known at compile time.
     before, after = ([n.max(0).size() if isinstance(n, HostInteger) else n for n in pair] for pair in (low, high))
     return slicing.pad(call.b, x, before, after, fill if isinstance(fill, Tensor) else _number(fill, x.dtype))
 

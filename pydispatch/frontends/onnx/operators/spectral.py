@@ -88,7 +88,7 @@ def _dft(call: NodeCall, x: Tensor, length: Tensor | None = None, axis: Tensor |
     if not isinstance(along, ChosenAxes):
         return _pairs(call, _fft(call, signal, along, count, inverse, one_sided))
     (along.axes[0] < signal.rank).require("DFT: its axis is the last one")
-    signal_axis = ChosenAxes(call.b, along.axes, signal.rank)
+    signal_axis = ChosenAxes(call.b, along.axes, signal.rank)  # the same axis: x has one axis more, its last one
     spectrum = _fft(
         call, as_rows(call.b, signal, signal_axis), axis=1, length=count, inverse=inverse, one_sided=one_sided
     )

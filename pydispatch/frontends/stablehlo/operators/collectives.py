@@ -83,9 +83,10 @@ def _or_zeros(tracer: StablehloTracer, op: Operation, operands: Sequence[Tensor]
 
 
 def _from_root(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> list[Tensor]:
-    """Convert a collective of a group with a root, which is participant 0 also where an operand selects it."""
+    """Convert a collective of a group with a root. Participant 0 is the only one, hence the root: it gets its operands
+    if it is in a group, else zeros."""
     if "has_dynamic_root" in op.properties:
-        operands = operands[:-1]
+        operands = operands[:-1]  # the last operand selects the root
     return _or_zeros(tracer, op, operands, _is_in_group(tracer, op))
 
 

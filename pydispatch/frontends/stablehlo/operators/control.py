@@ -36,7 +36,10 @@ def _case(tracer: StablehloTracer, op: Operation, index: Tensor) -> Results:
 
 
 def _while(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Results:
-    """Convert a loop: to a counted loop if its number of iterations can be derived, else to a general one."""
+    """Convert a loop: to a counted loop if its number of iterations can be derived, else to a general one.
+
+    Probes are operations of the body that record a value, which checks after the loop read by iteration.
+    """
     if probes := probes_of_loop(op):
         return while_with_probes(tracer, op, operands, probes)
     cond, body = op.regions
@@ -66,7 +69,9 @@ def _counted(tracer: StablehloTracer, op: Operation, operands: Sequence[Tensor])
         return None
     counter, bound_value = condition
     starts = {
-        n: sizes[0] for n, x in enumerate(operands) if x.rank == 0 and x.dtype.is_integer and (sizes := x.sizes())
+        n: numbers[0]
+        for n, x in enumerate(operands)
+        if x.rank == 0 and x.dtype.is_integer and (numbers := x.known_integers())
     }
     steps = {n: step for n in starts if (step := _step(tracer, body, n))}
     bound = _bound(tracer, bound_value, cond, body, operands)
@@ -128,14 +133,14 @@ def _bound(
         last: Any = body.blocks[0].last_op
         if last.operands[value.index] is not body.blocks[0].args[value.index]:
             return None
-        sizes = operands[value.index].sizes()
+        numbers = operands[value.index].known_integers()
     elif isinstance(value, OpResult) and value.owner.parent is cond.blocks[0]:
         if value.owner.name != "stablehlo.constant":
             return None
-        sizes = tracer.constant(value.owner).sizes()
+        numbers = tracer.constant(value.owner).known_integers()
     else:
-        sizes = tracer.value(value).sizes()
-    return sizes[0] if sizes is not None and len(sizes) == 1 else None
+        numbers = tracer.value(value).known_integers()
+    return numbers[0] if numbers is not None and len(numbers) == 1 else None
 
 
 Frame = Mapping[SSAValue, SSAValue]
@@ -172,8 +177,8 @@ def _added(tracer: StablehloTracer, value: SSAValue, argument: SSAValue, frame: 
     other = sides[1 - sides.index(argument)]
     if not isinstance(other, OpResult) or other.owner.name != "stablehlo.constant":
         return None
-    sizes = tracer.constant(other.owner).sizes()
-    step = sizes[0] if sizes is not None and len(sizes) == 1 else None
+    numbers = tracer.constant(other.owner).known_integers()
+    step = numbers[0] if numbers is not None and len(numbers) == 1 else None
     return step if isinstance(step, int) and step > 0 else None
 
 

@@ -21,7 +21,7 @@ def sizes_in(tracer: StablehloTracer, x: Tensor, hint: str) -> list[Size]:
     """Return the elements of an integer vector as sizes. Computed elements are read back at run time, as symbols whose
     names begin with `hint`.
     """
-    if (known := x.sizes()) is not None:
+    if (known := x.known_integers()) is not None:
         return known
     if x.rank != 1 or isinstance(x.shape[0], Expr) or not x.dtype.is_integer:
         raise tracer.b.fail(f"{hint} is a vector of integers whose size is known, got {x}")

@@ -86,7 +86,8 @@ def _values_needed(tracer: StablehloTracer, loop: Operation, name: str) -> int:
 def _slots(tracer: StablehloTracer, op: Operation, probes: Sequence[Operation]) -> list[tuple[Operation, int]]:
     """Return the probe and the iteration of each value that checks after a loop need, in the order of execution.
 
-    Probes of one name count their values together.
+    Checks number the values of all probes of one name: the first 3 values of two such probes a and b are (a, 0),
+    (b, 0), (a, 1).
     """
     needed = {name: _values_needed(tracer, op, name) for name in map(_name, probes)}
     slots: list[tuple[Operation, int]] = []
@@ -106,36 +107,38 @@ def while_with_probes(
     The loop carries its number of iterations and, for each probe and iteration, a tensor of the value. The call fails
     if the loop has fewer iterations than a check names.
     """
-    b, count, (condition, body) = tracer.b, len(operands), op.regions
+    b, state_count, (condition, body) = tracer.b, len(operands), op.regions
     slots = _slots(tracer, op, probes)
     earlier = {name: list(tracer.probes.get(name, [])) for name in map(_name, probes)}
 
     def holds(carried: list[Tensor]) -> Tensor:
         """Return the truth value that the condition computes for the loop's own tensors."""
-        return tracer.region(condition, carried[:count])[0]
+        return tracer.region(condition, carried[:state_count])[0]
 
     def iteration(carried: list[Tensor]) -> list[Tensor]:
         """Run the body, and store the values of its probes in the tensors of this iteration."""
-        *state, iterations = carried
-        results = tracer.region(body, state[:count])
+        *state, current_iteration = carried
+        results = tracer.region(body, state[:state_count])
         values = [
-            _stored_at(b, iterations, n, tracer.value(probe.results[0]), old)
-            for (probe, n), old in zip(slots, state[count:], strict=True)
+            _stored_at(b, current_iteration, slot_iteration, tracer.value(probe.results[0]), old)
+            for (probe, slot_iteration), old in zip(slots, state[state_count:], strict=True)
         ]
-        return [*results, *values, formula(b, lambda v: v + 1, iterations)]
+        return [*results, *values, formula(b, lambda v: v + 1, current_iteration)]
 
     empty = [shapes.full(b, 0, _static_shape(tracer, probe), tracer.dtype(probe)) for probe, _ in slots]
     *state, iterations = control.while_(b, [*operands, *empty, b.constant(0, I64)], holds, iteration)
     tracer.probes.update(earlier)
-    for (probe, n), value in zip(slots, state[count:], strict=True):
+    for (probe, n), value in zip(slots, state[state_count:], strict=True):
         _assert_above(b, iterations, n, f"probe '{_name(probe)}' has no value of iteration {n} of the loop")
         tracer.probes[_name(probe)].append((op.parent_op(), value))
-    return state[:count]
+    return state[:state_count]
 
 
-def _stored_at(builder: Builder, iterations: Tensor, n: int, value: Tensor, old: Tensor) -> Tensor:
-    """Return the value of a probe if `n` iterations are complete, else the old one."""
-    return formula(builder, lambda new, old, v: v.is_equal(n).where(new, old), value, old, iterations)
+def _stored_at(builder: Builder, current_iteration: Tensor, slot_iteration: int, value: Tensor, old: Tensor) -> Tensor:
+    """Return the value of a probe if the current iteration is that of the slot, else the old one."""
+    return formula(
+        builder, lambda new, old, n: n.is_equal(slot_iteration).where(new, old), value, old, current_iteration
+    )
 
 
 def _assert_above(builder: Builder, iterations: Tensor, n: int, message: str) -> None:

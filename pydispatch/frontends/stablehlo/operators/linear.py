@@ -116,7 +116,7 @@ def eigh(tracer: StablehloTracer, op: Operation, x: Tensor) -> Results:
     matrix.
     """
     values, vectors = eigen.eigh(tracer.b, x, lower=_letter(tracer, op, "uplo") == "L")
-    return vectors, values, _succeeded(tracer, op, vectors)
+    return vectors, values, _zero_for_each_matrix(tracer, op, vectors)
 
 
 def geev(tracer: StablehloTracer, op: Operation, x: Tensor) -> Results:
@@ -135,7 +135,7 @@ def geev(tracer: StablehloTracer, op: Operation, x: Tensor) -> Results:
     right_result = len(op.results) - 2  # the eigenvalues are one result, or their real and imaginary parts
     zeros = shapes.full(b, 0.0, x.shape, tracer.dtype(op, right_result))
     vectors = left or zeros, right if right and wants_right else zeros
-    return *_eigenvalues(tracer, x, values), *vectors, _succeeded(tracer, op, x)
+    return *_eigenvalues(tracer, x, values), *vectors, _zero_for_each_matrix(tracer, op, x)
 
 
 def gees(tracer: StablehloTracer, op: Operation, x: Tensor) -> Results:
@@ -148,7 +148,8 @@ def gees(tracer: StablehloTracer, op: Operation, x: Tensor) -> Results:
         raise b.fail("the Schur form with sorted eigenvalues is not supported", "leave its eigenvalues in any order")
     t, q = eigen.schur(b, x)
     values = _eigenvalues(tracer, x, eigen.eigenvalues_of_schur(b, t))
-    return t, q, *values, _succeeded(tracer, op, x), _succeeded(tracer, op, x)
+    sorted_counts, status = (_zero_for_each_matrix(tracer, op, x) for _ in range(2))
+    return t, q, *values, sorted_counts, status
 
 
 def _eigenvalues(tracer: StablehloTracer, x: Tensor, values: Tensor) -> list[Tensor]:
@@ -158,8 +159,8 @@ def _eigenvalues(tracer: StablehloTracer, x: Tensor, values: Tensor) -> list[Ten
     return [formula(tracer.b, lambda v: v.real, values), formula(tracer.b, lambda v: v.imag, values)]
 
 
-def _succeeded(tracer: StablehloTracer, op: Operation, x: Tensor) -> Tensor:
-    """Return LAPACK's status for each matrix of x, the last result of its call: 0, which stands for success."""
+def _zero_for_each_matrix(tracer: StablehloTracer, op: Operation, x: Tensor) -> Tensor:
+    """Return a zero for each matrix of x, of the type of the last result: LAPACK's status, where 0 is success."""
     return shapes.full(tracer.b, 0, x.shape[:-2], tracer.dtype(op, len(op.results) - 1))
 
 
@@ -169,7 +170,7 @@ def gehrd(tracer: StablehloTracer, op: Operation, x: Tensor) -> Results:
     low, high = (config.data[name].value.data for name in ("low", "high"))
     if (low, high) != (1, x.shape[-1]):
         raise tracer.b.fail(f"the Hessenberg form of rows {low} to {high} of {x}: only that of all rows is supported")
-    return *factors.hessenberg(tracer.b, x), _succeeded(tracer, op, x)
+    return *factors.hessenberg(tracer.b, x), _zero_for_each_matrix(tracer, op, x)
 
 
 def gesdd(tracer: StablehloTracer, op: Operation, x: Tensor) -> Results:
@@ -180,13 +181,13 @@ def gesdd(tracer: StablehloTracer, op: Operation, x: Tensor) -> Results:
     b, mode = tracer.b, _letter(tracer, op, "mode")
     u, values, vt = jacobi.svd(b, x, full=mode == "A")
     if mode == "N":
-        u, vt = _zeros_of_result(tracer, op, 2, like=u), _zeros_of_result(tracer, op, 3, like=vt)
-    return x, values, u, vt, _succeeded(tracer, op, x)
+        u, vt = _zeros_of_result(tracer, op, result=2, like=u), _zeros_of_result(tracer, op, result=3, like=vt)
+    return x, values, u, vt, _zero_for_each_matrix(tracer, op, x)
 
 
-def _zeros_of_result(tracer: StablehloTracer, op: Operation, index: int, *, like: Tensor) -> Tensor:
+def _zeros_of_result(tracer: StablehloTracer, op: Operation, *, result: int, like: Tensor) -> Tensor:
     """Return zeros in the shape that a call states for a result; sizes that it leaves open are those of `like`."""
-    stated = shape_of(op.results[index].type)
+    stated = shape_of(op.results[result].type)
     sizes = [known if size is None else size for size, known in zip(stated, like.shape, strict=True)]
     return shapes.full(tracer.b, 0.0, sizes, like.dtype)
 

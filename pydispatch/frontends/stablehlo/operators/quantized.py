@@ -46,32 +46,32 @@ def _along(
 def dequantized(tracer: StablehloTracer, x: Tensor, quantization: Quantization) -> Tensor:
     """Return the real numbers that stored integers represent."""
     dtype = of_element(quantization.expressed)
-    scale, zero = (
+    scales, zero_points = (
         _along(tracer, quantization.scales, quantization, x, dtype),
         _along(tracer, quantization.zero_points, quantization, x, I32),
     )
 
-    def number_of(s: Any, stored: Any, step: Any, centre: Any) -> Any:
+    def number_of(s: Any, stored: Any, scale: Any, zero_point: Any) -> Any:
         """Return (stored - zero point) * scale of one element."""
-        return s.binary("mul", s.convert(s.binary("sub", s.convert(stored, I32), centre), dtype), step)
+        return s.binary("mul", s.convert(s.binary("sub", s.convert(stored, I32), zero_point), dtype), scale)
 
-    return ew.apply(tracer.b, number_of, x, scale, zero)
+    return ew.apply(tracer.b, number_of, x, scales, zero_points)
 
 
 def quantized(tracer: StablehloTracer, x: Tensor, quantization: Quantization, dtype: DType) -> Tensor:
     """Return the nearest stored integers: x / scale rounded half to even, plus the zero point, clamped to the range."""
-    scale, zero = (
+    scales, zero_points = (
         _along(tracer, quantization.scales, quantization, x, x.dtype),
         _along(tracer, quantization.zero_points, quantization, x, x.dtype),
     )
 
-    def integer_of(s: Any, value: Any, step: Any, centre: Any) -> Any:
+    def integer_of(s: Any, value: Any, scale: Any, zero_point: Any) -> Any:
         """Return round(value / scale) + zero point of one element, clamped to the range of the stored type."""
-        stored = s.binary("add", s.unary("round_even", s.binary("div", value, step)), centre)
+        stored = s.binary("add", s.unary("round_even", s.binary("div", value, scale)), zero_point)
         low, high = (s.const(float(limit), x.dtype) for limit in (quantization.low, quantization.high))
         return s.convert(s.binary("min", s.binary("max", stored, low), high), dtype)
 
-    return ew.apply(tracer.b, integer_of, x, scale, zero)
+    return ew.apply(tracer.b, integer_of, x, scales, zero_points)
 
 
 def _quantize(tracer: StablehloTracer, op: Operation, x: Tensor) -> Tensor:

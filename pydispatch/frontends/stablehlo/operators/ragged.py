@@ -45,10 +45,11 @@ def _ragged_dot(tracer: StablehloTracer, op: Operation, x: Tensor, y: Tensor, si
         matrices = shapes.transpose(tracer.b, y, [groups[0], right, column])
         columns = shapes.transpose(tracer.b, x, [ragged, left])
         return grouped.by_groups_of_rows(tracer.b, columns, matrices, _ends(tracer, sizes), tracer.dtype(op))
-    prefix = [*batch, *rows[: rows.index(ragged)]] if ragged in rows else [
+    # `sizes` may have these dimensions of x, then the groups.
+    dims_of_sizes = [*batch, *rows[: rows.index(ragged)]] if ragged in rows else [
         *batch, *contracted[: contracted.index(ragged)]
     ]  # fmt: skip
-    is_member = _members(tracer, x, ragged, sizes, prefix)  # [g, and the dimensions of x]
+    is_member = _members(tracer, x, ragged, sizes, dims_of_sizes)  # [g, and the dimensions of x]
     if ragged in contracted:
         return _sums_of_groups(tracer, is_member, x, y, batching, contracting, tracer.dtype(op))
     # Products with each right operand: [b, m, g, n]. A NaN in that of another group is left out by the selection.
@@ -102,26 +103,29 @@ def _ends(tracer: StablehloTracer, sizes: Tensor) -> Tensor:
     return reduce(b, "add", ew.select(b, later, wide, b.constant(0, I64)), [sizes.rank])
 
 
-def _members(tracer: StablehloTracer, x: Tensor, ragged: int, sizes: Tensor, prefix: Sequence[int]) -> Tensor:
+def _members(
+    tracer: StablehloTracer, x: Tensor, ragged_dim: int, sizes: Tensor, dims_of_sizes: Sequence[int]
+) -> Tensor:
     """Return which elements along the ragged dimension each group has: [g, ...], with the dimensions of x.
 
-    sizes is [g], or [..., g] with group sizes for each element along the dimensions `prefix` of x. Other dimensions of
-    the result have size 1.
+    sizes is [g], or [..., g] with group sizes for each element along the dimensions `dims_of_sizes` of x. Other
+    dimensions of the result have size 1.
     """
     b = tracer.b
-    expected = (*(x.shape[d] for d in prefix), sizes.shape[-1] if sizes.rank else 0)
+    expected = (*(x.shape[d] for d in dims_of_sizes), sizes.shape[-1] if sizes.rank else 0)
     if not sizes.dtype.is_integer or (sizes.rank != 1 and sizes.shape != expected) or sizes.rank == 0:
         raise b.fail(f"the sizes of groups of {x} are integers of shape [g] or {list(expected)}, got {sizes}")
-    ends = _ends(tracer, sizes)
+    ends = _ends(tracer, sizes)  # [..., g], the end of each group along the ragged dimension
     starts = ew.binary(b, "sub", ends, ew.convert(b, sizes, I64))
-    ordered = sorted(range(len(prefix)), key=lambda n: prefix[n]) if sizes.rank > 1 else []
+    # Dimensions of `sizes` without the groups, in the order of the dimensions of x.
+    ordered = sorted(range(len(dims_of_sizes)), key=lambda n: dims_of_sizes[n]) if sizes.rank > 1 else []
     # Dimension 0 of the result counts the groups, so that dimension d of x is dimension d + 1.
-    size_along = {prefix[n] + 1: x.shape[prefix[n]] for n in ordered} | {0: sizes.shape[-1]}
+    size_along = {dims_of_sizes[n] + 1: x.shape[dims_of_sizes[n]] for n in ordered} | {0: sizes.shape[-1]}
     shape = [size_along.get(d, 1) for d in range(x.rank + 1)]
     bounds = [shapes.reshape(b, shapes.transpose(b, bound, [sizes.rank - 1, *ordered]), shape)
               for bound in (starts, ends)]  # fmt: skip
-    along_ragged = [x.shape[ragged] if d == ragged + 1 else 1 for d in range(x.rank + 1)]
-    index = shapes.iota(b, along_ragged, ragged + 1, I64)
+    along_ragged = [x.shape[ragged_dim] if d == ragged_dim + 1 else 1 for d in range(x.rank + 1)]
+    index = shapes.iota(b, along_ragged, ragged_dim + 1, I64)
     return ew.binary(b, "and", ew.compare(b, "le", bounds[0], index), ew.compare(b, "lt", index, bounds[1]))
 
 

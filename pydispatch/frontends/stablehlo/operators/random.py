@@ -33,7 +33,7 @@ def _rng(tracer: StablehloTracer, op: Operation, low: Tensor, high: Tensor, size
     is used.
     """
     stated = shape_of(op.results[0].type)
-    shape = stated if None not in stated else sizes.sizes() or stated
+    shape = stated if None not in stated else sizes.known_integers() or stated
     static = [n for n in shape if isinstance(n, int)]
     if len(static) < len(shape):
         raise tracer.b.fail("the shape of random numbers must be known")

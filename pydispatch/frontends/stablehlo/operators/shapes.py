@@ -73,7 +73,7 @@ def size_in(tracer: StablehloTracer, x: Tensor, hint: str) -> Size:
     """Return the element of an integer tensor as a size. A computed element is read back at run time, as a symbol whose
     name begins with `hint`.
     """
-    known = x.sizes()
+    known = x.known_integers()
     return known[0] if known is not None else tracer.b.size_of(tracer.b.scalar(x), hint)
 
 

@@ -100,10 +100,12 @@ def arange_step(
     low, high, by = (int(n) if isinstance(n, float) and n.is_integer() else n for n in (start, end, step))
     if is_integer or (is_dynamic and all(isinstance(n, (int, Expr)) for n in (low, high, by))):
         return _integer_range(builder, low, high, by, dtype or (I64 if is_integer else F32))
-    if is_dynamic or not step:
+    if is_dynamic:
         raise builder.fail(
             f"arange with the step {step} between {start} and {end}: with dynamic sizes all three must be whole numbers"
         )
+    if not step:
+        raise builder.fail(f"arange with the step {step}")
     first, last, interval = float(start), float(end), float(step)  # type: ignore[arg-type]
     positions = shapes.iota(builder, [max(0, math.ceil((last - first) / interval))], axis=0, dtype=I64)
     values = formula(builder, lambda e: e.to(F64) * interval + first, positions)

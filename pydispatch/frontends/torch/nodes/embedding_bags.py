@@ -146,4 +146,5 @@ def per_sample_weights_backward(
     total = reductions.reduce(
         builder, "add", formula(builder, lambda w, g: w.to(inner) * g.to(inner), rows, own), axes=[1]
     )
+    # The bag of padding is -1, and the gradient of its weight 0.
     return ew.convert(builder, formula(builder, lambda v, n: (n < 0).where(0.0, v), total, bag), grad.dtype)

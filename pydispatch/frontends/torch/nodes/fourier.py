@@ -89,9 +89,8 @@ def _transform_along_axis(
 ) -> Tensor:
     """Return fft, or ifft if `inverse`, along one axis."""
     axis = shapes.axis_of(builder, dim, self.rank)
-    return complex_to_complex(
-        builder, _crop_or_pad(builder, self, n, axis), [axis], _scaling_code(builder, norm, inverse), not inverse
-    )
+    resized, scaling = _crop_or_pad(builder, self, n, axis), _scaling_code(builder, norm, inverse)
+    return complex_to_complex(builder, resized, [axis], scaling, forward=not inverse)
 
 
 @converts("aten.fft_rfft")

@@ -243,8 +243,9 @@ def _resize_axis(
 
 
 def _resize_axes(
-    builder: Builder, x: Tensor, output_size: Sizes | None, scales: Sequence[float | None], corners: bool, how: Method
-) -> Tensor:
+    builder: Builder, x: Tensor, output_size: Sizes | None, scales: Sequence[float | None], align_corners: bool,
+    how: Method,
+) -> Tensor:  # fmt: skip
     """Resize the last axes, one after the other. If `output_size` is None, the scales determine the sizes."""
     if not x.dtype.is_float and not how.is_nearest:
         raise builder.fail(f"{x} is interpolated; expected floats", "convert the image to float32 first")
@@ -255,7 +256,7 @@ def _resize_axes(
     ignoring_scale = SCALE_IGNORING_COUNTS if is_image else ()
     for axis, scale in enumerate(scales, first):
         out = output_size[axis - first] if output_size is not None else builder.scaled(x.shape[axis], scale or 1.0)
-        resized = _resize_axis(builder, resized, axis, out, scale, corners, how, ignoring_scale)
+        resized = _resize_axis(builder, resized, axis, out, scale, align_corners, how, ignoring_scale)
     return ew.convert(builder, resized, x.dtype)
 
 
@@ -267,7 +268,7 @@ def _scales(builder: Builder, given_scales: Sequence[float | None] | None, spati
     return scales
 
 
-def _overload_with_list(spatial: int, how: Method) -> Conversion:
+def _overload_with_list(spatial_axes: int, method: Method) -> Conversion:
     """Return the conversion of the overload that has a list of scales.
 
     It has a parameter `align_corners` unless the method is "nearest".
@@ -277,9 +278,8 @@ def _overload_with_list(spatial: int, how: Method) -> Conversion:
         builder: Builder, self: Tensor, output_size: Sizes | None, scale_factors: Floats | None = None
     ) -> Tensor:
         """Convert the overload of nearest-neighbour resizing."""
-        return _resize_axes(
-            builder, self, output_size, _scales(builder, scale_factors, spatial), corners=False, how=how
-        )
+        scales = _scales(builder, scale_factors, spatial_axes)
+        return _resize_axes(builder, self, output_size, scales, align_corners=False, how=method)
 
     def interpolated(
         builder: Builder,
@@ -289,25 +289,29 @@ def _overload_with_list(spatial: int, how: Method) -> Conversion:
         scale_factors: Floats | None = None,
     ) -> Tensor:
         """Convert the overload of an interpolation."""
-        return _resize_axes(builder, self, output_size, _scales(builder, scale_factors, spatial), align_corners, how)
+        scales = _scales(builder, scale_factors, spatial_axes)
+        return _resize_axes(builder, self, output_size, scales, align_corners, method)
 
-    return nearest if how.is_nearest else interpolated
+    return nearest if method.is_nearest else interpolated
 
 
-def _overload_with_numbers(spatial: int, how: Method) -> Conversion:
+def _overload_with_numbers(spatial_axes: int, method: Method) -> Conversion:
     """Return the conversion of the overload that has one scale parameter per axis."""
 
     def nearest(builder: Builder, self: Tensor, output_size: Sizes, *scales: float | None) -> Tensor:
         """Convert the overload of nearest-neighbour resizing."""
-        return _resize_axes(builder, self, output_size, _scales(builder, scales, spatial), corners=False, how=how)
+        stated = _scales(builder, scales, spatial_axes)
+        return _resize_axes(builder, self, output_size, stated, align_corners=False, how=method)
 
     def interpolated(
         builder: Builder, self: Tensor, output_size: Sizes, align_corners: bool, *scales: float | None
     ) -> Tensor:
         """Convert the overload of an interpolation."""
-        return _resize_axes(builder, self, output_size, _scales(builder, scales, spatial), align_corners, how)
+        return _resize_axes(
+            builder, self, output_size, _scales(builder, scales, spatial_axes), align_corners, how=method
+        )
 
-    return nearest if how.is_nearest else interpolated
+    return nearest if method.is_nearest else interpolated
 
 
 UPSAMPLE: dict[str, tuple[int, Method]] = {

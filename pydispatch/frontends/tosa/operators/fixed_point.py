@@ -13,11 +13,11 @@ from pydispatch.operations.reductions import largest, least
 def scaled(value: Element, multiplier: Element, shift: Element, double_round: bool) -> Element:
     """Return value * multiplier / 2**shift, rounded to nearest, ties towards infinity. All operands are i64.
 
-    half: what is added before the shift. With `double_round` it includes 2**30, with the sign of the value, if the
-    shift is above 31: so TOSA's DOUBLE_ROUND defines the rounding of the product to 31 bits less.
+    double_round: whether to round as TOSA's DOUBLE_ROUND.
     """
-    half = value.const(1).binary("shift_left", shift - 1)
+    half = value.const(1).binary("shift_left", shift - 1)  # added before the shift, so that the result is rounded
     if double_round:
+        # A shift above 31 rounds twice. The first rounding, by 31 bits, adds 2**30 with the sign of the value.
         more = (value >= 0).where(value.const(1 << 30), value.const(-(1 << 30)))
         half = half + (shift > 31).where(more, value.const(0))
     return (value * multiplier + half).binary("shift_right_arithmetic", shift)

@@ -31,8 +31,9 @@ def _attributes(tracer: TosaTracer, op: Operation, inputs: Sequence[Tensor], fir
     They are the operands `first`, `first + 1` and `first + 2`, if there are that many operands, else attributes.
     """
     tracer.rank(inputs[0], 4, "the image")
+    operands = inputs if len(inputs) > first else []  # if empty, `listed` reads attributes
     kernel, strides, pad = (
-        tracer.listed(op, inputs if len(inputs) > first else [], first + n, name, count)
+        tracer.listed(op, operands, index=first + n, name=name, count=count)
         for n, (name, count) in enumerate((("kernel", 2), ("stride", 2), ("pad", 4)))
     )
     known = [[n for n in numbers if isinstance(n, int)] for numbers in (kernel, strides, pad)]

@@ -109,8 +109,9 @@ def _resize(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     positions along each axis, see `_axis`.
     """
     tracer.rank(inputs[0], 4, "the image")
-    attributes = [tracer.listed(op, inputs, at, name, count)
+    attributes = [tracer.listed(op, inputs, index=at, name=name, count=count)
              for at, name, count in ((1, "scale", 4), (2, "offset", 2), (3, "border", 2))]  # fmt: skip
+    # Dynamic sizes, which are no ints, are left out here and refused below.
     scale, offset, border = ([n for n in sizes if isinstance(n, int)] for sizes in attributes)
     if len(scale) != 4 or len(offset) != 2 or len(border) != 2 or min(scale) < 1:
         raise tracer.b.fail("the scale {}, offset {} and border {} are numbers, the scale from 1".format(*attributes))
@@ -124,6 +125,7 @@ def _resize(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
         _taken(tracer.b, inputs[0], shape, row, column) for row in (y.lower, y.upper) for column in (x_.lower, x_.upper)
     ]
     dtype = tracer.dtype(op)
+    # Distances of each position from its lower neighbour, in parts of 1 / scale.
     y_rest, x_rest = _along(tracer.b, y.rest, axis=1), _along(tracer.b, x_.rest, axis=2)
     return formula(tracer.b, lambda *e: _blend(dtype, y.scale, x_.scale, *e), *corners, y_rest, x_rest)
 

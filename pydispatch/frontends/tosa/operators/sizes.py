@@ -41,8 +41,10 @@ def _concat(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
 
 def _slice(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     """Return a part of a list of sizes."""
-    (start,), (size,) = (tracer.listed(op, inputs, at, name, 1) for at, name in ((1, "start"), (2, "size")))
-    sizes = tracer.listed(op, inputs, 0, "operand")
+    (start,), (size,) = (
+        tracer.listed(op, inputs, index=at, name=name, count=1) for at, name in ((1, "start"), (2, "size"))
+    )
+    sizes = tracer.listed(op, inputs, index=0, name="operand")
     if isinstance(start, Expr) or isinstance(size, Expr) or not 0 <= start <= start + size <= len(sizes):
         raise tracer.b.fail(f"{size} size(s) from {start} of a list of {len(sizes)}")
     return _list(tracer, sizes[start : start + size])
