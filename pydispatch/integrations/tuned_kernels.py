@@ -118,7 +118,7 @@ class TunedKernel(Kernel):
         """Return the fastest configuration by the database or by measurement; None if it is unknown and `measures` is
         False.
         """
-        database = Database(_machine(device), lambda text: None)
+        database = Database(_machine(device), note=lambda text: None)
         text = "\0".join((*(item.mlir() for item in self.kernels), repr(values)))
         entry = database.load(text)
         names = [_shown(item) for item in self.configs]

@@ -55,6 +55,7 @@ class JaxFunction:
         self._jax = jax
         self._function = function = callee.function
         self._name = name
+        # Numbers, which are values outside of tensors, are passed to XLA in at most 64 bits.
         check_types(function, lambda kind, is_number: xla_has(kind.word) and not (is_number and kind.bits > 64), "XLA")
         self._target = Target(function)
         with _lock:
@@ -65,6 +66,7 @@ class JaxFunction:
         gradient = callee.gradient
         self._rule = None if gradient is None else JaxFunction(gradient.rule, f"{name}.vjp")
         self._batches = callee.batches
+        # `_run` is the call with the rule for jax.vmap, if there is one; `_call` is `_run` with the derivative.
         self._run = self._one_by_one if self._batches is None else self._batchable(self._batches)
         self._call = self._run if gradient is None else self._differentiable(gradient)
 

@@ -13,7 +13,7 @@ from xdsl.traits import SymbolTable
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of
 from pydispatch.ir.core.rewriting import erase_op
-from pydispatch.ir.core.symbols import rename_symbols, symbols_of
+from pydispatch.ir.core.symbols import rename_references, symbols_of
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects.pyd.array import HostArray, NumPyArrayAttr
 from pydispatch.ir.dialects.util.dialect import GlobalOp, GlobalStoreOp
@@ -63,7 +63,7 @@ class _Combined:
         self.taken: set[str] = set()  # names that no further symbol may have
         self.symbols: dict[str, Operation] = {}  # name → operation of the combined module
         self.globals: dict[object, str] = {}  # type and initial value → name of the constant global that has them
-        self._states = states  # (name, type and initial value) of each mutable global
+        self._states_of_all_programs = states  # (name, type and initial value) of each mutable global
 
     def reserve(self, key: str | None, program: ModuleOp) -> dict[Operation, str]:
         """Choose and reserve the names of a program's public functions in the combined program.
@@ -104,7 +104,7 @@ class _Combined:
             else:
                 new_names[name] = self._unused(name, own_names)
             self._register(new_names[name], op, is_stored)
-        rename_symbols(program, new_names)
+        rename_references(program, new_names)
         for op in list(program.ops):
             op.detach()
             self.module.body.block.add_op(op)
@@ -124,7 +124,7 @@ class _Combined:
 
     def _is_constant(self, op: GlobalOp, is_stored: bool) -> bool:
         """Return whether a global has its initial value whenever it is loaded."""
-        return op.initial_value is not None and not is_stored and _state_of(op) not in self._states
+        return op.initial_value is not None and not is_stored and _state_of(op) not in self._states_of_all_programs
 
     def _equal(self, name: str, op: Operation, is_stored: bool) -> str | None:
         """Return the symbol of this program that can replace `op`; None if there is none."""
@@ -141,7 +141,7 @@ class _Combined:
                 )  # fmt: skip
             return name
         if isinstance(op, GlobalOp) and isinstance(known, GlobalOp):
-            if _state_of(op) not in self._states or _contents(known) != _contents(op):
+            if _state_of(op) not in self._states_of_all_programs or _contents(known) != _contents(op):
                 return None
             known.is_mutable = known.is_mutable or op.is_mutable
             return name
@@ -198,7 +198,8 @@ def _state_of(op: GlobalOp) -> object:
 def _contents(op: Operation) -> object:
     """Return the properties of a global or an import without name, visibility and mutability, to compare it.
 
-    The elements of an array stand for the attribute that contains it, whose key may differ.
+    An array is compared without its key, which may differ: as its `HostArray`, which is hashed and compared by
+    identity. `_share_arrays` has replaced equal arrays by one.
     """
     names = "sym_name", "sym_visibility", "is_mutable"
     contents = {name: value for name, value in op.properties.items() if name not in names}

@@ -174,8 +174,9 @@ def _write_result_type(index: int) -> Write:
 
 def _write_punctuation(text: str) -> Write:
     """Return a writer of a punctuation token, with the spaces that belong to it."""
-    apart_from_punctuation = " " + text if text not in (">", ")", "}", "]", ",") else text
-    apart_from_word = " " + text if text not in ("<", ">", "(", ")", "{", "}", "[", "]", ",") else text
+    # Texts where the state asks for a space, which some tokens omit.
+    text_after_punctuation = " " + text if text not in (">", ")", "}", "]", ",") else text
+    text_after_word = " " + text if text not in ("<", ">", "(", ")", "{", "}", "[", "]", ",") else text
     space_follows = text not in ("<", "(", "{", "[")
 
     def write(printer: Any, state: PrintingState, op: Any) -> None:
@@ -183,7 +184,7 @@ def _write_punctuation(text: str) -> Write:
         if not state.should_emit_space:
             printer.print_string(text)
         else:
-            printer.print_string(apart_from_punctuation if state.last_was_punctuation else apart_from_word)
+            printer.print_string(text_after_punctuation if state.last_was_punctuation else text_after_word)
         state.should_emit_space, state.last_was_punctuation = space_follows, True
 
     return write

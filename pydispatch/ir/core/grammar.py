@@ -59,11 +59,11 @@ class AttrDict(AttrDictDirective):
 
     Attributes:
         properties_in_dict: Properties that have no other syntax and are printed here.
-        words: Properties that may be written as a keyword.
+        short_forms: Properties whose values are enumerations, which may also be written as a keyword.
     """
 
     properties_in_dict: dict[str, None]
-    words: dict[str, type[Enumeration]]
+    short_forms: dict[str, type[Enumeration]]
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
         """Parse a dictionary of attributes; entries that are names of properties become these."""
@@ -78,12 +78,12 @@ class AttrDict(AttrDictDirective):
 
     def _entries(self, parser: Parser) -> dict[str, Attribute]:
         """Parse the entries between the braces."""
-        if not self.words:
+        if not self.short_forms:
             return parser.parse_optional_attr_dict()
         entries: dict[str, Attribute] = {}
 
         def entry() -> None:
-            """Parse one entry of the dictionary."""
+            """Parse one entry of the dictionary: `name`, `name = attribute`, or `name = keyword` of an enumeration."""
             start = parser.pos
             name = parser.parse_optional_identifier_or_str_literal()
             if name is None or name in entries:
@@ -91,8 +91,8 @@ class AttrDict(AttrDictDirective):
             if parser.parse_optional_punctuation("=") is None:
                 entries[name] = UnitAttr()
             else:
-                kind = self.words.get(name)
-                entries[name] = parser.parse_attribute() if kind is None else kind.parse_short(parser)
+                enumeration = self.short_forms.get(name)
+                entries[name] = parser.parse_attribute() if enumeration is None else enumeration.parse_short(parser)
 
         parser.parse_optional_comma_separated_list(parser.Delimiter.BRACES, entry, " in attribute dictionary")
         return entries
@@ -106,7 +106,7 @@ class AttrDict(AttrDictDirective):
         if printer.print_op_attributes(
             entries, reserved_attr_names=self.reserved_attr_names, print_keyword=self.with_keyword
         ):
-            directives.word_printed(state)
+            directives.request_space(state)
 
 
 @dataclass(frozen=True)
@@ -261,6 +261,7 @@ class Grammar(FormatParser):
             for attribute_class in definition.constr.get_bases() or ():
                 if issubclass(attribute_class, Enumeration):
                     enumerations[name] = attribute_class
+        # verify_properties fills `_unwritten` at the end of the format: the directive refers to the same object.
         return AttrDict(with_keyword, self.seen_attributes, set(properties), self._unwritten, enumerations)
 
     def verify_attr_dict(self, elements: list[FormatDirective]) -> int:

@@ -46,7 +46,7 @@ class Source:
         self._starts: list[int] | None = None  # offset of each line, once one is asked for
         self._origins: dict[str, int] | None = None  # location alias → offset of its value, once one is asked for
 
-    def origin(self, start: int) -> str:
+    def layer_at(self, start: int) -> str:
         """Return the name in a location `loc(...)`, given the offset of its parenthesis; "" if it has none.
 
         The name of `loc("name"(...))` is "name", that of `loc(callsite(a at b))` is the name of a. Aliases (`#loc3`)
@@ -112,36 +112,36 @@ class SourceLoc(BuiltinAttribute):
     Attributes:
         source: The text.
         start, end: Offsets of the range in it: that of the operation's name.
-        origin: Offset of the parenthesis in the `loc(...)` that the text states after the operation; -1 if it states
-            none.
+        origin_start: Offset of the parenthesis in the `loc(...)` that the text states after the operation; -1 if it
+            states none.
     """
 
     name = "builtin.source_loc"
-    __slots__ = ("end", "origin", "source", "start")
+    __slots__ = ("end", "origin_start", "source", "start")
 
     source: Source
     start: int
     end: int
-    origin: int
+    origin_start: int
 
-    def __init__(self, source: Source, start: int, end: int, origin: int = -1) -> None:
+    def __init__(self, source: Source, start: int, end: int, origin_start: int = -1) -> None:
         # Attributes are frozen; this one is created for every operation, so it stays this small.
         setter = object.__setattr__
         setter(self, "source", source)
         setter(self, "start", start)
         setter(self, "end", end)
-        setter(self, "origin", origin)
+        setter(self, "origin_start", origin_start)  # of the `(` in `loc(...)`; -1: the text states none
 
     def resolve(self) -> Location | None:
         """Return the location for messages. Its layer is the name that a `loc("name"(...))` in the text states.
 
         In generated text it is the location that the text states for the operation; None if it states none.
         """
-        states_origin = self.origin >= 0
+        states_origin = self.origin_start >= 0  # origin_start: offset of the `(` in `loc(...)`
         if self.source.is_generated:
-            return self.source.locate(self.origin - len("loc")) if states_origin else None  # of `loc(...)` itself
+            return self.source.locate(self.origin_start - len("loc")) if states_origin else None  # of `loc(...)` itself
         location = self.source.locate(self.start, self.end)
-        return replace(location, layer=self.source.origin(self.origin)) if states_origin else location
+        return replace(location, layer=self.source.layer_at(self.origin_start)) if states_origin else location
 
     def print_builtin(self, printer: Printer) -> None:
         line, column = self.source.line_column(self.start)

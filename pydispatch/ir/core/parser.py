@@ -100,9 +100,9 @@ class ProgramParser(FastParser):
             message, note = explain_refusal(name, e)
             raise CompileError(message, self.source.locate(name_token.start, name_token.end), note) from e
         stack.pop()
-        origin = self._current_token.span.end if self._current_token.text == "loc" else -1
+        origin_start = self._current_token.span.end if self._current_token.text == "loc" else -1
         self.parse_optional_location()
-        op.location = SourceLoc(self.source, name_token.start, name_token.end, origin)
+        op.location = SourceLoc(self.source, name_token.start, name_token.end, origin_start)
         if bound:
             self._bind_results(op, bound, start)
         return op

@@ -46,7 +46,7 @@ class _Verification:
     def __init__(self, definition: OpDef, check: Callable[[Any], None] | None) -> None:
         self._definition = definition
         self._check = check
-        self._repeats = not definition.regions and not definition.successors
+        self._is_cacheable = not definition.regions and not definition.successors  # `_key` does not cover these
 
     @cached_property
     def _types(self) -> OpDef:
@@ -58,7 +58,7 @@ class _Verification:
 
     def __call__(self, op: Operation, seen: Seen) -> None:
         """Verify an operation: its types (once for equal keys in `seen`), its traits, and its own check."""
-        key = _key(op) if self._repeats else None
+        key = _key(op) if self._is_cacheable else None
         if key is None:
             self._types.verify(op)
         elif key not in seen:

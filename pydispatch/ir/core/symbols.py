@@ -53,7 +53,7 @@ def _references(attribute: Attribute) -> Iterator[str]:
                 pending += nested.data.values()
 
 
-def rename_symbols(table: Operation, names: Mapping[str, str]) -> None:
+def rename_references(table: Operation, names: Mapping[str, str]) -> None:
     """Make everything in a symbol table that refers to a symbol by a key of `names` refer to it by the value.
 
     Contents of nested symbol tables are unchanged: their names are their own.

@@ -78,8 +78,10 @@ def parse_dim_names(parser: Parser, type: Attribute) -> list[UnresolvedOperand]:
     """Parse the sizes `{%d0, %d1}` after a type, one per dynamic dimension; a static type has no braces."""
     start = parser.pos
     expected = dynamic_dims(type)
-    if parser._current_token.text != "{" or (expected == 0 and not hasattr(type, "get_shape")):
-        if expected and getattr(type, "name", "") in ("tensor", "memref"):
+    may_have_dims = expected > 0 or hasattr(type, "get_shape")  # a `{` after a type without a shape begins a region
+    if parser._current_token.text != "{" or not may_have_dims:
+        must_have_dims = expected > 0 and getattr(type, "name", "") in ("tensor", "memref")
+        if must_have_dims:
             parser.raise_error(
                 f"{type} has {expected} dynamic dimension(s), which must be given as {{%dim, ...}}", start
             )

@@ -209,7 +209,7 @@ _COMPARED = (
 def _refine_all() -> None:
     """Extend the operand types and the syntax of xDSL's arith operations."""
     for exact in (arith.DivSIOp, arith.DivUIOp, arith.ShRSIOp, arith.ShRUIOp):
-        # What is exact loses nothing, which nobody needs to know.
+        # `exact` promises that the division or shift loses no bits; it is accepted and has no effect.
         refine(exact, assembly_format=f"$lhs `,` $rhs (`exact` $isExact^)? attr-dict `:` type($result) {_SAME}",
                properties={"isExact": OptPropertyDef(BaseAttr(UnitAttr))})  # fmt: skip
     for cast, operands, results, check in (

@@ -158,7 +158,7 @@ class AlmostOp(CheckOp):
 
     @property
     def tolerance(self) -> tuple[float, float]:
-        """Return atol and rtol, rounded to f32; the assertion is |lhs - rhs| <= atol + rtol * |rhs|."""
+        """Return atol and rtol; the assertion is |lhs - rhs| <= atol + rtol * |rhs|."""
         return (
             DEFAULT_ATOL if self.atol is None else self.atol.value.data,
             0.0 if self.rtol is None else self.rtol.value.data,
@@ -320,17 +320,19 @@ def _parse_stablehlo_form(kind: type[Any], parser: Parser, *words: str) -> Any:
         name, parse_value = _WORDS[word]
         properties[name] = parse_value(parser)
     attributes = parser.parse_optional_attr_dict()
-    while type is None:  # a scalar type is that of the last option's number, and precedes the type of the operands
+    # `probe_id = "a", iter = 3 : i64 : tensor<4xf32>`: a scalar type is that of the last option's number.
+    while type is None:
         parser.parse_punctuation(":")
         attributes |= parser.parse_optional_attr_dict()
         parsed = parser.parse_type()
         type = None if isinstance(parsed, AnyFloat | IntegerType) else parsed
-    if kind is ExpectCloseOp and parser.parse_optional_punctuation(",") is not None:
-        parser.parse_type()
+    if kind is ExpectCloseOp and parser.parse_optional_punctuation(",") is not None:  # `: tensor<3xf32>, tensor<3xf32>`
+        parser.parse_type()  # the type of rhs, which is that of lhs
     if isinstance(tolerance := attributes.pop("tolerance", None), FloatAttr) and "tolerance" in words:
         properties["atol"] = FloatAttr(tolerance.value.data, f32)
     values = [parser.resolve_operand(operand, type) for operand in operands]
-    if any(option for option in definition.options):
+    has_optional_device = bool(definition.options)  # the only option is AttrSizedOperandSegments
+    if has_optional_device:
         device_count, counts_of_values = 0, [1] * len(values)
         properties["operandSegmentSizes"] = DenseArrayBase.from_list(i32, [device_count, *counts_of_values])
     return kind.create(operands=values, properties=properties, attributes=attributes)

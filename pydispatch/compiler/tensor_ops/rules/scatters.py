@@ -52,7 +52,7 @@ class Scatter(Update):
         if op.is_unique:
             return 0
         windows = op.windows()
-        return len(shape_of(op.operands[0])) if windows.begin_anywhere else windows.batch
+        return len(shape_of(op.operands[0])) if windows.include_indexed_dims else windows.batch
 
     def conflict_key(self, elements: Elements, build: Builder, op: Any, leading: Sequence[Index]) -> Index:
         """Return a linear index that is equal for updates of the same elements.
@@ -60,7 +60,7 @@ class Scatter(Update):
         It is the index of the updated element if windows may overlap, otherwise of the coordinates of the window.
         """
         sizes = elements.dims(op.operands[2])
-        if op.windows().begin_anywhere:
+        if op.windows().include_indexed_dims:
             return build.linear_index(self.position(elements, build, op, leading), sizes)
         return build.linear_index(self._coordinates(elements, build, op, leading), [sizes[d] for d in op.indexed])
 

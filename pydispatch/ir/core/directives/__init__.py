@@ -5,7 +5,7 @@ which are resolved when the whole operation has been read.
 """
 
 from pydispatch.ir.core.directives import regions, signatures
-from pydispatch.ir.core.directives.base import SHARED, directive, require, shared, stated, word_printed
+from pydispatch.ir.core.directives.base import SHARED, directive, for_every_format, request_space, require, stated
 from pydispatch.ir.core.directives.operands import Mixed, parse_mixed
 from pydispatch.ir.core.directives.properties import Index, KeywordChoice, NumberedChoice
 from pydispatch.ir.core.directives.types import ElementOf, Results
@@ -19,11 +19,11 @@ __all__ = [
     "NumberedChoice",
     "Results",
     "directive",
+    "for_every_format",
     "parse_mixed",
     "regions",
+    "request_space",
     "require",
-    "shared",
     "signatures",
     "stated",
-    "word_printed",
 ]  # fmt: skip

@@ -36,7 +36,7 @@ def directive(cls: type[DirectiveT]) -> type[DirectiveT]:
     return definition
 
 
-def shared(cls: type[DirectiveT]) -> type[DirectiveT]:
+def for_every_format(cls: type[DirectiveT]) -> type[DirectiveT]:
     """Register a directive for use in every format, and return the class. Use as a decorator."""
     SHARED[cls.__name__] = directive(cls)
     return cls
@@ -49,8 +49,8 @@ class Implied(CustomDirective):
         pass
 
 
-def word_printed(state: PrintingState) -> None:
-    """Record that the last printed token is a word, so that a space precedes the next token."""
+def request_space(state: PrintingState) -> None:
+    """Set the printing state so that a space precedes the next token: the last printed token is a word."""
     state.last_was_punctuation, state.should_emit_space = False, True
 
 

@@ -19,10 +19,10 @@ from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 
 from pydispatch.ir.core import syntax
-from pydispatch.ir.core.directives.base import shared
+from pydispatch.ir.core.directives.base import for_every_format
 
 
-@shared
+@for_every_format
 class OneOperand(CustomDirective):
     """Directive for exactly one operand, where the operation definition allows several."""
 
@@ -37,7 +37,7 @@ class OneOperand(CustomDirective):
         printer.print_ssa_value(self.values.get(op)[0])
 
 
-@shared
+@for_every_format
 class Mixed(CustomDirective):
     """Directive for a list `[4, %n]` of static numbers and index values.
 
@@ -67,7 +67,7 @@ class Mixed(CustomDirective):
         printer.print_string(self.BRACKETS[1])
 
 
-@shared
+@for_every_format
 class MixedInParens(Mixed):
     """Directive for a list of static numbers and index values in parentheses, `(4, %n)`."""
 

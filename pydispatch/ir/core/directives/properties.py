@@ -20,7 +20,7 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 
 from pydispatch.ir.core import syntax
-from pydispatch.ir.core.directives.base import directive, shared
+from pydispatch.ir.core.directives.base import directive, for_every_format
 
 
 @directive
@@ -36,7 +36,7 @@ class _Property(CustomDirective):
         return True
 
 
-@shared
+@for_every_format
 class TypeValue(CustomDirective):
     """Directive for a property that is a type."""
 
@@ -49,7 +49,7 @@ class TypeValue(CustomDirective):
         self.value.print(printer, state, op)
 
 
-@shared
+@for_every_format
 class TypedConstant(CustomDirective):
     """Directive for a constant `value`, or `value -> T` if the result type T differs, for example by dynamic sizes."""
 
@@ -78,7 +78,7 @@ class TypedConstant(CustomDirective):
             printer.print_attribute(type)
 
 
-@shared
+@for_every_format
 class Index(_Property):
     """Directive for an integer of type index. The type may be present in the text and is not printed."""
 
@@ -93,7 +93,7 @@ class Index(_Property):
         printer.print_string(str(value.value.data))
 
 
-@shared
+@for_every_format
 class Visibility(CustomDirective):
     """Directive for the optional keyword `public`, `private` or `nested`."""
 
@@ -112,7 +112,7 @@ class Visibility(CustomDirective):
             printer.print_string(visibility.data)
 
 
-@shared
+@for_every_format
 class Word(_Property):
     """Directive for a string property that is written without quotes."""
 

@@ -9,10 +9,10 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 
 from pydispatch.ir.core import syntax
-from pydispatch.ir.core.directives.base import shared
+from pydispatch.ir.core.directives.base import for_every_format
 
 
-@shared
+@for_every_format
 class NamedRegion(CustomDirective):
     """Directive for a region with named arguments, `(%a: T, %b: U) {...}`."""
 
@@ -26,7 +26,7 @@ class NamedRegion(CustomDirective):
         syntax.print_region_signature(printer, self.region.get(op), results=None)
 
 
-@shared
+@for_every_format
 class SymbolBody(CustomDirective):
     """Directive for a region of symbols; an empty region gets its one block."""
 

@@ -19,10 +19,10 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 
 from pydispatch.ir.core import syntax
-from pydispatch.ir.core.directives.base import shared
+from pydispatch.ir.core.directives.base import for_every_format
 
 
-@shared
+@for_every_format
 class PlainSignature(CustomDirective):
     """Directive for a signature `(T, ...) -> (T, %operand, %operand as T)`, where a result may be tied to an
     operand."""
@@ -67,7 +67,7 @@ class PlainSignature(CustomDirective):
         )  # fmt: skip
 
 
-@shared
+@for_every_format
 class Signature(PlainSignature):
     """Directive for a signature with sizes of dynamic dimensions, `(T{%d}, ...) -> (T{%d}, %operand{%d}, %operand as
     T{%d})`."""

@@ -16,11 +16,11 @@ from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 
 from pydispatch.ir.core import syntax
-from pydispatch.ir.core.directives.base import Implied, shared, stated, word_printed
+from pydispatch.ir.core.directives.base import Implied, for_every_format, request_space, stated
 from pydispatch.ir.core.elements import with_element
 
 
-@shared
+@for_every_format
 class Typed(CustomDirective):
     """Directive for a type with one value per dynamic dimension, `T{%d}`."""
 
@@ -40,7 +40,7 @@ class Typed(CustomDirective):
         syntax.print_dims(printer, self.dims.get(op))
 
 
-@shared
+@for_every_format
 class ElementOf(Implied):
     """Directive without text: `type` is the element type of `whole`, which was parsed before."""
 
@@ -55,7 +55,7 @@ class ElementOf(Implied):
         self.type.set(state, (whole.get_element_type(),))
 
 
-@shared
+@for_every_format
 class Results(CustomDirective):
     """Directive for result types `-> T` or `-> (T, U)`; nothing if there are no results."""
 
@@ -71,10 +71,10 @@ class Results(CustomDirective):
         if types := self.types.get(op):
             printer.print_string(" -> ")
             syntax.print_types(printer, types)
-            word_printed(state)
+            request_space(state)
 
 
-@shared
+@for_every_format
 class SameTypes(Implied):
     """Directive without text: `types` are equal to `others`, which were parsed before."""
 
@@ -85,7 +85,7 @@ class SameTypes(Implied):
         self.types.set(state, stated(self.others, state))
 
 
-@shared
+@for_every_format
 class Absent(Implied):
     """Directive without text: the optional values whose types are `types` are absent."""
 
@@ -95,7 +95,7 @@ class Absent(Implied):
         self.types.set(state, ())
 
 
-@shared
+@for_every_format
 class TruthOf(Implied):
     """Directive without text: `type` is i1, or a tensor of i1 in the shape of `other`, which was parsed before."""
 
@@ -106,7 +106,7 @@ class TruthOf(Implied):
         self.type.set(state, (with_element(stated(self.other, state)[0], i1),))
 
 
-@shared
+@for_every_format
 class ShapedResults(CustomDirective):
     """Directive for result types with sizes of dynamic dimensions, `-> (T{%d}, U)`; nothing if there are no results."""
 
@@ -135,4 +135,4 @@ class ShapedResults(CustomDirective):
         printer.print_string(" -> ")
         with printer.in_parens():
             printer.print_list(types, print_type)
-        word_printed(state)
+        request_space(state)

@@ -85,7 +85,7 @@ class DispatchWorkgroupsOp(DispatchLikeOp):
 
     def verify_(self) -> None:
         super().verify_()
-        check_region(self, self.count, [IndexType()] * 3, "count", device=False)
+        check_region(self, self.count, [IndexType()] * 3, "count", has_device_argument=False)
 
 
 @op_definition
@@ -105,7 +105,7 @@ class DispatchRegionOp(IRDLOperation):
     )
 
     def verify_(self) -> None:
-        check_region(self, self.count, [IndexType()] * 3, "count", device=False)
+        check_region(self, self.count, [IndexType()] * 3, "count", has_device_argument=False)
 
 
 @op_definition

@@ -16,6 +16,9 @@ from xdsl.printer import Printer
 
 from pydispatch.ir.core.syntax import EMPTY_DICT
 
+_TYPE_SUFFIX = " : !hal.device"
+"""Type printed after an attribute that denotes a device; `ProgramParser` skips it after the attribute."""
+
 
 @irdl_attr_definition
 class ExecutableTargetAttr(ParametrizedAttribute):
@@ -98,7 +101,7 @@ class DeviceTargetAttr(ParametrizedAttribute):
             if self.executable_targets.data:
                 printer.print_string(", ")
                 printer.print_attribute(self.executable_targets)
-        printer.print_string(" : !hal.device")
+        printer.print_string(_TYPE_SUFFIX)
 
 
 @irdl_attr_definition
@@ -121,7 +124,7 @@ class DeviceSelectAttr(ParametrizedAttribute):
     def print_parameters(self, printer: Printer) -> None:
         with printer.in_angle_brackets():
             printer.print_attribute(self.devices)
-        printer.print_string(" : !hal.device")
+        printer.print_string(_TYPE_SUFFIX)
 
 
 @irdl_attr_definition
@@ -156,7 +159,7 @@ class DeviceAliasAttr(ParametrizedAttribute):
             if self.configuration.data:
                 printer.print_string(", ")
                 printer.print_attribute(self.configuration)
-        printer.print_string(" : !hal.device")
+        printer.print_string(_TYPE_SUFFIX)
 
 
 @irdl_attr_definition

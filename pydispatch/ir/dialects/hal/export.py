@@ -33,7 +33,7 @@ from xdsl.traits import IsolatedFromAbove, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
 from pydispatch.ir.core.assembly import op_definition
-from pydispatch.ir.core.directives import directive, word_printed
+from pydispatch.ir.core.directives import directive, request_space
 from pydispatch.ir.dialects.hal.layout import PipelineLayoutAttr
 from pydispatch.ir.dialects.hal.region import check_count, check_region
 from pydispatch.ir.dialects.hal.tiles import check_tiles
@@ -43,7 +43,7 @@ from pydispatch.ir.dialects.hal.tiles import check_tiles
 class PropertyList(CustomDirective):
     """Directive for a list of properties `<name = value, ...>`."""
 
-    OPENS: ClassVar[str] = "<"
+    OPENS: ClassVar[str] = "<"  # the token by which `oilist` recognizes this clause
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
         """Parse `<name = value, ...>` with properties of the operation."""
@@ -89,14 +89,14 @@ class Sizes(PropertyList):
         with printer.in_angle_brackets():
             present = [variable for variable in (self.workgroup, self.subgroup, self.memory) if variable.is_present(op)]
             printer.print_list(present, print_entry)
-        word_printed(state)  # a blank follows
+        request_space(state)
 
 
 @directive
 class LabelledCount(CustomDirective):
-    """Directive for a count region whose entry block has a label, as older releases write it."""
+    """Directive for a count region whose entry block has a label, as older releases write it; it is never printed."""
 
-    OPENS: ClassVar[str] = "{"
+    OPENS: ClassVar[str] = "{"  # the token by which `oilist` recognizes this clause
 
     region: RegionVariable
 
@@ -144,9 +144,9 @@ class ExecutableExportOp(IRDLOperation):
 
     def verify_(self) -> None:
         """Check the regions of count and condition, the workgroup size and the tiles; a fallback needs a condition."""
-        check_count(self, self.count, device=True)
+        check_count(self, self.count, has_device_argument=True)
         if self.condition.blocks:
-            check_region(self, self.condition, [i1], "condition", device=True)
+            check_region(self, self.condition, [i1], "condition", has_device_argument=True)
         if self.condition_fallback is not None and not self.condition.blocks:
             raise VerifyException("fallback(@export) is given, but there is no condition(...) region")
         check_sizes(self.workgroup_size)

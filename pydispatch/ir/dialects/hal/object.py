@@ -15,7 +15,7 @@ from xdsl.irdl.declarative_assembly_format import AttributeVariable, CustomDirec
 from xdsl.parser import AttrParser, Parser
 from xdsl.printer import Printer
 
-from pydispatch.ir.core.directives import shared
+from pydispatch.ir.core.directives import for_every_format
 from pydispatch.ir.core.syntax import parse_attr_of
 from pydispatch.ir.dialects.hal.device import ExecutableTargetAttr
 
@@ -117,7 +117,7 @@ def parse_object_list(parser: AttrParser) -> ArrayAttr[Attribute]:
     return objects
 
 
-@shared
+@for_every_format
 class ObjectList(CustomDirective):
     """Directive for a list `[#hal.executable.object<...>, ...]`."""
 

@@ -14,7 +14,7 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from pydispatch.ir.core import syntax
-from pydispatch.ir.core.directives import directive, shared, word_printed
+from pydispatch.ir.core.directives import directive, for_every_format, request_space
 from pydispatch.ir.dialects.hal.device import DeviceType
 
 
@@ -25,17 +25,19 @@ def check_children(op: Operation, region: Region, allowed: Sequence[str]) -> Non
             raise VerifyException(f"'{op.name}' cannot hold '{child.name}', it holds {', '.join(allowed)}")
 
 
-def check_region(op: Operation, region: Region, results: Sequence[Attribute], what: str, device: bool) -> None:
+def check_region(
+    op: Operation, region: Region, results: Sequence[Attribute], what: str, *, has_device_argument: bool
+) -> None:
     """Check the signature of a host region; raise VerifyException otherwise.
 
-    The entry block takes index values, after the device if `device` is set; the device may be omitted. Each return must
-    have operands of the types `results`. An empty region is valid. `what` names the region in messages.
+    The entry block takes index values, after the device if `has_device_argument`; the device may be omitted. Each
+    return must have operands of the types `results`. An empty region is valid. `what` names the region in messages.
     """
     block = region.blocks.first
     if block is None:
         return
     types = list(block.arg_types)
-    if device and types and isinstance(types[0], DeviceType):
+    if has_device_argument and types and isinstance(types[0], DeviceType):
         types = types[1:]
     for i, type in enumerate(types):
         if not isinstance(type, IndexType):
@@ -49,8 +51,8 @@ def check_region(op: Operation, region: Region, results: Sequence[Attribute], wh
             raise VerifyException(f"the {what} region returns ({got}), expected ({', '.join(str(r) for r in results)})")
 
 
-def check_count(op: Operation, region: Region, device: bool) -> None:
-    check_region(op, region, [IndexType()] * 3, "count", device)
+def check_count(op: Operation, region: Region, *, has_device_argument: bool) -> None:
+    check_region(op, region, [IndexType()] * 3, "count", has_device_argument=has_device_argument)
 
 
 @directive
@@ -75,7 +77,7 @@ class HostRegion(CustomDirective):
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         syntax.print_region_signature(printer, self.region.get(op), self.RESULTS)
-        word_printed(state)
+        request_space(state)
 
     def is_present(self, op: IRDLOperation) -> bool:
         return self.region.is_present(op)
@@ -88,14 +90,14 @@ class HostRegion(CustomDirective):
             self.region.set_empty(state)
 
 
-@shared
+@for_every_format
 class Count(HostRegion):
     """Directive for a region that computes a grid."""
 
     RESULTS: ClassVar[tuple[Attribute, ...]] = (IndexType(),) * 3
 
 
-@shared
+@for_every_format
 class Condition(HostRegion):
     """Directive for a region that computes a condition."""
 

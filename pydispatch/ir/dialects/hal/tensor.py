@@ -157,7 +157,7 @@ class Ignored(CustomDirective):
 class ExternObjects(CustomDirective):
     """Directive for the objects of an external dispatch, `{#target ordinal(N) = [objects], ...}`."""
 
-    value: AttributeVariable
+    targets: AttributeVariable
     ordinals: AttributeVariable
     objects: AttributeVariable
 
@@ -179,7 +179,7 @@ class ExternObjects(CustomDirective):
             rows.append((target, ordinal, parse_object_list(parser)))
 
         parser.parse_comma_separated_list(parser.Delimiter.BRACES, entry, " in the objects of an external dispatch")
-        for column, variable in enumerate((self.value, self.ordinals, self.objects)):
+        for column, variable in enumerate((self.targets, self.ordinals, self.objects)):
             variable.set(state, ArrayAttr([row[column] for row in rows]))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
@@ -215,7 +215,7 @@ class DispatchExternOp(DispatchLikeOp):
     subgroup_size = opt_prop_def(IntegerAttr)
     workgroup_local_memory = opt_prop_def(IntegerAttr)
     count = region_def()
-    custom_directives = (ExternObjects, Ignored, PropertyList)
+    custom_directives = (ExternObjects, Ignored, PropertyList)  # PropertyList: `<workgroup_size = [...], ...>`
     irdl_options = (ParsePropInAttrDict(),)  # type: ignore[assignment]
     assembly_format = (
         f"$export_name {CALL} `:` {SIGNATURE} oilist(`count` custom<Count>($count) | `layout` `(` $layout `)` | "
@@ -229,7 +229,7 @@ class DispatchExternOp(DispatchLikeOp):
         result.
         """
         super().verify_()
-        check_count(self, self.count, device=True)
+        check_count(self, self.count, has_device_argument=True)
         check_sizes(self.workgroup_size)
         check_tiles(self, len(self.layout.bindings.data))
         buffers = sum(1 for a in self.arguments if hasattr(a.type, "get_shape"))

@@ -24,7 +24,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from pydispatch.ir.core import syntax
 from pydispatch.ir.core.assembly import op_definition
-from pydispatch.ir.core.directives import directive, word_printed
+from pydispatch.ir.core.directives import directive, request_space
 from pydispatch.ir.core.elements import element_type
 from pydispatch.ir.core.syntax import DYNAMIC
 from pydispatch.ir.dialects.linalg.base import Numbers, ResultTypes, Sides, check_results
@@ -49,7 +49,7 @@ class ListedTypes(ResultTypes):
         if types := self.types.get(op):
             printer.print_string(" -> ")
             printer.print_list(types, printer.print_attribute)
-            word_printed(state)
+            request_space(state)
 
 
 class Yield(IRDLOperation):

@@ -28,13 +28,13 @@ from pydispatch.ir.dialects.iree_linalg_ext.base import (
 class Windows(NamedTuple):
     """Mapping between the dimensions of a tensor and of the slices that a gather or scatter accesses.
 
-    `batch` is the number of leading dimensions that enumerate the slices. If they `begin_anywhere`, a slice has the
-    last dimensions of the tensor, including indexed ones, to whose positions the index is added. Otherwise it has the
-    dimensions that are not indexed.
+    `batch` is the number of leading dimensions that enumerate the slices. If they `include_indexed_dims`, a slice has
+    the last dimensions of the tensor, including indexed ones, and the index is the offset of the slice in these.
+    Otherwise a slice has the dimensions that are not indexed.
     """
 
     batch: int
-    begin_anywhere: bool
+    include_indexed_dims: bool
 
     def retained(self, *, slice_rank: int, rank: int, indexed: list[int]) -> list[int]:
         """Return, for each dimension of a slice, the dimension of the tensor that it is a part of.
@@ -44,7 +44,7 @@ class Windows(NamedTuple):
             rank: Number of dimensions of the tensor.
             indexed: Dimensions of the tensor that the indices address.
         """
-        if self.begin_anywhere:
+        if self.include_indexed_dims:  # slices have the last dimensions of the tensor
             return list(range(rank - slice_rank, rank))
         return [d for d in range(rank) if d not in indexed]
 
@@ -63,9 +63,9 @@ def windows_of(whole: SSAValue, indices: SSAValue, slices: SSAValue, indexed: li
     for batch in batches:
         slice_rank = len(shape_of(slices)) - batch
         if slice_rank == rank - depth:
-            fitting.insert(0, Windows(batch, begin_anywhere=False))
+            fitting.insert(0, Windows(batch, include_indexed_dims=False))
         elif rank - depth < slice_rank <= rank and all(d in indexed for d in range(rank - slice_rank)):
-            fitting.append(Windows(batch, begin_anywhere=True))
+            fitting.append(Windows(batch, include_indexed_dims=True))
     if not fitting:
         raise VerifyException(
             f"indices {indices.type} and slices {slices.type} do not fit {whole.type}: indices have the dimensions "

@@ -136,10 +136,11 @@ class Image(Winograd):
     image_dimensions = prop_def(DenseArrayBase)
     assembly_format = _SYNTAX.format("image_dimensions")
     DIMENSIONS: ClassVar[str] = "image_dimensions"
-    LAYOUTS: ClassVar[dict[tuple[int, ...], str]] = {(1, 2): "nhwc", (2, 3): "nchw"}
+    LAYOUTS: ClassVar[dict[tuple[int, ...], str]] = {(1, 2): "nhwc", (2, 3): "nchw"}  # image_dimensions → layout
 
     def tile_letters(self) -> str:
-        return "nhwc"  # transformed tensors are of this order in either layout
+        """Return the dimensions of the transformed tensor without those of a tile's elements, in either layout."""
+        return "nhwc"
 
 
 @op_definition

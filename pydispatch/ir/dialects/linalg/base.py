@@ -42,7 +42,7 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from pydispatch.ir.core import syntax
-from pydispatch.ir.core.directives import directive, stated, word_printed
+from pydispatch.ir.core.directives import directive, request_space, stated
 from pydispatch.ir.dialects.linalg.structure import Structure, check_sizes
 
 
@@ -133,7 +133,7 @@ class Sides(CustomDirective):
                 printer.print_string(" : ")
                 printer.print_list([value.type for value in listed], printer.print_attribute)
                 printer.print_string(")")
-        word_printed(state)
+        request_space(state)
 
     def _sides(self) -> tuple[tuple[str, Any, TypeDirective], ...]:
         """Return for each side its keyword, its operands and their types."""

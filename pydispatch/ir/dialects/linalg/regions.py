@@ -46,7 +46,7 @@ from xdsl.utils.mlir_lexer import MLIRTokenKind
 
 from pydispatch.ir.core import syntax
 from pydispatch.ir.core.assembly import op_definition
-from pydispatch.ir.core.directives import directive, stated, word_printed
+from pydispatch.ir.core.directives import directive, request_space, stated
 from pydispatch.ir.core.elements import element_type
 from pydispatch.ir.core.refine import refine
 from pydispatch.ir.dialects.linalg.base import (
@@ -98,7 +98,7 @@ class Trait(CustomDirective):
         attributes: dict[str, Attribute] = {"indexing_maps": op.indexing_maps, "iterator_types": iterators}
         attributes |= {v.name: op.properties[v.name] for v in (self.doc, self.library_call) if v.is_present(op)}
         printer.print_op_attributes(attributes)
-        word_printed(state)
+        request_space(state)
 
 
 @directive
@@ -231,7 +231,11 @@ class ReduceForm(MapForm):
 
     def elements(self, inputs: list[Attribute], outputs: list[Attribute]) -> tuple[list[Attribute], list[int]]:
         """Return the types whose elements are the arguments of an abbreviated body, and the order in which the
-        arguments are operands of its operation: first the last argument, which is the running value."""
+        arguments are operands of its operation.
+
+        `{ arith.subf }` with one input stands for `arith.subf %out, %in` in a body with the arguments (%in, %out): the
+        order is [1, 0].
+        """
         types = [*inputs, *outputs]
         return types, [len(types) - 1, *range(len(types) - 1)]
 

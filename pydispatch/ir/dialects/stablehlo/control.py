@@ -162,14 +162,17 @@ class TupleOf(TypeSignature):
     """Type syntax `tuple<T, U>`, which is the result type and implies the operand types T and U."""
 
     def parse(self, parser: Parser, count: int) -> Types:
-        """Parse the tuple type alone, of which the element types are the results, or a signature."""
+        """Parse a signature, or the tuple type alone: the result, whose element types are those of the operands.
+
+        `count` is the number of operands, which the types state as well.
+        """
         if parser._current_token.text == "(":
             return super().parse(parser, count)
         start = parser.pos
         type = parser.parse_type()
         if not isinstance(type, TupleType):
             parser.raise_error(f"expected a tuple type, got {type}", start, parser.pos)
-        return Types(type.types.data, [type])
+        return Types(operands=type.types.data, results=[type])
 
     def print(self, printer: Printer, op: Operation) -> None:
         printer.print_attribute(op.result_types[0])

@@ -90,7 +90,7 @@ _BATCHING = Pairs("batching_dims", "lhs_batching_dimensions", "rhs_batching_dime
 _CONTRACTING = Pairs("contracting_dims", "lhs_contracting_dimensions", "rhs_contracting_dimensions")
 
 
-_WINDOW = {
+_PROPERTY_OF_KEYWORD = {
     "stride": "window_strides", "pad": "padding", "lhs_dilate": "lhs_dilation", "rhs_dilate": "rhs_dilation",
     "reverse": "window_reversal",
 }  # fmt: skip
@@ -161,10 +161,10 @@ class Convolution(IRDLOperation):
 
 @irdl_op_definition
 class ConvolutionOp(Convolution):
-    """Convolution."""
+    """Convolution whose padding is a property."""
 
     name = "stablehlo.convolution"
-    WINDOW: ClassVar[dict[str, str]] = _WINDOW
+    WINDOW: ClassVar[dict[str, str]] = _PROPERTY_OF_KEYWORD
     padding = opt_prop_def(DenseIntOrFPElementsAttr)
 
 
@@ -173,7 +173,7 @@ class DynamicConvOp(Convolution):
     """Convolution whose padding is an operand."""
 
     name = "stablehlo.dynamic_conv"
-    WINDOW: ClassVar[dict[str, str]] = {word: name for word, name in _WINDOW.items() if word != "pad"}
+    WINDOW: ClassVar[dict[str, str]] = {word: name for word, name in _PROPERTY_OF_KEYWORD.items() if word != "pad"}
     padding = operand_def()
 
 

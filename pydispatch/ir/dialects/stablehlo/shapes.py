@@ -54,7 +54,7 @@ class ConstantOp(IRDLOperation):
 
     def print(self, printer: Printer) -> None:
         """Print the syntax that `parse` reads."""
-        if getattr(self.value, "type", None) != self.output.type:
+        if getattr(self.value, "type", None) != self.output.type:  # the short form states only the value's type
             printer.print_string("() <{value = ")
             printer.print_attribute(self.value)
             printer.print_string("}>")

@@ -28,7 +28,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from pydispatch.ir.core import syntax
 from pydispatch.ir.core.assembly import op_definition
-from pydispatch.ir.core.directives import Mixed, directive, parse_mixed, word_printed
+from pydispatch.ir.core.directives import Mixed, directive, parse_mixed, request_space
 from pydispatch.ir.core.elements import same_shape
 from pydispatch.ir.core.refine import refine
 from pydispatch.ir.dialects.linalg import shape as linalg_shape
@@ -53,7 +53,7 @@ class GenerateOp(IRDLOperation):
             raise VerifyException(
                 f"{self.result.type} has {expected} dynamic dimension(s), got {len(self.dynamic_extents)} extent(s)"
             )
-        verify_yield(self, element_of(self.result), len(shape_of(self.result)))
+        verify_yield(self, element_of(self.result), rank=len(shape_of(self.result)))
 
 
 @op_definition
@@ -133,10 +133,11 @@ class AllocatedSizes(CustomDirective):
     values: VariadicOperandVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Parse `(%size, ...)`; numbers among the sizes are checked against the type later."""
-        names, numbers = parse_mixed(parser, parser.Delimiter.PAREN)
+        """Parse `(%size, ...)`; numbers among the sizes are checked against the type by `AllocatedType`."""
+        names, numbers = parse_mixed(parser, parser.Delimiter.PAREN)  # numbers: DYNAMIC in place of each name
         self.values.set(state, names)
-        if len(names) < len(numbers):  # the directive of the type removes the entry and compares the numbers
+        states_static_sizes = len(names) < len(numbers)
+        if states_static_sizes:  # `AllocatedType`, which is parsed next, removes the entry
             state.attributes[_STATED_SIZES] = DenseArrayBase.from_list(i64, numbers)
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
@@ -144,7 +145,7 @@ class AllocatedSizes(CustomDirective):
         printer.print_string("(")
         printer.print_list(self.values.get(op), printer.print_ssa_value)
         printer.print_string(")")
-        word_printed(state)
+        request_space(state)
 
 
 @directive

@@ -39,7 +39,7 @@ def known(static: DenseArrayBase[Any], dynamic: Sequence[SSAValue], what: str) -
     return values
 
 
-def verify_yield(op: Operation, element: Attribute, rank: int) -> None:
+def verify_yield(op: Operation, element: Attribute, *, rank: int) -> None:
     """Check the body of pad or generate: one index argument per dimension, and one yielded element."""
     block = op.regions[0].block
     if len(block.args) != rank:
@@ -79,7 +79,7 @@ def _pad(op: tensor.PadOp) -> None:
     # A result may know a size that the amounts do not give, but not leave out one that they give.
     if len(result) != len(wanted) or any(r != w and w is not None for r, w in zip(result, wanted, strict=True)):
         raise VerifyException(f"the result is {op.result.type}, expected the shape {_text(wanted)}")
-    verify_yield(op, element_of(op.source), len(source))
+    verify_yield(op, element_of(op.source), rank=len(source))
 
 
 def _slice(op: tensor.ExtractSliceOp | tensor.InsertSliceOp, whole: SSAValue, part: SSAValue) -> None:
@@ -241,7 +241,7 @@ def _reshape(op: tensor.ReshapeOp) -> None:
     assert isinstance(source, TensorType) and isinstance(shape, TensorType) and isinstance(result, TensorType)
     if source.element_type != result.element_type:
         raise VerifyException(f"a reshape keeps the element type, got {source} to {result}")
-    if len(shape.get_shape()) != 1 or shape.get_shape()[0] not in (result.get_num_dims(), DYNAMIC, -1):
+    if len(shape.get_shape()) != 1 or shape.get_shape()[0] not in (result.get_num_dims(), DYNAMIC):
         raise VerifyException(f"the shape of {result} has {result.get_num_dims()} entries, got {shape}")
     if source.has_static_shape() and result.has_static_shape() and prod(source.get_shape()) != prod(result.get_shape()):
         raise VerifyException(f"{source} and {result} have different numbers of elements")

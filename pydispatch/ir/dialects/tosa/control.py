@@ -119,7 +119,7 @@ class IfOp(IRDLOperation):
     def parse(cls, parser: Parser) -> IfOp:
         """Parse `%condition (%a = %x) : type (types) -> types {...} else {...}`."""
         condition = parser.parse_unresolved_operand()
-        _, values = _parse_pairs(parser)
+        _, values = _parse_pairs(parser)  # the names are those of block arguments, which each region declares itself
         start = parser.pos
         type: Attribute | None = None
         types: list[Attribute] = []

@@ -290,6 +290,7 @@ class AnnotateOp(TransformOp):
     name = "transform.annotate"
     name_ = prop_def(StringAttr, prop_name="name")
     custom_directives = (Annotated,)
+    # Absent: the operation has no results, and its text no types of them.
     assembly_format = "custom<Annotated>($handles, $name) attr-dict `:` type($handles) custom<Absent>(type($results_))"
 
 

@@ -88,7 +88,8 @@ class FuncLikeOp(IRDLOperation):
                 parser.raise_error("the arguments of a function with a body have names", start, start + 1)
             body = parser.parse_region(arguments)
             visibility = properties["sym_visibility"]
-            if not isinstance(visibility, StringAttr) or visibility.data != "private":
+            is_public = not isinstance(visibility, StringAttr) or visibility.data != "private"
+            if is_public:  # callers pass arguments by name: names that xDSL shortens are kept as attributes
                 attrs = syntax.exact_names(arguments, body.blocks[0].args, attrs)
         properties["function_type"] = FunctionType.from_lists(types, results)
         properties["tied_operands"] = syntax.tied_attr(tied)
