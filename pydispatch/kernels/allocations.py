@@ -20,7 +20,7 @@ MAX_PRIVATE_ELEMENTS = 256
 
 
 def declared(
-    low: CallContext, node: ast.Call, arguments: list[Entity], name: str, space: str = WORKGROUP_MEMORY
+    context: CallContext, node: ast.Call, arguments: list[Entity], name: str, space: str = WORKGROUP_MEMORY
 ) -> MemoryRef:
     """Return the memory that a call such as `shared((16, 16), f32)` states, which is not allocated yet.
 
@@ -28,14 +28,14 @@ def declared(
     """
     called = ast.unparse(node.func).rpartition(".")[2]
     if len(arguments) != 2 or not isinstance(arguments[1], Known) or not isinstance(arguments[1].value, DType):
-        raise low.error(
+        raise context.error(
             node, f"{called} takes a shape and a type", f"write pydispatch.{called}((16, 16), pydispatch.f32)"
         )
     shape = arguments[0].items if isinstance(arguments[0], TupleValue) else (arguments[0],)
     sizes: list[Literal] = []
     for extent in shape:
         if not isinstance(extent, Literal) or not isinstance(extent.value, int) or extent.value < 1:
-            raise low.error(
+            raise context.error(
                 node.args[0],
                 f"the shape of {called} memory is known when the kernel is compiled, got {described(extent)}",
                 "use numbers, pydispatch.group_size(...) or pydispatch.static parameters",
@@ -51,17 +51,17 @@ def element_count(memory: MemoryRef) -> int:
     return math.prod(int(size.value) for size in memory.shape if isinstance(size, Literal))
 
 
-def _private(low: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
+def _private(context: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
     """Emit `private(shape, dtype)`."""
-    memory = declared(low, node, arguments, low.writer.fresh(), PRIVATE_MEMORY)
+    memory = declared(context, node, arguments, context.writer.fresh(), PRIVATE_MEMORY)
     if (count := element_count(memory)) > MAX_PRIVATE_ELEMENTS:
-        raise low.error(
+        raise context.error(
             node,
             f"{count} elements of one invocation; at most {MAX_PRIVATE_ELEMENTS} are allocated at once",
             "use workgroup memory, or let more invocations share the work",
         )
-    low.writer.line(f"{memory.name} = memref.alloca() : {memory.type}")
-    low.writer.has_effects = True
+    context.writer.line(f"{memory.name} = memref.alloca() : {memory.type}")
+    context.writer.has_effects = True
     return memory
 
 

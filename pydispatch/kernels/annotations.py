@@ -58,6 +58,11 @@ class Parameter:
     tuple_name: str = ""
 
     @property
+    def is_static(self) -> bool:
+        """Whether the value of the parameter is known when the kernel is compiled."""
+        return self.type is None
+
+    @property
     def is_view(self) -> bool:
         """Whether the parameter is an array, which a kernel gets as a view; otherwise it is a number."""
         return self.type is not None and self.type.shape is not None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from pydispatch.kernels.entities import FLOATS, INTEGERS, UNSIGNED, Literal, Scalar
@@ -345,6 +345,14 @@ def combiner(symbol: str, type: str) -> str:
     lowering = (_FLOAT if is_float(type) else _UNSIGNED if type in UNSIGNED else _INTEGER)[symbol]
     assert isinstance(lowering, str)
     return lowering.removeprefix("arith.")
+
+
+def reassociable(lines: Sequence[str], type: str) -> list[str]:
+    """Return MLIR lines in which float additions may be computed in any order: `arith.addf %a, %b fastmath<reassoc> :
+    f32 loc(...)`.
+    """
+    suffix = f" : {type} loc"
+    return [line.replace(suffix, f" fastmath<reassoc>{suffix}") if "arith.addf" in line else line for line in lines]
 
 
 def neutral(symbol: str, type: str) -> str:

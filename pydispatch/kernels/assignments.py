@@ -14,7 +14,7 @@ from pydispatch.kernels.entities import (
     Scalar,
     TupleValue,
     described,
-    flat,
+    scalars_in,
 )
 from pydispatch.kernels.expressions import BINARY, Expressions
 from pydispatch.patterns.types import TensorType
@@ -49,7 +49,7 @@ class Assignments(Expressions):
         if isinstance(node.target, ast.Subscript):
             memory = self._memory(node.target)
             indices = self.indices(node.target.slice, memory)
-            self.accessed(node.target, memory, indices, is_write=False)
+            self.on_access(node.target, memory, indices, is_write=False)
             old = self.writer.value(f"memref.load {memory.name}[{indices}] : {memory.type}", memory.dtype)
             self._store(node.target, memory, indices, self._combined(node, old), node)
             return
@@ -103,7 +103,7 @@ class Assignments(Expressions):
         """
         self.check_name(target)
         name, old = target.id, self.environment.get(target.id)
-        if isinstance(old, (Scalar, TupleValue)) and flat(old) is not None:
+        if isinstance(old, (Scalar, TupleValue)) and scalars_in(old) is not None:  # no view or bare number in a tuple
             value = self._converted_like(origin, old, value, f"'{name}'")
         else:
             value = self._with_default_types(origin, value)
@@ -115,12 +115,12 @@ class Assignments(Expressions):
         what = ""
         if isinstance(old, MemoryRef):
             what = "a view" if old.parameter else described(old) if old.is_private else "workgroup memory"
-        elif name in self.fixed:
+        elif name in self.static_names:
             what = "known when the kernel is compiled"
         if what:
             raise self.error(target, f"'{name}' is {what}, and cannot be assigned", "give the variable another name")
 
-    fixed: frozenset[str] = frozenset()
+    static_names: frozenset[str] = frozenset()
     """Parameters whose values are known when the kernel is compiled."""
 
     def _with_default_types(self, node: ast.AST, value: Entity) -> Entity:
@@ -159,7 +159,7 @@ class Assignments(Expressions):
     def _store(self, target: ast.Subscript, memory: MemoryRef, indices: str, value: Entity, origin: ast.AST) -> None:
         """Emit a store of one element, after converting the value to the type of the memory."""
         stored = self.converted(origin, value, memory.dtype, f"an element of '{ast.unparse(target.value)}'")
-        self.writes(target, memory)
-        self.accessed(target, memory, indices, is_write=True)
+        self.record_write(target, memory)
+        self.on_access(target, memory, indices, is_write=True)
         self.writer.line(f"memref.store {stored.name}, {memory.name}[{indices}] : {memory.type}")
         self.writer.has_effects = True

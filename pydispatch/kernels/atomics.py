@@ -27,66 +27,66 @@ KINDS = {
 """Kinds of memref.atomic_rmw by the name of the function, `atomic_add`."""
 
 
-def _element(low: CallContext, node: ast.Call, arguments: list[Entity]) -> tuple[MemoryRef, str]:
+def _element(context: CallContext, node: ast.Call, arguments: list[Entity]) -> tuple[MemoryRef, str]:
     """Return the memory that an atomic operation updates, and the indices of its element as MLIR text."""
     memory = arguments[0]
     if not isinstance(memory, MemoryRef):
-        raise low.error(
+        raise context.error(
             node.args[0],
             f"{ast.unparse(node.func)}: expected a view or memory of the workgroup, got {described(memory)}",
             "give the view, then the index, then the value",
         )
-    return memory, low.indices(node.args[1], memory, arguments[1])
+    return memory, context.indices(node.args[1], memory, arguments[1])
 
 
-def _emit(low: CallContext, node: ast.Call, memory: MemoryRef, text: str) -> Scalar:
+def _emit(context: CallContext, node: ast.Call, memory: MemoryRef, text: str) -> Scalar:
     """Emit an atomic operation on memory, whose MLIR text is `text`, and return the old element."""
-    low.writes(node, memory)
+    context.record_write(node, memory)
     if memory.parameter:
-        low.read.add(memory.parameter)
-    low.writer.has_effects = True
-    return low.writer.value(text, memory.dtype)
+        context.read.add(memory.parameter)
+    context.writer.has_effects = True
+    return context.writer.value(text, memory.dtype)
 
 
-def _update(low: CallContext, node: ast.Call, arguments: list[Entity], symbol: str) -> Entity:
+def _update(context: CallContext, node: ast.Call, arguments: list[Entity], symbol: str) -> Entity:
     """Emit an atomic read-modify-write operation. `symbol` is a key of `KINDS`, such as "add"."""
-    check_count(low, node, arguments, min_count=3)
-    memory, indices = _element(low, node, arguments)
-    value = low.converted(node.args[2], arguments[2], memory.dtype, f"an element of '{ast.unparse(node.args[0])}'")
+    check_count(context, node, arguments, min_count=3)
+    memory, indices = _element(context, node, arguments)
+    value = context.converted(node.args[2], arguments[2], memory.dtype, f"an element of '{ast.unparse(node.args[0])}'")
     kinds = KINDS[symbol]
     if is_float(memory.dtype):
         kind = kinds.of_floats
     else:
         kind = kinds.of_unsigned if memory.dtype in UNSIGNED else kinds.of_integers
     if not kind:
-        raise low.error(
+        raise context.error(
             node,
             f"{ast.unparse(node.func)} on elements of {memory.dtype}",
             "bits are those of integers: use a view of pydispatch.u32",
         )
     text = f"memref.atomic_rmw {kind} {value.name}, {memory.name}[{indices}] : ({memory.dtype}, {memory.type}) "
-    return _emit(low, node, memory, f"{text}-> {memory.dtype}")
+    return _emit(context, node, memory, f"{text}-> {memory.dtype}")
 
 
-def _compare_exchange(low: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
+def _compare_exchange(context: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
     """Emit `atomic_cas(memory, index, expected, value)`."""
-    check_count(low, node, arguments, min_count=4)
-    memory, indices = _element(low, node, arguments)
+    check_count(context, node, arguments, min_count=4)
+    memory, indices = _element(context, node, arguments)
     if is_float(memory.dtype):
-        raise low.error(
+        raise context.error(
             node,
             f"{ast.unparse(node.func)} on elements of {memory.dtype}",
             "it compares integers: keep the bits in a view of pydispatch.i32, with pydispatch.bitcast",
         )
     what = f"an element of '{ast.unparse(node.args[0])}'"
-    expected, value = (low.converted(node.args[n], arguments[n], memory.dtype, what) for n in (2, 3))
+    expected, value = (context.converted(node.args[n], arguments[n], memory.dtype, what) for n in (2, 3))
     operands = f"{expected.name}, {value.name}, {memory.name}[{indices}]"
-    return _emit(low, node, memory, f"pyd.compare_exchange {operands} : {memory.dtype}, {memory.type}")
+    return _emit(context, node, memory, f"pyd.compare_exchange {operands} : {memory.dtype}, {memory.type}")
 
 
 def _handler(symbol: str) -> Handler:
     """Return the handler of an atomic operation; `symbol` is a key of `KINDS`."""
-    return lambda low, node, arguments: _update(low, node, arguments, symbol)
+    return lambda context, node, arguments: _update(context, node, arguments, symbol)
 
 
 TABLE: dict[Any, Handler] = {

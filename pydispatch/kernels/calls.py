@@ -35,7 +35,7 @@ class CallContext(Protocol):
 
     writer: Writer
     read: set[str]  # parameters whose elements the kernel reads
-    meeting_rule: str  # end of errors: which code all invocations of a workgroup reach together
+    collective_rule: str  # end of errors: all invocations of a workgroup reach a collective together
     checks: bool  # whether to check indices against sizes
     imports: dict[str, str]  # declarations of functions that are linked later, by symbol
     prints: list[Any]  # lines that a checked kernel prints
@@ -49,13 +49,13 @@ class CallContext(Protocol):
     def number_or_error(self, node: ast.AST, make: Callable[[], T]) -> T: ...
     def folding(self, node: ast.AST, make: Callable[[], Literal]) -> Literal: ...
     def indices(self, node: ast.expr, memory: MemoryRef, entity: Entity | None = None) -> str: ...
-    def writes(self, node: ast.AST, memory: MemoryRef) -> None: ...
+    def record_write(self, node: ast.AST, memory: MemoryRef) -> None: ...
     def position(self, node: ast.AST, kind: str, axis: int) -> Entity: ...
 
 
 T = TypeVar("T")
 Handler = Callable[[CallContext, ast.Call, list[Entity]], Entity]
-"""Function handler(low, call, its evaluated arguments) that emits a call and returns its result."""
+"""Function handler(context, call, its evaluated arguments) that emits a call and returns its result."""
 
 UNARY = {
     **{
@@ -96,9 +96,9 @@ UNARY = {
 """Functions of one float → operations of the dialect math."""
 
 
-def _signature_of(low: CallContext, node: ast.Call) -> str:
+def _signature_of(context: CallContext, node: ast.Call) -> str:
     """Return the remedy for a call with another number of arguments: how the function is called."""
-    called = low.evaluate(node.func)
+    called = context.evaluate(node.func)
     try:
         names = inspect.signature(called.value).parameters if isinstance(called, Known) else ()
     except (TypeError, ValueError):  # a function of C without a signature
@@ -107,51 +107,51 @@ def _signature_of(low: CallContext, node: ast.Call) -> str:
 
 
 def check_count(
-    low: CallContext, node: ast.Call, arguments: list[Entity], min_count: int, max_count: int | None = None
+    context: CallContext, node: ast.Call, arguments: list[Entity], min_count: int, max_count: int | None = None
 ) -> None:
     """Raise CompileError unless a call has min_count to max_count arguments without keywords."""
     max_count = min_count if max_count is None else max_count
     if node.keywords:
-        raise low.error(
+        raise context.error(
             node.keywords[0].value,
             f"{ast.unparse(node.func)}: arguments have no names in kernels",
             "give them in order",
         )
     if not min_count <= len(arguments) <= max_count:
         expected = str(min_count) if min_count == max_count else f"{min_count} to {max_count}"
-        raise low.error(
+        raise context.error(
             node,
             f"{ast.unparse(node.func)} takes {expected} argument{'s' * (max_count != 1)}, got {len(arguments)}",
-            _signature_of(low, node),
+            _signature_of(context, node),
         )
 
 
-def number(low: CallContext, node: ast.AST, entity: Entity) -> Scalar | Literal:
+def number(context: CallContext, node: ast.AST, entity: Entity) -> Scalar | Literal:
     """Return an argument that must be a number. Raise CompileError for any other entity."""
-    return low.as_number(node, entity)
+    return context.as_number(node, entity)
 
 
-def unary(low: CallContext, node: ast.Call, arguments: list[Entity], name: str) -> Entity:
+def unary(context: CallContext, node: ast.Call, arguments: list[Entity], name: str) -> Entity:
     """Emit a function of one float of the math dialect. name: the operation."""
-    check_count(low, node, arguments, min_count=1)
-    x = number(low, node.args[0], arguments[0])
+    check_count(context, node, arguments, min_count=1)
+    x = number(context, node.args[0], arguments[0])
     if isinstance(x, Literal):
         function = getattr(math, name, None)
         if function is not None:
             value = x.value
-            return low.folding(node, lambda: Literal(float(function(value))))
-        x = cast(low.writer, x, "f32")
+            return context.folding(node, lambda: Literal(float(function(value))))
+        x = cast(context.writer, x, "f32")
     if not is_float(x.type):
-        raise low.error(node, f"{ast.unparse(node.func)} of {x.type}", "convert it first: pydispatch.f32(...)")
-    return low.writer.value(f"math.{name} {x.name} : {x.type}", x.type)
+        raise context.error(node, f"{ast.unparse(node.func)} of {x.type}", "convert it first: pydispatch.f32(...)")
+    return context.writer.value(f"math.{name} {x.name} : {x.type}", x.type)
 
 
-def axis_of(low: CallContext, node: ast.Call, arguments: list[Entity]) -> int:
+def axis_of(context: CallContext, node: ast.Call, arguments: list[Entity]) -> int:
     """Return the axis that the only argument of a call states. Raise CompileError unless it is 0, 1 or 2."""
-    check_count(low, node, arguments, min_count=1)
+    check_count(context, node, arguments, min_count=1, max_count=1)
     axis = arguments[0]
     if not isinstance(axis, Literal) or axis.value not in (0, 1, 2) or isinstance(axis.value, bool):
-        raise low.error(
+        raise context.error(
             node,
             f"{ast.unparse(node.func)}: expected 0, 1 or 2 as the axis, got {described(axis)}",
             "0 runs along the last dimension",
@@ -159,160 +159,159 @@ def axis_of(low: CallContext, node: ast.Call, arguments: list[Entity]) -> int:
     return int(axis.value)
 
 
-def minmax(low: CallContext, node: ast.Call, arguments: list[Entity], symbol: str) -> Entity:
+def minmax(context: CallContext, node: ast.Call, arguments: list[Entity], symbol: str) -> Entity:
     """Emit max or min of two or more numbers, or of the items of a tuple."""
     if len(arguments) == 1 and isinstance(arguments[0], TupleValue):
         arguments = list(arguments[0].items)
     if len(arguments) < 2:
-        raise low.error(
+        raise context.error(
             node, f"{symbol} takes at least 2 arguments, got {len(arguments)}", "give numbers to choose from"
         )
     # Operands in messages: the whole call, if its only argument is a tuple of numbers.
     operands = node.args if len(node.args) == len(arguments) else [node] * len(arguments)
-    result = number(low, operands[0], arguments[0])
+    result = number(context, operands[0], arguments[0])
     for operand, argument in zip(operands[1:], arguments[1:], strict=True):
-        other = number(low, operand, argument)
+        other = number(context, operand, argument)
         if isinstance(result, Literal) and isinstance(other, Literal):
             result = Literal(max(result.value, other.value) if symbol == "max" else min(result.value, other.value))
         else:
-            result = binary(low.writer, symbol, result, other)
+            result = binary(context.writer, symbol, result, other)
     return result
 
 
-def absolute(low: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
+def absolute(context: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
     """Emit the absolute value of a number."""
-    check_count(low, node, arguments, min_count=1)
-    x = number(low, node.args[0], arguments[0])
+    check_count(context, node, arguments, min_count=1)
+    x = number(context, node.args[0], arguments[0])
     if isinstance(x, Literal):
         return Literal(abs(x.value))
     if x.type in UNSIGNED:
         return x
     if is_float(x.type):
-        return low.writer.value(f"math.absf {x.name} : {x.type}", x.type)
-    return minmax(low, node, [x, low.number_or_error(node, lambda: binary(low.writer, "-", Literal(0), x))], "max")
+        return context.writer.value(f"math.absf {x.name} : {x.type}", x.type)
+    negative = context.number_or_error(node, lambda: binary(context.writer, "-", Literal(0), x))
+    return minmax(context, node, [x, negative], "max")
 
 
-def select(low: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
+def select(context: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
     """Emit `where(condition, a, b)`."""
-    check_count(low, node, arguments, min_count=3)
-    condition = low.condition(node.args[0], arguments[0])
-    a, b = number(low, node.args[1], arguments[1]), number(low, node.args[2], arguments[2])
+    check_count(context, node, arguments, min_count=3)
+    condition = context.condition(node.args[0], arguments[0])
+    a, b = number(context, node.args[1], arguments[1]), number(context, node.args[2], arguments[2])
     if isinstance(condition, Literal):
         return a if condition.value else b
     type = joined(a, b, "where")
-    x, y = cast(low.writer, a, type), cast(low.writer, b, type)
-    return low.writer.value(f"arith.select {condition.name}, {x.name}, {y.name} : {type}", type)
+    x, y = cast(context.writer, a, type), cast(context.writer, b, type)
+    return context.writer.value(f"arith.select {condition.name}, {x.name}, {y.name} : {type}", type)
 
 
-def fused(low: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
+def fused(context: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
     """Emit a fused multiply-add."""
-    check_count(low, node, arguments, min_count=3)
-    a, b, c = (number(low, operand, entity) for operand, entity in zip(node.args, arguments, strict=True))
-    type = joined(a, b, "fma")
-    type = joined(c, Scalar("", type), "fma")
+    check_count(context, node, arguments, min_count=3)
+    a, b, c = (number(context, operand, entity) for operand, entity in zip(node.args, arguments, strict=True))
+    product = Scalar("", joined(a, b, "fma"))  # without a name: only its type counts
+    type = joined(c, product, "fma")
     if not is_float(type):
-        raise low.error(node, f"fma of {type}", "write a * b + c")
-    x, y, z = (cast(low.writer, operand, type).name for operand in (a, b, c))
-    return low.writer.value(f"math.fma {x}, {y}, {z} : {type}", type)
+        raise context.error(node, f"fma of {type}", "write a * b + c")
+    x, y, z = (cast(context.writer, operand, type).name for operand in (a, b, c))
+    return context.writer.value(f"math.fma {x}, {y}, {z} : {type}", type)
 
 
-def bits(low: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
+def bits(context: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
     """Emit `bitcast(value, dtype)`, which reinterprets the bits of a number. Types of other widths raise
     CompileError.
     """
-    check_count(low, node, arguments, min_count=2)
-    x, target = number(low, node.args[0], arguments[0]), arguments[1]
+    check_count(context, node, arguments, min_count=2)
+    x, target = number(context, node.args[0], arguments[0]), arguments[1]
     if not isinstance(x, Scalar) or not isinstance(target, Known) or not isinstance(target.value, DType):
-        raise low.error(node, "bitcast takes a value and a type", "write pydispatch.bitcast(x, pydispatch.i32)")
+        raise context.error(node, "bitcast takes a value and a type", "write pydispatch.bitcast(x, pydispatch.i32)")
     widths = {**FLOATS, **INTEGERS, "index": 0}
     if widths.get(x.type) != widths.get(target.value.name, 0):
-        raise low.error(
+        raise context.error(
             node, f"bitcast of {x.type} to {target.value.name}: their widths differ", "use a type of the same width"
         )
     if x.type == target.value.name or (x.type in INTEGERS and target.value.name in INTEGERS):
         return Scalar(x.name, target.value.name)
-    return low.writer.value(f"arith.bitcast {x.name} : {x.type} to {target.value.name}", target.value.name)
+    return context.writer.value(f"arith.bitcast {x.name} : {x.type} to {target.value.name}", target.value.name)
 
 
-def ceil_divide(low: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
+def ceil_divide(context: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
     """Emit `cdiv(a, b)`."""
-    check_count(low, node, arguments, min_count=2)
-    a, b = number(low, node.args[0], arguments[0]), number(low, node.args[1], arguments[1])
+    check_count(context, node, arguments, min_count=2)
+    a, b = number(context, node.args[0], arguments[0]), number(context, node.args[1], arguments[1])
     if isinstance(a, Literal) and isinstance(b, Literal):
-        return low.folding(node, lambda: Literal(-(-int(a.value) // int(b.value))))
+        return context.folding(node, lambda: Literal(-(-int(a.value) // int(b.value))))
     type = joined(a, b, "cdiv")
-    x, y = cast(low.writer, a, type), cast(low.writer, b, type)
+    x, y = cast(context.writer, a, type), cast(context.writer, b, type)
     operation = "arith.ceildivui" if type in UNSIGNED else "arith.ceildivsi"
-    return low.writer.value(f"{operation} {x.name}, {y.name} : {type}", type)
+    return context.writer.value(f"{operation} {x.name}, {y.name} : {type}", type)
 
 
-def length(low: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
+def length(context: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
     """Return the length of a tuple, or the size of the first dimension of a view."""
-    check_count(low, node, arguments, min_count=1)
+    check_count(context, node, arguments, min_count=1)
     if isinstance(arguments[0], TupleValue):
         return Literal(len(arguments[0].items))
     if isinstance(arguments[0], MemoryRef):
         return arguments[0].shape[0]
-    raise low.error(node, f"len of {described(arguments[0])}", "views and tuples have one")
+    raise context.error(node, f"len of {described(arguments[0])}", "views and tuples have one")
 
 
-def zipped(low: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
+def zipped(context: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
     """Return `zip(...)` of tuples, as a tuple of tuples."""
-    return TupleValue(tuple(map(TupleValue, zip(*_items(low, node, arguments), strict=True))))
+    return TupleValue(tuple(map(TupleValue, zip(*_items(context, node, arguments), strict=True))))
 
 
-def enumerated(low: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
+def enumerated(context: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
     """Return `enumerate(...)` of a tuple, as a tuple of pairs."""
-    (items,) = _items(low, node, arguments[:1])
-    check_count(low, node, arguments, min_count=1)
+    (items,) = _items(context, node, arguments[:1])
+    check_count(context, node, arguments, min_count=1)
     return TupleValue(tuple(TupleValue((Literal(i), item)) for i, item in enumerate(items)))
 
 
-def _items(low: CallContext, node: ast.Call, arguments: list[Entity]) -> list[tuple[Entity, ...]]:
+def _items(context: CallContext, node: ast.Call, arguments: list[Entity]) -> list[tuple[Entity, ...]]:
     """Return the items of tuples of one length. Raise CompileError for other arguments."""
     if (keyword := next((keyword for keyword in node.keywords if keyword.arg != "strict"), None)) is not None:
-        raise low.error(keyword.value, f"{ast.unparse(node.func)} has no '{keyword.arg}' in kernels", "leave it out")
+        name = ast.unparse(node.func)
+        raise context.error(keyword.value, f"{name} has no '{keyword.arg}' in kernels", "leave it out")
     tuples = [argument.items for argument in arguments if isinstance(argument, TupleValue)]
     if len(tuples) < len(arguments) or len({len(items) for items in tuples}) != 1:
         listed = " and ".join(map(described, arguments)) or "nothing"
-        raise low.error(
+        raise context.error(
             node, f"{ast.unparse(node.func)} of {listed}", "give tuples of one length; loop over range(...) for numbers"
         )
     return tuples
 
 
-def convert(low: CallContext, node: ast.Call, arguments: list[Entity], type: str) -> Entity:
+def convert(context: CallContext, node: ast.Call, arguments: list[Entity], type: str) -> Entity:
     """Emit the conversion of a number to a type, as in `pydispatch.i32(value)`."""
-    check_count(low, node, arguments, min_count=1)
-    value = number(low, node.args[0], arguments[0])
+    check_count(context, node, arguments, min_count=1)
+    value = number(context, node.args[0], arguments[0])
     try:
-        return cast(low.writer, value, type)
+        return cast(context.writer, value, type)
     except TypeMismatch as error:
-        raise low.error(node, error.args[0], error.args[1]) from None
+        raise context.error(node, error.args[0], error.args[1]) from None
 
 
 def _id_handler(kind: str) -> Handler:
     """Return a handler of a function such as global_id. `kind` is "global", "local", "group", "size" or "grid"."""
-    return lambda low, node, arguments: low.position(node, kind, axis_of(low, node, arguments))
+    return lambda context, node, arguments: context.position(node, kind, axis_of(context, node, arguments))
 
 
 def _float_function(name: str) -> Handler:
     """Return a handler of a function of one float; `name` is its operation in the dialect math."""
-    return lambda low, node, arguments: unary(low, node, arguments, name)
+    return lambda context, node, arguments: unary(context, node, arguments, name)
 
 
-def _refuse_nested_collective(low: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
+def _refuse_nested_collective(context: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
     """Raise CompileError for a collective that is not a statement of its own."""
     name = ast.unparse(node.func)
-    raise low.error(
-        node,
-        f"{name} is a statement of its own in a kernel: {low.meeting_rule}",
-        f"write it in a line of its own, as in 'total = {name}(value)'"
-        if "group_" in name
-        else "give it a line of its own, as in 'tile = pydispatch.shared(64, pydispatch.f32)'"
-        if "shared" in name
-        else "put it between statements",
-    )
+    remedy = "put it between statements"
+    if "group_" in name:
+        remedy = f"write it in a line of its own, as in 'total = {name}(value)'"
+    elif "shared" in name:
+        remedy = "give it a line of its own, as in 'tile = pydispatch.shared(64, pydispatch.f32)'"
+    raise context.error(node, f"{name} is a statement of its own in a kernel: {context.collective_rule}", remedy)
 
 
 TABLE: dict[Any, Handler] = {
@@ -327,10 +326,10 @@ TABLE: dict[Any, Handler] = {
     functions.bitcast: bits,
     functions.cdiv: ceil_divide,
     **dict.fromkeys(COLLECTIVES, _refuse_nested_collective),
-    builtins.max: lambda low, node, arguments: minmax(low, node, arguments, "max"),
-    builtins.min: lambda low, node, arguments: minmax(low, node, arguments, "min"),
-    patterns.maximum: lambda low, node, arguments: minmax(low, node, arguments, "max"),
-    patterns.minimum: lambda low, node, arguments: minmax(low, node, arguments, "min"),
+    builtins.max: lambda context, node, arguments: minmax(context, node, arguments, "max"),
+    builtins.min: lambda context, node, arguments: minmax(context, node, arguments, "min"),
+    patterns.maximum: lambda context, node, arguments: minmax(context, node, arguments, "max"),
+    patterns.minimum: lambda context, node, arguments: minmax(context, node, arguments, "min"),
     builtins.abs: absolute,
     builtins.len: length,
     builtins.zip: zipped,

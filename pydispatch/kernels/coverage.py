@@ -15,7 +15,7 @@ from pydispatch.kernels.source import Source
 SizeOf = Scalar | Literal
 """Size of a dimension of a view: dynamic or static."""
 GUARDS = {"<": (0, 1), ">=": (0, 1), ">": (1, 0), "<=": (1, 0)}
-"""Comparison that bounds a number from above -> which operand is the number, and which is the bound."""
+"""Comparison that bounds an id from above -> positions of its operands: that of the id, and that of the bound."""
 
 
 @dataclass
@@ -95,25 +95,32 @@ class Coverage(RaceInstrumentation):
         self._record_indices("read", memory, indices)
         return indices
 
-    def accessed(self, node: ast.AST, memory: MemoryRef, indices: str, is_write: bool) -> None:
-        """Record an access. The size of a dimension that an id indexes in a store bounds the id: the grid covers it."""
+    def on_access(self, node: ast.AST, memory: MemoryRef, indices: str, is_write: bool) -> None:
+        """Record an access. In a store, the size of a dimension bounds the id that indexes it: the grid covers it.
+
+        indices: SSA names, such as "%3, %zero".
+        """
         if is_write:
             self._record_indices("stored", memory, indices)
-        super().accessed(node, memory, indices, is_write)
+        super().on_access(node, memory, indices, is_write)
 
     def _record_indices(self, kind: str, memory: MemoryRef, indices: str) -> None:
-        """Record the sizes of the dimensions of a view that ids index. `kind` is "stored" or "read"."""
+        """Record for each invocation or workgroup id among the indices of a view the size of its dimension.
+
+        `kind` is the set of `Evidence` that gets the sizes: "stored" or "read".
+        """
+        is_view = bool(memory.parameter)
         for name, size in zip(indices.split(", "), memory.shape, strict=True):
-            if memory.parameter:
+            if is_view:
                 self._record(kind, Scalar(name, "index"), size)
 
     def on_comparison(self, nodes: Sequence[ast.AST], symbol: str, values: Sequence[Scalar | Literal]) -> None:
         """Record a comparison of an id with a size as a bound."""
         if symbol not in GUARDS:
             return
-        position, bound = GUARDS[symbol]
-        if is_size(nodes[bound], values[bound]):
-            self._record("compared", values[position], values[bound])
+        id_operand, bound_operand = GUARDS[symbol]
+        if is_size(nodes[bound_operand], values[bound_operand]):
+            self._record("compared", values[id_operand], values[bound_operand])
 
     def workgroups(self) -> list[tuple[SizeOf, int]]:
         """Return for each axis a size, and how many of its elements one workgroup covers.
@@ -128,8 +135,9 @@ class Coverage(RaceInstrumentation):
             if len(bounds) == 1:
                 kind, size = bounds[0]
                 grid[axis] = size, self.workgroup[axis] if kind == "global" else 1
-            elif unbounded := [kind for kind in used if self._is_used(kind, axis)]:
-                raise used[unbounded[0]].error
+            # Without a bound, or with two, which may contradict each other, the grid is unknown unless no id is used.
+            elif kinds_in_use := [kind for kind in used if self._is_used(kind, axis)]:
+                raise used[kinds_in_use[0]].error
         return grid
 
     def _is_used(self, kind: str, axis: int) -> bool:

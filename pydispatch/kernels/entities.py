@@ -192,7 +192,7 @@ def is_number(entity: Entity) -> bool:
     )
 
 
-def flat(entity: Entity) -> list[Scalar] | None:
+def scalars_in(entity: Entity) -> list[Scalar] | None:
     """Return the scalars of a value or a tuple; None for anything else."""
     if isinstance(entity, Scalar):
         return [entity]
@@ -200,7 +200,7 @@ def flat(entity: Entity) -> list[Scalar] | None:
         return None
     scalars: list[Scalar] = []
     for item in entity.items:
-        part = flat(item)
+        part = scalars_in(item)
         if part is None:
             return None
         scalars += part
@@ -208,7 +208,7 @@ def flat(entity: Entity) -> list[Scalar] | None:
 
 
 def rebuilt(like: Entity, scalars: Sequence[Scalar]) -> Entity:
-    """Return the entity of the form of `like` with these scalars: the inverse of `flat`."""
+    """Return the entity of the form of `like` with these scalars: the inverse of `scalars_in`."""
     left = iter(scalars)
 
     def build(part: Entity) -> Entity:

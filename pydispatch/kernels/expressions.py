@@ -6,6 +6,7 @@ import ast
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -23,9 +24,9 @@ from pydispatch.kernels.entities import (
     TupleValue,
     Undefined,
     described,
-    flat,
     known,
     rebuilt,
+    scalars_in,
 )
 from pydispatch.kernels.handlers import HANDLERS
 from pydispatch.kernels.imported import ImportedSource
@@ -100,7 +101,7 @@ class Expressions(Subscripts):
         if isinstance(entity, Spilled):
             raise self.error(
                 node,
-                f"'{node.id}' may differ between the invocations of a workgroup here, and {self.meeting_rule}",
+                f"'{node.id}' may differ between the invocations of a workgroup here, and {self.collective_rule}",
                 "use what is the same for all of them: sizes, group_id, numbers",
             )
         return self._formula(node, entity) if isinstance(entity, Formula) else entity
@@ -260,7 +261,7 @@ class Expressions(Subscripts):
             values: The two values.
         """
         first, second = self.unified(node, writers, values)
-        scalars = [flat(value) or [] for value in (first, second)]
+        scalars = [scalars_in(value) or [] for value in (first, second)]
         types = [value.type for value in scalars[0]]
         if not any(writer.has_effects for writer in writers):
             self.writer.lines += [line for writer in writers for line in writer.lines]
@@ -312,15 +313,12 @@ class Expressions(Subscripts):
         function = called.value
         if any(isinstance(argument, ast.Starred) for argument in node.args):
             raise self.error(node, "arguments with * are not a part of kernels", "give each argument")
-        remedy = self.remedies.get(function) if _is_hashable(function) else None
+        remedy = self.remedies.get(function) if _may_be_key(function) else None
         if remedy:
             raise self.error(node, f"{ast.unparse(node.func)} is not a part of kernels", remedy)
         if isinstance(function, DType):
-            name = function.name
-            return self.called(
-                node, lambda low, at, values: calls.convert(low, at, values, name), [*map(self.evaluate, node.args)]
-            )
-        handler = self.handlers.get(function) if _is_hashable(function) else None
+            return self.called(node, partial(calls.convert, type=function.name), [*map(self.evaluate, node.args)])
+        handler = self.handlers.get(function) if _may_be_key(function) else None
         arguments = [self.evaluate(argument) for argument in node.args]
         if handler is not None:
             return self.called(node, handler, arguments)
@@ -380,7 +378,7 @@ class Expressions(Subscripts):
         """
         return handler(self, node, arguments)
 
-    def writes(self, node: ast.AST, memory: MemoryRef) -> None:
+    def record_write(self, node: ast.AST, memory: MemoryRef) -> None:
         """Record that the kernel writes a view; workgroup memory is not recorded."""
         if memory.parameter:
             self.written.add(memory.parameter)
@@ -390,8 +388,8 @@ _LIBRARIES = ("numpy", "pydispatch")
 """Packages whose functions in Python are not written like kernels."""
 
 
-def _is_hashable(value: object) -> bool:
-    """Return whether a value is hashable; modules count as not."""
+def _may_be_key(value: object) -> bool:
+    """Return whether a called object may be a key of a table of functions: it is hashable, and no module."""
     try:
         hash(value)
     except TypeError:

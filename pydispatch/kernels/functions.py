@@ -73,7 +73,7 @@ def shared(shape: Any, dtype: Any) -> Any:
 def private(shape: Any, dtype: Any) -> Any:
     """Allocate an array of each invocation, in registers where its indices are known when the kernel is compiled.
 
-    Its initial content is undefined; it ends at the next barrier.
+    Its content is undefined at first, and again after the next barrier.
     """
     return emulated("private", shape, dtype)
 

@@ -32,7 +32,9 @@ class LoopBounds(Subgroups):
         self.variables = Variables()  # classified by how values survive barriers
 
     def _named_object(self, node: ast.expr) -> Any:
-        """Return the object of Python that an expression names, without a variable; MISSING for anything else."""
+        """Return the Python object that a name or attribute refers to; MISSING for variables of the kernel and other
+        expressions.
+        """
         if isinstance(node, ast.Name):
             return MISSING if node.id in self._assigned or node.id in self.environment else self.source.meaning(node.id)
         if isinstance(node, ast.Attribute):
@@ -99,8 +101,9 @@ class LoopBounds(Subgroups):
         return nodes, None
 
     def _bounded_by_return(self, nodes: Sequence[ast.stmt]) -> tuple[Sequence[ast.stmt], Scalar | None]:
-        """Apply `_bounded` to a phase that begins with `if i >= n: return`, read as `if i < n` around the statements
-        after it.
+        """Return the statements and the upper bound of a phase that has `if i >= n: return` after other statements.
+
+        They are those of `_bounded` for `if i < n` around the statements after the return.
         """
         for index, statement in enumerate(nodes):
             if (

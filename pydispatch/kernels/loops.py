@@ -20,7 +20,7 @@ from pydispatch.kernels.entities import (
     TupleValue,
     Undefined,
     described,
-    flat,
+    scalars_in,
 )
 from pydispatch.kernels.names import BREAK, CONTINUE, RETURN, assigned_in, exits_of, names_in
 from pydispatch.kernels.statements import Statements
@@ -28,8 +28,8 @@ from pydispatch.kernels.statements import Statements
 MOST_STAGES = 8
 """Stages of a loop over tiles. More of them need more workgroup memory than devices have."""
 
-LoopVariable = Callable[[Scalar], Scalar]
-"""The variable of a loop from its counter."""
+VariableOfCounter = Callable[[Scalar], Scalar]
+"""Function that emits the value of a loop variable from the counter of the loop."""
 
 
 def _identity(counter: Scalar) -> Scalar:
@@ -47,7 +47,8 @@ class Loops(Statements):
         `counters` are the names of loop variables, which are excluded.
         """
         names = assigned_in(body) - set(counters)
-        return [name for name, entity in self.environment.items() if name in names and flat(entity)]
+        # scalars_in: None for views and other entities without a numeric value, [] for an empty tuple
+        return [name for name, entity in self.environment.items() if name in names and scalars_in(entity)]
 
     def _for_statement(self, node: ast.For) -> None:
         """Emit scf.for with the reassigned variables as iter_args.
@@ -62,16 +63,16 @@ class Loops(Statements):
         low, high, step = self.range_of(node)
         assert isinstance(node.target, ast.Name)
         self.check_name(node.target)
-        loop_variable: LoopVariable = _identity
+        variable_of_counter: VariableOfCounter = _identity
         if isinstance(step, Scalar):  # the range over a counter has the step 1
-            low, high, step, loop_variable = self._normalize_runtime_step(low, high, step)
+            low, high, step, variable_of_counter = self._normalize_runtime_step(low, high, step)
         exits = {name for statement in node.body for name in exits_of(statement)}
         may_leave = bool(exits & {BREAK, RETURN})
         if may_leave or step < 0:
-            self._emit_as_while(node, low, high, step, loop_variable)
+            self._emit_as_while(node, low, high, step, variable_of_counter)
             return
-        carried = self.carried(node.body, (node.target.id,))
-        before = [scalar for name in carried for scalar in flat(self.environment[name]) or []]
+        carried = self.carried(node.body, (node.target.id,))  # each has scalars: `or []` is for the type only
+        before = [scalar for name in carried for scalar in scalars_in(self.environment[name]) or []]
         types = [scalar.type for scalar in before]
         outer, saved = self.writer, self.environment
         start, end = cast(outer, low, "index"), cast(outer, high, "index")
@@ -80,7 +81,7 @@ class Loops(Statements):
         variable = self.writer.fresh()
         arguments = [Scalar(self.writer.fresh(), type) for type in types]
         self._bind_results(self.environment, [(name, saved[name]) for name in carried], arguments)
-        self.environment[node.target.id] = loop_variable(Scalar(variable, "index"))
+        self.environment[node.target.id] = variable_of_counter(Scalar(variable, "index"))
         self.environment.pop(CONTINUE, None)  # that of a loop around this one
         self.block(node.body, exits_without_flag=frozenset({CONTINUE}))
         self._end_of_iteration(carried)
@@ -97,9 +98,11 @@ class Loops(Statements):
 
     def _items_of(self, node: ast.expr) -> Sequence[Entity] | None:
         """Return the items of a tuple that a loop runs over; None for anything else."""
-        if not isinstance(node, ast.Name) and not isinstance(node, (ast.Tuple, ast.Subscript, ast.Attribute)):
+        # Only expressions that emit no code are evaluated here: the caller evaluates others, such as range(n).
+        if not isinstance(node, (ast.Name, ast.Tuple, ast.Subscript, ast.Attribute)):
             called = self.evaluate(node.func) if isinstance(node, ast.Call) else None
-            if not isinstance(called, Known) or called.value not in (zip, enumerate):
+            is_zip_or_enumerate = isinstance(called, Known) and called.value in (zip, enumerate)
+            if not is_zip_or_enumerate:
                 return None
         entity = self.evaluate(node)
         return entity.items if isinstance(entity, TupleValue) else None
@@ -132,7 +135,7 @@ class Loops(Statements):
 
     def _normalize_runtime_step(
         self, low: Scalar | Literal, high: Scalar | Literal, step: Scalar
-    ) -> tuple[Literal, Scalar, int, LoopVariable]:
+    ) -> tuple[Literal, Scalar, int, VariableOfCounter]:
         """Normalize a range with a runtime step to `range(0, count, 1)`; return it, and a function from the counter
         to the loop variable.
 
@@ -142,12 +145,12 @@ class Loops(Statements):
         span = self.writer.value(f"arith.subi {end.name}, {first.name} : index", "index")
         count = self.writer.value(f"arith.ceildivsi {span.name}, {stride.name} : index", "index")
 
-        def loop_variable(counter: Scalar) -> Scalar:
+        def variable_of_counter(counter: Scalar) -> Scalar:
             """Return the loop variable: first + counter * step."""
             steps = self.writer.value(f"arith.muli {counter.name}, {stride.name} : index", "index")
             return self.writer.value(f"arith.addi {first.name}, {steps.name} : index", "index")
 
-        return Literal(0), count, 1, loop_variable
+        return Literal(0), count, 1, variable_of_counter
 
     def _end_of_iteration(self, carried: Iterable[str], more: Sequence[Scalar] = ()) -> None:
         """Emit the scf.yield of one iteration: the values `more`, then those of the loop-carried variables."""
@@ -158,7 +161,7 @@ class Loops(Statements):
                     self.writer.node, f"'{name}' {entity.reason}, and the loop around it passes it on",
                     "give the variable of the inner loop another name",
                 )  # fmt: skip
-            values += flat(entity) or []
+            values += scalars_in(entity) or []
         if values:
             self.writer.line(f"scf.yield {', '.join(v.name for v in values)} : {', '.join(v.type for v in values)}")
 
@@ -232,7 +235,7 @@ class Loops(Statements):
         low: Scalar | Literal,
         high: Scalar | Literal,
         step: int,
-        loop_variable: LoopVariable,
+        variable_of_counter: VariableOfCounter,
     ) -> None:
         """Emit a `for` loop that has early exits or a negative step as scf.while.
 
@@ -241,7 +244,7 @@ class Loops(Statements):
             low: First counter.
             high: End of the counters.
             step: Distance of counters.
-            loop_variable: Returns the loop variable for a counter.
+            variable_of_counter: Returns the loop variable for a counter.
         """
         assert isinstance(node.target, ast.Name)
         name = node.target.id
@@ -254,7 +257,7 @@ class Loops(Statements):
 
         def begin(variables: Sequence[Scalar]) -> None:
             """Bind the loop variable."""
-            self.environment[name] = loop_variable(variables[0])
+            self.environment[name] = variable_of_counter(variables[0])
 
         def next_of(variables: Sequence[Scalar]) -> list[Scalar]:
             """Emit the next counter."""
@@ -306,7 +309,7 @@ class Loops(Statements):
         for name in inner_exits:
             self.environment[name] = self.writer.constant(value=False, type="i1")
         carried = [*self.carried(node.body, target), *inner_exits]
-        before = [*counters, *(scalar for name in carried for scalar in flat(self.environment[name]) or [])]
+        before = [*counters, *(scalar for name in carried for scalar in scalars_in(self.environment[name]) or [])]
         types = [scalar.type for scalar in before]
         outer, saved = self.writer, self.environment
 

@@ -114,30 +114,32 @@ def lower(
     Raises:
         CompileError: The kernel cannot be lowered.
     """
-    passed = [parameter for parameter in parameters if parameter.type is not None]
+    passed = [parameter for parameter in parameters if not parameter.is_static]
     kind = TileKernel if has_tiles(source) else Phases
     phases = kind(source, parameters, workgroup, statics)
     phases.checks = checks
     symbols = size_symbols(passed)
     lines = phases.lower(_environment(passed, symbols))
-    if checks and kind is Phases:  # again, since now it is known what is written
+    if checks and kind is Phases:  # once more, with race checks of the views that it is now known to write
         watched = frozenset(phases.written)
         phases = kind(source, parameters, workgroup, statics)
         phases.checks, phases.watched = checks, watched
         lines = phases.lower(_environment(passed, symbols))
-    covered: list[tuple[Scalar | Literal, int]] = []
     written = [index for index, parameter in enumerate(passed) if parameter.name in phases.written]
     if not written:
         raise source.error(source.tree, f"kernel '{source.name}' writes no view", "store its results: y[i] = ...")
     overwritten = [n for n in written if passed[n].name not in phases.read and not passed[n].is_partial]
-    complete = [n for n in overwritten if passed[n].name in (phases.watched or ())]  # checked to be written as a whole
+    watched_names = phases.watched or ()
+    complete = [n for n in overwritten if passed[n].name in watched_names]  # checked to be written as a whole
     outer = batch.outer_parameters(passed, batched)  # with the leading dimension of batched views
     types = [f"tensor<{shape_text(p)}{p.type.dtype}>" if p.is_view and p.type else str(p.type) for p in outer]
     types = [signless(type, "ui") for type in types]
     arguments = [(p.name, type) for p, type in zip(passed, types, strict=True)]
+    covered: list[tuple[Scalar | Literal, int]] = []  # of an inferred grid, for each axis a size and its part
     if grid is None and not grid_in_call:
         covered = covering(source, passed[written[0]], symbols, phases)
     results = [arguments[index] for index in written]
+    # Allocated views that the kernel also reads, or writes in part, begin as zeros.
     zeroed = [passed[n].name for n in written if n not in overwritten and passed[n].name in allocated]
     arguments = [argument for argument in arguments if argument[0] not in allocated]
     if grid_in_call:

@@ -26,14 +26,16 @@ class Numbers:
         environment: Value of each local name.
         written: Parameters that the kernel writes.
         read: Parameters whose elements the kernel reads.
-        calling: Functions around the one that is being inlined, outermost first.
+        callers: Functions around the one that is being inlined, outermost first.
         checks: Whether to check indices against sizes.
         watched: Views whose accesses are checked for races; None for none.
         imports: Declarations of functions that are linked later, by symbol.
         prints: Lines that a checked kernel prints, `prints.PrintedLine`.
     """
 
-    meeting_rule = "all invocations of a workgroup come to it together, not within conditions that differ between them"
+    collective_rule = (
+        "all invocations of a workgroup come to it together, not within conditions that differ between them"
+    )
 
     def __init__(self, source: Source) -> None:
         """Create a generator that has emitted nothing. The class describes the attributes."""
@@ -42,7 +44,7 @@ class Numbers:
         self.environment: Environment = {}
         self.written: set[str] = set()
         self.read: set[str] = set()
-        self.calling: list[Source] = []  # functions around the one that is being inlined, outermost first
+        self.callers: list[Source] = []  # functions around the one that is being inlined, outermost first
         self.inlined_calls = InlinedCalls()
         self.checks = False  # whether to check indices against sizes
         self.watched: frozenset[str] | None = None  # views whose accesses are checked for races
@@ -70,7 +72,7 @@ class Numbers:
         """Emit a call of a Python function by its statements, and return its result."""
         raise NotImplementedError
 
-    def accessed(self, node: ast.AST, memory: MemoryRef, indices: str, is_write: bool) -> None:
+    def on_access(self, node: ast.AST, memory: MemoryRef, indices: str, is_write: bool) -> None:
         """Record an access to an element; called before the access is emitted."""
         if not is_write and memory.parameter:
             self.read.add(memory.parameter)

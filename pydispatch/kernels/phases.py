@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pydispatch.kernels.annotations import Parameter
-from pydispatch.kernels.arithmetic import binary, cast, default_type, neutral
+from pydispatch.kernels.arithmetic import binary, cast, default_type, neutral, reassociable
 from pydispatch.kernels.collectives import COLLECTIVES, GROUP_REDUCTIONS
 from pydispatch.kernels.entities import Entity, Formula, Literal, Scalar, Slot, Spilled, known
 from pydispatch.kernels.loop_bounds import LoopBounds
@@ -28,7 +28,7 @@ class Phases(LoopBounds):
         self, source: Source, parameters: Sequence[Parameter], workgroup: Sequence[int], statics: Mapping[str, Any]
     ) -> None:
         super().__init__(source, workgroup)
-        self.fixed = frozenset(parameter.name for parameter in parameters if parameter.type is None)
+        self.static_names = frozenset(parameter.name for parameter in parameters if parameter.is_static)
         self._statics = statics
 
     def lower(self, environment: Mapping[str, Entity]) -> list[str]:
@@ -104,7 +104,7 @@ class Phases(LoopBounds):
         if self.local is None:
             raise self.error(
                 node,
-                f"{kind}_id differs between the invocations of a workgroup, and {self.meeting_rule}",
+                f"{kind}_id differs between the invocations of a workgroup, and {self.collective_rule}",
                 "use it between barriers, or in conditions without one",
             )
         if kind == "local":
@@ -118,12 +118,13 @@ class Phases(LoopBounds):
     # ---- parts
 
     def block(self, statements: Sequence[ast.stmt], exits_without_flag: frozenset[str] = frozenset()) -> None:
-        """Emit statements. Within a phase each invocation runs them; outside they are first split at collectives, see
-        `Stretch`.
+        """Emit statements. Within a phase each invocation runs them; outside they are first split at collectives:
+        barriers, reductions, exchanges and allocations of workgroup memory.
 
         exits_without_flag: names of exits, such as RETURN, that these statements may take, since nothing follows them.
         """
-        if self.local is not None:
+        is_in_phase = self.local is not None  # the index of an invocation exists only in the loop of a phase
+        if is_in_phase:
             super().block(statements, exits_without_flag)
             return
         for part in split(statements, self.kind_of):
@@ -276,7 +277,7 @@ class Phases(LoopBounds):
         types: list[str] = []
 
         def body() -> None:
-            """Emit the invocation's own value, and how two of them are combined."""
+            """Emit the invocation's own value, and how two of them are combined; add its type to `types`."""
             scalar = self._own_value(call)
             if scalar.type == "i1":
                 raise self.error(call.args[0], "a reduction of conditions", "convert them: pydispatch.i32(...)")
@@ -285,16 +286,10 @@ class Phases(LoopBounds):
             a, b = Scalar(inner.fresh(), scalar.type), Scalar(inner.fresh(), scalar.type)
             total = binary(inner, symbol, a, b)
             assert isinstance(total, Scalar)
-            lines = [  # sums may be computed in any order
-                line.replace(f" : {scalar.type} loc", f" fastmath<reassoc> : {scalar.type} loc")
-                if "arith.addf" in line
-                else line
-                for line in inner.lines
-            ]
             self.writer.lines += [
                 f"scf.reduce({scalar.name} : {scalar.type}) {{",
                 f"^bb0({a.name}: {a.type}, {b.name}: {b.type}):",
-                *(f"  {line}" for line in lines),
+                *(f"  {line}" for line in reassociable(inner.lines, scalar.type)),
                 f"  scf.reduce.return {total.name} : {total.type}",
                 "}",
             ]

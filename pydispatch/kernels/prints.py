@@ -30,43 +30,43 @@ class PrintedLine:
     numbers: tuple[int, ...]
 
 
-def _print(low: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
+def _print(context: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
     """Emit the calls of the host's function for one `print`, one for each number. Raise CompileError in a kernel
     without checks.
 
-    Texts and numbers that are known while compiling become a part of the line in `low.prints`; other numbers are passed
+    Texts and numbers that are known while compiling become a part of the line in `context.prints`; others are passed
     as f64. The first operand of each call is the position of that line, the second the position of the number among its
     numbers. A line without numbers is passed a 0, so that there is a call.
     """
-    if not low.checks:
-        raise low.error(
+    if not context.checks:
+        raise context.error(
             node,
             "print is not a part of kernels",
             "store the value into a view; kernel.checked() and kernel.python(...) print",
         )
     if node.keywords:
-        raise low.error(node.keywords[0].value, f"print has no '{node.keywords[0].arg}' in kernels", "leave it out")
+        raise context.error(node.keywords[0].value, f"print has no '{node.keywords[0].arg}' in kernels", "leave it out")
     parts, numbers, values = [], [], []
     for position, (part, entity) in enumerate(zip(node.args, arguments, strict=True)):
         if isinstance(entity, Known) and isinstance(entity.value, str):
             parts.append(entity.value)
             continue
-        value = low.as_number(part, entity)
+        value = context.as_number(part, entity)
         if isinstance(value, Literal):
             parts.append(str(value.value))
             continue
         parts.append(value.type)
         numbers.append(position)
-        wide = value if is_float(value.type) else cast(low.writer, value, "i64" if value.type != "u64" else "u64")
-        values.append(cast(low.writer, wide, "f64"))
-    code = low.writer.constant(len(low.prints), "i32")
-    low.prints.append(PrintedLine(tuple(parts), tuple(numbers)))
-    low.imports[SYMBOL] = _DECLARATION
-    for position, value in enumerate(values or [low.writer.constant(0.0, "f64")]):
-        place = low.writer.constant(position, "i32")
+        wide = value if is_float(value.type) else cast(context.writer, value, "i64" if value.type != "u64" else "u64")
+        values.append(cast(context.writer, wide, "f64"))
+    code = context.writer.constant(len(context.prints), "i32")
+    context.prints.append(PrintedLine(tuple(parts), tuple(numbers)))
+    context.imports[SYMBOL] = _DECLARATION
+    for position, value in enumerate(values or [context.writer.constant(0.0, "f64")]):
+        place = context.writer.constant(position, "i32")
         operands = f"{code.name}, {place.name}, {value.name}"
-        low.writer.value(f"func.call @import.{SYMBOL}({operands}) : (i32, i32, f64) -> i32", "i32")
-    low.writer.has_effects = True
+        context.writer.value(f"func.call @import.{SYMBOL}({operands}) : (i32, i32, f64) -> i32", "i32")
+    context.writer.has_effects = True
     return Known(None)
 
 

@@ -49,7 +49,7 @@ class RaceInstrumentation(WorkgroupMemory):
         """
         if self.watched is None:
             return
-        group = self._index_op("%zero", "addi", "%zero")
+        group = "%zero"
         for axis in (2, 1, 0):
             count = self.writer.value(f"stream.dispatch.workgroup.count[{axis}] : index", "index")
             group_id = self.writer.value(f"stream.dispatch.workgroup.id[{axis}] : index", "index")
@@ -115,13 +115,13 @@ class RaceInstrumentation(WorkgroupMemory):
         closing_braces = ["}"] * len(indices)
         self.prologue += [f"memref.store %race_none, {name}[{', '.join(indices)}] : {type}", *closing_braces]
 
-    def accessed(self, node: ast.AST, memory: MemoryRef, indices: str, is_write: bool) -> None:
+    def on_access(self, node: ast.AST, memory: MemoryRef, indices: str, is_write: bool) -> None:
         """Emit the update of an element's stamps, and the assertion that no unordered access conflicts with this one.
 
         A write conflicts with the last write and the reads of other invocations, a read with the last write. An element
         has three stamps: of its last write, of its last read, and of the last read by any other invocation (`other`).
         """
-        super().accessed(node, memory, indices, is_write)
+        super().on_access(node, memory, indices, is_write)
         if self.watched is None or self.local is None or memory.is_private:
             return
         if memory.parameter and memory.parameter not in self.watched:

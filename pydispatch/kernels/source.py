@@ -192,15 +192,15 @@ class Source:
 
     def _annotation(self, node: ast.expr) -> object:
         """Return the object that an annotation evaluates to, also under `from __future__ import annotations`."""
+        # Python has evaluated an annotation that is no text; its names need not be cells of the function.
+        for name, value in self.function.__annotations__.items():
+            if not isinstance(value, str) and any(a.arg == name and a.annotation is node for a in self.tree.args.args):
+                return value
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             node = ast.parse(node.value, mode="eval").body
         code = self.function.__code__
         cells = dict(zip(code.co_freevars, self.function.__closure__ or (), strict=False))
-        annotations = self.function.__annotations__
         names = {name: cell.cell_contents for name, cell in cells.items() if is_set(cell)}
-        for name, value in annotations.items():  # names of an enclosing function that only annotations use are no cells
-            if not isinstance(value, str) and any(a.arg == name and a.annotation is node for a in self.tree.args.args):
-                return value
         expression = compile(ast.Expression(ast.fix_missing_locations(node)), self.file, "eval")
         return eval(expression, self.function.__globals__, names)
 

@@ -15,9 +15,9 @@ from pydispatch.kernels.entities import (
     Literal,
     Scalar,
     Undefined,
-    flat,
     is_number,
     rebuilt,
+    scalars_in,
 )
 from pydispatch.kernels.names import BREAK, CONTINUE, EXITS, RETURN, exits_of
 from pydispatch.kernels.numbers import Environment
@@ -74,13 +74,14 @@ class Statements(Assignments):
 
         Raise CompileError if a kernel, or a second return, gives a value.
         """
-        if not self.calling:
+        is_inlining = bool(self.callers)
+        if not is_inlining:
             if node.value is not None and not (isinstance(node.value, ast.Constant) and node.value.value is None):
                 raise self.error(node, "a kernel returns nothing", "store into a view that is a parameter")
             return
         value = Known(None) if node.value is None else self.evaluate(node.value)
         if RESULT in self.environment and not isinstance(self.environment[RESULT], Undefined):
-            raise self.error(node, "a function is left once on each way", "move the return to the end")
+            raise self.error(node, "a function returns once on each path", "move the return to the end")
         self.environment[RESULT] = value
 
     def _if_with_exits(self, node: ast.If, rest: Sequence[ast.stmt], exits_without_flag: frozenset[str]) -> None:
@@ -178,10 +179,10 @@ class Statements(Assignments):
             writers_of = [writer.at(self.source, node) for writer in writers]
             with writers_of[0], writers_of[1]:  # each value is converted to the common type in its own branch
                 values.append((name, self.unified(node, writers, [e for e in pair if e is not None])))
-        types = [scalar.type for _, pair in values for scalar in flat(pair[0]) or []]
+        types = [scalar.type for _, pair in values for scalar in scalars_in(pair[0]) or []]
         if types:
             for index, writer in enumerate(writers):
-                names = [scalar.name for _, pair in values for scalar in flat(pair[index]) or []]
+                names = [scalar.name for _, pair in values for scalar in scalars_in(pair[index]) or []]
                 writer.line(f"scf.yield {', '.join(names)} : {', '.join(types)}")
         head, results = outer.results(types)
         result_types = f" -> ({', '.join(types)})" if types else ""
@@ -207,7 +208,7 @@ class Statements(Assignments):
         """
         left = iter(results)
         for name, form in forms:
-            environment[name] = rebuilt(form, [next(left) for _ in flat(form) or []])
+            environment[name] = rebuilt(form, [next(left) for _ in scalars_in(form) or []])
 
     # ---- the rest
 
@@ -237,7 +238,7 @@ class Statements(Assignments):
         parameters stand for the arguments. Raise CompileError for recursion, for wrong arguments, and for a function
         with other parameters than plain ones or without a result on some way through it.
         """
-        if any(function is source.function for source in self.calling) or function is self.source.function:
+        if any(function is source.function for source in self.callers) or function is self.source.function:
             raise self.error(node, f"'{function.__name__}' calls itself", "kernels have no recursion: write a loop")
         if (fault := self.inlined_calls.count_or_fault(function.__name__)) is not None:  # too many calls
             message, note = fault
@@ -258,17 +259,18 @@ class Statements(Assignments):
                 f"got {len(arguments)}",
                 f"give {', '.join(names)}" if names else "give none",
             )
-        saved = self.source, self.environment, self.fixed
-        self.calling.append(self.source)
-        self.source, self.fixed = source, frozenset()  # a called function has no static parameters
+        saved = self.source, self.environment, self.static_names
+        self.callers.append(self.source)
+        self.source, self.static_names = source, frozenset()  # a called function has no static parameters
         self.environment = dict(zip(names, arguments, strict=True))
         try:
             with self.writer.at(source, source.tree):
+                # A return at the end of the function needs no flag that skips statements after it.
                 self.block(source.body, exits_without_flag=frozenset({RETURN}))
             result = self.environment.get(RESULT, Known(None))
         finally:
-            self.source, self.environment, self.fixed = saved
-            self.calling.pop()
+            self.source, self.environment, self.static_names = saved
+            self.callers.pop()
         if isinstance(result, Undefined):
             raise source.error(
                 source.tree, f"'{function.__name__}' returns a value on some ways only", "end with a return"

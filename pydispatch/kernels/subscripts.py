@@ -29,7 +29,7 @@ class Subscripts(Numbers):
         base = self.evaluate(node.value)
         if isinstance(base, MemoryRef):
             indices = self.indices(node.slice, base)
-            self.accessed(node, base, indices, is_write=False)
+            self.on_access(node, base, indices, is_write=False)
             self.writer.has_effects = True
             return self.writer.value(f"memref.load {base.name}[{indices}] : {base.type}", base.dtype)
         if isinstance(base, TupleValue):

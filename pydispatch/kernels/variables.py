@@ -188,7 +188,8 @@ def _add_uniform(
 ) -> None:  # fmt: skip
     """Add to `variables.uniform` the largest set of variables that are the same in all invocations.
 
-    Their values depend only on variables in this set and on values that never change.
+    Their values depend only on variables in this set and on values that never change. `variables.formulas` has the
+    variables that are rematerialized in each phase, with their expressions.
     """
     alike = {name for name, value in variables.formulas.items() if not differing(value)}
     while True:  # remove formulas that read a formula that differs between invocations
@@ -204,8 +205,8 @@ def _add_uniform(
         fit = {
             name for name in candidates
             if all(
-                is_statement and value and not differing(value) and is_pure(value, known)
-                for _, value, is_statement in assigned[name]
+                own.is_statement and own.value and not differing(own.value) and is_pure(own.value, known)
+                for own in assigned[name]
             )
         }  # fmt: skip
         if fit == candidates:

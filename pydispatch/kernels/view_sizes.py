@@ -53,7 +53,10 @@ def require_known_sizes(
 def define_sizes(writer: Writer, types: Mapping[Parameter, str], symbols: Mapping[tuple[str, int], str]) -> None:
     """Define each dynamic size by the first view that has it, and assert that other views agree.
 
-    types: of the arguments, as MLIR text.
+    Args:
+        writer: Writer of the host function.
+        types: Types of the arguments, as MLIR text.
+        symbols: (view, dimension) → SSA name of its dynamic size.
     """
     defined: dict[str, str] = {}
     for parameter, type in types.items():
@@ -64,11 +67,12 @@ def define_sizes(writer: Writer, types: Mapping[Parameter, str], symbols: Mappin
             index = writer.constant(dimension, "index")
             size = writer.value(f"tensor.dim %a_{parameter.name}, {index.name} : {type}", "index")
             what = f"dimension {dimension} of '{parameter.name}'"
-            if symbol not in defined:
+            if symbol not in defined:  # the last line defines the size: its result is renamed to the symbol
                 writer.lines[-1] = writer.lines[-1].replace(f"{size.name} = ", f"{symbol} = ", 1)
                 defined[symbol] = what
                 continue
             equal = writer.value(f"arith.cmpi eq, {symbol}, {size.name} : index", "i1")
             name = symbol.removeprefix("%n_")
+            # `pyd.shows_values`: the runtime replaces {a} and {b} by the compared values.
             message = f"'{name}' is {{a}} in {defined[symbol]} and {{b}} in {what}"
             writer.line(f'cf.assert {equal.name}, "{message}" {{pyd.shows_values}}')

@@ -34,6 +34,10 @@ class Invocation(TileFunctions):
         self, local: Sequence[int] | None, group: Sequence[int], extents: Sequence[int], counts: Sequence[int],
         shared_memory: list[ArrayView], meet: Meet,
     ) -> None:  # fmt: skip
+        """Create the invocation `local` of the workgroup `group`; `local` is None for a kernel with tiles.
+
+        `extents` are counted in invocations, `counts` in workgroups. `meet` waits at a collective for the others.
+        """
         self.local, self.group, self.extents, self.counts = local, group, extents, counts
         self.shared_memory, self.meet = shared_memory, meet
         self._allocations = 0

@@ -29,7 +29,8 @@ class Products(Slices):
         if lhs.dtype != rhs.dtype or lhs.dtype not in ACCUMULATOR_TYPES:
             remedy = f"convert one of them: pydispatch.{lhs.dtype if lhs.dtype in ACCUMULATOR_TYPES else 'f32'}(...)"
             raise self.error(node, f"'@' of {described(lhs)} and {described(rhs)}", remedy)
-        return self._product_tile(node, Product(a=self.computed(node, lhs), b=self.computed(node, rhs), base=None))
+        a, b = self.as_indexable(node, lhs), self.as_indexable(node, rhs)
+        return self._product_tile(node, Product(a=a, b=b, base=None))
 
     def _product_tile(self, node: ast.AST, product: Product) -> Tile:
         """Return a tile for a matrix product, whose element type is the accumulator type of its factors."""
@@ -87,7 +88,8 @@ class Products(Slices):
         if original is not None and original.part is None and not original.buffer:
             tile = self.transposed(node, self.materialized(node, original, is_temporary=True))
         part = tile.part
-        ranges = [range_ for range_ in part.ranges if isinstance(range_, Range) and range_.size] if part else []
+        ranges = [range_ for range_ in part.ranges if isinstance(range_, Range) and range_.is_slice] if part else []
+        # pyd.read_tile reads a range along each dimension: a single index or a tile of indices needs another way.
         if tile.buffer or not isinstance(part, ViewSlice) or len(ranges) < len(part.ranges):
             return [], self.materialized(node, tile, is_temporary=True)
         target = self.buffer(node, tile.shape, tile.dtype, is_temporary=True)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 
-from pydispatch.kernels.arithmetic import binary, neutral
+from pydispatch.kernels.arithmetic import binary, neutral, reassociable
 from pydispatch.kernels.entities import Scalar, Tile
-from pydispatch.kernels.tiles.values import ZERO, TileValues
+from pydispatch.kernels.tiles.values import ONE, ZERO, TileValues
 
 SYMBOLS = {"sum": "+", "max": "max", "min": "min"}
 """Names of reductions to the operators that combine two elements."""
@@ -33,14 +33,11 @@ class Reductions(TileValues):
 
     def _combine_partial(self, symbol: str, lhs: Scalar, rhs: Scalar) -> Scalar:
         """Combine two partial results. Additions of floats may be reassociated."""
-        first = len(self.writer.lines)
+        lines = self.writer.lines
+        first = len(lines)
         result = binary(self.writer, symbol, lhs, rhs)
         assert isinstance(result, Scalar)
-        lines = self.writer.lines
-        lines[first:] = [
-            line.replace(f" : {lhs.type} loc", f" fastmath<reassoc> : {lhs.type} loc") if "arith.addf" in line else line
-            for line in lines[first:]
-        ]
+        lines[first:] = reassociable(lines[first:], lhs.type)
         return result
 
     def _total(self, tile: Tile, symbol: str) -> Scalar:
@@ -86,9 +83,9 @@ class Reductions(TileValues):
             value = self._combine_partial(symbol, so_far, self.element(tile, [*indices[:-1], counter]))
             self.writer.line(f"scf.yield {value.name} : {type}")
             inner, self.writer = self.writer, writer
-            head, (total,) = writer.results([type])
+            assignment, (total,) = writer.results([type])  # assignment: such as "%8 = "
             writer.region(
-                f"{head}scf.for {counter.name} = {ZERO.name} to {self.extent(size).name} step %one "
+                f"{assignment}scf.for {counter.name} = {ZERO.name} to {self.extent(size).name} step {ONE.name} "
                 f"iter_args({so_far.name} = {start.name}) -> ({type})",
                 inner,
             )
@@ -118,7 +115,7 @@ class Reductions(TileValues):
         self.over(result.shape, body)
         inner, self.writer = self.writer, outer
         end = self.extent(tile.shape[axis])
-        outer.region(f"scf.for {counter.name} = {ZERO.name} to {end.name} step %one", inner)
+        outer.region(f"scf.for {counter.name} = {ZERO.name} to {end.name} step {ONE.name}", inner)
 
     def without(self, node: ast.AST, tile: Tile, axis: int) -> Tile:
         """Return a tile without an axis of size 1."""

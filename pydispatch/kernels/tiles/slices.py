@@ -29,6 +29,11 @@ class Range:
     extent: Scalar | Literal
 
     @property
+    def is_slice(self) -> bool:
+        """Whether the range is an axis of the slice; a single index is none."""
+        return self.size is not None
+
+    @property
     def is_inside(self) -> bool:
         """Whether the range is known at compile time to lie within the view."""
         # A single index is not checked: one out of bounds is an error of the kernel, as of a scalar access.
@@ -43,13 +48,15 @@ class IndexTile:
     Attributes:
         start: The tile.
         extent: Size of the view along this dimension.
-        size: None, as for a single index in `Range`: the dimension is no axis of the slice by itself.
+        size: None, as for a single index in `Range`.
+        is_slice: False, since the dimension is no axis of the slice by itself.
         is_inside: False, since the indices are not known at compile time.
     """
 
     start: Tile
     extent: Scalar | Literal
     size: None = None
+    is_slice: bool = False
     is_inside: bool = False
 
 
@@ -90,8 +97,8 @@ class Slices(Scans):
     """Code generator for loads and stores of slices of views."""
 
     _within_bounds: tuple[Scalar | Literal, Scalar | Literal, Scalar] | None = None
-    """(start, extent, index): an element at `start + index` is within `extent`, as the loop that is emitted has these
-    bounds. No access of a slice with the same start and extent needs a check."""
+    """(start, extent, index) of the bounded loop that `write` emits: its element at `start + index` is within `extent`.
+    Loads and stores in its body, of slices with the same start and extent, omit the test of their bounds."""
 
     def part(self, node: ast.Subscript, memory: MemoryRef) -> ViewSlice:
         """Return the slice of a view that a subscript denotes, such as x[i:i + 16, j].
@@ -125,7 +132,7 @@ class Slices(Scans):
             return Range(self.index(node, index, entity, size, dimension), size=None, extent=size)
         if entity.dtype not in INTEGERS:
             raise self.error(index, f"{described(entity)} as indices", "convert it: pydispatch.i32(...)")
-        return IndexTile(self.computed(index, entity), extent=size)
+        return IndexTile(self.as_indexable(index, entity), extent=size)
 
     def _with_index_axis(self, node: ast.Subscript, part: ViewSlice) -> ViewSlice:
         """Return a part of a view in which the tiles among its indices are broadcast to one shape, as in NumPy.
@@ -136,13 +143,13 @@ class Slices(Scans):
         places = [dimension for dimension, range_ in enumerate(part.ranges) if isinstance(range_, IndexTile)]
         if not places:
             return part
-        if any(range_.size is not None for range_ in part.ranges[places[0] : places[-1]]):
+        if any(range_.is_slice for range_ in part.ranges[places[0] : places[-1]]):
             raise self.error(
                 node,
                 "a slice between two tiles of indices",
                 "put the slice before or after them, with a view of that order",
             )
-        axis = sum(range_.size is not None for range_ in part.ranges[: places[0]])
+        axis = sum(range_.is_slice for range_ in part.ranges[: places[0]])
         shape = self.broadcast(node, [tile.shape for tile in part.index_tiles])
         return replace(part, index_shape=shape, index_axis=axis)
 
@@ -254,7 +261,7 @@ class Slices(Scans):
                 index if is_first else self.writer.value(f"arith.addi {start.name}, {index.name} : index", "index")
             )
             subscripts.append(subscript.name)
-            has_loop_bounds = (range_.start, range_.extent, index) == self._within_bounds  # of the loop around it
+            has_loop_bounds = (range_.start, range_.extent, index) == self._within_bounds
             if range_.is_inside or has_loop_bounds:
                 continue
             inside = self.and_below(inside, subscript, range_.extent)
@@ -298,36 +305,36 @@ class Slices(Scans):
         # A product reads its factor from `part` itself, with 0 outside of the view.
         return Tile(tile.shape, tile.dtype, tile.element, reads, part=None if other else part)
 
-    def write(self, node: ast.Subscript, part: ViewSlice, value: Entity, origin: ast.AST) -> None:
+    def write(self, node: ast.Subscript, part: ViewSlice, value: Entity, value_node: ast.AST) -> None:
         """Store a tile, or one number, into a slice of a view.
 
         Args:
             node: The target of the assignment.
             part: The slice that it denotes.
             value: The tile or number.
-            origin: The value's node, for errors.
+            value_node: The value's node, for errors.
         """
         memory, what = part.memory, f"an element of '{ast.unparse(node.value)}'"
         # Tiles of indices that are read from the memory are computed before it changes.
         part = replace(part, ranges=tuple(self._unaffected(node, range_, memory) for range_ in part.ranges))
         if isinstance(value, Tile):
-            tile = self.computed(origin, value)
+            tile = self.as_indexable(value_node, value)
             padded = (1,) * (len(part.shape) - len(tile.shape)) + tile.shape
             if len(padded) != len(part.shape) or any(a not in (1, b) for a, b in zip(padded, part.shape, strict=True)):
                 sizes = "x".join(map(str, part.shape))
                 raise self.error(
-                    origin,
+                    value_node,
                     f"a tile of {tile.shape_text} is stored into {sizes} elements",
                     "store a tile of the same shape",
                 )
-            self.check_type(origin, tile, memory.dtype, f"{what} is {memory.dtype}")
+            self.check_type(value_node, tile, memory.dtype, f"{what} is {memory.dtype}")
             # A tile that reads other elements of the memory than it is stored to is computed before the first store.
             read_origin = tile.reads.get(memory.name, part.origin)
             if read_origin != part.origin or (memory.name in tile.reads and tile.shape != part.shape):
-                tile = self.materialized(origin, tile, is_temporary=True)
+                tile = self.materialized(value_node, tile, is_temporary=True)
         else:
-            tile = self.filled((1,) * len(part.shape), self.converted(origin, value, memory.dtype, what))
-        self.writes(node, memory)
+            tile = self.filled((1,) * len(part.shape), self.converted(value_node, value, memory.dtype, what))
+        self.record_write(node, memory)
 
         # A slice with a single axis of several elements is stored by a loop over the elements inside of the view.
         axis = next(
@@ -338,8 +345,9 @@ class Slices(Scans):
         def store(indices: list[Scalar]) -> None:
             """Store an element of the tile in the slice, guarded unless it is known to be inside."""
             if is_bounded and axis is not None:  # `_inside` then omits tests that the bounds of the loop imply
-                index = next(index for index, size in zip(indices, part.shape, strict=True) if size != 1)
-                self._within_bounds = axis.start, axis.extent, index
+                # The slice has one axis of another size than 1: the loop's.
+                loop_index = next(index for index, size in zip(indices, part.shape, strict=True) if size != 1)
+                self._within_bounds = axis.start, axis.extent, loop_index
             stored = cast(self.writer, self.element(tile, indices), memory.dtype)
             subscripts, inside = self._inside(part, indices)
             text = f"memref.store {stored.name}, {memory.name}[{subscripts}] : {memory.type}"

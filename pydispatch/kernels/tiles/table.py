@@ -23,7 +23,7 @@ from pydispatch.patterns.types import DType
 
 
 def _arguments(
-    low: Slices, node: ast.Call, arguments: list[Entity], names: tuple[str, ...], min_count: int
+    context: Slices, node: ast.Call, arguments: list[Entity], names: tuple[str, ...], min_count: int
 ) -> dict[str, Any]:
     """Return the arguments of a call by parameter name, as pairs (node, value).
 
@@ -34,13 +34,13 @@ def _arguments(
     for keyword in node.keywords:
         if keyword.arg not in names or keyword.arg in named:
             called = ast.unparse(node.func)
-            raise low.error(
+            raise context.error(
                 keyword.value, f"{called} has no argument '{keyword.arg}' here", f"it takes {', '.join(names)}"
             )
-        named[keyword.arg] = keyword.value, low.evaluate(keyword.value)
+        named[keyword.arg] = keyword.value, context.evaluate(keyword.value)
     missing = [name for name in names[:min_count] if name not in named]
     if len(arguments) > len(names) or missing:
-        raise low.error(
+        raise context.error(
             node,
             f"{ast.unparse(node.func)} takes {', '.join(names)}, got {len(arguments) + len(node.keywords)} arguments",
             f"write {ast.unparse(node.func)}({', '.join(names)})",
@@ -48,7 +48,7 @@ def _arguments(
     return named
 
 
-def _shape(low: Slices, node: ast.expr, entity: Entity) -> Shape:
+def _shape(context: Slices, node: ast.expr, entity: Entity) -> Shape:
     """Return the shape that an argument states.
 
     Raise CompileError unless it is known at compile time and has one to three axes.
@@ -57,66 +57,66 @@ def _shape(low: Slices, node: ast.expr, entity: Entity) -> Shape:
     sizes = []
     for size in items:
         if not isinstance(size, Literal) or not isinstance(size.value, int) or size.value < 1:
-            raise low.error(
+            raise context.error(
                 node,
                 f"the shape of a tile is known when the kernel is compiled, got {described(size)}",
                 "use numbers or pydispatch.static parameters",
             )
         sizes.append(size.value)
     if not 1 <= len(sizes) <= MAX_DIMENSIONS:
-        raise low.error(node, f"a tile of {len(sizes)} dimensions", "tiles have one to three")
+        raise context.error(node, f"a tile of {len(sizes)} dimensions", "tiles have one to three")
     return tuple(sizes)
 
 
-def _dtype(low: Slices, node: ast.expr, entity: Entity) -> str:
+def _dtype(context: Slices, node: ast.expr, entity: Entity) -> str:
     """Return the name of the dtype that an argument states."""
     if not isinstance(entity, Known) or not isinstance(entity.value, DType):
-        raise low.error(node, f"{described(entity)} is no type of elements", "write pydispatch.f32")
+        raise context.error(node, f"{described(entity)} is no type of elements", "write pydispatch.f32")
     return entity.value.name
 
 
-def _full(low: Slices, node: ast.Call, arguments: list[Entity], names: tuple[str, ...]) -> Entity:
+def _full(context: Slices, node: ast.Call, arguments: list[Entity], names: tuple[str, ...]) -> Entity:
     """Return the tile of `zeros` or `full`. `names` are the parameters of the function."""
-    named = _arguments(low, node, arguments, names, len(names))
-    shape, dtype = _shape(low, *named["shape"]), _dtype(low, *named["dtype"])
+    named = _arguments(context, node, arguments, names, min_count=len(names))  # parameter → (node, value)
+    shape, dtype = _shape(context, *named["shape"]), _dtype(context, *named["dtype"])
     value_node, value = named.get("value", (node, Literal(0)))
-    return low.filled(shape, low.converted(value_node, value, dtype, "an element of the tile"))
+    return context.filled(shape, context.converted(value_node, value, dtype, "an element of the tile"))
 
 
-def _arange(low: Slices, node: ast.Call, arguments: list[Entity]) -> Entity:
+def _arange(context: Slices, node: ast.Call, arguments: list[Entity]) -> Entity:
     """Lower `arange(n)`: the tile 0, 1, ..., n - 1 of i32."""
-    size_node, size_entity = _arguments(low, node, arguments, ("size",), min_count=1)["size"]
-    size = _shape(low, size_node, size_entity)[0]
+    size_node, size_entity = _arguments(context, node, arguments, ("size",), min_count=1)["size"]
+    size = _shape(context, size_node, size_entity)[0]
 
     def element(indices: Any) -> Scalar:
         """Return the index of the element as an i32."""
-        return converted(low.writer, indices[0], "i32")
+        return converted(context.writer, indices[0], "i32")
 
-    return low.lazy(node, (size,), "i32", of=[], element=element)
+    return context.lazy(node, (size,), "i32", of=[], element=element)
 
 
-def _load(low: Slices, node: ast.Call, arguments: list[Entity]) -> Entity:
+def _load(context: Slices, node: ast.Call, arguments: list[Entity]) -> Entity:
     """Lower `load(x[i:i + n], other)`: a slice of a view, where `other` replaces elements outside of the view.
 
     The argument is a tile, whose `part` is the slice that it loads.
     """
-    named = _arguments(low, node, arguments, ("part", "other"), min_count=2)
-    part_node, part = named["part"]
-    if not isinstance(part, Tile) or part.part is None or part.is_transposed:
-        raise low.error(
-            part_node, f"load takes a slice of a view, got {described(part)}", "write load(x[i:i + 16], 1.0)"
+    named = _arguments(context, node, arguments, ("part", "other"), min_count=2)
+    tile_node, tile = named["part"]
+    if not isinstance(tile, Tile) or tile.part is None or tile.is_transposed:
+        raise context.error(
+            tile_node, f"load takes a slice of a view, got {described(tile)}", "write load(x[i:i + 16], 1.0)"
         )
     other_node, other = named["other"]
-    outside = low.converted(other_node, other, part.dtype, "what a slice is outside of its view")
-    return low.loaded(node, part.part, outside)
+    outside = context.converted(other_node, other, tile.dtype, "what a slice is outside of its view")
+    return context.loaded(node, tile.part, outside)
 
 
-def _reshape(low: Slices, node: ast.Call, arguments: list[Entity]) -> Entity:
+def _reshape(context: Slices, node: ast.Call, arguments: list[Entity]) -> Entity:
     """Return a tile of another shape, whose elements are those of the tile in row-major order."""
-    named = _arguments(low, node, arguments, ("x", "shape"), min_count=2)
+    named = _arguments(context, node, arguments, ("x", "shape"), min_count=2)
     tile_node, tile = named["x"]
     if not isinstance(tile, Tile):
-        raise low.error(tile_node, f"reshape takes a tile, got {described(tile)}", "slices are tiles: x[i:i + 16]")
+        raise context.error(tile_node, f"reshape takes a tile, got {described(tile)}", "slices are tiles: x[i:i + 16]")
     shape_node, stated = named["shape"]
     items = list(stated.items) if isinstance(stated, TupleValue) else [stated]
     count = math.prod(tile.shape)
@@ -124,41 +124,41 @@ def _reshape(low: Slices, node: ast.Call, arguments: list[Entity]) -> Entity:
     if len(open_axes) == 1:
         others = [size.value for size in items if isinstance(size, Literal) and size.value != -1]
         items[open_axes[0]] = Literal(count // max(math.prod(others), 1))
-    shape = _shape(low, shape_node, TupleValue(tuple(items)))
+    shape = _shape(context, shape_node, TupleValue(tuple(items)))
     if math.prod(shape) != count:
-        raise low.error(
+        raise context.error(
             shape_node,
             f"a shape of {math.prod(shape)} elements for {described(tile)}",
             f"the tile has {count} elements; one size may be -1",
         )
-    return low.reshaped(node, low.computed(node, tile), shape)
+    return context.reshaped(node, context.as_indexable(node, tile), shape)
 
 
-def _reduction(low: Slices, node: ast.Call, arguments: list[Entity], name: str) -> Entity:
+def _reduction(context: Slices, node: ast.Call, arguments: list[Entity], name: str) -> Entity:
     """Return the result of `sum`, `max` or `min` of a tile. `name` is a key of `SYMBOLS`."""
     called = ast.unparse(node.func)
-    named = _arguments(low, node, arguments, ("x", "axis", "keepdims"), min_count=1)
+    named = _arguments(context, node, arguments, ("x", "axis", "keepdims"), min_count=1)
     tile_node, tile = named["x"]
     if not isinstance(tile, Tile):
-        raise low.error(
+        raise context.error(
             tile_node,
             f"{called} takes a tile, got {described(tile)}",
             f"write {name}(a, b) for numbers" if name != "sum" else "slices are tiles: x[i:i + 16]",
         )
     if tile.dtype == "i1":
-        raise low.error(tile_node, f"{called} of conditions", "convert them: pydispatch.i32(...)")
-    axis = _axis(low, node, named, tile)
-    return low.reduced(node, low.computed(node, tile), SYMBOLS[name], axis, _keepdims(low, named))
+        raise context.error(tile_node, f"{called} of conditions", "convert them: pydispatch.i32(...)")
+    axis = _axis(context, node, named, tile)
+    return context.reduced(node, context.as_indexable(node, tile), SYMBOLS[name], axis, _keepdims(context, named))
 
 
-def _axis(low: Slices, node: ast.Call, named: dict[str, Any], tile: Tile) -> int | None:
+def _axis(context: Slices, node: ast.Call, named: dict[str, Any], tile: Tile) -> int | None:
     """Return the axis that a call states, counted from the first one; None if it states none."""
     _, axis = named.get("axis", (None, Known(None)))
     if isinstance(axis, Known) and axis.value is None:
         return None
     rank = len(tile.shape)
     if not isinstance(axis, Literal) or isinstance(axis.value, bool) or axis.value not in range(-rank, rank):
-        raise low.error(
+        raise context.error(
             named["axis"][0],
             f"axis {axis.value if isinstance(axis, Literal) else described(axis)} of {described(tile)}",
             f"its axes are 0 to {rank - 1}" if rank > 1 else "its axis is 0",
@@ -166,89 +166,90 @@ def _axis(low: Slices, node: ast.Call, named: dict[str, Any], tile: Tile) -> int
     return int(axis.value) % rank
 
 
-def _keepdims(low: Slices, named: dict[str, Any]) -> bool:
-    """Return the argument `keepdims` of a call."""
+def _keepdims(context: Slices, named: dict[str, Any]) -> bool:
+    """Return the argument `keepdims` of a call. `named` maps a parameter to (node, value)."""
     node, keepdims = named.get("keepdims", (None, Literal(value=False)))
     if not isinstance(keepdims, Literal) or not isinstance(keepdims.value, bool):
-        raise low.error(node, "keepdims is True or False", "write keepdims=True")
+        raise context.error(node, "keepdims is True or False", "write keepdims=True")
     return keepdims.value
 
 
-def _along(low: Slices, node: ast.Call, named: dict[str, Any]) -> tuple[Tile, int]:
+def _along(context: Slices, node: ast.Call, named: dict[str, Any]) -> tuple[Tile, int]:
     """Return the tile of a call, computed, and the axis; a tile of one axis needs no `axis`."""
     called = ast.unparse(node.func)
     tile_node, tile = named["x"]
     if not isinstance(tile, Tile):
-        raise low.error(tile_node, f"{called} takes a tile, got {described(tile)}", "slices are tiles: x[i:i + 16]")
+        raise context.error(tile_node, f"{called} takes a tile, got {described(tile)}", "slices are tiles: x[i:i + 16]")
     if tile.dtype == "i1":
-        raise low.error(tile_node, f"{called} of conditions", "convert them: pydispatch.i32(...)")
-    axis = _axis(low, node, named, tile)
+        raise context.error(tile_node, f"{called} of conditions", "convert them: pydispatch.i32(...)")
+    axis = _axis(context, node, named, tile)
     if axis is None and len(tile.shape) > 1:
-        raise low.error(node, f"{called} of {described(tile)} without an axis", "give one: axis=1")
-    return low.computed(node, tile), axis or 0
+        raise context.error(node, f"{called} of {described(tile)} without an axis", "give one: axis=1")
+    return context.as_indexable(node, tile), axis or 0
 
 
-def _cumsum(low: Slices, node: ast.Call, arguments: list[Entity]) -> Entity:
+def _cumsum(context: Slices, node: ast.Call, arguments: list[Entity]) -> Entity:
     """Lower `cumsum(x, axis)`: the sums of all elements up to each one."""
-    tile, axis = _along(low, node, _arguments(low, node, arguments, ("x", "axis"), min_count=1))
+    tile, axis = _along(context, node, _arguments(context, node, arguments, ("x", "axis"), min_count=1))
 
     def add(lhs: Scalar, rhs: Scalar) -> Scalar:
         """Return the sum of two elements."""
-        total = binary(low.writer, "+", lhs, rhs)
+        total = binary(context.writer, "+", lhs, rhs)
         assert isinstance(total, Scalar)
         return total
 
-    return low.scanned(node, tile, add, axis)
+    return context.scanned(node, tile, add, axis)
 
 
-def _scan(low: Slices, node: ast.Call, arguments: list[Entity]) -> Entity:
+def _scan(context: Slices, node: ast.Call, arguments: list[Entity]) -> Entity:
     """Emit `scan(x, combine, axis)`, with a function of the user, which is inlined into the loop."""
-    named = _arguments(low, node, arguments, ("x", "combine", "axis"), min_count=2)
-    tile, axis = _along(low, node, named)
+    named = _arguments(context, node, arguments, ("x", "combine", "axis"), min_count=2)
+    tile, axis = _along(context, node, named)
     combine_node, combine = named["combine"]
     if not isinstance(combine, Known) or not isfunction(combine.value):
-        raise low.error(
+        raise context.error(
             combine_node, f"scan combines elements by a function, got {described(combine)}",
             "write a function of two numbers with def, outside the kernel",
         )  # fmt: skip
     function = combine.value
-    # The function is inlined within a loop over elements, where no tile can be stored, so by the method for numbers.
+    # The node of the call serves for locations and messages only: the arguments are `lhs` and `rhs` below.
     call = ast.copy_location(ast.Call(combine_node, [combine_node, combine_node], []), combine_node)
 
     def combined(lhs: Scalar, rhs: Scalar) -> Scalar:
         """Combine two elements by the inlined function."""
-        result = Statements.inlined(low, call, function, [lhs, rhs])
-        return low.converted(combine_node, result, tile.dtype, f"what '{function.__name__}' returns")
+        # This is inside a loop over elements, where no tile can be stored: `inlined` of the class for numbers.
+        result = Statements.inlined(context, call, function, [lhs, rhs])
+        return context.converted(combine_node, result, tile.dtype, f"what '{function.__name__}' returns")
 
-    return low.scanned(node, tile, combined, axis)
+    return context.scanned(node, tile, combined, axis)
 
 
-def _place(low: Slices, node: ast.Call, arguments: list[Entity], symbol: str) -> Entity:
+def _place(context: Slices, node: ast.Call, arguments: list[Entity], symbol: str) -> Entity:
     """Return the index of the largest (`argmax`, symbol ">") or smallest (`argmin`, "<") element along an axis."""
-    named = _arguments(low, node, arguments, ("x", "axis", "keepdims"), min_count=1)
-    tile, axis = _along(low, node, named)
-    return low.extreme_and_place(node, tile, symbol, axis, _keepdims(low, named))
+    named = _arguments(context, node, arguments, ("x", "axis", "keepdims"), min_count=1)
+    tile, axis = _along(context, node, named)
+    return context.extreme_and_place(node, tile, symbol, axis, _keepdims(context, named))
 
 
-def _length(low: Slices, node: ast.Call, arguments: list[Entity]) -> Entity:
+def _length(context: Slices, node: ast.Call, arguments: list[Entity]) -> Entity:
     """Return the first size of a tile, or the length of another value."""
     if len(arguments) == 1 and isinstance(arguments[0], Tile):
         return Literal(arguments[0].shape[0])
-    return TABLE[len](low, node, arguments)
+    return TABLE[len](context, node, arguments)
 
 
-def _refuse_invocation_function(low: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
+def _refuse_invocation_function(context: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
     """Raise CompileError for a function that is for kernels in the per-invocation style."""
     name = ast.unparse(node.func)
     remedy = "leave it out: tiles need none"
     if ".group_" in f".{name}":
         remedy = f"write pydispatch.{name.partition('group_')[2]}(tile)"
-    raise low.error(node, f"{name} in a kernel with tiles, which its workgroup runs as a whole", remedy)
+    raise context.error(node, f"{name} in a kernel with tiles, which its workgroup runs as a whole", remedy)
 
 
 def _tile_handler(handler: Any, *more: Any) -> Handler:
     """Return a handler that also passes the arguments `more`."""
-    return lambda low, node, arguments: handler(cast(Slices, low), node, arguments, *more)
+    return lambda context, node, arguments: handler(cast(Slices, context), node, arguments, *more)
 
 
 TILE_HANDLERS: dict[Any, Handler] = {

@@ -39,7 +39,7 @@ class TileKernel(TileVariables):
         self, source: Source, parameters: Sequence[Parameter], workgroup: Sequence[int], statics: Mapping[str, Any]
     ) -> None:
         super().__init__(source, workgroup)
-        self.fixed = frozenset(parameter.name for parameter in parameters if parameter.type is None)
+        self.static_names = frozenset(parameter.name for parameter in parameters if parameter.is_static)
         self._statics = statics
         self._evaluated: dict[ast.expr, Entity] = {}
         """Values of expressions that were evaluated to see whether they are tiles; `evaluate` returns each once."""
@@ -52,6 +52,7 @@ class TileKernel(TileVariables):
     def lower(self, environment: Mapping[str, Entity]) -> list[str]:
         """Return the lines of the kernel's body, without what comes before it (`prologue`)."""
         self.environment = {**environment, **{name: known(value) for name, value in self._statics.items()}}
+        # A return at the end of the kernel needs no flag that skips statements after it.
         self.block(self.source.body, exits_without_flag=frozenset({RETURN}))
         return self.writer.lines
 
@@ -149,8 +150,10 @@ class TileKernel(TileVariables):
     def _write(self, target: ast.Subscript, part: ViewSlice, value: Entity, origin: ast.AST) -> None:
         """Store a value into a slice of a view, and record how much of the view a workgroup writes."""
         name = part.memory.name
+        # Lazy tiles that read this memory are computed before the write changes it.
         self.materialize_readers(origin, lambda tile: name in tile.reads and tile is not value)
-        if not self._depth and part.memory.parameter and not part.index_tiles:
+        is_unconditional = self._depth == 0  # outside of loops and conditions
+        if is_unconditional and part.memory.parameter and not part.index_tiles:
             self._covered.setdefault(part.memory.parameter, tuple(range_.size or 1 for range_ in part.ranges))
         self.write(target, part, value, origin)
 
@@ -214,7 +217,7 @@ class TileKernel(TileVariables):
         sizes = iter(tile.shape)
         shape = tuple(1 if kind == "none" else next(sizes) for kind in kinds)
         dimensions = [dimension for dimension, kind in enumerate(kinds) if kind == "all"]
-        tile = self.computed(node, tile)
+        tile = self.as_indexable(node, tile)
         return self.lazy(
             node,
             shape,
@@ -243,7 +246,7 @@ class TileKernel(TileVariables):
             return Literal(len(base.shape))
         if node.attr == "dtype":
             return Known(DType(base.dtype))
-        return self.transposed(node, self.computed(node, base))
+        return self.transposed(node, self.as_indexable(node, base))
 
     def _binop(self, node: ast.BinOp) -> Entity:
         """Lower a binary operation; `total + a @ b` accumulates in place of a sum of two tiles."""
@@ -277,11 +280,13 @@ class TileKernel(TileVariables):
             return handler(self, node, arguments)
         if handler in ATOMICS:
             return self._updated(node, handler, arguments)
-        operands = [self.computed(node, argument) if isinstance(argument, Tile) else argument for argument in arguments]
+        operands = [
+            self.as_indexable(node, argument) if isinstance(argument, Tile) else argument for argument in arguments
+        ]
         if not any(isinstance(argument, Tile) for argument in operands):
             return handler(self, node, arguments)
         self._check_elementwise(node, handler, arguments)
-        return self.combined(node, operands, lambda *elements: handler(self, node, list(elements)))
+        return self.lazy_elementwise(node, operands, lambda *elements: handler(self, node, list(elements)))
 
     def _check_elementwise(self, node: ast.Call, handler: Handler, arguments: Sequence[Entity]) -> None:
         """Raise CompileError for functions that take numbers only, and for Python's max and min of one tile."""

@@ -38,7 +38,7 @@ class Updates(Products):
                 raise self.error(node.args[1], f"{described(part)} as indices", "convert it: pydispatch.i32(...)")
         computed = {  # by the id of the argument
             id(tile): self.materialized(node, tile, is_temporary=True) if memory.name in tile.reads
-            else self.computed(node, tile)
+            else self.as_indexable(node, tile)
             for tile in tiles
         }  # fmt: skip
         shape = self.broadcast(node, [tile.shape for tile in tiles])

@@ -126,6 +126,7 @@ class TileValues(WorkgroupMemory):
             subscripts = ", ".join(index.name for index in indices)
             return self.writer.value(f"memref.load {name}[{subscripts}] : {type}", dtype)
 
+        # SAME_INDEX: an element of the tile reads the buffer at its own index only.
         return Tile(shape, dtype, element, reads={name: SAME_INDEX}, buffer=name, is_variable=is_variable)
 
     def fill(self, node: ast.AST, target: Tile, value: Tile) -> None:
@@ -171,8 +172,9 @@ class TileValues(WorkgroupMemory):
     ) -> Tile:  # fmt: skip
         """Return a tile that is computed at each use.
 
-        It records the memory that it reads through its operands, with the origin of the elements: the slice or buffer
-        whose element at the tile's own index is read, or OTHER_INDEX.
+        `Tile.reads` maps the name of each memory that it reads through its operands to the origin of the slice or
+        buffer of which it reads the element at its own index only, or else to OTHER_INDEX. Statements that write the
+        memory depend on this.
 
         Args:
             node: The expression, for locations.
@@ -220,12 +222,12 @@ class TileValues(WorkgroupMemory):
         if not any(isinstance(entity, Tile) for entity in entities):
             return super().elementwise(nodes, entities, make)
         operands = [
-            self.computed(node, entity) if isinstance(entity, Tile) else self.as_number(node, entity)
+            self.as_indexable(node, entity) if isinstance(entity, Tile) else self.as_number(node, entity)
             for node, entity in zip(nodes, entities, strict=True)
         ]
-        return self.combined(self.writer.node, operands, make)
+        return self.lazy_elementwise(self.writer.node, operands, make)
 
-    def combined(self, node: ast.AST, operands: Sequence[Tile | Any], make: Callable[..., Any]) -> Tile:
+    def lazy_elementwise(self, node: ast.AST, operands: Sequence[Tile | Any], make: Callable[..., Any]) -> Tile:
         """Return a tile whose elements `make` computes from elements of the operands.
 
         Operands that are no tiles are passed to `make` unchanged. `make` is called once with dummy elements, to
@@ -254,7 +256,7 @@ class TileValues(WorkgroupMemory):
         if not widens(tile.dtype, dtype):
             raise self.error(node, f"{stated}, and this is {described(tile)}", f"convert it: pydispatch.{dtype}(...)")
 
-    def computed(self, node: ast.AST, tile: Tile) -> Tile:
+    def as_indexable(self, node: ast.AST, tile: Tile) -> Tile:
         """Return a tile whose elements can be computed one by one. A matrix product is first computed as a whole."""
         return self.materialized(node, tile, is_temporary=True) if tile.product is not None else tile
 
