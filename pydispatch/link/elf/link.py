@@ -25,6 +25,10 @@ MACHINES: dict[str, Machine] = {
 VERSION = 1
 """Version of the linker's output; it is incremented when the same objects give other bytes, to invalidate caches."""
 
+_SYMBOL_BYTES = 24
+"""Size of an entry of a symbol table, Elf64_Sym. The first entry of each table is null."""
+_RELA_BYTES = 24
+"""Size of a relocation with addend, Elf64_Rela."""
 _NOW, _NOW_1 = 8, 1  # DF_BIND_NOW, DF_1_NOW
 _READ, _WRITE, _EXEC = reader.PF_READ, reader.PF_WRITE, reader.PF_EXEC
 
@@ -48,16 +52,16 @@ def link(objects: Sequence[Labelled], lazy: Sequence[Labelled], exports: Sequenc
     loaded, names = load(objects, lazy, exports, machine.number)
     parts = reachable(loaded, names, exports)
     plan = RelocationPlan(parts, machine)
-    shown = [names.symbol(name) for name in sorted(exports)]
-    segments = _segments(gathered(parts), plan, [symbol.name for symbol in shown])
+    exported = [names.symbol(name) for name in sorted(exports)]
+    segments = _segments(gathered(parts), plan, [symbol.name for symbol in exported])
     headers = len(segments) + 3  # and those of PT_DYNAMIC, PT_GNU_RELRO and PT_GNU_STACK
     end = assign_addresses(segments, headers, machine.page)
     sections = [section for segment in segments for section in segment.sections]
     numbers = {part: index for index, section in enumerate(sections, 1) for part in section.parts}  # 0: no section
-    _fill(sections, plan, shown, numbers)
+    _fill(sections, plan, exported, numbers)
     local = [symbol for obj in loaded for symbol in obj.symbols if symbol.binding == reader.LOCAL]
     local += [symbol for symbol in names.symbols.values() if symbol.name not in exports]
-    every = [*sections, *_symbols([symbol for symbol in local if _is_named(symbol)], shown, numbers)]
+    every = [*sections, *_symbols([symbol for symbol in local if _is_named(symbol)], exported, numbers)]
     return written(machine.number, machine.flags, _headers(segments, sections, machine.page), every, end)
 
 
@@ -79,10 +83,10 @@ def _segments(own: dict[str, OutputSection], plan: RelocationPlan, exports: Sequ
             kind=reader.SHT_DYNSYM,
             flags=alloc,
             alignment=8,
-            entry_size=24,
+            entry_size=_SYMBOL_BYTES,
             link=".dynstr",
             info=1,
-            size=24 * (len(exports) + 1),
+            size=_SYMBOL_BYTES * (len(exports) + 1),
         ),
         OutputSection(
             name=".hash",
@@ -103,9 +107,9 @@ def _segments(own: dict[str, OutputSection], plan: RelocationPlan, exports: Sequ
                 kind=reader.SHT_RELA,
                 flags=alloc,
                 alignment=8,
-                entry_size=24,
+                entry_size=_RELA_BYTES,
                 link=".dynsym",
-                size=24 * plan.based_words,
+                size=_RELA_BYTES * plan.based_words,
             )
         )
     relocated = [own[name] for name in (".data.rel.ro", ".init_array", ".fini_array") if own[name].parts]
@@ -141,7 +145,7 @@ def _segments(own: dict[str, OutputSection], plan: RelocationPlan, exports: Sequ
 def _fill(
     sections: Sequence[OutputSection],
     plan: RelocationPlan,
-    shown: Sequence[LinkSymbol],
+    exported: Sequence[LinkSymbol],
     numbers: dict[InputSection, int],
 ) -> None:
     """Fill in the contents of all sections, whose addresses are already assigned.
@@ -149,7 +153,7 @@ def _fill(
     Args:
         sections: Sections of the output.
         plan: Relocations.
-        shown: Exported symbols.
+        exported: Exported symbols.
         numbers: Section of an input → number of the output section that contains it.
     """
     by_name = {section.name: section for section in sections}
@@ -158,11 +162,11 @@ def _fill(
     if plan.based_words:
         by_name[".rela.dyn"].content = relocations
     texts = by_name[".dynstr"].content
-    offsets = [bytes(texts).index(b"\0" + symbol.name.encode() + b"\0") + 1 for symbol in shown]
-    by_name[".dynsym"].content = _entries(zip(offsets, shown, strict=True), numbers, reader.GLOBAL)
-    count = len(shown) + 1
+    offsets = [bytes(texts).index(b"\0" + symbol.name.encode() + b"\0") + 1 for symbol in exported]
+    by_name[".dynsym"].content = _entries(zip(offsets, exported, strict=True), numbers, reader.GLOBAL)
+    count = len(exported) + 1
     chain = [0, *range(2, count), 0][:count]  # one bucket with all of them
-    by_name[".hash"].content = struct.pack(f"<{3 + count}I", 1, count, 1 if shown else 0, *chain)
+    by_name[".hash"].content = struct.pack(f"<{3 + count}I", 1, count, 1 if exported else 0, *chain)
     by_name[".dynamic"].content = _dynamic(by_name, plan)
 
 
@@ -174,10 +178,11 @@ def _dynamic(by_name: dict[str, OutputSection], plan: RelocationPlan) -> bytes:
 
     pairs = [(reader.DT_FLAGS, _NOW), (reader.DT_FLAGS_1, _NOW_1)]
     if plan.based_words:
-        pairs += [(reader.DT_RELA, address(".rela.dyn")), (reader.DT_RELASZ, 24 * plan.based_words)]
-        pairs += [(reader.DT_RELAENT, 24), (reader.DT_RELACOUNT, plan.based_words)]
-    pairs += [(reader.DT_SYMTAB, address(".dynsym")), (reader.DT_SYMENT, 24), (reader.DT_STRTAB, address(".dynstr"))]
-    pairs += [(reader.DT_STRSZ, by_name[".dynstr"].size), (reader.DT_HASH, address(".hash"))]
+        pairs += [(reader.DT_RELA, address(".rela.dyn")), (reader.DT_RELASZ, _RELA_BYTES * plan.based_words)]
+        pairs += [(reader.DT_RELAENT, _RELA_BYTES), (reader.DT_RELACOUNT, plan.based_words)]
+    pairs += [(reader.DT_SYMTAB, address(".dynsym")), (reader.DT_SYMENT, _SYMBOL_BYTES)]
+    pairs += [(reader.DT_STRTAB, address(".dynstr")), (reader.DT_STRSZ, by_name[".dynstr"].size)]
+    pairs.append((reader.DT_HASH, address(".hash")))
     for name, tag, size in ((".init_array", reader.DT_INIT_ARRAY, reader.DT_INIT_ARRAYSZ),
                             (".fini_array", reader.DT_FINI_ARRAY, reader.DT_FINI_ARRAYSZ)):  # fmt: skip
         if name in by_name:
@@ -212,25 +217,26 @@ def _is_named(symbol: LinkSymbol) -> bool:
 
 
 def _symbols(
-    local: Sequence[LinkSymbol], shown: Sequence[LinkSymbol], numbers: dict[InputSection, int]
+    local: Sequence[LinkSymbol], exported: Sequence[LinkSymbol], numbers: dict[InputSection, int]
 ) -> list[OutputSection]:
     """Return the sections .symtab and .strtab, in which local symbols precede global ones as ELF requires."""
     texts = bytearray(b"\0")
     entries = []
-    for symbol in (*local, *shown):
+    for symbol in (*local, *exported):
         entries.append((len(texts), symbol))
         texts += symbol.name.encode() + b"\0"
-    cut = len(local)
-    table = _entries(entries[:cut], numbers, reader.LOCAL) + _entries(entries[cut:], numbers, reader.GLOBAL)[24:]
+    local_count = len(local)
+    globals_with_null = _entries(entries[local_count:], numbers, reader.GLOBAL)
+    table = _entries(entries[:local_count], numbers, reader.LOCAL) + globals_with_null[_SYMBOL_BYTES:]
     return [
         OutputSection(
             name=".symtab",
             kind=reader.SHT_SYMTAB,
             flags=0,
             alignment=8,
-            entry_size=24,
+            entry_size=_SYMBOL_BYTES,
             link=".strtab",
-            info=cut + 1,
+            info=local_count + 1,  # index of the first global symbol: the null entry precedes the local ones
             size=len(table),
             content=table,
         ),
@@ -239,14 +245,14 @@ def _symbols(
 
 
 def _entries(symbols: Iterable[tuple[int, LinkSymbol]], numbers: dict[InputSection, int], binding: int) -> bytes:
-    """Encode symbols as a symbol table, which starts with the null entry of 24 bytes.
+    """Encode symbols as a symbol table, which starts with the null entry.
 
     Args:
         symbols: Pairs (offset of the name in the table of names, symbol).
         numbers: Section of an input → number of the output section that contains it.
         binding: Binding of all of them: local or global.
     """
-    table = bytearray(24)
+    table = bytearray(_SYMBOL_BYTES)
     for offset, symbol in symbols:
         assert symbol.part is not None
         section, info = numbers[symbol.part], binding << 4 | symbol.kind

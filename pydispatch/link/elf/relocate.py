@@ -21,7 +21,7 @@ class RelocationPlan:
 
     Attributes:
         entries: Symbols with an entry in the global offset table, and the offset of that entry in bytes.
-        bases: Number of relocations to which the loader adds its base.
+        based_words: Number of words to which the loader adds its base.
     """
 
     def __init__(self, parts: Iterable[InputSection], machine: Machine) -> None:
@@ -93,29 +93,33 @@ def applied(sections: Sequence[OutputSection], plan: RelocationPlan, table: Outp
     Raises:
         LinkError: A value does not fit into its field.
     """
-    bases: list[tuple[int, int]] = []
+    relative_relocations: list[tuple[int, int]] = []  # (address, value) of words to which the loader adds its base
     for section in sections:
         content = bytearray(section.size if section.kind != reader.SHT_NOBITS else 0)
         for part in section.parts:
             at = part.address - section.address
             if part.content:
-                content[at : at + part.size] = _relocated(part, plan, table.address, bases).ljust(part.size, b"\0")
+                relocated = _relocated(part, plan, table.address, relative_relocations)
+                content[at : at + part.size] = relocated.ljust(part.size, b"\0")
         section.content = content
     words = bytearray(table.size)
     for symbol, offset in plan.entries.items():
         struct.pack_into("<Q", words, offset, symbol.address)
-        if symbol.part is not None:
-            bases.append((table.address + offset, symbol.address))
+        if symbol.part is not None:  # the address of an absolute symbol is not relative to the base
+            relative_relocations.append((table.address + offset, symbol.address))
     table.content = words
     kind = plan.machine.relative
-    return b"".join(struct.pack("<QQq", place, kind, value) for place, value in sorted(bases))
+    return b"".join(struct.pack("<QQq", place, kind, value) for place, value in sorted(relative_relocations))
 
 
-def _relocated(part: InputSection, plan: RelocationPlan, table: int, bases: list[tuple[int, int]]) -> bytearray:
+def _relocated(
+    part: InputSection, plan: RelocationPlan, table: int, relative_relocations: list[tuple[int, int]]
+) -> bytearray:
     """Return a part's content with its relocations applied.
 
-    `table` is the address of the GOT; pairs (address, value) that the loader must relocate are appended to `bases`. A
-    low half refers to the address of its high half, so low halves are encoded after all high halves.
+    `table` is the address of the GOT. Pairs (address, value) of words to which the loader adds its base are appended to
+    `relative_relocations`. A low half refers to the address of its high half, so low halves are encoded after all high
+    halves.
     """
     content = bytearray(part.content)
     computed: dict[int, int] = {}  # by place: what the first instruction of a pair refers to
@@ -132,7 +136,7 @@ def _relocated(part: InputSection, plan: RelocationPlan, table: int, bases: list
         elif rule.formula in (Formula.PAGES, Formula.ENTRY_PAGES):
             value = value // _PAGE * _PAGE - place // _PAGE * _PAGE
         elif rule.formula is Formula.ADDRESS and relocation.symbol.part is not None:
-            bases.append((place, target))
+            relative_relocations.append((place, target))
         put = partial(_put, part, rule, content, relocation)
         if rule.formula is Formula.LOW_OF_PAIR:
             later.append((put, target))

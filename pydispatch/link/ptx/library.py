@@ -84,6 +84,7 @@ def read_parts(source: PtxModule | str | bytes | bytearray | memoryview, name: s
         module, words = read.read_words(source, name)
     parts = PtxParts(module, words)
     everything: list[PtxFunction | Variable] = [*module.variables, *module.functions]
+    # First word of a declaration → its names: `.global .b32 a, b` declares two, which stay together.
     together: dict[int, list[str]] = {}
     for what in everything:
         first, last = bisect_left(words.starts, what.start), bisect_left(words.starts, what.end)

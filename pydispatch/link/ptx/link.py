@@ -110,9 +110,10 @@ class _PtxLinker(Resolver):
     def _names(self) -> dict[Key, str]:
         """Return for each linked definition its name in the result; a suffix `$2`, `$3` avoids conflicts."""
         # A name that the kernel's module only declares is free once a library defines it.
-        resolved = {key.name for key, target in self.means.items() if key.module == KERNEL and target is not None}
+        of_kernel = {key.name: target for key, target in self.definition_of.items() if key.module == KERNEL}
+        resolved = {name for name, target in of_kernel.items() if target is not None}
         used = {*(self.kernel.items.keys() - resolved), *self.unresolved, *BUILT_IN}
-        imported = {target for target in self.means.values() if target is not None}
+        imported = {target for target in self.definition_of.values() if target is not None}
         names: dict[Key, str] = {}
         # An exported name is retained; of several, that of the first in search order.
         for key in sorted(self.linked, key=lambda key: key not in imported):
@@ -249,7 +250,7 @@ class _PtxLinker(Resolver):
 
     def _is_resolved(self, item: Item) -> bool:
         """Return whether a library defines what this declaration of the kernel's module declares."""
-        return self.means.get(Key(KERNEL, item.name)) is not None
+        return self.definition_of.get(Key(KERNEL, item.name)) is not None
 
     def parts_of(self, item: Item) -> PtxParts:
         """Return the module, the kernel's or a library's, that a definition or declaration is in."""
@@ -259,18 +260,19 @@ class _PtxLinker(Resolver):
         """Yield the kernel's text from its first declaration on, without declarations of resolved names."""
         kernel, text = self.kernel, self.kernel.module.text
         at, emitted = kernel.module.start, set[str]()
-        stay = {item.first for item in kernel.declarations if not self._is_resolved(item)}
+        # By the first word: several variables may be declared by one statement.
+        unresolved_statements = {item.first for item in kernel.declarations if not self._is_resolved(item)}
         for item in sorted(kernel.declarations, key=lambda item: item.what.start):
-            is_used = Key(KERNEL, item.name) in self.means
+            is_used = Key(KERNEL, item.name) in self.definition_of
             if self._is_resolved(item) or item.name in emitted:
-                replacement = ""
+                replacement = ""  # the declaration is removed
             else:
                 body = self._replacement(item.name, kernel.items[item.name]) if is_used else None
-                if body is None:
+                if body is None:  # the declaration is retained
                     continue
                 emitted.add(item.name)
                 replacement = body
-            if isinstance(item.what, Variable) and item.first in stay:
+            if isinstance(item.what, Variable) and item.first in unresolved_statements:
                 raise InvalidArgumentError(
                     f"'{item.name}' ({kernel.location(item)}) is declared together with unresolved names; write a "
                     "declaration for each"

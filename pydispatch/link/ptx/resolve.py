@@ -53,7 +53,7 @@ class Resolver:
         providers: By resolved symbol, the name of the library that defines it.
         unresolved: Symbols without a definition, as keys.
         linked: Definitions of libraries that the result contains, as keys, in order of discovery.
-        means: By the key of a declaration, that of the definition which it refers to; None if there is none.
+        definition_of: By the key of a declaration, that of the definition which it refers to; None if there is none.
     """
 
     kernel: PtxParts
@@ -63,7 +63,7 @@ class Resolver:
     providers: dict[str, str] = field(default_factory=dict)
     unresolved: dict[str, None] = field(default_factory=dict)
     linked: dict[Key, None] = field(default_factory=dict)
-    means: dict[Key, Key | None] = field(default_factory=dict)
+    definition_of: dict[Key, Key | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.parts = [self.kernel, *(library.parts for library in self.libraries)]
@@ -89,9 +89,9 @@ class Resolver:
         key = Key(module, name)
         if self.item(key).is_defined:
             return key
-        if key not in self.means:
-            self.means[key] = self._search_definition(module, name)
-        return self.means[key]
+        if key not in self.definition_of:
+            self.definition_of[key] = self._search_definition(module, name)
+        return self.definition_of[key]
 
     def _search_definition(self, module: int, name: str) -> Key | None:
         """Search the definition of a name that a module declares: in the kernel's module, then in the libraries.

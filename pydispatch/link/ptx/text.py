@@ -76,12 +76,12 @@ class Text:
 
     def whole(self) -> str:
         """Return the edited text of the whole definition."""
-        return self._until(self.item.what.end)
+        return self._edited_text_until(self.item.what.end)
 
     def prototype(self) -> str:
         """Return the declaration of the function; raise ArtifactError for an alias that the module does not declare."""
-        tokens = self.parts.words
-        words = tokens.words
+        tokens = self.parts.words  # the tokens with their offsets
+        words = tokens.words  # their texts
         if words[self.item.first] == ".alias":
             name = self.item.name
             declaration = next((item for item in self.parts.declarations if item.name == name), None)
@@ -89,9 +89,9 @@ class Text:
                 raise tokens.fail(self.item.first, f"the alias '{name}' lacks a declaration .func {name}")
             return self.parts.module.text[declaration.what.start : declaration.what.end] + "\n"
         brace = words.index("{", self.item.first, self.item.last)
-        return self._until(tokens.starts[brace]).rstrip() + ";\n"
+        return self._edited_text_until(tokens.starts[brace]).rstrip() + ";\n"
 
-    def _until(self, end: int) -> str:
+    def _edited_text_until(self, end: int) -> str:
         """Return the edited text from the start of the definition to an offset in the module's text."""
         text, copied_to, pieces = self.parts.module.text, self.item.what.start, list[str]()
         for start, stop, new in self.edits:

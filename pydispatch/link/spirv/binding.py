@@ -10,7 +10,7 @@ from pydispatch.formats.spirv.names import Decoration, Op, Storage
 from pydispatch.formats.spirv.parts import SpirvParts
 from pydispatch.link.spirv.library import signature_text, type_text
 from pydispatch.link.spirv.output import SpirvOutput, instruction
-from pydispatch.link.spirv.take import FunctionCopy, Taker
+from pydispatch.link.spirv.take import FunctionCopier, FunctionCopy
 
 
 class Binding:
@@ -30,7 +30,7 @@ class Binding:
     """
 
     def __init__(
-        self, kernel: SpirvParts, out: SpirvOutput, copier: Taker, function: SpirvFunction, symbol: str,
+        self, kernel: SpirvParts, out: SpirvOutput, copier: FunctionCopier, function: SpirvFunction, symbol: str,
         buffers: tuple[int, ...],
     ) -> None:  # fmt: skip
         self.kernel, self.out, self.copier = kernel, out, copier
@@ -123,7 +123,7 @@ class Binding:
         callee = copier.request(copy)
         type_ = copier.function_type(function, (position for position, _ in arguments))
         own = out.share(
-            Op.TYPE_FUNCTION, [self.out.same(self.function.head.type_id), *map(self.out.same, self.scalars)]
+            Op.TYPE_FUNCTION, [*map(self.out.representative, (self.function.head.type_id, *self.scalars))]
         )
         return callee if type_ == own else self._adapter(function, copy, callee, own)
 
@@ -167,7 +167,7 @@ class Binding:
         rest = [p.type_id for position, p in enumerate(function.parameters) if position not in skipped]
         for value, source, parameter in zip(own, self.scalars, rest, strict=True):
             wanted = copier.type(self._value_type(parameter))
-            if wanted != out.same(source):  # the representative of types that are equal in the output
+            if wanted != out.representative(source):  # the representative of types that are equal in the output
                 cast = out.id()
                 code.append(instruction(Op.BITCAST, [wanted, cast, value]))
                 value = cast
@@ -182,7 +182,7 @@ class Binding:
         if self.kernel.globals[result].op == Op.TYPE_VOID:
             code.append(instruction(Op.RETURN, []))
         else:
-            if theirs != out.same(result):
+            if theirs != out.representative(result):
                 cast = out.id()
                 code.append(instruction(Op.BITCAST, [result, cast, called]))
                 called = cast

@@ -17,7 +17,7 @@ from pydispatch.formats.spirv.parts import SpirvParts, read_parts
 from pydispatch.link.spirv.binding import Binding
 from pydispatch.link.spirv.library import SpirvLibrary, open_library
 from pydispatch.link.spirv.output import SpirvOutput, instruction
-from pydispatch.link.spirv.take import Taker
+from pydispatch.link.spirv.take import FunctionCopier
 
 IMPORT = 1
 """Linkage type of a declaration that another module defines."""
@@ -79,13 +79,13 @@ class _SpirvLinker:
     """State of one link: rewrites the kernels' functions and binds their calls to copies of library functions.
 
     Attributes:
-        takers: Copiers by the index of their library.
+        copiers: Copiers by the index of their library.
         bound: By import and the buffers that a call passes, the id of the called function in the output.
     """
 
     def __init__(self, kernel: SpirvParts, libraries: Sequence[SpirvLibrary]) -> None:
         self.kernel, self.libraries, self.out = kernel, libraries, SpirvOutput(kernel)
-        self.takers: dict[int, Taker] = {}  # index of a library → copier of its functions
+        self.copiers: dict[int, FunctionCopier] = {}  # index of a library → copier of its functions
         self.bound: dict[tuple[int, tuple[int, ...]], int] = {}  # import and its buffers -> function
 
     def run(self, absent: frozenset[str]) -> LinkedSpirv:
@@ -96,32 +96,32 @@ class _SpirvLinker:
         }
         for id, text in declared.items():
             self._check_declaration(kernel.functions[id], text)
-        sources = self._sources()
+        library_of = self._defining_libraries()
         unresolved: dict[int, tuple[str, int]] = {}  # id → (symbol, IMPORT), to which _function() may add
         for id, text in declared.items():
             symbol = text.removeprefix(PRESENCE_PREFIX)
-            if symbol not in sources and symbol not in absent:
+            if symbol not in library_of and symbol not in absent:
                 unresolved[id] = text, IMPORT
         for id, function in kernel.functions.items():
             if function.body:
-                self._function(id, function, declared, sources, unresolved)
-        for taker in self.takers.values():  # the libraries from which _function() copied
-            out.take_needs(taker.parts)  # their capabilities and extensions
+                self._function(id, function, declared, library_of, unresolved)
+        for copier in self.copiers.values():  # the libraries from which _function() copied
+            out.take_needs(copier.parts)  # their capabilities and extensions
         for id in declared.keys() - unresolved.keys():
             self._forget_declaration(id, kernel.functions[id])
-        providers = {symbol: self.libraries[index].name for symbol, index in sources.items()}
+        providers = {symbol: self.libraries[index].name for symbol, index in library_of.items()}
         symbols = tuple(dict.fromkeys(text.removeprefix(PRESENCE_PREFIX) for text, _ in unresolved.values()))
         return LinkedSpirv(out.bytes(unresolved), providers, symbols)
 
-    def _sources(self) -> dict[str, int]:
+    def _defining_libraries(self) -> dict[str, int]:
         """Return, for each imported symbol that a library defines, the index of the first that does."""
-        sources: dict[str, int] = {}
+        library_of: dict[str, int] = {}
         for symbol in _symbols(self.kernel):
             for index, library in enumerate(self.libraries):
                 if symbol in library.functions:
-                    sources[symbol] = index
+                    library_of[symbol] = index
                     break
-        return sources
+        return library_of
 
     def _forget_declaration(self, id: int, function: SpirvFunction) -> None:
         """Remove the names and decorations of an import that was linked, and of its parameters."""
@@ -138,7 +138,7 @@ class _SpirvLinker:
             raise self.kernel.tables.fail(function.head.at, f"'{text}' asks for a symbol and is no function () -> bool")
 
     def _function(
-        self, id: int, function: SpirvFunction, declared: dict[int, str], sources: dict[str, int],
+        self, id: int, function: SpirvFunction, declared: dict[int, str], library_of: dict[str, int],
         unresolved: Collection[int],
     ) -> None:  # fmt: skip
         """Emit a function of the kernel, with calls of imports redirected to their definitions.
@@ -147,7 +147,7 @@ class _SpirvLinker:
             id: Id of the function.
             function: The function.
             declared: Symbols of all imports by id.
-            sources: Index of the defining library by symbol.
+            library_of: Index of the defining library by symbol.
             unresolved: Ids of imports that stay unresolved.
         """
         lines = [function.head.words, *(p.words for p in function.parameters)]
@@ -158,7 +158,7 @@ class _SpirvLinker:
             if inst.op == Op.FUNCTION_CALL:
                 callee = words[3]
                 if callee in declared and callee not in unresolved:
-                    words = self._call(inst, callee, declared[callee], sources)
+                    words = self._call(inst, callee, declared[callee], library_of)
                 elif callee not in declared and not self.kernel.functions[callee].body:
                     raise self.kernel.tables.fail(
                         inst.at, f"a call of id {callee}, which has neither a body nor a symbol"
@@ -169,8 +169,9 @@ class _SpirvLinker:
         lines.append(instruction(Op.FUNCTION_END, []))
         self.out.put(id, lines, calls=calls, uses=uses, ops=(inst.op for inst in function.body))
 
-    def _call(self, inst: SpirvInstruction, callee: int, text: str, sources: dict[str, int]) -> list[int]:
-        """Return the words of a call of a linked import, without its buffer arguments.
+    def _call(self, inst: SpirvInstruction, callee: int, text: str, library_of: dict[str, int]) -> list[int]:
+        """Return the words of a call of a linked import, without its buffer arguments. `library_of` is that of
+        `_function`.
 
         Buffers are bound statically: each set of buffers has its own copy of the callee.
         """
@@ -188,27 +189,30 @@ class _SpirvLinker:
             buffers.append(argument)
         key = callee, tuple(buffers)
         if key not in self.bound:
-            self.bound[key] = self._bind(function, text, tuple(buffers), sources)
+            self.bound[key] = self._bind(function, text, tuple(buffers), library_of)
         return instruction(Op.FUNCTION_CALL, [inst.type_id, inst.id, self.bound[key], *other_arguments])
 
-    def _bind(self, function: SpirvFunction, text: str, buffers: tuple[int, ...], sources: dict[str, int]) -> int:
-        """Return the id of the function that implements an import for these buffers: a library's function or a stub."""
+    def _bind(self, function: SpirvFunction, text: str, buffers: tuple[int, ...], library_of: dict[str, int]) -> int:
+        """Return the id of the function that implements an import for these buffers: a library's function or a stub.
+
+        library_of: index of the defining library by symbol.
+        """
         symbol = text.removeprefix(PRESENCE_PREFIX)
-        source = sources.get(symbol)
+        source = library_of.get(symbol)
         if text.startswith(PRESENCE_PREFIX):
             result = function.head.type_id
             value = self.out.share(Op.CONSTANT_FALSE if source is None else Op.CONSTANT_TRUE, operands=[], type_=result)
-            return self._constant_function(function, value, f"has {symbol}")
+            return self._constant_function(function, value, name=f"has {symbol}")
         if source is None:
             result = function.head.type_id
             is_void = self.kernel.globals[result].op == Op.TYPE_VOID
             value = 0 if is_void else self.out.share(Op.CONSTANT_NULL, operands=[], type_=result)
-            return self._constant_function(function, value, f"no {symbol}")
-        if source not in self.takers:
-            self.takers[source] = Taker(self.libraries[source], self.out)
-        taker = self.takers[source]
-        callee = Binding(self.kernel, self.out, taker, function, symbol, buffers).make()
-        taker.finish()
+            return self._constant_function(function, value, name=f"no {symbol}")
+        if source not in self.copiers:
+            self.copiers[source] = FunctionCopier(self.libraries[source], self.out)
+        copier = self.copiers[source]
+        callee = Binding(self.kernel, self.out, copier, function, symbol, buffers).make()
+        copier.finish()
         return callee
 
     def _constant_function(self, function: SpirvFunction, value: int, name: str) -> int:

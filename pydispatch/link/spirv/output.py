@@ -9,14 +9,19 @@ from __future__ import annotations
 import sys
 from array import array
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from pydispatch.errors import InvalidArgumentError
 from pydispatch.formats.spirv.instruction import SpirvFunction, SpirvInstruction, text_words
 from pydispatch.formats.spirv.module import MAGIC
 from pydispatch.formats.spirv.names import Decoration, Op, Storage
 from pydispatch.formats.spirv.parts import SpirvParts
+from pydispatch.link.spirv.library import EXPORT
 
 MAX_WORDS = 1 << 24
+_LINKAGE_CAPABILITY = 5
+_MODES_WITH_IDS = (37, 38, 39)
+"""Execution modes whose operands are ids: SubgroupsPerWorkgroupId, LocalSizeId, LocalSizeHintId."""
 _ACCESS = frozenset((19, Decoration.ALIASED, Decoration.NON_WRITABLE, 25))  # 19 Restrict, 25 NonReadable
 _SHAREABLE = frozenset((
     *range(Op.TYPE_VOID, 39), Op.CONSTANT_TRUE, Op.CONSTANT_FALSE, Op.CONSTANT, Op.CONSTANT_COMPOSITE,
@@ -30,7 +35,9 @@ _STORAGE_16, _STORAGE_8 = range(4433, 4437), range(4448, 4451)
 _SUBGROUPS = range(61, 69)
 _SUBGROUP_OPS = range(Op.GROUP_NON_UNIFORM_FIRST, Op.GROUP_NON_UNIFORM_LAST + 1)
 _VARIABLE_POINTERS = (4441, 4442)
-_ADDED_ONLY_IF_USED = frozenset((5, *_VARIABLE_POINTERS, *_WIDTH_CAPABILITIES, *_STORAGE_16, *_STORAGE_8, *_SUBGROUPS))
+_ADDED_ONLY_IF_USED = frozenset((
+    _LINKAGE_CAPABILITY, *_VARIABLE_POINTERS, *_WIDTH_CAPABILITIES, *_STORAGE_16, *_STORAGE_8, *_SUBGROUPS,
+))  # fmt: skip
 Key = tuple[object, ...]
 
 
@@ -41,6 +48,13 @@ def instruction(op: int, operands: Sequence[int]) -> list[int]:
             f"linking makes an instruction (opcode {op}) of {len(operands) + 1} words, at most 65535"
         )
     return [(len(operands) + 1) << 16 | op, *operands]
+
+
+class GlobalVariable(NamedTuple):
+    """Pointer type (an id) and storage class of a global variable."""
+
+    type_id: int
+    storage: int
 
 
 class SpirvOutput:
@@ -60,10 +74,10 @@ class SpirvOutput:
         member_names: Id of a struct type → words of its members' names.
         globals: Types, constants and variables in order, as words of instructions.
         types: Id of a type → (opcode, operands after the result id).
-        variables: Id of a global variable → (type, storage class).
+        variables: Id of a global variable → its type and storage class.
         functions: Id of a function → its instructions, as words.
         calls: Id of a function → the functions that it calls.
-        uses: Id of a function → the global variables that it uses.
+        used_variables: Id of a function → the global variables that it uses.
         ops: Opcodes that the functions use.
         pointers_vary: Whether a function chooses between pointers into buffers, or receives one.
         size: Words of all globals and functions.
@@ -79,26 +93,26 @@ class SpirvOutput:
         self.sets = {text: id for id, text in kernel.sets.items()}
         self.globals: list[list[int]] = []
         self.types: dict[int, tuple[int, list[int]]] = {}  # id → opcode, operands after the result
-        self.variables: dict[int, tuple[int, int]] = {}  # id → type, storage class
+        self.variables: dict[int, GlobalVariable] = {}
         self.decorations = {id: list(decorations) for id, decorations in kernel.decorations.items()}
         self.member_decorations = {id: list(decorations) for id, decorations in kernel.member_decorations.items()}
         self.names = dict(kernel.tables.names)
         self.member_names = dict(kernel.member_names)
         self.functions: dict[int, list[list[int]]] = {}
         self.calls: dict[int, set[int]] = {}  # function → functions
-        self.uses: dict[int, set[int]] = {}  # function → variables
+        self.used_variables: dict[int, set[int]] = {}  # function → variables
         self.ops: set[int] = set()  # opcodes that the functions use
         self.pointers_vary = False  # a function chooses between pointers into buffers, or gets one
         self.size = 0
         self._views: dict[tuple[int, int], int] = {}  # (variable, block type) → variable of that type at its binding
         self._keys: dict[Key, int] = {}  # instruction without its result id → result id of the first equal one
-        self._same: dict[int, int] = {}  # id of a type or constant → id of the first equal one
+        self._representatives: dict[int, int] = {}  # id of a type or constant → id of the first equal one
         for inst in kernel.globals.values():
             self._append_global(inst.op, inst.words, inst.id)
             operands = self._operands(inst.op, inst.words, inst.type_word, inst.result_word, inst.ids)
             if inst.op in _SHAREABLE:
                 first = self._keys.setdefault(self._key(inst.op, operands, inst.id), inst.id)
-                self._same[inst.id] = first
+                self._representatives[inst.id] = first
 
     # Ids, types and constants
 
@@ -108,9 +122,9 @@ class SpirvOutput:
         self.bound += 1
         return new_id
 
-    def same(self, id: int) -> int:
+    def representative(self, id: int) -> int:
         """Return the representative id of the types or constants equal to this one."""
-        return self._same.get(id, id)
+        return self._representatives.get(id, id)
 
     def _operands(self, op: int, words: Sequence[int], type_: int, result: int, ids: Iterable[int]) -> list[int]:
         """Return the operands of an instruction after the result id, with ids replaced by their representatives.
@@ -123,7 +137,7 @@ class SpirvOutput:
             ids: Positions of the operands that are ids.
         """
         positions = {*ids, type_} if type_ else set(ids)
-        return [self.same(w) if at in positions else w for at, w in enumerate(words) if at and at != result]
+        return [self.representative(w) if at in positions else w for at, w in enumerate(words) if at and at != result]
 
     def _key(self, op: int, operands: Sequence[int], id: int) -> Key:
         """Return the key of a global for value numbering: opcode, operands and decorations."""
@@ -140,7 +154,7 @@ class SpirvOutput:
         if Op.TYPE_VOID <= op <= Op.TYPE_FUNCTION:
             self.types[id] = op, words[2:]
         elif op == Op.VARIABLE:
-            self.variables[id] = words[1], words[3]
+            self.variables[id] = GlobalVariable(type_id=words[1], storage=words[3])
 
     def share(
         self,
@@ -159,7 +173,8 @@ class SpirvOutput:
             decorations: Decorations of the id.
             members: Decorations of the members.
         """
-        flat = [self.same(type_), *operands] if type_ else list(operands)
+        # The representative is the first of the types that are equal; operands are compared as they are.
+        flat = [self.representative(type_), *operands] if type_ else list(operands)
         key = (op, tuple(flat), frozenset(decorations), frozenset(members))
         shared = self._keys.get(key)
         if shared is None:
@@ -216,14 +231,14 @@ class SpirvOutput:
         decorations = frozenset(d for d in self.decorations.get(type_, ()) if d[0] not in _ACCESS)
         return (
             op,
-            tuple(self.same(o) for o in operands) if op == Op.TYPE_STRUCT else tuple(operands),
+            tuple(self.representative(o) for o in operands) if op == Op.TYPE_STRUCT else tuple(operands),
             members,
             decorations,
         )
 
     def block_type(self, variable: int) -> int:
         """Return the struct type of a buffer variable, whose own type is a pointer to it."""
-        pointer_type, _ = self.variables[variable]
+        pointer_type = self.variables[variable].type_id
         _, (_, pointee) = self.types[pointer_type]  # the operands are the storage class and the pointee
         return pointee
 
@@ -237,7 +252,7 @@ class SpirvOutput:
             block: Struct type, in the output, that the library declares its buffer with.
         """
         own = self.block_type(variable)
-        if self.same(own) == block or self.view_key(own) == self.view_key(block):
+        if self.representative(own) == block or self.view_key(own) == self.view_key(block):
             return variable
         key = variable, block
         if key not in self._views:
@@ -270,7 +285,7 @@ class SpirvOutput:
             ops: Opcodes in the function's body; those of the linker's own functions need no capability.
         """
         self.functions[id] = lines
-        self.calls[id], self.uses[id] = set(calls), set(uses)
+        self.calls[id], self.used_variables[id] = set(calls), set(uses)
         self.ops |= set(ops)
         self.size += sum(map(len, lines))
         if self.size > MAX_WORDS:
@@ -284,8 +299,8 @@ class SpirvOutput:
         variables, pending, seen = dict.fromkeys(named), [entry], {entry}
         while pending:
             at = pending.pop()
-            for id in sorted(self.uses.get(at, ())):
-                if self.version >= (1, 4) or self.variables[id][1] in (Storage.INPUT, Storage.OUTPUT):
+            for id in sorted(self.used_variables.get(at, ())):
+                if self.version >= (1, 4) or self.variables[id].storage in (Storage.INPUT, Storage.OUTPUT):
                     variables[id] = None
             for callee in self.calls.get(at, ()):
                 if callee not in seen:
@@ -330,11 +345,12 @@ class SpirvOutput:
     def bytes(self, declared: dict[int, tuple[str, int]]) -> bytes:
         """Encode the module. `declared` maps the ids of functions that are still imported to their (symbol, linkage
         kind)."""
-        kernel, lines = self.kernel, []
+        kernel, lines = self.kernel, []  # lines: the words of each instruction
         linkage = {
-            id: (text, kind) for id, (text, kind) in kernel.tables.linkage.items() if kind == 0 or id in declared
+            id: (text, kind) for id, (text, kind) in kernel.tables.linkage.items() if kind == EXPORT or id in declared
         }
-        lines += [instruction(Op.CAPABILITY, [c]) for c in self.capabilities if c != 5 or linkage]  # 5: Linkage
+        capabilities = [c for c in self.capabilities if c != _LINKAGE_CAPABILITY or linkage]
+        lines += [instruction(Op.CAPABILITY, [c]) for c in capabilities]
         lines += [instruction(Op.EXTENSION, text_words(text)) for text in self.extensions]
         lines += [instruction(Op.EXT_INST_IMPORT, [id, *text_words(text)]) for text, id in self.sets.items()]
         lines.append(instruction(Op.MEMORY_MODEL, [kernel.addressing, kernel.memory]))
@@ -345,7 +361,7 @@ class SpirvOutput:
             )
         for function, modes in kernel.tables.modes.items():
             for mode, operands in modes:
-                op = Op.EXECUTION_MODE_ID if mode in (37, 38, 39) else Op.EXECUTION_MODE  # modes *Id
+                op = Op.EXECUTION_MODE_ID if mode in _MODES_WITH_IDS else Op.EXECUTION_MODE
                 lines.append(instruction(op, [function, mode, *operands]))
         lines += [instruction(Op.NAME, [id, *text_words(text)]) for id, text in self.names.items()]
         lines += [
@@ -363,7 +379,7 @@ class SpirvOutput:
         ]
         lines += self.globals
         for id in declared:
-            lines += whole(kernel.functions[id])
+            lines += encoded_function(kernel.functions[id])
         for body in self.functions.values():
             lines += body
         major, minor = self.version
@@ -375,7 +391,7 @@ class SpirvOutput:
         return words.tobytes()
 
 
-def whole(function: SpirvFunction) -> list[list[int]]:
+def encoded_function(function: SpirvFunction) -> list[list[int]]:
     """Return the encoded instructions of a function, unchanged."""
     lines: Iterable[SpirvInstruction] = (function.head, *function.parameters, *function.body)
     return [*(inst.words for inst in lines), instruction(Op.FUNCTION_END, [])]

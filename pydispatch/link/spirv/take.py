@@ -57,7 +57,7 @@ class FunctionCopy:
     arguments: tuple[tuple[int, int], ...]
 
 
-class Taker:
+class FunctionCopier:
     """Copier of functions and declarations from one library into an output module.
 
     Attributes:
@@ -115,7 +115,7 @@ class Taker:
             if id in needed or id in self.map or id not in self.parts.globals:
                 continue
             needed.add(id)
-            if not self._is_workgroup_size(id):
+            if not self._is_workgroup_size(id):  # else the kernels' size replaces it: its parts are not needed
                 pending.extend(self.parts.globals[id].uses())
         for inst in sorted((self.parts.globals[id] for id in needed), key=lambda inst: inst.at):
             self.map[inst.id] = self._global(inst)
@@ -174,7 +174,7 @@ class Taker:
         for id in kernel.globals if name else ():
             other = kernel.globals[id]
             is_named = other.op in _SPEC and kernel.tables.names.get(id) == name
-            if is_named and self.out.same(other.type_id) == self.map[inst.type_id]:
+            if is_named and self.out.representative(other.type_id) == self.map[inst.type_id]:
                 return id
         return 0
 
@@ -192,11 +192,11 @@ class Taker:
             return new_id
         built_in = parts.tables.decoration(inst.id, Decoration.BUILT_IN)
         if storage == Storage.INPUT and built_in is not None:
-            for id, (other, where) in out.variables.items():
+            for id, (type_id, storage_class) in out.variables.items():
                 if (
-                    where == Storage.INPUT
+                    storage_class == Storage.INPUT
                     and out.decorated(id, Decoration.BUILT_IN) == built_in
-                    and out.same(other) == type_
+                    and out.representative(type_id) == type_
                 ):
                     return id
             new_id = out.add(Op.VARIABLE, [Storage.INPUT], type_, decorations)
@@ -255,27 +255,27 @@ class _Writer:
     """Writer of one function copy.
 
     Attributes:
-        taker: Copier for the library; it copies the globals that the function needs.
+        copier: Copier for the library; it copies the globals that the function needs.
         copy: Function of the library, with the buffers that are bound in it.
         id: Id of the copy in the output.
         function: The library's function.
     """
 
-    def __init__(self, taker: Taker, copy: FunctionCopy, id: int) -> None:
-        self.taker, self.copy, self.id = taker, copy, id
-        self.function = taker.parts.functions[copy.function]
+    def __init__(self, copier: FunctionCopier, copy: FunctionCopy, id: int) -> None:
+        self.copier, self.copy, self.id = copier, copy, id
+        self.function = copier.parts.functions[copy.function]
         self.ids: dict[int, int] = {}  # id in the library → id in the copy
         self.calls: list[int] = []  # ids of the functions that the copy calls
         self.bases: dict[int, int] = {}  # pointer → its variable, both in the output
 
     def write(self) -> None:
         """Add the function to the output with new ids and with its buffers bound to variables of the output."""
-        taker, out, parts = self.taker, self.taker.out, self.taker.parts
+        copier, out, parts = self.copier, self.copier.out, self.copier.parts
         buffers, arguments = dict(self.copy.buffers), dict(self.copy.arguments)
         body = [inst for inst in self.function.body if not self._is_debug(inst)]
         wanted = {id for inst in body for id in inst.uses() if id in parts.globals}
-        taker.take(id for id in wanted if not taker.is_buffer(id))
-        type_ = taker.function_type(self.function, arguments)
+        copier.take(id for id in wanted if not copier.is_buffer(id))
+        type_ = copier.function_type(self.function, arguments)
         for index, parameter in enumerate(self.function.parameters):
             self.ids[parameter.id] = arguments[index] if index in arguments else out.id()
         for inst in body:
@@ -285,13 +285,13 @@ class _Writer:
         for id in wanted:
             if id in buffers:
                 self.ids[id] = buffers[id]
-            elif id in taker.map:
-                self.ids[id] = taker.map[id]
-        head = [taker.map[self.function.head.type_id], self.id, self.function.head.words[3], type_]
+            elif id in copier.map:
+                self.ids[id] = copier.map[id]
+        head = [copier.map[self.function.head.type_id], self.id, self.function.head.words[3], type_]
         lines = [instruction(Op.FUNCTION, head)]
         for index, parameter in enumerate(self.function.parameters):
             if index not in arguments:
-                lines.append(instruction(parameter.op, [taker.map[parameter.type_id], self.ids[parameter.id]]))
+                lines.append(instruction(parameter.op, [copier.map[parameter.type_id], self.ids[parameter.id]]))
                 self._decorate(parameter.id)
         lines += [self._line(inst) for inst in body]
         left = [p for index, p in enumerate(self.function.parameters) if index not in arguments]
@@ -308,31 +308,31 @@ class _Writer:
 
     def _is_debug(self, inst: SpirvInstruction) -> bool:
         """Return whether an instruction is of an extended set for debug information; such are not copied."""
-        return inst.op == Op.EXT_INST and self.taker.parts.sets[inst.words[3]].startswith(DEBUG_SETS)
+        return inst.op == Op.EXT_INST and self.copier.parts.sets[inst.words[3]].startswith(DEBUG_SETS)
 
     def _decorate(self, id: int) -> None:
         """Copy the decorations of a library id to its new id."""
-        decorations = self.taker.parts.decorations.get(id)
+        decorations = self.copier.parts.decorations.get(id)
         if decorations:
-            self.taker.out.decorations[self.ids[id]] = list(decorations)
+            self.copier.out.decorations[self.ids[id]] = list(decorations)
 
     def _line(self, inst: SpirvInstruction) -> list[int]:
         """Return the words of an instruction with new ids."""
         if inst.op == Op.FUNCTION_CALL:
             return self._call(inst)
         if inst.op == Op.EXT_INST:
-            text = self.taker.parts.sets[inst.words[3]]
-            self.ids[inst.words[3]] = self.taker.out.set(text)
+            text = self.copier.parts.sets[inst.words[3]]
+            self.ids[inst.words[3]] = self.copier.out.set(text)
         for position in inst.ids:
             if inst.words[position] not in self.ids:
-                raise self.taker.parts.tables.fail(inst.at, f"id {inst.words[position]} is not defined")
+                raise self.copier.parts.tables.fail(inst.at, f"id {inst.words[position]} is not defined")
         self._track_pointer(inst)
         ids = self.ids
         words = list(inst.words)
         for position in inst.ids:
             words[position] = ids[words[position]]
         if inst.type_word:
-            words[inst.type_word] = self.taker.map[words[inst.type_word]]
+            words[inst.type_word] = self.copier.map[words[inst.type_word]]
         if inst.result_word:
             words[inst.result_word] = ids[words[inst.result_word]]
         return words
@@ -342,24 +342,24 @@ class _Writer:
 
         Buffer arguments are bound in a copy of the callee and dropped from the call.
         """
-        taker, callee = self.taker, inst.words[3]
-        parameters = taker.parts.functions[callee].parameters
+        copier, callee = self.copier, inst.words[3]
+        parameters = copier.parts.functions[callee].parameters
         arguments: list[tuple[int, int]] = []
         rest: list[int] = []
         for index, (parameter, argument) in enumerate(zip(parameters, inst.words[4:], strict=True)):
             if argument not in self.ids:
-                raise taker.parts.tables.fail(inst.at, f"id {argument} is not defined")
+                raise copier.parts.tables.fail(inst.at, f"id {argument} is not defined")
             value = self.ids[argument]
-            if not taker.is_buffer_pointer(parameter.type_id):
+            if not copier.is_buffer_pointer(parameter.type_id):
                 rest.append(value)
-            elif value in taker.out.variables:
+            elif value in copier.out.variables:
                 arguments.append((index, value))
             else:
-                raise taker.refuse("a function passes a buffer on that is no variable and no parameter")
+                raise copier.refuse("a function passes a buffer on that is no variable and no parameter")
         copy = FunctionCopy(callee, self.copy.buffers, tuple(arguments))
-        copied = taker.request(copy)
+        copied = copier.request(copy)
         self.calls.append(copied)
-        return instruction(Op.FUNCTION_CALL, [taker.map[inst.type_id], self.ids[inst.id], copied, *rest])
+        return instruction(Op.FUNCTION_CALL, [copier.map[inst.type_id], self.ids[inst.id], copied, *rest])
 
     def _track_pointer(self, inst: SpirvInstruction) -> None:
         """Note in `bases` which variable the pointer that an instruction computes is derived from.
@@ -379,11 +379,11 @@ class _Writer:
         written_word = _written_word(op)
         if written_word is None:
             return
-        out, variable = self.taker.out, base(written_word)
+        out, variable = self.copier.out, base(written_word)
         if variable in out.variables and out.decorated(variable, Decoration.NON_WRITABLE) is not None:
             binding = out.decorated(variable, Decoration.BINDING)
-            name = self.taker.parts.tables.names.get(self.copy.function, f"id {self.copy.function}")
-            raise self.taker.refuse(
+            name = self.copier.parts.tables.names.get(self.copy.function, f"id {self.copy.function}")
+            raise self.copier.refuse(
                 f"function '{name}' writes the buffer at binding {binding}, which the kernel declares as only read; "
                 "drop ReadOnly from its flags"
             )

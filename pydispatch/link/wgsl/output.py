@@ -53,10 +53,8 @@ class WgslOutput:
             key = (library_index, declaration.name, *((b, v) for b, v in variables.items() if b in used))
             name = self._taken.get(key)
             if name is None:
-                name = self._taken[key] = self._name(module, declaration)
-                # The variable of a built-in value is shared by all libraries, and _name() has defined it.
-                is_private = declaration.kind == "var" and declaration.space == "private"
-                if not (is_private and name in self._built_ins.values()):
+                name = self._taken[key] = self._name_or_built_in(module, declaration)
+                if not _is_built_in(declaration):
                     fresh.append(declaration)
             renamed[declaration.name] = name
         self._parts += [_renamed(module, declaration, renamed) for declaration in fresh]
@@ -69,17 +67,13 @@ class WgslOutput:
                 self._directives.append(line)
         return renamed[function.name]
 
-    def _name(self, module: WgslModule, declaration: Declaration) -> str:
+    def _name_or_built_in(self, module: WgslModule, declaration: Declaration) -> str:
         """Choose the name that a library's declaration has in the output.
 
-        Variables of built-in values are shared by all libraries. Overrides keep their names, because callers set them
-        by name.
+        The variable of a built-in value is shared by all libraries; it is defined here when it is first used. Overrides
+        keep their names, because callers set them by name.
         """
-        if (
-            declaration.kind == "var"
-            and declaration.space == "private"
-            and BUILT_INS.get(declaration.name) == declaration.type
-        ):
+        if _is_built_in(declaration):
             if declaration.name not in self._built_ins:
                 self._built_ins[declaration.name] = self._fresh_name(f"library_{declaration.name}")
                 self.define(f"var<private> {self._built_ins[declaration.name]}: {declaration.type};")
@@ -159,6 +153,12 @@ class WgslOutput:
             before = head[:close].rstrip()
             head = f"{before}{'' if before.endswith(('(', ',')) else ', '}{', '.join(more)}{head[close:]}"
         return text[:start] + head + writes + text[body:]
+
+
+def _is_built_in(declaration: Declaration) -> bool:
+    """Return whether a library's private variable stands for a built-in value, by its name and type."""
+    is_private = declaration.kind == "var" and declaration.space == "private"
+    return is_private and BUILT_INS.get(declaration.name) == declaration.type
 
 
 def _head(name: str, types: Sequence[str], result: str) -> str:

@@ -17,7 +17,7 @@ _put_page = fields("I", 21, _ADR)
 def _low(scale: int) -> Rule:
     """Return the rule of a load or store whose unsigned 12-bit page offset counts units of 1 << scale bytes."""
     offset_field = (scale, 12 - scale, 10)  # first bit in the value, number of bits, first bit in the instruction
-    put = fields("I", 12, (offset_field,), scale, signed=False)
+    put = fields("I", bits=12, parts=(offset_field,), scale=scale, signed=False)
     name = f"R_AARCH64_LDST{8 << scale}_ABS_LO12_NC"
     return Rule(name, Formula.LOW, lambda content, offset, value: put(content, offset, value & 0xFFF))
 
