@@ -56,7 +56,7 @@ def image_of_columns(
         zero, remaining = coords.index_constant(0), k
         row = coords.plus(coords.times(channel, area_value), k)
         is_inside: SSAValue | None = None
-        column, stride = zero, coords.index_constant(1)
+        column, column_step = zero, coords.index_constant(1)  # step: distance of the columns of neighbours along axis d
         for d in reversed(range(rank)):
             offset = coords.add_op(arith.RemSIOp(remaining, kernel_values[d]))
             remaining = coords.add_op(arith.DivSIOp(remaining, kernel_values[d]))
@@ -70,8 +70,8 @@ def image_of_columns(
                 condition = coords.add_op(holds)
                 is_inside = condition if is_inside is None else coords.add_op(arith.AndIOp(is_inside, condition))
             last = coords.minus(count_values[d], coords.index_constant(1))
-            column = coords.plus(column, coords.times(coords.clamped(window_index, last), stride))
-            stride = coords.times(stride, count_values[d])
+            column = coords.plus(column, coords.times(coords.clamped(window_index, last), column_step))
+            column_step = coords.times(column_step, count_values[d])
         assert is_inside is not None
         taken = coords.add_op(tensor.ExtractOp(source, [batch, row, column], x.dtype.element))
         return coords.select(Scalar(BOOL, (is_inside,)), Scalar(x.dtype, (taken,)), coords.const(0, x.dtype))

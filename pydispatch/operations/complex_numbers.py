@@ -123,7 +123,7 @@ def _sum(lhs: Element, rhs: Element) -> tuple[Element, Element]:
     return total, (lhs - (total - added)) + (rhs - added)
 
 
-def _plus_squares(start: Element, x: Element, y: Element) -> Element:
+def _sum_with_squares(start: Element, x: Element, y: Element) -> Element:
     """Return start + x^2 + y^2. Rounding errors are added at the end, so that the sum may cancel."""
     (first_square, first_lost), (second_square, second_lost) = _square(x), _square(y)
     first_sum, first_error = _sum(start, first_square)
@@ -141,16 +141,16 @@ def _log_of_length(z: Element, excess: Element) -> Element:
 def _log(z: Element) -> Element:
     """Return log(z) = log|z| + i arg(z)."""
     x, y = z.real.unary("abs"), z.imag.unary("abs")
-    length = _log_of_length(z, excess=_plus_squares(x.const(-1.0), x.max(y), x.min(y)))
-    return length.with_imag(z.imag.binary("atan2", z.real))
+    log_length = _log_of_length(z, excess=_sum_with_squares(x.const(-1.0), x.max(y), x.min(y)))
+    return log_length.with_imag(z.imag.binary("atan2", z.real))
 
 
 def _log1p(z: Element) -> Element:
     """Return log(1 + z) for z = x + iy; |1 + z|^2 - 1 is 2 x + x^2 + y^2."""
     x, y = z.real, z.imag
     whole = (1.0 + x).with_imag(y)
-    length = _log_of_length(whole, excess=_plus_squares(2.0 * x, x, y))
-    return length.with_imag(y.binary("atan2", whole.real))
+    log_length = _log_of_length(whole, excess=_sum_with_squares(2.0 * x, x, y))
+    return log_length.with_imag(y.binary("atan2", whole.real))
 
 
 def _expm1(z: Element) -> Element:
@@ -198,6 +198,11 @@ def _tanh(z: Element) -> Element:
     return (t * (1.0 + n * n) / denominator).with_imag(n / denominator * secant * secant)
 
 
+_POLE_HEIGHT = 1e-9
+"""|y| below which atanh(1 + iy) is log(2 / |y|) / 2. The error of that, y^2 / 16, is below the precision of f64; for
+larger |y| the exact formula, which has 4 / y^2, does not overflow."""
+
+
 def _atanh(z: Element) -> Element:
     """Return atanh(z) for z = x + iy: log1p(4 x / ((1 - x)^2 + y^2)) / 4 + i atan2(2 y, (1 - x) (1 + x) - y^2) / 2.
 
@@ -210,7 +215,7 @@ def _atanh(z: Element) -> Element:
     u, v = rest / scale, y / scale
     real = 0.25 * (4.0 * (x / scale / scale) / (u * u + v * v)).unary("log1p")
     at_pole = 0.5 * (math.log(2.0) - height.unary("log"))
-    real = (rest.is_equal(0.0) & (height < 1e-9)).where(at_pole, real)
+    real = (rest.is_equal(0.0) & (height < _POLE_HEIGHT)).where(at_pole, real)
     is_infinite = _is_infinite(z)
     real = is_infinite.where(0.0, real).binary("copysign", z.real)
     angle = y.binary("atan2", 0.5 * (rest * (1.0 + x) - y * y))
@@ -230,32 +235,32 @@ def _of_rotated(name: str, back: bool) -> Callable[[Element], Element]:
     return rotated
 
 
-def _roots_beside(z: Element) -> tuple[Element, Element]:
+def _roots_of_one_minus_and_plus(z: Element) -> tuple[Element, Element]:
     """Return sqrt(1 - z) and sqrt(1 + z), with the signs of zeros."""
     x, y = z.real, z.imag
     return (1.0 - x).with_imag(-y).unary("sqrt"), (1.0 + x).with_imag(y).unary("sqrt")
 
 
-def _imag_of_asin(z: Element, lower: Element, upper: Element) -> Element:
+def _imag_of_asin(z: Element, root_of_minus: Element, root_of_plus: Element) -> Element:
     """Return the imaginary part of asin(z) and of -acos(z) from the roots of 1 - z and 1 + z."""
-    sine = lower.real * upper.imag - lower.imag * upper.real
+    sine = root_of_minus.real * root_of_plus.imag - root_of_minus.imag * root_of_plus.real
     return _is_infinite(z).where(math.inf, sine).binary("copysign", z.imag).unary("asinh")
 
 
 def _asin(z: Element) -> Element:
     """Return asin(z) by Kahan's formulas, in which nothing cancels or overflows."""
-    lower, upper = _roots_beside(z)
-    cosine = lower.real * upper.real - lower.imag * upper.imag
+    root_of_minus, root_of_plus = _roots_of_one_minus_and_plus(z)
+    cosine = root_of_minus.real * root_of_plus.real - root_of_minus.imag * root_of_plus.imag
     cosine = _is_infinite(z).where(z.imag.unary("abs"), cosine)
-    return z.real.binary("atan2", cosine).with_imag(_imag_of_asin(z, lower, upper))
+    return z.real.binary("atan2", cosine).with_imag(_imag_of_asin(z, root_of_minus, root_of_plus))
 
 
 def _acos(z: Element) -> Element:
     """Return acos(z) by Kahan's formulas. Its real part keeps its digits near z = 1, where pi / 2 - asin(z) cancels."""
-    lower, upper = _roots_beside(z)
-    half = lower.real.binary("atan2", upper.real)
+    root_of_minus, root_of_plus = _roots_of_one_minus_and_plus(z)
+    half = root_of_minus.real.binary("atan2", root_of_plus.real)
     angle = _is_infinite(z).where(z.imag.unary("abs").binary("atan2", z.real), 2.0 * half)
-    return angle.with_imag(-_imag_of_asin(z, lower, upper))
+    return angle.with_imag(-_imag_of_asin(z, root_of_minus, root_of_plus))
 
 
 def _acosh(z: Element) -> Element:

@@ -142,28 +142,36 @@ def _upsampled(
         size, k, before, after = x.shape[2 + axis], w.shape[2 + axis], window.low[axis], window.high[axis]
         assert isinstance(size, int) and isinstance(k, int) and isinstance(before, int) and isinstance(after, int)
         out.append((size - 1) * s + 1 + before + after - k + 1)
-        first, last = (s - 1 - before) // s, (out[-1] + s - 2 - before) // s
+        # The groups u of the first and of the last result, o = 0 and o = out[-1] - 1.
+        first_group, last_group = (s - 1 - before) // s, (out[-1] + s - 2 - before) // s
         starts.append((s - 1 - before) % s)
-        groups.append(last - first + 1)
-        low.append(-first)
-        high.append(last + k // s - size)  # k is a multiple of s (`_skips_zeros`): each group reads k // s elements
+        groups.append(last_group - first_group + 1)
+        low.append(-first_group)
+        high.append(last_group + k // s - size)  # k is a multiple of s (`_skips_zeros`): a group reads k // s elements
     x = pad(builder, x, low, high)
     steps = [k // s for k, s in zip(w.shape[2:], factors, strict=True)]
     d = AffineExpr.dimension
-    # The loops are n, groups..., phases..., f, c, steps... The filters are first rearranged to the order of the loops
-    # that read them.
-    g, r, step = (range(base, base + spatial) for base in (1, 1 + spatial, 3 + 2 * spatial))
-    at_f, at_c, count = 1 + 2 * spatial, 2 + 2 * spatial, 3 + 3 * spatial
-    order = [*r, *step, at_c, at_f] if channels_last else [*r, at_f, at_c, *step]
-    taps = [d(order.index(step[i])) * s + (s - 1) - d(order.index(r[i])) for i, s in enumerate(factors)]
+    # The loops are n, groups..., phases..., f, c, steps...
+    group_dims = range(1, 1 + spatial)
+    phase_dims = range(group_dims.stop, group_dims.stop + spatial)
+    at_f, at_c = phase_dims.stop, phase_dims.stop + 1
+    step_dims = range(at_c + 1, at_c + 1 + spatial)
+    count = step_dims.stop
+    # The filters are first rearranged to the order of the loops that read them.
+    order = [*phase_dims, *step_dims, at_c, at_f] if channels_last else [*phase_dims, at_f, at_c, *step_dims]
+    taps = [
+        d(order.index(step)) * s + (s - 1) - d(order.index(phase))
+        for phase, step, s in zip(phase_dims, step_dims, factors, strict=True)
+    ]
     loops = [n, *groups, *factors, f, c, *steps]
     source = AffineMap(len(order), 0, (d(order.index(at_f)), d(order.index(at_c)), *taps))
     w = rearranged(builder, w, tuple(loops[i] for i in order), source)
     is_parallel = [i < at_c for i in range(count)]  # the loops over c and the steps are reductions
-    interleaved = [i for pair in zip(g, r, strict=True) for i in pair]
+    interleaved = [i for pair in zip(group_dims, phase_dims, strict=True) for i in pair]
     result = [0, *interleaved, at_f] if channels_last else [0, at_f, *interleaved]
+    positions = [d(group) + d(step) for group, step in zip(group_dims, step_dims, strict=True)]
     convolved = contract(
-        builder, x, w, AffineMap(count, 0, (d(0), d(at_c), *(d(g[i]) + d(step[i]) for i in range(spatial)))),
+        builder, x, w, AffineMap(count, 0, (d(0), d(at_c), *positions)),
         AffineMap(count, 0, tuple(d(i) for i in order)), AffineMap(count, 0, tuple(d(i) for i in result)),
         tuple(loops[i] for i in result), is_parallel, dtype,
     )  # fmt: skip
@@ -196,19 +204,22 @@ def _windows(
         x, w = squeeze(builder, x, axes=[2]), squeeze(builder, w, axes=[2])
     is_depthwise = grouped and x.rank == spatial + 2
     g = 1 if grouped else 0
-    first = 2 + g
-    count = first + spatial + (0 if is_depthwise else 1) + spatial
+    first_spatial_loop = 2 + g
+    result_loops = first_spatial_loop + spatial  # the loops after these are reductions
+    count = result_loops + (0 if is_depthwise else 1) + spatial
     d = AffineExpr.dimension
-    channel = [] if is_depthwise else [d(first + spatial)]
+    channel = [] if is_depthwise else [d(result_loops)]
     kernel = [d(count - spatial + n) for n in range(spatial)]
-    positions = [d(first + n) * window.strides[n] + kernel[n] * window.dilations[n] for n in range(spatial)]
+    positions = [
+        d(first_spatial_loop + n) * window.strides[n] + kernel[n] * window.dilations[n] for n in range(spatial)
+    ]
     group = [d(1)] if grouped else []
     x_map = AffineMap(count, 0, (d(0), *group, *channel, *positions))
     w_map = AffineMap(count, 0, (*group, d(1 + g), *channel, *kernel))
-    out_map = AffineMap(count, 0, tuple(d(n) for n in range(first + spatial)))
+    out_map = AffineMap(count, 0, tuple(d(n) for n in range(result_loops)))
     lead = (x.shape[0], x.shape[1], w.shape[1]) if grouped else (x.shape[0], w.shape[0])
-    return contract(builder, x, w, x_map, w_map, out_map, (*lead, *out),
-                    [n < first + spatial for n in range(count)], dtype)  # fmt: skip
+    is_parallel = [n < result_loops for n in range(count)]
+    return contract(builder, x, w, x_map, w_map, out_map, (*lead, *out), parallel=is_parallel, dtype=dtype)
 
 
 def transposed_convolution(

@@ -69,7 +69,7 @@ def eig(builder: Builder, x: Tensor, left: bool = False) -> tuple[Tensor, Tensor
     """
     a = _square_matrices(builder, "eigenvectors", x)
     t, q, scale = _scaled_schur(builder, a)
-    values = _values_of_schur(builder, t)
+    eigenvalue_row = _values_of_schur(builder, t)  # [batch, 1, n]: one for each column of eigenvectors
     if not a.dtype.is_complex:
         from pydispatch.operations.schur_kernels import split_pairs_kernel  # no other program needs kernels in Python
 
@@ -79,12 +79,15 @@ def eig(builder: Builder, x: Tensor, left: bool = False) -> tuple[Tensor, Tensor
     def vectors(columns: Tensor) -> Tensor:
         """Return eigenvectors of x, with length 1, as columns.
 
-        columns: eigenvectors of its Schur form, which Q turns into those of x.
+        columns: eigenvectors of its Schur form [batch, n, n], which Q turns into those of x.
         """
         columns = products.matmul(builder, q, columns)
         if not a.dtype.is_complex:  # vectors of real eigenvalues are real
             columns = formula(
-                builder, lambda v, w: v.real.with_imag(w.imag.is_equal(0.0).where(0.0, v.imag)), columns, values
+                builder,
+                lambda v, value: v.real.with_imag(value.imag.is_equal(0.0).where(0.0, v.imag)),
+                columns,
+                eigenvalue_row,
             )
         squares = formula(builder, lambda v: v.real * v.real + v.imag * v.imag, columns)
         length = formula(
@@ -101,7 +104,8 @@ def eig(builder: Builder, x: Tensor, left: bool = False) -> tuple[Tensor, Tensor
         left_vectors = vectors(
             indexing.reverse(builder, _vectors_of_triangular(builder, reversed_adjoint), axes=[1, 2])
         )
-    return shapes.reshape(builder, formula(builder, _times, values, scale), x.shape[:-1]), right, left_vectors
+    values = shapes.reshape(builder, formula(builder, _times, eigenvalue_row, scale), x.shape[:-1])
+    return values, right, left_vectors
 
 
 def eigh(builder: Builder, x: Tensor, lower: bool = True) -> tuple[Tensor, Tensor]:
@@ -262,31 +266,33 @@ def _vectors_of_triangular(builder: Builder, t: Tensor) -> Tensor:
         row = slicing.slice_axis(builder, t, axis=1, start=j, limit=j + 1)
         column = shapes.reshape(builder, row, (batch, n, 1))
         total = reductions.reduce(builder, "add", ew.binary(builder, "mul", column, x), axes=[1], keep=True)
-        at = builder.constant(np.array(j, object), I64)
+        row_index = builder.constant(np.array(j, object), I64)
 
-        def element(total: Element, pivot: Element, value: Element, at: Element) -> Element:
-            """Return an element of the row: 1 on the diagonal, 0 left of it, and what solves the equation right of
-            it.
+        def element(total: Element, pivot: Element, value: Element, row_index: Element) -> Element:
+            """Return an element of row j: 1 on the diagonal, 0 left of it, and -total / (pivot - value) right of it.
+
+            `total` is the sum over the rows below, `pivot` is t[j, j], and `value` the eigenvalue of the column.
             """
             difference = pivot - value
             # Relative to the eigenvalue, like LAPACK: small eigenvalues of a graded matrix are accurate, too.
             smallest = (value.unary("abs") * eps).max(eps * eps)
             is_small = difference.unary("abs") < smallest
-            k = total.position(2, I64)
+            column = total.position(axis=2, dtype=I64)
             solved = -total / is_small.where(smallest.to(total.dtype), difference)
-            return (k > at).where(solved, k.is_equal(at).where(total.const(1.0), total.const(0.0)))
+            of_rest = column.is_equal(row_index).where(total.const(1.0), total.const(0.0))
+            return (column > row_index).where(solved, of_rest)
 
         pivot = slicing.slice_axis(builder, row, axis=2, start=j, limit=j + 1)
-        new = formula(builder, element, total, pivot, values, at)
+        new = formula(builder, element, total, pivot, values, row_index)
 
-        def stored(old: Element, new: Element, at: Element) -> Element:
+        def stored(old: Element, new: Element, row_index: Element) -> Element:
             """Return an element of the vectors with the new row at its index; divide each vector so that it does not
             overflow.
             """
             growth = new.unary("abs").max(1.0)
-            chosen = old.position(1, I64).is_equal(at).where(new, old)
+            chosen = old.position(axis=1, dtype=I64).is_equal(row_index).where(new, old)
             return (chosen.real / growth).with_imag(chosen.imag / growth)
 
-        return [formula(builder, stored, x, new, at)]
+        return [formula(builder, stored, x, new, row_index)]
 
     return control.for_(builder, n, [shapes.full(builder, 0.0, t.shape, t.dtype)], row_of_vectors)[0]

@@ -40,6 +40,10 @@ class Element:
         """Return a constant of this element's type."""
         return Element(self.scalars, self.scalars.const(value, self.dtype))
 
+    def element_of(self, scalar: Scalar) -> Element:
+        """Return another scalar as an element of the same formula."""
+        return Element(self.scalars, scalar)
+
     def unary(self, name: str) -> Element:
         """Apply a function of one number by its name."""
         return Element(self.scalars, self.scalars.unary(name, self.scalar))
@@ -66,7 +70,7 @@ class Element:
         """Convert the number to another type."""
         return Element(self.scalars, self.scalars.convert(self.scalar, dtype))
 
-    def bits(self, dtype: DType) -> Element:
+    def bitcast(self, dtype: DType) -> Element:
         """Reinterpret the bits as another type of the same width."""
         return Element(self.scalars, self.scalars.bitcast(self.scalar, dtype))
 

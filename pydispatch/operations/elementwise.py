@@ -119,6 +119,7 @@ def compare(builder: Builder, order: str, x: Tensor, y: Tensor) -> Tensor:
 
 def select(builder: Builder, condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
     """Return x where the condition holds, else y."""
+    # Known elements of x and y may be sizes; a condition is known as numbers or not at all.
     if condition.numbers is not None and x.known is not None and y.known is not None:
         import numpy as np
 

@@ -19,7 +19,7 @@ from pydispatch.operations.formulas import Element, formula, formulas
 from pydispatch.operations.gathers import take_along
 from pydispatch.operations.matrices import order_of
 from pydispatch.operations.reals import Scalar
-from pydispatch.operations.reductions import argument, reduce
+from pydispatch.operations.reductions import arg_reduce, reduce
 from pydispatch.operations.shapes import broadcast_to, full, reshape
 from pydispatch.operations.slicing import slice_, slice_axis
 
@@ -34,12 +34,12 @@ def lu(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     batch, m, n = a.shape
     count = minimum(m, n)
 
-    def step(j: Size, position: Scalar, tensors: list[Tensor]) -> list[Tensor]:
+    def step(j: Size, j_scalar: Scalar, tensors: list[Tensor]) -> list[Tensor]:
         """Exchange row j with the row of the largest pivot, and eliminate column j below it.
 
         Args:
             j: The row and column, as a size.
-            position: j as an element.
+            j_scalar: j as a scalar of the program.
             tensors: The matrices, the pivots, and the position of the first zero pivot.
         """
         a, pivots, failed = tensors
@@ -48,14 +48,14 @@ def lu(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
             slice_axis(builder, a, axis=1, start=j, limit=j + 1),
         )
 
-        def length(value: Element) -> Element:
+        def pivot_size(value: Element) -> Element:
             """Return the magnitude of an element of the column on or below the diagonal; -1 above it."""
             size = value.real.unary("abs")
             if value.dtype.is_complex:
                 size = size + value.imag.unary("abs")
-            return (value.position(1, I64) >= Element(value.scalars, position)).where(size, -1.0)
+            return (value.position(axis=1, dtype=I64) >= value.element_of(j_scalar)).where(size, -1.0)
 
-        chosen = argument(builder, "max", formula(builder, length, column), axis=1, keep=True)
+        chosen = arg_reduce(builder, "max", formula(builder, pivot_size, column), axis=1, keep=True)
         row = take_along(builder, a, broadcast_to(builder, chosen, (batch, 1, n)), axis=1)
         corner, pivot = (
             slice_axis(builder, top, axis=2, start=j, limit=j + 1),
@@ -72,27 +72,29 @@ def lu(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
                     those of the row that is exchanged with row j; `chosen`, the index of that row.
             """
             above, best, chosen, corner, pivot = others
-            i, k, at = value.position(1, I64), value.position(2, I64), Element(value.scalars, position)
-            is_chosen_row = i.is_equal(chosen)
-            value = i.is_equal(at).where(best, is_chosen_row.where(above, value))
+            j = value.element_of(j_scalar)
+            row, column = value.position(axis=1, dtype=I64), value.position(axis=2, dtype=I64)
+            is_chosen_row = row.is_equal(chosen)
+            value = row.is_equal(j).where(best, is_chosen_row.where(above, value))
             left = is_chosen_row.where(corner, left)
             factor = pivot.is_equal(0.0).where(left, left / pivot)
-            eliminated = k.is_equal(at).where(factor, value - factor * best)
-            return ((i > at) & (k >= at)).where(eliminated, value)
+            eliminated = column.is_equal(j).where(factor, value - factor * best)
+            return ((row > j) & (column >= j)).where(eliminated, value)
 
-        def noted(before: Element, chosen: Element) -> Element:
-            """Record the chosen row, from 1, as the pivot of row j."""
-            return before.position(1, I64).is_equal(Element(before.scalars, position)).where(chosen.to(I32) + 1, before)
+        def with_pivot(before: Element, chosen: Element) -> Element:
+            """Return the pivot of row j, the chosen row from 1, or the pivot of another row from before."""
+            is_row_j = before.position(axis=1, dtype=I64).is_equal(before.element_of(j_scalar))
+            return is_row_j.where(chosen.to(I32) + 1, before)
 
-        def first(before: Element, pivot: Element) -> Element:
+        def first_zero_pivot(before: Element, pivot: Element) -> Element:
             """Return the position of the first zero pivot, from 1: `before` unless that is 0 and this pivot is zero."""
             is_first = pivot.is_equal(0.0) & before.is_equal(0)
-            return is_first.where(Element(before.scalars, position).to(I32) + 1, before)
+            return is_first.where(before.element_of(j_scalar).to(I32) + 1, before)
 
         return [
             formula(builder, element, a, column, top, row, chosen, corner, pivot),
-            formula(builder, noted, pivots, reshape(builder, chosen, (batch, 1))),
-            formula(builder, first, failed, reshape(builder, pivot, (batch,))),
+            formula(builder, with_pivot, pivots, reshape(builder, chosen, (batch, 1))),
+            formula(builder, first_zero_pivot, failed, reshape(builder, pivot, (batch,))),
         ]
 
     numbers = [full(builder, 0, (batch, count), I32), full(builder, 0, (batch,), I32)]
@@ -111,11 +113,14 @@ def qr(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor]:
     batch, m, n = a.shape
     count = minimum(m, n)
 
-    def step(j: Size, position: Scalar, tensors: list[Tensor]) -> list[Tensor]:
-        """Make column j zero below the diagonal by a reflection, and record the reflection's factor."""
+    def step(j: Size, j_scalar: Scalar, tensors: list[Tensor]) -> list[Tensor]:
+        """Make column j zero below the diagonal by a reflection, and record the reflection's factor.
+
+        j is the column as a size, `j_scalar` the same as a scalar of the program.
+        """
         a, factors = tensors
         reduced, _vector, factor = _column_reduced(builder, a, j, row=j)
-        return [reduced, _with_factor(builder, factors, position, factor)]
+        return [reduced, _with_factor(builder, factors, j_scalar, factor)]
 
     factored, factors = _loop(builder, count, step, [a, full(builder, 0.0, (batch, count), x.dtype)])
     return reshape(builder, factored, x.shape), reshape(builder, factors, (*x.shape[:-2], count))
@@ -131,14 +136,16 @@ def hessenberg(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor]:
     batch, count = product(x.shape[:-2]), n - one_unless_empty(n)  # no reflection for n = 0
     a = reshape(builder, x, (batch, n, n))
 
-    def step(j: Size, position: Scalar, tensors: list[Tensor]) -> list[Tensor]:
-        """Reduce column j by a reflection, and apply it from the right too."""
+    def step(j: Size, j_scalar: Scalar, tensors: list[Tensor]) -> list[Tensor]:
+        """Reduce column j by a reflection, and apply it from the right too. `j_scalar` is j as a scalar of the
+        program.
+        """
         a, factors = tensors
         reduced, vector, factor = _column_reduced(builder, a, j, row=j + 1)
         row = reshape(builder, vector, (batch, 1, n))
         products = reduce(builder, "add", ew.binary(builder, "mul", reduced, row), axes=[2], keep=True)
         similar = formula(builder, lambda a, v, p, f: a - f * p * v.conj(), reduced, row, products, factor)
-        return [similar, _with_factor(builder, factors, position, factor)]
+        return [similar, _with_factor(builder, factors, j_scalar, factor)]
 
     reduced, factors = _loop(builder, count, step, [a, full(builder, 0.0, (batch, count), x.dtype)])
     return reshape(builder, reduced, x.shape), reshape(builder, factors, (*x.shape[:-2], count))
@@ -159,9 +166,9 @@ def of_reflections(builder: Builder, x: Tensor, factors: Tensor) -> Tensor:
     def step(index: Size, _: Scalar, tensors: list[Tensor]) -> list[Tensor]:
         """Apply the reflector of column count - 1 - index."""
         j = count - 1 - index
-        position = _position(builder, j)
+        j_scalar = _scalar_of(builder, j)
         column = slice_axis(builder, a, axis=2, start=j, limit=j + 1)
-        vector = formula(builder, lambda v: _leading(position, v), column)
+        vector = formula(builder, lambda v: _with_leading_one(j_scalar, v), column)
         return [_reflected(builder, tensors[0], vector, slice_axis(builder, factor_rows, axis=2, start=j, limit=j + 1))]
 
     return reshape(builder, _loop(builder, count, step, [formula(builder, identity_element, a)])[0], x.shape)
@@ -175,12 +182,12 @@ def _column_reduced(builder: Builder, a: Tensor, j: Size, row: Size) -> tuple[Te
         The vector [batch, m, 1], which is 0 above the row and 1 in it.
         The factor [batch, 1, 1].
     """
-    position, diagonal = _position(builder, j), _position(builder, row)
+    position, diagonal = _scalar_of(builder, j), _scalar_of(builder, row)
     column, alpha = slice_axis(builder, a, axis=2, start=j, limit=j + 1), _element(builder, a, row, j)
 
     def below(value: Element, order: str) -> Element:
         """Return whether an element is below the row (gt), or in or below it (ge)."""
-        return value.position(1, I64).compare(order, Element(value.scalars, diagonal))
+        return value.position(1, I64).compare(order, value.element_of(diagonal))
 
     def size(value: Element) -> Element:
         """Return the larger magnitude of the real and the imaginary part, and 0 above the row."""
@@ -216,7 +223,7 @@ def _column_reduced(builder: Builder, a: Tensor, j: Size, row: Size) -> tuple[Te
 
     beta, factor, divisor = formulas(builder, reflection, alpha, rest, unit)
 
-    vector = formula(builder, lambda v, by: _leading(diagonal, v / by), column, divisor)
+    vector = formula(builder, lambda v, by: _with_leading_one(diagonal, v / by), column, divisor)
     reflected = _reflected(builder, a, vector, formula(builder, lambda f: f.conj(), factor))
 
     def element(value: Element, new: Element, v: Element, beta: Element) -> Element:
@@ -224,7 +231,7 @@ def _column_reduced(builder: Builder, a: Tensor, j: Size, row: Size) -> tuple[Te
 
         Elements above the row in column j, and all left of the column, are unchanged.
         """
-        k, at = value.position(axis=2, dtype=I64), Element(value.scalars, position)
+        k, at = value.position(axis=2, dtype=I64), value.element_of(position)
         is_below, is_in_or_below = below(value, "gt"), below(value, "ge")
         in_column = is_below.where(v, is_in_or_below.where(beta, value))
         return (k > at).where(new, k.is_equal(at).where(in_column, value))
@@ -242,7 +249,7 @@ def _with_factor(builder: Builder, factors: Tensor, position: Scalar, factor: Te
 
     def noted(before: Element, factor: Element) -> Element:
         """Return the factor at the position, and the element from before elsewhere."""
-        return before.position(1, I64).is_equal(Element(before.scalars, position)).where(factor, before)
+        return before.position(1, I64).is_equal(before.element_of(position)).where(factor, before)
 
     return formula(builder, noted, factors, reshape(builder, factor, (factors.shape[0], 1)))
 
@@ -261,9 +268,9 @@ def _element(builder: Builder, x: Tensor, i: Size, j: Size) -> Tensor:
     return slice_(builder, x, (0, i, j), (x.shape[0], i + 1, j + 1))
 
 
-def _leading(position: Scalar, value: Element) -> Element:
+def _with_leading_one(position: Scalar, value: Element) -> Element:
     """Return an element of a reflection's vector: 0 before `position`, 1 at it, `value` after it."""
-    i, at = value.position(1, I64), Element(value.scalars, position)
+    i, at = value.position(1, I64), value.element_of(position)
     return (i > at).where(value, i.is_equal(at).where(value.const(1.0), 0.0))
 
 
@@ -273,15 +280,15 @@ def _reflected(builder: Builder, a: Tensor, vector: Tensor, factor: Tensor) -> T
     return formula(builder, lambda a, v, p, f: a - f * v * p, a, vector, products, factor)
 
 
-def _position(builder: Builder, j: Size) -> Scalar:
-    """Return an index as an i64 element that bodies of operations can use."""
+def _scalar_of(builder: Builder, j: Size) -> Scalar:
+    """Return an index as an i64 scalar of the program, which bodies of operations can use."""
     return Scalar(I64, (builder.add(arith.IndexCastOp(builder.index(j), I64.element)).result,))
 
 
 def _loop(
     builder: Builder, count: Size, step: Callable[[Size, Scalar, list[Tensor]], list[Tensor]], tensors: list[Tensor]
 ) -> list[Tensor]:
-    """Return the tensors after step(j, j as an element, tensors) for each j < count."""
-    return (
-        tensors if count == 0 else for_(builder, count, tensors, lambda j, state: step(j, _position(builder, j), state))
-    )
+    """Return the tensors after step(j, j as a scalar of the program, tensors) for each j < count."""
+    if count == 0:
+        return tensors
+    return for_(builder, count, tensors, lambda j, state: step(j, _scalar_of(builder, j), state))

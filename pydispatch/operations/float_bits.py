@@ -16,7 +16,7 @@ def _bits_of(x: Element) -> Element:
     """Return the bits of a float as an unsigned integer."""
     if x.dtype.name not in _MANTISSA:
         raise UnsupportedTypeError(f"the bits of {x.dtype} are not looked at here")
-    return x.bits(DTYPES[f"u{x.dtype.bits}"])
+    return x.bitcast(DTYPES[f"u{x.dtype.bits}"])
 
 
 def _total_order(x: Element) -> Element:
@@ -26,7 +26,7 @@ def _total_order(x: Element) -> Element:
     order, so all but their sign bit are inverted.
     """
     x = x.to(F32) if x.dtype.bits < 8 else x
-    bits = x.bits(DTYPES[f"i{x.dtype.bits}"])
+    bits = x.bitcast(DTYPES[f"i{x.dtype.bits}"])
     return (bits < 0).where(bits ^ ((1 << (x.dtype.bits - 1)) - 1), bits)
 
 
@@ -52,10 +52,10 @@ def next_after(x: Element, y: Element) -> Element:
     bits, y_bits = _bits_of(x), _bits_of(y)
     sign_bit = 1 << (x.dtype.bits - 1)
     y_sign = y_bits & sign_bit
-    smallest = (y_sign | 1).bits(x.dtype)
+    smallest = (y_sign | 1).bitcast(x.dtype)
     has_same_sign = (bits & sign_bit).is_equal(y_sign)
     is_inwards = ((bits & (sign_bit - 1)) > (y_bits & (sign_bit - 1))) | ~has_same_sign
-    result = (bits + is_inwards.where(bits.const(-1), 1)).bits(x.dtype)
+    result = (bits + is_inwards.where(bits.const(-1), 1)).bitcast(x.dtype)
     result = x.is_equal(y).where(y, x.is_equal(0.0).where(smallest, result))
     return (x.unary("is_nan") | y.unary("is_nan")).where(math.nan, result)
 
@@ -81,4 +81,4 @@ def reduce_precision(x: Element, exponent: int, mantissa: int) -> Element:
         field, sign = bits & infinity, bits & (1 << (x.dtype.bits - 1))
         is_zero = field <= (bias - reduced) << mantissa_bits
         bits = (field > (bias + reduced) << mantissa_bits).where(sign | infinity, is_zero.where(sign, bits))
-    return x.unary("is_nan").where(x if mantissa else math.inf, bits.bits(x.dtype))
+    return x.unary("is_nan").where(x if mantissa else math.inf, bits.bitcast(x.dtype))

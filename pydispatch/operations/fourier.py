@@ -40,7 +40,7 @@ def fft(builder: Builder, x: Tensor, axis: int = -1, inverse: bool = False) -> T
     """Return numpy.fft.fft, or ifft if `inverse`, along one axis. x is complex, or f32 or f64; the result
     is complex.
     """
-    transform = waves(builder, x, axis, 1 if inverse else -1)
+    transform = unscaled_transform(builder, x, axis, 1 if inverse else -1)
     n = transform.shape[axis]
     if not inverse or n in (0, 1):
         return transform
@@ -50,7 +50,7 @@ def fft(builder: Builder, x: Tensor, axis: int = -1, inverse: bool = False) -> T
     return ew.apply(builder, _scaled, transform, factor)
 
 
-def waves(builder: Builder, x: Tensor, axis: int, sign: int) -> Tensor:
+def unscaled_transform(builder: Builder, x: Tensor, axis: int, sign: int) -> Tensor:
     """Return the sums over j of x[..., j, ...] exp(sign 2 pi i j k / n), for each k below the size n of an axis."""
     axis = axis_of(builder, axis, x.rank)
     if not x.dtype.is_complex and x.dtype.name not in ("f32", "f64"):

@@ -119,7 +119,7 @@ def _is_even(x: Element) -> Element:
     return ((x * 0.5).unary("floor") * 2.0).is_equal(x)
 
 
-def _of_every_q(q: Element, *, is_order_even: Element, sum_from: Callable[[Element], Element]) -> Element:
+def _extended_to_every_q(q: Element, *, is_order_even: Element, sum_from: Callable[[Element], Element]) -> Element:
     """Return the sum of (q + n)^-order for any q and a whole order; inf at the poles.
 
     For negative q the terms of positive bases are a sum that starts in (0, 1], and those of negative bases, without
@@ -145,15 +145,15 @@ def _hurwitz_zeta(x: Element, q: Element) -> Element:
     minus_x, x_less_one = -x, x - 1.0
 
     def sum_from(q: Element) -> Element:
-        """Return the sum for a q that is large enough to be summed."""
+        """Return the sum for a positive q, by the Euler-Maclaurin formula."""
         return _euler_maclaurin(
             x,
             q,
             power=lambda a: a.binary("pow", minus_x),
-            integral=lambda a, _: a.binary("pow", -x_less_one) / x_less_one,
+            integral=lambda a, _power_of_a: a.binary("pow", -x_less_one) / x_less_one,
         )
 
-    total = _of_every_q(q, is_order_even=_is_even(x), sum_from=sum_from)
+    total = _extended_to_every_q(q, is_order_even=_is_even(x), sum_from=sum_from)
     is_whole = q.is_equal(q.unary("floor"))
     is_real = is_whole | x.is_equal(x.unary("floor")) | ~(q < 0.0)
     total = (is_real & ~(x < 1.0)).where(total, math.nan)
@@ -187,15 +187,15 @@ def digamma_derivative(scalars: Scalars, n: int, x: Scalar) -> Scalar:
         """Return the n-th derivative of digamma at x."""
 
         def sum_from(q: Element) -> Element:
-            """Return the sum for an argument that is large enough to be summed."""
+            """Return n! times the sum for a positive q, by the Euler-Maclaurin formula."""
             order = x.const(n + 1.0)
             return _euler_maclaurin(
-                order, q, power=lambda a: power(a, n + 1), integral=lambda a, _: power(a, n) * (scale / n)
+                order, q, power=lambda a: power(a, n + 1), integral=lambda a, _power_of_a: power(a, n) * (scale / n)
             )
 
         is_order_even = x.const(n % 2).is_equal(1.0)  # the order is n + 1
-        total = _of_every_q(x, is_order_even=is_order_even, sum_from=sum_from)
-        return total if n % 2 else -total
+        total = _extended_to_every_q(x, is_order_even=is_order_even, sum_from=sum_from)
+        return total if n % 2 else -total  # times (-1)^(n + 1)
 
     return widened(derivative)(scalars, x)
 

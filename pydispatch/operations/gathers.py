@@ -100,7 +100,8 @@ def take_nd(builder: Builder, x: Tensor, indices: Tensor, batch: int) -> Tensor:
     first = batch + len(parts)
     rest = x.shape[first:]
     positions = {batch + n: reshape(builder, part, [*lead, *[1] * len(rest)]) for n, part in enumerate(parts)}
-    others = {d: d if d < batch else len(lead) + d - first for d in range(x.rank)}
+    # Axis of x → axis of the result that indexes it: the batch axes are first, the rest follow those of the indices.
+    others = {d: d if d < batch else len(lead) + d - first for d in range(x.rank) if d not in positions}
     return _elements(builder, x, (*lead, *rest), positions, others)
 
 

@@ -60,9 +60,9 @@ def shift(name: str, lhs: Element, rhs: Element) -> Element:
     shift_right_arithmetic. `name` is shift_left, shift_right_logical or shift_right_arithmetic.
     """
     bits = lhs.dtype.bits
-    amount = rhs.bits(DTYPES[f"u{bits}"] if bits > 1 else lhs.dtype)
+    amount = rhs.bitcast(DTYPES[f"u{bits}"] if bits > 1 else lhs.dtype)  # bool has no unsigned type of its width
     is_inside = amount <= bits - 1
-    shifted = lhs.binary(name, is_inside.where(amount, bits - 1).bits(lhs.dtype))
+    shifted = lhs.binary(name, is_inside.where(amount, bits - 1).bitcast(lhs.dtype))
     return shifted if name == "shift_right_arithmetic" else is_inside.where(shifted, 0)
 
 
@@ -94,8 +94,8 @@ def split_bits(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
         axis.
         """
         at = element.position(x.rank, wide) * dtype.bits
-        bits = element.bits(wide).binary("shift_right_logical", at)
-        return (bits & 1).to(dtype) if dtype.is_bool else bits.to(DTYPES[f"u{dtype.bits}"]).bits(dtype)
+        bits = element.bitcast(wide).binary("shift_right_logical", at)
+        return (bits & 1).to(dtype) if dtype.is_bool else bits.to(DTYPES[f"u{dtype.bits}"]).bitcast(dtype)
 
     return ew.apply_several(builder, of_scalars(part), expand_dims(builder, x, [x.rank]), shape=(*x.shape, count))[0]
 
@@ -112,10 +112,10 @@ def join_bits(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
 
     def join(*elements: Element) -> Element:
         """Return one element with the bits of several."""
-        total = elements[0].bits(narrow).to(wide)
+        total = elements[0].bitcast(narrow).to(wide)
         for n, element in enumerate(elements[1:], 1):
-            total = total | element.bits(narrow).to(wide).binary("shift_left", n * narrow.bits)
-        return total.bits(dtype)
+            total = total | element.bitcast(narrow).to(wide).binary("shift_left", n * narrow.bits)
+        return total.bitcast(dtype)
 
     return formula(builder, join, *columns)
 

@@ -41,7 +41,7 @@ def cholesky(builder: Builder, x: Tensor, lower: bool = True) -> Tensor:
             """Return an element minus its part of the outer product, left * above / pivot, right of and below the
             diagonal element j.
             """
-            at = Element(value.scalars, position)
+            at = value.element_of(position)
             later = (value.position(1, I64) > at) & (value.position(2, I64) > at)
             return later.where(value - left * above / _real(pivot), value)
 
@@ -103,7 +103,7 @@ def triangular_solve(
             `factor` is the element of the matrix in column j, `row` that of row j of x, `pivot` the diagonal element.
             """
             solved = row if has_unit_diagonal else row / pivot
-            i, at = value.position(1, I64), Element(value.scalars, position)
+            i, at = value.position(1, I64), value.element_of(position)
             return i.is_equal(at).where(solved, (i > at).where(value - factor * solved, value))
 
         return formula(builder, element, x, column, row, pivot)

@@ -150,7 +150,9 @@ def _threefry_bits(
     if dtype.bits == 64:
         for n in shape:
             count *= n
-        (values,) = _counted(builder, shape, lambda at, k, c: [_joined(*threefry(k, c + at)).bits(dtype)], key, counter)
+        (values,) = _counted(
+            builder, shape, lambda at, k, c: [_joined(*threefry(k, c + at)).bitcast(dtype)], key, counter
+        )
         return values, count
     # Each counter gives two numbers, which XLA makes neighbours: along the first even axis, else the longest.
     whole = shape or [1]
@@ -181,7 +183,7 @@ def _philox_bits(
     if dtype.bits == 64:
         pairs = reshape(builder, slice_axis(builder, flat, axis=0, start=0, limit=words), [total, 2])
         parts = [reshape(builder, slice_axis(builder, pairs, axis=1, start=n, limit=n + 1), [total]) for n in range(2)]
-        values = formula(builder, lambda x, y: _joined(x, y).bits(dtype), *parts)
+        values = formula(builder, lambda x, y: _joined(x, y).bitcast(dtype), *parts)
         return reshape(builder, values, shape), count
     return reshape(builder, _as(builder, slice_axis(builder, flat, axis=0, start=0, limit=total), dtype), shape), count
 
@@ -211,7 +213,7 @@ def _as(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
     if dtype.bits == 32:
         return ew.bitcast(builder, x, dtype)
     narrow = DTYPES[f"u{dtype.bits}"]
-    return formula(builder, lambda v: v.to(narrow).bits(dtype), x)
+    return formula(builder, lambda v: v.to(narrow).bitcast(dtype), x)
 
 
 def uniform(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
@@ -222,7 +224,7 @@ def uniform(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
     def uniform_of(value: Element) -> Element:
         """Return a number in [0, 1): the bits become the mantissa of one in [1, 2)."""
         mantissa = value.binary("shift_right_logical", dropped_bits)
-        return ((mantissa | (0x3FF0000000000000 if inner == F64 else 0x3F800000)).bits(inner) - 1.0).to(dtype)
+        return ((mantissa | (0x3FF0000000000000 if inner == F64 else 0x3F800000)).bitcast(inner) - 1.0).to(dtype)
 
     return formula(builder, uniform_of, x)
 

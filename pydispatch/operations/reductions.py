@@ -156,8 +156,8 @@ def variance(
     return ew.binary(builder, "div", total, divisor)
 
 
-def argument(builder: Builder, name: str, x: Tensor, axis: int, keep: bool = False, dtype: DType = I64,
-             last: bool = False) -> Tensor:  # fmt: skip
+def arg_reduce(builder: Builder, name: str, x: Tensor, axis: int, keep: bool = False, dtype: DType = I64,
+               last: bool = False) -> Tensor:  # fmt: skip
     """Return the index of the "max" or "min" along an axis; -1 if it has no elements.
 
     Of equal elements it is the first, or with `last` the last. NaN counts as beyond all numbers. Two reductions, of the

@@ -32,7 +32,7 @@ def scaled_to_one(builder: Builder, x: Tensor, axes: Sequence[int]) -> tuple[Ten
 
     def power(size: Element) -> Element:
         """Return the largest power of two that is at most `size`, from its exponent bits; 1 for an infinity or NaN."""
-        result = (size.bits(integer) & exponents).max(smallest).bits(x.dtype)
+        result = (size.bitcast(integer) & exponents).max(smallest).bitcast(x.dtype)
         return size.unary("is_finite").where(result, 1.0)
 
     largest = reduce(builder, "max", formula(builder, lambda v: v.unary("abs"), x), axes, keep=True)

@@ -57,7 +57,7 @@ def test_reductions(run, dynamic: bool) -> None:
     def write(b: Builder, x: Tensor) -> list[Tensor]:
         return [
             reductions.reduce(b, "add", x, [1]), reductions.reduce(b, "max", x, [0, 2], True),
-            reductions.argument(b, "max", x, 1), reductions.argument(b, "min", x, 2, True, last=True),
+            reductions.arg_reduce(b, "max", x, 1), reductions.arg_reduce(b, "min", x, 2, True, last=True),
             reductions.mean(b, x, [2]), reductions.reduce(b, "mul", x, None),
         ]  # fmt: skip
 

@@ -113,7 +113,7 @@ def _argument(name: str) -> Callable[..., Array]:
         if axis is None:
             x, axis = shapes.reshape(trace, x, shapes.inferred(trace, x, (-1,))), 0
         trace.require_positive(x.shape[axis], f"numpy.arg{name} of no elements, of an array {x}")
-        return Array(trace, reductions.argument(trace, name, x, axis, keepdims))
+        return Array(trace, reductions.arg_reduce(trace, name, x, axis, keepdims))
 
     return function
 

@@ -188,7 +188,7 @@ def _to_exponents(call: NodeCall, x: Tensor, to: DType, rounding: str, saturate:
 
     def power(value: Element) -> Element:
         """Return the power of two that one element is rounded to."""
-        bits = value.bits(U32)
+        bits = value.bitcast(U32)
         exponent, fraction = (bits.binary("shift_right_logical", 23) & 0xFF), bits & 0x7FFFFF
         # Half of the fraction's range: of a normal number, the middle between two powers. A subnormal number with this
         # fraction is 2^-127, the power that f8E8M0FNU stores as 0.
@@ -200,7 +200,7 @@ def _to_exponents(call: NodeCall, x: Tensor, to: DType, rounding: str, saturate:
         else:
             above = exponent
         above = above.min(0xFE) if saturate else above
-        return exponent.is_equal(0xFF).where(0xFF, above).to(U8).bits(to)
+        return exponent.is_equal(0xFF).where(0xFF, above).to(U8).bitcast(to)
 
     return formula(call.b, power, x)
 

@@ -87,7 +87,7 @@ def _argument(name: str, call: NodeCall, x: Tensor) -> Tensor:
     """Return the index of the "max" or "min" along an axis."""
     axis = call.axis(call.integer("axis", 0), x.rank)
     keep, last = call.flag("keepdims", default=True), call.flag("select_last_index")
-    return reductions.argument(call.b, name, x, axis, keep, I64, last)
+    return reductions.arg_reduce(call.b, name, x, axis, keep, I64, last)
 
 
 def _softmax_like(function: Callable[[NodeCall, Tensor, int], Tensor], call: NodeCall, x: Tensor) -> Tensor:
@@ -104,7 +104,7 @@ def _softmax_like(function: Callable[[NodeCall, Tensor, int], Tensor], call: Nod
 
 def _hardmax(call: NodeCall, x: Tensor, axis: int) -> Tensor:
     """Return 1 at the first of the largest elements along an axis, and 0 elsewhere."""
-    position = reductions.argument(call.b, "max", x, axis, keep=True)
+    position = reductions.arg_reduce(call.b, "max", x, axis, keep=True)
     return formula(call.b, lambda v, at: v.position(axis, I64).is_equal(at).to(x.dtype), x, position)
 
 

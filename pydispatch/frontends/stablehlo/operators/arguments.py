@@ -22,7 +22,7 @@ def argument_of(
     """Return the results of a reduction that JAX writes for `argmax` or `argmin`, of which only the index is used; None
     for another reduction.
 
-    Among equal elements the smaller index stays, and the first NaN stays, as in `reductions.argument`.
+    Among equal elements the smaller index stays, and the first NaN stays, as in `reductions.arg_reduce`.
     """
     if len(tensors) != 2 or len(axes) != 1 or op.results[0].uses or not _is_iota(tracer, op.operands[1], axes[0]):
         return None
@@ -35,7 +35,7 @@ def argument_of(
     if _number(start) != worst or _number(index) != 0:
         return None
     extreme = reductions.reduce(tracer.b, name, values, axes)
-    return [extreme, reductions.argument(tracer.b, name, values, axes[0], dtype=tensors[1].dtype)]
+    return [extreme, reductions.arg_reduce(tracer.b, name, values, axes[0], dtype=tensors[1].dtype)]
 
 
 def _number(start: Tensor) -> float | int | None:

@@ -97,7 +97,7 @@ def mode(builder: Builder, self: Tensor, dim: int = -1, keepdim: bool = False) -
 
     starts = scans.cumulative(builder, "max", formula(builder, run_start, values, previous), axis)
     counts = formula(builder, lambda s: s.position(axis, I64) - s, starts)
-    last_index = reductions.argument(builder, "max", counts, axis, keep=True)
+    last_index = reductions.arg_reduce(builder, "max", counts, axis, keep=True)
     modes = (
         gathers.take_along(builder, values, last_index, axis),
         gathers.take_along(builder, positions, last_index, axis),

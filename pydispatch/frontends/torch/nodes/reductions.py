@@ -75,7 +75,7 @@ def _extreme_with_index(
         return self, builder.constant(0, I64)
     (axis,) = axes_of(builder, self, dim)
     extreme = _extreme(name, builder, self, axis, keepdim)
-    return extreme, reductions.argument(builder, name, self, axis, keepdim)
+    return extreme, reductions.arg_reduce(builder, name, self, axis, keepdim)
 
 
 def _argument(name: str, builder: Builder, self: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
@@ -84,8 +84,8 @@ def _argument(name: str, builder: Builder, self: Tensor, dim: int | None = None,
         return builder.constant(0, I64)
     axes = _axes_of_extreme(builder, self, dim)
     if dim is not None:
-        return reductions.argument(builder, name, self, axes[0], keepdim)
-    flat = reductions.argument(builder, name, shapes.reshape(builder, self, [-1]), axis=0)
+        return reductions.arg_reduce(builder, name, self, axes[0], keepdim)
+    flat = reductions.arg_reduce(builder, name, shapes.reshape(builder, self, [-1]), axis=0)
     return shapes.reshape(builder, flat, [1] * self.rank) if keepdim else flat
 
 

@@ -7,7 +7,7 @@ from xdsl.ir import Operation
 from pydispatch.frontends.tosa.tracer import Convert, Results, TosaTracer
 from pydispatch.graph.dtypes import F32
 from pydispatch.graph.values import Tensor
-from pydispatch.operations.fourier import complex_of, parts_of, rfft, waves
+from pydispatch.operations.fourier import complex_of, parts_of, rfft, unscaled_transform
 
 
 def _check(tracer: TosaTracer, x: Tensor) -> None:
@@ -24,18 +24,15 @@ def _fft2d(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     tracer.same_type(*inputs)
     _check(tracer, inputs[0])
     sign = 1 if tracer.integer(op, "inverse", 0) else -1
-    return parts_of(
-        tracer.b,
-        waves(
-            tracer.b, waves(tracer.b, complex_of(tracer.b, inputs[0], inputs[1]), axis=2, sign=sign), axis=1, sign=sign
-        ),
-    )
+    x = complex_of(tracer.b, inputs[0], inputs[1])
+    rows = unscaled_transform(tracer.b, x, axis=2, sign=sign)
+    return parts_of(tracer.b, unscaled_transform(tracer.b, rows, axis=1, sign=sign))
 
 
 def _rfft2d(tracer: TosaTracer, op: Operation, x: Tensor) -> Results:
     """Return the real and imaginary parts of the 2-D FFT of real numbers."""
     _check(tracer, x)
-    return parts_of(tracer.b, waves(tracer.b, rfft(tracer.b, x, axis=2), axis=1, sign=-1))
+    return parts_of(tracer.b, unscaled_transform(tracer.b, rfft(tracer.b, x, axis=2), axis=1, sign=-1))
 
 
 ROWS: dict[str, Convert] = {"tosa.fft2d": _fft2d, "tosa.rfft2d": _rfft2d}

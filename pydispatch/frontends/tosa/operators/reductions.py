@@ -52,7 +52,7 @@ def _argmax(tracer: TosaTracer, op: Operation, x: Tensor) -> Results:
     if ignores_nan(tracer, op) and values.dtype.is_float:
         low = reductions.least(values.dtype)
         values = formula(tracer.b, lambda u: u.unary("is_nan").where(u.const(low), u), values)
-    return reductions.argument(tracer.b, "max", values, axis, dtype=tracer.dtype(op))
+    return reductions.arg_reduce(tracer.b, "max", values, axis, dtype=tracer.dtype(op))
 
 
 _REDUCTIONS = {"all": "and", "any": "or", "prod": "mul", "product": "mul", "sum": "add"}

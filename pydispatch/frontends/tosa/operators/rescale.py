@@ -28,7 +28,7 @@ def _number(tracer: TosaTracer, op: Operation, inputs: Sequence[Tensor], at: int
     """
     zero = shapes.reshape(tracer.b, tracer.zero_point(op, inputs, at, name, I32), [])
     read_as = _unsigned(zero.dtype) if unsigned and at < len(inputs) else zero.dtype
-    return formula(tracer.b, lambda n: n.bits(read_as).to(I64), zero)
+    return formula(tracer.b, lambda n: n.bitcast(read_as).to(I64), zero)
 
 
 def _factors(
@@ -65,7 +65,7 @@ def _rescale(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
 
     def rescaled(u: Element, multiplier: Element, shift: Element, zero: Element, out: Element) -> Element:
         """Return the result for one element. zero: zero point of the operand. out: that of the result."""
-        value = u.bits(read_as).to(I64) - zero
+        value = u.bitcast(read_as).to(I64) - zero
         value = scaled(value, multiplier.to(I64), shift.to(I64), double) + out
         return value.max(low).min(high).to(dtype)
 
