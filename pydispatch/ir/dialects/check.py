@@ -11,7 +11,6 @@ from typing import Any
 from xdsl.dialects.builtin import (
     AnyFloat,
     ComplexType,
-    DenseArrayBase,
     DenseIntOrFPElementsAttr,
     FloatAttr,
     IntegerAttr,
@@ -19,7 +18,6 @@ from xdsl.dialects.builtin import (
     StringAttr,
     TensorType,
     f32,
-    i32,
     i64,
 )
 from xdsl.ir import Attribute, Dialect, Operation
@@ -331,10 +329,6 @@ def _parse_stablehlo_form(kind: type[Any], parser: Parser, *words: str) -> Any:
     if isinstance(tolerance := attributes.pop("tolerance", None), FloatAttr) and "tolerance" in words:
         properties["atol"] = FloatAttr(tolerance.value.data, f32)
     values = [parser.resolve_operand(operand, type) for operand in operands]
-    has_optional_device = bool(definition.options)  # the only option is AttrSizedOperandSegments
-    if has_optional_device:
-        device_count, counts_of_values = 0, [1] * len(values)
-        properties["operandSegmentSizes"] = DenseArrayBase.from_list(i32, [device_count, *counts_of_values])
     return kind.create(operands=values, properties=properties, attributes=attributes)
 
 
