@@ -22,7 +22,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from pydispatch.compiler.analysis.known_integers import Sizes
+from pydispatch.compiler.analysis.known_sizes import Sizes
 from pydispatch.compiler.analysis.sizes import size_cache
 from pydispatch.compiler.tensor_ops.terms import Product, Sum, Term
 from pydispatch.errors import CompileError

@@ -16,7 +16,7 @@ from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
 from pydispatch.compiler.analysis.in_place import GRID
 from pydispatch.compiler.analysis.kinds import MOST_BINDINGS
-from pydispatch.compiler.analysis.known_integers import Sizes
+from pydispatch.compiler.analysis.known_sizes import Sizes
 from pydispatch.compiler.analysis.types import dtype_of
 from pydispatch.compiler.kernel_ir.words import words_of
 from pydispatch.compiler.kernels.loops.frame import Kernel, sizes_of

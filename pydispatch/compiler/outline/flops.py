@@ -18,7 +18,7 @@ from xdsl.dialects.builtin import ArrayAttr, IndexType, IntegerType, TensorType
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from pydispatch.compiler.analysis.in_place import GRID
-from pydispatch.compiler.analysis.known_integers import Sizes
+from pydispatch.compiler.analysis.known_sizes import Sizes
 from pydispatch.compiler.analysis.sizes import term_of
 from pydispatch.compiler.kernel_ir.words import bit_width, words_of
 from pydispatch.compiler.tensor_ops.registry import rule_of

@@ -14,7 +14,7 @@ from xdsl.ir import Block, Operation, OpResult
 
 from pydispatch.compiler.analysis.in_place import GRID, other_readers
 from pydispatch.compiler.analysis.kinds import has_effects, inputs_of
-from pydispatch.compiler.analysis.known_integers import Sizes
+from pydispatch.compiler.analysis.known_sizes import Sizes
 from pydispatch.compiler.analysis.sizes import Known, size_cache
 from pydispatch.compiler.fusion.columns import split_off_columns
 from pydispatch.compiler.fusion.groups import form_groups

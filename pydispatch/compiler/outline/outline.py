@@ -21,7 +21,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from pydispatch.compiler.analysis.in_place import GRID, updated_arguments
 from pydispatch.compiler.analysis.kinds import inputs_of, size_operands
-from pydispatch.compiler.analysis.known_integers import Sizes
+from pydispatch.compiler.analysis.known_sizes import Sizes
 from pydispatch.compiler.analysis.sizes import term_of
 from pydispatch.compiler.outline.computed_regions import Grid
 from pydispatch.compiler.outline.names import export_name

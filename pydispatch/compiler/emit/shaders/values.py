@@ -125,8 +125,8 @@ class MemRef:
 def whole_storage(memref: MemRefType, root: Root) -> MemRef:
     """Return a memref that covers all of a storage. `ShaderFunction.storage` refuses dynamic sizes of allocations."""
     _, sizes, strides = layout_of(memref)
-    known_integers, known_strides = tuple(s or 0 for s in sizes), tuple(s or 0 for s in strides)  # None does not occur
-    return MemRef(root=root, base=0, offset=0, sizes=known_integers, strides=known_strides, element=memref.element_type)
+    known_sizes, known_strides = tuple(s or 0 for s in sizes), tuple(s or 0 for s in strides)  # None does not occur
+    return MemRef(root=root, base=0, offset=0, sizes=known_sizes, strides=known_strides, element=memref.element_type)
 
 
 def passed_index_count(type_: MemRefType) -> int:
