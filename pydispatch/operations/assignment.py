@@ -11,7 +11,7 @@ from pydispatch.graph.sizes import Size, product
 from pydispatch.graph.values import Tensor
 from pydispatch.operations.elementwise import broadcast_shape, convert
 from pydispatch.operations.formulas import formula
-from pydispatch.operations.gathers import columns
+from pydispatch.operations.gathers import index_columns
 from pydispatch.operations.reals import Scalar
 from pydispatch.operations.reductions import size_as
 from pydispatch.operations.scalars import Scalars
@@ -39,9 +39,9 @@ def put_along(
 def put_nd(builder: Builder, x: Tensor, indices: Tensor, updates: Tensor, combine: str | None = None) -> Tensor:
     """Return x with updates at the positions in the rows of indices [..., k], along the first k axes.
 
-    The updates are [..., *the other axes of x]. `combine` is as in `put_along`.
+    The updates are [..., *the other axes of x]. `combine` is add, mul, max or min of old and new; None replaces.
     """
-    parts = columns(builder, indices)
+    parts = index_columns(builder, indices)
     if len(parts) > x.rank:
         raise builder.fail(f"indices {indices} name positions along {len(parts)} axes of {x}")
     count = product(indices.shape[:-1])

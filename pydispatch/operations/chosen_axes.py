@@ -120,7 +120,7 @@ def chosen_last(builder: Builder, x: Tensor, axes: ChosenAxes) -> Tensor:
         """Return the row-major position in x of an element of the result."""
         position = coords.index_constant(0)
         for d, step in enumerate(steps):
-            position = coords.plus(position, coords.times(coords.index(d), step))
+            position = coords.plus(position, coords.times(coords.loop_index(d), step))
         return [position]
 
     return elements_at(builder, flat, tuple(sizes), coordinates)

@@ -52,7 +52,7 @@ def image_of_columns(
         would begin between strides or outside of the padding. The loops are n, channel, one for each spatial axis, k.
         """
         coords = CoordinateBuilder(scalars.block, [])
-        batch, channel, k = coords.index(0), coords.index(1), coords.index(2 + rank)
+        batch, channel, k = coords.loop_index(0), coords.loop_index(1), coords.loop_index(2 + rank)
         zero, remaining = coords.index_constant(0), k
         row = coords.plus(coords.times(channel, area_value), k)
         is_inside: SSAValue | None = None
@@ -60,7 +60,7 @@ def image_of_columns(
         for d in reversed(range(rank)):
             offset = coords.add_op(arith.RemSIOp(remaining, kernel_values[d]))
             remaining = coords.add_op(arith.DivSIOp(remaining, kernel_values[d]))
-            begin = coords.minus(coords.plus(coords.index(2 + d), lows[d]), coords.times(offset, dilations[d]))
+            begin = coords.minus(coords.plus(coords.loop_index(2 + d), lows[d]), coords.times(offset, dilations[d]))
             window_index = coords.add_op(arith.DivSIOp(begin, strides[d]))
             for holds in (
                 arith.CmpiOp(begin, zero, "sge"),

@@ -59,7 +59,7 @@ def _elements(
     def written(p: CoordinateBuilder) -> list[SSAValue]:
         """Return the position in x: a clamped element of `positions`, or the loop index of the axis in `others`."""
         at = dict(zip(positions, p.elements, strict=True))
-        return [_clamped_position(p, at[d], sizes[d]) if d in at else p.index(others[d]) for d in range(x.rank)]
+        return [_clamped_position(p, at[d], sizes[d]) if d in at else p.loop_index(others[d]) for d in range(x.rank)]
 
     return elements_at(builder, x, tuple(shape), written, *positions.values())
 
@@ -96,7 +96,7 @@ def take_nd(builder: Builder, x: Tensor, indices: Tensor, batch: int) -> Tensor:
 
     The first `batch` axes of x and indices correspond. A row has the positions along the next k axes of x.
     """
-    lead, parts = indices.shape[:-1], columns(builder, indices)
+    lead, parts = indices.shape[:-1], index_columns(builder, indices)
     first = batch + len(parts)
     rest = x.shape[first:]
     positions = {batch + n: reshape(builder, part, [*lead, *[1] * len(rest)]) for n, part in enumerate(parts)}
@@ -105,8 +105,8 @@ def take_nd(builder: Builder, x: Tensor, indices: Tensor, batch: int) -> Tensor:
     return _elements(builder, x, (*lead, *rest), positions, others)
 
 
-def columns(builder: Builder, indices: Tensor) -> list[Tensor]:
-    """Split indices [..., k] into k tensors [...]."""
+def index_columns(builder: Builder, indices: Tensor) -> list[Tensor]:
+    """Split indices [..., k], whose rows are coordinates of k axes, into k tensors [...], one of each coordinate."""
     count = indices.shape[-1]
     if isinstance(count, Expr):
         raise builder.fail(f"the last size of the indices {indices} must be known")
@@ -211,10 +211,10 @@ def gather(builder: Builder, x: Tensor, indices: Tensor, axes: GatherAxes, sizes
         """Return an element of the result: that of x at the start of its slice plus its offset in the slice."""
         p = CoordinateBuilder(block, [Scalar(indices.dtype, (a,)) for a in args[: len(columns)]])
         at = {
-            d: p.index(loop_of_slice_dim[d]) if d in loop_of_slice_dim else p.index_constant(0) for d in range(x.rank)
+            d: p.loop_index(loop_of_slice_dim[d]) if d in loop_of_slice_dim else p.index_constant(0) for d in range(x.rank)
         }
         for d, batch_dim in zip(axes.batching_dims, axes.indices_batching_dims, strict=True):
-            at[d] = p.index(loop_of_batch_dim[batch_dim])
+            at[d] = p.loop_index(loop_of_batch_dim[batch_dim])
         for d, coordinate in zip(axes.start_index_map, p.elements, strict=True):
             begin = p.clamped(p.index_of(p.convert(coordinate, I64)), last_start[d])
             at[d] = p.plus(begin, at[d]) if d in loop_of_slice_dim else begin

@@ -37,7 +37,7 @@ class CoordinateBuilder(Scalars):
         super().__init__(block)
         self.elements = elements
 
-    def index(self, axis: int) -> SSAValue:
+    def loop_index(self, axis: int) -> SSAValue:
         """Return the loop index along an axis: the position of the result's element."""
         return self.add_op(linalg.IndexOp(axis))
 
@@ -101,7 +101,7 @@ def reverse(builder: Builder, x: Tensor, axes: Sequence[int]) -> Tensor:
 
     def coordinates(coords: CoordinateBuilder) -> list[SSAValue]:
         """Return (last position - index) along each reversed axis, and the index itself along the others."""
-        return [coords.minus(last[d], coords.index(d)) if d in last else coords.index(d) for d in range(x.rank)]
+        return [coords.minus(last[d], coords.loop_index(d)) if d in last else coords.loop_index(d) for d in range(x.rank)]
 
     return elements_at(builder, x, x.shape, coordinates)
 
@@ -162,7 +162,7 @@ def dynamic_slice(builder: Builder, x: Tensor, starts: Sequence[Tensor], sizes: 
             coords.clamped(coords.index_of(coords.convert(start, I64)), last[d])
             for d, start in enumerate(coords.elements)
         ]
-        return [coords.plus(begin, coords.index(d)) for d, begin in enumerate(begins)]
+        return [coords.plus(begin, coords.loop_index(d)) for d, begin in enumerate(begins)]
 
     return elements_at(builder, x, tuple(sizes), coordinates, *starts)
 
@@ -194,7 +194,7 @@ def dynamic_update_slice(builder: Builder, x: Tensor, update: Tensor, starts: Se
         inside: Scalar | None = None
         for d, start in enumerate(begins):
             begin = p.clamped(p.index_of(p.convert(start, I64)), last_start[d])
-            position = p.minus(p.index(d), begin)
+            position = p.minus(p.loop_index(d), begin)
             above = p.add_op(arith.CmpiOp(position, p.index_constant(0), "sge"))
             within = Scalar(BOOL, (p.add_op(arith.AndIOp(above, p.add_op(arith.CmpiOp(position, sizes[d], "slt")))),))
             inside = within if inside is None else p.binary("and", inside, within)
@@ -271,7 +271,7 @@ def strided_axis(builder: Builder, x: Tensor, axis: int, start: HostInteger, cou
     def coordinates(coords: CoordinateBuilder) -> list[SSAValue]:
         """Return start + index * step along the axis, and the index itself along the others."""
         return [
-            coords.plus(start.value, coords.times(coords.index(d), step.value)) if d == axis else coords.index(d)
+            coords.plus(start.value, coords.times(coords.loop_index(d), step.value)) if d == axis else coords.loop_index(d)
             for d in range(x.rank)
         ]
 

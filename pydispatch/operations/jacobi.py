@@ -160,8 +160,10 @@ def _svd_by_columns(builder: Builder, a: Tensor, full: bool) -> tuple[Tensor, Te
         """Return the real scalar product of each two rows, [batch, half, 1]."""
         return reductions.reduce(builder, "add", ew.binary(builder, "mul", u, v), axes=[2], keep=True)
 
-    def with_real_products(columns: Tensor, vectors: Tensor) -> tuple[Tensor, Tensor]:
-        """Multiply the second column of each pair, and its vector, so that its product with the first one is real."""
+    def make_products_real(columns: Tensor, vectors: Tensor) -> tuple[Tensor, Tensor]:
+        """Multiply the second column of each pair, and its vector, by a number of length 1 that makes the columns'
+        scalar product real. Return all columns and vectors; real ones are unchanged.
+        """
         if not is_complex:
             return columns, vectors
         first, second = rows_of_pairs(columns)
@@ -178,7 +180,8 @@ def _svd_by_columns(builder: Builder, a: Tensor, full: bool) -> tuple[Tensor, Te
 
         The tensors are the columns as rows, the accumulated rotations, and the largest squared cosine of this sweep.
         """
-        columns, vectors = with_real_products(*tensors[:2])
+        columns, vectors, largest_cosine = tensors
+        columns, vectors = make_products_real(columns, vectors)
         first, second = rows_of_pairs(columns)
         squares = [product_of(u, v) for u, v in ((first, first), (second, second), (first, second))]
         cos, sin = _angles(builder, *squares)
@@ -191,7 +194,7 @@ def _svd_by_columns(builder: Builder, a: Tensor, full: bool) -> tuple[Tensor, Te
 
         worst = reductions.reduce(builder, "max", formula(builder, cosine, *squares), axes=[1, 2])
         rotated_pairs = [_next_round(builder, _rotate_rows(builder, v, cos, sin), half) for v in (columns, vectors)]
-        return [*rotated_pairs, ew.binary(builder, "max", tensors[2], worst)]
+        return [*rotated_pairs, ew.binary(builder, "max", largest_cosine, worst)]
 
     width = 2 * even if is_complex else even
     eye = _identities(builder, shapes.full(builder, 0.0, [batch, even, width], dtype))

@@ -29,10 +29,10 @@ def cholesky(builder: Builder, x: Tensor, lower: bool = True) -> Tensor:
     a = reshape(builder, x, [product(x.shape[:-2]), n, n])
     a = a if lower else adjoint(builder, a)
 
-    def step(j: Size, position: Scalar, a: Tensor) -> Tensor:
+    def step(j: Size, step_number: Scalar, a: Tensor) -> Tensor:
         """Subtract the outer product of column j from the elements to the right of and below the diagonal element j.
 
-        `position` is j as an element.
+        `step_number` is j as a scalar of the formula.
         """
         column, pivot = slice_axis(builder, a, axis=2, start=j, limit=j + 1), _diagonal_element(builder, a, j)
         row = adjoint(builder, column)
@@ -40,10 +40,13 @@ def cholesky(builder: Builder, x: Tensor, lower: bool = True) -> Tensor:
         def element(value: Element, left: Element, above: Element, pivot: Element) -> Element:
             """Return an element minus its part of the outer product, left * above / pivot, right of and below the
             diagonal element j.
+
+            `left` is the element of column j in the same row, `above` that of row j in the same column.
             """
-            at = value.element_of(position)
-            later = (value.position(1, I64) > at) & (value.position(2, I64) > at)
-            return later.where(value - left * above / _real(pivot), value)
+            column_number = value.element_of(step_number)
+            row_of_element, column_of_element = value.position(1, I64), value.position(2, I64)
+            is_later = (row_of_element > column_number) & (column_of_element > column_number)
+            return is_later.where(value - left * above / _real(pivot), value)
 
         return formula(builder, element, a, column, row, pivot)
 
@@ -89,8 +92,11 @@ def triangular_solve(
     if not lower:  # reversed rows and columns make the matrix lower triangular
         matrix, sides = reverse(builder, matrix, axes=[1, 2]), reverse(builder, sides, axes=[1])
 
-    def step(j: Size, position: Scalar, x: Tensor) -> Tensor:
-        """Solve row j of x, and subtract its contribution from the rows below it. `position` is j as an element."""
+    def step(j: Size, step_number: Scalar, x: Tensor) -> Tensor:
+        """Solve row j of x, and subtract its contribution from the rows below it.
+
+        `step_number` is j as a scalar of the formula.
+        """
         column, row, pivot = (
             slice_axis(builder, matrix, axis=2, start=j, limit=j + 1),
             slice_axis(builder, x, axis=1, start=j, limit=j + 1),
@@ -103,8 +109,9 @@ def triangular_solve(
             `factor` is the element of the matrix in column j, `row` that of row j of x, `pivot` the diagonal element.
             """
             solved = row if has_unit_diagonal else row / pivot
-            i, at = value.position(1, I64), value.element_of(position)
-            return i.is_equal(at).where(solved, (i > at).where(value - factor * solved, value))
+            row_of_element, row_number = value.position(1, I64), value.element_of(step_number)
+            unsolved = (row_of_element > row_number).where(value - factor * solved, value)
+            return row_of_element.is_equal(row_number).where(solved, unsolved)
 
         return formula(builder, element, x, column, row, pivot)
 
@@ -119,11 +126,11 @@ def _diagonal_element(builder: Builder, x: Tensor, j: Size) -> Tensor:
 
 
 def _loop(builder: Builder, count: Size, step: Callable[[Size, Scalar, Tensor], Tensor], x: Tensor) -> Tensor:
-    """Return x after step(j, j as an element, x) for each j < count."""
+    """Return x after step(j, j as a scalar, x) for each j < count."""
 
     def body(j: Size, tensors: list[Tensor]) -> list[Tensor]:
-        """Run one step, with j as an element too."""
-        position = builder.add(arith.IndexCastOp(builder.index(j), I64.element)).result
-        return [step(j, Scalar(I64, (position,)), tensors[0])]
+        """Run one step, with j as a scalar too."""
+        step_number = builder.add(arith.IndexCastOp(builder.index(j), I64.element)).result
+        return [step(j, Scalar(I64, (step_number,)), tensors[0])]
 
     return x if count == 0 else for_(builder, count, [x], body)[0]

@@ -31,9 +31,9 @@ def pad_with(builder: Builder, x: Tensor, low: Sequence[Size], high: Sequence[Si
     def coordinates(coords: CoordinateBuilder) -> list[SSAValue]:
         """Return the coordinates in x of an element of the result: its own position, moved into x by the mode."""
         return [
-            _position(coords, mode, coords.minus(coords.index(d), before[d]), sizes[d], x.shape[d])
+            _position(coords, mode, coords.minus(coords.loop_index(d), before[d]), sizes[d], x.shape[d])
             if is_padded[d]
-            else coords.index(d)
+            else coords.loop_index(d)
             for d in range(x.rank)
         ]
 
@@ -61,7 +61,7 @@ def pad_between(
 
     def position(coords: CoordinateBuilder, d: int) -> tuple[SSAValue, SSAValue]:
         """Return the source index of an element along an axis, and whether it is an element of x."""
-        at = coords.minus(coords.index(d), before[d])
+        at = coords.minus(coords.loop_index(d), before[d])
         zero = coords.index_constant(0)
         ahead = coords.add_op(arith.MaxSIOp(at, zero))
         source = coords.add_op(arith.MinSIOp(coords.add_op(arith.DivSIOp(ahead, step[d])), last[d]))

@@ -105,29 +105,30 @@ def _matmul(builder: Builder, x: Tensor, y: Tensor, dtype: DType | None) -> Tens
         return dot_general(builder, x, y, batch=[], contracted=[(x.rank - 1, 0)], dtype=dtype)
     lead = ew.broadcast_shape(builder, x.shape[:-2], y.shape[:-2])
     shape = (*lead, x.shape[-2], y.shape[-1])
-    k = len(shape)
+    k_loop = len(shape)  # the loop of the sum, after those of the result's axes
+    row_loop, column_loop, loop_count = k_loop - 2, k_loop - 1, k_loop + 1
     if not isinstance(x.shape[-1], Expr) and not isinstance(y.shape[-2], Expr) and x.shape[-1] != y.shape[-2]:
         raise builder.fail(f"matmul of {x} and {y}: {x.shape[-1]} columns and {y.shape[-2]} rows")
 
     def map_of(t: Tensor, last: Sequence[int]) -> AffineMap:
-        """Return the map of operand t: its batch axes are broadcast to the loops of `lead`, `last` are the loops of its
-        matrix axes.
+        """Return the map of operand t. Its batch axes are broadcast to the first loops, those of the result's batch
+        axes; `last` are the loops of its matrix axes.
         """
         first = len(lead) - (t.rank - 2)
         outer = [AffineExpr.constant(0) if n == 1 and lead[first + d] != 1 else AffineExpr.dimension(first + d)
                  for d, n in enumerate(t.shape[:-2])]  # fmt: skip
-        return AffineMap(k + 1, 0, (*outer, *(AffineExpr.dimension(n) for n in last)))
+        return AffineMap(loop_count, 0, (*outer, *(AffineExpr.dimension(n) for n in last)))
 
-    out_map = AffineMap(k + 1, 0, tuple(AffineExpr.dimension(n) for n in range(k)))
+    out_map = AffineMap(loop_count, 0, tuple(AffineExpr.dimension(n) for n in range(k_loop)))
     return contract(
         builder,
         x,
         y,
-        map_of(x, (k - 2, k)),
-        map_of(y, (k, k - 1)),
+        map_of(x, last=(row_loop, k_loop)),
+        map_of(y, last=(k_loop, column_loop)),
         out_map,
         shape,
-        [True] * k + [False],
+        [True] * k_loop + [False],
         dtype or x.dtype,
     )
 

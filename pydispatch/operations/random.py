@@ -130,10 +130,10 @@ def _plus(builder: Builder, x: Tensor, n: int) -> Tensor:
 
 def _plus_wide(builder: Builder, low: Tensor, high: Tensor, n: int) -> list[Tensor]:
     """Return a 128-bit counter, given as two u64, plus n."""
-    return formulas(builder, lambda x, y: _added(x, y, x.const(n)), low, high)
+    return formulas(builder, lambda x, y: _wide_counter_plus(x, y, x.const(n)), low, high)
 
 
-def _added(low: Element, high: Element, by: Element) -> list[Element]:
+def _wide_counter_plus(low: Element, high: Element, by: Element) -> list[Element]:
     """Return a 128-bit number, given as two u64, plus a u64, with carry."""
     total = low + by
     return [total, high + (total < low).to(U64)]
@@ -150,7 +150,7 @@ def _threefry_bits(
     if dtype.bits == 64:
         for n in shape:
             count *= n
-        (values,) = _counted(
+        (values,) = _at_each_counter(
             builder, shape, lambda at, k, c: [_joined(*threefry(k, c + at)).bitcast(dtype)], key, counter
         )
         return values, count
@@ -160,10 +160,11 @@ def _threefry_bits(
     half = [(n + 1) // 2 if d == axis else n for d, n in enumerate(whole)]
     for n in half:
         count *= n
-    pair = _counted(builder, half, lambda at, k, c: threefry(k, c + at), key, counter)
+    pair = _at_each_counter(builder, half, lambda at, k, c: threefry(k, c + at), key, counter)
     both = stack(builder, pair, axis + 1)
     joined = reshape(builder, both, [*half[:axis], 2 * half[axis], *half[axis + 1 :]])
-    return reshape(builder, _as(builder, slice_(builder, joined, [0] * len(whole), whole), dtype), shape), count
+    values = _lowest_bits_as(builder, slice_(builder, joined, [0] * len(whole), whole), dtype)
+    return reshape(builder, values, shape), count
 
 
 def _philox_bits(
@@ -178,18 +179,21 @@ def _philox_bits(
         total *= n
     words = 2 * total if dtype.bits == 64 else total
     count = -(-words // 4)  # each counter gives four words of 32 bits
-    lanes = _counted(builder, [count], lambda at, k, x, y: philox(k, *_added(x, y, at)), key, low, high)
+    lanes = _at_each_counter(
+        builder, [count], lambda at, k, x, y: philox(k, *_wide_counter_plus(x, y, at)), key, low, high
+    )
     flat = reshape(builder, stack(builder, lanes, axis=1), [4 * count])
     if dtype.bits == 64:
         pairs = reshape(builder, slice_axis(builder, flat, axis=0, start=0, limit=words), [total, 2])
         parts = [reshape(builder, slice_axis(builder, pairs, axis=1, start=n, limit=n + 1), [total]) for n in range(2)]
         values = formula(builder, lambda x, y: _joined(x, y).bitcast(dtype), *parts)
         return reshape(builder, values, shape), count
-    return reshape(builder, _as(builder, slice_axis(builder, flat, axis=0, start=0, limit=total), dtype), shape), count
+    values = _lowest_bits_as(builder, slice_axis(builder, flat, axis=0, start=0, limit=total), dtype)
+    return reshape(builder, values, shape), count
 
 
-def _counted(builder: Builder, shape: list[int], written: Formula, *tensors: Tensor) -> list[Tensor]:
-    """Apply a formula to the index of each position of a shape, and return its results.
+def _at_each_counter(builder: Builder, shape: list[int], written: Formula, *tensors: Tensor) -> list[Tensor]:
+    """Apply a formula to each element's row-major index, which is added to a counter, and return its results.
 
     Args:
         builder: The builder.
@@ -208,8 +212,8 @@ def _counted(builder: Builder, shape: list[int], written: Formula, *tensors: Ten
     return ew.apply_several(builder, numbered, *tensors, shape=tuple(shape))
 
 
-def _as(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
-    """Return u32 elements as elements of a type of at most 32 bits: their lowest bits."""
+def _lowest_bits_as(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
+    """Return the lowest bits of u32 elements as elements of a type of at most 32 bits."""
     if dtype.bits == 32:
         return ew.bitcast(builder, x, dtype)
     narrow = DTYPES[f"u{dtype.bits}"]
@@ -242,7 +246,10 @@ def quantile(builder: Builder, unit: Tensor) -> Tensor:
 
 
 def key_of_call(builder: Builder, seed: int | None = None) -> Tensor:
-    """Return a u64 key that differs for each drawing operation and each call. `seed` replaces that of the program."""
+    """Return a u64 key that differs for each drawing operation and each call.
+
+    `seed` replaces that of the program's state.
+    """
     state = builder.state.get(STATE)
     if state is None:
         state = builder.state[STATE] = builder.weight(STATE, np.zeros(2, np.uint64), U64, is_own=True)
@@ -275,7 +282,7 @@ def key_of_call(builder: Builder, seed: int | None = None) -> Tensor:
 
 
 def draw(builder: Builder, shape: Sequence[Size], seed: int | None = None) -> tuple[Tensor, Tensor]:
-    """Return two tensors of independent random u32. `seed` is that of `key_of_call`."""
+    """Return two tensors of independent random u32. `seed` replaces that of the program's state; None keeps it."""
     if any(n == 0 for n in shape):
         return (shapes.full(builder, 0, shape, U32),) * 2
 

@@ -175,7 +175,10 @@ def arg_reduce(builder: Builder, name: str, x: Tensor, axis: int, keep: bool = F
     (axis,) = axes_of(builder, [axis], x.rank)
     size = x.shape[axis]
     signed, unsigned = (I32, U32) if isinstance(size, int) and size < 1 << 31 else (I64, U64)
-    index_type = signed if last else unsigned  # -1 for no index is below all indices, or above all
+    index_type = signed if last else unsigned
+    # The running index before the first element is below all indices for "max", or above all for "min". In both cases
+    # its bits are those of -1, which the result has if there are no elements.
+    no_index = -1 if last else largest(index_type)
     values = ew.convert(builder, x, F32) if x.dtype.is_bool else x
     extremes = broadcast_to(builder, reduce(builder, name, values, [axis], keep=True), x.shape)
 
@@ -188,7 +191,6 @@ def arg_reduce(builder: Builder, name: str, x: Tensor, axis: int, keep: bool = F
         here = scalars.select(is_extreme, scalars.position(axis, index_type), scalars.const(no_index, index_type))
         return [scalars.binary("max" if last else "min", running[0], here)]
 
-    no_index = -1 if last else largest(index_type)
     (result,) = reduce_with(builder, [values, extremes], [builder.constant(no_index, index_type)], [axis], combine)
     result = ew.convert(builder, ew.convert(builder, result, signed), dtype)
     return kept_axes(builder, result, x, [axis]) if keep else result

@@ -61,7 +61,9 @@ def sampled(
             The elements are those of the taps' indices, followed by the image if there is a batch.
             """
             at = [coords.index_of(t) for t in coords.elements]
-            return [at.pop() if batch is not None else coords.index(0), coords.index(1), *at]
+            image = at.pop() if batch is not None else coords.loop_index(0)
+            channel = coords.loop_index(1)
+            return [image, channel, *at]
 
         indices = [tap.index for tap in combination] + ([batch] if batch is not None else [])
         terms.append(elements_at(builder, x, shape, coordinates, *indices))
@@ -153,8 +155,8 @@ class GridSampler:
 
     @property
     def _moves_positions_inside(self) -> bool:
-        """Return whether positions are clamped or reflected. For cubic interpolation PyTorch moves the elements
-        instead.
+        """Return whether positions are clamped or reflected. For cubic interpolation PyTorch clamps or reflects the
+        index of each neighbouring element instead.
         """
         return self.mode != "cubic"
 

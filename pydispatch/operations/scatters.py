@@ -16,7 +16,7 @@ from pydispatch.graph.values import Tensor
 from pydispatch.ir.dialects.iree_linalg_ext.base import YieldOp
 from pydispatch.ir.dialects.iree_linalg_ext.indexing import ScatterOp
 from pydispatch.operations.control import for_
-from pydispatch.operations.elementwise import apply_several, binary, convert
+from pydispatch.operations.elementwise import apply_several, binary
 from pydispatch.operations.gathers import GatherAxes
 from pydispatch.operations.indexing import CoordinateBuilder, with_an_element
 from pydispatch.operations.reals import Scalar
@@ -76,10 +76,10 @@ def scatter(
         batch = 1
     if not indexed:
         indexed, positions = [0], [full(builder, 0, slices[0].shape[:batch], indices.dtype)]
-    at = convert(builder, concat(builder, [expand_dims(builder, p, [batch]) for p in positions], batch), indices.dtype)
-    moved = [transpose(builder, slice_, order) for slice_ in tensors]
-    results = _scattered(builder, moved, at, slices, len(indexed), combine, unique)
-    return [transpose(builder, slice_, [order.index(d) for d in range(x.rank)]) for slice_ in results]
+    at = concat(builder, [expand_dims(builder, p, [batch]) for p in positions], batch)
+    indexed_first = [transpose(builder, tensor_, order) for tensor_ in tensors]
+    results = _scattered(builder, indexed_first, at, slices, len(indexed), combine, unique)
+    return [transpose(builder, result, [order.index(d) for d in range(x.rank)]) for result in results]
 
 
 def _single(
@@ -273,7 +273,7 @@ def _slice_by_slice(
             p = CoordinateBuilder(scalars.block, [])
             inside, at = p.const(value=True, dtype=BOOL), []
             for d in range(rank):
-                position = p.index(d)
+                position = p.loop_index(d)
                 if d < depth:
                     position = p.minus(position, p.index_of(p.convert(begins[d], I64)))
                 for bound, order in ((p.index_constant(0), "sge"), (sizes[d], "slt")):

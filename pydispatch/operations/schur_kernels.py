@@ -372,10 +372,11 @@ def split_pairs_kernel(dtype: DType) -> KernelSource:
                 size = x * y
                 length = _length(x, y)
                 x, y = _with_sign(x, b) / length, y / length
-                # The unitary matrix has p = x and s = -yi.
-                _combine_rows(re, im, i, k, x, zero, zero, -y)
-                _combine_columns(re, im, i, k, k + 2, x, zero, zero, -y)
-                _combine_columns(qre, qim, i, k, n, x, zero, zero, -y)
+                # The unitary matrix [[p, s], [-conj(s), conj(p)]] has p = x + 0i and s = 0 - yi.
+                pre, pim, sre, sim = x, zero, zero, -y
+                _combine_rows(re, im, i, k, pre, pim, sre, sim)
+                _combine_columns(re, im, i, k, k + 2, pre, pim, sre, sim)
+                _combine_columns(qre, qim, i, k, n, pre, pim, sre, sim)
                 re[i, k, k], re[i, k + 1, k + 1], re[i, k + 1, k] = a, a, zero
                 im[i, k, k], im[i, k + 1, k + 1], im[i, k + 1, k] = size, -size, zero
 

@@ -230,7 +230,7 @@ def broadcast_to(builder: Builder, x: Tensor, shape: Sequence[Size], axes: Seque
     if x.is_symbolic and x.known is not None and all(not isinstance(n, Expr) for n in shape):
         import numpy as np
 
-        placed = x.known.reshape([n if d in axes else 1 for d, n in _placed(x.shape, axes, len(shape))])
+        placed = x.known.reshape(_with_missing_axes(x.shape, axes, rank=len(shape)))
         return Tensor(x.dtype, shape, known=np.broadcast_to(placed, shape).copy())  # type: ignore[arg-type]
     source = tuple(
         AffineExpr.constant(0) if n == 1 else AffineExpr.dimension(axis) for n, axis in zip(x.shape, axes, strict=True)
@@ -238,13 +238,13 @@ def broadcast_to(builder: Builder, x: Tensor, shape: Sequence[Size], axes: Seque
     return rearranged(builder, x, shape, AffineMap(len(shape), 0, source))
 
 
-def _placed(shape: Shape, axes: Sequence[int], rank: int) -> list[tuple[int, Any]]:
-    """Return (axis, size) for each axis of a result of rank `rank`; the size is 1 for axes that the operand lacks.
+def _with_missing_axes(shape: Shape, axes: Sequence[int], rank: int) -> list[Any]:
+    """Return the size of each axis of a result of rank `rank`; it is 1 for axes that the operand lacks.
 
     `shape` is that of the operand, whose axis i becomes axis axes[i] of the result.
     """
     sizes = dict(zip(axes, shape, strict=True))
-    return [(d, sizes.get(d, 1)) for d in range(rank)]
+    return [sizes.get(d, 1) for d in range(rank)]
 
 
 def element(builder: Builder, x: Tensor) -> SSAValue:

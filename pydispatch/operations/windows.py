@@ -27,7 +27,7 @@ Select = Callable[[Scalars, Scalar, Scalar], Scalar]
 def reduce_windows(
     builder: Builder, tensors: Sequence[Tensor], starts: Sequence[Tensor], kernel: Sequence[Size], window: Window,
     combine: Combine, input_dilations: Sequence[int] | None = None, *, around: Sequence[Tensor | complex] | None = None,
-    out: Shape | None = None, moving: Sequence[int] | None = None,
+    out: Shape | None = None, window_axes: Sequence[int] | None = None,
 ) -> list[Tensor]:  # fmt: skip
     """Reduce each sliding window over tensors of one shape; the tensors are reduced together.
 
@@ -38,12 +38,12 @@ def reduce_windows(
         kernel: Size of the windows along each axis.
         window: Strides, padding and dilations.
         combine: Function that combines running values and elements. Its loop d counts windows along axis d, its loop
-            rank + n the elements of a window along axis moving[n].
+            rank + n the elements of a window along axis window_axes[n].
         input_dilations: Distances of the elements of the operands along each axis; `around` is between them.
         around: Padding value of each tensor; None for `starts`.
         out: Number of windows along each axis; None to derive it from the padding. The last window may exceed the
             padding.
-        moving: Axes along which windows have more than one element; None for those with a kernel size other than 1.
+        window_axes: Axes along which windows have more than one element; None for those with a kernel size other than 1.
     """
     rank = tensors[0].rank
     interior = [n - 1 for n in input_dilations] if input_dilations else None  # padding elements between neighbours
@@ -58,10 +58,10 @@ def reduce_windows(
     if out is None:
         inside = Window(window.strides, (0,) * rank, (0,) * rank, window.dilations)
         out = window_sizes(builder, padded[0].shape, kernel, inside)
-    if moving is None:
-        moving = [d for d in range(rank) if kernel[d] != 1]
-    loops = rank + len(moving)
-    position = {d: AffineExpr.dimension(rank + n) for n, d in enumerate(moving)}  # in the window, by axis
+    if window_axes is None:
+        window_axes = [d for d in range(rank) if kernel[d] != 1]
+    loops = rank + len(window_axes)
+    position = {d: AffineExpr.dimension(rank + n) for n, d in enumerate(window_axes)}  # in the window, by axis
     # Element k of window i along an axis is element i * stride + k * dilation of the padded operand.
     source = tuple(
         AffineExpr.dimension(d) * window.strides[d] + (position[d] * window.dilations[d] if d in position else 0)
@@ -69,8 +69,8 @@ def reduce_windows(
     )
     inputs = [(part, AffineMap(loops, 0, source)) for x in padded for part in builder.parts(x)]
     # This last operand, whose elements are not read, only states the sizes of the window loops.
-    window_extent = builder.empty(tensors[0].dtype.element, [kernel[d] for d in moving])
-    inputs.append((window_extent, AffineMap(loops, 0, tuple(position[d] for d in moving))))
+    window_extent = builder.empty(tensors[0].dtype.element, [kernel[d] for d in window_axes])
+    inputs.append((window_extent, AffineMap(loops, 0, tuple(position[d] for d in window_axes))))
     to_result = AffineMap(loops, 0, tuple(AffineExpr.dimension(d) for d in range(rank)))
     outputs = [(builder.splat(value, out), to_result) for t in starts for value in scalar_parts(builder, t)]
     dtypes = [x.dtype for x in tensors]
@@ -121,13 +121,13 @@ def reduce_image_windows(
     """Apply `reduce_windows` to the spatial axes of x [n, c, ...]; return [n, c, *out] for each of `starts`.
 
     kernel, window and out are those of the spatial axes. `starts` has initial values with the types of the results.
-    Loop 2 + d of `combine` counts windows along spatial axis d, loop 2 + len(out) + d the elements of a window.
-    `around` is the value of the padding.
+    `around` is the value of the padding. In `combine`, scalars.position(2 + d) is the index of the window along spatial
+    axis d, and scalars.position(2 + len(out) + d) that of the element in the window.
     """
     whole = Window((1, 1, *window.strides), (0, 0, *window.low), (0, 0, *window.high), (1, 1, *window.dilations))
     return reduce_windows(
         builder, [x], [builder.constant(start, dtype) for start, dtype in starts], (1, 1, *kernel), whole, combine,
-        around=[around], out=(*x.shape[:2], *out), moving=range(2, x.rank),
+        around=[around], out=(*x.shape[:2], *out), window_axes=range(2, x.rank),
     )  # fmt: skip
 
 
@@ -151,8 +151,8 @@ def max_pool_with_indices(
     elements; NaN counts as the largest number. An empty window gives the smallest number of the type and -1.
     """
     spatial = len(out)
-    axes_of_index = range(spatial)[::-1] if columns else range(spatial)  # the axis that changes an index most is first
-    sizes, lows = ([builder.index(n) for n in values] for values in (x.shape[2:], window.low))
+    axes_of_index = range(spatial)[::-1] if columns else range(spatial)
+    image_sizes, padding_before = ([builder.index(n) for n in values] for values in (x.shape[2:], window.low))
 
     def combine(scalars: Scalars, running: Sequence[Scalar], elements: Sequence[Scalar]) -> list[Scalar]:
         """Return the larger element and its index: (best, position), or the next element of the window.
@@ -161,17 +161,17 @@ def max_pool_with_indices(
         count batches, channels, the spatial positions of windows, and the positions in a window, in this order.
         """
         (best, position), (value,) = running, elements
-        n = [scalars.emit(I64, arith.IndexCastOp(size, I64.element)) for size in sizes]
+        n = [scalars.emit(I64, arith.IndexCastOp(size, I64.element)) for size in image_sizes]
         inside, at = scalars.const(value=True, dtype=BOOL), []
         for d in range(spatial):
             first = scalars.binary("mul", scalars.position(2 + d), scalars.const(window.strides[d], I64))
             step = scalars.binary("mul", scalars.position(2 + spatial + d), scalars.const(window.dilations[d], I64))
-            low = scalars.emit(I64, arith.IndexCastOp(lows[d], I64.element))
+            low = scalars.emit(I64, arith.IndexCastOp(padding_before[d], I64.element))
             at.append(scalars.binary("sub", scalars.binary("add", first, step), low))
             inside = scalars.binary("and", inside, scalars.compare("ge", at[d], scalars.const(0, I64)))
             inside = scalars.binary("and", inside, scalars.compare("lt", at[d], n[d]))
         here = scalars.const(0, I64)
-        for d in axes_of_index:
+        for d in axes_of_index:  # the first axis changes the index most: row-major order for axes 0, 1, ...
             here = scalars.binary("add", scalars.binary("mul", here, n[d]), at[d])
         better = scalars.binary(
             "or", scalars.compare("gt", value, best), scalars.compare("lt", position, scalars.const(0, I64))
@@ -217,7 +217,7 @@ def sum_over_windows(
     operands, around = ([x], [0]) if positions is None else ([x, positions], [0, -1])
     (sums,) = reduce_windows(
         builder, operands, [builder.constant(0, x.dtype)], (1, 1, *kernel), padded, combine,
-        input_dilations=(1, 1, *window.strides), around=around, moving=range(2, 2 + spatial),
+        input_dilations=(1, 1, *window.strides), around=around, window_axes=range(2, 2 + spatial),
     )  # fmt: skip
     return builder.as_shape(sums, (*x.shape[:2], *sizes))
 
@@ -255,7 +255,7 @@ def select_and_scatter(
         running = Scalar(x.dtype, tuple(running_parts))
         at, valid = [], _true(p)
         for d in range(rank):
-            position_in_x, offset_in_window = p.index(d), p.index(rank + d)
+            position_in_x, offset_in_window = p.loop_index(d), p.loop_index(rank + d)
             position = p.minus(p.plus(position_in_x, lows[d]), offset_in_window)
             step = p.index_constant(window.strides[d])
             window_index = p.add_op(arith.DivSIOp(position, step))
@@ -266,7 +266,7 @@ def select_and_scatter(
             valid = p.add_op(arith.AndIOp(valid, p.add_op(arith.AndIOp(exact, is_inside))))
             at.append(p.clamped(window_index, last_window[d]))
         index = p.add_op(tensor.ExtractOp(chosen_positions, at, I64.element))
-        here = p.add_op(arith.IndexCastOp(_flat(p, [p.index(d) for d in range(rank)], shape), I64.element))
+        here = p.add_op(arith.IndexCastOp(_flat(p, [p.loop_index(d) for d in range(rank)], shape), I64.element))
         taken = p.add_op(arith.AndIOp(valid, p.add_op(arith.CmpiOp(index, here, "eq"))))
         element = Scalar(x.dtype, tuple(p.add_op(tensor.ExtractOp(part, at, x.dtype.element)) for part in sources))
         return list(p.select(Scalar(BOOL, (taken,)), combine(p, running, element), running).parts)
@@ -305,8 +305,8 @@ def _selected_positions(
         best, chosen_index = Scalar(x.dtype, tuple(args[1:-1])), Scalar(I64, (args[-1],))
         at, valid, clamped = [], _true(p), []
         for d in range(rank):
-            first = p.times(p.index(d), p.index_constant(window.strides[d]))
-            position = p.minus(p.plus(first, p.index(rank + d)), lows[d])
+            first = p.times(p.loop_index(d), p.index_constant(window.strides[d]))
+            position = p.minus(p.plus(first, p.loop_index(rank + d)), lows[d])
             is_inside = p.add_op(arith.AndIOp(p.add_op(arith.CmpiOp(position, p.index_constant(0), "sge")),
                                               p.add_op(arith.CmpiOp(position, shape[d], "slt"))))  # fmt: skip
             valid = p.add_op(arith.AndIOp(valid, is_inside))

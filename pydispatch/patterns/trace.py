@@ -107,7 +107,8 @@ def constant(value: float, dtype: str) -> Value:
         literal = float(value) if _is_float(dtype) else operator.index(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
         raise InvalidArgumentError(f"expected a value of the pattern or a number for {dtype}, got {value!r}") from None
-    return Value("constant", TensorType(dtype, None), (), literal)
+    scalar_type = TensorType(dtype, shape=None)
+    return Value("constant", scalar_type, operands=(), detail=literal)
 
 
 def value_of(what: str, x: object) -> Value:

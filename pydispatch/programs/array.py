@@ -29,7 +29,9 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
 
     UFUNCS: ClassVar[dict[str, Handler]] = {}
     FUNCTIONS: ClassVar[dict[str, Handler]] = {}
-    """Handlers of NumPy's universal and other functions by name; the modules of `functions` add them."""
+    """Handlers of NumPy's universal and other functions by name; the modules of `functions` add them. Those of x[index]
+    and of x[index] = value are "<get>" and "<set>".
+    """
 
     is_traced = True
 
@@ -50,11 +52,12 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
     def tensor(self) -> Tensor:
         """Elements of the array at this point of the program. A view is computed again if its owner was assigned to."""
         view = self._view
-        if view is not None and view.changes_when_derived != view.changes():
+        if view is not None and view.is_outdated:
             tensor = view.derive().tensor
             if self._scope is not self.trace.scope:
                 return tensor  # not stored: it is a value of a branch or loop, undefined after that
-            self._tensor, view.changes_when_derived = tensor, view.changes()
+            self._tensor = tensor
+            view.mark_current()
         return self._tensor
 
     @tensor.setter
@@ -77,11 +80,11 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
                 )
             value = Array(self.trace, new)
             view.owner.tensor = self.FUNCTIONS["<set>"](self.trace, view.owner, view.index, value).tensor
-            view.changes_when_derived = view.changes()
+            view.mark_current()
         self._tensor = new
         self._changes += 1
 
-    def shows(self, owner: Array, derive: Callable[[], Array], index: Any = None) -> Array:
+    def as_view_of(self, owner: Array, derive: Callable[[], Array], index: Any = None) -> Array:
         """Mark this array as a view of `owner` and return it.
 
         Args:
@@ -186,13 +189,13 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
         if name in _VIEWS and isinstance(args[0], Array):
             owner = args[0]
             if isinstance(result, Array):
-                result.shows(owner, lambda: self._again(name, handler, args, options))
-            else:
+                result.as_view_of(owner, lambda: self._recompute_view(name, handler, args, options))
+            else:  # of functions such as split, whose results NumPy never copies: `_recompute_view` would not refuse them
                 for index, value in enumerate(result):
-                    value.shows(owner, lambda index=index: handler(self.trace, *args, **options)[index])
+                    value.as_view_of(owner, lambda index=index: handler(self.trace, *args, **options)[index])
         return result
 
-    def _again(self, name: str, handler: Handler, args: Sequence[Any], options: dict[str, Any]) -> Array:
+    def _recompute_view(self, name: str, handler: Handler, args: Sequence[Any], options: dict[str, Any]) -> Array:
         """Compute a view again after its owner was assigned to. Raise CompileError for views that NumPy may copy."""
         if name in ("reshape", "ravel"):
             raise self.fail(
@@ -232,7 +235,7 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
             keys = index if isinstance(index, tuple) else (index,)
             if any(isinstance(key, (Array, np.ndarray, list)) for key in keys):
                 return result  # a copy, as in NumPy; other indices give a view of this array
-            return result.shows(self, lambda: self.FUNCTIONS["<get>"](self.trace, self, index), index)
+            return result.as_view_of(self, lambda: self.FUNCTIONS["<get>"](self.trace, self, index), index)
 
     def fail(self, message: str, note: str | None = None) -> CompileError:
         """Return a CompileError at the line of the traced function that is running. `note` is the remedy."""
@@ -302,17 +305,25 @@ class _View:
         owner: The array whose elements the view shares.
         derive: Computes the view again from the current elements of the owner.
         index: Index of the view's elements in the owner; None if there is none.
-        changes_when_derived: Result of `changes` when the view was computed last.
     """
 
     def __init__(self, owner: Array, derive: Callable[[], Array], index: Any) -> None:
         self.owner, self.derive, self.index = owner, derive, index
-        self.changes_when_derived = self.changes()
+        self.mark_current()
 
-    def changes(self) -> int:
+    @property
+    def is_outdated(self) -> bool:
+        """Whether the owner was assigned to since the elements of the view were computed or assigned."""
+        return self._changes_when_derived != self._changes()
+
+    def mark_current(self) -> None:
+        """Record that the elements of the view are those of the owner now."""
+        self._changes_when_derived = self._changes()
+
+    def _changes(self) -> int:
         """Return the number of assignments to the owner, and to the arrays that it is a view of."""
         above = self.owner._view
-        return self.owner._changes + (0 if above is None else above.changes())
+        return self.owner._changes + (0 if above is None else above._changes())
 
 
 _VIEWS = {"reshape", "ravel", "transpose", "permute_dims", "matrix_transpose", "swapaxes", "moveaxis", "expand_dims",

@@ -124,8 +124,11 @@ class ProgramSource:
         Raises as `module`, and may be called while another program is traced.
         """
         self._require_statics()
-        results = self._traced("embed", state_names={}).results
-        return {name: TensorType(_annotated(of.dtype), tuple(map(_stated, of.shape))) for name, of in results.items()}
+        results = self._traced(weights="embed", state_names={}).results
+        return {
+            name: TensorType(_annotated(result.dtype), tuple(map(_annotated_size, result.shape)))
+            for name, result in results.items()
+        }
 
     def _traced(self, weights: str, state_names: dict[Any, str], copies: dict[int, Copied] | None = None) -> Trace:
         """Run the function on traced arrays, and return the finished trace.
@@ -199,8 +202,8 @@ def _annotated(dtype: ElementType) -> str:
     return "i1" if dtype.is_bool else dtype.name
 
 
-def _stated(size: Size) -> PatternSize:
-    """Return a size as annotations state it; None for one that is computed from others."""
+def _annotated_size(size: Size) -> PatternSize:
+    """Return a size as annotations state it: a number or a name; None for one that is computed from others."""
     if not isinstance(size, Expr):
         return size
     return str(size) if str(size).isidentifier() else None

@@ -260,8 +260,9 @@ class Trace(Builder):
         known = self.copies.get(id(array))
         if known is None or not _has_equal_bytes(known.copy, array):
             copy = np.ascontiguousarray(array) if is_frozen(array) else np.array(array, order="C")
+            copy = copy.reshape(array.shape)  # ascontiguousarray returns an array of rank 0 with an axis
             # The array and all of its copies stay alive, so that no other object gets their ids.
-            known = self.copies[id(array)] = Copied(array, copy.reshape(array.shape), previous=known)
+            known = self.copies[id(array)] = Copied(array, copy, previous=known)
         return known.copy
 
 

@@ -94,8 +94,8 @@ def _holds(dtype: DType, value: int) -> bool:
 def floats(trace: Trace, *operands: Any) -> list[Tensor]:
     """Return operands as tensors of one float type.
 
-    As in NumPy it is the narrowest that holds each operand's type; with bare numbers, the one that holds the common
-    integer type.
+    As in NumPy it is the narrowest that holds each operand's type. If an operand is a bare number, the operands are
+    promoted to one type first, which is then converted.
     """
     if not any(is_bare(operand) for operand in operands):
         tensors = [trace.tensor_of(operand) for operand in operands]

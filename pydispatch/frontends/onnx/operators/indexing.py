@@ -171,11 +171,11 @@ def _reverse_sequence(call: NodeCall, x: Tensor, lengths: Tensor) -> Tensor:
         """Return the position in x of an element: counted from the end of the sequence along the time axis, if it is
         within it.
         """
-        length, at = coords.index_of(coords.elements[0]), coords.index(time)
+        length, at = coords.index_of(coords.elements[0]), coords.loop_index(time)
         inside = coords.add_op(arith.CmpiOp(at, length, "slt"))
         back = coords.minus(coords.minus(length, coords.index_constant(1)), at)
         # A length beyond the axis is invalid: clamped to the last element, it reads nothing out of bounds.
-        return [coords.clamped(coords.add_op(arith.SelectOp(inside, back, at)), last) if d == time else coords.index(d)
+        return [coords.clamped(coords.add_op(arith.SelectOp(inside, back, at)), last) if d == time else coords.loop_index(d)
                 for d in range(x.rank)]  # fmt: skip
 
     return elements_at(call.b, x, x.shape, coordinates, lengths_)

@@ -163,7 +163,7 @@ def _negative_log_likelihood(call: NodeCall, x: Tensor, target: Tensor, weight: 
     def coordinates(coords: indexing.CoordinateBuilder) -> list[SSAValue]:
         """Return the position of the likelihood of the right class, which is an element of `target`."""
         at = coords.clamped(coords.index_of(coords.elements[0]), last)
-        return [coords.index(0), at, *(coords.index(d) for d in range(1, target.rank))]
+        return [coords.loop_index(0), at, *(coords.loop_index(d) for d in range(1, target.rank))]
 
     picked = indexing.elements_at(call.b, x, target.shape, coordinates, target)
     if weight is None:

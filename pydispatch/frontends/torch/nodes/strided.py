@@ -144,7 +144,7 @@ def as_strided(
         """Return the position of an element: that of the first one plus the sum of index * stride."""
         at = factors[0]
         for d, factor in enumerate(factors[1:]):
-            at = coords.plus(at, coords.times(coords.index(d), factor))
+            at = coords.plus(at, coords.times(coords.loop_index(d), factor))
         return [at]
 
     return elements_at(tracer.b, flat, shape, coordinates)

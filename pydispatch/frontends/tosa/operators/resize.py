@@ -78,10 +78,10 @@ def _taken(builder: Builder, x: Tensor, shape: tuple[Size, ...], rows: Tensor, c
         it.
         """
         return [
-            coords.index(0),
+            coords.loop_index(0),
             coords.index_of(coords.elements[0]),
             coords.index_of(coords.elements[1]),
-            coords.index(3),
+            coords.loop_index(3),
         ]
 
     return elements_at(builder, x, shape, coordinates, _along(builder, rows, axis=1), _along(builder, columns, axis=2))
