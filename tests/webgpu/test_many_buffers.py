@@ -10,7 +10,7 @@ import pytest
 from webgpu_programs import PUSH, export, kernel, source
 
 import pydispatch as pd
-from pydispatch.formats.wgsl.merge import least_buffer_count, merged
+from pydispatch.formats.wgsl.merge import least_buffer_count, with_merged_buffers
 from pydispatch.formats.wgsl.read import read
 
 TYPES = {"f32": np.float32, "i32": np.int32, "u32": np.int32}
@@ -125,13 +125,13 @@ fn inner(i: u32) -> u32 {{ var s: S; s.b3[0] = 1u; return b3[b4[i].x /* b5[0] */
     f, g = (module.entry(name) for name in "fg")
     assert f is not None and g is not None
     assert (least_buffer_count(module, f), least_buffer_count(module, g)) == (1, 1)
-    made = merged(module, f, 8)
+    made = with_merged_buffers(module, f, 8)
     assert made is not None and made.bindings == ((0,), (1, 3, 4), (2,), (5,), (6,), (7,), (8,), (9,))
     assert made.written == {0, 2} and made.bytes == (8,) * 8
     assert "return merged_1[merged_offsets[0].z + u32(merged_1[merged_offsets[0].w + u32(i)].x" in made.text
     assert "s.b3[0] = 1u" in made.text and "lost" not in made.text and made.text.startswith("enable f16;")
     again = read(made.text.encode(), "f.wgsl")
-    assert least_buffer_count(again, again.entry_points[0]) == 1 and merged(module, f, 0) is None
+    assert least_buffer_count(again, again.entry_points[0]) == 1 and with_merged_buffers(module, f, 0) is None
 
 
 def test_a_single_operation_on_thirteen_tensors(device: Any) -> None:

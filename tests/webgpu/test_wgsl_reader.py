@@ -11,7 +11,7 @@ import pydispatch as pd
 from pydispatch.formats.wgsl import interface
 from pydispatch.formats.wgsl.access import all_read_write, written
 from pydispatch.formats.wgsl.grid import why_not, with_grid
-from pydispatch.formats.wgsl.merge import merged
+from pydispatch.formats.wgsl.merge import with_merged_buffers
 from pydispatch.formats.wgsl.overrides import check, overrides_of
 from pydispatch.formats.wgsl.read import is_wgsl, read
 from pydispatch.formats.wgsl.types import layout
@@ -103,7 +103,7 @@ def test_any_change_is_an_error_or_another_module() -> None:
             for each in module.entry_points:
                 check(module, each, overrides_of(module, ["k"], 4))
                 interface.requirements(interface.entry_of(module, each))
-                merged(module, each, 1)
+                with_merged_buffers(module, each, 1)
                 if why_not(module, each) is None:
                     with_grid(module, each)
             link(data, [open_library(data, "y"), open_library(library, "z")], (), "x")

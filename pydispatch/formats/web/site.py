@@ -13,7 +13,7 @@ from pydispatch.formats.artifact.strict import count, listed, table, text
 from pydispatch.formats.web.functions import WebProgram
 from pydispatch.formats.wgsl import access, interface
 from pydispatch.formats.wgsl.interface import entry_of
-from pydispatch.formats.wgsl.merge import merged
+from pydispatch.formats.wgsl.merge import with_merged_buffers
 from pydispatch.formats.wgsl.overrides import overrides_of
 from pydispatch.formats.wgsl.read import read
 
@@ -148,7 +148,7 @@ def _kernels(
         ]
         joined = None
         if binding_count > _MAX_STORAGE_BUFFERS:
-            joined = merged(modules[at], function, _MAX_STORAGE_BUFFERS)
+            joined = with_merged_buffers(modules[at], function, _MAX_STORAGE_BUFFERS)
         module_index = at
         if joined is not None:
             module_index = len(paths)

@@ -43,7 +43,7 @@ def least_buffer_count(module: WgslModule, entry: Declaration) -> int:
     return len(buffers) - sum(len(group) - 1 for group in _mergeable_groups(module, entry, buffers))
 
 
-def merged(module: WgslModule, entry: Declaration, most: int) -> Merged | None:
+def with_merged_buffers(module: WgslModule, entry: Declaration, most: int) -> Merged | None:
     """Return a module with only this entry point, using at most `most` storage buffers; None if it needs more.
 
     All its buffers are read_write.

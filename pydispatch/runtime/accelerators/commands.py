@@ -37,33 +37,34 @@ class CommandExecutor:
             return shared.__get__(self)
         return getattr(self.inner, name)
 
-    def fix(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> Any:
+    def fix(self, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> Any:
         """Return a repeatable run over fixed memory, which calls `run` each time."""
-        return Executor.fix(self, record, blocks, constants, patterns)  # type: ignore[arg-type]
+        return Executor.fix(self, record, blocks, constants, fill_patterns)  # type: ignore[arg-type]
 
-    def run(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> None:
+    def run(self, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> None:
         """Run or enqueue all commands of a plan: host commands here, the segments between them on the device.
 
-        constants: 32-bit words of this call. patterns: fill pattern of each command.
+        constants: 32-bit words of this call. fill_patterns: fill pattern of each command; unused for other commands.
         """
-        self.calls.require_outside()
+        self.calls.require_outside_host_command()
         segments = self._segments(record)
         if segments is None:
-            self.inner.run(record, blocks, constants, patterns)
+            self.inner.run(record, blocks, constants, fill_patterns)
             return
         for first, segment in segments:
             if isinstance(segment, Custom):
                 self._call(record, segment, blocks, constants)
             else:
-                self.inner.run(segment, blocks, constants, patterns[first : first + len(segment.commands)])
+                self.inner.run(segment, blocks, constants, fill_patterns[first : first + len(segment.commands)])
 
-    def time(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> list[Timing]:
+    def time(self, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> list[Timing]:
         """Run the commands one at a time, wait for each, and return their device times; of a host command, the time
-        until it returns."""
-        self.calls.require_outside()
+        until it returns. Arguments are those of `run`.
+        """
+        self.calls.require_outside_host_command()
         segments = self._segments(record)
         if segments is None:
-            return self.inner.time(record, blocks, constants, patterns)
+            return self.inner.time(record, blocks, constants, fill_patterns)
         timings: list[Timing] = []
         for first, segment in segments:
             if isinstance(segment, Custom):
@@ -71,7 +72,7 @@ class CommandExecutor:
                 self._call(record, segment, blocks, constants)
                 timings.append(Timing(self.calls.label(segment), time.perf_counter() - begin))
             else:
-                timings += self.inner.time(segment, blocks, constants, patterns[first : first + len(segment.commands)])
+                timings += self.inner.time(segment, blocks, constants, fill_patterns[first : first + len(segment.commands)])
         return timings
 
     def _call(self, record: Record, command: Custom, blocks: Blocks, constants: bytes) -> None:
@@ -110,5 +111,5 @@ def _part(record: Record, first: int, end: int) -> Record:
     """Return commands `first` to `end` - 1 of a plan as a plan over the same blocks."""
     part = copy.copy(record)
     part.commands, part.state, part.segments = record.commands[first:end], None, []
-    part.command_indices, part.patterns = record.command_indices[first:end], record.patterns[first:end]
+    part.command_indices, part.fill_patterns = record.command_indices[first:end], record.fill_patterns[first:end]
     return part

@@ -225,7 +225,7 @@ class _Linker:
         source = None
         if variant.get("dynamic"):
             if chosen.name not in self.supplied:
-                raise not_given(chosen, self.supplied, f"kernels{self.resolution.dialect.suffix}")
+                raise not_given(chosen, self.supplied, example_file=f"kernels{self.resolution.dialect.suffix}")
             code, source = self.supplied[chosen.name]
         exports = exports_of(module, index)
         executable = Executable(

@@ -57,7 +57,7 @@ class Executable:
 class Fixed(Protocol):
     """Run of a plan over fixed memory; prepared calls hold one."""
 
-    def update(self, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> None:
+    def update(self, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> None:
         """Bind other memory, constants or fill patterns for the next runs."""
 
     def run(self) -> None:
@@ -106,25 +106,25 @@ class Executor(ABC):
         """
 
     @abstractmethod
-    def run(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> None:
+    def run(self, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> None:
         """Run or enqueue all commands of a plan.
 
         Args:
             record: The plan.
             blocks: Device memory of each buffer of the plan; None for unused buffers.
             constants: Push constants of this call, words of 32 bits.
-            patterns: Fill pattern of each command; unused for other commands.
+            fill_patterns: Fill pattern of each command; unused for other commands.
         """
 
-    def fix(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> Fixed:
+    def fix(self, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> Fixed:
         """Return a run of a plan over fixed memory that can be repeated. Arguments are those of `run`.
 
         The default implementation calls `run` each time.
         """
-        return _UnfixedRun(self, record, blocks, constants, patterns)
+        return _UnfixedRun(self, record, blocks, constants, fill_patterns)
 
     @abstractmethod
-    def time(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> list[Timing]:
+    def time(self, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> list[Timing]:
         """Run the commands one at a time, wait for each, and return their device times. Arguments: see `run`."""
 
     def keep(self, data: PlanData) -> Record:
@@ -197,10 +197,10 @@ class Executor(ABC):
             blocks[buffer_index] = results[i].block
         for buffer_index, i in record.constants:
             blocks[buffer_index] = self._block(i)
-        self._run_once(record, blocks, data.constants, record.patterns)
+        self._run_once(record, blocks, data.constants, record.fill_patterns)
         return [results[i] for i in range(len(results))]
 
-    def _run_once(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> None:
+    def _run_once(self, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> None:
         """Run a plan, with its transients in memory that is acquired for this run. Arguments are those of `run`.
 
         If an observer waits for the plans of this thread, the commands are timed, and it is called with the times.
@@ -211,22 +211,22 @@ class Executor(ABC):
                 blocks[record.arena_index] = arena
             observe = self.observers.get(threading.get_ident()) if self.observers else None
             if observe is not None:
-                observe(record, constants, self.time(record, blocks, constants, patterns))
+                observe(record, constants, self.time(record, blocks, constants, fill_patterns))
             elif record.commands:
-                traced.run(self, record, blocks, constants, patterns)
+                traced.run(self, record, blocks, constants, fill_patterns)
         finally:
             if record.transients:
                 self.context.release(arena)
 
     # For calls through the memory of the process
 
-    def run_addresses(self, data: PlanData, constants: bytes, patterns: list[int], addresses: list[int]) -> None:
+    def run_addresses(self, data: PlanData, constants: bytes, fill_patterns: list[int], addresses: list[int]) -> None:
         """Run a plan for `_core.device.Runner` with arguments and results in host memory, which are copied.
 
         Args:
             data: The plan.
             constants: Push constants of this call, words of 32 bits.
-            patterns: Fill pattern of each command of the plan.
+            fill_patterns: Fill pattern of each command of the plan.
             addresses: Host address of each buffer that is an argument or result; 0 for unused ones.
         """
         context = self.context
@@ -248,7 +248,7 @@ class Executor(ABC):
                 if addresses[buffer_index]:
                     context.copy_in(blocks[buffer_index], addresses[buffer_index], size)
             if record.commands:
-                traced.run(self, record, blocks, constants, record.patterns_of(patterns))
+                traced.run(self, record, blocks, constants, record.fill_patterns_of(fill_patterns))
             else:
                 context.require_usable()
             for buffer_index, _, size in record.results:
@@ -286,14 +286,14 @@ class Executor(ABC):
         return True
 
     def run_blocks(
-        self, data: PlanData, constants: bytes, patterns: list[int], memories: list[DeviceMemory | None]
+        self, data: PlanData, constants: bytes, fill_patterns: list[int], memories: list[DeviceMemory | None]
     ) -> None:
         """Run a plan for `_core.device.Runner` with arguments and results in device memory.
 
         Args:
             data: The plan.
             constants: Push constants of this call, words of 32 bits.
-            patterns: Fill pattern of each command of the plan.
+            fill_patterns: Fill pattern of each command of the plan.
             memories: Memory of each buffer that is an argument or result; None for other buffers.
         """
         record: Record | None = data.device
@@ -305,7 +305,7 @@ class Executor(ABC):
         record = record.in_place_variant(memories)
         for buffer_index, index in record.constants:
             blocks[buffer_index] = self.constant(index)
-        self._run_once(record, blocks, constants, record.patterns_of(patterns))
+        self._run_once(record, blocks, constants, record.fill_patterns_of(fill_patterns))
 
 
 class _UnfixedRun:
@@ -315,13 +315,13 @@ class _UnfixedRun:
     """
 
     def __init__(
-        self, executor: Executor, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]
+        self, executor: Executor, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]
     ) -> None:
         self.executor, self.record = executor, record
-        self.update(blocks, constants, patterns)
+        self.update(blocks, constants, fill_patterns)
 
-    def update(self, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> None:
-        self.run_arguments = blocks, constants, patterns
+    def update(self, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> None:
+        self.run_arguments = blocks, constants, fill_patterns
 
     def run(self) -> None:
         self.executor.run(self.record, *self.run_arguments)

@@ -49,7 +49,7 @@ class AcceleratorFunction(Submitted, Callee):
         super().__init__(self._core.function, context.name)
         self._results, self._flops = self._core.function.results, module.flops
         ranks = [rank for _, rank in self._results]
-        self._is_simple = len(ranks) == 1 and ranks[0] is not None  # one result, a tensor: a number has no rank
+        self._has_one_tensor_result = len(ranks) == 1 and ranks[0] is not None  # one result, a tensor: a number has no rank
 
     @property
     def results(self) -> list[tuple[ElementType, int | None]]:
@@ -82,7 +82,7 @@ class AcceleratorFunction(Submitted, Callee):
             record = plan.device = self._executor.keep(data_of(plan))
         if out is None:
             results = self._run(plan, record, inputs, scalars, None)
-            return results[0] if self._is_simple else self._value(results)
+            return results[0] if self._has_one_tensor_result else self._value(results)
         return self._run_into(plan, record, inputs, scalars, out)
 
     def _bind_converted(
@@ -110,10 +110,10 @@ class AcceleratorFunction(Submitted, Callee):
             scalars: Bytes of the scalar arguments.
             outputs: Buffer for each result; None for a new one. None instead of a list stands for new ones only.
         """
-        constants, patterns = record.data.constants, record.patterns
-        results: list[Any] = [None]  # the numbers among the results; tensors are inserted below
-        if scalars or not self._is_simple:
-            constants, patterns, values = self._compute(plan, record, scalars)
+        constants, fill_patterns = record.data.constants, record.fill_patterns
+        results: list[Any] = [None]  # by index; tensors are inserted below
+        if scalars or not self._has_one_tensor_result:
+            constants, fill_patterns, values = self._values_of_scalars(plan, record, scalars)
             results = values or [None]
         blocks: Blocks = [None] * record.count
         staged: list[Any] = []  # blocks to release after the run
@@ -132,7 +132,7 @@ class AcceleratorFunction(Submitted, Callee):
             for buffer_index, index, size in record.arguments:
                 blocks[buffer_index] = self._argument(inputs[index], size, staged)
             if record.commands:
-                traced.run(self._executor, record, blocks, constants, patterns)
+                traced.run(self._executor, record, blocks, constants, fill_patterns)
             else:  # a call without commands does not notice by itself that the device was closed
                 self._context.require_usable()
         finally:
@@ -151,6 +151,7 @@ class AcceleratorFunction(Submitted, Callee):
 
         Results are written directly to outputs on this device that share no memory with an argument; others are copied.
         """
+        # `buffers` has `outs` as buffers or arrays. Both have None for a number, and for a result without an output.
         outs, buffers = self._checked_outputs(record, out)
         buffers_in_use = [argument for argument in inputs if isinstance(argument, Buffer)]
         direct_outputs: list[Buffer | None] = []
@@ -219,12 +220,12 @@ class AcceleratorFunction(Submitted, Callee):
         element, _ = self._results[index]
         return Buffer(memory, result.shape, element, result.size)
 
-    def _compute(self, plan: Plan, record: Record, scalars: bytes) -> tuple[bytes, list[int], list[Any]]:
+    def _values_of_scalars(self, plan: Plan, record: Record, scalars: bytes) -> tuple[bytes, list[int], list[Any]]:
         """Return the constants, the fill patterns by command, and the numbers among the results, for the scalars of
         a call.
         """
-        constants, patterns, values = self._core.compute(plan, scalars)
-        return constants, [patterns[i] for i in record.command_indices], values
+        constants, fill_patterns, values = self._core.compute(plan, scalars)
+        return constants, [fill_patterns[i] for i in record.command_indices], values
 
     def _copy_in_buffer(self, block: Any, source: Buffer) -> None:
         """Copy a buffer that kernels cannot access in place into a block of device memory."""
@@ -283,7 +284,7 @@ class AcceleratorFunction(Submitted, Callee):
         record = plan.device
         if record is None:
             record = plan.device = self._executor.keep(data_of(plan))
-        constants, patterns, _ = self._compute(plan, record, scalars)
+        constants, fill_patterns, _ = self._values_of_scalars(plan, record, scalars)
         staged: list[Any] = []
         blocks: Blocks = [None] * record.count
         try:
@@ -297,7 +298,7 @@ class AcceleratorFunction(Submitted, Callee):
                 blocks[record.arena_index] = block
             for buffer_index, index, size in record.arguments:
                 blocks[buffer_index] = self._argument(inputs[index], size, staged)
-            times = [self._executor.time(record, blocks, constants, patterns) for _ in range(runs)]
+            times = [self._executor.time(record, blocks, constants, fill_patterns) for _ in range(runs)]
             timings = []
             for *samples, command in zip(*times, record.commands, strict=True):  # the samples are one of each run
                 flops = flops_of(command, self._flops, constants)

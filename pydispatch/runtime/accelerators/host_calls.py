@@ -55,9 +55,23 @@ class OperandMemory:
         offset: Offset of the operand in the memory of that handle, in bytes.
     """
 
-    def __init__(self, context: Any, block: Any, at: int, size: int, address: tuple[int, int], access: Access) -> None:
-        self.size, self.handle, self.offset = size, *address
-        self._context, self._block, self._at, self._access = context, block, at, access
+    def __init__(
+        self, context: Any, block: Any, block_offset: int, size: int, address: tuple[int, int], access: Access
+    ) -> None:
+        """Create the memory of an operand.
+
+        Args:
+            context: The device.
+            block: Block of device memory that contains the operand.
+            block_offset: Offset of the operand in the block, in bytes. Copies of a context begin at the start of a
+                block, so that the bytes before the operand are copied too.
+            size: Bytes of the operand.
+            address: (handle, offset), as `Surroundings.address_of` returns them.
+            access: Access of the host command to the operand.
+        """
+        self.handle, self.offset = address
+        self.size, self._context, self._block, self._block_offset = size, context, block, block_offset
+        self._access = access
         self._is_over = False
 
     @property
@@ -71,25 +85,25 @@ class OperandMemory:
     def read(self, target: memoryview) -> None:
         """Copy the operand to `target`."""
         self._require_valid()
-        mapped = self._context.view(self._block, self._at + self.size)
+        mapped = self._context.view(self._block, self._block_offset + self.size)
         if mapped is None:
-            data = bytearray(self._at + len(target))
+            data = bytearray(self._block_offset + len(target))
             self._context.copy_out(self._block, memoryview(data), len(data))
             mapped = memoryview(data)
-        target[:] = mapped[self._at : self._at + len(target)]
+        target[:] = mapped[self._block_offset : self._block_offset + len(target)]
 
     def write(self, source: memoryview) -> None:
         """Copy `source` to the operand. Raise InvalidArgumentError for an operand that is only read."""
         self._require_valid()
         if self._access is Access.READ:
             raise InvalidArgumentError("upload: the program gives this operand to the command to be read only")
-        mapped = self._context.view(self._block, self._at + self.size)
+        mapped = self._context.view(self._block, self._block_offset + self.size)
         if mapped is not None:
-            mapped[self._at : self._at + len(source)] = source
+            mapped[self._block_offset : self._block_offset + len(source)] = source
             return
-        data = bytearray(self._at + len(source))
+        data = bytearray(self._block_offset + len(source))
         self._context.copy_out(self._block, memoryview(data), len(data))
-        data[self._at :] = source
+        data[self._block_offset :] = source
         self._context.copy_in(self._block, memoryview(data), len(data))
 
     def _require_valid(self) -> None:
@@ -97,8 +111,8 @@ class OperandMemory:
         if self._is_over:
             raise InvalidArgumentError("the host command that this buffer was given to has returned; keep a copy")
 
-    def end(self) -> None:
-        """Invalidate the memory: the host command has returned."""
+    def invalidate(self) -> None:
+        """Refuse further use of the memory, because the host command has returned."""
         self._is_over = True
 
 
@@ -142,7 +156,8 @@ class Surroundings:
 
 
 class HostCalls:
-    """Caller of the host commands of one program.
+    """Caller of the host commands of one program. The device is current during a call, and the command's context and
+    operands are invalid after it.
 
     Attributes:
         commands: The commands by their index in the program.
@@ -153,7 +168,7 @@ class HostCalls:
         self.commands, self.names = commands, names
         self._inside: set[int] = set()  # ids of the threads that run a command
 
-    def require_outside(self) -> None:
+    def require_outside_host_command(self) -> None:
         """Raise InvalidArgumentError if this thread is running a host command of the program."""
         if threading.get_ident() in self._inside:
             raise InvalidArgumentError(
@@ -200,7 +215,7 @@ class HostCalls:
             self._inside.discard(thread)
             context.end()
             for buffer in tensors:
-                buffer.memory.end()
+                buffer.memory.invalidate()
 
     def _operands(
         self, linked: LinkedCommand, command: Custom, blocks: Blocks, constants: bytes, surroundings: Surroundings

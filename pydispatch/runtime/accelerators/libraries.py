@@ -59,10 +59,10 @@ class Dialect(Protocol):
     """Of files: ".spv"."""
     prototypes: str
     """The key of prototypes in the calls of a manifest: "glsl"."""
-    makes_library: str
-    """The command that makes a library."""
-    how_libraries: str
-    """The same within a sentence: "glslangValidator -V -g --keep-uncalled compiles a library"."""
+    library_command: str
+    """The command that compiles a library, with its options and example files."""
+    library_hint: str
+    """A part of a sentence that says how to compile one: "glslangValidator -V -g --keep-uncalled compiles a library"."""
 
     def is_code(self, data: bytes) -> bool:
         """Return whether bytes look like code in the dialect's language."""
@@ -119,12 +119,12 @@ class Libraries:
         if params:
             names = ", ".join(params)
             raise InvalidArgumentError(f"add_plugin: a library of {dialect.functions} has no parameters, got {names}")
-        data, label = read_code("add_plugin", source, f"a {dialect.language} module ({dialect.makes_library})")
+        data, label = read_code("add_plugin", source, f"a {dialect.language} module ({dialect.library_command})")
         if not dialect.is_code(data):
             hint = "it is machine code" if is_elf(data) else "compile it"
             raise ArtifactError(
                 f"add_plugin: {label} is no {dialect.language}, which {dialect.device} takes; {hint}: "
-                f"{dialect.makes_library} makes a library of functions"
+                f"{dialect.library_command} makes a library of functions"
             )
         library = dialect.open_library(data, label)
         ordinal, self._next = self._next, self._next + 1
@@ -202,7 +202,7 @@ class Resolution:
         file = f"lib{self.dialect.suffix}"
         lines.append(
             f"supply it with device.add_plugin('{file}') before loading, or --plugin={file} on the command line; "
-            f"{self.dialect.how_libraries}"
+            f"{self.dialect.library_hint}"
         )
         return MissingImportError("\n".join(lines), tuple(symbols))
 

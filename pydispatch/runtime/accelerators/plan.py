@@ -33,9 +33,9 @@ class Record:
         arguments, results: (index of the buffer, index of the argument or result, bytes) of each.
         constants: (buffer, index) of each.
         command_indices: Index of each command in the plan of the C core, which may have more of them.
-        patterns: Fill pattern of each command; 0 for other commands.
+        fill_patterns: Fill pattern of each command; 0 for other commands.
         count: Number of buffers.
-        has_deferred: Whether constants and patterns depend on the scalars of a call.
+        has_deferred: Whether constants and fill patterns depend on the scalars of a call.
         state: State of the device for this plan.
         segments: Device plans and host commands that the plan is split into, once computed (commands.py).
         updates: Plans for calls with results in the memory of arguments, by (argument's buffer, result's buffer).
@@ -43,7 +43,7 @@ class Record:
 
     __slots__ = (
         "arena_bytes", "arguments", "command_indices", "commands", "constants", "count", "data", "has_deferred",
-        "origins", "patterns", "results", "segments", "sizes", "state", "transients", "updates",
+        "origins", "fill_patterns", "results", "segments", "sizes", "state", "transients", "updates",
     )  # fmt: skip
 
     def __init__(self, data: PlanData, alignments: Mapping[int, int] | None = None) -> None:
@@ -64,7 +64,7 @@ class Record:
         self.segments: list[tuple[int, Any]] | None = None
         if alignments and any(_unaligned_slots(command, alignments) for command in data.commands):
             self._insert_alignment_copies(alignments)
-        self.patterns = [c.pattern if isinstance(c, Fill) else 0 for c in self.commands]
+        self.fill_patterns = [c.pattern if isinstance(c, Fill) else 0 for c in self.commands]
         self.count = len(self.sizes)
         self._move_transients_to_arena()
 
@@ -73,9 +73,9 @@ class Record:
         """Index of the arena among the buffers of a plan with transients: the last one."""
         return self.count - 1
 
-    def patterns_of(self, patterns: list[int]) -> list[int]:
+    def fill_patterns_of(self, fill_patterns: list[int]) -> list[int]:
         """Return one pattern per command of this plan, from one per command of its data."""
-        return patterns if self.origins is None else [patterns[i] for i in self.origins]
+        return fill_patterns if self.origins is None else [fill_patterns[i] for i in self.origins]
 
     def in_place_variant(self, memories: Sequence[Any]) -> Record:
         """Return the plan for a call whose buffers have the memory `memories`, by index of the buffer.
@@ -116,7 +116,7 @@ class Record:
             [self.commands[i] for i in remaining],
             [self.command_indices[i] for i in remaining],
         )
-        record.origins, record.patterns = [origins[i] for i in remaining], [self.patterns[i] for i in remaining]
+        record.origins, record.fill_patterns = [origins[i] for i in remaining], [self.fill_patterns[i] for i in remaining]
         record.state = record.segments = None
         return record
 

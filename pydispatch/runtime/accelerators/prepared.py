@@ -57,8 +57,10 @@ class Preparable(Protocol):
     def _checked_outputs(self, record: Record, out: Any) -> tuple[list[Any], list[Any]]:
         """Return the `out` objects, and the same as buffers or arrays. Raise InvalidArgumentError for wrong ones."""
 
-    def _compute(self, plan: Plan, record: Record, scalars: bytes) -> tuple[bytes, list[int], list[Any]]:
-        """Return the constants, the fill patterns by command, and the numbers among the results."""
+    def _values_of_scalars(self, plan: Plan, record: Record, scalars: bytes) -> tuple[bytes, list[int], list[Any]]:
+        """Return the constants, the fill patterns by command, and the numbers among the results, for the scalars of
+        a call.
+        """
 
     def _value(self, results: list[Any]) -> Any:
         """Return the value of a call: its result, a tuple of several, or None without results."""
@@ -157,7 +159,8 @@ class Run:
         arena: Memory of the transients; None if there are none.
         argument_memory: Index of a buffer → memory into which an array argument is copied.
         copies: (block, source, bytes) of each argument to copy before a run.
-        fixed_run: The run over this memory, once it is needed.
+        fixed_run: The run over the bound blocks, repeated while they are the same. It is created by the first `bind`,
+            and stays None for a plan without commands.
         bound_values: Numbers of the blocks, constants and fill patterns that `fixed_run` has; None if unknown.
     """
 
@@ -166,16 +169,16 @@ class Run:
         context = self.context = function._context
         self.executor = function._executor
         self.results: list[Any] = [None] * len(function.results)
-        for _, index, size in record.results:
+        for _buffer_index, result_index, size in record.results:
             memory = DeviceMemory(context, context.acquire(size), size)
-            self.results[index] = function._buffer(record, index, memory)
+            self.results[result_index] = function._buffer(record, result_index, memory)
         self.arena: DeviceMemory | None = None
         if record.transients:
             self.arena = DeviceMemory(context, context.acquire(record.arena_bytes), record.arena_bytes)
         self.argument_memory: dict[int, DeviceMemory] = {}
-        self.copies: list[tuple[Any, Any, int]] = []  # (block, source, bytes) of each argument to copy before a run
+        self.copies: list[tuple[Any, Any, int]] = []
         self.fixed_run: Fixed | None = None
-        self.bound_values: tuple[Any, ...] | None = None  # (numbers of blocks, constants, patterns) of `fixed_run`
+        self.bound_values: tuple[Any, ...] | None = None
 
     def bind(self, inputs: list[Any], scalars: bytes) -> None:
         """Bind arguments. The fixed run is updated only if a block, a constant or a fill pattern has changed.
@@ -202,20 +205,21 @@ class Run:
             blocks[buffer_index] = self.results[index].memory.block
         if self.arena is not None:
             blocks[record.arena_index] = self.arena.block
-        constants, patterns, numbers = function._compute(self.plan, record, scalars)
-        for i, (_, rank) in enumerate(function.results):
-            if rank is None:  # the result is a number
+        constants, fill_patterns, numbers = function._values_of_scalars(self.plan, record, scalars)
+        for i, (_element_type, rank) in enumerate(function.results):
+            is_number = rank is None
+            if is_number:
                 self.results[i] = numbers[i]
         self.value = function._value(self.results)
         self.inputs = inputs  # keeps alive the memory that the run reads
-        self.launch_arguments = blocks, constants, patterns
-        new_values = (tuple(block.number if block is not None else 0 for block in blocks), constants, tuple(patterns))
+        self.launch_arguments = blocks, constants, fill_patterns
+        new_values = (tuple(block.number if block is not None else 0 for block in blocks), constants, tuple(fill_patterns))
         old_values, self.bound_values = self.bound_values, None  # unknown if the update raises
         if new_values != old_values and record.commands:
             if self.fixed_run is None:
-                self.fixed_run = self.executor.fix(record, blocks, constants, patterns)
+                self.fixed_run = self.executor.fix(record, blocks, constants, fill_patterns)
             else:
-                self.fixed_run.update(blocks, constants, patterns)
+                self.fixed_run.update(blocks, constants, fill_patterns)
         self.bound_values = new_values
 
     def __call__(self) -> Any:

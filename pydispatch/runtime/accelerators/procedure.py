@@ -44,9 +44,12 @@ class _CommandTime:
     seconds: float = 0.0
     times: int = 0
 
-    def timing(self, stated: Mapping[int, list[Any]], runs: int) -> Timing:
-        """Return the mean time of the command in one of `runs` calls."""
-        flops = flops_of(self.command, stated, self.constants)
+    def timing(self, stated_flops: Mapping[int, list[Any]], runs: int) -> Timing:
+        """Return the mean time of the command in one of `runs` calls.
+
+        stated_flops: number of an executable → operations of each of its exports, as the manifest states them.
+        """
+        flops = flops_of(self.command, stated_flops, self.constants)
         return timing_of(self.text, self.seconds / runs, self.command, flops, max(1, round(self.times / runs)))
 
 
@@ -154,8 +157,12 @@ class AcceleratorProcedure(Submitted, Callee):
     ) -> Any:
         """Return a prepared call with these arguments.
 
-        Results are new in each run unless `out` is passed. workers: a number from 1 to 1024, which has no effect on
-        this device.
+        Args:
+            args: The arguments, in order.
+            out: Buffers or arrays that receive the results; without it each run returns new buffers.
+            workers: Number from 1 to 1024, which has no effect on this device.
+            fresh: Must not be combined with `out`; it has no other effect, since results are new without `out`.
+            named: Arguments by name.
         """
         check_workers(self.name, workers)
         self._public.check_fresh(fresh, out)
@@ -174,8 +181,9 @@ class AcceleratorProcedure(Submitted, Callee):
         def observe(record: Record, constants: bytes, timings: list[Timing]) -> None:
             """Add the times of a plan's commands to those of the procedure's call."""
             for index, (command, timing) in enumerate(zip(record.commands, timings, strict=True)):
-                key = record.data.function, index, timing.command
-                command_time = command_times.setdefault(key, _CommandTime(command, constants, timing.command))
+                label = timing.command
+                key = record.data.function, index, label
+                command_time = command_times.setdefault(key, _CommandTime(command, constants, label))
                 command_time.seconds += timing.seconds
                 command_time.times += 1
 

@@ -56,16 +56,18 @@ class LinkedPtx:
 
 
 class Ptx:
-    """PTX; implements `libraries.Dialect`."""
+    """PTX; implements `libraries.Dialect`, which describes the fields. They are terms for error messages, except `kind`
+    and `prototypes`.
+    """
 
     kind = "ptx"
     language = "PTX"
     device = "a CUDA device"
-    functions = "device functions"
+    functions = "device functions"  # in a library
     suffix = ".ptx"
-    prototypes = "cuda"
-    makes_library = "nvcc -ptx -rdc=true -arch=sm_75 lib.cu -o lib.ptx"
-    how_libraries = "nvcc -ptx -rdc=true compiles a library"
+    prototypes = "cuda"  # key of the prototypes of imported functions in a manifest
+    library_command = "nvcc -ptx -rdc=true -arch=sm_75 lib.cu -o lib.ptx"
+    library_hint = "nvcc -ptx -rdc=true compiles a library"
 
     def __init__(self, capabilities: frozenset[str] = frozenset()) -> None:
         """capabilities: what the device has (ptx_interface.capabilities), when it is known here."""
@@ -91,6 +93,6 @@ class Ptx:
         if linked.raised and self.capabilities and not self.capabilities.issuperset(requirements(linked.target)):
             raise InvalidArgumentError(
                 f"{where}: {', '.join(linked.raised)} is PTX for {linked.target}, which this device does not run; "
-                f"compile it for an older architecture: {self.makes_library}"
+                f"compile it for an older architecture: {self.library_command}"
             )
         return LinkedPtx(linked.data.encode(), linked.providers, linked.unresolved)

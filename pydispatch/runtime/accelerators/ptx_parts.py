@@ -98,18 +98,30 @@ def declared_kernels(data: bytes, kind: str, where: str) -> list[DeclaredKernel]
 class PtxParts:
     """Contents of the key "ptx" of a variant: modules, entry points and launch metadata.
 
-    A file that is supplied for a declared executable counts as one module.
+    A file that is supplied for a declared executable counts as one module. Lists by export are empty if the key lacks
+    them.
+
+    Attributes:
+        modules: Range of each module in the code.
+        entries: (index of the module, symbol) of each export's kernel; None if kernels are found by the names of the
+            exports.
+        blocks: Block size of each export; None for one that the kernel itself states.
+        shared: Bytes of dynamic workgroup memory of each export.
+        parameters: Size in bytes of each parameter after the bindings, by export.
+        constants: Names of the variables that are set when the module is loaded.
+        described: Layout of all parameters of each export, which the program states for a hand-written kernel; None for
+            the bindings, then one parameter per constant.
     """
 
     def __init__(self, code: bytes | memoryview, notes: object, where: str) -> None:
-        """where: for messages. ArtifactError when the notes do not fit the code."""
+        """Read the notes, the key "ptx". Raise ArtifactError if they do not fit the code; `where` begins the message."""
         self.where = where
         self.modules = [ModuleRange(0, len(code), kind_of(code))]
         self.entries: list[tuple[int, str]] | None = None
         self.blocks: list[Block | None] = []
         self.shared: list[int] = []
         self.parameters: list[tuple[int, ...]] = []
-        self.constants: list[str] = []  # names of the constants that are set when the module is loaded
+        self.constants: list[str] = []
         self.described: list[Parameters | None] = []
         if notes is None:
             return
@@ -165,8 +177,10 @@ class PtxParts:
             )
         module, symbol = entries[ordinal]
         block, sizes, shared = self.blocks[ordinal], self.parameters[ordinal], self.shared[ordinal]
+        if block is None:
+            raise ArtifactError(f"{self.where}: export '@{name}': its variant states no size of its blocks")
         described = self._described(ordinal)
-        if described is not None and block is not None:
+        if described is not None:
             if problem := described.unused(export.bindings, export.constants):
                 raise ArtifactError(f"{self.where}: export '@{name}': its parameters: {problem}")
             return KernelEntry(
@@ -174,7 +188,7 @@ class PtxParts:
                 constants=export.constants,
             )  # fmt: skip
         words = sum(max(1, size // 4) for size in sizes)
-        if words != export.constants or block is None:
+        if words != export.constants:
             raise ArtifactError(
                 f"{self.where}: export '@{name}' has {export.constants} constants in the program, and parameters for "
                 f"{words} in its variant"
@@ -236,7 +250,8 @@ class PtxParts:
     def _required_block(self, export: Export, kernel: DeclaredKernel, program_block: Block | None) -> Block:
         """Return the block size that a kernel requires.
 
-        Raise ArtifactError if there is none, or it differs from `program_block`, which the program states.
+        Raise ArtifactError if there is none, or it differs from `program_block`. That is the size that the program
+        states, or None. A kernel that requires none uses the program's, which is then not passed here.
         """
         where = f"{self.where}, export '@{export.name}', entry '{kernel.name}'"
         if kernel.required is None:
@@ -289,21 +304,27 @@ class Packer:
         self.pack_into: Callable[..., None] = struct.Struct("<" + pack_codes).pack_into
         self.unpack_from: Callable[..., tuple[int, ...]] = struct.Struct("<" + unpack_codes).unpack_from
 
-    def pack(self, addresses: Sequence[int], constants: bytes, first: int = 0) -> bytes:
+    def pack(self, addresses: Sequence[int], constants: bytes, first_constant: int = 0) -> bytes:
         """Return the parameters of a dispatch as bytes.
 
         Args:
             addresses: Addresses of the bindings.
             constants: Push constants of all dispatches, words of 32 bits.
-            first: Index of the dispatch's first word.
+            first_constant: Index of the dispatch's first word.
         """
         data = bytearray(self.size)
-        self.pack_into(data, 0, *addresses, *self.unpack_from(constants, 4 * first))
+        self.pack_into(data, 0, *addresses, *self.unpack_from(constants, 4 * first_constant))
         return bytes(data)
 
 
 class DescribedPacker:
-    """Packer of kernel parameters with an explicit layout. size, offsets: as in `Packer`."""
+    """Packer of kernel parameters with an explicit layout.
+
+    Attributes:
+        offsets: Offset of each parameter in bytes.
+        size: Bytes of all parameters.
+        unpack_from: `struct` function that reads the constant words of a dispatch from push constants.
+    """
 
     __slots__ = ("_bindings", "_fields", "_struct", "offsets", "size", "unpack_from")
 
@@ -321,10 +342,10 @@ class DescribedPacker:
         count = self._bindings
         self._struct.pack_into(memory, at, *words_of(self._fields, words[:count], words[count:]))
 
-    def pack(self, addresses: Sequence[int], constants: bytes, first: int = 0) -> bytes:
-        """Return the parameters as bytes. Arguments are those of `Packer.pack`."""
+    def pack(self, addresses: Sequence[int], constants: bytes, first_constant: int = 0) -> bytes:
+        """Return the parameters of a dispatch as bytes. Arguments are those of `Packer.pack`."""
         data = bytearray(self.size)
-        self.pack_into(data, 0, *addresses, *self.unpack_from(constants, 4 * first))
+        self.pack_into(data, 0, *addresses, *self.unpack_from(constants, 4 * first_constant))
         return bytes(data)
 
 

@@ -57,7 +57,7 @@ class RecordingExecutor(Executor, Generic[R]):
             context.executors.add(self)
 
     @abstractmethod
-    def record(self, plan: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int], timed: bool = False) -> R:
+    def record(self, plan: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int], timed: bool = False) -> R:
         """Record the commands of a plan over blocks; under the context's lock. timed: with a time stamp for each."""
 
     def recordings(self, plan: Record) -> RecordingCache[R]:
@@ -70,25 +70,34 @@ class RecordingExecutor(Executor, Generic[R]):
         return cache
 
     @staticmethod
-    def key_of(plan: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> Any:
-        """Return the cache key of a recording: block numbers, and the constants and patterns if they are deferred.
+    def key_of(plan: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> Any:
+        """Return the cache key of a recording: block numbers, and constants and fill patterns if they are deferred.
 
         Deferred ones are known in a call only, as they depend on its scalars.
         """
         numbers = tuple([block.number if block is not None else 0 for block in blocks])
-        return (numbers, constants, tuple(patterns)) if plan.has_deferred else numbers
+        return (numbers, constants, tuple(fill_patterns)) if plan.has_deferred else numbers
 
 
 class FixedRecording(Generic[R]):
     """Recording over fixed memory, recorded at its first run; a base of `execute.Fixed` implementations."""
 
     def __init__(
-        self, executor: RecordingExecutor[R], plan: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]
+        self, executor: RecordingExecutor[R], plan: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]
     ) -> None:
+        """Bind a plan to fixed memory.
+
+        Args:
+            executor: Executor that records the plan.
+            plan: The plan.
+            blocks: Device memory of each buffer of the plan.
+            constants: Push constants of all dispatches, words of 32 bits.
+            fill_patterns: Fill pattern of each command; unused for other commands.
+        """
         self.executor, self.context, self.plan = executor, executor.context, plan
         self.recorded: R | None = None  # until the first run after `update`
-        self.update(blocks, constants, patterns)
+        self.update(blocks, constants, fill_patterns)
 
-    def update(self, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> None:
-        """Take other memory, constants or patterns; the next run records again."""
-        self.arguments, self.recorded = (blocks, constants, patterns), None
+    def update(self, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> None:
+        """Take other memory, constants or fill patterns; the next run records again."""
+        self.arguments, self.recorded = (blocks, constants, fill_patterns), None

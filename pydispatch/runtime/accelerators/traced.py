@@ -42,12 +42,12 @@ def span(kind: Kind, name: str = "") -> AbstractContextManager[None]:
     return _Span(kind, name) if is_on() else _OFF
 
 
-def run(executor: Any, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> None:
+def run(executor: Any, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> None:
     """Run a plan. While a trace is on, commands run one at a time, and the device time of each is recorded."""
     if not is_on():
-        executor.run(record, blocks, constants, patterns)
+        executor.run(record, blocks, constants, fill_patterns)
         return
-    times = executor.time(record, blocks, constants, patterns)
+    times = executor.time(record, blocks, constants, fill_patterns)
     _add_events(executor.context.name, record, times, time.monotonic_ns())
 
 

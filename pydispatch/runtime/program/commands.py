@@ -105,7 +105,7 @@ def provide(registry: Registry | None, commands: Commands) -> tuple[Resolution, 
         queried = [p.label.removeprefix(PREFIX) for p in resolution.providers()]
         raise missing([symbol.removeprefix(PREFIX) for symbol in error.symbols], commands, queried) from None
     providers = {symbol.name: symbol.provider for symbol in resolution.report()}
-    resolution.end()
+    resolution.end()  # releases the providers that have supplied nothing; it keeps the others alive
     provided = []
     for (name, operands), (address, context) in zip(commands, functions, strict=True):
         provider = providers[PREFIX + name]

@@ -98,8 +98,8 @@ def code_of(name: str, source: str | os.PathLike[str] | bytes) -> SuppliedCode:
     return SuppliedCode(label, file)
 
 
-def _system_library(what: str, path: str, data: bytes, embedded: ArtifactError) -> SuppliedCode:
-    """Load a shared library of the system's loader that is no embedded ELF, and return its code."""
+def _system_library(what: str, path: str, data: bytes, not_embedded: ArtifactError) -> SuppliedCode:
+    """Load a shared library of the system's loader, and return its code. not_embedded: why it is no embedded ELF."""
     from pydispatch._core import elf
     from pydispatch._core.plugin import check_library
 
@@ -113,10 +113,11 @@ def _system_library(what: str, path: str, data: bytes, embedded: ArtifactError) 
         query = getattr(library, QUERY_SYMBOL)
     except (OSError, AttributeError) as error:
         raise ArtifactError(
-            f"{what}: {path} is no embedded ELF ({embedded}), and the system's loader says: {error}; "
+            f"{what}: {path} is no embedded ELF ({not_embedded}), and the system's loader says: {error}; "
             f"an executable library defines {QUERY_SYMBOL}, see pydispatch/library.h"
         ) from None
-    return SuppliedCode(path, None, ctypes.cast(query, ctypes.c_void_p).value or 0, library)
+    query_address = ctypes.cast(query, ctypes.c_void_p).value or 0
+    return SuppliedCode(source=path, elf=None, query=query_address, owner=library)
 
 
 class Registry:
@@ -128,7 +129,7 @@ class Registry:
         self.manager: Manager = Manager()
         self.executables: dict[str, SuppliedCode] = {}  # name -> the last one added
         self.commands: dict[int, Callable[..., Any]] = {}  # host commands of Python, by the number of their provider
-        self.packaged: set[str] = set()  # names of host commands that other packages add
+        self.packaged: set[str] = set()  # names of the host commands of other packages that `add_packaged` has added
         self.names: dict[int, str] = {}  # of the functions registered individually, for "did you mean"
 
     def add_plugin(
@@ -162,7 +163,8 @@ class Registry:
             context: Pointer that the function receives; None for a null pointer.
             priority: Providers with a higher one are asked first.
         """
-        if not isinstance(name, str) or not name or name.startswith("?") or "\0" in name or not _is_utf8(name):
+        is_symbol = isinstance(name, str) and bool(name) and "\0" not in name and _is_utf8(name)
+        if not is_symbol or name.startswith("?"):  # "?" marks optional imports in programs
             raise InvalidArgumentError(f"add_import: expected the name of a symbol, got {name!r}")
         address = address_of(function, f"add_import '{name}': function")
         if not address:

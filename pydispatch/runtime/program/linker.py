@@ -36,7 +36,7 @@ class CpuLinker:
     Attributes:
         imports: Provider of each import, set by `finish`.
         processor_data: The eight words of processor features that kernels receive.
-        chains: How chains of dispatches are tiled.
+        chains: How chains, dispatches that run tile by tile, are tiled.
     """
 
     def __init__(self, processor_data: tuple[int, ...], registry: Registry | None, chains: ChainOptions) -> None:
@@ -50,6 +50,7 @@ class CpuLinker:
 
     def link(self, module: Module, file: ArtifactFile, variants: list[Chosen]) -> None:
         """Link all executables. Raise ArtifactError, or MissingImportError for unresolved imports or missing code."""
+        # Chains are dispatches that run tile by tile.
         module.set_chains(self.chains.cache_bytes, self.chains.least_tiles)
         codes = [self._code(file, chosen) for chosen in variants]
         linked = list(zip(variants, codes, strict=True))
@@ -88,7 +89,7 @@ class CpuLinker:
 
     def _link_given(self, module: Module, chosen: Chosen, code: SuppliedCode) -> None:
         """Link an executable that the program only declares, with code that was added to the device."""
-        group = len(self._importing)  # of its imports in the resolution
+        resolution_group = len(self._importing)  # executable n of `_importing` has group n of the resolution's symbols
         self._importing.append(chosen)
         resolution = self._import_resolution()
         try:
@@ -99,15 +100,16 @@ class CpuLinker:
         except Error as error:
             error.args = (f"{error} (the code was given by device.add_executable from {code.source})",)
             raise
-        if resolution is None or not any(symbol.group == group for symbol in resolution.report()):
-            self._importing.pop()  # it has no imports
+        has_imports = resolution is not None and any(s.group == resolution_group for s in resolution.report())
+        if not has_imports:
+            self._importing.pop()
 
     def _given(self, chosen: Chosen) -> SuppliedCode:
         """Return the code supplied for an executable. Raise MissingImportError if there is none."""
         known = self.registry.executables if self.registry is not None else {}
         code = known.get(chosen.name)
         if code is None:
-            raise not_given(chosen, known, "library.so")
+            raise not_given(chosen, known, example_file="library.so")
         return code
 
     def _import_resolution(self) -> Resolution | None:
@@ -141,19 +143,19 @@ class CpuLinker:
         return missing_imports(chosen.name, chosen.entry, symbols, queried, known)
 
 
-def not_given(chosen: Chosen, supplied: Iterable[str], file: str) -> MissingImportError:
+def not_given(chosen: Chosen, supplied: Iterable[str], example_file: str) -> MissingImportError:
     """Return the error for an executable whose code was not supplied.
 
     Args:
         chosen: The executable.
         supplied: Names of the executables whose code was supplied.
-        file: Name of a file that could contain the code, as an example for the message.
+        example_file: Name of a file that could contain the code, for the message.
     """
     have = ", ".join(f"'{other}'" for other in supplied)
     exports = ", ".join(f"@{export}" for export in chosen.exports)
     return MissingImportError(
         f"the program only declares executable '@{chosen.name}' ({exports}) and the device was not given its code"
         f"{f'; it was given {have}' if have else ''}\n"
-        f"supply it with device.add_executable('{chosen.name}', '{file}') before loading",
+        f"supply it with device.add_executable('{chosen.name}', '{example_file}') before loading",
         (chosen.name,),
     )

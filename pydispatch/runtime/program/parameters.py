@@ -67,13 +67,16 @@ def bind(module: Module, parameters: Mapping[str, Any] | None) -> list[BoundPara
     sources = _open(parameters)
     if not needed:
         return []
-    stored = [(i, constant) for i, constant in enumerate(module.constants()) if constant is not None]  # not derived
-    constants = [(i, parameter) for i, (_, _, _, parameter) in stored if parameter is not None]
     alignments = module.constant_alignments()
-    return [
-        _bind_one(module, constant, alignments[constant], needed[record_index], sources, needed)
-        for constant, record_index in constants
-    ]
+    bound = []
+    for constant_index, constant in enumerate(module.constants()):
+        if constant is None:  # derived from other constants
+            continue
+        _member, _offset, _length, parameter_index = constant
+        if parameter_index is not None:
+            record, alignment = needed[parameter_index], alignments[constant_index]
+            bound.append(_bind_one(module, constant_index, alignment, record, sources, all_needed=needed))
+    return bound
 
 
 Sources = Mapping[str, Sequence[Any]]
@@ -107,10 +110,19 @@ def _source(scope: str, source: Any) -> Any:
 
 
 def _bind_one(
-    module: Module, constant: int, alignment: int, record: tuple[str, str, int, tuple[int, ...]], supplied: Sources,
-    needed: Sequence[Any],
+    module: Module, constant_index: int, alignment: int, record: tuple[str, str, int, tuple[int, ...]],
+    supplied: Sources, all_needed: Sequence[Any],
 ) -> BoundParameter:  # fmt: skip
-    """Bind one parameter to a constant. alignment: in bytes; unaligned data is copied."""
+    """Bind one parameter to a constant.
+
+    Args:
+        module: The program.
+        constant_index: Index of the constant.
+        alignment: Bytes that the address of the constant must be a multiple of; other data is copied.
+        record: (scope, key, dtype word, shape) of the parameter.
+        supplied: The opened sources of each scope.
+        all_needed: Records of all parameters, for messages.
+    """
     from pydispatch._core.arrays import type_of
 
     scope, key, dtype, shape = record
@@ -118,7 +130,7 @@ def _bind_one(
     wanted = "x".join([*(str(size) for size in shape), name])
     sources = supplied.get(scope)
     if sources is None:
-        raise InvalidArgumentError(_no_scope(scope, supplied, needed))
+        raise InvalidArgumentError(_no_scope(scope, supplied, all_needed))
     for source in sources:
         if key in source:
             break
@@ -133,7 +145,7 @@ def _bind_one(
     if data.nbytes and _address(data) % alignment:
         data, copied = _aligned(data), True
         logs.runtime.info("%s is not aligned as the executables need it, and was copied", subject)
-    module.bind_constant(constant, data, is_mapped=isinstance(source, ParameterFile) and not copied)
+    module.bind_constant(constant_index, data, is_mapped=isinstance(source, ParameterFile) and not copied)
     module.hold(data)
     return BoundParameter(scope, key, wanted, str(source.path), copied)
 
@@ -176,16 +188,17 @@ _FLOATS: dict[int, str] = {
 def _is_kind(tensor: Tensor, dtype: int) -> bool:
     """Return whether the elements of a tensor are of an element type of programs.
 
-    Raw bits, as NumPy stores types unknown to it, match any type of equal size. dtype: the word of the type, its
-    numerical kind in the high byte, its bits below.
+    dtype: the word of the type, its numerical kind in the high byte, its bits below.
     """
     numerical, bits = dtype >> 24, dtype & 0xFFFFFF
     if tensor.bits != bits:
         return False
     if numerical in _SIGNS:
         return tensor.kind in _SIGNS[numerical]
-    is_raw = tensor.kind == "V" or (tensor.kind == "u" and numerical > Numerical.COMPLEX)
-    return tensor.kind == _FLOATS.get(numerical) or (numerical != Numerical.FLOAT and is_raw)
+    # Types that NumPy lacks are stored as raw bits (V), those of 8 bits also as u8. f16, f32 and f64 are not.
+    is_small_float = numerical > Numerical.COMPLEX
+    is_raw = tensor.kind == "V" or (tensor.kind == "u" and is_small_float)
+    return tensor.kind == _FLOATS.get(numerical) or (is_raw and numerical != Numerical.FLOAT)
 
 
 def _kind_of(dtype: Any) -> tuple[str, int]:

@@ -42,11 +42,11 @@ class Program:
         self, module: Module, name: str, imports: Sequence[Import] = (), state: State | None = None
     ) -> None:  # fmt: skip
         self._module = module
-        self._state = state  # of a session; otherwise the module's
+        self._state = state  # globals of a session; None for those of the module
         self._name = name
         self._imports = tuple(imports)
         self.origin: tuple[Any, ...] | None = None  # what loads it again: a function and its arguments
-        self._is_session = False
+        self._is_session = False  # until `session` sets it
         functions = self._make(module)
         self._functions = functions
         # Instance attributes are the fastest lookup; a function never replaces a method of the same name.
@@ -61,8 +61,8 @@ class Program:
         if module.state is not None:
             from pydispatch._core.procedure import Procedure
 
-            procedures = {entry: Procedure(module, index, _verify, self._state) for index, entry in module.procedures()}
-            functions.update(procedures)
+            for index, entry in module.procedures():
+                functions[entry] = Procedure(module, index, verify=_verify, state=self._state)
         return functions
 
     @property

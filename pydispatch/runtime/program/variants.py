@@ -181,6 +181,7 @@ def _log_choice(
     reasons = []
     for i, (variant, condition) in enumerate(zip(variants, conditions, strict=True)):
         if i != variant_index:
+            # "" for a variant that runs here too: of those, the one with the most requirements was chosen.
             why = _why_not(module, properties, variant, condition)
             reasons.append(f"; '{variant['name']}' {why or 'needs no more'}")
     logs.runtime.debug(

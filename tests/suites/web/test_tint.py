@@ -16,7 +16,7 @@ import check_files  # noqa: E402
 import pydispatch as pd  # noqa: E402
 from pydispatch.compiler.emit.wgsl.library import functions  # noqa: E402
 from pydispatch.formats.wgsl.grid import with_grid  # noqa: E402
-from pydispatch.formats.wgsl.merge import least_buffer_count, merged  # noqa: E402
+from pydispatch.formats.wgsl.merge import least_buffer_count, with_merged_buffers  # noqa: E402
 from pydispatch.formats.wgsl.read import read  # noqa: E402
 
 EXAMPLES = TESTS.parent / "examples" / "checks"
@@ -48,7 +48,7 @@ def _write_changed(path: Path) -> None:
     """The shader's first entry point over as few buffers as it can have, and over another grid."""
     module = read(path.read_bytes(), path.name)
     entry = module.entry_points[0]
-    found = merged(module, entry, least_buffer_count(module, entry))
+    found = with_merged_buffers(module, entry, least_buffer_count(module, entry))
     assert found is not None
     module = read(found.text.encode(), path.name)
     path.with_suffix(".changed.wgsl").write_text(with_grid(module, module.entry_points[0]))

@@ -54,7 +54,7 @@ class Current:
     def __enter__(self) -> None:
         (status,) = self._push(self._handle)
         if status:
-            self._context.failed(status, "cuCtxPushCurrent")
+            self._context.raise_failure(status, "cuCtxPushCurrent")
 
     def __exit__(self, *unused: object) -> None:
         self._pop()
@@ -161,10 +161,10 @@ class Context(base.Context):
     def check(self, result: tuple[Any, ...], what: str) -> Any:
         """Check the status of a driver's function, and return its value or a tuple of several."""
         if result[0]:
-            self.failed(result[0], what)
+            self.raise_failure(result[0], what)
         return result[1] if len(result) == 2 else result[1:]
 
-    def failed(self, status: Any, what: str) -> None:
+    def raise_failure(self, status: Any, what: str) -> None:
         """Raise the error of a driver status. A hardware error lists the dispatches since the last synchronization."""
         error = cuda.failure(self.driver, status, f"{self.name}: {what}")
         if not isinstance(error, cuda.DeviceLostError):
@@ -213,7 +213,7 @@ class Context(base.Context):
         if result[0] and cuda.is_of_other_context(result[0]):
             result = self.retry(self._wait)
         if result[0]:
-            self.failed(result[0], "waiting for the stream")
+            self.raise_failure(result[0], "waiting for the stream")
         self.recent_launches.clear()
 
     def _wait(self) -> tuple[Any, ...]:

@@ -1,7 +1,8 @@
 """Execution of plans on CUDA: a plan of one dispatch is launched on the stream, other plans are cached graphs.
 
 A plan (`Record`) has commands that refer to buffers by index. `blocks` has the device memory of each buffer in one run,
-`addresses` its address; `constants` are the push constants of all dispatches, `patterns` the fill patterns by command.
+`addresses` its address; `constants` are the push constants of all dispatches, `fill_patterns` the fill pattern of each
+command.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class PlanState:
         function: Name of the public function that the plan belongs to; "" for plans of procedures.
         single: The only dispatch of a plan that has no other step; None for other plans.
         is_empty: Whether the plan has no commands.
-        graphs: Cached graphs of the plan, by addresses, constants and patterns.
+        graphs: Cached graphs of the plan, by addresses, constants and fill patterns.
     """
 
     __slots__ = ("function", "graphs", "is_empty", "single")
@@ -67,8 +68,8 @@ class CudaExecutor(Executor):
         self.names: dict[int, str] = {}  # index of a public function → its name
         self.alignment = 1  # bytes: the largest that a loaded executable requires of its bindings
 
-    def load(self, executable: Executable) -> int | None:
-        """Load the kernels of an executable, and return the alignment in bytes that its bindings need; None for any."""
+    def load(self, executable: Executable) -> int:
+        """Load the kernels of an executable, and return the alignment in bytes that its bindings need."""
         name, variant = executable.name, executable.variant
         source = f", given by {executable.source}" if executable.source else ""
         parts = PtxParts(executable.code, variant.get("ptx"), f"{executable.file}: executable '@{name}'{source}")
@@ -105,7 +106,7 @@ class CudaExecutor(Executor):
 
     # Running
 
-    def run(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> None:
+    def run(self, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> None:
         """Enqueue all commands of a plan on the stream."""
         context = self.context
         context.release_unused()
@@ -117,11 +118,11 @@ class CudaExecutor(Executor):
                 context.require_usable()
             addresses = [0 if block is None else block.address for block in blocks]
             if context.is_checked:  # wait for each step, so that errors name it
-                self._run_checked(record, state, addresses, constants, patterns)
+                self._run_checked(record, state, addresses, constants, fill_patterns)
             elif state.single is not None:  # the only step of the plan, a dispatch
-                self._run_single(state, state.single, addresses, constants, patterns)
+                self._run_single(state, state.single, addresses, constants, fill_patterns)
             else:
-                self._graph(record, state, addresses, constants, patterns).launch()
+                self._graph(record, state, addresses, constants, fill_patterns).launch()
 
     def _state(self, record: Record) -> PlanState:
         """Create and cache the state of a plan."""
@@ -140,11 +141,11 @@ class CudaExecutor(Executor):
         return steps_of(self.context, record.commands, record.has_deferred, self.modules, record.count)
 
     def _run_single(
-        self, state: PlanState, step: Dispatch, addresses: list[int], constants: bytes, patterns: Sequence[int]
+        self, state: PlanState, step: Dispatch, addresses: list[int], constants: bytes, fill_patterns: Sequence[int]
     ) -> None:
         """Launch a plan that consists of one dispatch."""
         context = self.context
-        step.bind(addresses, constants, patterns)
+        step.bind(addresses, constants, fill_patterns)
         result = step.launch(context.stream)
         context.recent_launches.append((state.function, (step.name,)))  # an error may be reported by a later call
         status = result[0]
@@ -154,9 +155,9 @@ class CudaExecutor(Executor):
             context.check(result, f"launching {step.label}")
 
     def _graph(
-        self, record: Record, state: PlanState, addresses: list[int], constants: bytes, patterns: Sequence[int]
+        self, record: Record, state: PlanState, addresses: list[int], constants: bytes, fill_patterns: Sequence[int]
     ) -> Graph:
-        """Return a graph of a plan that uses these addresses, constants and patterns.
+        """Return a graph of a plan that uses these addresses, constants and fill patterns.
 
         It is a cached one, a new one, or, if MAX_GRAPHS are cached, the least recently used one, which is updated.
 
@@ -165,22 +166,22 @@ class CudaExecutor(Executor):
             state: Its state.
             addresses: Device address of each buffer.
             constants: Push constants, words of 32 bits.
-            patterns: Fill pattern of each command.
+            fill_patterns: Fill pattern of each command.
         """
-        key = (tuple(addresses), constants, tuple(patterns))
+        key = (tuple(addresses), constants, tuple(fill_patterns))
         graph = state.graphs.take(key)
         if graph is None:
             if len(state.graphs) < MAX_GRAPHS:
-                graph = self._new_graph(record, state.function, addresses, constants, patterns)
+                graph = self._new_graph(record, state.function, addresses, constants, fill_patterns)
             else:
                 graph = state.graphs.take_oldest()
                 # Copies between overlapping ranges go through the graph's own scratch memory, one more buffer.
-                graph.update(self._with_scratch(addresses, graph.scratch), constants, patterns)
+                graph.update(self._with_scratch(addresses, graph.scratch), constants, fill_patterns)
         state.graphs.put(key, graph)
         return graph
 
     def _new_graph(
-        self, record: Record, function: str, addresses: list[int], constants: bytes, patterns: Sequence[int]
+        self, record: Record, function: str, addresses: list[int], constants: bytes, fill_patterns: Sequence[int]
     ) -> Graph:
         """Build a graph of a plan, with scratch memory of its own. Arguments are those of `_graph`.
 
@@ -192,19 +193,19 @@ class CudaExecutor(Executor):
         bound_addresses = self._with_scratch(addresses, scratch)
         for command in steps:
             for step in command:
-                step.bind(bound_addresses, constants, patterns)
+                step.bind(bound_addresses, constants, fill_patterns)
         return Graph(context, function, steps, scratch)
 
     def _with_scratch(self, addresses: list[int], scratch: DeviceMemory | None) -> list[int]:
         """Return the buffer addresses followed by that of the scratch memory, if any."""
         return addresses if scratch is None else [*addresses, scratch.block.address]
 
-    def fix(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> Fixed:
+    def fix(self, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> Fixed:
         """Return a run with a graph of its own, which only has to be launched."""
-        return Fixed(self, record, blocks, constants, patterns)
+        return Fixed(self, record, blocks, constants, fill_patterns)
 
     def _run_checked(
-        self, record: Record, state: PlanState, addresses: list[int], constants: bytes, patterns: Sequence[int]
+        self, record: Record, state: PlanState, addresses: list[int], constants: bytes, fill_patterns: Sequence[int]
     ) -> None:
         """Run the steps one at a time and wait for each, so that an error is attributed to the step that caused it."""
         context = self.context
@@ -215,12 +216,12 @@ class CudaExecutor(Executor):
         bound_addresses = self._with_scratch(addresses, scratch)
         with context.current:
             for step in chain.from_iterable(steps_of_commands):
-                step.bind(bound_addresses, constants, patterns)
+                step.bind(bound_addresses, constants, fill_patterns)
                 context.recent_launches.append((state.function, (step.name,)))
                 context.check(step.launch(context.stream), f"launching {step.label}")
                 context.synchronize()
 
-    def time(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> list[Timing]:
+    def time(self, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> list[Timing]:
         """Run the commands in order with an event between them, and return their device times."""
         context = self.context
         context.require_usable()
@@ -235,7 +236,7 @@ class CudaExecutor(Executor):
                     watch.mark()
                     for command in steps:
                         for step in command:
-                            step.bind(addresses, constants, patterns)
+                            step.bind(addresses, constants, fill_patterns)
                             context.recent_launches.append((self._name(record), (step.name,)))
                             context.check(step.launch(context.stream), f"launching {step.label}")
                         watch.mark()
@@ -252,33 +253,33 @@ class Fixed:
     """Run of a plan over fixed memory, as a graph; implements `accelerators.execute.Fixed`."""
 
     def __init__(
-        self, executor: CudaExecutor, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]
+        self, executor: CudaExecutor, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]
     ) -> None:
         self.executor, self.record, self.context = executor, record, executor.context
-        self.arguments: tuple[list[int], bytes, list[int]]  # of the runs, set by update()
+        self.run_arguments: tuple[list[int], bytes, list[int]]  # (addresses, constants, fill patterns), set by update()
         self.graph: Graph | None = None  # built by update(), except on a checked device
-        self.update(blocks, constants, patterns)
+        self.update(blocks, constants, fill_patterns)
 
     def _addressed(
-        self, blocks: Blocks, constants: bytes, patterns: Sequence[int]
+        self, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]
     ) -> tuple[list[int], bytes, list[int]]:
-        """Return the arguments of a run with the device address of each block; 0 for unused buffers."""
-        return [0 if block is None else block.address for block in blocks], constants, list(patterns)
+        """Return (address of each block, constants, fill patterns); the address of an unused buffer is 0."""
+        return [0 if block is None else block.address for block in blocks], constants, list(fill_patterns)
 
-    def update(self, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> None:
-        """Bind other memory, constants or patterns, and update the graph nodes that use them.
+    def update(self, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> None:
+        """Bind other memory, constants or fill patterns, and update the graph nodes that use them.
 
         On a checked device nothing is updated: `run` launches each step.
         """
-        self.arguments = self._addressed(blocks, constants, patterns)
+        self.run_arguments = self._addressed(blocks, constants, fill_patterns)
         context, executor = self.context, self.executor
         context.release_unused()
         if context.is_checked:
             return
-        addresses, _, pattern_list = self.arguments
+        addresses, _, pattern_list = self.run_arguments
         with context.lock:
             if self.graph is None:
-                self.graph = executor._new_graph(self.record, executor._name(self.record), *self.arguments)
+                self.graph = executor._new_graph(self.record, executor._name(self.record), *self.run_arguments)
             else:
                 # The graph's scratch memory, for copies between overlapping ranges, is one more buffer.
                 self.graph.update(executor._with_scratch(addresses, self.graph.scratch), constants, pattern_list)
@@ -293,4 +294,4 @@ class Fixed:
         with context.lock:
             context.require_usable()
             state = self.record.state or self.executor._state(self.record)
-            self.executor._run_checked(self.record, state, *self.arguments)
+            self.executor._run_checked(self.record, state, *self.run_arguments)

@@ -53,7 +53,8 @@ class CudaFunction(AcceleratorFunction):
         """Return the buffer of result `index`, over memory that a run has written."""
         result = record.data.results[index]
         assert result is not None
-        return CudaBuffer(memory, result.shape, self._results[index][0], result.size)
+        element_type, _rank = self._results[index]
+        return CudaBuffer(memory, result.shape, element_type, result.size)
 
     def _is_usable_in_place(self, value: Any) -> bool:
         return self._is_on_device(value) and self._executor.can_use_in_place(value.memory.block)

@@ -75,12 +75,12 @@ class Graph:
         context = self.context
         return [context.check(context.driver.cuGraphAddEmptyNode(graph, nodes, len(nodes)), what)]
 
-    def update(self, addresses: Sequence[int], constants: bytes, patterns: Sequence[int]) -> None:
-        """Bind other memory, constants and patterns for the next launches.
+    def update(self, addresses: Sequence[int], constants: bytes, fill_patterns: Sequence[int]) -> None:
+        """Bind other memory, constants and fill patterns for the next launches.
 
         A change that the driver rejects rebuilds the graph.
         """
-        changed = [i for i, step in enumerate(self.steps) if step.bind(addresses, constants, patterns)]
+        changed = [i for i, step in enumerate(self.steps) if step.bind(addresses, constants, fill_patterns)]
         if not changed:
             return
         context = self.context
@@ -92,7 +92,7 @@ class Graph:
             else:
                 return
         if int(status) in cuda.STICKY:
-            context.failed(status, f"the graph of @{self.function}")
+            context.raise_failure(status, f"the graph of @{self.function}")
         self._build()  # the driver does not take this change
 
     def launch(self) -> None:
@@ -111,7 +111,7 @@ class Graph:
         if cuda.is_of_other_context(status):
             (status,) = context.retry(lambda: self._launch(self.executable, self._stream))
         if status:
-            context.failed(status, f"launching the graph of @{self.function}")
+            context.raise_failure(status, f"launching the graph of @{self.function}")
 
     def _forget(self) -> None:
         """Hand the instantiated graph to the context's garbage."""

@@ -20,7 +20,7 @@ CPU, CUDA, MANAGED = 1, 2, 13  # DLDeviceType
 LEGACY_STREAM = 1
 """The default stream of the process, as DLPack and CUDA number it."""
 _CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
-_FEATURE = "__cuda_array_interface__"
+_INTERFACE_ATTRIBUTE = "__cuda_array_interface__"
 
 
 class CudaBuffer(Buffer):
@@ -79,7 +79,7 @@ class CudaBuffer(Buffer):
         """
         dtype = self.dtype
         if self.element.packed or dtype.kind not in "biufc" or self.element.numerical in SMALL_FLOATS:
-            raise AttributeError(f"{_FEATURE} has no type for {self.element.name}; use DLPack")
+            raise AttributeError(f"{_INTERFACE_ATTRIBUTE} has no type for {self.element.name}; use DLPack")
         context = self._context
         return {
             "shape": self.shape, "typestr": dtype.str, "data": (self._address, False), "strides": None, "version": 3,
@@ -166,7 +166,7 @@ def _from_dlpack(context: Context, value: Any, is_out: bool) -> Buffer:
 def _cuda_array_interface_of(value: Any) -> dict[str, Any] | None:
     """Return the `__cuda_array_interface__` of a value; None without one."""
     try:
-        interface = getattr(value, _FEATURE, None)
+        interface = getattr(value, _INTERFACE_ATTRIBUTE, None)
     except (RuntimeError, TypeError, BufferError):
         return None
     return interface if isinstance(interface, dict) else None

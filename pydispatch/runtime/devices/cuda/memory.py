@@ -44,8 +44,8 @@ class Block:
 
     __slots__ = ("address", "number", "owner", "size")
 
-    def __init__(self, address: int, size: int, ordinal: int, owner: Any = None) -> None:
-        self.address, self.size, self.number, self.owner = address, size, ordinal, owner
+    def __init__(self, address: int, size: int, block_number: int, owner: Any = None) -> None:
+        self.address, self.size, self.number, self.owner = address, size, block_number, owner
 
 
 class StreamOrderedPool(BlockPool[Block]):

@@ -82,7 +82,8 @@ class Modules:
         with context.current:
             for variable, word in parts.constant_values(executable.constants):
                 if not self._set_constant(loaded, variable, word, parts.where):
-                    self._check_named(codes, variable, parts.where)
+                    # The compiler removes an unused variable, so that its text alone shows that it is declared.
+                    self._require_mention(codes, variable, parts.where)
             for entry in entries:
                 kernel = self._kernel(loaded, entry, executable.name, parts.where)
                 self.kernels[executable.index, entry.ordinal] = kernel
@@ -117,16 +118,16 @@ class Modules:
             where: Begin of error messages.
         """
         context = self.context
-        code, is_kept = (data, False) if kind == CUBIN else compile_ptx(context, data, where)
+        code, is_cached = (data, False) if kind == CUBIN else compile_ptx(context, data, where)
         log = Log(context.driver)
         result = self._load_data(code, log)
-        if result[0] and is_kept:  # the file is not what this driver would write
+        if result[0] and is_cached:  # the file is not what this driver would write
             code, _ = compile_ptx(context, data, where, fresh=True)
             result = self._load_data(code, log)
         status = result[0]
         if status:
             if int(status) in cuda.STICKY or int(status) == cuda.OUT_OF_MEMORY:
-                context.failed(status, f"{where}: loading its code")
+                context.raise_failure(status, f"{where}: loading its code")
             raise refused(context, status, where, b"" if kind == CUBIN else data, log.text())
         self.handles.append(result[1])
         return result[1]
@@ -154,7 +155,7 @@ class Modules:
         if result[0]:
             if int(result[0]) == cuda.NOT_FOUND:
                 raise ArtifactError(f"{where}, export '@{entry.name}': its module has no entry '{entry.symbol}'")
-            context.failed(result[0], f"{label}: cuModuleGetFunction")
+            context.raise_failure(result[0], f"{label}: cuModuleGetFunction")
         function, names = result[1], driver.CUfunction_attribute
         if entry.shared > _MAX_DEFAULT_SHARED_BYTES:
             attribute = names.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
@@ -188,7 +189,7 @@ class Modules:
             is_set = True
         return is_set
 
-    def _check_named(self, codes: Sequence[bytes], variable: str, where: str) -> None:
+    def _require_mention(self, codes: Sequence[bytes], variable: str, where: str) -> None:
         """Raise ArtifactError unless a module mentions the variable. A compiler may have removed an unused one."""
         if not any(variable.encode() in code for code in codes):
             raise ArtifactError(

@@ -1,7 +1,7 @@
 """Commands of a plan as driver operations, which are launched on a stream or added to a graph as nodes.
 
-A step is created with its constant properties (kernel, grid, sizes). `bind` sets addresses, constants and patterns, and
-returns whether they changed. A step belongs to one graph, or to one plan under the context's lock.
+A step is created with its constant properties (kernel, grid, sizes). `bind` sets addresses, constants and fill
+patterns, and returns whether they changed. A step belongs to one graph, or to one plan under the context's lock.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Step(ABC):
         return self.name.label
 
     @abstractmethod
-    def bind(self, addresses: Sequence[int], constants: bytes, patterns: Sequence[int]) -> bool:
+    def bind(self, addresses: Sequence[int], constants: bytes, fill_patterns: Sequence[int]) -> bool:
         """Set the values of one call, and return whether they differ from those that were bound before.
 
         If they differ, a graph node of this step must be updated.
@@ -50,7 +50,7 @@ class Step(ABC):
         Args:
             addresses: Device address of each buffer of the plan.
             constants: Push constants of all dispatches of the plan, 4 bytes each.
-            patterns: Fill pattern of each command of the plan, as an integer; unused for other commands.
+            fill_patterns: Fill pattern of each command of the plan, as an integer; unused for other commands.
         """
 
     @abstractmethod
@@ -72,7 +72,7 @@ class Dispatch(Step):
     Attributes:
         kernel: The loaded kernel.
         grid: Number of workgroups in x, y and z.
-        first: Index of the dispatch's first push constant among those of the plan.
+        first_constant: Index of the dispatch's first push constant, a 32-bit word, among those of the plan.
         slots: (buffer, byte offset) of each binding.
         memory: Values of the kernel parameters, which the driver reads at each launch.
         packed: The last bound content of `memory`; empty before the first `bind`.
@@ -86,7 +86,7 @@ class Dispatch(Step):
         self.region, self.kernel = command.region, kernel
         label = f"{kernel.label} {'x'.join(map(str, command.grid))}"
         self.name = StepName(label, kernel.executable, kernel.export)
-        self.grid, self.first = command.grid, command.first_constant
+        self.grid, self.first_constant = command.grid, command.first_constant
         self.slots = [(slot.buffer, slot.offset) for slot in command.slots]
         self.memory = bytearray(max(1, packer.size))  # the parameter values, which bind() writes
         self.packed = b""  # content of `memory` at the last bind(), to find out whether it has changed
@@ -105,15 +105,15 @@ class Dispatch(Step):
         node.blockDimX, node.blockDimY, node.blockDimZ = kernel.block
         node.sharedMemBytes, node.kernelParams, node.extra = kernel.shared, self.parameters, 0
 
-    def bind(self, addresses: Sequence[int], constants: bytes, patterns: Sequence[int]) -> bool:
+    def bind(self, addresses: Sequence[int], constants: bytes, fill_patterns: Sequence[int]) -> bool:
         """Write the kernel parameters to `memory`: binding addresses, then push constants. Return whether they changed.
 
-        The arguments are those of `Step.bind`; patterns are not used.
+        The arguments are those of `Step.bind`; `fill_patterns` is not used.
         """
         memory = self.memory
         self.pack_into(
             memory, 0, *[addresses[buffer] + offset for buffer, offset in self.slots],
-            *self.unpack_from(constants, 4 * self.first),
+            *self.unpack_from(constants, 4 * self.first_constant),
         )  # fmt: skip
         packed = bytes(memory)
         if packed == self.packed:
@@ -162,7 +162,7 @@ class Copy(Step):
         node.srcPitch = node.dstPitch = size
         node.srcHeight = node.dstHeight = 1
 
-    def bind(self, addresses: Sequence[int], constants: bytes, patterns: Sequence[int]) -> bool:
+    def bind(self, addresses: Sequence[int], constants: bytes, fill_patterns: Sequence[int]) -> bool:
         """Set the addresses of source and target. Return whether they have changed."""
         (source, source_offset), (target, target_offset) = self.source, self.target
         bound = addresses[source] + source_offset, addresses[target] + target_offset
@@ -207,7 +207,7 @@ class Fill(Step):
         Args:
             context: The device.
             region: Index of its region: steps of one region may run concurrently.
-            command_index: Index of the fill command in the plan, and of its pattern in the `patterns` of `bind`.
+            command_index: Index of the fill command in the plan, and of its pattern in the `fill_patterns` of `bind`.
             target: (buffer index, byte offset) of the command's memory.
             element_bytes: Bytes of an element: 1, 2 or 4.
             count: Number of elements.
@@ -223,14 +223,14 @@ class Fill(Step):
         node.elementSize, node.pitch = element_bytes, pitch
         node.width, node.height = (1, count) if pitch else (count, 1)
 
-    def bind(self, addresses: Sequence[int], constants: bytes, patterns: Sequence[int]) -> bool:
+    def bind(self, addresses: Sequence[int], constants: bytes, fill_patterns: Sequence[int]) -> bool:
         """Set the address of the first element and the value of all elements. Return whether they have changed.
 
         The arguments are those of `Step.bind`; constants are not used.
         """
         buffer, offset = self.target
         element_mask = (1 << 8 * self.element_bytes) - 1
-        value = patterns[self.command_index] >> 8 * self.pattern_byte & element_mask
+        value = fill_patterns[self.command_index] >> 8 * self.pattern_byte & element_mask
         bound = addresses[buffer] + offset + self.pattern_byte, value
         if bound == self.bound_values:
             return False

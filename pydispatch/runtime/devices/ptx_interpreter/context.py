@@ -19,12 +19,19 @@ if TYPE_CHECKING:
 
 
 class Block:
-    """Allocation of simulated device memory. size: requested bytes, so that any access out of bounds is found."""
+    """Allocation of simulated device memory.
+
+    Attributes:
+        address: Device address. No later block gets it again.
+        number: Number by which caches of recordings identify the block: its address.
+        size: Requested bytes, not rounded, so that any access out of bounds is found.
+        is_borrowed: Whether the memory is that of a caller's array, which kernels may only read.
+    """
 
     __slots__ = ("address", "is_borrowed", "number", "size")
 
     def __init__(self, address: int, size: int, is_borrowed: bool) -> None:
-        self.address = self.number = address  # addresses are never used again
+        self.address = self.number = address
         self.size, self.is_borrowed = size, is_borrowed
 
 

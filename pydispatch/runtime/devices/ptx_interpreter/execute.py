@@ -1,7 +1,8 @@
 """Execution of plans on the PTX interpreter, one command after the other.
 
 A plan (`Record`) has commands that refer to buffers by index. `blocks` has the device memory of each buffer in one run,
-`addresses` its address; `constants` are the push constants of all dispatches, `patterns` the fill patterns by command.
+`addresses` its address; `constants` are the push constants of all dispatches, `fill_patterns` the fill pattern of each
+command.
 """
 
 from __future__ import annotations
@@ -157,14 +158,14 @@ class Executor(execute.Executor):
                 with self.context.lock:
                     self.context.memory.write(address, word.to_bytes(8, "little")[:size])
 
-    def run(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> None:
+    def run(self, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> None:
         """Run all commands, which are complete on return."""
-        self._run(record, blocks, constants, patterns, None)
+        self._run(record, blocks, constants, fill_patterns, None)
 
-    def time(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> list[Timing]:
+    def time(self, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> list[Timing]:
         """Run a plan, and return the time of each command."""
         stamps = [time.perf_counter()]
-        self._run(record, blocks, constants, patterns, lambda: stamps.append(time.perf_counter()))
+        self._run(record, blocks, constants, fill_patterns, lambda: stamps.append(time.perf_counter()))
         return [Timing(self._label(command), stamps[i + 1] - stamps[i]) for i, command in enumerate(record.commands)]
 
     def cuts_at(self, synchronous: bool) -> bool:
@@ -186,7 +187,7 @@ class Executor(execute.Executor):
         record: Record,
         blocks: Blocks,
         constants: bytes,
-        patterns: Sequence[int],
+        fill_patterns: Sequence[int],
         after: Callable[[], None] | None,
     ) -> None:
         """Run the commands of a plan in order. after: called after each command."""
@@ -205,7 +206,7 @@ class Executor(execute.Executor):
                         self._dispatch(command, addresses, constants)
                     elif isinstance(command, Fill):
                         target, size = command.target, command.pattern_size
-                        pattern = (patterns[index] & (1 << 8 * size) - 1).to_bytes(size, "little")
+                        pattern = (fill_patterns[index] & (1 << 8 * size) - 1).to_bytes(size, "little")
                         context.memory.fill(addresses[target.buffer] + target.offset, pattern, target.size // size)
                     elif isinstance(command, Custom):
                         assert self.calls is not None

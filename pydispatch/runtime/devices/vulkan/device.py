@@ -63,9 +63,11 @@ class VulkanDevice(AcceleratorDevice):
         return Executor(self._context)
 
     def _loaded(self) -> None:
+        """Save the pipeline cache, which has the pipelines of the program that was loaded."""
         self._context.cache.save()
 
     def _properties(self) -> DeviceProperties:
+        """Return the properties by which variants are chosen, and which programs can query."""
         names = self._context.features.names
         return DeviceProperties(
             ids=("vulkan", self.name), format=FORMAT, features=names, known=names, processor_data=(0,) * 8, workers=1

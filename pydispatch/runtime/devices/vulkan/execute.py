@@ -1,7 +1,7 @@
 """Execution of plans on Vulkan: command buffers are recorded once and cached by the memory that they refer to.
 
 A plan (`Record`) has commands that refer to buffers by index. `blocks` has the device memory of each buffer in one run;
-`constants` are the push constants of all dispatches, `patterns` the fill patterns by command.
+`constants` are the push constants of all dispatches, `fill_patterns` the fill patterns by command.
 """
 
 from __future__ import annotations
@@ -53,29 +53,29 @@ class Executor(RecordingExecutor[RecordedBuffer]):
             check_writes(f"executable '@{name}'", modules, member.entries, variant)
         self.executables.load(executable, member, modules)
 
-    def run(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> None:
+    def run(self, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> None:
         """Submit the plan as one command buffer, and wait until it is complete.
 
         Recordings are cached by their blocks.
         """
         context = self.context
-        key = self.key_of(record, blocks, constants, patterns)
+        key = self.key_of(record, blocks, constants, fill_patterns)
         recordings = self.recordings(record)
 
         def prepare() -> RecordedBuffer:
             """Take a cached recording of the plan; record it if there is none, or memory was released since."""
             recording = recordings.take(key)
             if recording is None or recording.epoch != context.pool.epoch:
-                recording = self.record(record, blocks, constants, patterns)
+                recording = self.record(record, blocks, constants, fill_patterns)
             return recording
 
         recordings.put(key, context.run(prepare))
 
-    def fix(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> Fixed:
-        return Fixed(self, record, blocks, constants, patterns)
+    def fix(self, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> Fixed:
+        return Fixed(self, record, blocks, constants, fill_patterns)
 
     def record(
-        self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int], timed: bool = False
+        self, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int], timed: bool = False
     ) -> RecordedBuffer:
         """Record commands over these blocks; under the context's lock."""
         recorder = CommandBufferRecorder(self.context)
@@ -84,7 +84,7 @@ class Executor(RecordingExecutor[RecordedBuffer]):
             self._record_command(record.data.function, command, blocks, constants, recorder.buffer)
 
         try:
-            recorder.commands(record.commands, blocks, constants, patterns, self.executables, timed, host)
+            recorder.commands(record.commands, blocks, constants, fill_patterns, self.executables, timed, host)
         except BaseException:
             recorder.recorded.release()
             raise
@@ -124,13 +124,13 @@ class Executor(RecordingExecutor[RecordedBuffer]):
         handle = handle_bits(context.handle)
         return Surroundings("vulkan", context, address_of, stream=None, command_buffer=recorded, handle=handle)
 
-    def time(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> list[Timing]:
+    def time(self, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> list[Timing]:
         """Run a plan with a timestamp after each command; see `Executor.time`."""
         context, ffi = self.context, self.context.ffi
 
         def prepare() -> RecordedBuffer:
             with traced.span(Kind.SUBMIT):
-                return self.record(record, blocks, constants, patterns, timed=True)
+                return self.record(record, blocks, constants, fill_patterns, timed=True)
 
         with traced.span(Kind.WAIT):
             recorded = context.run(prepare)

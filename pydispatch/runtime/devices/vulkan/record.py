@@ -154,7 +154,7 @@ class CommandBufferRecorder:
         commands: Sequence[Command],
         blocks: Sequence[Block | None],
         constants: bytes,
-        patterns: Sequence[int],
+        fill_patterns: Sequence[int],
         executables: Executables,
         timed: bool = False,
         host: Callable[[Custom], None] | None = None,
@@ -165,7 +165,7 @@ class CommandBufferRecorder:
             commands: Commands of the plan.
             blocks: Memory of each buffer of the plan.
             constants: Bytes of the constants of all dispatches, 32-bit words.
-            patterns: Fill pattern of each command.
+            fill_patterns: Fill pattern of each command.
             executables: Kernels of the program.
             timed: Whether to record a timestamp around each command.
             host: Calls a host command, which records into `buffer`.
@@ -187,7 +187,7 @@ class CommandBufferRecorder:
                     _block(blocks, target_slot.buffer),
                     target_slot.offset,
                     target_slot.size,
-                    patterns[index],
+                    fill_patterns[index],
                     command.pattern_size,
                 )
             elif isinstance(command, Custom):
@@ -216,7 +216,9 @@ class CommandBufferRecorder:
     ) -> None:
         """Allocate one descriptor set per dispatch, and write all sets at once.
 
-        A binding at an offset that the device cannot bind is added to `moved`, and bound to a temporary block.
+        A binding at an offset that the device cannot bind is added to `moved`, and bound to a temporary block. The
+        bindings of a kernel are those of the program, then one of the constants if it `is_spilled`, and one for reports
+        if it `is_watched`; `kernel.bindings` counts all of them.
         """
         dispatches = [(i, c, executables.kernel_of(c)) for i, c in enumerate(commands) if isinstance(c, Dispatch)]
         count = sum(kernel.bindings for _, _, kernel in dispatches)

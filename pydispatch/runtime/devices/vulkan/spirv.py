@@ -21,8 +21,8 @@ class Spirv:
     functions = "shader functions"
     suffix = ".spv"
     prototypes = "glsl"
-    makes_library = "glslangValidator -V -g --keep-uncalled -S comp lib.glsl -o lib.spv"
-    how_libraries = "glslangValidator -V -g --keep-uncalled compiles a library"
+    library_command = "glslangValidator -V -g --keep-uncalled -S comp lib.glsl -o lib.spv"
+    library_hint = "glslangValidator -V -g --keep-uncalled compiles a library"
 
     def is_code(self, data: bytes) -> bool:
         return is_spirv(data)

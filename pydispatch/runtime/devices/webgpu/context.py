@@ -50,6 +50,7 @@ class Context(Closing, base.Context):
         self.closed = False
         self.transfers = base.Transfers()
         self.is_poisoned = poison_requested()
+        self.enabled: set[str] = set() if standard else adapter.features
         self.device = self.errors.device = self._open(backend, standard)
         lib, ffi = self.lib, self.ffi
         self.queue = lib.wgpuDeviceGetQueue(self.device)
@@ -73,7 +74,7 @@ class Context(Closing, base.Context):
         )
         self.garbage: deque[tuple[Any, Any]] = deque()  # (release function, handle) of unused objects
         self.pipelines = Pipelines(self)
-        self.moves = Moves(self)
+        self.moves = Moves(self)  # shaders for copies and fills that WebGPU commands cannot express
         # Addresses of the functions that `copy_mapped` calls: to write to a mapped buffer, and to read from one.
         self._write_functions, self._read_functions = (
             tuple(_address(name) for name in ("wgpuBufferMapAsync", "wgpuDevicePoll", range_, "wgpuBufferUnmap"))
@@ -88,7 +89,6 @@ class Context(Closing, base.Context):
         """Request the WGPUDevice of the adapter. Raise DeviceUnavailableError if the adapter gives none."""
         ffi, lib, arena, adapter = self.ffi, self.lib, api.Arena(), self.adapter
         feature_codes = FEATURES | OPTIONAL_FEATURES
-        self.enabled = set() if standard else adapter.features
         features = arena.array("WGPUFeatureName", [feature_codes[name] for name in sorted(self.enabled)])
         create = arena.new(
             "WGPUDeviceDescriptor", requiredFeatureCount=len(self.enabled), requiredFeatures=features,

@@ -1,7 +1,7 @@
 """Execution of plans on WebGPU: recordings are cached by the buffers that they bind, and encoded for each run.
 
 A plan (`Record`) has commands that refer to buffers by index. `blocks` has the device memory of each buffer in one run;
-`constants` are the push constants of all dispatches, `patterns` the fill patterns by command.
+`constants` are the push constants of all dispatches, `fill_patterns` the fill patterns by command.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Executor(RecordingExecutor[RecordedPlan]):
         self.kernels.release()
 
     def load(self, executable: Executable) -> None:
-        """Create the pipelines of an executable; see `Executor.load`."""
+        """Create the pipelines of an executable; see `accelerators.execute.Executor.load`."""
         name, variant = executable.name, executable.variant
         where = f"{executable.file}: executable '{name}'"
         parts = WgslParts(len(executable.code), variant.get("wgsl"), where, executable.source is not None)
@@ -51,15 +51,18 @@ class Executor(RecordingExecutor[RecordedPlan]):
     def keep(self, data: PlanData) -> Record:
         return Plan(data, self.context.alignment)
 
-    def run(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> None:
+    def run(self, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> None:
         """Submit the commands of a plan."""
         with self._with_temporaries(record, blocks) as blocks:
-            self._run(record, blocks, constants, patterns)
+            self._run(record, blocks, constants, fill_patterns)
 
     @contextmanager
     def _with_temporaries(self, record: Record, blocks: Blocks) -> Iterator[Blocks]:
-        """Yield the blocks of a plan together with temporary blocks of this run, which are released at the end."""
-        assert isinstance(record, Plan)
+        """Yield the blocks of a plan together with temporary blocks of this run, which are released at the end.
+
+        The temporary blocks are those of transients that are not in the arena: operands of host commands.
+        """
+        assert isinstance(record, Plan)  # `keep` creates the records of this device
         if not record.transient_sizes:
             yield blocks
             return
@@ -73,36 +76,36 @@ class Executor(RecordingExecutor[RecordedPlan]):
             for _, block in reversed(temporaries):
                 self.context.release(block)
 
-    def _run(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> None:
+    def _run(self, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> None:
         """Submit the cached recording for these blocks, or record one first."""
-        key = self.key_of(record, blocks, constants, patterns)
+        key = self.key_of(record, blocks, constants, fill_patterns)
         recordings = self.recordings(record)
         recorded = recordings.take(key)
         if recorded is None:
             with self.context.lock:
-                recorded = self.record(record, blocks, constants, patterns)
+                recorded = self.record(record, blocks, constants, fill_patterns)
         self.submit(recorded, record, blocks, constants)
         recordings.put(key, recorded)
 
-    def fix(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> Fixed:
-        return Fixed(self, record, blocks, constants, patterns)
+    def fix(self, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> Fixed:
+        return Fixed(self, record, blocks, constants, fill_patterns)
 
     def record(
-        self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int], timed: bool = False
+        self, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int], timed: bool = False
     ) -> RecordedPlan:
         """Record commands over these blocks; under the context's lock."""
         self.context.require_usable()
         recorder = PassRecorder(self.context)
-        recorder.commands(record.commands, blocks, constants, patterns, self.kernels, timed)
+        recorder.commands(record.commands, blocks, constants, fill_patterns, self.kernels, timed)
         return recorder.finish()
 
     def submit(self, recorded: RecordedPlan, record: Record, blocks: Blocks, constants: bytes) -> None:
         """Submit a recording over the blocks that it was recorded for."""
         if self.context.closed:
             self.context.require_usable()
-        recorded.run(self.context.name, self._host(record, blocks, constants))
+        recorded.run(self.context.name, self._host_commands(record, blocks, constants))
 
-    def _host(self, record: Record, blocks: Blocks, constants: bytes) -> _Host | None:
+    def _host_commands(self, record: Record, blocks: Blocks, constants: bytes) -> _Host | None:
         """Return the caller of host commands for one run; None if the program has none."""
         return None if self.calls is None else _Host(self, record.data.function, blocks, constants)
 
@@ -126,13 +129,13 @@ class Executor(RecordingExecutor[RecordedPlan]):
             command_buffer=recorded, handle=handle_bits(context.device),
         )  # fmt: skip
 
-    def time(self, record: Record, blocks: Blocks, constants: bytes, patterns: Sequence[int]) -> list[Timing]:
-        """Run a plan with a compute pass for each command; see `Executor.time`."""
+    def time(self, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> list[Timing]:
+        """Run a plan with a compute pass for each command, and return the device time of each."""
         context = self.context
         with self._with_temporaries(record, blocks) as blocks:
             with context.lock:
-                recorded = self.record(record, blocks, constants, patterns, timed=True)
-            seconds = seconds_of(context, recorded, self._host(record, blocks, constants))
+                recorded = self.record(record, blocks, constants, fill_patterns, timed=True)
+            seconds = seconds_of(context, recorded, self._host_commands(record, blocks, constants))
         return [Timing(self._label(c), time) for c, time in zip(record.commands, seconds, strict=True)]
 
     def _label(self, command: Command) -> str:
@@ -164,8 +167,8 @@ class Fixed(FixedRecording[RecordedPlan]):
     def run(self) -> None:
         """Submit the recording once."""
         recorded = self.recorded
-        blocks, constants, patterns = self.arguments
+        blocks, constants, fill_patterns = self.arguments
         if recorded is None:
             with self.context.lock:
-                recorded = self.recorded = self.executor.record(self.plan, blocks, constants, patterns)
+                recorded = self.recorded = self.executor.record(self.plan, blocks, constants, fill_patterns)
         self.executor.submit(recorded, self.plan, blocks, constants)

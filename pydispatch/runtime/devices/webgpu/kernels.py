@@ -12,7 +12,7 @@ from pydispatch.formats.wgsl.access import all_read_write
 from pydispatch.formats.wgsl.adapt import adapted
 from pydispatch.formats.wgsl.grid import GRID, form_of, why_not, with_grid
 from pydispatch.formats.wgsl.interface import CONSTANTS, WgslEntryPoint, entry_of
-from pydispatch.formats.wgsl.merge import OFFSETS, Merged, merged
+from pydispatch.formats.wgsl.merge import OFFSETS, Merged, with_merged_buffers
 from pydispatch.formats.wgsl.module import WgslModule
 from pydispatch.formats.wgsl.overrides import check, overrides_of, unknown_constant
 from pydispatch.formats.wgsl.read import read
@@ -44,7 +44,7 @@ class WebGPUKernel:
 
     Attributes:
         read_only: For each binding, whether the shader only reads it.
-        values: Values of overridable constants.
+        override_values: Values of overridable constants, by their keys in the pipeline's descriptor.
         merged: Variant of the kernel with merged buffers if it has more than the device can bind, else None.
         shaders: Shader modules, shared by all kernels of the WGSL module.
         variants: (pipeline, bind group layout) by which bindings are read-only and whether the grid is folded.
@@ -57,9 +57,9 @@ class WebGPUKernel:
         "has_constants",
         "merged",
         "module",
+        "override_values",
         "read_only",
         "shaders",
-        "values",
         "variants",
     )  # fmt: skip
 
@@ -70,14 +70,14 @@ class WebGPUKernel:
         module: WgslModule,
         entry: WgslEntryPoint,
         bindings: int,
-        values: Mapping[str, float],
+        override_values: Mapping[str, float],
     ) -> None:
         self.executable, self.export, self.module, self.entry = executable, export, module, entry
         # `entry.bindings` has, for each binding that the shader uses, whether it is writable.
         self.read_only = tuple(i in entry.bindings and not entry.bindings[i] for i in range(bindings))
         self.has_constants = entry.constant_bytes != 0
-        self.values = values
-        self.merged: Merged | None = None
+        self.override_values = override_values
+        self.merged: Merged | None = None  # set if the device cannot bind as many buffers
         self.shaders: dict[ShaderKey, Any] = {}
         # (which bindings are read-only, whether the grid is folded) → (pipeline, bind group layout)
         self.variants: dict[tuple[tuple[bool, ...], bool], tuple[Any, Any]] = {}
@@ -131,8 +131,8 @@ class Kernels:
         where = f"executable '{name}'"
         files = [executable.source] if executable.source else parts.files or ["its shader"] * len(codes)
         modules = [read(code, f"{where}: {file}") for code, file in zip(codes, files, strict=True)]
-        # is_whole: the modules are the user's own, so that each constant must be one of theirs.
-        if parts.is_whole and (problem := unknown_constant(modules, parts.overrides)) is not None:
+        # Each constant must be one of the user's modules; generated modules may lack unused ones.
+        if parts.has_user_modules and (problem := unknown_constant(modules, parts.overrides)) is not None:
             raise ArtifactError(problem)
         if executable.source is not None:
             # Supplied code may number its bindings in its own way.
@@ -161,6 +161,7 @@ class Kernels:
         """Return the kernel of an export, checked against the program and the device."""
         name = parts.entry_name(export)
         function = module.entry(name)
+        # `source` names code that the user supplied at load: its only entry point may have any name.
         if function is None and len(module.entry_points) == 1 and executable.source is not None:
             function = module.entry_points[0]
         where = module.where
@@ -187,7 +188,7 @@ class Kernels:
         kernel = WebGPUKernel(executable.name, export.name, module, entry, export.bindings, override_values)
         limit = context.limits["maxStorageBuffersPerShaderStage"]
         if export.bindings > limit:
-            kernel.merged = merged(module, function, limit)
+            kernel.merged = with_merged_buffers(module, function, limit)
         return kernel
 
     def _explain(self, need: str) -> str:
@@ -215,7 +216,7 @@ class Kernels:
             uniform_groups = frozenset(uniform.group for uniform, is_used in uniforms if is_used)
             group, layout = pipelines.layout(read_only, uniform_groups)
             name, where = kernel.entry.name, kernel.where
-            pipeline = pipelines.pipeline(shader, name, layout, kernel.values, kernel.label, where)
+            pipeline = pipelines.pipeline(shader, name, layout, kernel.override_values, kernel.label, where)
             self.handles.append((context.lib.wgpuComputePipelineRelease, pipeline))
             cached = kernel.variants[read_only, is_folded] = pipeline, group
         return cached
@@ -281,7 +282,7 @@ class WgslParts:
             is supplied at load time: its entry points have the names of the exports.
         overrides: Names of the executable constants.
         files: File names of the user's own modules, for messages; empty for generated modules.
-        is_whole: Whether the modules are the user's own, not generated around the user's functions.
+        has_user_modules: Whether the modules are the user's own, not generated around the user's functions.
         read_only: For a declared executable, by export and binding, whether the program expects it to be only read.
     """
 
@@ -302,7 +303,7 @@ class WgslParts:
         self.overrides: list[str] = []
         self.files: list[str] = []
         self.read_only: list[list[bool]] = []
-        self.is_whole = is_given
+        self.has_user_modules = is_given
         if notes is None:
             return
         try:
@@ -325,7 +326,7 @@ class WgslParts:
         pairs = [listed(pair, 2) for pair in listed(notes["entries"])]
         self.entries = [(count(module), text(name)) for module, name in pairs]
         self.files = [text(name) for name in listed(notes.get("files", []))]
-        self.is_whole = bool(self.files)  # only the user's own modules have file names
+        self.has_user_modules = bool(self.files)  # only these have file names
         if self.files and len(self.files) != len(self.modules):
             raise ValueError(f"{len(self.files)} files of {len(self.modules)} modules")
         for offset, length in self.modules:

@@ -15,11 +15,14 @@ class LogicalDevice(Protocol):
     """WGPUDevice. All functions of wgpu are called under `lock`.
 
     Attributes:
-        enabled: Features of the device.
+        enabled: Names of the WebGPU features that the device was opened with.
         features: Features and limits that variants may require.
+        alignment: Offsets of storage buffer bindings are multiples of it, in bytes.
+        uniform_alignment: Offsets of uniform buffer bindings are multiples of it, in bytes.
         garbage: (release function, object) of unused objects; the garbage collector appends to it at any time.
+        recordings: The recorded plans that are alive.
         pipelines: `pipelines.Pipelines` of the device.
-        moves: `moves.Moves` of the device.
+        moves: `moves.Moves` of the device: pipelines of copies and fills that WebGPU commands cannot express.
     """
 
     name: str

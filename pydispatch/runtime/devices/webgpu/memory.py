@@ -81,8 +81,9 @@ class BufferPool(BlockPool[Block]):
         lib.wgpuDevicePushErrorScope(errors.device, api.OUT_OF_MEMORY_FILTER)
         errors.begin()
         buffer = lib.wgpuDeviceCreateBuffer(errors.device, create)
-        problem, memory = errors.take(), errors.take()
-        if problem is None and memory is None and buffer != self.ffi.NULL:
+        problem = errors.take()  # of the scope that begin() opened
+        out_of_memory = errors.take()  # of the scope around it, which has OUT_OF_MEMORY_FILTER
+        if problem is None and out_of_memory is None and buffer != self.ffi.NULL:
             return buffer
         if buffer != self.ffi.NULL:
             lib.wgpuBufferRelease(buffer)

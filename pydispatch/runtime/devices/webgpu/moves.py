@@ -79,7 +79,7 @@ class Moves:
         if cached is None:
             pipelines = self.context.pipelines
             buffer_count = 1 if name == "fill" else 2
-            group, layout = pipelines.layout((False,) * buffer_count, uniforms=frozenset([CONSTANTS.group]))
+            group, layout = pipelines.layout(read_only=(False,) * buffer_count, uniforms=frozenset([CONSTANTS.group]))
             module = pipelines.module(_TEXT, f"{self.context.name}: {name}")
             pipeline = pipelines.pipeline(module, entry=name, layout=layout, values={}, label=name, where=name)
             cached = self._pipelines[name] = pipeline, group

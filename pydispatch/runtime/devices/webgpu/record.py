@@ -180,7 +180,7 @@ class PassRecorder:
     # Plans
 
     def commands(
-        self, commands: Sequence[Command], blocks: Sequence[Block | None], constants: bytes, patterns: Sequence[int],
+        self, commands: Sequence[Command], blocks: Sequence[Block | None], constants: bytes, fill_patterns: Sequence[int],
         kernels: Kernels, timed: bool = False,
     ) -> None:  # fmt: skip
         """Record all commands of a plan.
@@ -189,7 +189,7 @@ class PassRecorder:
             commands: Commands of the plan.
             blocks: Memory of each buffer of the plan.
             constants: Bytes of the constants of all dispatches, 32-bit words.
-            patterns: Fill pattern of each command.
+            fill_patterns: Fill pattern of each command.
             kernels: Kernels of the program.
             timed: Whether each command gets a compute pass of its own, so that it can be timed.
         """
@@ -198,7 +198,7 @@ class PassRecorder:
                 self._dispatch(command, blocks, constants, kernels)
             elif isinstance(command, Fill):
                 slot = command.target
-                self.fill(_block(blocks, slot), slot.offset, slot.size, patterns[index], command.pattern_size)
+                self.fill(_block(blocks, slot), slot.offset, slot.size, fill_patterns[index], command.pattern_size)
             elif isinstance(command, Custom):
                 self.recording.pieces.append(command)
             elif isinstance(command, Copy):

@@ -20,8 +20,8 @@ class Wgsl:
     functions = "shader functions"  # in a library
     suffix = ".wgsl"
     prototypes = "wgsl"  # key of the prototypes of imported functions in a manifest
-    makes_library = "a text with functions"  # in place of the command that compiles a library
-    how_libraries = "a library is a text of WGSL with functions"
+    library_command = "a text with functions"  # in place of the command that compiles a library
+    library_hint = "a library is a text of WGSL with functions"
 
     def is_code(self, data: bytes) -> bool:
         return is_wgsl(data)
