@@ -47,7 +47,7 @@ class Bench:
             if self._loaded is None or self._loaded[0] is not built.artifact:
                 self._loaded = built.artifact, self._device.load(built.artifact)
             program = self._loaded[1]
-            if not {import_.symbol for import_ in program.imports if import_.provider}.issuperset(built.needs):
+            if not {import_.symbol for import_ in program.imports if import_.provider}.issuperset(built.needed_imports):
                 return None
             function = program.functions[built.function]
             call = function.prepare(*(_argument(kind, shape) for _, kind, shape in function.arguments))

@@ -11,7 +11,7 @@ from xdsl.ir import OpResult
 from pydispatch import ir
 from pydispatch.compiler.driver.options import Options
 from pydispatch.compiler.driver.pipeline import Pipeline
-from pydispatch.compiler.fusion.im2col import Convolution, pays
+from pydispatch.compiler.fusion.im2col import Convolution, im2col_pays
 from pydispatch.compiler.fusion.naming import describe_location
 from pydispatch.compiler.match import Rewrites
 from pydispatch.compiler.match.python.apply import Candidate
@@ -29,12 +29,14 @@ class ConvolutionTunable(Tunable):
 
     Attributes:
         program: Program of this convolution alone, with the padding of its image.
+        key: Text of `program`, which is equal for equal convolutions: the key of measurements.
+        calls: Number of equal convolutions in the program that is compiled.
         columns: Whether im2col is chosen.
     """
 
     def __init__(self, convolution: Convolution, program: ModuleOp, key: str, calls: int) -> None:
         self.subject, self.program, self.key, self.calls = describe_location(convolution.op), program, key, calls
-        self.columns = pays(convolution)
+        self.columns = im2col_pays(convolution)
         self.default = COLUMNS if self.columns else DIRECT
 
     def neighbours(self, name: str) -> Sequence[str]:

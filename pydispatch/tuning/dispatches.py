@@ -26,11 +26,11 @@ class DispatchTunable(Tunable):
     """Export of an executable.
 
     Attributes:
-        use: Dispatch of the export that is measured.
-        needs: Symbols that are imported at load time; tunables without any share a program.
+        use: Dispatch of the export that is measured: its operands are those of the trial.
+        needed_imports: Symbols that are imported at load time; tunables without any share a program.
     """
 
-    needs: Sequence[str] = ()
+    needed_imports: Sequence[str] = ()
 
     def __init__(self, executable: Operation, export: str, uses: Sequence[flow.DispatchOp]) -> None:
         self.executable, self.subject, self.calls = executable, export, len(uses)
@@ -69,7 +69,7 @@ class Programs(TrialBuilder):
         """
         pairs = [(tunable, config) for tunable, config in wanted if isinstance(tunable, DispatchTunable)]
         assert len(pairs) == len(wanted), "only dispatches are built here"
-        together = [pair for pair in pairs if not pair[0].needs]
+        together = [(tunable, config) for tunable, config in pairs if not tunable.needed_imports]
         built = dict(zip(together, self._program(together), strict=True))
         if None in built.values() and len(together) > 1:
             built = {}
@@ -93,6 +93,11 @@ class Programs(TrialBuilder):
             return [None] * len(wanted)
         # Only the default configuration calls imported functions; others call their fallbacks.
         return [
-            Trial(artifact, f"trial_{trial}", config, needs=tunable.needs if config == tunable.default else ())
+            Trial(
+                artifact,
+                function=f"trial_{trial}",
+                config=config,
+                needed_imports=tunable.needed_imports if config == tunable.default else (),
+            )
             for trial, (tunable, config) in enumerate(wanted)
         ]

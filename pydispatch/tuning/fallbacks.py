@@ -25,7 +25,7 @@ class FallbackTunable(DispatchTunable):
         declared = _functions_with_fallbacks(executable)
         called = {name for call in _calls(executable, export) if (name := symbol(call, "callee")) in declared}
         # A function that was linked at compile time is no import any more.
-        self.needs = [import_symbol(declared[name]) for name in called if is_import(declared[name])]
+        self.needed_imports = [import_symbol(declared[name]) for name in called if is_import(declared[name])]
         # The two configurations: calls of these functions ("" if there are none), and of their fallbacks.
         self.default = f"calls {', '.join(sorted(import_symbol(declared[name]) for name in called))}" if called else ""
         self._generated = f"calls {', '.join(sorted({symbol(declared[name], FALLBACK) for name in called}))}"

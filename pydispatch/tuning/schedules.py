@@ -51,7 +51,10 @@ def neighbours(level: Level, problem: Problem, schedule: Schedule) -> list[Sched
 
 
 def _moves(level: Level, problem: Problem, schedule: Schedule) -> Iterator[Schedule]:
-    """Yield the schedules that differ in one property, whether legal or not, likely improvements first."""
+    """Yield the schedules that differ in one property, whether legal or not, likely improvements first.
+
+    The `batch` of a schedule is the number of products that share packed columns of B; it is 1 if B is not packed.
+    """
     yield replace(schedule, pack_b=not schedule.pack_b, batch=1)
     yield replace(schedule, pack_a=not schedule.pack_a)
     for height, width in ((2, 1), (1, 2), (0.5, 1), (1, 0.5), (0.5, 2), (2, 0.5)):

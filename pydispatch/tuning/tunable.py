@@ -38,12 +38,19 @@ class Tunable(ABC):
 
 
 class Trial(NamedTuple):
-    """A function that computes one tunable in one configuration. needs: symbols of optional imports that it calls."""
+    """A function that computes one tunable in one configuration.
+
+    Attributes:
+        artifact: Program that contains the function.
+        function: Name of the function.
+        config: Name of the configuration.
+        needed_imports: Symbols of optional imports that the function calls.
+    """
 
     artifact: Artifact
     function: str
     config: str
-    needs: Sequence[str] = ()
+    needed_imports: Sequence[str] = ()
 
 
 class TrialBuilder(ABC):

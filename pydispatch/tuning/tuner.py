@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from pydispatch._core.elf import host_machine
 from pydispatch.compiler.driver.pipeline import Pipeline
-from pydispatch.compiler.fusion.im2col import Convolution, pays
+from pydispatch.compiler.fusion.im2col import Convolution, im2col_pays
 from pydispatch.compiler.match.python.apply import Candidate
 from pydispatch.compiler.target.backend import require_backend
 from pydispatch.compiler.target.cpu import Machine
@@ -56,12 +56,12 @@ class Tuner:
 
     def choose_convolutions(self, compilation: Pipeline, candidates: Sequence[Convolution]) -> Sequence[bool]:
         """Return whether each convolution uses im2col columns, by measurements that take up to half of the time left,
-        else by `pays`.
+        else by `im2col_pays`.
         """
         tunables = convolution_tunables(candidates)
         # The search sets `columns` of each tunable.
         self._search(compilation, ConvolutionPrograms(compilation.options), list(tunables), self._left / 2)
-        uses_columns = list(map(pays, candidates))
+        uses_columns = list(map(im2col_pays, candidates))
         for tunable, indices in tunables.items():  # the indices of equal candidates
             for index in indices:
                 uses_columns[index] = tunable.columns
@@ -123,7 +123,7 @@ def tunables_of(compilation: Pipeline, machine: Machine) -> list[DispatchTunable
         if executable is None or not all(map(can_run_standalone, uses)):
             continue
         fallbacks = FallbackTunable(executable, export, uses)
-        if fallbacks.default:
+        if fallbacks.default:  # the calls of imports with fallbacks; "" if the export has none
             tunables.append(fallbacks)
         elif isinstance(executable, flow.ExecutableOp):
             tunable = contraction_tunable(executable, export, uses, backend, machine)

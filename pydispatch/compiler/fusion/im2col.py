@@ -99,18 +99,18 @@ def convert_convolutions_to_products(function: Operation, decide: Decide | None 
     """Convert the convolutions of a host function to products in place where that pays. The order of summation is
     unchanged.
 
-    decide: replaces the heuristic `pays`.
+    decide: replaces the heuristic `im2col_pays`.
     """
     ops = [cast(GenericOp, op) for op in walk(function) if op.name == "linalg.generic" and op.parent is not None]
     convolutions = [c for op in ops if (c := convolution_of(op)) is not None]
     for c, wanted in zip(
-        convolutions, map(pays, convolutions) if decide is None else decide(convolutions), strict=True
+        convolutions, map(im2col_pays, convolutions) if decide is None else decide(convolutions), strict=True
     ):
         if wanted and (current := convolution_of(c.op)) is not None:  # an earlier rewrite may have replaced its image
             _rewrite_to_product(current)
 
 
-def pays(convolution: Convolution) -> bool:
+def im2col_pays(convolution: Convolution) -> bool:
     """Return whether the product is likely to be faster, judged by sizes alone; dynamic sizes count as 1."""
     element = cast("TensorType[Attribute]", convolution.image.type).element_type
     pixels, filters = convolution.count(convolution.spatial), convolution.count(convolution.rows)

@@ -207,19 +207,22 @@ class AddressResolver:
         resolved = np.zeros(frame.n, bool)
         for access in accesses:
             access.assign(resolved, values=True)
-        while not resolved.all():
+        while not resolved.all():  # each call marks the threads of one allocation in `resolved`, or reports a fault
             accesses.append(self._resolve_allocation(frame, addresses, resolved))
         return accesses
 
     def _resolve_allocation(self, frame: Frame, addresses: Any, resolved: Any) -> MemoryAccess:
-        """Return the access to the allocation of the first unresolved thread, by all threads that access it."""
+        """Return the access to the allocation of the first unresolved thread, by all threads that access it.
+
+        These threads are marked in `resolved`, bool [n].
+        """
         first = int(np.argmin(resolved))
         address = int(addresses[first])
         memory = frame.batch.memory
         is_parameter = PARAM <= address < PARAM + WINDOW
         allocation = frame.batch.launch.params if is_parameter else memory.find(address)
         if allocation is None:
-            self._fault(frame, first, address, memory.near(address))
+            self._fault(frame, first, address, memory.describe_near(address))
         is_inside = (addresses >= np.uint64(allocation.start)) & (addresses < np.uint64(allocation.end)) & ~resolved
         # Atomic operations on the last bytes reach the padding to a whole word, as on any GPU.
         end = allocation.start + allocation.data.size if self.atomic else allocation.end

@@ -139,10 +139,11 @@ class Batch(ThreadBatch):
         activation, launch, ready = group.activation, self._launch, self._ready
         blocks = activation.frame.code.blocks
         frame, block_index, blocks_run = group.acquire_frame(), group.block, 0
-        is_round_robin, is_subset = self._is_round_robin_next, group.index is not None
+        is_round_robin, is_subset = self._is_round_robin_next, not group.has_all_threads
         self._is_round_robin_next = False
         while True:
             block = blocks[block_index]
+            # A block with `sync` waits for other threads of its warps, unless all living threads are in the group.
             if block.sync is not None and group.size != self.living:
                 group.block = block_index
                 if (activation.priority, block_index) in self._parked:  # other threads of the call wait at this block
@@ -167,14 +168,14 @@ class Batch(ThreadBatch):
                     return
             if ready:
                 blocks_run += 1
-                if self._note_spinning(blocks_run, is_round_robin) or (
-                    not is_round_robin and min(ready) <= (activation.priority, block_index)
-                ):
+                # The least key runs first: that of the deepest call, and in it the lowest program counter.
+                is_other_first = not is_round_robin and min(ready) <= (activation.priority, block_index)
+                if self._detect_spinning(blocks_run, is_round_robin) or is_other_first:
                     group.block, group.last_run = block_index, launch.steps
                     self.make_ready(group)
                     return
 
-    def _note_spinning(self, blocks_run: int, is_round_robin: bool) -> bool:
+    def _detect_spinning(self, blocks_run: int, is_round_robin: bool) -> bool:
         """Return whether a group has run long enough that it may be spinning on another one.
 
         Groups are then run round-robin, and for fewer blocks of code each. `is_round_robin` states that they are so
@@ -197,7 +198,7 @@ class Batch(ThreadBatch):
         frame = group.acquire_frame()
         if frame.full is not None:  # a frame of some threads, which has copies of the registers that it has loaded
             frame.load_registers(block)
-        slot, _ = block.sync
+        mask_slot = block.sync.mask_slot
         lanes = self.lane_numbers()[frame.threads]
         is_present = np.zeros(self.warps * WARP_LANES, bool)
         is_present[lanes] = True
@@ -206,7 +207,7 @@ class Batch(ThreadBatch):
         present_lanes = np.packbits(is_present, bitorder="little").view("<u4")
         living_lanes = np.packbits(is_living, bitorder="little").view("<u4")
         warp = lanes >> LANE_BITS
-        awaited = living_lanes[warp] if slot < 0 else living_lanes[warp] & frame.regs[slot]
+        awaited = living_lanes[warp] if mask_slot is None else living_lanes[warp] & frame.regs[mask_slot]
         is_complete = (awaited & ~present_lanes[warp]) == 0
         if is_complete.all():
             return True
@@ -233,7 +234,7 @@ class Batch(ThreadBatch):
             step(frame.regs)
         self._launch.steps += block.count
         next_block = group.block + 1 if block.end is None else block.end(self, group, frame)
-        if next_block >= 0:
+        if next_block >= 0:  # negative: the group waits, has split or has ended
             group.block = next_block
             self.make_ready(group)
 
@@ -283,7 +284,7 @@ class Batch(ThreadBatch):
         """Retire a group whose threads have exited."""
         group.release_frame()
         threads = group.activation.frame.threads
-        self.alive[threads if group.index is None else threads[group.index]] = False
+        self.alive[threads if group.has_all_threads else threads[group.index]] = False
         self.living -= group.size
         activation: Activation | None = group.activation
         while activation is not None:

@@ -143,9 +143,10 @@ class FunctionBuilder:
         and return its number.
         """
         if dtype is not None and dtype != BOOL:
-            dtype = UNSIGNED[dtype.itemsize]
+            dtype = UNSIGNED[dtype.itemsize]  # stored by its size; instructions see it through views of their types
         self._index[name] = len(self.storages)
-        self.storages.append(Storage(name, dtype or np.dtype("V16"), count))
+        opaque = np.dtype("V16")  # has the bytes of the largest type, b128
+        self.storages.append(Storage(name, dtype or opaque, count))
         return self._index[name]
 
     def storage(self, name: str) -> int | None:

@@ -53,6 +53,18 @@ class SlotAccess(NamedTuple):
     is_guarded: bool
 
 
+class LaneSync(NamedTuple):
+    """Wait for other lanes of the warp, before an instruction.
+
+    Attributes:
+        mask_slot: Slot of the mask of the lanes that are waited for; None for the whole warp.
+        instruction: The instruction, for messages.
+    """
+
+    mask_slot: int | None
+    instruction: Instruction
+
+
 @dataclass(eq=False)
 class CodeBlock:
     """Closures that run in sequence.
@@ -62,7 +74,7 @@ class CodeBlock:
         steps: The closures.
         end: Ends the block, and returns the next one; None where control falls through.
         line: Line of the first instruction, for messages.
-        sync: The slot of the mask of the threads that the first instruction waits for (-1: all), and that instruction.
+        sync: What the first instruction waits for; None if it does not wait.
         count: Number of instructions.
         accesses: Slots that each instruction accesses; empty after translation.
         slots: Slots that the block accesses.
@@ -75,7 +87,7 @@ class CodeBlock:
     steps: list[Step] = field(default_factory=list)
     end: End | None = None
     line: int = 0
-    sync: tuple[int, Instruction] | None = None
+    sync: LaneSync | None = None
     count: int = 0
     slots: list[int] = field(default_factory=list)
     accesses: list[SlotAccess] = field(default_factory=list)

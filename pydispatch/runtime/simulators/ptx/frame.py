@@ -88,11 +88,11 @@ class Frame:
             self.stores = [None] * len(code.store_kinds)
 
     def _bind(self, slot: int) -> None:
-        """Set `regs[slot]` for a slot that is not a constant: a register, a temporary or a special value."""
+        """Set `regs[slot]` for a slot that is not a constant: a register, an unused result or a special value."""
         operand = self.code.slots[slot]
         if isinstance(operand, RegisterView):
             self.regs[slot] = operand.of(self.stores[self.code.store_of[operand.storage]])
-        elif isinstance(operand, Unused):
+        elif isinstance(operand, Unused):  # a result that the instruction does not store
             self.regs[slot] = np.empty(self.n, operand.dtype)
         elif isinstance(operand, Special):
             if self.full is not None:

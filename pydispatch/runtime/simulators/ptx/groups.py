@@ -70,9 +70,14 @@ class ThreadGroup:
         self.frame: Frame | None = activation.frame if index is None else None  # of some threads: created when they run
         self.last_run = 0  # the launch's count of instructions then
 
+    @property
+    def has_all_threads(self) -> bool:
+        """Whether the group has all threads of its activation."""
+        return self.index is None
+
     def positions(self) -> Any:
         """Return the positions of the threads in the activation's frame, int64 [size]."""
-        return np.arange(self.size) if self.index is None else self.index
+        return np.arange(self.size) if self.has_all_threads else self.index
 
     def acquire_frame(self) -> Frame:
         """Return the frame of the group's threads, created on first use."""
@@ -84,6 +89,6 @@ class ThreadGroup:
 
     def release_frame(self) -> None:
         """Write the registers back to the activation's frame, before the group waits, splits or ends."""
-        if self.frame is not None and self.index is not None:  # a group of all threads uses that frame itself
+        if self.frame is not None and not self.has_all_threads:  # a group of all threads uses that frame itself
             self.frame.flush()
             self.frame = None

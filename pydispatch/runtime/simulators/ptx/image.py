@@ -187,12 +187,13 @@ class Loaded:
                 )
             shifted = (address + value.offset) >> value.shift
             return (shifted & mask).to_bytes(size, "little")
-        floats = {"f32": "<f", "f64": "<d", "f16": "<e"}
-        if variable.type == "f16" and isinstance(value, int):
+        formats = {"f32": "<f", "f64": "<d", "f16": "<e"}
+        if variable.type == "f16" and isinstance(value, int):  # an f16 is initialized by its bits
             return (value & 0xFFFF).to_bytes(2, "little")
-        if variable.type in floats or isinstance(value, float):
+        if variable.type in formats or isinstance(value, float):
             try:
-                return struct.pack(floats.get(variable.type, "<f" if size == 4 else "<d"), value)
+                # A float in a variable of bits, such as .b32 or .b64, is stored as the float of that size.
+                return struct.pack(formats.get(variable.type, "<f" if size == 4 else "<d"), value)
             except OverflowError:
                 raise ArtifactError(
                     f"{self.module.name}:{variable.line}: '{variable.name}' of {variable.type} cannot hold {value:g}"
@@ -271,6 +272,7 @@ class _SharedLayout:
     def _reached(self, kernel: str, names_of: dict[str, set[str]], module: PtxModule) -> set[str]:
         """Return all names that a kernel mentions, and the functions that it may call. names_of: by function."""
         reached: set[str] = set()
+        # A function whose address is in a variable may be called indirectly, by any kernel.
         initial_values = (value for variable in module.variables for value in variable.values)
         pending = [kernel, *(value.name for value in initial_values if isinstance(value, PtxSymbol))]
         while pending:

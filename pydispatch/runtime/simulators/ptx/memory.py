@@ -167,7 +167,10 @@ class GlobalMemory:
         return self._append_allocation(bytes_, array.nbytes, kind="global", name="", is_adopted=True)
 
     def _append_allocation(self, data: Any, size: int, kind: str, name: str, is_adopted: bool = False) -> int:
-        """Add an allocation after the last one, with a gap, and return its address."""
+        """Add an allocation after the last one, with a gap, and return its address.
+
+        `size` is the number of bytes that were asked for; `data` may have more, up to a whole word.
+        """
         start = self._next
         self._next = -(-(start + data.size + GAP_BYTES) // ALIGNMENT) * ALIGNMENT
         self._starts.append(start)
@@ -178,7 +181,7 @@ class GlobalMemory:
         """End an allocation; its address is never reused."""
         index = bisect_right(self._starts, address) - 1
         if index < 0 or self._starts[index] != address:
-            raise InvalidArgumentError(f"memory: {address:#x} is no address of an allocation{self.near(address)}")
+            raise InvalidArgumentError(f"memory: {address:#x} is no address of an allocation{self.describe_near(address)}")
         allocation = self._allocations.pop(index)
         del self._starts[index]
         if not allocation.is_adopted:  # adopted arrays are memory of their owners
@@ -195,7 +198,7 @@ class GlobalMemory:
         allocation = self._allocations[index]
         return allocation if address < allocation.start + max(allocation.size, 1) else None
 
-    def near(self, address: int) -> str:
+    def describe_near(self, address: int) -> str:
         """Return the allocation at or nearest to an address, for messages: '; nearest: …'."""
         for freed in reversed(self._freed):
             if freed.start <= address < freed.start + max(freed.size, 1):
@@ -219,7 +222,7 @@ class GlobalMemory:
         allocation = self.find(address)
         if allocation is None or nbytes < 0 or nbytes > allocation.end - address:
             raise InvalidArgumentError(
-                f"memory: {nbytes} bytes at {address:#x} lie in no allocation{self.near(address)}"
+                f"memory: {nbytes} bytes at {address:#x} lie in no allocation{self.describe_near(address)}"
             )
         start = address - allocation.start
         return allocation.data[start : start + nbytes]

@@ -35,7 +35,7 @@ def deadlock(batch: ThreadBatch, parked: list[ThreadGroup], waiting: list[Waitin
         code = group.activation.frame.code
         block = code.blocks[group.block]
         assert block.sync is not None
-        _, instruction = block.sync
+        instruction = block.sync.instruction
         threads = group.activation.frame.threads[group.positions()]
         lines.append(
             f"line {instruction.line}, '{code.builder.text(instruction)}', for lanes of their mask that never come: "

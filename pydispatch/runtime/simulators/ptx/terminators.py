@@ -99,11 +99,12 @@ def _brx(builder: FunctionBuilder, instruction: Instruction, function: PtxFuncti
             first = int(chosen[0])
             if (chosen == first).all():
                 return targets[first]
-            chosen = chosen.copy()
+            chosen = chosen.copy()  # release_frame() invalidates the registers
             group.release_frame()
-            positions = group.positions()
+            thread_positions = group.positions()  # in the frame of the activation
             for target in np.unique(chosen):
-                batch.make_ready(type(group)(group.activation, targets[int(target)], positions[chosen == target]))
+                part = type(group)(group.activation, targets[int(target)], thread_positions[chosen == target])
+                batch.make_ready(part)
             return -1
 
         return end

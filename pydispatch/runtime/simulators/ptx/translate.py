@@ -6,7 +6,6 @@ arrays over the threads, constants and special values. A store is the array that
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,10 +14,10 @@ from pydispatch.errors import ArtifactError
 from pydispatch.formats.ptx.module import Instruction, Not, Param, PtxFunction, PtxLabel, PtxSymbol, Register, Variable
 from pydispatch.runtime.simulators.ptx import instruction_set
 from pydispatch.runtime.simulators.ptx.builder import FRAME_SLOT, FunctionBuilder, RegisterView, Special, Step, Unused
-from pydispatch.runtime.simulators.ptx.code import CodeBlock, End, FunctionCode, RegisterPool, SlotAccess
+from pydispatch.runtime.simulators.ptx.code import CodeBlock, FunctionCode, LaneSync, RegisterPool, SlotAccess
 from pydispatch.runtime.simulators.ptx.elements import BOOL, aligned, dtype_of
 from pydispatch.runtime.simulators.ptx.registry import HANDLERS
-from pydispatch.runtime.simulators.ptx.terminators import TERMINATORS, branch_if, is_terminator
+from pydispatch.runtime.simulators.ptx.terminators import TERMINATORS, Make, branch_if, is_terminator
 
 assert instruction_set.LOADED
 
@@ -35,10 +34,8 @@ class Translator:
         self._function, self._builder = function, builder
         self._blocks: list[CodeBlock] = [CodeBlock(0)]
         self._labels: dict[str, int] = {}  # label → index of the block that it begins
-        # (block, function that builds its end from (function that returns the block of a label, index of the next
-        # block)): ends are built at last, when all labels are known.
-        self._pending_ends: list[tuple[CodeBlock, Callable[[Callable[[str], int], int], End]]] = []
-        self._is_closed = False  # whether the last block has its end, so that the next instruction opens a block
+        self._pending_ends: list[tuple[CodeBlock, Make]] = []  # built at last, when all labels are known
+        self._next_needs_new_block = False  # whether the next instruction must not be added to the last block
 
     def run(self, local_size: int) -> FunctionCode:
         """Translate the function, and return its code. local_size: bytes of its local memory.
@@ -84,9 +81,9 @@ class Translator:
     def _open_block(self) -> CodeBlock:
         """Return the last block if it is empty and open, else append a new one and return it."""
         last = self._blocks[-1]
-        if last.steps or last.end or last.sync or self._is_closed:
+        if last.steps or last.end or last.sync or self._next_needs_new_block:
             self._blocks.append(CodeBlock(len(self._blocks)))
-            self._is_closed = False
+            self._next_needs_new_block = False
         return self._blocks[-1]
 
     def _append_return(self) -> None:
@@ -124,16 +121,14 @@ class Translator:
             if instruction.guard is not None:
                 self._skip_unless(instruction)
             block = self._open_block()
-            block.sync = (
-                builder.source(instruction, instruction.operands[mask], "b32") if mask >= 0 else -1,
-                instruction,
-            )
+            mask_slot = builder.source(instruction, instruction.operands[mask], "b32") if mask >= 0 else None
+            block.sync = LaneSync(mask_slot, instruction)
             block.steps.append(builder.take(handler(builder, instruction)))
             self._record_accesses(block, instruction, guarded=False)
-            self._is_closed = instruction.guard is not None  # the branch around it skips exactly this block
+            self._next_needs_new_block = instruction.guard is not None  # the branch around it skips exactly this block
             return
         step = builder.take(handler(builder, instruction))
-        block = self._blocks[-1] if not self._is_closed else self._open_block()
+        block = self._blocks[-1] if not self._next_needs_new_block else self._open_block()
         if instruction.guard is not None:
             step = guarded(builder, instruction, step)
         block.steps.append(step)
@@ -146,24 +141,24 @@ class Translator:
         continue at the block behind it.
         """
         assert instruction.guard is not None
-        block = self._blocks[-1] if not self._is_closed else self._open_block()
+        block = self._blocks[-1] if not self._next_needs_new_block else self._open_block()
         slot, runs_if = guard_of(self._builder, instruction)
         self._record_accesses(block, instruction, guarded=False)
         self._pending_ends.append((block, lambda _, after: branch_if(slot, not runs_if, after + 1, after)))
-        self._is_closed = True
+        self._next_needs_new_block = True
         self._open_block()
 
     def _terminate(self, instruction: Instruction) -> None:
         """Translate an instruction that ends a block."""
         if instruction.guard is not None and instruction.opcode != "bra":
             self._skip_unless(instruction)
-        block = self._blocks[-1] if not self._is_closed else self._open_block()
+        block = self._blocks[-1] if not self._next_needs_new_block else self._open_block()
         make = TERMINATORS[instruction.opcode](self._builder, instruction, self._function)
         if self._builder.has_prelude:  # steps that compute operands of the terminator run at the end of the block
             block.steps.append(self._builder.take(lambda regs: None))
         self._record_accesses(block, instruction, guarded=False)
         self._pending_ends.append((block, make))
-        self._is_closed = True
+        self._next_needs_new_block = True
 
     # -- Register allocation ------------------------------------------------------------------------------------
 

@@ -46,7 +46,7 @@ def _most_pending(builder: FunctionBuilder, instruction: Instruction) -> int:
 def _arrival_after_copies(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of cp.async.mbarrier.arrive: the copies complete, and with .noinc the thread arrives.
 
-    Without it the pending count would be raised by the same number as the arrival lowers it.
+    Without .noinc the instruction raises the pending count by one and the arrival lowers it again, which has no effect.
     """
     arrive: Step = nothing
     if "noinc" in instruction.modifiers:

@@ -131,13 +131,13 @@ def set_(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Return the closure of set: all ones or 1.0 where the comparison holds, else 0."""
     name, combine, ftz = _words(builder, instruction, types=2)
     result_type, type_ = instruction.modifiers[-2:]
-    d, x, y = builder.operands(instruction, 3, most=4)[:3]  # the fourth is a predicate to combine with
+    d, x, y, *predicates = builder.operands(instruction, 3, most=4)
     compare = _comparison(builder, instruction, name, is_float(type_))
     combine_with = _COMBINE.get(combine)
     if type_.endswith("x2"):
         return _set_packed(builder, instruction, name, combine, ftz)
     a, b = builder.sources(instruction, type_, (x, y))
-    c = builder.source(instruction, instruction.operands[3], BOOL) if combine else -1
+    predicate = builder.source(instruction, predicates[0], BOOL) if combine else None
     target = builder.target(instruction, d, result_type)
     float_one = {"f32": np.float32(1), "f16": np.float16(1), "bf16": np.uint16(0x3F80)}.get(result_type)
     dtype = dtype_of(result_type)
@@ -147,8 +147,8 @@ def set_(builder: FunctionBuilder, instruction: Instruction) -> Step:
         """Write `true_value` where the comparison holds, combined with a predicate, else 0."""
         left, right = unpacked(regs[a], type_), unpacked(regs[b], type_)
         result = compare(flush(left), flush(right)) if ftz else compare(left, right)
-        if combine_with is not None:
-            result = combine_with(result, regs[c])
+        if combine_with is not None and predicate is not None:
+            result = combine_with(result, regs[predicate])
         regs[target][...] = np.where(result, true_value, dtype.type(0))
 
     return step

@@ -16,10 +16,10 @@ from pydispatch.runtime.simulators.ptx.instructions.integer import is_integer
 from pydispatch.runtime.simulators.ptx.instructions.small import (
     CANONICAL_NAN,
     bits16,
-    canonical,
     flush,
     from_bf16,
     joined,
+    make_nans_canonical,
     rectify,
     saturate,
     to_bf16,
@@ -134,7 +134,7 @@ def _store(to: str, target: int, sat: bool, ftz: bool, relu: bool = False) -> Ca
             d = regs[target]
             d[...] = value
             if to == "f32":
-                canonical(d)
+                make_nans_canonical(d)
 
     return put
 

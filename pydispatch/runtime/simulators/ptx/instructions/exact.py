@@ -103,7 +103,7 @@ def directed(total: Any, error: Any, mode: str) -> Any:
     return np.where(up, np.nextafter(total, inf), total)
 
 
-def zero_sum(result: Any, x: Any, y: Any, mode: str) -> Any:
+def with_sign_of_zero_sum(result: Any, x: Any, y: Any, mode: str) -> Any:
     """Return a sum with the sign of its zeros: -0 when rounding down, unless both operands are +0."""
     if mode != "rm":
         return result
@@ -159,7 +159,7 @@ def add64(x: Any, y: Any, mode: str) -> Any:
     if mode == "rn":
         return s
     over = np.isinf(s) & np.isfinite(x) & np.isfinite(y)
-    result = zero_sum(directed(s, e, mode), x, y, mode)
+    result = with_sign_of_zero_sum(directed(s, e, mode), x, y, mode)
     return _one_by_one(result, over, lambda p, q: rounded(Fraction(p) + Fraction(q), mode), x, y)
 
 
@@ -215,7 +215,7 @@ def fma64(x: Any, y: Any, z: Any, mode: str) -> Any:
     x, y, z = np.broadcast_arrays(x, y, z)
     # The result for zeros, infinities and NaN. An overflowing product must not be added to an infinite addend.
     adds_infinity = np.isinf(z) & np.isfinite(x) & np.isfinite(y)
-    default = np.where(adds_infinity, z, zero_sum(x * y + z, x * y, z, mode))
+    default = np.where(adds_infinity, z, with_sign_of_zero_sum(x * y + z, x * y, z, mode))
     regular = np.isfinite(x) & np.isfinite(y) & np.isfinite(z) & (x != 0) & (y != 0)
     if not regular.any():
         return default
@@ -255,7 +255,7 @@ def fma32(x: Any, y: Any, z: Any, mode: str) -> Any:
     s = product + z
     single = np.dtype("f4")
     if mode != "rn":
-        exact_sum = zero_sum(round_to_odd_sum(product, z), product, z, mode)  # with the sign of an exact zero
+        exact_sum = with_sign_of_zero_sum(round_to_odd_sum(product, z), product, z, mode)  # with the sign of an exact zero
         return narrow(exact_sum, single, mode)
     # s is rounded already. Rounding it again, to f32, errs only if s is half-way between two singles.
     is_halfway = s.view(np.uint64) & _BELOW_F32 == _HALF_F32

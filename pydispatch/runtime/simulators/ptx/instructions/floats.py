@@ -14,7 +14,7 @@ import numpy as np
 from pydispatch.formats.ptx.module import Instruction
 from pydispatch.runtime.simulators.ptx.builder import FunctionBuilder, Step
 from pydispatch.runtime.simulators.ptx.instructions import exact
-from pydispatch.runtime.simulators.ptx.instructions.small import canonical, flush, saturate
+from pydispatch.runtime.simulators.ptx.instructions.small import flush, make_nans_canonical, saturate
 
 _MODES = ("rn", "rz", "rm", "rp")
 _F32 = np.dtype("f4")
@@ -43,7 +43,7 @@ def float_modifiers(builder: FunctionBuilder, instruction: Instruction, *more: s
     return FloatModifiers(next((m for m in _MODES if m in words), "rn"), words, instruction.modifiers[-1])
 
 
-def finished(
+def step_with_modifiers(
     builder: FunctionBuilder, instruction: Instruction, compute: Compute, words: set[str], type_: str, count: int
 ) -> Step:
     """Return the closure d = compute(sources), with .ftz, .sat and canonical NaN.
@@ -72,7 +72,7 @@ def finished(
         d = regs[target]
         d[...] = result
         if is_f32:
-            canonical(d)
+            make_nans_canonical(d)
 
     return step
 
@@ -83,29 +83,29 @@ def _sum(builder: FunctionBuilder, instruction: Instruction) -> Step:
     minus = instruction.opcode == "sub"
     ufunc = np.subtract if minus else np.add
     if mode == "rn":
-        return finished(builder, instruction, ufunc, words, type_, count=2)
+        return step_with_modifiers(builder, instruction, ufunc, words, type_, count=2)
     if type_ == "f64":
-        return finished(
+        return step_with_modifiers(
             builder, instruction, lambda x, y: exact.add64(x, -y if minus else y, mode), words, type_, count=2
         )
 
     def compute(x: Any, y: Any) -> Any:
         x, y = x.astype(np.float64), y.astype(np.float64)
         y = -y if minus else y
-        exact_sum = exact.zero_sum(exact.round_to_odd_sum(x, y), x, y, mode)  # with the sign of an exact zero
+        exact_sum = exact.with_sign_of_zero_sum(exact.round_to_odd_sum(x, y), x, y, mode)  # with the sign of an exact zero
         return exact.narrow(exact_sum, _F32, mode)
 
-    return finished(builder, instruction, compute, words, type_, count=2)
+    return step_with_modifiers(builder, instruction, compute, words, type_, count=2)
 
 
 def _mul(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of mul."""
     mode, words, type_ = float_modifiers(builder, instruction)
     if mode == "rn":
-        return finished(builder, instruction, np.multiply, words, type_, count=2)
+        return step_with_modifiers(builder, instruction, np.multiply, words, type_, count=2)
     if type_ == "f64":
-        return finished(builder, instruction, lambda x, y: exact.mul64(x, y, mode), words, type_, count=2)
-    return finished(
+        return step_with_modifiers(builder, instruction, lambda x, y: exact.mul64(x, y, mode), words, type_, count=2)
+    return step_with_modifiers(
         builder, instruction, lambda x, y: exact.narrow(x.astype(np.float64) * y, _F32, mode), words, type_, count=2
     )
 
@@ -114,28 +114,30 @@ def _fma(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Simulate fma and mad: one rounding, which every GPU since 2010 does for mad too."""
     mode, words, type_ = float_modifiers(builder, instruction)
     compute = exact.fma64 if type_ == "f64" else exact.fma32
-    return finished(builder, instruction, lambda x, y, z: compute(x, y, z, mode), words, type_, count=3)
+    return step_with_modifiers(builder, instruction, lambda x, y, z: compute(x, y, z, mode), words, type_, count=3)
 
 
 def _div(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Simulate div. Its .approx and .full also return the exact quotient, rounded to nearest."""
     mode, words, type_ = float_modifiers(builder, instruction)
     compute = exact.div64 if type_ == "f64" else exact.div32
-    return finished(builder, instruction, lambda x, y: compute(x, y, mode), words, type_, count=2)
+    return step_with_modifiers(builder, instruction, lambda x, y: compute(x, y, mode), words, type_, count=2)
 
 
 def _rcp(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Build the closure of rcp."""
+    """Build the closure of rcp. Its .approx of f32 also returns the exact quotient, rounded to nearest."""
     mode, words, type_ = float_modifiers(builder, instruction)
     if type_ == "f64":
         if "approx" in words:
-            # rcp.approx.ftz.f64: the upper 32 bits of a value with 20 bits of mantissa; the rest is 0.
-            return finished(builder, instruction, lambda x: _upper(1.0 / flush(x)), words - {"ftz"}, type_, count=1)
-        return finished(builder, instruction, lambda x: exact.div64(np.ones_like(x), x, mode), words, type_, count=1)
-    return finished(builder, instruction, lambda x: exact.div32(np.ones_like(x), x, mode), words, type_, count=1)
+            # rcp.approx.ftz.f64: the upper 32 bits of a value with 20 bits of mantissa; the rest is 0. Only the operand
+            # is flushed, so that step_with_modifiers must not flush.
+            return step_with_modifiers(builder, instruction, lambda x: _upper_word(1.0 / flush(x)), words - {"ftz"}, type_, count=1)
+        return step_with_modifiers(builder, instruction, lambda x: exact.div64(np.ones_like(x), x, mode), words, type_, count=1)
+    return step_with_modifiers(builder, instruction, lambda x: exact.div32(np.ones_like(x), x, mode), words, type_, count=1)
 
 
-def _upper(x: Any) -> Any:
+def _upper_word(x: Any) -> Any:
+    """Return f64 whose lower 32 bits are set to 0."""
     return (np.asarray(x).view(np.uint64) & np.uint64(0xFFFFFFFF00000000)).view(np.float64)
 
 
@@ -143,7 +145,7 @@ def _sqrt(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of sqrt with a rounding mode."""
     mode, words, type_ = float_modifiers(builder, instruction)
     compute = exact.sqrt64 if type_ == "f64" else exact.sqrt32
-    return finished(builder, instruction, lambda x: compute(x, mode), words, type_, count=1)
+    return step_with_modifiers(builder, instruction, lambda x: compute(x, mode), words, type_, count=1)
 
 
 def _rsqrt(x: Any) -> Any:
@@ -156,17 +158,20 @@ def _approx(function: Callable[[Any], Any]) -> Callable[[FunctionBuilder, Instru
     """
 
     def make(builder: FunctionBuilder, instruction: Instruction) -> Step:
-        """Build the closure of an approximation: computed in f64 and rounded; of f64, only rsqrt has one, whose result
-        has the upper word alone."""
+        """Build the closure of an approximation: computed in f64 and rounded.
+
+        Of f64, only rsqrt has one: rsqrt.approx.f64 is exact here, and of rsqrt.approx.ftz.f64 the result has the upper
+        32 bits alone.
+        """
         _, words, type_ = float_modifiers(builder, instruction)
         if type_ == "f64":
             if instruction.opcode != "rsqrt":
                 builder.fail(instruction)
-            if "ftz" in words:  # only the operand is flushed, so that `finished` must not flush
-                return finished(
-                    builder, instruction, lambda x: _upper(function(flush(x))), words - {"ftz"}, type_, count=1
+            if "ftz" in words:  # only the operand is flushed, so that `step_with_modifiers` must not flush
+                return step_with_modifiers(
+                    builder, instruction, lambda x: _upper_word(function(flush(x))), words - {"ftz"}, type_, count=1
                 )
-        return finished(builder, instruction, lambda x: function(x.astype(np.float64)), words, type_, count=1)
+        return step_with_modifiers(builder, instruction, lambda x: function(x.astype(np.float64)), words, type_, count=1)
 
     return make
 
@@ -190,21 +195,21 @@ def min_max(x: Any, y: Any, least: bool, nan: bool = False, magnitude: bool = Fa
 def _min_max(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of min and max of two or three operands."""
     _, words, type_ = float_modifiers(builder, instruction, "NaN", "xorsign", "abs")
-    least, nan, sign, magnitude = instruction.opcode == "min", "NaN" in words, "xorsign" in words, "abs" in words
+    is_min, propagates_nan, is_xorsign = instruction.opcode == "min", "NaN" in words, "xorsign" in words
 
     def compute(x: Any, y: Any) -> Any:
         """Return the minimum or maximum; with .xorsign, of the magnitudes, with the product of both signs."""
-        if not sign:
-            return min_max(x, y, least, nan)
-        result = min_max(np.abs(x), np.abs(y), least, nan)
+        if not is_xorsign:
+            return min_max(x, y, is_min, propagates_nan)
+        result = min_max(np.abs(x), np.abs(y), is_min, propagates_nan)
         return np.copysign(result, np.where(np.signbit(x) ^ np.signbit(y), -1.0, 1.0).astype(x.dtype))
 
-    if magnitude and not sign:
+    if "abs" in words and not is_xorsign:
         builder.fail(instruction)
     count = len(instruction.operands) - 1
     if count == 3:
-        return finished(builder, instruction, lambda x, y, z: compute(compute(x, y), z), words, type_, count=3)
-    return finished(builder, instruction, compute, words, type_, count=2)
+        return step_with_modifiers(builder, instruction, lambda x, y, z: compute(compute(x, y), z), words, type_, count=3)
+    return step_with_modifiers(builder, instruction, compute, words, type_, count=2)
 
 
 def _sign(builder: FunctionBuilder, instruction: Instruction) -> Step:

@@ -25,8 +25,10 @@ _WORDS = frozenset((
 ))  # fmt: skip
 
 
-def _known(builder: FunctionBuilder, instruction: Instruction) -> str:
-    """Return the type, when all words are known; cache hints have no effect here."""
+def _checked_type(builder: FunctionBuilder, instruction: Instruction) -> str:
+    """Return the type of an instruction, after checking that all of its words are known. Cache hints have no effect
+    here.
+    """
     if not instruction.modifiers or not is_type(instruction.modifiers[-1]):
         builder.fail(instruction, "has no type that is known")
     for word in instruction.modifiers[:-1]:
@@ -43,7 +45,7 @@ def _dtype(type_: str) -> np.dtype[Any]:
 @handles("ld", "ldu")
 def load(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of ld: a parameter is a register, memory is read by address."""
-    type_ = _known(builder, instruction)
+    type_ = _checked_type(builder, instruction)
     destination, source = builder.operands(instruction, 2, most=3)[:2]  # the third is a cache policy, without effect
     dtype = _dtype(type_)
     slots = [builder.target(instruction, register, dtype, widen=True) for register in items(destination)]
@@ -100,7 +102,7 @@ def _parameter(
         for k in range(count):
             byte_offset = offset + k * dtype.itemsize
             if byte_offset < 0 or byte_offset + dtype.itemsize > size:
-                builder.fail(instruction, f"leaves '{name}', which has {builder.storages[storage].count} bytes")
+                builder.fail(instruction, f"leaves '{name}', which has {size} bytes")
             slots.append(builder.view(storage, dtype, byte_offset))
             builder.reads.add(slots[-1])
         return slots
@@ -124,7 +126,7 @@ def _copy(sources: list[int], slots: list[int]) -> Step:
 @handles("st")
 def store_(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of st: a `.param` variable is a register, memory is written by address."""
-    type_ = _known(builder, instruction)
+    type_ = _checked_type(builder, instruction)
     target, value = builder.operands(instruction, 2, most=3)[:2]  # the third is a cache policy, without effect
     dtype = UNSIGNED[SIZES[type_]]
     sources = [builder.source(instruction, one, dtype) for one in items(value)]

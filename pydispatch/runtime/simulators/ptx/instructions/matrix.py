@@ -49,6 +49,7 @@ class _MatrixRows:
     ) -> None:
         if not isinstance(operand, Address) or operand.base is None:
             builder.fail(instruction, "has no [address] where one is expected")
+        # A base that is no register is a variable, whose address has ADDRESS_BYTES.
         size = builder.register_size(operand.base) or ADDRESS_BYTES
         self._base, self._offset = builder.source(instruction, operand.base, f"u{8 * size}"), operand.offset
         self._count = count
@@ -123,7 +124,7 @@ def stmatrix(builder: FunctionBuilder, instruction: Instruction) -> Step:
         if trans:
             matrices = matrices.transpose(0, 1, 3, 2)
         data = np.ascontiguousarray(matrices).view(np.uint8).reshape(-1, _ROW_BYTES)
-        for access in rows.resolve(regs, positions):
+        for access in rows.resolve(regs, positions):  # one for each allocation; `select` returns the rows in it
             access.memory.data[access.offsets[:, None] + np.arange(_ROW_BYTES)] = access.select(data)
 
     return step

@@ -89,7 +89,7 @@ def mbarrier(builder: FunctionBuilder, instruction: Instruction) -> Step:
     resolve = memory_operand(builder, instruction, operands[1], _WORD.itemsize, write=False, atomic=True)
 
     def wait(regs: list[Any]) -> None:
-        """Return whether the awaited phase, or phase parity, is complete."""
+        """Assign to the target whether the awaited phase, or phase parity, is complete."""
         n = regs[FRAME_SLOT].n
         for access in resolve(regs):  # one for each memory; `select` and `assign` are for the threads that access it
             phase = access.memory.views[_WORD][access.offsets >> _LOG2_WORD_BYTES] >> _PHASE

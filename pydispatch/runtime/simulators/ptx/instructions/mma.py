@@ -93,11 +93,12 @@ def _words(regs: list[Any], slots: list[int], positions: Any) -> Any:
 
 
 _LANES_OF_ROW = 4
-_ROW, _COLUMN = np.divmod(np.arange(WARP_LANES), _LANES_OF_ROW)
-"""For each lane: its row in a block of 8 rows, and its index (0 to 3) among the 4 lanes that hold that row."""
+_ROW_OF_LANE, _LANE_IN_ROW = np.divmod(np.arange(WARP_LANES), _LANES_OF_ROW)
+"""For each of the 32 lanes: its row in a block of 8 rows, and its index (0 to 3) among the 4 lanes that hold that row.
+"""
 
 
-def left(words: Any, type_: str, rows: int, depth: int) -> Any:
+def left_matrices(words: Any, type_: str, rows: int, depth: int) -> Any:
     """Return A, [warps, rows, depth], from the registers of its lanes.
 
     The elements of one register are neighbours in a row. Consecutive registers of a lane are 8 rows apart; after the
@@ -116,13 +117,13 @@ def left(words: Any, type_: str, rows: int, depth: int) -> Any:
     for register in range(words.shape[2]):
         for element in range(per_register):
             first_column = (register // row_blocks) * _LANES_OF_ROW * per_register
-            row = _ROW + _ROWS_OF_BLOCK * (register % row_blocks)
-            column = first_column + _COLUMN * per_register + element
+            row = _ROW_OF_LANE + _ROWS_OF_BLOCK * (register % row_blocks)
+            column = first_column + _LANE_IN_ROW * per_register + element
             result[:, row, column] = values[:, :, register, element]
     return result
 
 
-def right(words: Any, type_: str, depth: int) -> Any:
+def right_matrices(words: Any, type_: str, depth: int) -> Any:
     """Return B, [warps, depth, 8], from the registers of its lanes, [warps, 32, registers].
 
     The elements of one register are neighbours in a column.
@@ -132,16 +133,19 @@ def right(words: Any, type_: str, depth: int) -> Any:
     result = np.zeros((words.shape[0], depth, _COLUMNS), values.dtype)
     for register in range(words.shape[2]):
         for element in range(per_register):
-            # Lanes hold B as they hold A transposed: lane // 4, _ROW, is the column, and lane % 4, _COLUMN, the row.
-            row = (register * _LANES_OF_ROW + _COLUMN) * per_register + element
-            result[:, row, _ROW] = values[:, :, register, element]
+            # Lanes hold B as they hold A transposed: _ROW_OF_LANE is the column, and _LANE_IN_ROW the row.
+            row = (register * _LANES_OF_ROW + _LANE_IN_ROW) * per_register + element
+            result[:, row, _ROW_OF_LANE] = values[:, :, register, element]
     return result
 
 
 def _accumulator_positions(rows: int) -> list[tuple[Any, Any]]:
-    """Return the position of each element of C and D that a lane holds: (rows, columns), arrays over the 32 lanes."""
+    """Return the position of each element of C and D that a lane holds: (rows, columns), arrays over the 32 lanes.
+
+    They are in the order of a lane's registers: two neighbours in a row, then those of the next block of 8 rows.
+    """
     return [
-        (_ROW + _ROWS_OF_BLOCK * block, 2 * _COLUMN + neighbour)
+        (_ROW_OF_LANE + _ROWS_OF_BLOCK * block, 2 * _LANE_IN_ROW + neighbour)
         for block in range(rows // _ROWS_OF_BLOCK)
         for neighbour in range(2)
     ]
@@ -164,8 +168,8 @@ def product(lhs: Any, rhs: Any, c: Any, type_: str) -> Any:
 def mma(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of mma: D = A * B + C of small matrices that the lanes of a warp hold together."""
     words = [m for m in instruction.modifiers if m not in ("sync", "aligned")]
-    finite = "satfinite" in words
-    if finite:
+    has_satfinite = "satfinite" in words
+    if has_satfinite:
         words.remove("satfinite")
     shape = _SHAPE.fullmatch(words[0]) if len(words) == 7 else None
     if shape is None or words[1:3] != ["row", "col"]:
@@ -182,9 +186,8 @@ def mma(builder: FunctionBuilder, instruction: Instruction) -> Step:
     accumulators_of_type = [("s32", "s32")] if integer else [("f64", "f64")] if a_type == "f64" else _ACCUMULATORS
     if (result_type, c_type) not in accumulators_of_type:
         builder.fail(instruction)
-    operands = d, a_registers, b_registers, c_registers = [
-        items(operand) for operand in builder.operands(instruction, 4)
-    ]
+    operands = [items(operand) for operand in builder.operands(instruction, 4)]
+    d_registers, a_registers, b_registers, c_registers = operands
     lane_sums = rows * _COLUMNS // WARP_LANES
     expected_counts = (
         lane_sums // _packed(result_type),
@@ -200,14 +203,14 @@ def mma(builder: FunctionBuilder, instruction: Instruction) -> Step:
         [builder.source(instruction, operand, register) for operand in registers_of_operand]
         for registers_of_operand in (a_registers, b_registers, c_registers)
     )
-    targets = [builder.target(instruction, operand, register) for operand in d]
-    saturates = finite and integer
+    targets = [builder.target(instruction, operand, register) for operand in d_registers]
+    saturates = has_satfinite and integer  # PTX has .satfinite for integers only
 
     def step(regs: list[Any]) -> None:
         """Multiply the tiles of each warp, and add the accumulators, whose lanes `_accumulator_positions` returns."""
         positions = warps_of(instruction, regs[FRAME_SLOT])  # [warps, 32]
-        a = left(_words(regs, a_slots, positions), a_type, rows, depth)  # [warps, rows, depth]
-        b = right(_words(regs, b_slots, positions), b_type, depth)  # [warps, depth, 8]
+        a = left_matrices(_words(regs, a_slots, positions), a_type, rows, depth)  # [warps, rows, depth]
+        b = right_matrices(_words(regs, b_slots, positions), b_type, depth)  # [warps, depth, 8]
         start = np.zeros((positions.shape[0], rows, _COLUMNS), a.dtype)
         values = accumulators(_words(regs, c_slots, positions), c_type)
         for k, (row, column) in enumerate(_accumulator_positions(rows)):
@@ -216,7 +219,7 @@ def mma(builder: FunctionBuilder, instruction: Instruction) -> Step:
         result = np.stack([total[:, row, column] for row, column in _accumulator_positions(rows)], axis=-1)
         if saturates:
             result = np.clip(result, S32_LEAST, S32_MOST)
-        packed = registers(result, result_type)
+        packed = packed_registers(result, result_type)
         for k, slot in enumerate(targets):
             regs[slot][positions] = packed[:, :, k]
 
@@ -242,7 +245,7 @@ def accumulators(words: Any, type_: str) -> Any:
     return words.view(np.int32).astype(np.int64) if type_ == "s32" else words.view(np.float32).astype(np.float64)
 
 
-def registers(values: Any, type_: str) -> Any:
+def packed_registers(values: Any, type_: str) -> Any:
     """Pack elements of D into registers: [warps, 32, elements] numbers become [warps, 32, registers] words."""
     if type_ == "f64":
         return values.view(np.uint64)

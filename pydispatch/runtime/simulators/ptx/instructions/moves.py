@@ -135,28 +135,27 @@ def cvta(builder: FunctionBuilder, instruction: Instruction) -> Step:
 @handles("isspacep")
 def isspacep(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of isspacep, which tests whether a generic address is in a state space."""
-    p, a = builder.bind(instruction, BOOL, "u64")
+    result_slot, address_slot = builder.bind(instruction, BOOL, "u64")
     space = instruction.modifiers[0] if instruction.modifiers else ""
     windows = {"shared": SHARED, "shared::cta": SHARED, "local": LOCAL, "param": PARAM, "param::entry": PARAM}
     if space not in (*windows, "global", "const"):
         builder.fail(instruction)
 
-    def inside(regs: list[Any], base: int) -> Any:
-        return (regs[a] >= np.uint64(base)) & (regs[a] < np.uint64(base + WINDOW))
-
     def step(regs: list[Any]) -> None:
-        """Return whether each address is in the state space: in its window of generic addresses, or in an allocation of
-        that kind."""
+        """Set the result to whether each address is in the state space: in its window of generic addresses, or in an
+        allocation of that kind.
+        """
         if space in windows:
-            regs[p][...] = inside(regs, windows[space])
+            base, addresses = windows[space], regs[address_slot]
+            regs[result_slot][...] = (addresses >= np.uint64(base)) & (addresses < np.uint64(base + WINDOW))
             return
         frame = regs[FRAME_SLOT]
-        addresses = np.broadcast_to(regs[a], frame.n)
+        addresses = np.broadcast_to(regs[address_slot], frame.n)
         is_in_space = {}
         for address in np.unique(addresses):
             allocation = frame.batch.memory.find(int(address))
             is_in_space[int(address)] = allocation is not None and allocation.kind == space
-        regs[p][...] = [is_in_space[int(address)] for address in addresses]
+        regs[result_slot][...] = [is_in_space[int(address)] for address in addresses]
 
     return step
 

@@ -19,7 +19,7 @@ def flush(x: Any) -> Any:
     return np.where(small, np.copysign(x.dtype.type(0), x), x) if small.any() else x
 
 
-def canonical(x: Any) -> None:
+def make_nans_canonical(x: Any) -> None:
     """Replace every NaN of an f32 array by the canonical NaN of GPUs, in place."""
     nan = np.isnan(x)
     if nan.any():

@@ -242,9 +242,12 @@ def warp_barrier(builder: FunctionBuilder, instruction: Instruction) -> Step:
     mask = builder.source(instruction, builder.operands(instruction, 1)[0], UNSIGNED[4])
 
     def step(regs: list[Any]) -> None:
-        """Check that the mask contains the executing lanes."""
+        """Check that the mask contains the executing lanes. There is nothing to wait for: the threads of a frame run
+        together.
+        """
         frame = regs[FRAME_SLOT]
-        _require_in_mask(instruction, frame, regs[mask], frame.batch.lane_numbers()[frame.threads] & LANE_MASK)
+        lane_in_warp = frame.batch.lane_numbers()[frame.threads] & LANE_MASK  # lanes are numbered through the batch
+        _require_in_mask(instruction, frame, regs[mask], lane_in_warp)
         if frame.batch.races is not None:
             frame.batch.races.warp_sync(frame)
 

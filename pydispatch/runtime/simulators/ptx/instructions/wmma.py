@@ -17,7 +17,7 @@ from pydispatch.runtime.simulators.ptx.builder import FRAME_SLOT, FunctionBuilde
 from pydispatch.runtime.simulators.ptx.elements import UNSIGNED
 from pydispatch.runtime.simulators.ptx.frame import Frame
 from pydispatch.runtime.simulators.ptx.instructions.integer import S32_LEAST, S32_MOST
-from pydispatch.runtime.simulators.ptx.instructions.mma import accumulators, elements, product, registers, warps_of
+from pydispatch.runtime.simulators.ptx.instructions.mma import accumulators, elements, packed_registers, product, warps_of
 from pydispatch.runtime.simulators.ptx.memory import MemoryAccess
 from pydispatch.runtime.simulators.ptx.registry import handles
 from pydispatch.runtime.simulators.ptx.threads import LANE_MASK, WARP_LANES
@@ -191,7 +191,7 @@ def _mma(builder: FunctionBuilder, instruction: Instruction) -> Step:
     a_slots = a_slots[: m * k // WARP_LANES // per_register]
     b_slots = b_slots[: k * n // WARP_LANES // per_register]
     targets = [builder.target(instruction, operand, register) for operand in d]
-    finite = "satfinite" in instruction.modifiers and result_type == "s32"
+    saturates = "satfinite" in instruction.modifiers and result_type == "s32"
 
     def step(regs: list[Any]) -> None:
         """Multiply two fragments, and add the accumulators."""
@@ -204,9 +204,9 @@ def _mma(builder: FunctionBuilder, instruction: Instruction) -> Step:
         right = elements(words(b_slots), b_type).reshape(-1, k, n)
         start = accumulators(words(c_slots), c_type).reshape(-1, m, n)
         total = product(left, right, start, a_type)
-        if finite:
+        if saturates:
             total = np.clip(total, S32_LEAST, S32_MOST)
-        packed = registers(np.ascontiguousarray(total).reshape(positions.shape[0], WARP_LANES, -1), result_type)
+        packed = packed_registers(np.ascontiguousarray(total).reshape(positions.shape[0], WARP_LANES, -1), result_type)
         for element, slot in enumerate(targets):
             regs[slot][positions] = packed[:, :, element]
 
