@@ -211,7 +211,8 @@ def gather(builder: Builder, x: Tensor, indices: Tensor, axes: GatherAxes, sizes
         """Return an element of the result: that of x at the start of its slice plus its offset in the slice."""
         p = CoordinateBuilder(block, [Scalar(indices.dtype, (a,)) for a in args[: len(columns)]])
         at = {
-            d: p.loop_index(loop_of_slice_dim[d]) if d in loop_of_slice_dim else p.index_constant(0) for d in range(x.rank)
+            d: p.loop_index(loop_of_slice_dim[d]) if d in loop_of_slice_dim else p.index_constant(0)
+            for d in range(x.rank)
         }
         for d, batch_dim in zip(axes.batching_dims, axes.indices_batching_dims, strict=True):
             at[d] = p.loop_index(loop_of_batch_dim[batch_dim])

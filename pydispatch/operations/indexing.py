@@ -101,7 +101,9 @@ def reverse(builder: Builder, x: Tensor, axes: Sequence[int]) -> Tensor:
 
     def coordinates(coords: CoordinateBuilder) -> list[SSAValue]:
         """Return (last position - index) along each reversed axis, and the index itself along the others."""
-        return [coords.minus(last[d], coords.loop_index(d)) if d in last else coords.loop_index(d) for d in range(x.rank)]
+        return [
+            coords.minus(last[d], coords.loop_index(d)) if d in last else coords.loop_index(d) for d in range(x.rank)
+        ]
 
     return elements_at(builder, x, x.shape, coordinates)
 
@@ -271,7 +273,9 @@ def strided_axis(builder: Builder, x: Tensor, axis: int, start: HostInteger, cou
     def coordinates(coords: CoordinateBuilder) -> list[SSAValue]:
         """Return start + index * step along the axis, and the index itself along the others."""
         return [
-            coords.plus(start.value, coords.times(coords.loop_index(d), step.value)) if d == axis else coords.loop_index(d)
+            coords.plus(start.value, coords.times(coords.loop_index(d), step.value))
+            if d == axis
+            else coords.loop_index(d)
             for d in range(x.rank)
         ]
 

@@ -47,7 +47,7 @@ class Filter:
 
     @property
     def radius(self) -> int:
-        """Return the radius of the interpolation kernel, "linear" or "cubic", in elements; "nearest" does not use it."""
+        """Return the radius of the kernel of "linear" or "cubic" in elements; "nearest" does not use it."""
         return 1 if self.mode == "linear" else 2
 
 

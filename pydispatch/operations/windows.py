@@ -43,7 +43,7 @@ def reduce_windows(
         around: Padding value of each tensor; None for `starts`.
         out: Number of windows along each axis; None to derive it from the padding. The last window may exceed the
             padding.
-        window_axes: Axes along which windows have more than one element; None for those with a kernel size other than 1.
+        window_axes: Axes along which windows have several elements; None for those with a kernel size other than 1.
     """
     rank = tensors[0].rank
     interior = [n - 1 for n in input_dilations] if input_dilations else None  # padding elements between neighbours

@@ -190,7 +190,7 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
             owner = args[0]
             if isinstance(result, Array):
                 result.as_view_of(owner, lambda: self._recompute_view(name, handler, args, options))
-            else:  # of functions such as split, whose results NumPy never copies: `_recompute_view` would not refuse them
+            else:  # the results of split, which NumPy never copies, so that `_recompute_view` would refuse none
                 for index, value in enumerate(result):
                     value.as_view_of(owner, lambda index=index: handler(self.trace, *args, **options)[index])
         return result

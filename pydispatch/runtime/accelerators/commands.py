@@ -72,7 +72,8 @@ class CommandExecutor:
                 self._call(record, segment, blocks, constants)
                 timings.append(Timing(self.calls.label(segment), time.perf_counter() - begin))
             else:
-                timings += self.inner.time(segment, blocks, constants, fill_patterns[first : first + len(segment.commands)])
+                own_patterns = fill_patterns[first : first + len(segment.commands)]
+                timings += self.inner.time(segment, blocks, constants, own_patterns)
         return timings
 
     def _call(self, record: Record, command: Custom, blocks: Blocks, constants: bytes) -> None:

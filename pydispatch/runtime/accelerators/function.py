@@ -49,7 +49,7 @@ class AcceleratorFunction(Submitted, Callee):
         super().__init__(self._core.function, context.name)
         self._results, self._flops = self._core.function.results, module.flops
         ranks = [rank for _, rank in self._results]
-        self._has_one_tensor_result = len(ranks) == 1 and ranks[0] is not None  # one result, a tensor: a number has no rank
+        self._has_one_tensor_result = len(ranks) == 1 and ranks[0] is not None  # a number has no rank
 
     @property
     def results(self) -> list[tuple[ElementType, int | None]]:

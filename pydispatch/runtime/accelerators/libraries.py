@@ -62,7 +62,7 @@ class Dialect(Protocol):
     library_command: str
     """The command that compiles a library, with its options and example files."""
     library_hint: str
-    """A part of a sentence that says how to compile one: "glslangValidator -V -g --keep-uncalled compiles a library"."""
+    """How to compile one, as a part of a sentence: "glslangValidator -V -g --keep-uncalled compiles a library"."""
 
     def is_code(self, data: bytes) -> bool:
         """Return whether bytes look like code in the dialect's language."""

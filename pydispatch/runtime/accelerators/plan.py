@@ -116,7 +116,8 @@ class Record:
             [self.commands[i] for i in remaining],
             [self.command_indices[i] for i in remaining],
         )
-        record.origins, record.fill_patterns = [origins[i] for i in remaining], [self.fill_patterns[i] for i in remaining]
+        record.origins = [origins[i] for i in remaining]
+        record.fill_patterns = [self.fill_patterns[i] for i in remaining]
         record.state = record.segments = None
         return record
 

@@ -213,7 +213,8 @@ class Run:
         self.value = function._value(self.results)
         self.inputs = inputs  # keeps alive the memory that the run reads
         self.launch_arguments = blocks, constants, fill_patterns
-        new_values = (tuple(block.number if block is not None else 0 for block in blocks), constants, tuple(fill_patterns))
+        block_numbers = tuple(block.number if block is not None else 0 for block in blocks)
+        new_values = (block_numbers, constants, tuple(fill_patterns))
         old_values, self.bound_values = self.bound_values, None  # unknown if the update raises
         if new_values != old_values and record.commands:
             if self.fixed_run is None:

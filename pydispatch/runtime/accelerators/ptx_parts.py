@@ -114,7 +114,7 @@ class PtxParts:
     """
 
     def __init__(self, code: bytes | memoryview, notes: object, where: str) -> None:
-        """Read the notes, the key "ptx". Raise ArtifactError if they do not fit the code; `where` begins the message."""
+        """Read the notes, the key "ptx". Raise ArtifactError, which begins with `where`, if they do not fit the code."""
         self.where = where
         self.modules = [ModuleRange(0, len(code), kind_of(code))]
         self.entries: list[tuple[int, str]] | None = None

@@ -57,7 +57,9 @@ class RecordingExecutor(Executor, Generic[R]):
             context.executors.add(self)
 
     @abstractmethod
-    def record(self, plan: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int], timed: bool = False) -> R:
+    def record(
+        self, plan: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int], timed: bool = False
+    ) -> R:
         """Record the commands of a plan over blocks; under the context's lock. timed: with a time stamp for each."""
 
     def recordings(self, plan: Record) -> RecordingCache[R]:
@@ -83,7 +85,12 @@ class FixedRecording(Generic[R]):
     """Recording over fixed memory, recorded at its first run; a base of `execute.Fixed` implementations."""
 
     def __init__(
-        self, executor: RecordingExecutor[R], plan: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]
+        self,
+        executor: RecordingExecutor[R],
+        plan: Record,
+        blocks: Blocks,
+        constants: bytes,
+        fill_patterns: Sequence[int],
     ) -> None:
         """Bind a plan to fixed memory.
 

@@ -107,7 +107,9 @@ class Errors:
         self.mapping = ""  # why the last mapping failed
         self._lost: str | None = None
         # `callback` takes the C function of CALLBACKS for a type of callback; all of them put messages into the box.
-        self._scope_callback = self.ffi.new("WGPUPopErrorScopeCallbackInfo*", self.callback("WGPUPopErrorScopeCallback"))
+        self._scope_callback = self.ffi.new(
+            "WGPUPopErrorScopeCallbackInfo*", self.callback("WGPUPopErrorScopeCallback")
+        )
         self.on_lost = self.callback("WGPUDeviceLostCallback")
         self.on_error = self.callback("WGPUUncapturedErrorCallback", has_mode=False)  # its structure has no mode
         self._push_scope, self._pop_scope = self.lib.wgpuDevicePushErrorScope, self.lib.wgpuDevicePopErrorScope
@@ -157,7 +159,8 @@ class Errors:
 
         Raise DeviceLostError if lost.
         """
-        self._pop_scope(self.device, self._scope_callback[0])  # its callback puts the first error of the scope into the mailbox
+        # The callback puts the first error of the scope into the mailbox.
+        self._pop_scope(self.device, self._scope_callback[0])
         is_lost = self.lost  # reads the mailbox into `reported`
         error = self.reported[0] if self.reported else None
         if is_lost or (error is not None and _LOST in error[1]):

@@ -180,8 +180,8 @@ class PassRecorder:
     # Plans
 
     def commands(
-        self, commands: Sequence[Command], blocks: Sequence[Block | None], constants: bytes, fill_patterns: Sequence[int],
-        kernels: Kernels, timed: bool = False,
+        self, commands: Sequence[Command], blocks: Sequence[Block | None], constants: bytes,
+        fill_patterns: Sequence[int], kernels: Kernels, timed: bool = False,
     ) -> None:  # fmt: skip
         """Record all commands of a plan.
 

@@ -181,7 +181,9 @@ class GlobalMemory:
         """End an allocation; its address is never reused."""
         index = bisect_right(self._starts, address) - 1
         if index < 0 or self._starts[index] != address:
-            raise InvalidArgumentError(f"memory: {address:#x} is no address of an allocation{self.describe_near(address)}")
+            raise InvalidArgumentError(
+                f"memory: {address:#x} is no address of an allocation{self.describe_near(address)}"
+            )
         allocation = self._allocations.pop(index)
         del self._starts[index]
         if not allocation.is_adopted:  # adopted arrays are memory of their owners

@@ -255,7 +255,7 @@ def fma32(x: Any, y: Any, z: Any, mode: str) -> Any:
     s = product + z
     single = np.dtype("f4")
     if mode != "rn":
-        exact_sum = with_sign_of_zero_sum(round_to_odd_sum(product, z), product, z, mode)  # with the sign of an exact zero
+        exact_sum = with_sign_of_zero_sum(round_to_odd_sum(product, z), product, z, mode)
         return narrow(exact_sum, single, mode)
     # s is rounded already. Rounding it again, to f32, errs only if s is half-way between two singles.
     is_halfway = s.view(np.uint64) & _BELOW_F32 == _HALF_F32

@@ -92,7 +92,7 @@ def _sum(builder: FunctionBuilder, instruction: Instruction) -> Step:
     def compute(x: Any, y: Any) -> Any:
         x, y = x.astype(np.float64), y.astype(np.float64)
         y = -y if minus else y
-        exact_sum = exact.with_sign_of_zero_sum(exact.round_to_odd_sum(x, y), x, y, mode)  # with the sign of an exact zero
+        exact_sum = exact.with_sign_of_zero_sum(exact.round_to_odd_sum(x, y), x, y, mode)
         return exact.narrow(exact_sum, _F32, mode)
 
     return step_with_modifiers(builder, instruction, compute, words, type_, count=2)
@@ -131,9 +131,15 @@ def _rcp(builder: FunctionBuilder, instruction: Instruction) -> Step:
         if "approx" in words:
             # rcp.approx.ftz.f64: the upper 32 bits of a value with 20 bits of mantissa; the rest is 0. Only the operand
             # is flushed, so that step_with_modifiers must not flush.
-            return step_with_modifiers(builder, instruction, lambda x: _upper_word(1.0 / flush(x)), words - {"ftz"}, type_, count=1)
-        return step_with_modifiers(builder, instruction, lambda x: exact.div64(np.ones_like(x), x, mode), words, type_, count=1)
-    return step_with_modifiers(builder, instruction, lambda x: exact.div32(np.ones_like(x), x, mode), words, type_, count=1)
+            return step_with_modifiers(
+                builder, instruction, lambda x: _upper_word(1.0 / flush(x)), words - {"ftz"}, type_, count=1
+            )
+        return step_with_modifiers(
+            builder, instruction, lambda x: exact.div64(np.ones_like(x), x, mode), words, type_, count=1
+        )
+    return step_with_modifiers(
+        builder, instruction, lambda x: exact.div32(np.ones_like(x), x, mode), words, type_, count=1
+    )
 
 
 def _upper_word(x: Any) -> Any:
@@ -171,7 +177,9 @@ def _approx(function: Callable[[Any], Any]) -> Callable[[FunctionBuilder, Instru
                 return step_with_modifiers(
                     builder, instruction, lambda x: _upper_word(function(flush(x))), words - {"ftz"}, type_, count=1
                 )
-        return step_with_modifiers(builder, instruction, lambda x: function(x.astype(np.float64)), words, type_, count=1)
+        return step_with_modifiers(
+            builder, instruction, lambda x: function(x.astype(np.float64)), words, type_, count=1
+        )
 
     return make
 
@@ -208,7 +216,9 @@ def _min_max(builder: FunctionBuilder, instruction: Instruction) -> Step:
         builder.fail(instruction)
     count = len(instruction.operands) - 1
     if count == 3:
-        return step_with_modifiers(builder, instruction, lambda x, y, z: compute(compute(x, y), z), words, type_, count=3)
+        return step_with_modifiers(
+            builder, instruction, lambda x, y, z: compute(compute(x, y), z), words, type_, count=3
+        )
     return step_with_modifiers(builder, instruction, compute, words, type_, count=2)
 
 

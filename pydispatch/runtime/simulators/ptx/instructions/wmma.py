@@ -17,7 +17,13 @@ from pydispatch.runtime.simulators.ptx.builder import FRAME_SLOT, FunctionBuilde
 from pydispatch.runtime.simulators.ptx.elements import UNSIGNED
 from pydispatch.runtime.simulators.ptx.frame import Frame
 from pydispatch.runtime.simulators.ptx.instructions.integer import S32_LEAST, S32_MOST
-from pydispatch.runtime.simulators.ptx.instructions.mma import accumulators, elements, packed_registers, product, warps_of
+from pydispatch.runtime.simulators.ptx.instructions.mma import (
+    accumulators,
+    elements,
+    packed_registers,
+    product,
+    warps_of,
+)
 from pydispatch.runtime.simulators.ptx.memory import MemoryAccess
 from pydispatch.runtime.simulators.ptx.registry import handles
 from pydispatch.runtime.simulators.ptx.threads import LANE_MASK, WARP_LANES
