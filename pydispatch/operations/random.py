@@ -193,7 +193,7 @@ def _philox_bits(
 
 
 def _at_each_counter(builder: Builder, shape: list[int], written: Formula, *tensors: Tensor) -> list[Tensor]:
-    """Apply a formula to each element's row-major index, which is added to a counter, and return its results.
+    """Apply a formula to each element's row-major index, which it adds to a counter, and return its results.
 
     Args:
         builder: The builder.

@@ -176,8 +176,8 @@ def arg_reduce(builder: Builder, name: str, x: Tensor, axis: int, keep: bool = F
     size = x.shape[axis]
     signed, unsigned = (I32, U32) if isinstance(size, int) and size < 1 << 31 else (I64, U64)
     index_type = signed if last else unsigned
-    # The running index before the first element is below all indices for "max", or above all for "min". In both cases
-    # its bits are those of -1, which the result has if there are no elements.
+    # The running index before the first element is below all indices with `last`, else above all. In both cases its
+    # bits are those of -1, which is the result if there are no elements.
     no_index = -1 if last else largest(index_type)
     values = ew.convert(builder, x, F32) if x.dtype.is_bool else x
     extremes = broadcast_to(builder, reduce(builder, name, values, [axis], keep=True), x.shape)
