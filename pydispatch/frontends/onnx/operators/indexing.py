@@ -173,10 +173,10 @@ def _reverse_sequence(call: NodeCall, x: Tensor, lengths: Tensor) -> Tensor:
         """
         length, at = coords.index_of(coords.elements[0]), coords.loop_index(time)
         inside = coords.add_op(arith.CmpiOp(at, length, "slt"))
-        back = coords.minus(coords.minus(length, coords.index_constant(1)), at)
+        from_end = coords.minus(coords.minus(length, coords.index_constant(1)), at)
         # A length beyond the axis is invalid: clamped to the last element, it reads nothing out of bounds.
-        return [coords.clamped(coords.add_op(arith.SelectOp(inside, back, at)), last) if d == time else coords.loop_index(d)
-                for d in range(x.rank)]  # fmt: skip
+        time_index = coords.clamped(coords.add_op(arith.SelectOp(inside, from_end, at)), last)
+        return [time_index if d == time else coords.loop_index(d) for d in range(x.rank)]
 
     return elements_at(call.b, x, x.shape, coordinates, lengths_)
 
