@@ -178,7 +178,8 @@ class _Search:
     def __init__(self, pattern: DagPattern, view: GraphView) -> None:
         self.pattern, self.view = pattern, view
         self.bound: dict[int, SSAValue | str] = {}  # index of an input of the pattern → value of the program, or ABSENT
-        self.trail: list[int] = []  # indices of the bound inputs in the order of binding, for backtracking
+        # Each input that was bound with the value before (None if it had none), in the order of binding.
+        self.trail: list[tuple[int, SSAValue | str | None]] = []
         # (node of the pattern, node of the program) that are known to match under the current bindings.
         self.agreed: set[tuple[Node, Node]] = set()
         # Pairs of such nodes in the order in which they matched, for backtracking.
@@ -309,7 +310,11 @@ class _Search:
             ):
                 return True
             while len(self.trail) > mark:
-                del self.bound[self.trail.pop()]
+                leaf, before = self.trail.pop()
+                if before is None:
+                    del self.bound[leaf]
+                else:
+                    self.bound[leaf] = before
             del self.pairs[pair_count:]
             self.depth = depth
             self.agreed.clear()  # some pairs may have matched only under the bindings that are undone
@@ -334,11 +339,9 @@ class _Search:
         if problem is not None:
             return self.fail(problem, where, user)
         before = self.bound.get(leaf)
-        if before is None:
+        # Where it is ABSENT, the input was so far only an initial value that is not read.
+        if before is None or isinstance(before, str):
             self._set(leaf, theirs)
-            return True
-        if isinstance(before, str):  # ABSENT: so far the input was only an initial value that is not read
-            self.bound[leaf] = theirs  # it is in the trail already
         elif source_of(before) is not source_of(theirs):
             other = f"%{before.name_hint}" if before.name_hint else "another value"
             this = f"%{theirs.name_hint}" if theirs.name_hint else "a different one"
@@ -356,8 +359,8 @@ class _Search:
 
     def _set(self, leaf: int, value: SSAValue | str) -> None:
         """Bind input `leaf` to a value, so that backtracking can undo it."""
+        self.trail.append((leaf, self.bound.get(leaf)))
         self.bound[leaf] = value
-        self.trail.append(leaf)
 
 
 def _sizes(type: Attribute) -> Sequence[int]:
