@@ -109,18 +109,20 @@ class BlockQuantized:
         return self._shape[3]
 
     @property
-    def block(self) -> int:
+    def steps_per_block(self) -> int:
         """Steps of K of a block."""
         return self.groups * WORD_BYTES * 8 // self.bits
 
     @property
-    def steps(self) -> int:
-        """Steps of K of all blocks."""
-        return self.blocks * self.block
+    def steps_per_row(self) -> int:
+        """Steps of K of all blocks: of a row of A."""
+        return self.blocks * self.steps_per_block
 
     @property
     def integer_bytes(self) -> int:
-        """Bytes of the integers that may stand for elements of the row factor, 1 to 3, as the program says."""
+        """Bytes of the integers, 1 to 3, that elements of the row factor may be rounded to: the attribute of the
+        contraction, or 3 without it.
+        """
         attribute = self.contraction.op.attributes.get(INTEGER_BYTES)
         count = attribute.value.data if isinstance(attribute, IntegerAttr) else MOST_INTEGER_BYTES
         return min(max(count, 1), MOST_INTEGER_BYTES)

@@ -76,14 +76,14 @@ class Chain:
 
     @property
     def first_loops(self) -> list[int]:
-        """For each dimension of `rows`, the equal loop dimension of the first product; `NO_DIM` for none."""
+        """For each dimension of `rows`, the loop of the first product that runs over it; `NO_DIM` for none."""
         return _dims_of(self.first.generic.output_maps[0])
 
     @property
     def second_loops(self) -> list[int]:
-        """For each dimension of `rows`, the equal loop dimension of the second product."""
+        """For each dimension of `rows`, the loop of the second product that runs over it."""
         dims = self.second.a.axis_dims
-        assert dims is not None, "not checked by `_has_kernel`"
+        assert dims is not None, "`_has_kernel` must have checked it"
         return dims
 
 
@@ -255,11 +255,13 @@ def _dims_of(map: AffineMap) -> list[int]:
 def _are_rows_independent(chain: Chain) -> bool:
     """Return whether each row of `rows` depends only on the row of `scores` at the same indices."""
     identity = list(range(len(shape_of(chain.scores))))
+    column_dim = identity[-1]
+    # For each axis of a tensor, the dimension of the scores that it runs along.
     dims_of: dict[SSAValue, list[int]] = {chain.scores: identity}
     for op in chain.parts.row_operations:
         reads = [(ordinal, dims_of[v]) for ordinal, v in enumerate(op.operands) if v in dims_of]
         if reads:
-            results = _aligned_results(op, reads, identity[-1])
+            results = _aligned_results(op, reads, column_dim)
             if results is None:
                 return False
             dims_of.update(zip(op.results, results, strict=True))

@@ -60,7 +60,7 @@ HIGHEST_F16_ADDEND = -60000.0
 """The same for masks of f16, whose lowest number is -65504: scores of f16 models do not come near its half either."""
 
 LOWEST_FLOOR = -1e38
-"""Lowest floor, which is finite in f32: where fills are multiplied, their half may not be."""
+"""Lower bound of `Limits.floor`, finite in f32: half of a fill may not be, if the fill was multiplied by a constant."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,8 @@ class Stored:
 
     Attributes:
         element: The element of the mask.
-        is_shown: The value of a boolean mask at visible columns; None for numbers that are added to the scores.
+        is_shown: Which value of a boolean mask, True or False, shows a column; None for a mask of numbers that are
+            added to the scores.
     """
 
     element: Expression
@@ -116,6 +117,8 @@ class Limits:
         stored: Masks in memory.
         fill: Upper bound of the scores at hidden columns, or of the numbers that a mask adds to them. With -inf, the
             default, hidden columns have the weight 0.
+
+    Limits without bounds and stored masks are false: all columns are visible.
     """
 
     bounds: tuple[Bound, ...] = ()
@@ -130,7 +133,8 @@ class Limits:
         """The number that the largest visible score of a row must exceed for hidden columns to have no effect.
 
         None if it may be any number. A hidden column has at most the weight exp(fill - score) for the largest score. If
-        this score exceeds fill / 2, the weight is below exp(fill / 2): 0 for fills of at most `HIGHEST_FILL`.
+        this score exceeds fill / 2, the weight is below exp(fill / 2), which is rounded to 0: fills are at most
+        `HIGHEST_FILL`.
         """
         return None if self.fill == -inf else max(self.fill / 2, LOWEST_FLOOR)
 
@@ -146,11 +150,12 @@ class Limits:
         return Limits((*self.bounds, *other.bounds), (*self.stored, *other.stored), max(self.fill, other.fill))
 
     def with_fill(self, fill: float | None, *, highest: float) -> Limits:
-        """Return the limits with another upper bound `fill` at hidden columns; no limits if it is above `highest`.
+        """Return the limits if scores at hidden columns are at most `fill`, another upper bound than before.
 
-        Above that number, a hidden column could have a weight.
+        Return no limits if `fill` is above `highest`, since a hidden column could have a weight then.
         """
-        return replace(self, fill=fill) if self and fill is not None and fill <= highest else Limits()
+        hides_columns = bool(self)
+        return replace(self, fill=fill) if hides_columns and fill is not None and fill <= highest else Limits()
 
 
 def column_limits(chain: Chain) -> Limits:

@@ -38,42 +38,42 @@ class Layout:
     Attributes:
         axis: The dimension that is cut into panels.
         width: Columns of a panel.
-        group: Number of neighbours along the dimension `steps` that are contiguous in each column.
-        steps: Dimension of the groups; None where there are none.
+        group: Number of neighbours along the dimension `step_axis` that are contiguous in each column.
+        step_axis: The dimension whose neighbours are grouped; None where there are none.
     """
 
     axis: int
     width: int
     group: int = 1
-    steps: int | None = None
+    step_axis: int | None = None
 
     def type_of(self, type: TensorType[Attribute]) -> TensorType[Attribute]:
         """Return the type of the panels that a tensor of `type` is stored in."""
         shape = list(type.get_shape())
-        if self.steps is not None:
-            shape[self.steps] //= self.group
+        if self.step_axis is not None:
+            shape[self.step_axis] //= self.group
         columns = shape.pop(self.axis)
-        inner = [self.width] if self.steps is None else [self.width, self.group]
+        inner = [self.width] if self.step_axis is None else [self.width, self.group]
         return TensorType(type.element_type, [-(-columns // self.width), *shape, *inner])
 
     def packed_map(self, rank: int) -> AffineMap:
         """Return the map from indices of a tensor of rank `rank` to the indices of the same element in its panels."""
         dims: list[AffineExpr] = [AffineExpr.dimension(d) for d in range(rank)]
         column, inner = dims[self.axis], [dims[self.axis] % self.width]
-        if self.steps is not None:
-            inner.append(dims[self.steps] % self.group)
-            dims[self.steps] = dims[self.steps] // self.group
+        if self.step_axis is not None:
+            inner.append(dims[self.step_axis] % self.group)
+            dims[self.step_axis] = dims[self.step_axis] // self.group
         del dims[self.axis]
         return AffineMap(rank, 0, (column // self.width, *dims, *inner))
 
     def unpacked_map(self, rank: int) -> AffineMap:
         """Return the map from indices in the panels to the indices of the same element in the tensor of rank `rank`."""
-        loops = rank + 1 + (self.steps is not None)  # [panel, other dimensions ..., column, step of a group]
+        loops = rank + 1 + (self.step_axis is not None)  # [panel, other dimensions ..., column, step of a group]
         dims = [AffineExpr.dimension(d) for d in range(loops)]
         reads: list[AffineExpr] = dims[1:rank]
         reads.insert(self.axis, dims[0] * self.width + dims[rank])
-        if self.steps is not None:
-            reads[self.steps] = reads[self.steps] * self.group + dims[rank + 1]
+        if self.step_axis is not None:
+            reads[self.step_axis] = reads[self.step_axis] * self.group + dims[rank + 1]
         return AffineMap(loops, 0, tuple(reads))
 
 
@@ -96,7 +96,7 @@ class Panels:
         stride = layout.width
         other_dims = [d for d in range(len(self._middle_sizes) + 1) if d != layout.axis]
         for dim, size in zip(reversed(other_dims), reversed(self._middle_sizes), strict=True):
-            strides.insert(0, stride if dim == layout.steps else stride * layout.group)
+            strides.insert(0, stride if dim == layout.step_axis else stride * layout.group)
             stride *= size
         strides.insert(layout.axis, 1)
         return strides
@@ -108,9 +108,12 @@ class Panels:
 
     @property
     def _middle_sizes(self) -> Sequence[int]:
-        """The sizes of all dimensions of the tensor but the panels' one, in order; that of `steps` counts groups."""
+        """The sizes of the tensor's dimensions other than the one cut into panels, in order; `step_axis` counts groups.
+
+        They are the dimensions of the argument between panels and columns.
+        """
         assert isinstance(self.argument.type, TensorType)
-        return self.argument.type.get_shape()[1 : -1 if self.layout.steps is None else -2]
+        return self.argument.type.get_shape()[1 : -1 if self.layout.step_axis is None else -2]
 
 
 def into_panels(value: SSAValue, layout: Layout) -> list[Operation]:
@@ -174,8 +177,8 @@ def _layouts(rank: int, shape: Sequence[int]) -> list[Layout]:
         return [Layout(axis, width=shape[-1]) for axis in range(rank)]
     if len(shape) != rank + 2:
         return []
-    pairs = [(axis, steps) for axis in range(rank) for steps in range(rank) if axis != steps]
-    return [Layout(axis, width=shape[-2], group=shape[-1], steps=steps) for axis, steps in pairs]
+    pairs = [(axis, step_axis) for axis in range(rank) for step_axis in range(rank) if axis != step_axis]
+    return [Layout(axis, width=shape[-2], group=shape[-1], step_axis=step_axis) for axis, step_axis in pairs]
 
 
 def _copy(value: SSAValue, result: TensorType[Attribute], reads: AffineMap) -> list[Operation]:

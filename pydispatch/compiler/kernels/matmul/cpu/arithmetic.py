@@ -89,10 +89,12 @@ def arithmetic_of(contraction: Contraction, level: Level) -> Arithmetic | None:
     into i32, and integers as they are.
     """
     acc = contraction.acc
-    steps = _matrix_steps(contraction, 2) if "bf16" in level.matrix_types and _multiplies_bf16(contraction) else 0
+    pair = 2  # steps of K whose products of bf16 one instruction adds up, in vectors and in matrix registers
+    multiplies_in_matrices = "bf16" in level.matrix_types and _multiplies_bf16(contraction)
+    steps = _matrix_steps(contraction, group=pair) if multiplies_in_matrices else 0
     has_pairs = level.pairs_bf16 and _multiplies_bf16(contraction)
     if (steps or has_pairs) and _has_identity_steps_and_columns(contraction):
-        return Arithmetic(compute=BFloat16Type(), sum_type=Float32Type(), group=2, matrix_steps=steps)
+        return Arithmetic(compute=BFloat16Type(), sum_type=Float32Type(), group=pair, matrix_steps=steps)
     if acc in HALF_TYPES:
         return Arithmetic(compute=Float32Type(), sum_type=Float32Type())
     if isinstance(acc, Float32Type | Float64Type):
@@ -154,7 +156,7 @@ def _grouped(contraction: Contraction, level: Level) -> Arithmetic | None:
         return None
     fit_bytes = all(high - low < BYTE_VALUES for low, high in (a, b))
     if level.byte_products and fit_bytes:
-        steps = _matrix_steps(contraction, MATRIX_BYTES) if "i8" in level.matrix_types else 0
+        steps = _matrix_steps(contraction, group=MATRIX_BYTES) if "i8" in level.matrix_types else 0
         uses_matrix_registers = steps > 0
         signs = SIGN_CHOICES["all signs" if uses_matrix_registers else level.byte_products]
         candidates = [
@@ -176,10 +178,9 @@ def _grouped(contraction: Contraction, level: Level) -> Arithmetic | None:
 
 
 def _has_identity_steps_and_columns(contraction: Contraction) -> bool:
-    """Return whether groups of steps can be packed.
+    """Return whether both factors are indexed by K itself, and B by N itself, as in `A[m, k] * B[k, n]`.
 
-    Both factors must be indexed by K itself, and B by N itself, without a stride or an offset, as in `A[m, k] * B[k,
-    n]` but not in `A[m, 2 * k]`.
+    Groups of steps cannot be packed where such a dimension has a stride or an offset, as in `A[m, 2 * k]`.
     """
     a, b, k, n = contraction.a, contraction.b, contraction.k, contraction.n
     are_steps = all(any(f.coordinates[p].is_identity(k) for p in f.positions_of(k)) for f in (a, b))

@@ -82,23 +82,25 @@ class BlockSizes:
         total_rows = prod(static_extents)
         if len(static_extents) < len(extents) or not total_rows:
             return None
-        digits = match.integer_bytes if level.byte_products in ("unsigned by signed", "all signs") else 0
+        multiplies_bytes = level.byte_products in ("unsigned by signed", "all signs")
+        byte_digits = match.integer_bytes if multiplies_bytes else 0  # 0: products in f32
         rows = total_rows
         if rows > MOST_ROWS:
             rows = next((n for n in range(MOST_ROWS, LEAST_ROWS - 1, -1) if total_rows % n == 0), 0)
             # Of many rows, only products of single bytes are faster here than those of f32 after dequantization.
-            if digits != 1 or not rows:
+            if byte_digits != 1 or not rows:
                 return None
         row_block, lanes = min(rows, MOST_BLOCK_ROWS), level.vector // 4
-        sums = row_block * (digits or 1)
+        sums_per_vector = row_block * (byte_digits or 1)
 
         def fits(vectors: int) -> bool:
-            """Return whether the registers hold the sums, weights and unpacked weights of so many vectors,
-            and elements of A.
-            """
-            return (sums + 2) * vectors + 2 <= level.registers
+            """Return whether the registers hold the operands of a register block that is so many vectors wide.
 
-        vectors = next((v for v in (4, 2) if v * lanes <= match.width and fits(v)), 1)
+            Each vector has its sums, one register of weights and one of unpacked weights. Two more have elements of A.
+            """
+            return (sums_per_vector + 2) * vectors + 2 <= level.registers
+
+        vectors = next((v for v in (4, 2) if v * lanes <= match.width and fits(v)), 1)  # per row of a register block
         row_groups = total_rows // rows
         panels = min(MOST_PANELS, ceil_quotient(match.panels * row_groups, ENOUGH_WORKGROUPS))
         return BlockSizes(
@@ -107,7 +109,7 @@ class BlockSizes:
             row_block=row_block,
             columns=min(match.width, vectors * lanes),
             panels=panels,
-            byte_digits=digits,
+            byte_digits=byte_digits,
         )
 
 
@@ -185,16 +187,17 @@ class _Workgroup:
         )
         totals = fresh(f32, schedule.rows * match.width)
         first = build.times(panel_group, schedule.panels)
-        end = build.least(build.plus(first, schedule.panels), match.panels)
-        if match.panels % schedule.panels == 0:
-            end = build.plus(first, schedule.panels)
+        end = build.plus(first, schedule.panels)
+        if match.panels % schedule.panels != 0:  # the last group has fewer panels
+            end = build.least(end, match.panels)
 
         def panel(inner: Builder, p: Index, carried: list[SSAValue]) -> list[SSAValue]:
             """Emit the products of all rows with panel `p`, and their stores."""
             # Each panel clears the buffer of totals, and reads it at its end: no load of it may be hoisted or reused.
             pinned = inner.without_load_motion()
             zero = f32_constant(pinned, 0.0)
-            pinned.parallel(0, schedule.rows * match.width, lambda b, i: self.frame.elements.store(b, zero, totals, [i]))
+            store = self.frame.elements.store
+            pinned.parallel(0, schedule.rows * match.width, lambda b, i: store(b, zero, totals, [i]))
             pinned.loop(0, match.blocks, [], lambda b, i, _: self._block(b, rows, sums, totals, p, i))
             self._finish(pinned, totals, p)
             return []
@@ -234,13 +237,14 @@ class _Workgroup:
             height: Number of rows.
         """
         match, schedule, (panel, block, row, column) = self.match, self.schedule, position
-        digits, steps, width = max(1, schedule.byte_digits), match.steps, schedule.columns
-        offset = build.plus(build.times(block, match.block), row * digits * steps)
+        digits, steps, width = max(1, schedule.byte_digits), match.steps_per_row, schedule.columns
         group = WORD_BYTES * 8 // match.bits  # steps of K whose weights share four bytes
+        # A in memory: [row][digit][step of K]. Weights: [panel][block][group][column][step of the group].
+        offset = build.plus(build.times(block, match.steps_per_block), row * digits * steps)
         a = view_as(build, rows.elements, offset, [height * digits, match.groups, group], [steps, group, 1])
         weights = self.frame.buffers[self.frame.tensors.index(match.argument)]
         block_in_weights = build.plus(build.times(panel, match.blocks), block)
-        start = build.plus(build.times(block_in_weights, match.width * match.block), column * group)
+        start = build.plus(build.times(block_in_weights, match.width * match.steps_per_block), column * group)
         b = view_as(build, weights, start, [match.groups, width, group], [match.width * group, group, 1])
         c = view_as(build, sums, offset=0, sizes=[height * digits, width], strides=[width, 1])
         build.add(ContractOp(operands=[a, b, c], properties={"unsigned_b": UnitAttr()}))
@@ -267,13 +271,16 @@ class _Workgroup:
         """
         match, schedule, (panel, block, first_row, column) = self.match, self.schedule, position
         row_of_a = first_row + row  # counted from the workgroup's first
+        # Elements of A are integers of one to three byte digits, each with a product of its own, or f32 as one "digit".
         width, digits = schedule.columns, max(1, schedule.byte_digits)
         block_of_row = build.plus(block, row_of_a * match.blocks)
+        # The value of the integer 1 in this block; None for f32 elements.
         unit = None if rows.units is None else load(build, rows.units, block_of_row)
         row_sum = load(build, rows.sums, block_of_row)
         if unit is not None:
             row_sum = build.add(arith.MulfOp(row_sum, unit))
-        corrections: list[SSAValue] = []  # zero * (sum of the lowest digits, sum of the integers of the higher digits)
+        # What the zero point adds: zero * (sum of the lowest digits, sum of the integers of the higher digits).
+        corrections: list[SSAValue] = []
         if rows.low is not None and rows.high is not None and isinstance(match.zero, float):
             zero = i32_constant(build, int(match.zero))
             corrections = [build.add(arith.MuliOp(load(build, v, block_of_row), zero)) for v in (rows.low, rows.high)]
@@ -291,7 +298,7 @@ class _Workgroup:
             product = values[0]
             if unit is not None:
                 product = inner.add(arith.MulfOp(_number_of_digits(inner, values, corrections), unit))
-            # With digits, `corrections` have a constant zero point.
+            # Where there are digits, `corrections` have subtracted a constant zero point already.
             if isinstance(match.zero, PerBlock) or (match.zero and not schedule.byte_digits):
                 zero = term(match.zero) if isinstance(match.zero, PerBlock) else f32_constant(inner, match.zero)
                 product = self._multiply_add(inner, inner.add(arith.NegfOp(row_sum)), zero, product)

@@ -44,8 +44,8 @@ class RowTiles:
     """The division of the rows of two chained contractions among workgroups.
 
     Attributes:
-        axis: The dimension of the rows that is M in both products; None where there is a single row.
-        count: Size of that dimension.
+        axis: The dimension of `Chain.rows` that is M in both products; None where there is a single row.
+        row_count: Size of that dimension.
         columns: Elements of a row.
         outer: Sizes of the outer dimensions.
         block: Rows of a register block.
@@ -54,7 +54,7 @@ class RowTiles:
     """
 
     axis: int | None
-    count: int
+    row_count: int
     columns: int
     outer: tuple[int, ...]
     block: int
@@ -85,7 +85,7 @@ class RowTiles:
             blocks -= 1
         return RowTiles(
             axis=axis,
-            count=count,
+            row_count=count,
             columns=columns,
             outer=outer,
             block=block,
@@ -96,7 +96,7 @@ class RowTiles:
     @property
     def workgroups(self) -> int:
         """Number of workgroups."""
-        return prod(self.outer) * ceil_quotient(self.count, self.rows)
+        return prod(self.outer) * ceil_quotient(self.row_count, self.rows)
 
 
 def lower_chain(source: func.FuncOp, backend: Backend, machine: Machine) -> Kernel | None:
@@ -108,6 +108,7 @@ def lower_chain(source: func.FuncOp, backend: Backend, machine: Machine) -> Kern
     frame = Frame(source, backend)
     if frame.updates_arguments:
         return None
+    # Each result must have the elements of the second product's result, or functions of them, in some order.
     dims = [matching_dims(value, chain.second.op.results[0]) for value in frame.returned]
     result_dims = [d for d in dims if d is not None]
     level = level_of(machine)
@@ -140,17 +141,17 @@ def _emit(
     """
     build = frame.build
     workgroup = build.assume_below(frame.workgroup(), tiles.workgroups)
-    *outer, tile = build.split(workgroup, [*tiles.outer, ceil_quotient(tiles.count, tiles.rows)])
+    *outer, tile = build.split(workgroup, [*tiles.outer, ceil_quotient(tiles.row_count, tiles.rows)])
     # The last tile begins early enough to have a whole register block; some of its rows are computed twice then.
-    first_row = build.least(build.times(tile, tiles.rows), max(0, tiles.count - tiles.block))
-    is_exact = tiles.count % tiles.rows == 0
-    extent = tiles.rows if is_exact else build.least(tiles.rows, build.minus(tiles.count, first_row))
+    first_row = build.least(build.times(tile, tiles.rows), max(0, tiles.row_count - tiles.block))
+    is_exact = tiles.row_count % tiles.rows == 0
+    extent = tiles.rows if is_exact else build.least(tiles.rows, build.minus(tiles.row_count, first_row))
     buffer = frame.elements.fresh(_element_type(chain), tiles.rows * tiles.stride)
     span = Span(first=first_row, extent=extent)
     limits = column_limits(chain)
     end = _column_end(frame, chain, limits, (first, second), tiles, outer, span)
     rows = _Rows(frame=frame, chain=chain, tiles=tiles, outer=tuple(outer), span=span, buffer=buffer, column_end=end)
-    if end is None or limits.floor is None:
+    if end is None or limits.floor is None:  # no columns are hidden, or all hidden ones have the weight 0
         rows.emit_first_product(build, first)
     else:
         rows = rows.emit_checked_product(build, first, limits.floor)
@@ -174,7 +175,7 @@ def _column_end(
     Args:
         frame: The kernel function.
         chain: The chain.
-        limits: What hides columns of it.
+        limits: The masks that hide columns: computed bounds, and masks that are stored in memory.
         plans: Plans of both products.
         tiles: The division of its rows among workgroups.
         outer: Indices of the outer dimensions.
@@ -200,7 +201,9 @@ def _column_end(
         (end_of_later_rows,) = carried
         end_of_row = limits.end(frame.elements, inner, point, columns)
         if limits.stored:  # masks in memory are read only beyond the columns that a later row needs anyway
-            end_of_row = last_shown(frame, inner, limits, point, end_of_later_rows, end_of_row, columns)
+            end_of_row = last_shown(
+                frame, inner, limits, point, begin=end_of_later_rows, end=end_of_row, columns=columns
+            )
         return [inner.value(inner.most(end_of_later_rows, end_of_row))]
 
     # A row without visible columns is computed from hidden ones, as without a limit: so there is at least one. The last
@@ -232,10 +235,8 @@ class _Rows:
     buffer: SSAValue
     column_end: End | None
 
-    def _ends(self, dim: int | None) -> dict[int, End]:
-        """Return the end of the columns as a dict by dimension, for the dimension `dim` of a product that the columns
-        are.
-        """
+    def _ends_of_columns(self, dim: int | None) -> dict[int, End]:
+        """Return {dim: end of the visited columns}, where `dim` is a product's loop over them; {} for all columns."""
         return {} if self.column_end is None or dim is None else {dim: self.column_end}
 
     def _offset(self, build: Builder, indices: Sequence[Index]) -> Index:
@@ -253,15 +254,15 @@ class _Rows:
         self.frame.elements.materialize(value, self.buffer, lambda build, indices: [self._offset(build, indices)])
 
     def _indices_of(self, loops: Sequence[int]) -> dict[int, Index]:
-        """Return the indices of a product's outer dimensions. loops: its dimension for each dimension of the rows."""
+        """Return the indices of a product's outer dimensions. loops[d]: its loop over the dimension d of the rows."""
         return dict(zip((loops[d] for d in self.chain.outer), self.outer, strict=True))
 
     def emit_first_product(self, build: Builder, plan: Plan) -> None:
         """Emit the first product, with elementwise operations on its result, into the buffer."""
         chain = self.chain
-        output = Output(chain.scores, list(range(len(shape_of(chain.scores)))), self._store)
-        outer = self._indices_of(chain.first_loops)
-        emit_rows(self.frame, build, plan, [output], outer, self.span, ends=self._ends(chain.first.n))
+        output = Output(value=chain.scores, dims=list(range(len(shape_of(chain.scores)))), store=self._store)
+        outer, ends = self._indices_of(chain.first_loops), self._ends_of_columns(chain.first.n)
+        emit_rows(self.frame, build, plan, [output], outer, rows=self.span, ends=ends)
 
     def emit_checked_product(self, build: Builder, plan: Plan, floor: float) -> _Rows:
         """Emit the first product, and again for all columns unless the largest score of each row is above `floor`.
@@ -383,14 +384,14 @@ class _Rows:
     def emit_second_product(self, build: Builder, plan: Plan, result_dims: Sequence[list[int]]) -> None:
         """Emit the second product, which reads the rows in the buffer where it needs no other order or type."""
         chain = self.chain
-        # Where the rows are in workgroup memory, in the order of their dimensions: outer ones have one index each.
+        # Where the rows are in workgroup memory: outer dimensions have one index, `axis` counts rows, the last columns.
         strides: list[Index] = [0] * len(chain.second_loops)
         strides[-1] = 1
         if self.tiles.axis is not None:
             strides[self.tiles.axis] = self.tiles.stride
         reads_buffer = plan.compute == _element_type(chain)  # else the rows are packed in another type
-        view = OperandView(chain.second.a, self.buffer, tuple(strides), is_argument=True, locate=self._offset)
+        view = OperandView(chain.second.a, self.buffer, tuple(strides), uses_tensor_indices=True, locate=self._offset)
         outputs = outputs_of(self.frame, result_dims)
-        outer, ends = self._indices_of(chain.second_loops), self._ends(chain.second.k)
+        outer, ends = self._indices_of(chain.second_loops), self._ends_of_columns(chain.second.k)
         rows_of_a = view if reads_buffer else None
-        emit_rows(self.frame, build, plan, outputs, outer, self.span, a=rows_of_a, ends=ends)
+        emit_rows(self.frame, build, plan, outputs, outer, rows=self.span, a=rows_of_a, ends=ends)

@@ -19,7 +19,7 @@ from pydispatch.compiler.kernels.matmul.cpu.products import Products, Target, em
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 
 LANES = 16
-"""Equal columns of the sums of rows: blocks of one column would not be vectors."""
+"""Columns of ones that rows of A are multiplied by; their sums are equal. A block of one column would not be vectors."""
 
 
 class _Sums(NamedTuple):
@@ -67,7 +67,9 @@ class FactorSums:
 
         sums_of_columns = filled(IntegerAttr(0, i32), schedule.nt) if arithmetic.a_offset else None
         sums_of_rows = filled(IntegerAttr(0, i32), schedule.mt * LANES) if arithmetic.b_offset else None
-        # One row of ones for all rows of A, and a group of steps of LANES columns for all of B: other strides are 0.
+        # Sums of B's columns are the product of a row of ones, in place of A, and B; sums of A's rows are that of A and
+        # LANES columns of ones, in place of B. Both read one buffer, with a group of steps of LANES columns: strides
+        # are 0 along all dimensions but N.
         ones = filled(IntegerAttr(1, i8), plan.group * LANES)
         a, b, n = plan.contraction.a, plan.contraction.b, plan.contraction.n
         ones_a = OperandView(a, ones, strides=(0,) * len(a.coordinates), is_ones=True)
@@ -80,7 +82,7 @@ class FactorSums:
         )
 
     def add(self, build: Builder, region: Region) -> None:
-        """Emit the addition of the factors that are packed in the operands now, for all blocks of `region`."""
+        """Emit the addition of the packed factors to their sums, for all blocks and the steps of K of `region`."""
         nest, products = self.products.nest, self.products
         contraction, schedule = nest.plan.contraction, nest.plan.schedule
         mr, nr = schedule.mr, schedule.nr
@@ -90,9 +92,9 @@ class FactorSums:
 
             def panel(inner: Builder, j: Index) -> None:
                 """Add the columns of panel `j` of B to their sums, as the product of a row of ones and B."""
-                target = Target(sums_of_b.buffer, inner.times(j, nr))
-                block = nest.block(inner, region, row_index=0, column_index=j)
-                products.emit_factors(inner, region, (sums_of_b.ones, products.b), block, (1, nr), target)
+                target = Target(sums_of_b.buffer, offset=inner.times(j, nr))
+                block, factors = nest.block(inner, region, row_index=0, column_index=j), (sums_of_b.ones, products.b)
+                products.emit_factors(inner, region, factors, block, shape=(1, nr), target=target)
 
             emit_loop(build, panels, step=1, body=panel)
         if sums_of_a is not None:  # products of LANES equal columns, since a block of one column would not be vectors
@@ -100,9 +102,9 @@ class FactorSums:
 
             def block_of_rows(inner: Builder, i: Index) -> None:
                 """Add the rows of block `i` of A to their sums, as the product of A and columns of ones."""
-                target = Target(sums_of_a.buffer, inner.times(i, mr * LANES))
-                block = nest.block(inner, region, row_index=i, column_index=0)
-                products.emit_factors(inner, region, (products.a, sums_of_a.ones), block, (mr, LANES), target)
+                target = Target(sums_of_a.buffer, offset=inner.times(i, mr * LANES))
+                block, factors = nest.block(inner, region, row_index=i, column_index=0), (products.a, sums_of_a.ones)
+                products.emit_factors(inner, region, factors, block, shape=(mr, LANES), target=target)
 
             emit_loop(build, blocks, step=1, body=block_of_rows)
 

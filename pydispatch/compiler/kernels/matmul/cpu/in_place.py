@@ -30,7 +30,7 @@ Sizes = Sequence[int | None]
 
 
 def operand_of(
-    factor: Factor, contraction: Contraction, is_readable_in_place: bool, rows: int | None, size: int
+    factor: Factor, contraction: Contraction, is_readable_in_place: bool, rows: int | None, bytes_in_memory: int
 ) -> Operand:
     """Return the properties of a factor that decide whether it is read in place.
 
@@ -39,11 +39,11 @@ def operand_of(
         contraction: Its contraction.
         is_readable_in_place: See `Operand.is_readable_in_place`.
         rows: Dimension of the contraction that counts the rows of the factor; None for no rows.
-        size: Bytes of an element.
+        bytes_in_memory: Bytes of an element where it is read, for the distance of rows.
     """
     return Operand(
         is_readable_in_place=is_readable_in_place,
-        row_stride_bytes=size * (_row_stride(factor, contraction.tensor_of(factor), rows) or 0),
+        row_stride_bytes=bytes_in_memory * (_row_stride(factor, contraction.tensor_of(factor), rows) or 0),
         is_contiguous_k=factor.is_last(contraction.k),
         is_contiguous_n=factor.is_last(contraction.n),
     )
@@ -71,7 +71,9 @@ def half_operand(contraction: Contraction, problem: Problem, b_in_half_precision
     within a page, three times B fits into the third-level cache, or A has few rows. In place against packed on a Zen 5:
     13x4096x4096 8,370 against 5,930 us, 4x4096x4096 2,490 against 3,860, 8x768x3072 153 against 230.
     """
-    operand = operand_of(contraction.b, contraction, is_readable_in_place=True, rows=contraction.k, size=HALF_BYTES)
+    operand = operand_of(
+        contraction.b, contraction, is_readable_in_place=True, rows=contraction.k, bytes_in_memory=HALF_BYTES
+    )
     l3_bytes = 0 if level.model.l3 is None else level.model.l3.bytes
     stride, steps = operand.row_stride_bytes, problem.k or ASSUMED_STEPS
     is_fast = stride <= level.model.page or 3 * stride * steps <= l3_bytes or (problem.m or 0) <= MAX_SINGLE_USE_ROWS
@@ -101,7 +103,9 @@ def paged_operand(contraction: Contraction, pages: GatheredPages, size: int) -> 
     assert isinstance(pages.element_type, FixedBitwidthType)
     element_bytes = pages.element_type.size
     rows = contraction.k  # rows of B are steps of K
-    operand = operand_of(contraction.b, contraction, is_readable_in_place=True, rows=rows, size=element_bytes)
+    operand = operand_of(
+        contraction.b, contraction, is_readable_in_place=True, rows=rows, bytes_in_memory=element_bytes
+    )
     is_stored_as_packed = element_bytes == size
     return replace(operand, element_bytes=0 if is_stored_as_packed else element_bytes)
 
@@ -112,9 +116,11 @@ def has_packed_rows(contraction: Contraction, sizes: Sizes, arithmetic: Arithmet
     value, element = contraction.tensor_of(a), contraction.element_of(a)
     is_static = isinstance(value.type, TensorType) and value.type.has_static_shape()
     reads_other_tensors = set(a.inputs) != {a.main_input}
-    if reads_other_tensors or not is_static or argument_of(value) is None or arithmetic.a_offset:
+    subtracts_offset = arithmetic.a_offset != 0  # which only packing does
+    if reads_other_tensors or not is_static or argument_of(value) is None or subtracts_offset:
         return False
-    are_groups = a.is_last(contraction.k) and (sizes[contraction.k] or 1) % arithmetic.group == 0
+    steps = sizes[contraction.k] or 1  # an unknown number, or 0, counts as 1: no whole group
+    are_groups = a.is_last(contraction.k) and steps % arithmetic.group == 0
     return are_groups and is_packed_element(a.value, element, arithmetic, arithmetic.unsigned_a)
 
 
@@ -133,14 +139,15 @@ def panels_of_b(
     if not b.coordinates[layout.axis].is_identity(n):
         return None
     # Register blocks skip the zeros that fill the last panel if their number is known, but not those of groups.
-    fills_panels = (columns or 1) % layout.width == 0
-    skips_zeros = columns is not None and layout.steps is None
+    fills_panels = (columns or 1) % layout.width == 0  # an unknown number of columns, or 0, counts as 1
+    skips_zeros = columns is not None and layout.step_axis is None
     if not fills_panels and not skips_zeros:
         return None
-    if layout.steps is None:
+    if layout.step_axis is None:
+        # The factor is the element that the panels store, in the type that is multiplied.
         is_unconverted = arithmetic.reads_in_place(contraction.acc) and b.is_element
         return panels if b_in_half_precision is not None or is_unconverted else None
-    are_groups = layout.group == arithmetic.group and b.positions_of(contraction.k) == [layout.steps]
+    are_groups = layout.group == arithmetic.group and b.positions_of(contraction.k) == [layout.step_axis]
     return panels if are_groups and _is_packed_b(contraction, arithmetic) else None
 
 

@@ -193,14 +193,14 @@ class Nest:
         and the tiles along the columns.
         """
         contraction, schedule = self.plan.contraction, self.plan.schedule
-        outer = [self.sizes[d] for d in self._distributed]
+        outer = [self.sizes[d] for d in self._distributed_outer_dims]
         batches = build.ceil_quotient(build.product([self.sizes[d] for d in self.plan.batched_dims]), schedule.batch)
         rows = 1 if contraction.m is None else build.ceil_quotient(self.sizes[contraction.m], schedule.mt)
         columns = 1 if contraction.n is None else build.ceil_quotient(self.sizes[contraction.n], schedule.nt)
         return [*outer, batches, rows, columns]
 
     @property
-    def _distributed(self) -> list[int]:
+    def _distributed_outer_dims(self) -> list[int]:
         """The outer dimensions that are not batched: each is an axis of the grid."""
         return [d for d in self.plan.contraction.outer if d not in self.plan.batched_dims]
 
@@ -209,7 +209,7 @@ class Nest:
         contraction, schedule = self.plan.contraction, self.plan.schedule
         grid = self.grid(build)
         *outer, batch, row, column = build.split(build.assume_below(workgroup_id, build.product(grid)), grid)
-        region = replace(self.whole(dict(zip(self._distributed, outer, strict=True))), batch=batch)
+        region = replace(self.whole(dict(zip(self._distributed_outer_dims, outer, strict=True))), batch=batch)
         region = self.tile(build, region, contraction.m, row, schedule.mt, schedule.mr)
         return self.tile(build, region, contraction.n, column, schedule.nt, schedule.nr)
 

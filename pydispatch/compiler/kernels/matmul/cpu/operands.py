@@ -35,8 +35,8 @@ class OperandView:
         factor: The factor.
         buffer: Memory with its elements.
         strides: Elements between neighbours along each coordinate of the factor.
-        is_argument: Whether indices along coordinates count from the beginning of the tensor, as in an argument; in a
-            packed copy they count from the first index of the tile.
+        uses_tensor_indices: Whether indices along coordinates count from the beginning of the tensor, as in an
+            argument; in a packed copy they count from the first index of the tile.
         panel_stride: Elements between panels of columns; None where columns are not stored in panels.
         is_ones: Whether all elements are 1, in place of the factor: the product is the sum of the other factor then.
         locate: Emits the offset of the element at given indices; None where it is the sum of index * stride.
@@ -45,7 +45,7 @@ class OperandView:
     factor: Factor
     buffer: SSAValue
     strides: tuple[Index, ...]
-    is_argument: bool = False
+    uses_tensor_indices: bool = False
     panel_stride: int | None = None
     is_ones: bool = False
     locate: Callable[[Builder, Sequence[Index]], Index] | None = None
@@ -62,7 +62,7 @@ class OperandView:
     def stride(self, build: Builder, dim: int | None) -> Index:
         """Return the distance of neighbours along a dimension of the contraction, in elements.
 
-        It is 0 for a dimension that does not index the factor, or None, a dimension that the contraction lacks.
+        It is 0 if `dim` does not index the factor, or is None: the contraction lacks the dimension.
         """
         total: Index = 0
         for coordinate, stride in zip(self.factor.coordinates, self.strides, strict=True):
@@ -81,8 +81,8 @@ def view_b(frame: Frame, plan: Plan, build: Builder) -> OperandView:
     """Return B: in the memory of an argument if it is read in place, else a new buffer for its packed copy."""
     factor, panels = plan.contraction.b, plan.panels
     if panels is not None:
-        buffer = _buffer_of(frame, panels.argument)
-        return OperandView(factor, buffer, tuple(panels.strides()), is_argument=True, panel_stride=panels.panel_stride)
+        buffer, strides = _buffer_of(frame, panels.argument), tuple(panels.strides())
+        return OperandView(factor, buffer, strides, uses_tensor_indices=True, panel_stride=panels.panel_stride)
     if plan.schedule.pack_b:
         return _packed_panels(frame, plan, factor)
     if plan.pages is not None:  # B is gathered from pages, such as those of a cache of keys and values
@@ -104,7 +104,7 @@ def view_in_place(
     strides: list[Index] = [1]
     for size in reversed(sizes[1:]):
         strides.insert(0, build.times(strides[0], size))
-    return OperandView(factor, _buffer_of(frame, argument), tuple(strides[: len(sizes)]), is_argument=True)
+    return OperandView(factor, _buffer_of(frame, argument), tuple(strides[: len(sizes)]), uses_tensor_indices=True)
 
 
 def _view_of_pages(frame: Frame, factor: Factor, pages: GatheredPages) -> OperandView:
@@ -112,7 +112,7 @@ def _view_of_pages(frame: Frame, factor: Factor, pages: GatheredPages) -> Operan
     argument = argument_of(pages.source)
     assert argument is not None
     locate = partial(pages.offset, frame.elements)
-    return OperandView(factor, _buffer_of(frame, argument), pages.strides, is_argument=True, locate=locate)
+    return OperandView(factor, _buffer_of(frame, argument), pages.strides, uses_tensor_indices=True, locate=locate)
 
 
 def _buffer_of(frame: Frame, argument: BlockArgument) -> SSAValue:
@@ -156,17 +156,17 @@ def _packed_rows(frame: Frame, plan: Plan, factor: Factor) -> OperandView:
 def _packed_panels(frame: Frame, plan: Plan, factor: Factor) -> OperandView:
     """Allocate a packed copy of B in panels of nr columns, and return it: [panel][other coordinates ...][column].
 
-    It is in rows if there is no N, or vectors are along K. A coordinate in which N has a stride or an offset makes one
-    panel. Grouped steps of K are last among the other coordinates, and each has the columns of one step.
+    It is in rows if there is no N, or vectors are along K. If N is not simply a coordinate of B but has a stride or an
+    offset in it, all columns are one panel. Where steps of K are grouped, K is the last of the other coordinates.
     """
     box, n, schedule = _packed_box(plan, factor), plan.contraction.n, plan.schedule
     if n is None or plan.vectorizes_k:
         return _packed_rows(frame, plan, factor)
     column = factor.positions_of(n)[0]
-    order = [p for p in range(len(box)) if p != column]
+    order = [p for p in range(len(box)) if p != column]  # coordinates within a panel, outermost in memory first
     strides: list[Index] = [0] * len(box)
-    is_panel = factor.coordinates[column].is_identity(n)
-    stride = schedule.nr if is_panel else box[column]
+    has_panels = factor.coordinates[column].is_identity(n)
+    stride = schedule.nr if has_panels else box[column]
     if plan.group > 1:
         k_position = factor.positions_of(plan.contraction.k)[0]
         order = [p for p in order if p != k_position] + [k_position]
@@ -175,6 +175,6 @@ def _packed_panels(frame: Frame, plan: Plan, factor: Factor) -> OperandView:
         strides[position] = stride
         stride *= box[position]
     strides[column] = 1
-    elements = stride * (schedule.nt // schedule.nr) if is_panel else stride
+    elements = stride * (schedule.nt // schedule.nr) if has_panels else stride
     buffer = frame.elements.fresh(plan.compute, max(1, elements))
-    return OperandView(factor, buffer, tuple(strides), panel_stride=stride if is_panel else None)
+    return OperandView(factor, buffer, tuple(strides), panel_stride=stride if has_panels else None)

@@ -17,8 +17,9 @@ from pydispatch.ir.values import shape_of
 MAX_ROWS_OF_PAGES = 8
 """Rows of A up to which gathered pages are read in place, in blocks as short as pages; for more, packing them pays."""
 
-STEPS_OF_PAGES = 64
-"""Steps of K in a page that a register block adds up at once, at least, if the page has so many."""
+MIN_PAGE_STEPS = 64
+"""Steps of K in a page that a register block adds up at once, at least, if the page has so many: shorter chunks of the
+schedule are extended to it."""
 
 
 def pages_in_place(
@@ -48,11 +49,11 @@ def within_pages(contraction: Contraction, schedule: Schedule, pages: GatheredPa
     """Return a schedule whose register blocks, and chunks of K, do not cross pages of B."""
     (dim,) = contraction.b.coordinates[pages.axis].dims
     if dim == contraction.k:
-        return replace(schedule, kc=_divisor(pages.rows, max(schedule.kc, STEPS_OF_PAGES)))
-    nr = _divisor(pages.rows, schedule.nr)
+        return replace(schedule, kc=_largest_divisor_up_to(pages.rows, max(schedule.kc, MIN_PAGE_STEPS)))
+    nr = _largest_divisor_up_to(pages.rows, schedule.nr)
     return replace(schedule, nr=nr, nt=schedule.nt // nr * nr)
 
 
-def _divisor(size: int, limit: int) -> int:
+def _largest_divisor_up_to(size: int, limit: int) -> int:
     """Return the largest divisor of `size` that is at most `limit`."""
     return next(n for n in range(min(size, limit), 0, -1) if size % n == 0)

@@ -87,9 +87,9 @@ class Plan:
         sums_in_registers: Whether one pass has all products of a block, so that its sums stay in registers.
         sizes: Sizes of the dimensions.
         row_range: Row counts that the plan is for; None for those of the program.
-        panels: Panels that B is an argument in, and read from.
+        panels: The panels that an argument stores B in, and register blocks read; None for a B in another layout.
         b_in_half_precision: Tensor of f16 or bf16 that B is widened from in registers, where it is read in place.
-        prefetch_bytes: Bytes between what blocks read of B and what they prefetch; 0 for no prefetching.
+        prefetch_bytes: How many bytes ahead of their reads of B blocks prefetch it; 0 for no prefetching.
         pages: B as gathered pages, where register blocks read it in place.
         batched_dims: Outer dimensions at whose indices a workgroup uses the same packed columns of B.
     """
@@ -131,15 +131,16 @@ class Plan:
         n = None if self.contraction.n is None else self.sizes[self.contraction.n]
         if self.panels is None or n is None or n % self.panels.layout.width == 0:
             return 0
-        return n % self.schedule.nr
+        return n % self.schedule.nr  # nr divides the width of a panel
 
     def last_block_overlaps(self, dim: int, size: Index, block: int) -> bool:
         """Return whether a dimension is known to have at least `block` indices, so that its last block may begin early.
 
-        Otherwise the last block is partial. `size` is the size of the dimension `dim`.
+        Otherwise the last block is partial, as the columns of a partial panel of an argument always are. `size` is the
+        size of the dimension `dim`.
         """
         contraction = self.contraction
-        if dim == contraction.n and self.tail_columns:
+        if dim == contraction.n and self.tail_columns:  # a block must not cross panels
             return False
         if isinstance(size, int):
             return size >= block
@@ -307,10 +308,10 @@ def _pays_ungrouped(contraction: Contraction, sizes: Sizes, row_range: RowRange 
     bytes along K took 2,711 us in groups.
     """
     problem = _problem(contraction, sizes, row_range, _without_groups(grouped))
-    rows = problem.max_rows or problem.m or 0
-    if isinstance(grouped.compute, BFloat16Type):  # pairs pay where rows fill a block of matrix registers
-        return 0 < rows < MATRIX_ROWS
-    return problem.vectorizes_packed_k and 0 < rows <= MAX_SINGLE_USE_ROWS
+    most_rows = problem.max_rows or problem.m or 0  # 0: unknown, or no rows
+    if isinstance(grouped.compute, BFloat16Type):  # pairs of steps pay where rows fill a block of matrix registers
+        return 0 < most_rows < MATRIX_ROWS
+    return problem.vectorizes_packed_k and 0 < most_rows <= MAX_SINGLE_USE_ROWS
 
 
 def _problem(
@@ -328,13 +329,23 @@ def _problem(
     if arithmetic.matrix_steps > 0 and has_packed_rows(contraction, sizes, arithmetic):
         # Matrix registers load rows of A from an argument, in the packed type, which is shorter than sums.
         a = replace(
-            operand_of(contraction.a, contraction, is_readable_in_place=True, rows=contraction.m, size=packed_bytes),
+            operand_of(
+                contraction.a,
+                contraction,
+                is_readable_in_place=True,
+                rows=contraction.m,
+                bytes_in_memory=packed_bytes,
+            ),
             element_bytes=packed_bytes,
         )
     else:
         is_a_in_place = in_place and is_argument_element(contraction.a, contraction, arithmetic.compute)
         a = operand_of(
-            contraction.a, contraction, is_readable_in_place=is_a_in_place, rows=contraction.m, size=sum_bytes
+            contraction.a,
+            contraction,
+            is_readable_in_place=is_a_in_place,
+            rows=contraction.m,
+            bytes_in_memory=sum_bytes,
         )
     is_b_in_place = panels is not None or (
         in_place and is_argument_element(contraction.b, contraction, arithmetic.compute)
@@ -350,7 +361,11 @@ def _problem(
         reductions=prod(sizes[d] or 1 for d in contraction.reductions),
         a=a,
         b=operand_of(
-            contraction.b, contraction, is_readable_in_place=is_b_in_place, rows=contraction.k, size=sum_bytes
+            contraction.b,
+            contraction,
+            is_readable_in_place=is_b_in_place,
+            rows=contraction.k,
+            bytes_in_memory=sum_bytes,
         ),
         panel_width=0 if panels is None else panels.layout.width,
         group=arithmetic.group,

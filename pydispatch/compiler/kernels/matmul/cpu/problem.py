@@ -23,8 +23,8 @@ class Operand:
     """Properties of a factor of a contraction.
 
     Attributes:
-        is_readable_in_place: Whether it is an element of a dispatch argument, in the type of products or in one that
-            register blocks widen, so that no copy is needed.
+        is_readable_in_place: Whether register blocks can read it from a dispatch argument without a copy: nothing is
+            computed from the element but, in some cases, its widening to the type of products.
         row_stride_bytes: Bytes between its rows, along M in A and along K in B; 0 if not known.
         is_contiguous_k, is_contiguous_n: Whether elements along that dimension are contiguous in memory.
         element_bytes: Bytes of an element in memory; 0 if it is as long as a packed element.
@@ -194,8 +194,9 @@ def pays_in_place_b(level: Level, rows: int, mr: int, row_bytes: int, stride_byt
 def is_panel_cached(level: Level, row_bytes: int, stride_bytes: int, steps: int) -> bool:
     """Return whether a panel of B that is read in place stays in L1 or L2 between blocks of rows of A.
 
-    `steps` rows of `row_bytes` bytes are `stride_bytes` apart. `reachable` is the part of a cache that rows at this
-    stride can occupy, in bytes: its associativity limits it. Half of that is left to A and C.
+    `level.model` has the caches of the CPU. `steps` rows of `row_bytes` bytes are `stride_bytes` apart. `reachable` is
+    the part of a cache that rows at this stride can occupy, in bytes: its associativity limits it. Half of that is left
+    to A and C.
     """
     model, panel = level.model, steps * row_bytes
     if (

@@ -238,12 +238,12 @@ class Products:
         """
         positions: list[Index] = []
         for coordinate in view.factor.coordinates:
-            position: Index = coordinate.constant if view.is_argument else 0
+            position: Index = coordinate.constant if view.uses_tensor_indices else 0
             for dim, times in coordinate.terms:
                 if dim == panel_dim:
                     continue
                 index = indices.get(dim, 0)
-                if view.is_argument:
+                if view.uses_tensor_indices:
                     index = build.plus(region.first(dim), index)
                 position = build.plus(position, build.times(index, times))
             positions.append(position)

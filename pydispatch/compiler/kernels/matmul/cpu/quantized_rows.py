@@ -74,14 +74,14 @@ class RowConversion:
         """Emit the copy of the rows of A into workgroup memory, as f32 or as digits, and their sums over blocks."""
         match, elements = self.match, self.elements
         count = self.rows * match.blocks
-        copy = elements.fresh(f32, self.rows * match.steps)
+        copy = elements.fresh(f32, self.rows * match.steps_per_row)
         for row in range(self.rows):
             self._copy_row(build, row, copy)
         sums = elements.fresh(f32, count)
         if not self.digit_count:
             build.parallel(0, count, lambda inner, i: self._sum_block(inner, copy, sums, i))
             return Rows(elements=copy, units=None, low=None, high=None, sums=sums)
-        digits = elements.fresh(i8, self.rows * self.digit_count * match.steps)
+        digits = elements.fresh(i8, self.rows * self.digit_count * match.steps_per_row)
         low, high, units = elements.fresh(i32, count), elements.fresh(i32, count), elements.fresh(f32, count)
         rows = Rows(elements=digits, units=units, low=low, high=high, sums=sums)
         row_and_block = [self.rows, match.blocks]
@@ -91,14 +91,15 @@ class RowConversion:
     def _copy_row(self, build: Builder, row: int, copy: SSAValue) -> None:
         """Emit the copy of a row of A to `copy`, [row][step of K], as f32. row: counted from the workgroup's first."""
         match, generic = self.match, self.match.contraction.generic
-        block_loop, step_loop = match.block_loop, match.step_loop
+        block_loop, step_loop = match.block_loop, match.step_loop  # coefficients are distances of blocks and of steps
         row_of_a = build.plus(row, self.first_row)
         row_indices = build.split(row_of_a, [generic.extent(d) for d in match.rows])
         indices = dict(zip(match.rows, row_indices, strict=True))  # index of each loop of rows
 
         def element(inner: Builder, block: Index, step: Index) -> None:
-            """Copy the element at a step of a block; where blocks are contiguous, `step` counts through all of them
-            from block 0.
+            """Copy the element at a step of a block.
+
+            Where the steps of all blocks are equally far apart, callers pass block 0 and the step of the whole row.
             """
             coordinates: list[Index] = []
             for coordinate in match.row_factor.coordinates:
@@ -109,24 +110,29 @@ class RowConversion:
                 index = inner.plus(index, inner.times(block, coordinate.coefficient(block_loop)))
                 coordinates.append(inner.plus(index, inner.times(step, coordinate.coefficient(step_loop))))
             value = factor_at(self.elements, inner, match.contraction, match.row_factor, coordinates)
-            step_of_row = inner.plus(inner.times(block, match.block), step)
-            self.elements.store(inner, value, copy, [inner.plus(step_of_row, row * match.steps)])
+            step_of_row = inner.plus(inner.times(block, match.steps_per_block), step)
+            self.elements.store(inner, value, copy, [inner.plus(step_of_row, row * match.steps_per_row)])
 
         coordinates_of_a = match.row_factor.coordinates
         is_row_contiguous = all(
-            c.coefficient(block_loop) == match.block * c.coefficient(step_loop) for c in coordinates_of_a
+            c.coefficient(block_loop) == match.steps_per_block * c.coefficient(step_loop) for c in coordinates_of_a
         )
         if is_row_contiguous:
-            build.parallel(0, match.steps, lambda inner, k: element(inner, 0, k))
+            build.parallel(0, match.steps_per_row, lambda inner, k: element(inner, 0, k))
             return
-        build.parallel(0, match.blocks, lambda b, i: b.parallel(0, match.block, lambda inner, k: element(inner, i, k)))
+
+        def elements_of_block(inner: Builder, block: Index) -> None:
+            """Copy the elements of one block of the row."""
+            inner.parallel(0, match.steps_per_block, lambda innermost, k: element(innermost, block, k))
+
+        build.parallel(0, match.blocks, elements_of_block)
 
     def _sum_block(self, build: Builder, copy: SSAValue, sums: SSAValue, block: Index) -> None:
         """Emit the sum of one block of `copy`, and store it in `sums`.
 
         block: index in [row][block], flattened, which is also that of the sum.
         """
-        first = build.times(block, self.match.block)
+        first = build.times(block, self.match.steps_per_block)
         flags = arith.FastMathFlagsAttr([FastMathFlag.REASSOC])
 
         def step(inner: Builder, k: Index, carried: list[SSAValue]) -> list[SSAValue]:
@@ -134,7 +140,7 @@ class RowConversion:
             value = load(inner, copy, inner.plus(first, k))
             return [inner.add(arith.AddfOp(carried[0], value, flags))]
 
-        (total,) = build.loop(0, self.match.block, [f32_constant(build, 0.0)], step)
+        (total,) = build.loop(0, self.match.steps_per_block, [f32_constant(build, 0.0)], step)
         self.elements.store(build, total, sums, [block])
 
     def _quantize(self, build: Builder, copy: SSAValue, rows: Rows, row: Index, block: Index) -> None:
@@ -152,7 +158,7 @@ class RowConversion:
         """
         match, store = self.match, self.elements.store
         assert rows.units is not None and rows.low is not None and rows.high is not None
-        first = build.plus(build.times(block, match.block), build.times(row, match.steps))
+        first = build.plus(build.times(block, match.steps_per_block), build.times(row, match.steps_per_row))
         block_of_row = build.plus(block, build.times(row, match.blocks))
 
         def larger_magnitude(inner: Builder, k: Index, carried: list[SSAValue]) -> list[SSAValue]:
@@ -162,11 +168,13 @@ class RowConversion:
             return [inner.add(arith.MaxSIOp(carried[0], magnitude))]
 
         smallest = build.add(arith.BitcastOp(f32_constant(build, LEAST_MAXIMUM), i32))
-        (bits,) = build.loop(0, match.block, [smallest], larger_magnitude)
+        (bits,) = build.loop(0, match.steps_per_block, [smallest], larger_magnitude)
         maximum = build.add(arith.BitcastOp(bits, f32))
         greatest = f32_constant(build, GREATEST[self.digit_count])
         inverse = build.add(arith.DivfOp(greatest, maximum))
-        digits_first = build.plus(build.times(block, match.block), build.times(row, self.digit_count * match.steps))
+        # Digits in memory: [row][digit][step of the row].
+        row_of_digits = build.times(row, self.digit_count * match.steps_per_row)
+        digits_first = build.plus(build.times(block, match.steps_per_block), row_of_digits)
 
         def digits(inner: Builder, k: Index, carried: list[SSAValue]) -> list[SSAValue]:
             """Store the digits of the element at step k of the block, lowest first; return the sums with it.
@@ -178,23 +186,23 @@ class RowConversion:
             if self.digit_count == 1:
                 store(inner, inner.add(arith.TruncIOp(integer, i8)), rows.elements, [inner.plus(digits_first, k)])
                 return [inner.add(arith.AddiOp(carried[0], integer))]
-            high_parts = []  # after each digit, the integer that the higher ones form
+            high = integer  # becomes the integer that the digits above the lowest form
             for digit in range(self.digit_count):
                 byte = inner.add(arith.TruncIOp(remainder, i8))
-                offset = inner.plus(inner.plus(digits_first, k), digit * match.steps)
+                offset = inner.plus(inner.plus(digits_first, k), digit * match.steps_per_row)
                 store(inner, byte, rows.elements, [offset])
                 remainder = inner.add(arith.SubiOp(remainder, inner.add(arith.ExtSIOp(byte, i32))))
                 remainder = inner.add(arith.ShRSIOp(remainder, i32_constant(inner, BITS_OF_DIGIT)))
-                high_parts.append(remainder)
+                if digit == 0:
+                    high = remainder
             # integer = low + 2^8 high. Both are added up on their own, so that the sums fit into i32.
-            high = high_parts[0]
             shifted = inner.add(arith.ShLIOp(high, i32_constant(inner, BITS_OF_DIGIT)))
             low = inner.add(arith.SubiOp(integer, shifted))
             return [inner.add(arith.AddiOp(total, part)) for total, part in zip(carried, (low, high), strict=True)]
 
         zero = i32_constant(build, 0)
         initial_sums = [zero] if self.digit_count == 1 else [zero, zero]
-        low, *high_sums = build.loop(0, match.block, initial_sums, digits)
+        low, *high_sums = build.loop(0, match.steps_per_block, initial_sums, digits)
         high = high_sums[0] if high_sums else zero
         unit = build.add(arith.DivfOp(maximum, greatest))
         for value, buffer in ((unit, rows.units), (low, rows.low), (high, rows.high)):

@@ -106,16 +106,16 @@ def default_schedule(level: Level, problem: Problem) -> Schedule:
         pack_b = not _reads_b_in_place(level, problem, minimizes_passes)
         tiles = _tiles(level, problem, pack_b, minimizes_passes=minimizes_passes and not pack_b)
         pack_a = not _reads_a_in_place(level, problem, tiles.mr)
-        tiles = _without_splitting(level, problem, tiles, reads_both_in_place=not pack_a and not pack_b)
+        tiles = _with_unsplit_rows_and_steps(level, problem, tiles, reads_both_in_place=not pack_a and not pack_b)
     mr, nr, mt, nt, kc = astuple(tiles)
     unit = problem.group * max(1, problem.matrix_steps)  # steps that one instruction multiplies: chunks have whole ones
     schedule = Schedule(mr=mr, nr=nr, mt=mt, nt=nt, kc=ceil_quotient(kc, unit) * unit, pack_a=pack_a, pack_b=pack_b)
     # Workgroups share packed columns of B in panels, which a B along K does not have.
     has_packed_panels = pack_b and not problem.vectorizes_k(pack_b)
-    return _batched(level, problem, schedule) if has_packed_panels else schedule
+    return _with_batches_sharing_b(level, problem, schedule) if has_packed_panels else schedule
 
 
-def _without_splitting(level: Level, problem: Problem, tiles: Tiles, reads_both_in_place: bool) -> Tiles:
+def _with_unsplit_rows_and_steps(level: Level, problem: Problem, tiles: Tiles, reads_both_in_place: bool) -> Tiles:
     """Return tiles that are not split where splitting does not pay.
 
     A variant for few rows has all of them in one tile. All steps of K are one chunk if both factors are read in place,
@@ -141,19 +141,19 @@ def _tiles(level: Level, problem: Problem, pack_b: bool, minimizes_passes: bool)
     n, size = problem.n, problem.sum_bytes
     is_below_matrix_block = problem.is_skinny_variant and problem.matrix_steps > 0
     rows = MATRIX_ROWS // 2 if is_below_matrix_block else problem.m  # one register of rows instead of two
-    choose_unpacked = partial(choose_tiles, level, size, rows, n, problem.k, problem.outer, problem.reductions)
-    choose_kind = partial(
-        choose_unpacked,
+    choose_plain = partial(choose_tiles, level, size, rows, n, problem.k, problem.outer, problem.reductions)
+    choose_for_problem = partial(
+        choose_plain,
         widens_b=problem.widens_b and not pack_b,
         panel_width=problem.panel_width or None,
         minimizes_passes=minimizes_passes,
         pairs_rows=problem.group == PAIRED_STEPS,
         uses_matrices=problem.matrix_steps > 0,
     )
-    tiles = choose_kind(is_packed=pack_b)
+    tiles = choose_for_problem(is_packed=pack_b)
     vectorizes_k = problem.vectorizes_k(pack_b)
     if not (pack_b or vectorizes_k or _reads_a_in_place(level, problem, tiles.mr)):
-        tiles = _tiles_of_a_in_place(level, problem, tiles) or choose_kind(packs_a=True)
+        tiles = _tiles_of_a_in_place(level, problem, tiles) or choose_for_problem(packs_a=True)
     if vectorizes_k:
         tiles = _tiles_along_k(level, problem, tiles.kc)
     # A B that is computed, each element of which one block of rows uses.
@@ -161,7 +161,7 @@ def _tiles(level: Level, problem: Problem, pack_b: bool, minimizes_passes: bool)
         return _tiles_of_converted_b(level, problem, tiles, vectorizes_k)
     # A row-major B in place that is narrower than a block: reads must not go beyond its rows.
     if not vectorizes_k and not pack_b and not problem.panel_width and n is not None and n < tiles.nr:
-        return choose_unpacked(pads_columns=False, minimizes_passes=minimizes_passes)
+        return choose_plain(pads_columns=False, minimizes_passes=minimizes_passes)
     # A packed B of at most half a vector: a shorter vector takes fewer cycles.
     if pack_b and problem.group == 1 and n and 2 * n * size <= level.vector:
         width = max(SHORTEST_VECTOR_BYTES // size, 1 << (n - 1).bit_length())
@@ -191,7 +191,7 @@ def _tiles_of_a_in_place(level: Level, problem: Problem, tiles: Tiles) -> Tiles 
     return replace(tiles, mr=mr, nr=n, mt=mr * ceil_quotient(tiles.mt, mr), nt=n)
 
 
-def _batched(level: Level, problem: Problem, schedule: Schedule) -> Schedule:
+def _with_batches_sharing_b(level: Level, problem: Problem, schedule: Schedule) -> Schedule:
     """Return a schedule whose workgroups pack columns of B once for several tiles of few rows, with all steps of K.
 
     The columns stay in the second-level cache. Tiles share B along dimensions that index A alone. A workgroup has

@@ -82,7 +82,8 @@ def streaming_tiles(level: Level, problem: Problem, tiles: Tiles) -> Tiles:
     elif problem.m > 2:
         mr, nr = _streaming_block(level, problem.m, problem.n, problem.sum_bytes, has_long_chunks)
     rows = problem.max_rows if problem.is_skinny_variant and problem.max_rows is not None else problem.m
-    limit, page_columns = WORKGROUP_LIMITS[0], level.model.page // problem.sum_bytes
+    limit = WORKGROUP_LIMITS[0]  # tiles are halved until there are enough workgroups, or few multiplications in each
+    page_columns = level.model.page // problem.sum_bytes
     parts = max(1, limit.workgroups // max(1, problem.outer))  # tiles of columns, for enough workgroups
     most_columns = max(ceil_quotient(problem.n, parts), page_columns)
     columns = ceil_quotient(problem.n, ceil_quotient(problem.n, most_columns))  # of tiles that are about equally wide
@@ -134,8 +135,8 @@ def _has_long_chunks(level: Level, problem: Problem) -> bool:
     return rows > NARROW_TILE_ROWS or (rows > NARROW_TILE_ROWS // 2 and not _exceeds_l3(level, problem))
 
 
-def _streaming_block(level: Level, m: int, n: int, size: int, has_long_chunks: bool) -> tuple[int, int]:
-    """Return (rows, columns) of the register block that streams B for at least three rows of A.
+def _streaming_block(level: Level, m: int, n: int, sum_bytes: int, has_long_chunks: bool) -> tuple[int, int]:
+    """Return (rows, columns) of the register block that streams B for at least three rows of A; m and n are sizes.
 
     A block has four vectors of columns where several blocks of three rows or more read a short chunk of B, else two.
     Its height is the one that computes the fewest rows twice.
@@ -143,14 +144,14 @@ def _streaming_block(level: Level, m: int, n: int, size: int, has_long_chunks: b
     if has_long_chunks:
         most = max(1, min(m, LONG_CHUNK_ROWS, level.accumulators // 2))
         height = min(range(most, most // 2, -1), key=lambda mr: ceil_quotient(m, mr) * (mr + 1))
-        return height, min(n, 2 * level.vector // size)
+        return height, min(n, 2 * level.vector // sum_bytes)
     # Vectors of columns -> rows whose sums fit into the accumulators that the loaded vectors of B leave.
     most_rows = {vectors: (level.accumulators - vectors) // vectors for vectors in (2, 4)}
     needs_several_blocks, has_three_rows = m > most_rows[4], most_rows[4] >= 3
     vectors = 4 if needs_several_blocks and has_three_rows else 2
     greatest = max(1, min(m, most_rows[vectors]))
     rows = range(greatest, greatest // 2, -1)
-    return min(rows, key=lambda mr: ceil_quotient(m, mr) * mr), min(n, vectors * level.vector // size)
+    return min(rows, key=lambda mr: ceil_quotient(m, mr) * mr), min(n, vectors * level.vector // sum_bytes)
 
 
 def _keeps_sums_of_wide_block(level: Level, problem: Problem) -> bool:

@@ -61,7 +61,7 @@ def has_chain_kernel(chain: Chain) -> bool:
     if len(_pages(chain)) != 2 or _RowTiles.rows_that_fit(chain) < 1:
         return False
     tiles = _RowTiles.of(chain)
-    return tiles.rows >= MIN_ROWS or tiles.count <= MAX_ROWS
+    return tiles.rows >= MIN_ROWS or tiles.row_count <= MAX_ROWS
 
 
 def _pages(chain: Chain) -> list[GatheredPages]:
@@ -85,15 +85,15 @@ class _RowTiles:
     Attributes:
         axis: The dimension of the rows that is M in both products, along which workgroups take `rows` indices; None
             where there is a single row.
-        count: Size of that dimension.
+        row_count: Size of that dimension.
         columns: Elements of a row.
         outer: Sizes of the outer dimensions.
-        rows: Rows of a workgroup, a divisor of `count`.
+        rows: Rows of a workgroup, a divisor of `row_count`.
         page_rows: Columns that are visited or skipped as a whole: the rows of a page.
     """
 
     axis: int | None
-    count: int
+    row_count: int
     columns: int
     outer: tuple[int, ...]
     rows: int
@@ -109,7 +109,7 @@ class _RowTiles:
         rows = next(n for n in range(limit, 0, -1) if count % n == 0)
         return _RowTiles(
             axis=axis,
-            count=count,
+            row_count=count,
             columns=shape[-1],
             outer=tuple(shape[d] for d in chain.outer),
             rows=rows,
@@ -126,7 +126,7 @@ class _RowTiles:
     @property
     def workgroups(self) -> int:
         """Number of workgroups."""
-        return prod(self.outer) * (self.count // self.rows)
+        return prod(self.outer) * (self.row_count // self.rows)
 
 
 def lower_chain_gpu(source: func.FuncOp, backend: Backend) -> Kernel | None:
@@ -145,7 +145,7 @@ def lower_chain_gpu(source: func.FuncOp, backend: Backend) -> Kernel | None:
 
     def workgroup(build: Builder, group: Index) -> None:
         """Emit the code of one workgroup, numbered by outer indices and then by rows."""
-        *outer, tile = build.split(group, [*tiles.outer, tiles.count // tiles.rows])
+        *outer, tile = build.split(group, [*tiles.outer, tiles.row_count // tiles.rows])
         buffer = frame.elements.fresh(tensor_type(chain.rows).element_type, tiles.rows * tiles.columns)
         rows = _Rows(
             frame=frame,
