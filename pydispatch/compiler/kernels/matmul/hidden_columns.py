@@ -19,7 +19,8 @@ class Hidden(Flag):
 
     UNKNOWN = 0
     AT_MOST_FILL = auto()
-    """The value is at most the fill of the mask, and the largest visible value of the row is far above the fill."""
+    """The value is at most the fill, the very low number that the mask writes to hidden scores. The largest visible
+    value of the row is far above the fill."""
     NEGATIVE_INFINITY = auto()
     """The value is -inf."""
     NEGLIGIBLE = auto()
@@ -43,9 +44,9 @@ NEUTRAL = {
 
 
 def ignores_hidden_columns(chain: Chain, is_infinite: bool) -> bool:
-    """Return whether rows are 0 at hidden columns, and do not depend on the number of hidden columns.
+    """Return whether `chain.rows` is 0 at hidden columns, and does not depend on the number of hidden columns.
 
-    is_infinite: whether scores at hidden columns are -inf.
+    is_infinite: whether scores at hidden columns are -inf; otherwise they are at most a finite fill.
     """
     hidden = Hidden.AT_MOST_FILL | Hidden.NEGATIVE_INFINITY if is_infinite else Hidden.AT_MOST_FILL
     known: dict[SSAValue, Hidden] = {chain.scores: hidden}
@@ -82,7 +83,8 @@ def _of_generic(op: Operation, operands: Sequence[Hidden]) -> list[Hidden]:
     if len({m for m in generic.maps if len(m.results) == rank}) > 1:
         return [Hidden.UNKNOWN for _ in op.results]  # the order of dimensions changes
     scalars: dict[SSAValue, Hidden] = dict(zip(generic.block.args, operands, strict=True))
-    accumulators = generic.block.args[len(generic.inputs) :] if generic.reduced_loops else ()
+    has_accumulators = bool(generic.reduced_loops)
+    accumulators = generic.block.args[len(generic.inputs) :] if has_accumulators else ()
     scalars.update(dict.fromkeys(accumulators, Hidden.UNKNOWN))
     *body, last = generic.block.ops
     for inner in body:

@@ -119,12 +119,14 @@ def _reason_against_producer(op: Operation, contraction: Contraction) -> str | N
     Packing computes an element once per tile that reads it, so producers must be inexpensive.
     """
     if op.name == "linalg.generic":
-        if KEPT_ORDER in contraction.op.attributes and _only_copies(op):  # the order of its factors was chosen before
+        has_chosen_order = KEPT_ORDER in contraction.op.attributes  # an earlier pass chose the order of its factors
+        if has_chosen_order and _only_copies(op):
             return reasons.TRANSPOSED_FOR_TILES
         # B is packed again for each index of an outer dimension that it does not depend on; A is packed once per tile.
-        times = prod(contraction.generic.extents[d] or 1 for d in contraction.outer if d not in contraction.b.dims)
-        if op.results[0] is contraction.tensor_of(contraction.b) and times > MAX_REPEATED_PACKINGS and _only_copies(op):
-            return reasons.REORDERED_FOR_TILES.format(times)
+        packings = prod(contraction.generic.extents[d] or 1 for d in contraction.outer if d not in contraction.b.dims)
+        is_tensor_of_b = op.results[0] is contraction.tensor_of(contraction.b)
+        if is_tensor_of_b and packings > MAX_REPEATED_PACKINGS and _only_copies(op):
+            return reasons.REORDERED_FOR_TILES.format(packings)
         if is_reduction(op):
             return reasons.REDUCED_FOR_TILES
         if len(list(op.regions[0].block.ops)) > MAX_BODY_OPERATIONS or _is_costly(op):

@@ -68,7 +68,8 @@ class Layout:
 
     def unpacked_map(self, rank: int) -> AffineMap:
         """Return the map from indices in the panels to the indices of the same element in the tensor of rank `rank`."""
-        loops = rank + 1 + (self.step_axis is not None)  # [panel, other dimensions ..., column, step of a group]
+        # Indices in the panels: [panel, other dimensions ..., column], and [step of a group] if there are groups.
+        loops = rank + 1 + (self.step_axis is not None)
         dims = [AffineExpr.dimension(d) for d in range(loops)]
         reads: list[AffineExpr] = dims[1:rank]
         reads.insert(self.axis, dims[0] * self.width + dims[rank])

@@ -19,7 +19,7 @@ from pydispatch.compiler.kernels.matmul.cpu.products import Products, Target, em
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 
 LANES = 16
-"""Columns of ones that rows of A are multiplied by; their sums are equal. A block of one column would not be vectors."""
+"""Columns of ones that A is multiplied by, all with equal sums: a block of a single column would not be vectors."""
 
 
 class _Sums(NamedTuple):

@@ -94,7 +94,8 @@ def plan_in(source: func.FuncOp, backend: Backend, machine: Machine) -> Plan | N
 
     A schedule that the function states is not considered.
     """
-    match = None if lower_channels_last(source, backend) is not None else contraction_in(source)
+    is_window_reduction = lower_channels_last(source, backend) is not None  # has a kernel of another kind
+    match = None if is_window_reduction else contraction_in(source)
     plans = [] if match is None else _plans(Frame(source, backend), match.contraction, level_of(machine))
     return plans[0] if len(plans) == 1 else None
 
@@ -134,8 +135,10 @@ class ContractionMatch(NamedTuple):
 
 
 def contraction_in(source: func.FuncOp) -> ContractionMatch | None:
-    """Return the only contraction of a dispatch function; None if there is not exactly one, or another operation
-    reduces.
+    """Return the only contraction of a dispatch function.
+
+    None if there is not exactly one, another operation reduces, or a result of the function is not computed element by
+    element from that of the contraction.
     """
     operations = list(source.body.block.ops)
     candidates = contractions(operations)

@@ -93,8 +93,8 @@ class End:
 
     Attributes:
         index: The end, exclusive; at least one block.
-        unit: A factor of `index`, unless `index` is the size of the dimension. Chunks and blocks whose length divides
-            it are whole.
+        unit: `index` is a multiple of `unit`, or the size of the dimension. A chunk or block whose length divides both
+            `unit` and the size does not cross the end.
     """
 
     index: Index
@@ -210,8 +210,8 @@ class Nest:
         grid = self.grid(build)
         *outer, batch, row, column = build.split(build.assume_below(workgroup_id, build.product(grid)), grid)
         region = replace(self.whole(dict(zip(self._distributed_outer_dims, outer, strict=True))), batch=batch)
-        region = self.tile(build, region, contraction.m, row, schedule.mt, schedule.mr)
-        return self.tile(build, region, contraction.n, column, schedule.nt, schedule.nr)
+        region = self.tile(build, region, contraction.m, index=row, tile=schedule.mt, block=schedule.mr)
+        return self.tile(build, region, contraction.n, index=column, tile=schedule.nt, block=schedule.nr)
 
     def whole(self, outer: Mapping[int, Index]) -> Region:
         """Return the region before any loop has chosen indices.

@@ -27,6 +27,9 @@ from pydispatch.compiler.kernels.ops.conditions import equal, opposite
 from pydispatch.compiler.kernels.ops.elements import Elements
 from pydispatch.compiler.kernels.ops.tensors import zero_attribute
 
+MIN_TRANSPOSED_SIDE = 4
+"""Rows of the smallest squares that pay to be transposed in registers."""
+
 
 @dataclass(frozen=True)
 class Position:
@@ -41,7 +44,7 @@ class Position:
         """Return whether the factor has an element at this step of a group of K; if not, zero is packed."""
         return True
 
-    def source(self, build: Builder, step: int) -> Index:
+    def index_in_tile(self, build: Builder, step: int) -> Index:
         """Return the index of this step of a group of K in the factor, counted from the first index of the tile."""
         return self.index
 
@@ -107,7 +110,7 @@ class StepGroup(Position):
         """Return whether a step of the group is before the end of K."""
         return step < self.steps_in_k
 
-    def source(self, build: Builder, step: int) -> Index:
+    def index_in_tile(self, build: Builder, step: int) -> Index:
         """Return the index along K of a step of the group."""
         return build.plus(self.index, step)
 
@@ -118,9 +121,6 @@ class StepGroup(Position):
         the number of rows or columns of the panel.
         """
         return build.plus(build.times(self.index, stride), step)
-
-
-# Packing
 
 
 @dataclass(frozen=True)
@@ -179,11 +179,11 @@ class Packing:
             self._copy(build, outer)
             return
         coordinate, n = self.factor.coordinates[len(outer)], self.contraction.n
-        if self.is_b and self.view.panel_stride is not None and n is not None and coordinate.coefficient(n):
-            self._panels(build, outer)
+        if self.is_b and self.view.panel_stride is not None and n is not None and n in coordinate.dims:
+            self._panels(build, outer)  # emits this coordinate and the later ones
             return
         if self.plan.group > 1 and coordinate.is_identity(self.contraction.k):
-            self._groups(build, outer)
+            self._groups(build, outer)  # emits this coordinate and the later ones
             return
         extent = self._extent(build, coordinate)
         build.parallel(0, extent, lambda b, i: self._emit_coordinate_loops(b, [*outer, Position(i)]))
@@ -195,7 +195,8 @@ class Packing:
         """Return how many values of a coordinate beyond its end the last register block reads; 0 if it reads none."""
         contraction, schedule = self.contraction, self.plan.schedule
         dim, block = (contraction.n, schedule.nr) if self.is_b else (contraction.m, schedule.mr)
-        if dim is None or not coordinate.coefficient(dim) or self.plan.vectorizes_k:
+        # Along K, register blocks have at most M rows and N columns: the last block overlaps another, without padding.
+        if dim is None or dim not in coordinate.dims or self.plan.vectorizes_k:
             return 0
         if self.plan.last_block_overlaps(dim, self.nest.sizes[dim], block):
             return 0  # the last block has elements of the block before it instead of padding
@@ -240,12 +241,10 @@ class Packing:
         build.parallel(0, build.ceil_quotient(self.region.extent(n), nr), panel)
 
     def _can_transpose_in_registers(self, position: int) -> bool:
-        """Return whether a panel can be loaded along K and transposed in registers.
+        """Return whether a panel can be loaded along K and transposed in registers, in whole squares.
 
-        It can if B is a dispatch argument of shape [..., N, K], whose elements have the type of packed ones.
-
-        Args:
-            position: Position of the coordinate that N indexes.
+        It can if B is a dispatch argument of shape [..., N, K] whose elements have the type of packed ones, and steps
+        of K are not grouped. `position` is that of the coordinate that N indexes.
         """
         coordinates, value = self.factor.coordinates, self.contraction.tensor_of(self.factor)
         return (
@@ -255,7 +254,7 @@ class Packing:
             and isinstance(value.type, TensorType)
             and value.type.element_type == self.plan.compute
             and self.plan.group == 1
-            and self.plan.schedule.nr % 4 == 0
+            and self.plan.schedule.nr % MIN_TRANSPOSED_SIDE == 0
             and argument_of(value) is not None
         )
 
@@ -360,8 +359,8 @@ class Packing:
         return converted(build, value, self.plan.compute)
 
     def _index(self, build: Builder, coordinate: Linear, position: Position, step: int) -> Index:
-        """Return the index along one coordinate in the factor's tensor, from the position in the tile."""
-        total = build.plus(position.source(build, step), coordinate.constant)
+        """Return the index along a coordinate in the factor's tensor. `step` is the number in a group of steps of K."""
+        total = build.plus(position.index_in_tile(build, step), coordinate.constant)
         for dim, times in coordinate.terms:
             total = build.plus(total, build.times(self.region.first(dim), times))
         return total
@@ -375,13 +374,13 @@ def factor_at(
     for ordinal, positions in factor.inputs.items():
         operand = contraction.generic.inputs[ordinal]
         argument = contraction.generic.block.args[ordinal]
-        if isinstance(operand.type, TensorType):
+        if isinstance(operand.type, TensorType):  # for each of its dimensions: number of a coordinate, or a constant
             operand_indices = [indices[p] if isinstance(p, int) else p.constant for p in positions]
             mapping[argument] = elements.at(build, operand, operand_indices)
         else:
             mapping[argument] = elements.scalar(operand)
     for op in factor.code:
-        clone_op(elements, build, op, mapping, point=[])
+        clone_op(elements, build, op, mapping, point=[])  # `point` is for `linalg.index`, which no factor contains
     return resolve(elements, mapping, factor.value)
 
 
@@ -389,9 +388,9 @@ def converted(build: Builder, value: SSAValue, to: Attribute) -> SSAValue:
     """Return an element in the type of packed elements, which represents all values that the element may have."""
     if value.type == to:
         return value
-    if isinstance(to, IntegerType):
+    if isinstance(to, IntegerType):  # the values of the factor fit into the packed type, see `factor_range`
         return build.pure(arith.TruncIOp(value, to))
-    return unextended(value, to) or widened(build, value, to)
+    return unextended(value, to) or widened(build, value, to)  # undo an extension from `to`, or extend to it
 
 
 def widened(build: Builder, value: SSAValue, to: Attribute) -> SSAValue:

@@ -29,7 +29,7 @@ class Steps:
         count: Steps of K in one `pyd.contract`. A reduction whose elements follow those of K in the memory of both
             operands is counted too: it and K are one longer dimension.
         loop_dims: The other reductions if vectors are along K: they are loops around `pyd.contract`.
-        contract_dims: The other reductions elsewhere: they are dimensions of `pyd.contract`, so that sums stay in
+        contract_dims: The other reductions otherwise: they are dimensions of `pyd.contract`, so that sums stay in
             registers.
     """
 
@@ -102,9 +102,9 @@ class Products:
     def _prefetch_page(self, build: Builder, region: Region, block: Block) -> None:
         """Emit prefetches of the part of the next gathered page that this block will read, if there is a next page.
 
-        The next page has the next block of K, or of N if pages have rows along N.
-
-        Pages are anywhere in memory, and each is too short for the CPU's prefetchers. Long ones are not prefetched.
+        The next page has the next steps of K, or the next columns if the rows of pages are along N. Pages are anywhere
+        in memory, so that the CPU's prefetchers do not find them. Pages of more than `MAX_PREFETCH_DISTANCE_BYTES` are
+        not prefetched.
         """
         plan, contraction = self.nest.plan, self.nest.plan.contraction
         if plan.pages is None or contraction.n is None:
@@ -157,19 +157,22 @@ class Products:
             accumulate: Whether the product is added to the sums.
         """
         contraction, (height, width) = self.nest.plan.contraction, shape
-        steps = self.steps(build, region)
+        steps, (factor_a, factor_b) = self.steps(build, region), factors
         properties = self._properties(factors, accumulate)
 
         def level(build: Builder, loops: Sequence[int], indices: Mapping[int, Index]) -> None:
-            """Emit the loops that remain, and the product in the innermost one."""
+            """Emit the loops that remain, and the product in the innermost one.
+
+            `indices` maps the dimensions of the enclosing loops to their indices.
+            """
             if loops:
                 size = self.nest.sizes[loops[0]]
                 emit_loop(build, size, step=1, body=lambda inner, i: level(inner, loops[1:], {**indices, loops[0]: i}))
                 return
-            rows = indices if contraction.m is None else {**indices, contraction.m: block.row}
-            left = self._memref_a(build, region, factors[0], rows, height, steps)
-            columns = indices if contraction.n is None else {**indices, contraction.n: block.column}
-            right = self._memref_b(build, region, factors[1], columns, width, steps, block)
+            indices_of_a = indices if contraction.m is None else {**indices, contraction.m: block.row}
+            left = self._memref_a(build, region, factor_a, indices_of_a, height, steps)
+            indices_of_b = indices if contraction.n is None else {**indices, contraction.n: block.column}
+            right = self._memref_b(build, region, factor_b, indices_of_b, width, steps, block)
             sums = view_as(build, target.buffer, target.offset, [height, width], [width, 1])
             build.add(ContractOp(operands=[left, right, sums], properties=properties))
 
@@ -215,7 +218,8 @@ class Products:
     ) -> SSAValue:
         """Return the columns of an operand as a memref of [`steps.contract_dims` ..., steps of K, columns].
 
-        Parameters are those of `_memref_a`; `block` locates the columns where they are stored in panels.
+        `region` is the tile, and `indices` are those of dimensions in it; they are 0 for all others. `block` locates
+        the columns where they are stored in panels.
         """
         in_panels = view.panel_stride is not None
         panel_dim = self.nest.plan.contraction.n if in_panels else None
@@ -231,7 +235,8 @@ class Products:
 
         Args:
             build: Emits the arithmetic.
-            region: The tile, whose first indices count in an operand that is an argument.
+            region: The tile. An argument is addressed from its beginning, so that the tile's first indices and the
+                constants of coordinates are added; a packed copy begins with the tile.
             view: The operand.
             indices: Indices of dimensions in the tile; 0 for all others.
             panel_dim: Dimension that is left out, because `_offset_in_panels` accounts for it; None for no dimension.
@@ -260,14 +265,17 @@ class Products:
             return build.times(block.column_index, view.panel_stride)
         column, layout = build.plus(region.first(plan.contraction.n), block.column), plan.panels.layout
         panel = build.times(build.quotient(column, layout.width), view.panel_stride)
-        return build.plus(panel, build.times(build.remainder(column, layout.width), layout.group))
+        column_in_panel = build.remainder(column, layout.width)
+        return build.plus(panel, build.times(column_in_panel, layout.group))  # `group` steps of K of each are adjacent
 
     def _memref(
         self, build: Builder, region: Region, view: OperandView, offset: Index, extent: int, steps: Steps, is_b: bool
     ) -> SSAValue:
         """Return the memref of an operand from the element `offset` on, for `pyd.contract`.
 
-        `extent` is the number of rows of A or, if `is_b`, of columns of B. Grouped steps of K are a last dimension.
+        `extent` is the number of rows of A or, if `is_b`, of columns of B. With g steps in a group, A is
+        [rows, ..., K / g, g], whose rows are stored as without groups, and B is [..., K / g, columns, g], whose columns
+        are g elements apart.
         """
         plan, count = self.nest.plan, steps.count
         contraction, group = plan.contraction, plan.group

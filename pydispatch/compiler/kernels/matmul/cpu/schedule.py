@@ -140,7 +140,7 @@ def _tiles(level: Level, problem: Problem, pack_b: bool, minimizes_passes: bool)
     """
     n, size = problem.n, problem.sum_bytes
     is_below_matrix_block = problem.is_skinny_variant and problem.matrix_steps > 0
-    rows = MATRIX_ROWS // 2 if is_below_matrix_block else problem.m  # one register of rows instead of two
+    rows = MATRIX_ROWS // 2 if is_below_matrix_block else problem.m  # few rows: one matrix register of them, not two
     choose_plain = partial(choose_tiles, level, size, rows, n, problem.k, problem.outer, problem.reductions)
     choose_for_problem = partial(
         choose_plain,
@@ -179,7 +179,7 @@ def _tiles_of_a_in_place(level: Level, problem: Problem, tiles: Tiles) -> Tiles 
     n, m, size = problem.n, problem.m, problem.sum_bytes
     if not problem.can_read_a_in_place or problem.panel_width or not n or not m or n * size % level.vector:
         return None
-    vectors = n * size // level.vector
+    vectors = n * size // level.vector  # of a row of the block; registers for a row of B are left beside the sums
     most_rows = min(m, (level.accumulators - vectors) // vectors)
     heights = [rows for rows in range(1, most_rows + 1) if pays_in_place_a(level, rows, problem.a.row_stride_bytes)]
     if not heights:
@@ -243,6 +243,7 @@ def _reads_b_in_place(level: Level, problem: Problem, minimizes_passes: bool) ->
         return True
     assert problem.m is not None and problem.n is not None
     if problem.is_b_transposed:
+        # Reading in place has vectors along K, packing along N: few columns would leave half of such a vector unused.
         has_half_vectors = 2 * problem.n * problem.sum_bytes <= level.vector
         return problem.is_skinny or (has_half_vectors and (problem.k or 0) >= LONG_STEPS)
     tiles = _unpacked_tiles(level, problem, minimizes_passes)
@@ -262,7 +263,7 @@ def _unpacked_tiles(level: Level, problem: Problem, minimizes_passes: bool) -> T
 
 
 def _panel_in_place(problem: Problem, tiles: Tiles) -> tuple[int, int, int]:
-    """Return (bytes of a row, bytes between rows, rows) of a panel of a B that is read in place."""
+    """Return (bytes of a row, bytes between rows, rows: all reduced steps) of a panel of a B that is read in place."""
     assert problem.n is not None
     row = min(tiles.nr, problem.n) * (problem.b.element_bytes or problem.sum_bytes)
     return row, problem.b.row_stride_bytes, (problem.k or ASSUMED_STEPS) * problem.reductions
@@ -303,9 +304,9 @@ def _tiles_along_k(level: Level, problem: Problem, kc: int) -> Tiles:
     assert m is not None and n is not None
     mr = max(1, min(m, MOST_ROWS_ALONG_K))
     if m <= MOST_ROWS_ALONG_K:
-        sums = 16 if mr > 2 and level.accumulators >= 20 else 8
+        sums = 16 if mr > 2 and level.accumulators >= 16 + MOST_ROWS_ALONG_K else 8
         most_columns = sums // mr
-    else:
+    else:  # a register for each row of A is left beside the sums
         most_columns = (level.accumulators - MOST_ROWS_ALONG_K) // MOST_ROWS_ALONG_K
     nr = max(1, min(n, most_columns))
     tile_columns = max(1, min(n, ELEMENTS_OF_B // max(1, problem.k or ASSUMED_STEPS)))

@@ -26,14 +26,17 @@ def last_shown(
     """Emit the end of the unit with the last column in [begin, end) that the masks in memory show; `begin` if there is
     none.
 
+    A unit is `COLUMN_UNIT` columns, which begin at a multiple of it. The loop visits all units, since its bounds are
+    constants, and reads the masks only in [begin, end).
+
     Args:
         frame: The kernel function.
         build: Receives the code.
-        limits: What hides columns, of which the stored masks are read.
+        limits: The masks, of which those in memory (`limits.stored`) are read.
         point: Indices of the row in the scores; the last one is replaced by columns.
         begin: The first column that is checked.
         end: The end of the columns that are checked.
-        columns: Number of all columns.
+        columns: Number of all columns, a constant.
     """
     units = ceil_quotient(columns, COLUMN_UNIT)
 

@@ -30,7 +30,7 @@ from pydispatch.compiler.kernels.matmul.cpu.nest import (
 )
 from pydispatch.compiler.kernels.matmul.cpu.operands import OperandView, view_a, view_b
 from pydispatch.compiler.kernels.matmul.cpu.outputs import Output
-from pydispatch.compiler.kernels.matmul.cpu.packing import Packing, widened
+from pydispatch.compiler.kernels.matmul.cpu.packing import MIN_TRANSPOSED_SIDE, Packing, widened
 from pydispatch.compiler.kernels.matmul.cpu.plan import Plan
 from pydispatch.compiler.kernels.matmul.cpu.products import Products, Target, emit_loop
 from pydispatch.compiler.kernels.matmul.cpu.tiles import ceil_quotient
@@ -120,8 +120,8 @@ def _emit_tile(
 def _transposed_height(plan: Plan, outputs: Sequence[Output]) -> int:
     """Return the height of a register block that is transposed before it is stored; 0 for a block that is not.
 
-    A block is transposed if rows are the last, contiguous dimension of all results. The height is `mr`, rounded up to
-    whole squares, in which registers are transposed.
+    A block of at least `MIN_TRANSPOSED_SIDE` rows, with vectors along N, is transposed if rows are the last, contiguous
+    dimension of all results. The height is `mr`, rounded up to whole squares, in which registers are transposed.
     """
     contraction, schedule = plan.contraction, plan.schedule
     if contraction.m is None:
@@ -129,7 +129,8 @@ def _transposed_height(plan: Plan, outputs: Sequence[Output]) -> int:
     results, row = contraction.generic.output_maps[0].results, AffineDimExpr(contraction.m)
     are_neighbours = all(output.dims and results[output.dims[-1]] == row for output in outputs)
     side = min(SIDE, 1 << (schedule.mr - 1).bit_length())
-    if plan.vectorizes_k or schedule.mr < 4 or schedule.nr % side or not are_neighbours:
+    has_whole_squares = schedule.mr >= MIN_TRANSPOSED_SIDE and schedule.nr % side == 0
+    if plan.vectorizes_k or not has_whole_squares or not are_neighbours:
         return 0
     return ceil_quotient(schedule.mr, side) * side
 
@@ -167,7 +168,7 @@ class _Tile:
     def emit(self, build: Builder, nodes: Sequence[Node], region: Region, factor_sums: FactorSums | None) -> None:
         """Emit the statements `nodes` in their order, for one region.
 
-        `factor_sums` are the sums of packed factors that an enclosing level has cleared; None if there are none yet.
+        factor_sums: sums of A's rows and B's columns over K that an enclosing level has cleared; None without such.
         """
         for node in nodes:
             if isinstance(node, Blocks):
@@ -249,7 +250,7 @@ class _Tile:
     def _cache_columns(self, build: Builder, region: Region, value: SSAValue, block: Block) -> None:
         """Emit the computation of `value`, which has one element per column, for the columns of a block.
 
-        The elements are stored in a buffer that all blocks of this column of blocks read.
+        They are stored in a buffer, from which all blocks of this column of blocks then read elements of `value`.
         """
         assert self.contraction.n is not None
         elements = self.frame.elements
@@ -261,7 +262,7 @@ class _Tile:
             elements.store(inner, elements.at(inner, value, [inner.plus(first, j)]), buffer, [j])
 
         build.parallel(0, self.nest.columns(build, region, block), element, index_below=self.plan.schedule.nr)
-        elements.materialize(value, buffer, lambda inner, indices: [inner.minus(indices[0], first)])
+        elements.materialize(value, buffer, index_map=lambda inner, indices: [inner.minus(indices[0], first)])
 
     def _block(
         self, build: Builder, steps: Sequence[BlockStep], region: Region, block: Block, factor_sums: FactorSums | None
@@ -341,7 +342,7 @@ class _Tile:
         If rows are contiguous in the results, the sums are transposed first, and loops are along rows.
         """
         schedule, elements = self.plan.schedule, self.frame.elements
-        sums, column_stride = target.buffer, self.transposed_height
+        sums, column_stride = target.buffer, self.transposed_height  # 0: the sums are not transposed
         if column_stride:
             sums = elements.fresh(self.plan.sum_type, schedule.nr * column_stride)
             rows_of_sums = StridedBlock(target.buffer, target.offset, stride=schedule.nr)
@@ -368,9 +369,9 @@ class _Tile:
 
         rows, columns = self.nest.rows(build, region, block), self.nest.columns(build, region, block)
         if column_stride:
-            _elements_of_block(build, columns, rows, schedule.mr, lambda inner, j, i: element(inner, i, j))
+            _elements_of_block(build, columns, rows, width=schedule.mr, body=lambda inner, j, i: element(inner, i, j))
         else:
-            _elements_of_block(build, rows, columns, schedule.nr, element)
+            _elements_of_block(build, rows, columns, width=schedule.nr, body=element)
 
 
 def _elements_of_block(

@@ -68,10 +68,11 @@ class Level:
     def cycles(self, mr: int, width: int) -> float:
         """Estimate the cycles that a block of `mr` rows of `width` bytes takes for a step of K, with operands in L1.
 
-        The slower of the multiply-adds and the loads counts.
+        The slower of the multiply-adds and the loads counts. An element of A is loaded for each row, and a row of B.
         """
-        vectors, operations = ceil_quotient(width, self.vector), ceil_quotient(self.vector, self.model.datapath)
-        return max(mr * vectors * operations / self.model.fmas, (mr + vectors * operations) / self.model.loads)
+        passes = ceil_quotient(self.vector, self.model.datapath)  # of a vector that is wider than the datapath
+        operations = ceil_quotient(width, self.vector) * passes  # on a row of the block
+        return max(mr * operations / self.model.fmas, (mr + operations) / self.model.loads)
 
 
 # AVX-512 has 32 registers: 14 rows of 2 vectors leave 2 for B and 2 for broadcasts. AVX2 and SSE have 16; SSE has no
@@ -101,6 +102,9 @@ MATRIX_FEATURES = {"i8": ("amx-int8", "avx512vnni"), "bf16": ("amx-bf16",)}
 
 FEWEST_ROWS_OF_THREE_VECTORS = 8
 """Rows that registers must hold for blocks of three vectors: a lower block loads nearly as often as it multiplies."""
+
+MOST_SKINNY_VECTORS = 8
+"""Vectors of a row of a block that has all rows of a skinny product, at most."""
 
 MOST_COMPUTED_COLUMNS = 1.08
 """Computed columns, as a multiple of those of the product, above which blocks of three vectors pay: they have fewer
@@ -220,8 +224,13 @@ def _skinny_vectors(level: Level, m: int) -> int:
     Beside the sums, the block's column of A or its row of B is in registers, whichever is shorter, and one vector of
     the other: 7x512x512 with a vector more took 1.8x the time.
     """
-    fit = (v for v in range(8, 0, -1) if m * v <= level.accumulators and m * v + min(m, v) < level.registers)
-    return next(fit, 1)
+
+    def fits(vectors: int) -> bool:
+        """Return whether the sums, the shorter operand, and a vector of the other one fit into the registers."""
+        sums = m * vectors
+        return sums <= level.accumulators and sums + min(m, vectors) + 1 <= level.registers
+
+    return next((vectors for vectors in range(MOST_SKINNY_VECTORS, 0, -1) if fits(vectors)), 1)
 
 
 def _fits_three_vectors(level: Level, n: int, lanes: int, vectors: int) -> bool:
@@ -257,12 +266,15 @@ def widening_columns(level: Level, size: int, m: int | None, n: int | None) -> i
 def _cut(tiles: Tiles, m: int, n: int, outer: int, depth: int, limits: Sequence[WorkgroupLimit]) -> Tiles:
     """Return smaller tiles of a product of m rows and n columns, so that there are enough workgroups.
 
+    A tile is halved while it has more multiplications than the limit's, and there are fewer workgroups than the
+    limit's.
+
     Args:
         tiles: The largest tiles.
         m, n: Rows and columns of the product.
         outer: Product of the outer dimensions.
         depth: Multiplications for each sum.
-        limits: Applied in turn.
+        limits: The limits, which are applied in turn.
     """
     mr, nr, mt, nt = tiles.mr, tiles.nr, tiles.mt, tiles.nt
     for limit in limits:

@@ -58,24 +58,27 @@ def has_chain_kernel(chain: Chain) -> bool:
     """
     if not all(isinstance(product.acc, Float32Type | Float64Type) for product in (chain.first, chain.second)):
         return False  # sums of narrow types are widened first
-    if len(_pages(chain)) != 2 or _RowTiles.rows_that_fit(chain) < 1:
+    if _pages(chain) is None or _RowTiles.rows_that_fit(chain) < 1:
         return False
     tiles = _RowTiles.of(chain)
     return tiles.rows >= MIN_ROWS or tiles.row_count <= MAX_ROWS
 
 
-def _pages(chain: Chain) -> list[GatheredPages]:
-    """Return the pages that each of the two products reads as factor B, if their rows are along the columns of the
-    chain.
+def _pages(chain: Chain) -> tuple[GatheredPages, GatheredPages] | None:
+    """Return the pages that the first and the second product read as factor B; None if one of them reads no pages.
 
-    The columns are N of the first product and K of the second. There are fewer than two where a product reads none.
+    The rows of the pages, along the axis that a table of pages gathers, must be the columns of the chain.
     """
-    gathered = []
-    for product, column in ((chain.first, chain.first.n), (chain.second, chain.second.k)):
-        pages = gathered_pages(product.tensor_of(product.b))
-        if pages is not None and column is not None and product.b.coordinates[pages.axis].is_identity(column):
-            gathered.append(pages)
-    return gathered
+    first, second = _pages_along(chain.first, chain.first.n), _pages_along(chain.second, chain.second.k)
+    return None if first is None or second is None else (first, second)
+
+
+def _pages_along(product: Contraction, column: int | None) -> GatheredPages | None:
+    """Return the pages that a product reads as factor B, if their rows are along its loop `column`; else None."""
+    pages = gathered_pages(product.tensor_of(product.b))
+    if pages is None or column is None or not product.b.coordinates[pages.axis].is_identity(column):
+        return None
+    return pages
 
 
 @dataclass(frozen=True)
@@ -102,6 +105,8 @@ class _RowTiles:
     @staticmethod
     def of(chain: Chain) -> _RowTiles:
         """Return the division with the most rows of a workgroup that `MAX_ROWS` and workgroup memory allow."""
+        pages = _pages(chain)
+        assert pages is not None, "`has_chain_kernel` must have checked it"
         shape, m = shape_of(chain.rows), chain.second.m
         axis = None if m is None else chain.second_loops.index(m)  # of `chain.rows`; None: there is a single row
         count = 1 if axis is None else shape[axis]
@@ -113,7 +118,7 @@ class _RowTiles:
             columns=shape[-1],
             outer=tuple(shape[d] for d in chain.outer),
             rows=rows,
-            page_rows=lcm(*(pages.rows for pages in _pages(chain))),
+            page_rows=lcm(*(pages_of_product.rows for pages_of_product in pages)),
         )
 
     @staticmethod
@@ -158,7 +163,7 @@ def lower_chain_gpu(source: func.FuncOp, backend: Backend) -> Kernel | None:
         rows.emit(build, result_dims)
 
     over_groups(frame, tiles.workgroups, workgroup)
-    return finish(frame, lambda elements, build: min(tiles.workgroups, MAX_GRID))
+    return finish(frame, grid=lambda elements, build: min(tiles.workgroups, MAX_GRID))
 
 
 @dataclass(frozen=True)
@@ -303,11 +308,11 @@ class _Rows:
         assert size is not None
 
         def column(inner: Builder, index: Index) -> None:
-            """Compute the results of all rows at column `index`, which share the loaded elements of B.
+            """Compute the results of all rows at column `index` of the product, which share the loaded elements of B.
 
-            The rows are summed over the columns before `end`.
+            `end` is the end of the product's K, the columns of the first product: later ones are hidden.
             """
-            points = []
+            points = []  # for each row: loop of the product -> index
             for i in range(self.tiles.rows):
                 loops = dict(zip(chain.second_loops, self._point(inner, i), strict=True))
                 points.append(loops if product.n is None else loops | {product.n: index})

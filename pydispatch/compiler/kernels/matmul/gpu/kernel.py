@@ -62,7 +62,7 @@ def lower_contraction_gpu(source: func.FuncOp, backend: Backend, generation: int
     if not plans:
         return None
     frame.bind()
-    main, *skinny = plans
+    main, *skinny = plans  # `skinny` has at most one plan, for few rows where their number is dynamic
     workgroup_id = frame.workgroup()
     if skinny:
         has_skinny = has_skinny_rows(main, frame.build, loop_sizes(frame.elements, contraction.generic))
@@ -70,7 +70,9 @@ def lower_contraction_gpu(source: func.FuncOp, backend: Backend, generation: int
         frame.build.when(opposite(frame.build, has_skinny), lambda b: _emit(frame, b, main, result_dims, workgroup_id))
     else:
         _emit(frame, frame.build, main, result_dims, workgroup_id)
-    kernel = finish(frame, lambda elements, build: workgroups(plans, build, loop_sizes(elements, contraction.generic)))
+    kernel = finish(
+        frame, grid=lambda elements, build: workgroups(plans, build, loop_sizes(elements, contraction.generic))
+    )
     kernel.function.attributes["pyd.invocations"] = IntegerAttr(main.tile.invocations, 64)
     per_core = main.tile.workgroups_per_core
     per_core = min(per_core, 3) if skinny else per_core  # two plans take a few registers more
@@ -251,8 +253,8 @@ class _Workgroup:
         pinned = build.without_load_motion()  # loads are not hoisted out of the loop over invocations
         opaque = pinned.add(RematerializeOp(operands=[build.value(invocation)], result_types=[IndexType()]))
         invocation = pinned.assume_below(opaque, self.tile.invocations)
-        workgroup_id = pinned.add(RematerializeOp(operands=[self.workgroup_id], result_types=[IndexType()]))
-        pinned.assume_below(workgroup_id, workgroups_of(self.plan, pinned, self.sizes))
+        opaque_id = pinned.add(RematerializeOp(operands=[self.workgroup_id], result_types=[IndexType()]))
+        workgroup_id = pinned.assume_below(opaque_id, workgroups_of(self.plan, pinned, self.sizes))
         slots = self._slots(pinned, invocation, self._tile_location(pinned, workgroup_id))
         for position, slot in enumerate(slots):
             total = pinned.add(memref.LoadOp.get(self.sums, [pinned.index(position)]))
@@ -338,7 +340,8 @@ def _axis(
         tile: Index of the tile.
         extent: Extent of a tile.
         size: Size of the dimension.
-        neighbours: Number of adjacent indices that exist together or not at all, if the size is a multiple of it.
+        neighbours: Number of adjacent indices that one test covers, since they exist together or not at all. If the
+            size is no multiple of it, each index has a test of its own.
     """
     neighbours = neighbours if isinstance(size, int) and size % neighbours == 0 else 1
     is_exact = isinstance(size, int) and size % extent == 0
@@ -354,7 +357,7 @@ def _axis(
         if is_exact:
             return True, build.plus(first, offset)
         if start not in known_runs:
-            index = build.plus(first, start)
+            index = build.plus(first, start)  # of the run's first index; no run crosses the end
             exists = build.less(index, build.minus(size, neighbours - 1))
             known_runs[start] = exists, build.least(index, build.minus(size, neighbours))
         exists, index = known_runs[start]

@@ -96,7 +96,7 @@ class Staging:
         plan: The plan.
         operand: The factor.
         extent: Rows, or columns, of the tile.
-        is_row_major: Whether the tile is stored by rows, for tensor cores, not by steps.
+        is_row_major: Whether the tile is stored by rows, not by steps of K: for tensor cores, if K is contiguous.
         pitch: Elements between rows, or steps, of the tile; padded to spread them over the memory banks.
         loads_per_invocation: Runs that an invocation loads.
         buffer: The tile, in workgroup memory.
@@ -119,7 +119,8 @@ class Staging:
     def of(elements: Elements, plan: Plan, operand: Operand, extent: int, fills_negative_zero: bool) -> Staging:
         """Return the staging of a factor, after allocating its tile in workgroup memory and its registers for loads.
 
-        Tiles for tensor cores are stored in the order of the loads; others by steps, whose elements invocations share.
+        Tiles for tensor cores are stored as their operand is: by rows if K is contiguous, else by steps. All other
+        tiles are stored by steps, whose elements invocations share.
         """
         tile, bits = plan.tile, scalar_width(plan.element)
         is_row_major = plan.form == "tensor" and operand.is_k_contiguous
@@ -161,6 +162,7 @@ class Staging:
 
         A run is `vector_width` consecutive elements. The runs of a tile are distributed over the invocations:
         neighbouring invocations take runs that are neighbours in memory, and each takes `loads_per_invocation` of them.
+        Of the number of runs in a line and that of invocations, one is a multiple of the other.
         """
         operand, tile, invocations = self.operand, self.tile, self.tile.invocations
         contiguous_runs, lines = (tile.depth, self.extent) if operand.is_k_contiguous else (self.extent, tile.depth)
@@ -216,10 +218,15 @@ class Staging:
             )
             # Rows beyond the end repeat the last ones; only steps beyond the end must not count.
             row_run, _ = self._clamped_run(
-                inner, tile, extent=self.extent, index=run.row_run, length=row_length, size=row_count
+                inner, block=tile, extent=self.extent, run_in_block=run.row_run, length=row_length, size=row_count
             )
             step_run, exists = self._clamped_run(
-                inner, iteration, extent=self.tile.depth, index=run.step_run, length=step_length, size=step_count
+                inner,
+                block=iteration,
+                extent=self.tile.depth,
+                run_in_block=run.step_run,
+                length=step_length,
+                size=step_count,
             )
             points: list[list[Index]] = []
             for i in range(operand.vector_width):
@@ -243,7 +250,7 @@ class Staging:
             build: The builder of the invocation's code.
             run: The run.
             points: Coordinates of each of its elements in the factor.
-            exists: Whether its steps are before the end of K; zeros are stored for others.
+            exists: Whether its steps are before the end of K; elements that add nothing are stored for others.
         """
         operand, contraction = self.operand, self.plan.contraction
         if operand.vector_width > 1:  # `factor_at` then computes the factor from the elements of one vector load
@@ -260,23 +267,23 @@ class Staging:
             build.add(memref.StoreOp.get(value, self.private, [build.index(run.slot * operand.vector_width + i)]))
 
     def _clamped_run(
-        self, build: Builder, tile: Index, extent: int, index: Index, length: int, size: Index
+        self, build: Builder, block: Index, extent: int, run_in_block: Index, length: int, size: Index
     ) -> tuple[Index, SSAValue | bool]:
         """Return the number of a run along a dimension, and whether it exists; the last run if it does not.
 
         Args:
             build: The builder.
-            tile: Position of the tile.
-            extent: Extent of a tile.
-            index: Position of the run in the tile.
+            block: Number of the tile along rows or columns, or of the chunk of K.
+            extent: Elements of a tile or chunk along the dimension, a multiple of `length`.
+            run_in_block: Number of the run in the tile or chunk.
             length: Elements of a run along the dimension.
             size: Size of the dimension.
         """
         count = build.quotient(size, length)
-        per_tile = extent // length
-        if isinstance(index, SSAValue):
-            build.assume_below(index, per_tile)
-        run = build.linear(tile, per_tile, index)
+        per_block = extent // length
+        if isinstance(run_in_block, SSAValue):
+            run_in_block = build.assume_below(run_in_block, per_block)
+        run = build.linear(block, per_block, run_in_block)
         if isinstance(size, int) and size % extent == 0:
             return run, True
         exists = build.less(run, count)

@@ -238,7 +238,16 @@ def _operands(
     tile: Tile,
     sizes: Sequence[int | None],
 ) -> tuple[Operand, Operand]:
-    """Return the operands A and B; `values` is what is multiplied of each, `dims` its collapsed dimensions."""
+    """Return the operands A and B.
+
+    Args:
+        elements: Tensors of the dispatch function.
+        contraction: The contraction.
+        values: What is multiplied of A and of B: the factor, or the f16 or bf16 that it is extended from.
+        dims: The dimensions that are collapsed into the rows of A, and into the columns of B.
+        tile: The tile of a workgroup.
+        sizes: Sizes of all loop dimensions; None where dynamic.
+    """
     assert contraction.m is not None and contraction.n is not None
     left = _operand(
         elements,
@@ -248,7 +257,7 @@ def _operands(
         extent=tile.height,
         tile=tile,
         sizes=sizes,
-        contiguous_dim=contraction.m,
+        last_dim=contraction.m,
     )
     right = _operand(
         elements,
@@ -258,7 +267,7 @@ def _operands(
         extent=tile.width,
         tile=tile,
         sizes=sizes,
-        contiguous_dim=contraction.n,
+        last_dim=contraction.n,
     )
     return left, right
 
@@ -271,17 +280,17 @@ def _operand(
     extent: int,
     tile: Tile,
     sizes: Sequence[int | None],
-    contiguous_dim: int,
+    last_dim: int,
 ) -> Operand:
     """Return a factor as an operand, with the widest vector load that is legal, of at most 16 bytes.
 
     A vector load needs aligned rows in memory, a tile extent that it divides, and work for all invocations of a tile.
-    `contiguous_dim` is the dimension of `dims` that may be contiguous.
+    Vectors are along K, or along `last_dim`, the last of `dims`.
     """
     value = contraction.tensor_of(factor)
-    k_is_last = factor.is_last(contraction.k) and factor.coordinates[-1].is_identity(contraction.k)
-    is_k_contiguous = k_is_last or not factor.is_last(contiguous_dim)
-    dim, length = (contraction.k, tile.depth) if is_k_contiguous else (contiguous_dim, extent)
+    has_rows_of_k = factor.is_last(contraction.k) and factor.coordinates[-1].is_identity(contraction.k)
+    is_along_k = has_rows_of_k or not factor.is_last(last_dim)  # also if neither dimension is contiguous
+    dim, length = (contraction.k, tile.depth) if is_along_k else (last_dim, extent)
     vector_width = 1
     if isinstance(value.type, TensorType) and _contiguous_argument(elements, value) is not None and factor.is_last(dim):
         bits = max(8, bit_width(value.type.element_type) or LARGEST_LOAD_BITS)  # no vector loads of unknown widths
@@ -300,7 +309,7 @@ def _operand(
             ),
             1,
         )
-    return Operand(factor=factor, dims=dims, vector_width=vector_width, is_k_contiguous=is_k_contiguous)
+    return Operand(factor=factor, dims=dims, vector_width=vector_width, is_k_contiguous=is_along_k)
 
 
 def _tile_counts(plan: Plan, build: Builder, sizes: Sequence[Index]) -> tuple[list[Index], Index, Index]:

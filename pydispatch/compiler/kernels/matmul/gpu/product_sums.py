@@ -64,7 +64,8 @@ class ProductSums:
             return unrolled(build, size, sums, lambda b, i, own: self.emit(b, others, reduced | {dim: i}, own))
         most_pages = size // self.page_rows
         page = partial(self._page, others, reduced)
-        totals = build.loop(0, build.quotient(self.end, self.page_rows), sums, page, index_below=most_pages)
+        pages = build.quotient(self.end, self.page_rows)  # without a rest: `end` is a multiple
+        totals = build.loop(0, pages, sums, page, index_below=most_pages)
         if isinstance(loop := totals[0].owner, scf.ForOp):
             loop.attributes[MOST_ITERATIONS] = IntegerAttr(most_pages, 64)  # the dynamic number is at most this
         return totals
