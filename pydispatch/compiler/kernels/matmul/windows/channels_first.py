@@ -127,6 +127,7 @@ class _Workgroup:
             first_row: The first row of the tile in the result.
         """
         plan, (rows, columns), (row_phase, column_phase) = self.plan, self.plan.axes, phases
+        # Elements of a packed row that windows read.
         extent = columns.position_count + columns.largest_shift_by_phase[column_phase]
 
         def row(inner: Builder, y: Index) -> None:
@@ -137,7 +138,8 @@ class _Workgroup:
             exists: SSAValue | bool = True
             if source.padding is not None:
                 height = self.frame.elements.dims(source.value)[-2]
-                exists = both(inner, inner.less(source.low[-2] - 1, padded_row), inner.less(unpadded_row, height))
+                is_after_padding = inner.less(source.low[-2] - 1, padded_row)  # low <= padded_row
+                exists = both(inner, is_after_padding, inner.less(unpadded_row, height))
             inner.when(
                 exists, lambda b: self._pack_row(b, source, [*start[:-2], unpadded_row], column_phase, extent, offset)
             )
@@ -152,6 +154,8 @@ class _Workgroup:
         self, build: Builder, source: PaddedSource, outer: Sequence[Index], phase: int, extent: int, offset: Index
     ) -> None:
         """Emit the packing of one row of an image: padding before, elements, padding after.
+
+        Without padding, `low` is 0 and elements fill the row: nothing else is stored.
 
         Args:
             build: Receives the code.
@@ -220,8 +224,8 @@ class _Workgroup:
 
         Sums between two rows of positions are computed from what is between them, and never read.
 
-        origin: index of each loop: of the tile in the outer dimensions, else 0. The body reads the input at this one
-        position, whatever the index of the parallel loop is, since its element there is defined beforehand.
+        origin: index of each loop: of the tile in the outer dimensions, else 0. It is the same for all positions, since
+        the body reads no input at it: `Elements.define` gives the body the loaded element, under the indices as a key.
         """
         plan, generic, elements = self.plan, self.plan.generic, self.frame.elements
         image_offsets, row_length = plan.image_offsets, plan.row_length
@@ -235,12 +239,12 @@ class _Workgroup:
             for step in product(*(range(plan.sizes[d]) for d in generic.reduced_loops)):
                 indices_of_step = dict(zip(generic.reduced_loops, step, strict=True))
                 point = [indices_of_step.get(d, i) for d, i in enumerate(origin)]
-                row_step, column_step = (0 if a.steps is None else indices_of_step[a.steps] for a in plan.axes)
+                row_step, column_step = (0 if a.step_loop is None else indices_of_step[a.step_loop] for a in plan.axes)
                 row_phase, row_shift = plan.axes[0].phase_and_shift(row_step)
                 column_phase, column_shift = plan.axes[1].phase_and_shift(column_step)
                 offset = image_offsets[row_phase, column_phase] + row_shift * row_length + column_shift
                 element = inner.add(memref.LoadOp.get(self.images, [inner.value(inner.plus(index, offset))]))
-                # The body reads this element for the input at `point`, whatever `index` is.
+                # The body, which reads the input at `point`, gets this element: that at `index` and the step.
                 elements.define(inner, self._input, evaluate(inner, generic.maps[plan.input], point), element)
                 accumulators.append(step_at(elements, inner, generic, point, accumulators[-1]))
             (value,) = reduced(inner, [accumulators])
@@ -257,7 +261,7 @@ class _Workgroup:
             first_row: The first row of the tile in the result.
         """
         plan, generic, elements = self.plan, self.plan.generic, self.frame.elements
-        vertical, horizontal = (axis.positions for axis in plan.axes)
+        vertical, horizontal = (axis.position_loop for axis in plan.axes)
 
         def element(inner: Builder, y: Index, x: Index) -> None:
             """Store the results at row `y` of the tile and position `x`."""

@@ -46,11 +46,11 @@ def lower_channels_last(source: func.FuncOp, backend: Backend) -> Kernel | None:
     plan = None if frame.updates_arguments else plan_of(generic, frame)
     if plan is None:
         return None
-    frame.bind()
+    frame.bind()  # emits the buffers of arguments and results
     sizes = loop_sizes(frame.elements, generic)
     inputs = PaddedInputs.of(frame.elements, generic, plan.channels, plan.positions)
     sums = None
-    if plan.loops:
+    if plan.loops:  # sums of `width` positions, each with the `chunk` channels that are computed together
         sums = frame.elements.fresh(tensor_type(generic.op.results[0]).element_type, plan.width * plan.chunk)
     _Workgroup(frame=frame, plan=plan, sizes=tuple(sizes), inputs=inputs, sums=sums).emit(frame.build)
     return frame.finish(workgroups=lambda elements, build: _workgroups(plan, build, loop_sizes(elements, generic)))
@@ -186,6 +186,7 @@ class _Workgroup:
         """Emit the blocks of `count` positions from `first` on, for the channels of a chunk, given as (first, end).
 
         Positions that do not fill a block are one narrower block if their number is known, else blocks of one position.
+        origin: index of each loop; 0 for positions, channels and reductions.
         """
         width = self.plan.width
 
@@ -245,7 +246,8 @@ class _Workgroup:
             values = [self._initial(inner, point) for point in points]
             self._store(inner, points, self._steps(inner, points, values, is_edge))
 
-        build.parallel(*block.channels, body, index_below=self.sizes[self.plan.channels])
+        first_channel, end_channel = block.channels
+        build.parallel(first_channel, end_channel, body, index_below=self.sizes[self.plan.channels])
 
     def _block_in_memory(self, build: Builder, block: _Block, is_edge: bool) -> None:
         """Emit a block whose sums are in memory, because loops over reduced dimensions enclose the loop over channels.
@@ -292,8 +294,9 @@ class _Workgroup:
 
         if loops:
             build.loop(0, self.sizes[loops[0]], [], body)
-        else:
-            build.parallel(*block.channels, steps, index_below=self.sizes[self.plan.channels])
+            return
+        first_channel, end_channel = block.channels
+        build.parallel(first_channel, end_channel, steps, index_below=self.sizes[self.plan.channels])
 
     def _finish(self, block: _Block, build: Builder, channel: Index) -> None:
         """Emit the results of one channel of a block, from its sums in memory, and their stores."""

@@ -37,16 +37,16 @@ class Axis:
     """Axis of a sliding window.
 
     Attributes:
-        positions: Dimension of the window's positions.
-        steps: Dimension of the steps inside the window; None if the window has one step.
+        position_loop: The loop over the window's positions.
+        step_loop: The loop over the steps inside the window, a reduction; None if the window has one step.
         position_count: Number of positions.
         step_count: Number of steps inside the window.
         stride: Input elements between neighbouring positions.
         dilation: Input elements between neighbouring steps.
     """
 
-    positions: int
-    steps: int | None
+    position_loop: int
+    step_loop: int | None
     position_count: int
     step_count: int
     stride: int
@@ -185,7 +185,8 @@ def _axes(generic: Structured, ordinal: int, image: tuple[int, int], sizes: Sequ
     down, right = _axis(generic, vertical, image[0], sizes), _axis(generic, horizontal, image[1], sizes)
     if down is None or right is None or {d for c in outer for d in c.dims} & {*image, *generic.reduced_loops}:
         return None
-    return (down, right) if {down.steps, right.steps} - {None} == set(generic.reduced_loops) else None
+    step_loops = {down.step_loop, right.step_loop} - {None}
+    return (down, right) if step_loops == set(generic.reduced_loops) else None
 
 
 def _axis(generic: Structured, coordinate: Linear, positions: int, sizes: Sequence[int]) -> Axis | None:
@@ -198,16 +199,17 @@ def _axis(generic: Structured, coordinate: Linear, positions: int, sizes: Sequen
         positions: The loop of the window's positions.
         sizes: Size of each loop.
     """
-    steps = [d for d in coordinate.dims if d in generic.reduced_loops]
+    step_loops = [d for d in coordinate.dims if d in generic.reduced_loops]
     stride = coordinate.coefficient(positions)
-    has_other_loops = len(coordinate.dims) != 1 + len(steps)
-    if coordinate.constant or not stride or has_other_loops or len(steps) > 1:
+    has_other_loops = len(coordinate.dims) != 1 + len(step_loops)
+    if coordinate.constant or not stride or has_other_loops or len(step_loops) > 1:
         return None
+    step_loop = step_loops[0] if step_loops else None
     return Axis(
-        positions=positions,
-        steps=steps[0] if steps else None,
+        position_loop=positions,
+        step_loop=step_loop,
         position_count=sizes[positions],
-        step_count=sizes[steps[0]] if steps else 1,
+        step_count=1 if step_loop is None else sizes[step_loop],
         stride=stride,
-        dilation=coordinate.coefficient(steps[0]) if steps else 1,
+        dilation=1 if step_loop is None else coordinate.coefficient(step_loop),
     )

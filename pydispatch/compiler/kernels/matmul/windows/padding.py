@@ -30,7 +30,7 @@ class PaddedInputs:
     Attributes:
         elements: Tensors of the dispatch function.
         generic: The reduction.
-        position_loop: The loop that blocks have several indices of; None where there is none.
+        position_loop: The parallel loop along which a block computes several neighbouring results; None for none.
         sizes: Sizes of the loops of the reduction.
         pads: For each of these inputs (which input of the reduction, the pad that makes it).
     """
@@ -46,7 +46,8 @@ class PaddedInputs:
         """Return the padded inputs of a reduction whose vectors are along `channels`.
 
         Inputs that are padded along the channels are left to other code, since some lanes of a vector would read
-        padding. `positions` is the loop that blocks have several indices of; None where there is none.
+        padding. `positions` is the parallel loop along which a block computes several neighbouring results; None for
+        none.
         """
         sizes, pads = loop_sizes(elements, generic), list[tuple[int, tensor.PadOp]]()
         for ordinal, value in enumerate(generic.inputs):
@@ -81,7 +82,7 @@ class PaddedInputs:
             sizes = self.elements.dims(pad.source)
             lowest, highest = (evaluate(build, self.generic.maps[ordinal], point) for point in (start, end))
             for dim, size in enumerate(sizes):
-                if low[dim] != 0:
+                if low[dim] != 0:  # low <= lowest
                     is_interior = both(build, is_interior, build.less(build.minus(low[dim], 1), lowest[dim]))
                 if high[dim] != 0:
                     is_interior = both(build, is_interior, build.less(build.minus(highest[dim], low[dim]), size))
