@@ -217,11 +217,12 @@ def _loops_number_steps(match: BlockQuantized) -> bool:
     no loop of panels or columns.
     """
     panel, _, group, column, byte, *half = match.dims
+    steps_per_group = WORD_BYTES * 8 // match.bits
     if match.row_factor.dims & {panel, column}:
         return False
     for coordinate in match.row_factor.coordinates:
-        step = coordinate.coefficient(byte)
-        expected = {byte: step, group: step * WORD_BYTES * 8 // match.bits, **{h: step * WORD_BYTES for h in half}}
+        step = coordinate.coefficient(byte)  # distance of two steps of K
+        expected = {byte: step, group: step * steps_per_group, **{h: step * WORD_BYTES for h in half}}
         if any(coordinate.coefficient(d) != times for d, times in expected.items()):
             return False
     return True

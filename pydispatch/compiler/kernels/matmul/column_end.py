@@ -101,8 +101,8 @@ class Stored:
         value = self.element.emit(elements, build, point)
         if self.is_shown is None:
             assert isinstance(value.type, AnyFloat)
-            addend = build.pure(arith.ConstantOp(FloatAttr(_highest_addend(value.type), value.type)))
-            return build.add(arith.CmpfOp(value, addend, "ugt"))
+            highest_hiding = build.pure(arith.ConstantOp(FloatAttr(_highest_hiding_addend(value.type), value.type)))
+            return build.add(arith.CmpfOp(value, highest_hiding, "ugt"))
         shown = value if self.is_shown else opposite(build, value)
         assert isinstance(shown, SSAValue)
         return shown
@@ -209,14 +209,14 @@ def _limits_of_addend(addend: Expression, column: int) -> Limits:
     while addend.op is not None and addend.op.name == "arith.extf":
         addend = addend.operands[0]
     type_ = addend.value.type.element_type if isinstance(addend.value.type, TensorType) else addend.value.type
-    highest = _highest_addend(type_)
+    highest = _highest_hiding_addend(type_)
     if _is_argument(addend) and addend.depends_on(column):
         return Limits(stored=(Stored(addend, is_shown=None),), fill=highest)
     limits = _limits_of_score(addend, column)
     return limits.with_fill(limits.fill, highest=highest)
 
 
-def _highest_addend(element: Attribute) -> float:
+def _highest_hiding_addend(element: Attribute) -> float:
     """Return the highest number of a floating-point type that hides a column when a mask adds it to a score."""
     return HIGHEST_F16_ADDEND if isinstance(element, Float16Type) else HIGHEST_ADDEND
 

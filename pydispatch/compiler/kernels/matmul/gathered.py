@@ -30,8 +30,8 @@ class GatheredPages:
     in any order.
 
     Attributes:
-        page: The number of the page in the body of the gather, by the indices [table dimensions ..., table size, rows,
-            others ...].
+        page: The expression that the gather computes the number of a page by. Its indices are those of the gather's
+            loops: [table dimensions ..., table size, rows, others ...].
         source: The tensor of all pages; their number may be dynamic.
         operations: The operations from the gather to the tensor: copies and widenings of its result, and the reshape
             of the table size and the rows to one dimension.

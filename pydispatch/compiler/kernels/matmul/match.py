@@ -24,9 +24,8 @@ from pydispatch.compiler.kernels.ops.generics import cannot_lower
 from pydispatch.ir.affine_maps import dims_in
 from pydispatch.ir.structured import Structured, as_structured
 
-SUMS = {"arith.addf": "arith.mulf", "arith.addi": "arith.muli"}
-"""The addition of a contraction and the multiplication that goes with it."""
-
+MULTIPLICATION_OF_ADDITION = {"arith.addf": "arith.mulf", "arith.addi": "arith.muli"}
+"""The addition of a contraction -> the multiplication of the same element type."""
 
 MAX_STRIDED_ROWS, MAX_INNER_ROWS = 7, 48
 """Numbers of rows above which a longer dimension is no better as M: strided in the result, or innermost of its rows. So
@@ -199,7 +198,7 @@ def _adds_products(generic: Structured) -> bool:
     if not generic.reduced_loops or len(generic.inputs) < 2:
         return False
     names = {op.name for op in generic.block.ops}
-    return bool(names & SUMS.keys()) and bool(names & {*SUMS.values()})
+    return bool(names & MULTIPLICATION_OF_ADDITION.keys()) and bool(names & {*MULTIPLICATION_OF_ADDITION.values()})
 
 
 def _recognize(generic: Structured) -> Contraction | None:
@@ -224,11 +223,11 @@ def _product(generic: Structured) -> tuple[SSAValue, SSAValue] | None:
     assert terminator is not None
     sum_ = terminator.operands[0]
     acc = generic.block.args[-1]
-    if not isinstance(sum_, OpResult) or sum_.op.name not in SUMS or len(list(acc.uses)) != 1:
+    if not isinstance(sum_, OpResult) or sum_.op.name not in MULTIPLICATION_OF_ADDITION or len(list(acc.uses)) != 1:
         return None
     left, right = sum_.op.operands
     product = right if left is acc else left if right is acc else None
-    if not isinstance(product, OpResult) or product.op.name != SUMS[sum_.op.name]:
+    if not isinstance(product, OpResult) or product.op.name != MULTIPLICATION_OF_ADDITION[sum_.op.name]:
         return None
     return product.op.operands[0], product.op.operands[1]
 

@@ -114,8 +114,10 @@ def half_precision_b(contraction: Contraction, level: Level) -> SSAValue | None:
     if not level.widens_half or not isinstance(value.type, TensorType):
         return None
     is_multiplied_as_it_is = b.is_element and acc == element.type
-    if element.type in HALF_TYPES:  # the product widens the element, or has sums of its type, which are widened
-        return value if is_multiplied_as_it_is or _is_extended(b.value, element, acc) else None
+    if element.type in HALF_TYPES:
+        is_extended_in_body = _is_extended(b.value, element, acc)
+        # Sums of f16 and bf16 (`is_multiplied_as_it_is`) are computed in f32, so that blocks widen B for them, too.
+        return value if is_multiplied_as_it_is or is_extended_in_body else None
     # The tensor of f32 may itself be a widened tensor, which then need not be stored.
     source = _extended_tensor(value) if is_multiplied_as_it_is else None
     is_half = source is not None and isinstance(source.type, TensorType) and source.type.element_type in HALF_TYPES

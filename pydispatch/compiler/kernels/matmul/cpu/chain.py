@@ -208,7 +208,7 @@ def _column_end(
 
     # A row without visible columns is computed from hidden ones, as without a limit: so there is at least one. The last
     # rows are first: in causal attention they see most, and the masks of the others need not be read then.
-    (end,) = build.loop(0, span.extent, [build.index(1)], row, index_below=tiles.rows)
+    (end,) = build.loop(0, span.extent, [build.index(1)], row, index_below=tiles.rows)  # `extent` may be dynamic
     end = build.assume_below(end, columns + 1)
     return End(build.least(build.times(build.ceil_quotient(end, unit), unit), columns), unit)
 

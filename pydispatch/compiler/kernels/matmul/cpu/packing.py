@@ -226,7 +226,7 @@ class Packing:
                 column(build, i, is_padding=True)
 
             if isinstance(columns, int):
-                if columns == nr and self._can_transpose_in_registers(len(outer)):
+                if columns == nr and self._can_transpose_in_registers(position=len(outer)):
                     first_column = PanelColumn(index=start, panel=panel_index, column=0, group=group)
                     self._transposed_panel(inner, outer, first_column)
                 else:

@@ -28,11 +28,12 @@ def pages_in_place(
     """Return B as gathered pages of an argument if register blocks can read them in place; else None.
 
     The rows of the pages are along N or K. Pages of f16 and bf16 are widened to f32 as they are read, if the CPU has
-    instructions for that. `rows` are those of A, None if dynamic.
+    instructions for that. `rows` are those of A; None if dynamic, for which pages are packed.
     """
     b = contraction.b
     pages = gathered_pages(contraction.tensor_of(b))
-    if pages is None or not b.is_element or not 0 < (rows or 0) <= MAX_ROWS_OF_PAGES:
+    has_few_rows = rows is not None and 0 < rows <= MAX_ROWS_OF_PAGES
+    if pages is None or not b.is_element or not has_few_rows:
         return None
     if argument_of(pages.source) is None or shape_of(pages.source)[0] < 1:  # a gather from no pages reads nothing
         return None

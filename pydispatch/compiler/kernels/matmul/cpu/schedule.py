@@ -210,7 +210,7 @@ def _with_batches_sharing_b(level: Level, problem: Problem, schedule: Schedule) 
     if blocks == 0 or batch == 1:
         return schedule
     for limit in WORKGROUP_LIMITS:
-        while m * batch * blocks * nr * depth > 2 * limit.multiplications:
+        while m * batch * blocks * nr * depth > 2 * limit.multiplications:  # twice, as for tiles of a packed B
             workgroups = problem.outer // users * ceil_quotient(users, batch) * ceil_quotient(all_blocks, blocks)
             if workgroups >= limit.workgroups:
                 break
@@ -278,8 +278,8 @@ def uses_b_once(problem: Problem, tiles: Tiles) -> bool:
 def _tiles_of_converted_b(level: Level, problem: Problem, tiles: Tiles, vectorizes_k: bool) -> Tiles:
     """Return tiles with chunks of B that stay in the first-level cache between converting and multiplying them.
 
-    A chunk is whole columns of a block where vectors are along K. Otherwise it is short rows, as wide as leaves tiles
-    for several workers.
+    A chunk has kc steps: of the nr columns of a block where vectors are along K, else of the nt columns of a tile,
+    which is up to `CONVERTED_BLOCKS` blocks wide.
     """
     assert problem.n is not None
     elements, k = level.converted_bytes // problem.sum_bytes, problem.k
@@ -290,7 +290,7 @@ def _tiles_of_converted_b(level: Level, problem: Problem, tiles: Tiles, vectoriz
         has_several_chunks = k is None or k > 2 * kc
         return replace(tiles, nt=nt, kc=kc if has_several_chunks else max(1, k or 0))
     nt = tiles.nr * max(1, min(ceil_quotient(problem.n, tiles.nr), CONVERTED_BLOCKS))
-    kc = max(4, elements // nt // 4 * 4)
+    kc = max(4, elements // nt // 4 * 4)  # in multiples of 4 steps
     return replace(tiles, nt=nt, kc=min(kc, max(1, k or kc)))
 
 

@@ -49,16 +49,20 @@ worker: 16x536x544 takes 268 us in place and 110 streamed if B is not in the cac
 
 
 def streams_b(level: Level, problem: Problem) -> bool:
-    """Return whether B is streamed instead of packed. With one or two rows of A it always is; with more, where rows of
-    B are further apart than the CPU prefetches and B exceeds the second-level cache."""
+    """Return whether B is streamed instead of packed.
+
+    With one or two rows of A it always is; with more, where rows of B are further apart than the CPU prefetches and B
+    exceeds half of the second-level cache, or, for more than `MAX_SINGLE_PASS_ROWS` rows, twice that cache.
+    """
     if not problem.can_read_b_in_place or problem.is_b_transposed or problem.panel_width:
         return False
     if not problem.m or not problem.n or (problem.k or 0) < MIN_STREAMING_STEPS:
         return False
     if problem.m <= 2:
         return True
-    # A vector that takes two passes of a datapath (in bytes) leaves the cache time for twice the rows of sums.
-    most_rows = MAX_STREAMING_ROWS * ceil_quotient(level.vector, level.model.datapath)
+    # Where a vector takes two cycles of a unit, the cache has time for the sums of twice as many rows.
+    cycles_of_vector = ceil_quotient(level.vector, level.model.datapath)
+    most_rows = MAX_STREAMING_ROWS * cycles_of_vector
     is_unprefetched = problem.b.row_stride_bytes > level.model.prefetch_stride
     # Fewer rows read B in fewer passes, of which later ones find it in the cache if it fits.
     l2_bytes = level.model.l2.bytes_per_core

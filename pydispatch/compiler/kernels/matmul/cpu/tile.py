@@ -105,13 +105,12 @@ def _emit_tile(
         build.add(configure_tiles(schedule.mr, schedule.nr, steps))
     a = view_a(frame, plan, build) if a is None else a
     products = Products(nest, a, view_b(frame, plan, build))
-    padded_rows = _transposed_height(plan, outputs)
-    if plan.sums_in_registers:
-        count = max(schedule.mr, padded_rows) * schedule.nr
-    else:
-        count = schedule.mt * schedule.nt + max(0, padded_rows - schedule.mr) * schedule.nr
+    height = _transposed_height(plan, outputs)
+    added_rows = max(0, height - schedule.mr)  # which transposing the last block reads after its rows
+    block_count = 1 if plan.sums_in_registers else schedule.mt // schedule.mr * (schedule.nt // schedule.nr)
+    count = (block_count * schedule.mr + added_rows) * schedule.nr
     sums = frame.elements.fresh(plan.sum_type, count)
-    tile = _Tile(frame=frame, nest=nest, products=products, outputs=outputs, sums=sums, transposed_height=padded_rows)
+    tile = _Tile(frame=frame, nest=nest, products=products, outputs=outputs, sums=sums, transposed_height=height)
     tile.emit(build, nest.body, region, None)
     if steps:
         build.add(ReleaseTilesOp())

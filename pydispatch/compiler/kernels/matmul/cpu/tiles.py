@@ -110,6 +110,9 @@ MOST_COMPUTED_COLUMNS = 1.08
 """Computed columns, as a multiple of those of the product, above which blocks of three vectors pay: they have fewer
 rows and load more for each multiply-add."""
 
+MIN_PACKED_STEPS = 64
+"""Steps of K of a packed chunk, at least, even if the cache does not hold them: shorter ones load sums too often."""
+
 STEP_MULTIPLE = 8
 """Steps of K of a packed chunk are a multiple of this, unless it is the only one."""
 
@@ -330,7 +333,7 @@ def choose_tiles(
     """
     lanes = level.vector // size
     vectors = level.block_vectors  # of a row of the register block
-    # A block of all rows then has registers for twice as many vectors.
+    # In a block of all rows, half of the registers then hold the sums: it may be twice as wide.
     is_skinny = m is not None and m <= level.accumulators // (2 * vectors)
     if m is not None and is_skinny and not uses_matrices:
         register_rows = m + m % 2 if pairs_rows else m
@@ -374,7 +377,7 @@ def _packed_steps(level: Level, step_bytes: int, k: int | None) -> int:
         step_bytes: Bytes of both operands for one step.
         k: The number of steps; None if dynamic.
     """
-    fitting = max(64, level.packed_bytes // step_bytes // STEP_MULTIPLE * STEP_MULTIPLE)
+    fitting = max(MIN_PACKED_STEPS, level.packed_bytes // step_bytes // STEP_MULTIPLE * STEP_MULTIPLE)
     if k is None:
         return fitting
     steps = max(k, 1)

@@ -220,14 +220,15 @@ class _Rows:
         element = self.frame.elements.at(build, value, indices)
         self.frame.elements.store(build, element, self.buffer, [self._offset(build, indices)])
 
-    def _materialize(self, value: SSAValue) -> None:
+    def _read_from_buffer(self, value: SSAValue) -> None:
         """Let later code read elements of a tensor of rows from the buffer."""
         self.frame.elements.materialize(value, self.buffer, lambda build, indices: [self._offset(build, indices)])
 
     def _column_end(self, build: Builder) -> Index:
         """Emit the end of the columns that comparisons show to at least one of the rows, rounded up to whole pages."""
         limits, columns, page_rows = column_limits(self.chain), self.tiles.columns, self.tiles.page_rows
-        if not limits.bounds or limits.fill != -inf:  # finite fills need a check of the scores
+        has_finite_fill = limits.fill != -inf  # hidden columns may have a weight then, and are visited
+        if not limits.bounds or has_finite_fill:
             return columns
 
         def row(inner: Builder, i: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
@@ -266,7 +267,7 @@ class _Rows:
     def _emit_operations(self, build: Builder, end: Index) -> None:
         """Emit the row-wise operations on columns before `end`; their reductions use all invocations."""
         chain, elements = self.chain, self.frame.elements
-        self._materialize(chain.scores)
+        self._read_from_buffer(chain.scores)
         # The operations are one nest over the rows, as if they were a kernel of their own that reads the scores.
         nest_of_rows = analysis.LoopNest(stores=[(chain.rows, self.buffer)], space=chain.rows)
         (nest,) = analysis.analyse(self.frame, [nest_of_rows])
@@ -293,7 +294,7 @@ class _Rows:
         build.loop(0, self.tiles.rows, [], row)
         elements.forget_rows()
         elements.forget(chain.scores)  # their memory has the rows now
-        self._materialize(chain.rows)
+        self._read_from_buffer(chain.rows)
 
     def _emit_second_product(self, build: Builder, end: Index, result_dims: Sequence[list[int]]) -> None:
         """Emit the second product, the results of the dispatch that are computed from it, and their stores.
@@ -316,6 +317,7 @@ class _Rows:
             for i in range(self.tiles.rows):
                 loops = dict(zip(chain.second_loops, self._point(inner, i), strict=True))
                 points.append(loops if product.n is None else loops | {product.n: index})
+            # `_multiply` defines the elements of the product, from which those of the results are computed.
             for product_indices in self._multiply(inner, product, points, end):
                 for value, dims, buffer in zip(frame.returned, result_dims, frame.results, strict=True):
                     result_indices = [product_indices[d] for d in dims]

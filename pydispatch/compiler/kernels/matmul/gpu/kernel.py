@@ -295,7 +295,8 @@ class _Workgroup:
 
         `dims` are the dimensions of the contraction's result that index the result.
         """
-        n, run = self.plan.contraction.n, self.layout.column_step  # adjacent columns of an invocation
+        # An invocation has all columns up to those of its right neighbour, which are adjacent.
+        n, run = self.plan.contraction.n, self.layout.column_step
         size = self.sizes[n] if n is not None else None
         last = self.plan.contraction.generic.output_maps[0].results[dims[-1]] if dims else None
         fits = isinstance(last, AffineDimExpr) and last.position == n and isinstance(size, int) and size % run == 0

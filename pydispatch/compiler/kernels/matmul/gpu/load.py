@@ -355,7 +355,7 @@ class Staging:
         operand, bits = self.operand, scalar_width(self.plan.element)
 
         def store_run(inner: Builder, run: Run) -> None:
-            """Emit the stores of one run into workgroup memory."""
+            """Emit the stores of one run, `vector_width` elements along K or along the rows, into workgroup memory."""
             row_stride, step_stride = self.strides
             first = self.offset(inner, run.row, run.step)
             stride = step_stride if operand.is_k_contiguous else row_stride

@@ -50,8 +50,8 @@ def lower_channels_last(source: func.FuncOp, backend: Backend) -> Kernel | None:
     sizes = loop_sizes(frame.elements, generic)
     inputs = PaddedInputs.of(frame.elements, generic, plan.channels, plan.positions)
     sums = None
-    if plan.loops:  # sums of `width` positions, each with the `chunk` channels that are computed together
-        sums = frame.elements.fresh(tensor_type(generic.op.results[0]).element_type, plan.width * plan.chunk)
+    if plan.loops:  # of the positions of a block, each with the channels of a chunk
+        sums = frame.elements.fresh(tensor_type(generic.op.results[0]).element_type, plan.block_positions * plan.chunk)
     _Workgroup(frame=frame, plan=plan, sizes=tuple(sizes), inputs=inputs, sums=sums).emit(frame.build)
     return frame.finish(workgroups=lambda elements, build: _workgroups(plan, build, loop_sizes(elements, generic)))
 
@@ -60,14 +60,14 @@ def _tiles(plan: WindowPlan, build: Builder, sizes: Sequence[Index]) -> tuple[In
     """Return (tiles of a row, positions of a tile, tiles of all rows) of a plan.
 
     A row has all indices of `plan.positions`, and is cut into tiles of at most `TILE_POSITIONS`. If its length is
-    known, all tiles are about as long, in multiples of `plan.width`. sizes: of each loop of the reduction.
+    known, all tiles are about as long, in multiples of `plan.block_positions`. sizes: of each loop of the reduction.
     """
     count: Index = 1 if plan.positions is None else sizes[plan.positions]
     tile: Index = TILE_POSITIONS
     if isinstance(count, int):
         fewest_tiles = ceil_quotient(max(1, count), TILE_POSITIONS)
         equal_share = ceil_quotient(max(1, count), fewest_tiles)
-        tile = ceil_quotient(equal_share, plan.width) * plan.width
+        tile = ceil_quotient(equal_share, plan.block_positions) * plan.block_positions
     tiles = build.ceil_quotient(count, tile)
     return tiles, tile, build.times(build.product([sizes[d] for d in plan.outer]), tiles)
 
@@ -90,7 +90,7 @@ class _Block:
 
     Attributes:
         plan: The plan of the reduction.
-        origin: Index of each loop; 0 for those that the block has several indices of, and for reductions.
+        origin: Index of each loop; 0 for positions, channels and reductions, whose indices `points` sets.
         first: The first position.
         width: The number of positions.
         channels: The first channel, and the end of the channels.
@@ -188,7 +188,7 @@ class _Workgroup:
         Positions that do not fill a block are one narrower block if their number is known, else blocks of one position.
         origin: index of each loop; 0 for positions, channels and reductions.
         """
-        width = self.plan.width
+        width = self.plan.block_positions
 
         def block(inner: Builder, position: Index, width: int) -> None:
             """Emit the block of `width` positions that begins `position` positions after `first`."""
@@ -347,11 +347,11 @@ class _Workgroup:
             indices_of_step = dict(zip(unrolled, step, strict=True))
             points_of_step = [[indices_of_step.get(d, index) for d, index in enumerate(point)] for point in points]
             for point in points_of_step:
-                self.inputs.compute(build, point, is_edge)
+                self.inputs.define_elements(build, point, is_edge)  # which `step_at` then reads
             for point, values_of_point in zip(points_of_step, accumulators, strict=True):
                 total = step_at(self.frame.elements, build, self.plan.generic, point, values_of_point[-1])
                 values_of_point.append(total)
-        return reduced(build, accumulators)
+        return reduced(build, accumulators)  # the last value of each, or one maximum of all
 
     def _static_size(self, dim: int) -> int:
         """Return the size of an unrolled reduction, which is known when the kernel is compiled."""

@@ -137,7 +137,11 @@ def image_plan(generic: Structured, frame: Frame) -> ImagePlan | None:
         return None
     image_dims = {vertical, horizontal}
     window_inputs = [i for i, map_ in enumerate(generic.maps[: len(generic.inputs)]) if image_dims & dims_in(map_)]
-    if len(window_inputs) != 1 or not generic.block.args[window_inputs[0]].uses or image_dims & _initial_dims(generic):
+    varies_initially = bool(image_dims & _initial_dims(generic))  # the initial values, within an image
+    if len(window_inputs) != 1 or varies_initially:
+        return None
+    reads_input = bool(generic.block.args[window_inputs[0]].uses)
+    if not reads_input:
         return None
     axes = _axes(generic, window_inputs[0], (vertical, horizontal), static_sizes)
     if axes is None:

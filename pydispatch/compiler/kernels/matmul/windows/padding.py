@@ -88,7 +88,7 @@ class PaddedInputs:
                     is_interior = both(build, is_interior, build.less(build.minus(highest[dim], low[dim]), size))
         return is_interior
 
-    def compute(self, build: Builder, point: Sequence[Index], is_edge: bool) -> None:
+    def define_elements(self, build: Builder, point: Sequence[Index], is_edge: bool) -> None:
         """Emit the padded elements that the reduction reads at a point of its loops, and remember them for its body.
 
         is_edge: whether these may be padding; otherwise elements are read from the source of the pad without a check.

@@ -40,7 +40,7 @@ class WindowPlan:
         outer: The other dimensions of the result.
         unrolled: Reductions that are unrolled: the innermost ones.
         loops: Reductions that are loops around the unrolled ones.
-        width: Positions of a block.
+        block_positions: Positions of a block, whose sums are computed side by side.
         chunk: Channels that are computed for all positions of a tile before the next ones are.
     """
 
@@ -50,7 +50,7 @@ class WindowPlan:
     outer: tuple[int, ...]
     unrolled: tuple[int, ...]
     loops: tuple[int, ...]
-    width: int
+    block_positions: int
     chunk: int
 
 
@@ -78,10 +78,10 @@ def plan_of(generic: Structured, frame: Frame) -> WindowPlan | None:
     steps = max(1, prod(sizes[d] or 0 for d in unrolled))  # unrolled loops have known sizes
     most_positions = 1 if positions is None else max(1, min(MAX_BLOCK_POSITIONS, MAX_BLOCK_STEPS // steps))
     position_count = 1 if positions is None else sizes[positions]
-    width = most_positions if position_count is None else max(1, min(most_positions, position_count))
+    block_positions = most_positions if position_count is None else max(1, min(most_positions, position_count))
     size = max(bits_of(tensor_type(v).element_type) // 8 for v in (*generic.op.results, *frame.returned))
     chunk = max(64, WEIGHTS_BYTES // (size * steps) // 64 * 64)
-    if channel_count is not None and channel_count <= 2 * chunk:
+    if channel_count is not None and channel_count <= 2 * chunk:  # rather one chunk than a second one that is short
         chunk = max(1, channel_count)
     outer = tuple(d for d in dims if d not in (channels, positions))
     loops = tuple(d for d in generic.reduced_loops if d not in unrolled)
@@ -92,7 +92,7 @@ def plan_of(generic: Structured, frame: Frame) -> WindowPlan | None:
         outer=outer,
         unrolled=unrolled,
         loops=loops,
-        width=width,
+        block_positions=block_positions,
         chunk=chunk,
     )
 
