@@ -59,8 +59,8 @@ class BlockSizes:
     """Block sizes of a kernel.
 
     Attributes:
-        rows: Rows of A of a workgroup.
-        row_groups: Number of workgroups of rows.
+        rows: Rows of A of one workgroup.
+        row_groups: Number of workgroups that the rows of A are divided among.
         row_block: Rows of a register block.
         columns: Columns of a register block.
         panels: Panels of a workgroup.

@@ -116,7 +116,7 @@ def lower_chain(source: func.FuncOp, backend: Backend, machine: Machine) -> Kern
     if first is None or second is None or len(result_dims) != len(dims):
         return None
     tiles = RowTiles.of(chain, first, second, level)
-    frame.bind()
+    frame.bind()  # emits the buffers of arguments and results
     _emit(frame, chain, first, second, tiles, result_dims)
     return frame.finish(workgroups=lambda elements, build: tiles.workgroups)
 
@@ -384,7 +384,7 @@ class _Rows:
     def emit_second_product(self, build: Builder, plan: Plan, result_dims: Sequence[list[int]]) -> None:
         """Emit the second product, which reads the rows in the buffer where it needs no other order or type."""
         chain = self.chain
-        # Where the rows are in workgroup memory: outer dimensions have one index, `axis` counts rows, the last columns.
+        # Strides of the rows in workgroup memory, by dimension: 0 for outer ones, which have a single index there.
         strides: list[Index] = [0] * len(chain.second_loops)
         strides[-1] = 1
         if self.tiles.axis is not None:

@@ -205,7 +205,8 @@ class _Tile:
             self.emit(inner, batch.body, region.at(batch.dims, inner.split(index, sizes)), factor_sums)
             return []
 
-        build.loop(first, build.least(build.plus(first, batch.count), total), [], body, index_below=total)
+        end = build.least(build.plus(first, batch.count), total)
+        build.loop(first, end, [], body, index_below=total)  # by which the divisions of `split` fold
 
     # Register blocks
 
