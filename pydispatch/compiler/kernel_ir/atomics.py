@@ -88,8 +88,8 @@ def combined(f: Any, table: Table, update: Operation, element: Attribute, old: A
     kind, operand = kind_of(update), f.get(update.operands[0])
     if kind == "compare_exchange":
         return _chosen(f, table, update, element, old)
-    op = _combining(kind, element)
-    if op is None:
+    op = _combining(kind, element)  # detached: its operands get registers here, and it is lowered by its rule
+    if op is None:  # an assignment, whose new element is the operand
         return operand
     f.define(op.operands[0], old)
     f.define(op.operands[1], operand)

@@ -157,7 +157,7 @@ class Build(IndexArithmetic[SSAValue]):
 
     @classmethod
     def before(cls, entry: Entry, op: Operation) -> Build:
-        """Return a builder that inserts before an operation."""
+        """Return a builder that inserts before `op`, with its location; constants are inserted by `entry`."""
         block = op.parent
         assert block is not None
         return cls(entry, op, lambda new: block.insert_op_before(new, op))

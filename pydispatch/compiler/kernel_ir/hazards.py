@@ -21,7 +21,7 @@ from pydispatch.ir.functions import CALLS
 Key = object
 """Identifies a storage, see `base_of`."""
 ONE_INVOCATION, SEVERAL_INVOCATIONS = 1, 2
-"""Who accesses storage: invocation 0 alone, or several."""
+"""Who accesses storage: invocation 0 alone, or several. The larger number is the union of both."""
 
 
 @dataclass
@@ -65,9 +65,9 @@ class Hazards:
         return False
 
     def record(self, accesses: Accesses, by: int) -> None:
-        """Record accesses; by: `ONE_INVOCATION` or `SEVERAL_INVOCATIONS`."""
+        """Record accesses; by: who makes the writes, `ONE_INVOCATION` or `SEVERAL_INVOCATIONS`."""
         self.read_since_barrier |= accesses.reads
-        for key in accesses.writes:
+        for key in accesses.writes:  # SEVERAL_INVOCATIONS, the larger number, if any write was by several
             self.written_since_barrier[key] = max(by, self.written_since_barrier.get(key, 0))
 
     def clear(self) -> None:

@@ -135,6 +135,7 @@ def _split_at_bounds(build: Build, loop: scf.ParallelOp, conditions: list[arith.
     low, high = known(loop.lowerBound[0]), known(loop.upperBound[0])
     first, last, decided = low, high, list[arith.CmpiOp]()
     for condition in conditions:
+        # distance: slope * i + start, which is 0 or more exactly for the iterations i where the condition holds
         distance = _nonnegative_form(build, condition, loop.body.block)
         if distance is None or abs(distance.slope) < 2:
             continue
@@ -184,8 +185,9 @@ def _linear(build: Build, value: SSAValue, block: Block) -> Linear | None:
         return Linear(1, 0)
     if not isinstance(value, OpResult) or not _is_inside(value.op, block):
         return Linear(0, known(value))
-    if isinstance(known(value), int):
-        return Linear(0, known(value))
+    int_or_value = known(value)
+    if isinstance(int_or_value, int):
+        return Linear(0, int_or_value)
     if not isinstance(value.op, arith.AddiOp | arith.SubiOp | arith.MuliOp):
         return None
     left, right = (_linear(build, operand, block) for operand in value.op.operands)

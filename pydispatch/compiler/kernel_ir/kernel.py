@@ -94,7 +94,7 @@ class Export:
         workgroup_size: Invocations of a workgroup as declared for GPUs; (0, 0, 0) if none is declared.
         local_memory: Bytes of workgroup memory that are declared.
         location: The source location.
-        flops: As in docs/artifact.md; None if unknown.
+        flops: Terms of the formula of floating-point operations, see docs/artifact.md; None if unknown.
         parameters: Descriptions of a CUDA kernel's parameters; None if they are the bindings and then the constants.
     """
 

@@ -106,7 +106,7 @@ def _find_strided_loop(loop: scf.ParallelOp, read_only: frozenset[SSAValue]) -> 
     own, shared, varying = list[Operation](), list[Operation](), set[SSAValue](block.args)
     for op in block.ops:
         if isinstance(op, scf.ForOp):
-            start = _constant_start(op.lb, block.args[0], varying)
+            start = _uniform_start(op.lb, block.args[0], varying)
             if start is None or known(op.step) != width or op.ub in varying:
                 return None
             fits = all(_fits_workgroup_memory(result.type) for result in op.results)
@@ -133,8 +133,11 @@ def _is_unchanged(memory: SSAValue, loop: scf.ParallelOp) -> bool:
     )
 
 
-def _constant_start(lower: SSAValue, lane: SSAValue, varying: set[SSAValue]) -> Index | None:
-    """Return `start` if a lower bound is `start + lane` and `start` is equal in all invocations; else None."""
+def _uniform_start(lower: SSAValue, lane: SSAValue, varying: set[SSAValue]) -> Index | None:
+    """Return `start` if a lower bound is `start + lane` and `start` is equal in all invocations; else None.
+
+    It is an int if it is a constant, else a value.
+    """
     if lower is lane:
         return 0
     if not isinstance(lower.owner, arith.AddiOp) or lane not in lower.owner.operands:
@@ -179,10 +182,10 @@ def _emit_lanes(build: Build, lanes: Index, body: Block) -> None:
 def _interchange(entry: Entry, loop: scf.ParallelOp, split: Steps, has_masks: bool) -> bool:
     """Emit the interchanged loops before `loop`, and return whether all their steps are vectors of invocations.
 
-    The code after the strided loop remains in `loop`.
+    The code after the strided loop remains in `loop`. It reads the loop's results from the memory of carried values.
     """
     build = Build.before(entry, loop)
-    for op in split.shared:
+    for op in split.shared:  # operations before the strided loop that are equal in all invocations
         op.detach()
         build.insert(op)
     interchange = _Interchange(build, loop, split, has_masks)

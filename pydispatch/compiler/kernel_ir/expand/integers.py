@@ -66,7 +66,7 @@ class _Builder:
         """Insert an operation on two values, whose result has the type of the operation that is expanded."""
         return self.build.arithmetic(kind, (lhs, rhs), self.type)
 
-    def in_range(self, kind: type[Operation], lhs: SSAValue, rhs: SSAValue) -> SSAValue:
+    def unguarded(self, kind: type[Operation], lhs: SSAValue, rhs: SSAValue) -> SSAValue:
         """Insert a division or shift whose operands are safe, marked so that this pass does not expand it again."""
         result = self.op(kind, lhs, rhs)
         result.owner.attributes[IN_RANGE] = UnitAttr()  # type: ignore[union-attr]
@@ -178,7 +178,7 @@ def _toward_zero(kind: type[Operation], is_signed: bool, is_quotient: bool) -> R
             return [at_zero]
         # The remainder by -1 is 0, as that by 1.
         at_minus_one = partial(builder.negated, lhs) if is_quotient else None
-        divided = partial(builder.in_range, kind, lhs)
+        divided = partial(builder.unguarded, kind, lhs)  # inserts `lhs` divided by the divisor that it is called with
         return [
             _guarded(
                 builder, rhs, is_signed=is_signed, divided=divided, at_zero=at_zero, at_minus_one=at_minus_one
@@ -201,9 +201,9 @@ def _rounded(up: bool, is_signed: bool) -> Rule:
         lhs, rhs = operands_of(op)
 
         def divided(divisor: SSAValue) -> SSAValue:
-            """Insert the division by a divisor that is neither 0 nor, where there is a sign, -1."""
-            quotient = builder.in_range(quotient_kind, lhs, divisor)
-            remainder = builder.in_range(remainder_kind, lhs, divisor)
+            """Insert the division, rounded up or down, by a divisor that is neither 0 nor, where signed, -1."""
+            quotient = builder.unguarded(quotient_kind, lhs, divisor)
+            remainder = builder.unguarded(remainder_kind, lhs, divisor)
             needs_correction = builder.test("ne", remainder, 0)
             if is_signed:
                 # A remainder has the sign of the dividend. So the exact quotient is negative, and was rounded up, where
@@ -242,14 +242,14 @@ def _shift(kind: type[Operation]) -> Rule:
             return None
         last = builder.number(width - 1)
         if kind is arith.ShRSIOp:
-            return [builder.in_range(kind, lhs, last if type(count) is int else builder.op(arith.MinUIOp, rhs, last))]
+            return [builder.unguarded(kind, lhs, last if type(count) is int else builder.op(arith.MinUIOp, rhs, last))]
         if type(count) is int:
             return [builder.number(0)]
         fits = builder.build.compare("ult", rhs, builder.number(width))
         if target.has_word_counts and width > 32:
             # The machine takes only the low 32 bits of the count: a count of 2^32 would shift by 0.
             rhs = builder.op(arith.MinUIOp, rhs, last)
-        shifted = builder.in_range(kind, lhs, rhs)  # not used, and hence unguarded, where the count is too large
+        shifted = builder.unguarded(kind, lhs, rhs)  # not used, and hence unguarded, where the count is too large
         return [builder.select(fits, shifted, builder.number(0))]
 
     return rule

@@ -89,8 +89,8 @@ def _cast(build: Build, shape: Strided, type_: Attribute) -> SSAValue:
     return build.let(memref.ReinterpretCastOp.create(operands=operands, result_types=[type_], properties=properties))
 
 
-def _typed(build: Build, op: Operation, shape: Strided) -> list[SSAValue]:
-    """Return the result of `op`: a memref of a computed layout.
+def _cast_to_result_type(build: Build, op: Operation, view: Strided) -> list[SSAValue]:
+    """Emit the result of `op`, the memref `view` as the result type of `op`, and return it.
 
     Parts of the layout that the result type states replace the computed ones.
     """
@@ -98,20 +98,20 @@ def _typed(build: Build, op: Operation, shape: Strided) -> list[SSAValue]:
     if not isinstance(type_, MemRefType):
         raise unsupported(op)
     offset, sizes, strides = layout_of(type_)
-    if len(sizes) != len(shape.sizes):
-        raise CompileError(f"{op_name(op)} gives rank {len(shape.sizes)}, its type {type_} has rank {len(sizes)}")
+    if len(sizes) != len(view.sizes):
+        raise CompileError(f"{op_name(op)} gives rank {len(view.sizes)}, its type {type_} has rank {len(sizes)}")
     stated = replace(
-        shape,
-        offset=shape.offset if offset is None else offset,
-        sizes=tuple(have if size is None else size for have, size in zip(shape.sizes, sizes, strict=True)),
-        strides=tuple(have if stride is None else stride for have, stride in zip(shape.strides, strides, strict=True)),
+        view,
+        offset=view.offset if offset is None else offset,
+        sizes=tuple(have if size is None else size for have, size in zip(view.sizes, sizes, strict=True)),
+        strides=tuple(have if stride is None else stride for have, stride in zip(view.strides, strides, strict=True)),
     )
     return [_cast(build, stated, type_)]
 
 
 def _cast_view(build: Build, op: Operation) -> list[SSAValue]:
     """Expand `memref.cast`."""
-    return _typed(build, op, strided(op, op.operands[0]))
+    return _cast_to_result_type(build, op, strided(op, op.operands[0]))
 
 
 def _subview(build: Build, op: Operation) -> list[SSAValue]:
@@ -132,8 +132,8 @@ def _subview(build: Build, op: Operation) -> list[SSAValue]:
         for step, stride in zip(part("static_strides", stride_operands), source.strides, strict=True)
     ]
     kept = _kept_dimensions(op, taken, steps)
-    shape = Strided(source.storage, offset, tuple(taken[i] for i in kept), tuple(steps[i] for i in kept))
-    return _typed(build, op, shape)
+    sizes, strides = tuple(taken[i] for i in kept), tuple(steps[i] for i in kept)
+    return _cast_to_result_type(build, op, Strided(source.storage, offset, sizes, strides))
 
 
 def _kept_dimensions(op: Operation, sizes: Sequence[Index], strides: Sequence[Index]) -> list[int]:
@@ -202,7 +202,7 @@ def _expand_shape(build: Build, op: Operation) -> list[SSAValue]:
             if position < len(group) - 1:
                 stride = build.times(stride, size)
     whole = tuple(size for size in sizes if size is not None)
-    return _typed(build, op, Strided(source.storage, source.offset, whole, tuple(strides)))
+    return _cast_to_result_type(build, op, Strided(source.storage, source.offset, whole, tuple(strides)))
 
 
 def _quotient(build: Build, size: Index, divisor: int) -> Index:
@@ -225,7 +225,7 @@ def _collapse_shape(build: Build, op: Operation) -> list[SSAValue]:
         # The stride of a dimension of size 1 is arbitrary, so the innermost other one has the stride of the group.
         inner = (source.strides[i] for i in reversed(group) if source.sizes[i] != 1)
         strides.append(next(inner, source.strides[group[-1]]))
-    return _typed(build, op, Strided(source.storage, source.offset, tuple(sizes), tuple(strides)))
+    return _cast_to_result_type(build, op, Strided(source.storage, source.offset, tuple(sizes), tuple(strides)))
 
 
 def _transpose(build: Build, op: Operation) -> list[SSAValue]:
@@ -239,7 +239,7 @@ def _transpose(build: Build, op: Operation) -> list[SSAValue]:
             f"memref.transpose by {order.data}, which is no permutation of {len(source.sizes)} dimensions"
         )
     sizes, strides = (tuple(parts[i] for i in axes) for parts in (source.sizes, source.strides))
-    return _typed(build, op, Strided(source.storage, source.offset, sizes, strides))
+    return _cast_to_result_type(build, op, Strided(source.storage, source.offset, sizes, strides))
 
 
 def _reshape(build: Build, op: Operation) -> list[SSAValue]:

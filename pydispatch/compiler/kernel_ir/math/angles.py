@@ -29,7 +29,7 @@ def _reduced(x: Number) -> Quadrant:
         (high, low), n = quadrant
         return [high, low, n]
 
-    large = x.magnitude() >= format_of(x).largest_quadrant
+    large = x.magnitude() >= format_of(x).large_angle
     high, low, n = one_of(large, lambda: flat(large_quadrant(x)), lambda: flat(_small_quadrant(x)))
     return (high, low), n
 

@@ -28,7 +28,7 @@ def one_of(
         regions.append(Region(block))
     conditional = scf.IfOp(condition.value, [item.value.type for item in branches[0]], regions[0], regions[1])
     body.block.add_op(conditional)
-    return [like.made(result) for like, result in zip(branches[0], conditional.results, strict=True)]
+    return [like.wrapped(result) for like, result in zip(branches[0], conditional.results, strict=True)]
 
 
 def repeated(
@@ -49,7 +49,7 @@ def repeated(
 
     def values(ssa_values: Sequence[SSAValue]) -> list[Any]:
         """Return the arguments or results of the loop as numbers, words and truths like the carried ones."""
-        return [like.made(value) for like, value in zip(carried, ssa_values, strict=True)]
+        return [like.wrapped(value) for like, value in zip(carried, ssa_values, strict=True)]
 
     test, block = Block(arg_types=types), Block(arg_types=types)
     with body.inside(test):

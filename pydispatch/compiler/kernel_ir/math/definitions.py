@@ -118,8 +118,8 @@ TESTS: dict[str, Callable[[Number], Truth]] = {
 }
 """Definitions that return a truth value."""
 
-_MEANINGS: dict[str, Callable[..., Any]] = {**FUNCTIONS, **COMPOSED, **TESTS}
-"""All definitions that do not depend on attributes of the operation."""
+_DEFINITIONS_OF_NUMBERS: dict[str, Callable[..., Any]] = {**FUNCTIONS, **COMPOSED, **TESTS}
+"""All definitions as functions of Numbers. They do not depend on attributes of the operation."""
 
 _made: dict[object, Definition] = {}
 """Definitions that were built before, by what they depend on."""
@@ -135,7 +135,8 @@ def definition(op: Operation, native: Native, exponent: int | None = None) -> De
            *(properties.items() if properties else ()), native, exponent)  # fmt: skip
     cached = _made.get(key)
     if cached is None:
-        # These definitions are float operations that may have the flags; the others rely on exact rounding.
+        # Compositions of other operations pass the fast-math flags on to these. Polynomials have none: they rely on
+        # exact rounding.
         passes_flags = "fastmath" in properties and (name in COMPOSED or name == "math.fpowi")
         flags = {"fastmath": properties["fastmath"]} if passes_flags else {}
         body = Body([value.type for value in op.operands], flags)
@@ -149,7 +150,7 @@ def definition(op: Operation, native: Native, exponent: int | None = None) -> De
 def _results(body: Body, op: Operation, native: Native, exponent: int | None) -> Sequence[SSAValue]:
     """Emit the definition of an operation into `body`, and return its results.
 
-    `exponent` is that of an integer power, if it is known.
+    `native` states the types that the target computes in. `exponent` is that of an integer power, if it is known.
     """
     name, operands, results = op_name(op), body.arguments(), [value.type for value in op.results]
     source = operands[0].type
@@ -173,7 +174,7 @@ def _results(body: Body, op: Operation, native: Native, exponent: int | None) ->
     computed_types = PLAIN if name in FUNCTIONS else native.arithmetic  # FUNCTIONS are written for f32 and f64 only
     if type(source) not in computed_types:
         return _in_single(body, op)
-    outcome: Any = _MEANINGS[name](*(Number(body, value) for value in operands))
+    outcome: Any = _DEFINITIONS_OF_NUMBERS[name](*(Number(body, value) for value in operands))
     return [value.value for value in (outcome if isinstance(outcome, tuple) else (outcome,))]
 
 
@@ -204,9 +205,12 @@ def _in_single(body: Body, op: Operation) -> list[SSAValue]:
     """
     operands = [converted(body, value, _F32) if is_float(value.type) else value for value in body.arguments()]
     types = [_F32 if is_float(value.type) else value.type for value in op.results]
-    same = type(op)
-    properties, attributes = dict(op.properties), dict(op.attributes) if isinstance(op, UnregisteredOp) else {}
-    single = same.create(operands=operands, result_types=types, properties=properties, attributes=attributes)
+    kind = type(op)
+    # The name of an unregistered operation is one of its attributes.
+    attributes = dict(op.attributes) if isinstance(op, UnregisteredOp) else {}
+    single = kind.create(
+        operands=operands, result_types=types, properties=dict(op.properties), attributes=attributes
+    )  # fmt: skip
     body.block.add_op(single)
     return [converted(body, new, old.type) for new, old in zip(single.results, op.results, strict=True)]
 
@@ -226,12 +230,12 @@ def _sign(bits: Word) -> int:
 
 def _power(body: Body, base: SSAValue, exponent: SSAValue, known: int | None, native: Native) -> SSAValue:
     """Return an integer power; floats that are not native compute in f32. `known` is the exponent if it is constant."""
-    power = Word(body, exponent)
+    exponent_word = Word(body, exponent)
     if not is_float(base.type):
-        return powers.integer_power(Word(body, base), power, known).value
-    kind = base.type if type(base.type) in native.arithmetic else _F32
-    power_ = powers.integer_power(Number(body, converted(body, base, kind)), power, known)
-    return converted(body, power_.value, base.type)
+        return powers.integer_power(Word(body, base), exponent_word, known).value
+    computed_type = base.type if type(base.type) in native.arithmetic else _F32
+    power = powers.integer_power(Number(body, converted(body, base, computed_type)), exponent_word, known)
+    return converted(body, power.value, base.type)
 
 
 def _is_normal(body: Body, value: SSAValue) -> Truth:

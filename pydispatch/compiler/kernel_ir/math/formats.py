@@ -109,8 +109,8 @@ class Format:
     erfc_end: float
     tiny: float
     """Below, odd functions are their argument."""
-    largest_quadrant: float
-    """From here on angles need the digits of 2/pi."""
+    large_angle: float
+    """From here on angles in radians need the digits of 2/pi, see `reduction.large_quadrant`."""
     cube_root: CubeRoot
 
     @property
@@ -195,7 +195,7 @@ F32 = Format(
     erf_end=4.0,
     erfc_end=12.0,
     tiny=2.0**-12,
-    largest_quadrant=2.0**13,
+    large_angle=2.0**13,
     cube_root=CubeRoot(guess_bits=0x2A514067, steps=1, largest_exponent=100, scale_exponent=60),
 )
 
@@ -218,7 +218,7 @@ F64 = Format(
     erf_end=6.0,
     erfc_end=28.0,
     tiny=2.0**-27,
-    largest_quadrant=2.0**20,
+    large_angle=2.0**20,
     cube_root=CubeRoot(guess_bits=0x2A9F789300000000, steps=2, largest_exponent=700, scale_exponent=300),
 )
 

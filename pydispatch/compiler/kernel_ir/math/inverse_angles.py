@@ -55,7 +55,8 @@ def acos(x: Number) -> Number:
     """Return the arccosine, from the parts of the arcsine; NaN above 1."""
     (pio2, low), size = format_of(x).pio2, x.magnitude()
     outer, s, tail = _asin_parts(size)
-    # Above 1/2 the parts are those of a root, of which acos is twice the arcsine, or pi less that for a negative x.
+    # s + tail is asin(size) or, if `outer` (size > 1/2), asin(sqrt((1 - size) / 2)): then acos(x) is twice that, or pi
+    # less twice that for a negative x.
     of_negative = _subtract_from_angle(2.0 * pio2, 2.0 * low, s=2.0 * s, tail=2.0 * tail)
     of_outer = choose(x < 0.0, of_negative, 2.0 * (s + tail))
     of_inner = _subtract_from_angle(pio2, low, s=s.with_sign_of(x), tail=tail.with_sign_of(x))  # pi/2 - asin(x)

@@ -47,13 +47,13 @@ def _parts_of(k: Number, f: Number) -> Parts:
     return Parts(k, f, half, s * (half + z * polynomial(z, "log")))
 
 
-def _normal(x: Number, digits: int) -> tuple[Word, Number]:
-    """Return the bits of a positive x, and a correction of its exponent.
+def _normal(x: Number, scale_exponent: int) -> tuple[Word, Number]:
+    """Return the bits of a positive x as a normal number, and the exponent of the power of two that it was scaled by.
 
-    A subnormal x is scaled by 2^digits, and then the correction is `digits`, which the exponent is too large by.
+    A subnormal x is multiplied by 2^scale_exponent; another x is not scaled, and the exponent is 0.
     """
     small = x < format_of(x).least_normal
-    return choose(small, x * 2.0**digits, x).bits(), choose(small, x.new(float(digits)), 0.0)
+    return choose(small, x * 2.0**scale_exponent, x).bits(), choose(small, x.new(float(scale_exponent)), 0.0)
 
 
 def _split_exponent(bits: Word, *, least_mantissa: int) -> tuple[Word, Word]:
@@ -69,10 +69,10 @@ def _split_exponent(bits: Word, *, least_mantissa: int) -> tuple[Word, Word]:
 def _parts(x: Number) -> Parts:
     """Return the parts of the logarithm of a positive finite x."""
     format = format_of(x)
-    bits, scaled_by = _normal(x, digits=format.fraction)  # a subnormal x is scaled by 2^scaled_by
+    bits, scale_exponent = _normal(x, scale_exponent=format.fraction)
     k, exponent_bits = _split_exponent(bits, least_mantissa=format.root_half)  # near sqrt(1/2)
     mantissa = (bits - exponent_bits).as_float()
-    return _parts_of(k.to_float() - scaled_by, mantissa - 1.0)
+    return _parts_of(k.to_float() - scale_exponent, mantissa - 1.0)
 
 
 def _sum(parts: Parts) -> Number:
@@ -162,7 +162,7 @@ def _polynomial_pair(x: Number) -> Pair:
     format = format_of(x)
     ln2_head, ln2_tail = format.ln2_cut  # log 2 as a sum; k * ln2_head is exact
     k, f, _, _ = _parts(x)  # x = 2^k (1 + f)
-    square, lost = product(f, f)
+    square, lost = product(f, f)  # square + lost is f² exactly
     half = 0.5 * square
     high = f - half  # high + low is log(1 + f)
     low = ((f - high) - half) - 0.5 * lost + (f * square) * polynomial(f, "log")
@@ -177,12 +177,12 @@ def _table_pair(x: Number) -> Pair:
     exact.
     """
     format = format_of(x)
-    bits, scaled_by = _normal(x, digits=54)
+    bits, scale_exponent = _normal(x, scale_exponent=54)
     bits_of_least_z = 0x3FE6000000000000  # of 0.6875; z is from there to twice that
     k, exponent_bits = _split_exponent(bits, least_mantissa=bits_of_least_z)
-    row = (bits - bits_of_least_z >> 45) & 127  # the first 7 of the 52 bits of the fraction
+    row = ((bits - bits_of_least_z) >> 45) & 127  # the first 7 of the 52 bits of the fraction
     z = (bits - exponent_bits).as_float()
-    head, whole = upper(z), k.to_float() - scaled_by  # the leading half of the digits of z; k
+    head, whole = upper(z), k.to_float() - scale_exponent  # the leading half of the digits of z; k of the original x
     # A row of the table LOG has c, and -log c as a sum of two numbers.
     inverse, base, base_low = (
         Number(x.body, (row * 3 + part).element_of("log", LOG, Float64Type())) for part in range(3)

@@ -46,8 +46,8 @@ class Value:
     def __init__(self, body: Body, value: SSAValue) -> None:
         self.body, self.value = body, value
 
-    def made(self, value: SSAValue) -> Any:
-        """Return an SSA value as an object of this class."""
+    def wrapped(self, value: SSAValue) -> Any:
+        """Return another SSA value of the function as an object of this class."""
         return type(self)(self.body, value)
 
 
@@ -70,7 +70,7 @@ class Truth(Value):
         return Truth(self.body, self.body.op(arith.XOrIOp, TRUTH, self.value, other.value))
 
     def __invert__(self) -> Truth:
-        true = self.body.constant((True, 1), TRUTH, lambda: IntegerAttr(1, TRUTH))
+        true = self.body.constant((1, TRUTH), TRUTH, lambda: IntegerAttr(1, TRUTH))
         return Truth(self.body, self.body.op(arith.XOrIOp, TRUTH, self.value, true))
 
 
@@ -224,9 +224,9 @@ class Number(Value):
         if isinstance(value, Number):
             return value
         type_ = self.value.type
-        if self.width == 32:  # to the nearest
+        if self.width == 32:  # to the nearest; a Python float is an f64, the other type of a Number
             value = struct.unpack("<f", struct.pack("<f", value))[0]
-        key = struct.pack("<d", value), type_
+        key = struct.pack("<d", value), type_  # the bits, since 0.0 and -0.0 are equal
         return Number(self.body, self.body.constant(key, type_, lambda: FloatAttr(value, type_)))  # type: ignore
 
     def _op(self, kind: type[Operation], *operands: Number | float) -> Number:
@@ -352,5 +352,5 @@ def choose(condition: Truth, then: V | float, otherwise: V | float) -> V:
     """Return `then` if the condition holds, else `otherwise`; one of them may be a Python number."""
     like: Any = then if isinstance(then, Value) else otherwise
     operands = condition.value, like.new(then).value, like.new(otherwise).value
-    selected: V = like.made(like.body.op(arith.SelectOp, like.value.type, *operands))
+    selected: V = like.wrapped(like.body.op(arith.SelectOp, like.value.type, *operands))
     return selected

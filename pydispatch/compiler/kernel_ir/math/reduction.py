@@ -19,6 +19,9 @@ from pydispatch.compiler.kernel_ir.math.pairs import Pair, fast_sum, two_sum
 Quadrant: TypeAlias = tuple[Pair, Word]
 """(an angle within half a quarter turn, the number of quarter turns to add, modulo 4)."""
 
+TWO_OVER_PI_BITS = 1280
+"""Bits of the integer `TWO_OVER_PI`, all after the binary point."""
+
 MOST_CHOSEN = 16
 """Words of a table that are chosen from rather than read: a table is memory of every invocation."""
 
@@ -26,13 +29,15 @@ MOST_CHOSEN = 16
 def _words(at: Word, width: int) -> list[Word]:
     """Return four words of 2/pi from word number `at` on; word 0 is before the binary point."""
     count = 21 if width == 64 else 9  # as many as the largest exponent needs
-    values = [0, *(TWO_OVER_PI >> (1280 - width * index) & (1 << width) - 1 for index in range(1, count))]
+    mask = (1 << width) - 1
+    values = [0, *((TWO_OVER_PI >> (TWO_OVER_PI_BITS - width * index)) & mask for index in range(1, count))]
     if count > MOST_CHOSEN:
         signed = [value - (value >> 63 << 64) for value in values]
         type_ = IntegerType(64)
         return [Word(at.body, (at + later).element_of("two_over_pi", signed, type_)) for later in range(4)]
     words = [at.new(value) for value in values]
-    # Shift the words by `at`, bit by bit; `at` is 4 at most. Each shift leaves fewer words that may still be needed.
+    # Shift the words by `at`, bit by bit. Each shift leaves fewer words that may still be needed. `at` is 4 at most: a
+    # shift by 4 is the only one, and moves words 4 to 7, which the shift by 2 may leave as they are.
     for bit, remaining in ((1, 8), (2, 4), (4, 4)):
         has_bit = (at & bit).differs(0)
         words[:remaining] = [choose(has_bit, words[index + bit], words[index]) for index in range(remaining)]

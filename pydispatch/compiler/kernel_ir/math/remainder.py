@@ -55,6 +55,6 @@ def remainder(x: Number, y: Number) -> Number:
     subnormal = rest << choose(subnormal_shift > fraction, fraction, subnormal_shift)
     is_subnormal = ((rest_bits >> fraction) + unit_exponent <= 0) | rest.equals(0)
     remainder_ = choose(is_subnormal, subnormal, rest_bits + (unit_exponent << fraction)).as_float()
-    y_or_x = choose(x.magnitude() < y.magnitude(), x.magnitude(), remainder_).with_sign_of(x)
+    remainder_or_x = choose(x.magnitude() < y.magnitude(), x.magnitude(), remainder_).with_sign_of(x)
     gives_nan = y.equals(0.0) | x.magnitude().equals(INFINITY) | x.is_nan() | y.is_nan()
-    return choose(gives_nan, NAN, y_or_x)
+    return choose(gives_nan, NAN, remainder_or_x)

@@ -50,12 +50,12 @@ class Lanes:
         varying: Values that may differ between lanes.
         lane_integers: Varying integers that are computed from the lane alone; they are rematerialized where they are
             used.
-        width: Lanes of a strip: all iterations if a loop begins at another counter in each of them, at most
+        width: Lanes of a strip: all iterations if an inner loop starts at a different counter in each lane, at most
             `STREAMED_LANES` if `is_streamed`, otherwise `LANES`.
         is_streamed: Whether the loops of a strip carry no values, so that they only write memory.
         ops_with_lane_loops: The sequential loops that are interchanged, and so contain loops over lanes, and the
             branches that contain them.
-        hoisted: Body of a loop -> strided loads in it that are executed before the loop.
+        hoisted: Body of an inner loop -> strided loads in it that are executed before that loop.
         refusal: The operation because of which the loop stays as it is, and why; None if it is interchanged.
     """
 
@@ -63,16 +63,15 @@ class Lanes:
         self.loop = loop
         self.lane: SSAValue = loop.body.block.args[-1]
         self._read_only = read_only  # memrefs that the function does not write
-        self.varying: set[SSAValue] = {self.lane}  # values that may differ between lanes
-        self.lane_integers: set[SSAValue] = {self.lane}  # of these, integers computed from the lane alone
-        # Sequential loops that are interchanged, and branches with such loops.
+        self.varying: set[SSAValue] = {self.lane}
+        self.lane_integers: set[SSAValue] = {self.lane}
         self.ops_with_lane_loops: set[Operation] = set()
-        self.hoisted: dict[Block, list[memref.LoadOp]] = {}  # body of a loop -> loads that are executed before it
-        self.refusal: tuple[Operation, str] | None = None  # (operation, why the loop is not interchanged)
+        self.hoisted: dict[Block, list[memref.LoadOp]] = {}
+        self.refusal: tuple[Operation, str] | None = None
         high = known(loop.upperBound[-1])
         # 0 if it is not known. `of` refuses loops that do not run from 0 by 1.
         self._iterations = high if isinstance(high, int) else 0
-        self.width = LANES  # iterations of a strip
+        self.width = LANES
         self.is_streamed = False
 
     @classmethod
@@ -102,7 +101,7 @@ class Lanes:
 
         LLVM vectorizes such a loop itself, unless its upper bound is a minimum with a small constant.
         """
-        return _is_cut_short(self.loop) and self._fills_vectors(block)
+        return _ends_at_small_minimum(self.loop) and self._fills_vectors(block)
 
     def _only_streams(self) -> bool:
         """Return whether strips may be wider: no loop over lanes carries values, hoists loads or begins at its lane."""
@@ -185,11 +184,13 @@ class Lanes:
         self.varying.update(op.results)
         if any(inner in self.ops_with_lane_loops for block in blocks for inner in block.ops):
             self.ops_with_lane_loops.add(op)
-            return self._can_store(op, op.results)
+            return self._fits_lane_memory(op, op.results)
         return True
 
-    def _can_store(self, op: Operation, values: Sequence[SSAValue]) -> bool:
-        """Return whether values that `op` defines can be stored for each lane; refuse `op` if not."""
+    def _fits_lane_memory(self, op: Operation, values: Sequence[SSAValue]) -> bool:
+        """Return whether values that `op` defines can be stored in memory with an element for each lane; refuse `op` if
+        not.
+        """
         odd = next((value.type for value in values if not _fits(value.type)), None)
         return odd is None or self._refuse(op, f"values of {odd} cannot be stored for each lane")
 
@@ -209,9 +210,11 @@ class Lanes:
         self.varying.update(op.results)
         self.ops_with_lane_loops.add(op)
         body = op.body.block
-        if not (self._covers(body) and self._fills_vectors(body) and self._can_store(op, op.results)):
+        if not (self._covers(body) and self._fills_vectors(body) and self._fits_lane_memory(op, op.results)):
             return False
-        may_hoist = self.unrolled_starts(op) is None  # otherwise some lanes may take no step, and must not load
+        # Strided loads in the body are executed before the loop. In an unrolled loop some lanes may take no step, and
+        # must not load.
+        may_hoist = self.unrolled_starts(op) is None
         return may_hoist or body not in self.hoisted or self._refuse(op, "it reads memory with a stride")
 
     def _covers_while(self, op: scf.WhileOp) -> bool:
@@ -229,7 +232,7 @@ class Lanes:
         self.varying.update(op.results)
         self.ops_with_lane_loops.add(op)
         arguments = [value for block in blocks for value in block.args]
-        return self._can_store(op, arguments) and all(map(self._covers, blocks))
+        return self._fits_lane_memory(op, arguments) and all(map(self._covers, blocks))
 
     def _fills_vectors(self, block: Block) -> bool:
         """Return whether the accesses of a loop body are contiguous in the lanes, or loads that are the same for all.
@@ -356,8 +359,12 @@ class _Numbering:
         return op.name, value.type, value.index, tuple(map(self.of, op.operands)), properties
 
 
-def _is_cut_short(loop: scf.ParallelOp) -> bool:
-    """Return whether a loop has few strips of lanes, and may end before the last: LLVM fills no vectors of it."""
+def _ends_at_small_minimum(loop: scf.ParallelOp) -> bool:
+    """Return whether the end of a loop is the minimum of other values and a constant of few strips of lanes.
+
+    Its number of iterations is then variable and small: LLVM would run most of them in the scalar rest of its vector
+    loop.
+    """
     end = loop.upperBound[-1].owner
     limits = map(known, end.operands) if isinstance(end, arith.MinSIOp) else ()
     return any(isinstance(limit, int) and LANES <= limit <= MOST_STRIPS * LANES for limit in limits)

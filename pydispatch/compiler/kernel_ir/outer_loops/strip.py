@@ -65,10 +65,10 @@ class Strip:
                 pending = []
             elif self.lanes.is_uniform(op):
                 build.insert(op.clone(self.copies))
-            # Integers of the lane are emitted where they are used, hoisted loads before their loop.
+            # Integers of the lane are rematerialized where they are used; hoisted loads were emitted before the loop.
             elif not self._is_lane_integer(op) and op not in hoisted:
                 pending.append(op)
-        self._over_lanes(build, pending, stores, terminator)
+        self._over_lanes(build, pending, stores=stores, consumer=terminator)
 
     def _is_lane_integer(self, op: Operation) -> bool:
         """Return whether all results of an operation are integers of the lane, so that it is rematerialized."""
@@ -147,7 +147,7 @@ class Strip:
         for result in op.results:
             self.memory_of[result] = self._memory(build, result.type)  # with an element for each lane
         if op.cond not in self.lanes.varying:
-            self._over_lanes(build, pending, stores=(), consumer=op)
+            self._over_lanes(build, pending, consumer=op)
             branches = [functools.partial(self._emit_branch, op, region) for region in op.regions]
             self._choose(build, self.copies.get(op.cond, op.cond), *branches)
             return
@@ -191,7 +191,8 @@ class Strip:
     def _lane_by_lane(self, op: scf.IfOp, build: Build) -> None:
         """Emit a branch as a loop over lanes, each of which takes its own branch.
 
-        It has memories of its own: memory that single lanes read and write is not promoted to registers by LLVM.
+        For the time of the branch `memory_of` has copies of the memories that it uses: LLVM does not promote memory
+        that single lanes read and write to registers.
         """
         read = {operand for inner in (op, *_inner_operations(op)) for operand in inner.operands}
         shared = self.memory_of
@@ -212,7 +213,7 @@ class Strip:
                 self._loop(build, body)
 
         copy([value for value in self.memory_of if value in read], shared, self.memory_of)
-        self._over_lanes(build, [op], stores=(), consumer=None)
+        self._over_lanes(build, [op])
         copy(op.results, self.memory_of, shared)
         self.memory_of = shared
 
@@ -268,7 +269,12 @@ class Strip:
         return allocation.results[0]
 
     def _over_lanes(
-        self, build: Build, operations: Sequence[Operation], stores: Stores, consumer: Operation | None
+        self,
+        build: Build,
+        operations: Sequence[Operation],
+        *,
+        stores: Stores = (),
+        consumer: Operation | None = None,
     ) -> None:
         """Emit a loop over the lanes with operations of one block. Results that are used after it are stored, too.
 
@@ -276,8 +282,8 @@ class Strip:
             build: The builder.
             operations: The operations.
             stores: Values that are stored at the end of an iteration, and the memory of each.
-            consumer: The operation that the stores stand in for, such as the terminator of the block: that it uses a
-                result is no reason to store the result once more.
+            consumer: The operation that the stores stand in for, such as the terminator of the block, if any: that it
+                uses a result is no reason to store the result once more.
         """
         for op in operations:
             for result in op.results:
@@ -322,10 +328,10 @@ class Strip:
         inner = build.inside(block)
         body(inner, block.args[0], self._copies_of(inner, block.args[0]))
         inner.op(scf.ReduceOp())
-        self._parallel(build, block, ())
+        self._parallel(build, block, initial=())
 
-    def _parallel(self, build: Build, body: Block, initial: Sequence[SSAValue]) -> Operation:
-        """Emit a loop over the lanes of the strip with this body, and return it."""
+    def _parallel(self, build: Build, body: Block, *, initial: Sequence[SSAValue]) -> Operation:
+        """Emit a loop over the lanes of the strip with this body, and return it; `initial` are those of reductions."""
         lower, upper, step = ([build.value(index)] for index in (0, self.width, 1))
         loop = build.op(scf.ParallelOp(lower, upper, step, Region(body), initial))
         if self.width == LANES:
@@ -340,7 +346,7 @@ class Strip:
         either = combined.let(arith.OrIOp(combine.args[0], combine.args[1]))
         combined.op(scf.ReduceReturnOp(either))
         inner.op(scf.ReduceOp([value], [Region(combine)]))
-        (result,) = self._parallel(build, block, [build.entry.constant(0, TRUTH)]).results
+        (result,) = self._parallel(build, block, initial=[build.entry.constant(0, TRUTH)]).results
         return result
 
     def _copies_of(self, build: Build, lane: SSAValue) -> Copies:

@@ -116,8 +116,9 @@ def _strips(build: Build, loop: scf.ParallelOp, lanes: Lanes, copies: Copies) ->
         if end == high:
             return
     else:
-        end_of_firsts = build.minus(high, width - 1)  # a strip that begins before it is whole
-        (end,) = build.loop(0, end_of_firsts, width, [build.value(0)], strip_of_unknown_end)
+        # Strips that begin before `end_of_starts` are whole. The loop returns where the first one that is not begins.
+        end_of_starts = build.minus(high, width - 1)
+        (end,) = build.loop(0, end_of_starts, width, [build.value(0)], strip_of_unknown_end)
     block = Block(arg_types=[INDEX])
     rest = build.inside(block)
     values = {**copies, lanes.lane: block.args[0]}

@@ -163,9 +163,9 @@ def _scratch(workgroup: Workgroup, key: object, type_: Attribute, count: int) ->
     """Return an array in workgroup memory for `count` partial results, allocated once for each key, count and type.
 
     key: a number that tells apart arrays that are used at the same time, such as the index of the reduced value.
-    Integers that memory would pad have i32 elements (`_is_padded`).
+    Integers that memory would pad have i32 elements (`_has_odd_width`).
     """
-    element = IntegerType(32) if _is_padded(type_) else type_
+    element = IntegerType(32) if _has_odd_width(type_) else type_
     known = (element, count, key)
     if known not in workgroup.scratch:
         workgroup.scratch[known] = workgroup.alloc_at_entry(memref.AllocOp([], [], _array_type(element, count)))
@@ -178,8 +178,11 @@ def _array_type(element: Attribute, count: int) -> MemRefType:
     return MemRefType(element, [count], memory_space=WORKGROUP)
 
 
-def _is_padded(type_: Attribute) -> bool:
-    """Return whether a type is an integer that would share bytes or be padded in memory; it is stored as an i32."""
+def _has_odd_width(type_: Attribute) -> bool:
+    """Return whether a type is an integer that would share bytes or be padded in memory, such as an i1 or an i24.
+
+    It is stored as an i32, if it has at most 32 bits.
+    """
     return isinstance(type_, IntegerType) and type_.width.data not in (8, 16, 32, 64, 128)
 
 
@@ -189,7 +192,7 @@ def _store_partial(build: Build, value: SSAValue, array: SSAValue, position: SSA
     Raises:
         CompileError: The type cannot be stored there.
     """
-    if _is_padded(value.type):
+    if _has_odd_width(value.type):
         if bit_width(value.type) > 32:
             raise CompileError(f"a reduction of {value.type} cannot be distributed", location_of(build.origin))
         value = build.make(arith.ExtUIOp, (value,), IntegerType(32))
@@ -200,4 +203,4 @@ def _load_partial(build: Build, array: SSAValue, position: Index, type_: Attribu
     """Insert the load of the partial result at `position` of an array, and return it as `type_`."""
     assert isinstance(array.type, MemRefType)
     value = build.make(memref.LoadOp, (array, build.value(position)), array.type.element_type)
-    return build.make(arith.TruncIOp, (value,), type_) if _is_padded(type_) else value
+    return build.make(arith.TruncIOp, (value,), type_) if _has_odd_width(type_) else value

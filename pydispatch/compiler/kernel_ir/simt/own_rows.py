@@ -61,7 +61,10 @@ def is_own_row(row: SSAValue, count: int, readers: Sequence[type[Operation]] = (
         readers: Operations besides loads and stores that may use the row; their first operands are the row and the
             number of the invocation. All invocations together have to execute these.
     """
-    if not isinstance(row, OpResult) or not isinstance(row.op, memref.AllocOp) or outermost_parallel(row.op) != row.op:
+    if not isinstance(row, OpResult) or not isinstance(row.op, memref.AllocOp):
+        return False
+    is_in_parallel_loop = outermost_parallel(row.op) is not row.op
+    if is_in_parallel_loop:
         return False
     type_ = row.type
     if not isinstance(type_, MemRefType) or not is_workgroup(type_):

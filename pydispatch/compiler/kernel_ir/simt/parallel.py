@@ -1,7 +1,7 @@
 """Lowering of scf.parallel, scf.forall and memref.copy: distributed over invocations in uniform code, else plain loops.
 
-Reductions whose combination may be distribute_reduction are distributed, too (reduce.py). Other reductions run in
-order, in every invocation.
+Reductions whose values may be combined in any order are distributed, too (reduce.py). Other reductions run in order, in
+every invocation.
 """
 
 from __future__ import annotations
@@ -51,17 +51,17 @@ def parallel(workgroup: Workgroup, op: Operation) -> None:
     if isinstance(op, scf.ParallelOp) and op.results:
         if reduce.can_distribute(op):
             reduce.distribute_reduction(workgroup, op, bounds_of(op))
-        return
+        return  # other reductions stay as they are: every invocation runs all iterations, in order
     block = op.regions[0].block
 
     def element(
-        build: Build, indices: list[SSAValue], carried: list[SSAValue], *, is_last_copy: bool
+        build: Build, indices: list[SSAValue], carried: list[SSAValue], *, may_move: bool
     ) -> list[SSAValue]:
         """Insert one iteration of the loop, and return no carried values.
 
-        is_last_copy: whether the body is inlined for the last time, so that its operations are moved instead of copied.
+        may_move: whether the body is inlined for the last time, so that its operations are moved instead of copied.
         """
-        inline_block(block, build, indices, is_last_copy=is_last_copy)
+        inline_block(block, build, indices, may_move=may_move)
         return []
 
     distribute(workgroup, op, bounds_of(op), carried=[], element=element, unroll=unroll_factor(workgroup, block))
@@ -71,13 +71,13 @@ def parallel(workgroup: Workgroup, op: Operation) -> None:
 def copy(workgroup: Workgroup, op: Operation) -> None:
     """Lower a `memref.copy` in uniform code: distribute its elements over the invocations of the workgroup."""
     source, target = op.operands
-    if not workgroup.keys(op, target):  # no shared storage: every invocation copies to its own
+    if not workgroup.shared_storage(op, target):  # no shared storage: every invocation copies to its own
         workgroup.load(op)
         return
-    workgroup.keys(op, source)  # raises if the source may be shared or private
+    workgroup.shared_storage(op, source)  # raises if the source may be shared or private
 
     def element(
-        build: Build, indices: list[SSAValue], carried: list[SSAValue], *, is_last_copy: bool
+        build: Build, indices: list[SSAValue], carried: list[SSAValue], *, may_move: bool
     ) -> list[SSAValue]:
         """Insert the copy of one element."""
         return _element(build, source, target, indices)
@@ -144,11 +144,11 @@ def in_order(workgroup: Workgroup, op: Operation) -> None:
 
     def body(inner: Build, indices: list[SSAValue], carried: list[SSAValue]) -> list[SSAValue]:
         """Emit an iteration, and combine its values with the carried ones."""
-        yielded, end = inline_block(block, inner, indices, is_last_copy=True), block.last_op
+        yielded, end = inline_block(block, inner, indices, may_move=True), block.last_op
         assert end is not None
         pairs = zip(end.regions, carried, yielded, strict=True) if carried else ()
         return [
-            inline_block(region.blocks[0], inner, (left, right), is_last_copy=True)[0] for region, left, right in pairs
+            inline_block(region.blocks[0], inner, (left, right), may_move=True)[0] for region, left, right in pairs
         ]
 
     replace(op, nest(build, bounds_of(op), inits, body))

@@ -92,7 +92,7 @@ class Element(Protocol):
     """
 
     def __call__(
-        self, build: Build, indices: list[SSAValue], carried: list[SSAValue], /, *, is_last_copy: bool
+        self, build: Build, indices: list[SSAValue], carried: list[SSAValue], /, *, may_move: bool
     ) -> list[SSAValue]:
         """Insert the iteration, and return the new carried values."""
 
@@ -101,11 +101,11 @@ class Body(Protocol):
     """Function that inserts one iteration of a loop, and returns the new carried values."""
 
     def __call__(
-        self, build: Build, iteration: Index, carried: list[SSAValue], /, *, is_last_copy: bool
+        self, build: Build, iteration: Index, carried: list[SSAValue], /, *, may_move: bool
     ) -> list[SSAValue]:
         """Insert iteration number `iteration`.
 
-        With `is_last_copy` the operations of the body may be moved instead of cloned: no other copy follows.
+        With `may_move` the operations of the body may be moved instead of cloned: the body is not emitted again.
         """
 
 
@@ -152,12 +152,13 @@ def distribute(
     counts = [steps(build, range_) for range_ in bounds]
     total = total_of(build, counts)
     # Whether iteration numbers fit into 31 bits, so that indices are computed from them by divisions of 32 bits.
-    narrow = workgroup.narrow or (workgroup.machine.divides_in_words and type(total) is int and total < WORD_LIMIT)
+    has_few_iterations = type(total) is int and total < WORD_LIMIT
+    narrow = workgroup.divides_in_32_bits or (workgroup.machine.divides_in_words and has_few_iterations)
 
-    def at(inner: Build, iteration: Index, values: list[SSAValue], *, is_last_copy: bool) -> list[SSAValue]:
+    def at(inner: Build, iteration: Index, values: list[SSAValue], *, may_move: bool) -> list[SSAValue]:
         """Insert the iteration number `iteration` of all ranges together."""
         indices = indices_of(inner, bounds, counts, iteration, narrow)
-        return element(inner, [inner.value(index) for index in indices], values, is_last_copy=is_last_copy)
+        return element(inner, [inner.value(index) for index in indices], values, may_move=may_move)
 
     return _rounds(build, workgroup.own(), total, workgroup.invocation_count, unroll, carried, at)
 
@@ -183,7 +184,7 @@ def _rounds(
 
         def one_round(inner: Build, round_: SSAValue, values: list[SSAValue]) -> list[SSAValue]:
             """Insert iteration round_ * invocations + own."""
-            return body(inner, inner.plus(inner.times(round_, invocations), own), values, is_last_copy=True)
+            return body(inner, inner.plus(inner.times(round_, invocations), own), values, may_move=True)
 
         return build.loop(0, total // invocations, 1, values, one_round)
     start: Index = 0
@@ -194,8 +195,8 @@ def _rounds(
         def several(inner: Build, base: SSAValue, values: list[SSAValue]) -> list[SSAValue]:
             """Insert `unroll` iterations without a test between: base + own, base + own + invocations, ..."""
             first = inner.plus(base, own)
-            for round_ in range(unroll):  # none is the last copy of the body: the loop of the rest has another
-                values = body(inner, inner.plus(first, round_ * invocations), values, is_last_copy=False)
+            for round_ in range(unroll):  # the body is cloned each time: the loop of the rest emits it again
+                values = body(inner, inner.plus(first, round_ * invocations), values, may_move=False)
             return values
 
         if type(total) is int:
@@ -207,7 +208,7 @@ def _rounds(
 
     def one(inner: Build, iteration: SSAValue, values: list[SSAValue]) -> list[SSAValue]:
         """Insert one of the remaining iterations."""
-        return body(inner, iteration, values, is_last_copy=True)
+        return body(inner, iteration, values, may_move=True)
 
     return build.loop(build.plus(start, own), total, invocations, values, one, most=most)
 
@@ -220,10 +221,10 @@ def _at_most_one(
     The body is inserted once, so that this is its last copy.
     """
     if total == invocations:
-        return body(build, own, values, is_last_copy=True)
+        return body(build, own, values, may_move=True)
     condition, block = build.compare("slt", own, total), Block()
     inner = build.inside(block)
-    inner.end(body(inner, own, values, is_last_copy=True))
+    inner.end(body(inner, own, values, may_move=True))
     otherwise = Region()
     if values:
         otherwise.add_block(Block())
@@ -235,14 +236,15 @@ def _at_most_one(
     return list(branch.results)
 
 
-def inline_block(block: Block, build: Build, arguments: Sequence[SSAValue], *, is_last_copy: bool) -> list[SSAValue]:
+def inline_block(block: Block, build: Build, arguments: Sequence[SSAValue], *, may_move: bool) -> list[SSAValue]:
     """Insert the operations of a block without its terminator, and return the operands of the terminator.
 
-    `arguments` are values for the block's arguments. For the last copy, operations are moved instead of copied.
+    `arguments` are values for the block's arguments. With `may_move`, operations are moved instead of cloned: the block
+    is not used afterwards.
     """
     end = block.last_op
     assert end is not None
-    if not is_last_copy:
+    if not may_move:
         values: dict[SSAValue, SSAValue] = dict(zip(block.args, arguments, strict=True))
         for op in block.ops:
             if op is not end:

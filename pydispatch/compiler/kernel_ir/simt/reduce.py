@@ -47,18 +47,19 @@ def distribute_reduction(workgroup: Workgroup, loop: scf.ParallelOp, bounds: lis
 
     The caller has already recorded the memory accesses of the loop.
     """
+    # No combiner is None: `can_distribute`, which the caller has checked, refuses the others.
     build, ops = workgroup.build(loop), [op for op in combiners(loop) if op is not None]
     starts = [_initial_value(workgroup, build, op, value) for op, value in zip(ops, loop.initVals, strict=True)]
     block = loop.body.blocks[0]
 
     def element(
-        inner: Build, indices: list[SSAValue], carried: list[SSAValue], *, is_last_copy: bool
+        inner: Build, indices: list[SSAValue], carried: list[SSAValue], *, may_move: bool
     ) -> list[SSAValue]:
         """Insert one iteration, and combine its values with the carried ones.
 
-        is_last_copy: whether the body is inlined for the last time, so that its operations are moved instead of copied.
+        may_move: whether the body is inlined for the last time, so that its operations are moved instead of copied.
         """
-        yielded = inline_block(block, inner, indices, is_last_copy=is_last_copy)
+        yielded = inline_block(block, inner, indices, may_move=may_move)
         return [
             combined(inner, op, accumulator, value)
             for op, accumulator, value in zip(ops, carried, yielded, strict=True)

@@ -85,7 +85,7 @@ class Workgroup:
         rules: Operation name -> method that lowers the operation in uniform code.
         size, count: Invocations of a workgroup along each dimension, and in all.
         hazards: The accesses since the last barrier.
-        narrow: Whether all indices fit into 31 bits, and are divided faster in 32.
+        divides_in_32_bits: Whether all indices fit into 31 bits, and are divided faster as 32-bit integers.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class Workgroup:
         self.hazards = Hazards(("binding", int(n.value.data)) for n in ordinals if isinstance(n, IntegerAttr))
         index_width = attribute(function, "pyd.index_width")
         has_word_indices = isinstance(index_width, IntegerAttr) and index_width.value.data == 32
-        self.narrow = machine.divides_in_words and has_word_indices
+        self.divides_in_32_bits = machine.divides_in_words and has_word_indices
         self.workgroup_allocations: set[Operation] = set()  # allocations that all invocations share
         self.reductions = 0  # number of distributed reductions
         self.barriers = list(ops.get("gpu.barrier", ()))  # of the source and inserted
@@ -175,13 +175,12 @@ class Workgroup:
 
     def shared(self, accesses: Accesses) -> Accesses:
         """Return accesses without those to the private memory of invocations."""
+        return Accesses(reads=self._shared_keys(accesses.reads), writes=self._shared_keys(accesses.writes))
 
-        def is_shared(key: Key) -> bool:
-            """Return whether storage is a binding or an argument, or an allocation in workgroup memory."""
-            is_allocation = isinstance(key, Operation)  # keys of bindings and arguments are tuples
-            return not is_allocation or key in self.workgroup_allocations
-
-        return Accesses(reads=set(filter(is_shared, accesses.reads)), writes=set(filter(is_shared, accesses.writes)))
+    def _shared_keys(self, keys: set[Key]) -> set[Key]:
+        """Return the keys of bindings, arguments and allocations in workgroup memory, without those of private memory."""
+        # Only keys of allocations are operations: those of bindings and arguments are tuples.
+        return {key for key in keys if not isinstance(key, Operation) or key in self.workgroup_allocations}
 
     # What every invocation knows
 
@@ -243,7 +242,8 @@ class Workgroup:
     def write_scratch(self, op: Operation, keys: set[Key]) -> None:
         """Record that reduction scratch is written before `op`, and mark it as exposed in the enclosing loops.
 
-        The access analysis of loops does not see this scratch memory, because lowering creates it.
+        Scratch is exposed in a loop whose iteration writes it before its first barrier, while other invocations may
+        still read it in the previous iteration. The access analysis of loops does not see scratch: lowering creates it.
         """
         self.synchronize_before(op, Accesses(writes=keys))
         for loop in self.loops:
@@ -301,14 +301,14 @@ class Workgroup:
             elif op.regions:
                 raise unsupported(op)
 
-    def keys(self, op: Operation, memref: SSAValue) -> set[Key]:
-        """Return the keys of the shared storage that a memref may refer to.
+    def shared_storage(self, op: Operation, memref: SSAValue) -> set[Key]:
+        """Return the keys of the shared storage that a memref may refer to; none if it refers to private storage.
 
         Raises:
             CompileError: It may refer to private storage too.
         """
         bases = base_of(memref)
-        keys = self.shared(Accesses(reads=bases)).reads
+        keys = self._shared_keys(bases)
         if keys and keys != bases:
             raise CompileError(
                 "a memref that may lie in memory of the workgroup or in an invocation's own", location_of(op),
@@ -318,12 +318,12 @@ class Workgroup:
 
     def load(self, op: Operation) -> None:
         """Lower a load in uniform code: all invocations execute it."""
-        self.synchronize_before(op, Accesses(reads=self.keys(op, op.operands[0])))
+        self.synchronize_before(op, Accesses(reads=self.shared_storage(op, op.operands[0])))
 
     def store(self, op: Operation) -> None:
         """Lower a store in uniform code: one invocation executes it if the memory is shared."""
-        keys = self.keys(op, op.operands[1])
-        if keys:
+        keys = self.shared_storage(op, op.operands[1])
+        if keys:  # private memory has none: every invocation stores to its own
             self.synchronize_before(op, Accesses(writes=keys), by=ONE_INVOCATION)
             self.run_by_first(op)
 
@@ -364,7 +364,7 @@ class Workgroup:
             self.region(region)
         self._protect_scratch(op.regions[-1].blocks[-1], inside.exposed)
         self.loops.pop()
-        self._restore_passed_barriers(had_passed_barrier)
+        self._restore_passed_barriers(had_passed_barrier)  # a loop without iterations passes none of its barriers
         self.hazards.join(before)  # the loop may have had no iteration
 
     def _restore_passed_barriers(self, flags: list[bool]) -> None:
