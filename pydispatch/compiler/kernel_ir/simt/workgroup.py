@@ -178,7 +178,7 @@ class Workgroup:
         return Accesses(reads=self._shared_keys(accesses.reads), writes=self._shared_keys(accesses.writes))
 
     def _shared_keys(self, keys: set[Key]) -> set[Key]:
-        """Return the keys of bindings, arguments and allocations in workgroup memory, without those of private memory."""
+        """Return the keys of bindings, arguments and allocations in workgroup memory; leave out private memory."""
         # Only keys of allocations are operations: those of bindings and arguments are tuples.
         return {key for key in keys if not isinstance(key, Operation) or key in self.workgroup_allocations}
 
