@@ -250,7 +250,7 @@ def _elements(
         if is_scalar:
             element(builder, 0)
         else:  # an index below `inner_size` splits into indices below `inner_dims`
-            builder.parallel(low, high, element, limit=inner_size)
+            builder.parallel(low, high, element, index_below=inner_size)
 
     emit_nest(build, group, partition, collapsed_dims, outer_rank=len(collapsed_dims) - 1, row=row)
 
