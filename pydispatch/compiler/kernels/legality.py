@@ -11,6 +11,7 @@ operation may therefore join a dispatch if that repeats no work. There are three
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence, Set
+from math import prod
 
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, OpResult, SSAValue
@@ -43,6 +44,8 @@ def why_not(group: Sequence[Operation], has_chain_kernel: Callable[[Chain], bool
     None if they have none for any.
     """
     if has_chain_kernel is not None and (chain := chain_of(group)) is not None and has_chain_kernel(chain):
+        # Each product is judged with the operations around it. Gathers are read where factors are packed, which the
+        # rules of fusion do not concern.
         parts = ([op for op in part if op not in chain.gathers] for part in chain.parts)
         return next((reason for part in parts if (reason := why_not(part)) is not None), None)
     try:
@@ -52,6 +55,7 @@ def why_not(group: Sequence[Operation], has_chain_kernel: Callable[[Chain], bool
     verdict = judge_contraction(group)
     if verdict.has_contraction:
         return verdict.reason
+    # Contractions of other forms than `judge_contraction` knows.
     if any(is_contraction(g.op) and _has_data_reuse(g) for g in generics.values()):
         return reasons.UNKNOWN_CONTRACTION if len(group) > 1 else None
     return (
@@ -97,7 +101,8 @@ def _has_data_reuse(generic: Structured) -> bool:
 def _reason_against_updates(group: Sequence[Operation]) -> str | None:
     """Return why an update in place or a recurrence prevents one dispatch; None if none does.
 
-    A destination of an update must not be computed in the group, nor a result of either be read in it.
+    A destination of an update must not be computed in the group, nor a result of either be read in it. Other operations
+    of the group must not read the memory that an update overwrites.
     """
     members = set(group)
     read = {value for op in group for value in inputs_of(op)}
@@ -174,13 +179,13 @@ def _reason_against_rows(union: Sequence[Operation], generics: dict[Operation, S
     if not reductions:
         return None
     members = set(union)
-    reducing = _row_values(union, reductions)
+    producers_of_row_values = _producers_of_row_values(union, reductions)
     for op in union:
         for index, value in enumerate(op.operands):
             if not isinstance(value.type, TensorType):
                 continue
             producer = _producer(value, members)
-            if producer not in reducing:
+            if producer not in producers_of_row_values:
                 continue
             viewed = isinstance(value, OpResult) and value.op is not producer
             reason = _reason_not_one_value_per_row(op, index, generics.get(op), value, viewed)
@@ -189,20 +194,20 @@ def _reason_against_rows(union: Sequence[Operation], generics: dict[Operation, S
     return None
 
 
-def _row_values(union: Sequence[Operation], reductions: Sequence[Structured]) -> set[Operation]:
+def _producers_of_row_values(union: Sequence[Operation], reductions: Sequence[Structured]) -> set[Operation]:
     """Return the reductions, and the operations on their results that compute one value for each row."""
     members = set(union)
-    row_values = {g.op for g in reductions}
-    spaces = {_shape(op.results[0]) for op in row_values}
+    producers = {g.op for g in reductions}
+    spaces = {_shape(op.results[0]) for op in producers}
     for op in union:
         returns_tensor = bool(op.results) and isinstance(op.results[0].type, TensorType)
         if (
             returns_tensor
             and _shape(op.results[0]) in spaces
-            and any(_producer(v, members) in row_values for v in op.operands)
+            and any(_producer(v, members) in producers for v in op.operands)
         ):
-            row_values.add(op)
-    return row_values
+            producers.add(op)
+    return producers
 
 
 def _reason_not_one_value_per_row(
@@ -229,20 +234,21 @@ def _reason_not_one_value_per_row(
     indexing_dims = [e.position for e in map.results if isinstance(e, AffineDimExpr)]
     if any(not isinstance(e, AffineDimExpr | AffineConstantExpr) for e in map.results):
         return reasons.WINDOW_OF_ROWS
-    extents = dict(zip(indexing_dims, _extents(value, map), strict=True))
+    extents = dict(zip(indexing_dims, _extents(value, map), strict=True))  # lacks dimensions that no axis is indexed by
     row_dims = [d for d in indexing_dims if extents[d] != 1]
     if generic.reduced_loops and any(d in generic.reduced_loops for d in row_dims):
         return reasons.REDUCED_AGAIN
     parallel_dims = [d for d in range(len(generic.iterators)) if d not in generic.reduced_loops]
     if not row_dims:  # the reduction has a single value, which all elements of `op` read
-        has_rows = any(extents.get(d) != 1 for d in parallel_dims)
+        has_rows = any(d not in extents or extents[d] != 1 for d in parallel_dims)
         sizes = [-1 if n is None else n for n in generic.extents if n != 1]
         return reasons.ONE_ROW if has_rows and not _fits_one_workgroup(value, sizes) else None
     # The dimensions of rows come first, in order: each row is then computed by one workgroup. Dimensions that index an
     # axis of size 1 of the operand may be in between.
     outer_dims = parallel_dims[: parallel_dims.index(row_dims[-1]) + 1]
     are_in_order = row_dims == [d for d in parallel_dims if d in row_dims]
-    if not are_in_order or any(d not in row_dims for d in outer_dims if extents.get(d, 0) != 1):
+    are_outermost = all(d in extents for d in outer_dims)
+    if not are_in_order or not are_outermost:
         return reasons.INNER
     return None
 
@@ -250,15 +256,18 @@ def _reason_not_one_value_per_row(
 def _fits_one_workgroup(value: SSAValue, sizes: Sequence[int]) -> bool:
     """Return whether a reduction to a single value may be read by all elements of the dispatch, of the given sizes.
 
-    One workgroup then does all the work, which `ONE_WORKGROUP` bounds. A value with a dimension of size 1 is not
-    bounded: the program states a row dimension, of which it has only one by chance, such as a batch.
+    One workgroup then does all the work. A value of rank 0 is a reduction over everything, so that `ONE_WORKGROUP`
+    bounds the elements. A value of a higher rank has a row dimension, such as a batch, that happens to have size 1: the
+    number of elements is not bounded.
+
+    Args:
+        value: The result of the reduction, with one element.
+        sizes: Sizes of the dispatch; -1 if dynamic.
     """
     assert isinstance(value.type, TensorType)
     has_row_dimension = value.type.get_num_dims() > 0
-    count = 1
-    for size in sizes:
-        count = count * size if size >= 0 and count >= 0 else -1
-    return has_row_dimension or 0 <= count <= ONE_WORKGROUP
+    is_static = all(size >= 0 for size in sizes)
+    return has_row_dimension or (is_static and prod(sizes) <= ONE_WORKGROUP)
 
 
 def _is_projection(map: AffineMap) -> bool:

@@ -32,7 +32,7 @@ def lower(source: func.FuncOp, target: hal.ExecutableTargetAttr) -> Kernel:
         CompileError: An operation cannot be lowered.
     """
     backend, free = require_backend(target), reassociates(target)
-    if GRID in source.attributes:
+    if GRID in source.attributes:  # the program states the grid, and the body computes what one workgroup writes
         frame = Frame(source, backend, free)
         frame.bind()
         return lower_whole(frame)
@@ -47,7 +47,7 @@ def lower(source: func.FuncOp, target: hal.ExecutableTargetAttr) -> Kernel:
         from pydispatch.compiler.kernels.loops.gpu.lower import lower_gpu  # other targets do not need it
 
         return lower_gpu(frame, target, _flat_count)
-    frame.bind(_flat_count(frame))
+    frame.bind(flat=_flat_count(frame))
     return lower_loops(frame)
 
 

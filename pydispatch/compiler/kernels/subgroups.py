@@ -104,17 +104,18 @@ class _Reduction:
             _insert(outer, around)
         first = build.times(build.quotient(self.invocation, SUBGROUP_SIZE), PARTIALS_PER_SUBGROUP)
         return self._tree(
-            build, partials, first, end=self.blocks, count=PARTIALS_PER_SUBGROUP, bits_of_element=BLOCK_VALUES
+            build, partials, first, end=self.blocks, count=PARTIALS_PER_SUBGROUP, bits_per_element=BLOCK_VALUES
         )
 
     def _emit_block(self, build: Builder, block: Index, partials: SSAValue) -> None:
         """Emit the partial result of one block of values, and its store."""
         first = build.times(block, BLOCK_VALUES)
-        value = self._tree(build, self.row, first, end=self.count, count=BLOCK_VALUES, bits_of_element=1)
+        # For a ballot, an element of the row is the condition of one invocation.
+        value = self._tree(build, self.row, first, end=self.count, count=BLOCK_VALUES, bits_per_element=1)
         build.add(memref.StoreOp.get(value, partials, [build.value(block)]))
 
     def _tree(
-        self, build: Builder, row: SSAValue, first: Index, *, end: int, count: int, bits_of_element: int
+        self, build: Builder, row: SSAValue, first: Index, *, end: int, count: int, bits_per_element: int
     ) -> SSAValue:
         """Emit the combination of up to `count` elements of a row from `first` on, neighbours first.
 
@@ -124,7 +125,7 @@ class _Reduction:
             first: Index of the first element, a multiple of `count`.
             end: Elements of the row. Those that do not exist are left out.
             count: Power of two.
-            bits_of_element: For a ballot, the number of invocations whose conditions each element holds as bits; those
+            bits_per_element: For a ballot, the number of invocations whose conditions each element holds as bits; those
                 of element k are shifted to their bits of the result.
         """
         is_whole = end % count == 0
@@ -134,7 +135,7 @@ class _Reduction:
             exists = True if k == 0 or is_whole else build.less(index, end)
             existing_index = index if exists is True else build.least(index, end - 1)
             element = build.add(memref.LoadOp.get(row, [build.value(existing_index)]))
-            values.append((self._operand(build, element, shift=k * bits_of_element), exists))
+            values.append((self._operand(build, element, shift=k * bits_per_element), exists))
         while len(values) > 1:
             pairs = zip(values[::2], values[1::2], strict=True)
             values = [(self._combined(build, left, *right), exists) for (left, exists), right in pairs]

@@ -88,7 +88,7 @@ def _widen_result(op: GenericOp, index: int) -> None:
     old = block.args[place]
     wide = block.insert_arg(f32, place + 1)
     added = next(v for v in combine.operands if v is not old)
-    extended = _extended(combine, added)
+    extended = _extended(combine, added)  # may recompute `added`, which is then unused
     flags = combine.properties.get("fastmath")
     total = cast("type[arith.FloatingPointLikeBinaryOperation]", type(combine))(
         wide, extended, cast("arith.FastMathFlagsAttr | None", flags)

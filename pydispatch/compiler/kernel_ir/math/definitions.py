@@ -208,9 +208,7 @@ def _in_single(body: Body, op: Operation) -> list[SSAValue]:
     kind = type(op)
     # The name of an unregistered operation is one of its attributes.
     attributes = dict(op.attributes) if isinstance(op, UnregisteredOp) else {}
-    single = kind.create(
-        operands=operands, result_types=types, properties=dict(op.properties), attributes=attributes
-    )  # fmt: skip
+    single = kind.create(operands=operands, result_types=types, properties=dict(op.properties), attributes=attributes)
     body.block.add_op(single)
     return [converted(body, new, old.type) for new, old in zip(single.results, op.results, strict=True)]
 

@@ -61,7 +61,7 @@ class LoopNest:
         row_reductions: The reductions that run before the inner loops of a row, producers first.
         row_storage: For each value that a row stores for its later loops, the result in whose row it is stored; None
             for workgroup memory.
-        columns: The reductions, if a workgroup computes a range of columns.
+        columns: The reductions of columns, producers first, if a workgroup computes a range of columns; else empty.
         transposition: The dimension along which operands are contiguous, if it is not the last one of the results;
             else None.
     """
@@ -82,8 +82,8 @@ class LoopNest:
         return self.stores[0][0]
 
     def emit_row_reductions(self, elements: Elements, build: Builder, indices: list[Index]) -> None:
-        """Emit the reductions of the row at `indices` before its inner loops."""
-        for value, nest_dims in self.row_reductions:
+        """Emit the reductions of the row at `indices` before its inner loops, which then reuse the values."""
+        for value, nest_dims in self.row_reductions:  # -1: an axis of size 1
             elements.at(build, value, [0 if dim < 0 else indices[dim] for dim in nest_dims])
 
     def dims(self, elements: Elements) -> list[Index]:
@@ -157,7 +157,8 @@ def _set_row_reductions(frame: Frame, nest: LoopNest) -> bool:
         if any(i not in outer and i != 0 for i in indices):
             nest.row_reductions.clear()
             return False
-        nest.row_reductions.append(RowReduction(value, [outer.index(i) if i in outer else -1 for i in indices]))
+        nest_dims = [outer.index(i) if i in outer else -1 for i in indices]  # -1: the index is 0
+        nest.row_reductions.append(RowReduction(value, nest_dims))
     return True
 
 

@@ -144,9 +144,10 @@ def emit_column_reductions(
     """
     for stage in stages:
         run = _StageEmitter(elements, stage, outer, dims, low, high, buffers, block_sums)
-        build.parallel(low, high, run.start, index_below=dims[-1])
+        build.parallel(low, high, run.initialize_totals, index_below=dims[-1])
         run.loops(build, 0)
         for result, map, buffer in zip(stage.op.results, run.generic.output_maps, run.totals, strict=True):
+            # The axis of the result that columns index; the buffer begins at column `low`.
             position = next(
                 i for i, r in enumerate(map.results) if isinstance(r, AffineDimExpr) and r.position == run.column
             )
@@ -187,11 +188,12 @@ class _StageEmitter:
 
         Steps of a column depend on each other: chains of maxima would wait for the results of long instructions.
         """
+        # A range of unknown size is assumed to have enough columns.
         count = self.high - self.low if isinstance(self.high, int) and isinstance(self.low, int) else FEWEST_JAMMED
         is_inexpensive = not is_expensive(op) and not any(is_costly(value) for value in self.generic.inputs)
         return count >= FEWEST_JAMMED and is_inexpensive and all(are_sums(self.elements, self.generic))
 
-    def start(self, build: Builder, index: Index) -> None:
+    def initialize_totals(self, build: Builder, index: Index) -> None:
         """Emit the initial totals of column `index`: the elements of the output operands."""
         self.point[self.column] = index
         for output, map, buffer in zip(self.generic.outputs, self.generic.output_maps, self.totals, strict=True):

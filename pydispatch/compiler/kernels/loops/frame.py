@@ -91,7 +91,7 @@ class Frame:
         self.tensors = [a for a in source.body.block.args if isinstance(a.type, TensorType)]
         self.words = 0  # push constants of 32 bits that scalars have taken
         self._load_scalars()
-        self.updated = updated_arguments(source)  # for each result
+        self.updated = updated_arguments(source)
         self.buffers: list[SSAValue] = []  # of the tensor arguments, then of the results that are not updated arguments
 
     @property
@@ -119,20 +119,24 @@ class Frame:
         `flat` is the number of elements if all tensors are bound as one dimension; None to bind them in their shapes.
         """
         self.elements.flat = flat
-        written_tensors = {self.tensors.index(self.source.body.block.args[t]) for t in self.updated if t is not None}
+        arguments = self.source.body.block.args
+        written_tensors = {self.tensors.index(arguments[position]) for position in self.updated if position is not None}
         next_binding = len(self.tensors)
         for binding, argument in enumerate(self.tensors):
             buffer = self._subspan(binding, argument, read_only=binding not in written_tensors)
             self.buffers.append(buffer)
             self.elements.materialize(argument, buffer)
-        for value, index in zip(self.returned, self.updated, strict=True):
-            if index is not None:
-                self.results.append(self.buffers[self.tensors.index(self.source.body.block.args[index])])
+        for value, position in zip(self.returned, self.updated, strict=True):
+            if position is not None:  # the result updates this argument in place, and is written into its buffer
+                self.results.append(self.buffers[self.tensors.index(arguments[position])])
             else:
                 self.results.append(self._subspan(next_binding, value, read_only=False))
                 self.buffers.append(self.results[-1])
                 next_binding += 1
-        self.bindings = tuple(Binding(i < len(self.tensors) and i not in written_tensors) for i in range(next_binding))
+        self.bindings = tuple(
+            Binding(read_only=binding < len(self.tensors) and binding not in written_tensors)
+            for binding in range(next_binding)
+        )
 
     def _subspan(self, binding: int, value: SSAValue, read_only: bool) -> SSAValue:
         """Emit the memref of the binding number `binding`, of the shape of `value`."""

@@ -70,8 +70,8 @@ def lower_loops(frame: Frame) -> Kernel:
     else:
         for nest, partition in zip(nests, partitions, strict=True):
             build.when(build.less(group, partition.workgroups), partial(_guarded, frame, nest, partition, group))
-    contiguous = partitions[0].contiguous if len(nests) == 1 else 0
-    tiles = slice_bytes_of(frame, run=contiguous)
+    contiguous = partitions[0].contiguous if len(nests) == 1 else 0  # elements of a workgroup
+    tiles = slice_bytes_of(frame, run=contiguous)  # bytes of a workgroup in each binding
     return frame.finish(workgroups=lambda elements, b: _grid(frame.backend, nests, elements, b), tiles=tiles)
 
 
@@ -85,7 +85,7 @@ def slice_bytes_of(frame: Frame, run: int) -> tuple[int, ...]:
     is_flat = frame.elements.flat is not None  # every tensor is read as one dimension, at the index that is written
     if not is_flat or not run or any(elements_per_byte(v) > 1 for v in tensors):
         return ()
-    return tuple(run * width_of(v) if tensor_type(v).get_num_dims() else 0 for v in tensors)
+    return tuple(run * element_bytes_of(v) if tensor_type(v).get_num_dims() else 0 for v in tensors)
 
 
 def lower_whole(frame: Frame) -> Kernel:
@@ -136,13 +136,15 @@ def _emit_serially(frame: Frame, nest: LoopNest, partition: Partition) -> None:
 def nests_of(frame: Frame, only_inserted_slices: bool = False) -> list[LoopNest]:
     """Return the loop nests of a dispatch function: one for all results of the same sizes, one for each update.
 
+    The `space` of a nest is what its loops run over: an update, an operation with ordered elements, or a result.
+
     `only_inserted_slices` states that of a result which is inserted into a `tensor.empty`, only the inserted elements
     are written.
     """
     nests: list[LoopNest] = []
     spaces: dict[object, LoopNest] = {}
-    for value, argument, buffer in zip(frame.returned, frame.updated, frame.results, strict=True):
-        if argument is not None or (only_inserted_slices and starts_empty(value)):
+    for value, updated_argument, buffer in zip(frame.returned, frame.updated, frame.results, strict=True):
+        if updated_argument is not None or (only_inserted_slices and starts_empty(value)):
             nests += [LoopNest(stores=[(value, buffer)], space=update) for update in updates_of(value)]
             continue
         ordered = value.op if isinstance(value, OpResult) and isinstance(value.op, OrderedOp) else None
@@ -156,7 +158,7 @@ def nests_of(frame: Frame, only_inserted_slices: bool = False) -> list[LoopNest]
     return nests
 
 
-def width_of(value: SSAValue) -> int:
+def element_bytes_of(value: SSAValue) -> int:
     """Return the bytes of an element; 1 for elements of fewer than 8 bits."""
     return max(1, bits_of(tensor_type(value).element_type) // 8)
 
@@ -180,7 +182,7 @@ def _partition_nest(backend: Backend, nest: LoopNest, elements: Elements, build:
         # Each element of a byte is computed and inserted with operations of its own: it costs as much as 2 bytes.
         return partition_elements(build, backend, [byte_count], bytes_per_element=2 * per_byte)
     read_bytes, loop_bytes = estimate_read_bytes(nest, elements, build)
-    element_bytes = sum(width_of(value) for value, _ in nest.stores) + read_bytes
+    element_bytes = sum(element_bytes_of(value) for value, _ in nest.stores) + read_bytes
     if nest.by_rows:  # reductions run once per row, before its elements
         inner = build.product(dims[nest.outer_rank :])
         row_bytes = build.plus(build.times(inner, element_bytes), loop_bytes)
@@ -208,7 +210,7 @@ def estimate_read_bytes(nest: LoopNest, elements: Elements, build: Builder) -> t
             continue
         visited.add(value)
         if not isinstance(value, OpResult):
-            argument_bytes += width_of(value) if value.type.get_num_dims() else 0
+            argument_bytes += element_bytes_of(value) if value.type.get_num_dims() else 0
             continue
         op: Any = value.op
         pending += op.operands
@@ -217,7 +219,7 @@ def estimate_read_bytes(nest: LoopNest, elements: Elements, build: Builder) -> t
             if generic.reduced_loops:
                 sizes = loop_sizes(elements, generic)
                 steps = build.product([sizes[dim] for dim in generic.reduced_loops])
-                bytes_per_step = sum(width_of(input_) for input_ in generic.inputs if _is_tensor(input_)) or 1
+                bytes_per_step = sum(element_bytes_of(input_) for input_ in generic.inputs if _is_tensor(input_)) or 1
                 loop_bytes = build.plus(loop_bytes, build.times(steps, bytes_per_step))
                 reductions += 1
     return (0 if reductions else argument_bytes), loop_bytes

@@ -72,11 +72,11 @@ class PipelinedReduction:
         """Emit and return the initial values of the reduction of the following row."""
         generic = self._reduction
         map_ = generic.output_maps[0]
-        return [self.elements.at(build, generic.outputs[0], evaluate(build, map_, self._loop_indices(0)))]
+        return [self.elements.at(build, generic.outputs[0], evaluate(build, map_, self._loop_indices(step=0)))]
 
     def step(self, build: Builder, index: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
         """Emit step `index` of the reduction of the following row, and return the next carried values."""
-        return body_at(self.elements, build, self._reduction, self._loop_indices(index), carried)
+        return body_at(self.elements, build, self._reduction, self._loop_indices(step=index), carried)
 
     @property
     def _reduction(self) -> Structured:
@@ -87,10 +87,11 @@ class PipelinedReduction:
         """Return the indices of the result for a row of the nest."""
         return [0 if p < 0 else row[p] for p in self.dims]
 
-    def _loop_indices(self, index: Index) -> list[Index]:
-        """Return the index of each loop of the reduction at step `index` of the next row."""
+    def _loop_indices(self, *, step: Index) -> list[Index]:
+        """Return the index of each loop of the reduction at a step of the next row."""
         reduction = self._reduction
-        indices: list[Index] = [index] * len(reduction.iterators)
+        # One loop is reduced, and has the index `step`; the entries of the others are replaced by indices of the row.
+        indices: list[Index] = [step] * len(reduction.iterators)
         result_indices = self._indices_of_row(self.next_row)
         for row_index, result in zip(result_indices, reduction.output_maps[0].results, strict=True):
             if isinstance(result, AffineDimExpr):

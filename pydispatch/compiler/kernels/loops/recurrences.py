@@ -73,7 +73,7 @@ def write_rows(
     for row in rows:
         mapping: dict[SSAValue, SSAValue] = dict(zip(op.first.block.args, map(build.value, row), strict=True))
         initial += clone_block(elements, build, op.first.block, mapping, row)
-    count = len(initial) // len(rows)
+    state_count = len(initial) // len(rows)  # carried values of a row
 
     def step(inner: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
         """Emit step `index` of every row from the carried states of all rows, and return the states after it."""
@@ -81,15 +81,15 @@ def write_rows(
         written: list[tuple[SSAValue, SSAValue, list[Index]]] = []
         for row_index, row in enumerate(rows):
             indices = [*row[:axis], index, *row[axis:]]
-            row_carried = carried[row_index * count : (row_index + 1) * count]
+            row_carried = carried[row_index * state_count : (row_index + 1) * state_count]
             values: dict[SSAValue, SSAValue] = dict(
                 zip(block.args, [*map(inner.value, indices), *row_carried], strict=True)
             )
             results = clone_block(elements, inner, block, values, indices)
-            following += results[:count]
-            written += [(element, value, indices) for value, element in zip(op.res, results[count:], strict=True)]
+            following += results[:state_count]
+            written += [(element, value, indices) for value, element in zip(op.res, results[state_count:], strict=True)]
         for element, value, indices in written:
-            if value in buffers:
+            if value in buffers:  # a result that nothing reads has no buffer
                 elements.store(inner, element, buffers[value], indices)
         return following
 
@@ -122,12 +122,12 @@ def partition_ordered_rows(elements: Elements, build: Builder, backend: Backend,
     """Return the partition of the rows of an operation with ordered elements into workgroups of a CPU."""
     dims = row_dims(elements, op)
     rows = build.product(dims)
-    if any(
-        bits_of(tensor_type(r).element_type) < 8 for r in op.res
-    ):  # two rows may share a byte, so one workgroup writes all
+    may_share_bytes = any(bits_of(tensor_type(result).element_type) < 8 for result in op.res)
+    if may_share_bytes:  # one workgroup writes all rows, none of which is cut
         return Partition(outer=rows, rows=rows, tile=0, tiles=1, workgroups=1)
     if not isinstance(op, RecurrenceOp) or not _advances_columns(op):
         return partition_rows(build, backend, rows, row_bytes(elements, build, op))
+    # Adjacent rows advance together: the last dimension that numbers rows is cut into tiles of columns.
     outer = build.product(dims[:-1])
     tile = build.least(dims[-1], _most_columns(op))
     tiles = build.ceil_quotient(dims[-1], build.most(tile, 1))
@@ -167,7 +167,10 @@ def _emit_columns(
     op: RecurrenceOp,
     buffers: dict[SSAValue, SSAValue],
 ) -> None:
-    """Emit adjacent rows together: each step is a parallel loop over them, with their carried values in memory."""
+    """Emit adjacent rows together: each step is a parallel loop over them, with their carried values in memory.
+
+    `group` is the index of the workgroup. It has at most `_most_columns` rows, see `partition_ordered_rows`.
+    """
     dims = row_dims(elements, op)
     states = [elements.fresh(type_, _most_columns(op)) for type_ in _carried_types(op)]
 

@@ -68,11 +68,12 @@ def partition_transposed(
     """
     dims, along = transposition.joined_sizes(build, nest_dims), transposition.joined_along
     height, side = block_shape(dims, along, transposition.squares)
-    # A row of blocks has `height` elements in each column. A workgroup has this many columns of rows of blocks.
-    columns = elements_per_workgroup(build, backend, bytes_per_element=build.times(bytes_per_element, height))
-    whole_blocks = build.times(build.most(build.quotient(columns, side), 1), side)
+    # A column of a row of blocks has `height` elements. `column_budget` is the number of such columns of a workgroup:
+    # its rows of blocks times the columns of each.
+    column_budget = elements_per_workgroup(build, backend, bytes_per_element=build.times(bytes_per_element, height))
+    whole_blocks = build.times(build.most(build.quotient(column_budget, side), 1), side)
     tile = build.least(dims[-1], whole_blocks)
-    rows_of_blocks = build.most(build.quotient(columns, build.most(tile, 1)), 1)
+    rows_of_blocks = build.most(build.quotient(column_budget, build.most(tile, 1)), 1)
     outer_elements = build.product([n for d, n in enumerate(dims[:-1]) if d != along])
     outer = build.times(outer_elements, build.ceil_quotient(dims[along], height))
     tiles = build.ceil_quotient(dims[-1], tile)
@@ -241,18 +242,18 @@ class _TiledTranspose:
             or has_short_blocks(self.dims[-1], self.side, FEWEST_COLUMNS)
         )
 
-    def _joined_indices(self, build: Builder, block: _Block, i: Index, j: Index) -> list[Index]:
-        """Return the indices of the dimensions after joining, at row `i` and column `j` of a block."""
-        row = _assume_below(build, build.plus(block.top, i), self.dims[self.along])
-        column = _assume_below(build, build.plus(block.left, j), self.dims[-1])
-        return [*block.outer[: self.along], row, *block.outer[self.along + 1 :], column]
+    def _joined_indices(self, build: Builder, block: _Block, *, row: Index, column: Index) -> list[Index]:
+        """Return the indices of the dimensions after joining, at a row and column that are counted in the block."""
+        result_row = _assume_below(build, build.plus(block.top, row), self.dims[self.along])
+        result_column = _assume_below(build, build.plus(block.left, column), self.dims[-1])
+        return [*block.outer[: self.along], result_row, *block.outer[self.along + 1 :], result_column]
 
     def _compute_block(self, build: Builder, block: _Block) -> None:
         """Emit the computation of a block into the buffers, column by column.
 
         Columns are whole vectors of rows. If their number does not divide the rows, the last vector begins early, and
-        computes some rows a second time: single rows would take longer. Vectors are a loop, so that LLVM does not know
-        the first row of one: it would unroll the rows of a vector whose last ones are padding.
+        computes some rows a second time: single rows would take longer. The vectors of a column are a loop: if LLVM
+        knew the first row of a vector, it would unroll the rows of one whose last rows are padding.
         """
 
         def column(builder: Builder, j: Index, unused: list[SSAValue]) -> list[SSAValue]:
@@ -260,11 +261,11 @@ class _TiledTranspose:
             if not isinstance(block.rows, int) or block.rows < VECTOR_ROWS:
                 builder.parallel(0, block.rows, lambda p, i: self._compute(p, block, i, j))
                 return []
-            last_first = block.rows - VECTOR_ROWS
+            last_start = block.rows - VECTOR_ROWS  # of the last vector, which may overlap the one before it
 
             def vector(builder: Builder, i: Index, unused: list[SSAValue]) -> list[SSAValue]:
                 """Emit `VECTOR_ROWS` rows of the column, from row `i` on, or the last ones of the column."""
-                first = builder.least(i, last_first)
+                first = builder.least(i, last_start)
                 builder.parallel(0, VECTOR_ROWS, lambda p, lane: self._compute(p, block, p.plus(first, lane), j))
                 return []
 
@@ -276,7 +277,7 @@ class _TiledTranspose:
     def _compute(self, build: Builder, block: _Block, i: Index, j: Index) -> None:
         """Emit the elements of all results at row `i` and column `j` of a block, and their stores into the buffers."""
         offset = build.plus(build.times(j, self.height), i)
-        joined_indices = self._joined_indices(build, block, i, j)
+        joined_indices = self._joined_indices(build, block, row=i, column=j)
         indices = self.transposition.nest_indices(build, self.nest_dims, joined_indices)
         for value, buffer in zip(self.values, self.buffers, strict=True):
             element = self.elements.at(build, value, indices)
@@ -290,7 +291,8 @@ class _TiledTranspose:
             offset = builder.plus(builder.times(j, self.height), i)
             for target, buffer in zip(self.targets, self.buffers, strict=True):
                 value = builder.add(memref.LoadOp.get(buffer, [builder.value(offset)]))
-                self.elements.store(builder, value, target, self._joined_indices(builder, block, i, j))
+                indices = self._joined_indices(builder, block, row=i, column=j)
+                self.elements.store(builder, value, target, indices)
 
         def row(builder: Builder, i: Index, unused: list[SSAValue]) -> list[SSAValue]:
             """Copy the elements of one row of the block."""
@@ -313,10 +315,11 @@ class _TiledTranspose:
         for size in reversed(self.dims[1:]):
             strides.insert(0, build.times(strides[0], size))
         offset: Index = 0
-        for index, stride in zip(self._joined_indices(build, block, 0, 0), strides, strict=True):
+        for index, stride in zip(self._joined_indices(build, block, row=0, column=0), strides, strict=True):
             offset = build.plus(offset, build.times(index, stride))
         assert isinstance(block.rows, int) and isinstance(block.columns, int)
-        stored, read_rows = (block.columns, block.rows), ceil(block.rows / self.side) * self.side
+        stored = (block.columns, block.rows)  # rows and columns of the source without padding
+        read_rows = ceil(block.rows / self.side) * self.side  # whole squares
         for target, buffer in zip(self.targets, self.buffers, strict=True):
             columns = StridedBlock(buffer, offset=0, stride=self.height)
             rows = StridedBlock(target, offset=offset, stride=strides[self.along])

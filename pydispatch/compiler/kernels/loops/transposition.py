@@ -25,35 +25,35 @@ class Transposition:
 
     Attributes:
         along: The dimension along which most loads are contiguous.
-        joined: The first of two adjacent dimensions that tiles cover as one, such as the height and width of images; -1
-            for none. Every load reads both as one contiguous dimension, or neither.
+        first_joined: The first of two adjacent dimensions that tiles cover as one, such as the height and width of
+            images; -1 for none. Every load reads both as one contiguous dimension, or neither.
         squares: The most squares of a block, one below the other.
     """
 
     along: int
-    joined: int = -1
+    first_joined: int = -1
     squares: int = 1
 
     @property
     def joined_along(self) -> int:
         """The position of `along` among the dimensions after joining."""
-        return self.along - (0 <= self.joined < self.along)
+        return self.along - (0 <= self.first_joined < self.along)
 
     def joined_sizes(self, build: Builder, dims: Sequence[Index]) -> list[Index]:
         """Return the sizes of the dimensions after joining, from the sizes `dims` of the nest."""
-        first = self.joined
-        if first < 0:
+        first = self.first_joined
+        if first < 0:  # none are joined
             return list(dims)
         return [*dims[:first], build.times(dims[first], dims[first + 1]), *dims[first + 2 :]]
 
     def joined_buffer(self, build: Builder, buffer: SSAValue) -> SSAValue:
         """Return the view of a result's buffer that has the dimensions after joining."""
-        return buffer if self.joined < 0 else build.add(collapsed(buffer, self.joined))
+        return buffer if self.first_joined < 0 else build.add(collapsed(buffer, self.first_joined))
 
     def nest_indices(self, build: Builder, dims: Sequence[Index], indices: Sequence[Index]) -> list[Index]:
         """Return the indices of the nest, whose sizes are `dims`, from indices of the dimensions after joining."""
-        first = self.joined
-        if first < 0:
+        first = self.first_joined
+        if first < 0:  # none are joined
             return list(indices)
         return [*indices[:first], *build.divmod(indices[first], dims[first + 1]), *indices[first + 1 :]]
 
@@ -91,7 +91,7 @@ def transposition_of(
     squares = min(MOST_SQUARES, max(1, load_bits // max(1, result_bits)))
     are_static = all(isinstance(size, int) for size in dims)
     joinable = (d for d in range(len(indices) - 1) if are_static and _are_adjacent(loads, indices, dims, dim=d))
-    return Transposition(along=along, joined=next(joinable, -1), squares=squares)
+    return Transposition(along=along, first_joined=next(joinable, -1), squares=squares)
 
 
 def _counter_of(index: Index) -> Index:

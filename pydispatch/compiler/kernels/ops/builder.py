@@ -371,7 +371,7 @@ class Builder(KnownIndices, IndexArithmetic[SSAValue]):
             return then(self) if condition else other(self)
         blocks, values = (Block(), Block()), []
         for block, make in zip(blocks, (then, other), strict=True):
-            inner = self.nested(block, pins_loads=True)
+            inner = self.nested(block, pins_loads=True)  # loads may be out of bounds where the condition does not hold
             values.append(make(inner))
             inner.add(scf.YieldOp(values[-1]))
         return self.add(scf.IfOp(condition, [values[0].type], Region(blocks[0]), Region(blocks[1])))

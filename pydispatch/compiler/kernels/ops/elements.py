@@ -47,12 +47,13 @@ class RowBuffer:
     dims: list[Index]
     filled: Builder | None = None
 
-    def holds(self, row: Sequence[Index], indices: Sequence[Index], build: Builder) -> bool:
+    def is_loadable(self, row: Sequence[Index], indices: Sequence[Index], build: Builder) -> bool:
         """Return whether code at `build` can load the element at `indices` from the buffer.
 
         It can if the element belongs to the row `row`, and the loop that stores the row has ended before `build`.
         """
-        return self.filled is not None and self.filled not in build.chain() and list(indices[: len(row)]) == list(row)
+        is_row_stored = self.filled is not None and self.filled not in build.chain()  # `build` is not in that loop
+        return is_row_stored and list(indices[: len(row)]) == list(row)
 
 
 class EmittedElement(NamedTuple):
@@ -241,7 +242,7 @@ class Elements:
             if isinstance(value, OpResult):
                 builder = build  # the load must not move before the stores of the result
             result = self._load(builder, self._buffers[value], value, indices)
-        elif row_buffer is not None and row_buffer.holds(self.row, indices, build):
+        elif row_buffer is not None and row_buffer.is_loadable(self.row, indices, build):
             builder = build
             result = self._load(builder, (row_buffer.buffer, row_buffer.index_map), value, indices)
         else:
@@ -249,7 +250,7 @@ class Elements:
             if row_buffer is not None and covers(builder, self.row, indices, row_buffer.dims):
                 buffer_indices = indices if row_buffer.index_map is None else row_buffer.index_map(builder, indices)
                 self.store(builder, result, row_buffer.buffer, buffer_indices)
-                row_buffer.filled = builder
+                row_buffer.filled = builder  # later loops over the row load its elements
         self.define(builder, value, indices, result)
         return result
 
@@ -276,14 +277,16 @@ class Elements:
             coordinates = []
         is_argument = not isinstance(value, OpResult)
         if is_argument:  # its buffer is contiguous, and defined in `entry`, where a view can collapse two dimensions
-            buffer, coordinates = self._joined(build, buffer, list(coordinates))
+            buffer, coordinates = self._with_linear_index(build, buffer, list(coordinates))
         return build.add(memref.LoadOp.get(buffer, [build.value(i) for i in coordinates]))
 
-    def _joined(self, build: Builder, buffer: SSAValue, coordinates: list[Index]) -> tuple[SSAValue, list[Index]]:
+    def _with_linear_index(
+        self, build: Builder, buffer: SSAValue, coordinates: list[Index]
+    ) -> tuple[SSAValue, list[Index]]:
         """Replace two adjacent indices that are quotient and remainder of a linear index by the linear index.
 
-        Return the view of the buffer in which these two dimensions are collapsed, and its indices; or `buffer` and
-        `coordinates` as they are, if there is no such pair.
+        This saves the division. Return the view of the buffer in which these two dimensions are collapsed, and its
+        indices; or `buffer` and `coordinates` as they are, if there is no such pair.
         """
         type_ = buffer.type
         assert isinstance(type_, MemRefType)

@@ -48,6 +48,7 @@ class KnownIndices:
         """Return whether 0 <= value is known."""
         if isinstance(value, int):
             return value >= 0
+        # `assume_below` also states 0 <= value, and `parts` has linear indices, whose parts are not negative.
         return value in self._not_negative or value in self._bounds or value in self.parts
 
     def is_below(self, value: Index, limit: Index) -> bool:
@@ -56,13 +57,13 @@ class KnownIndices:
             return isinstance(limit, int) and 0 <= value < limit
         bound = self._bounds.get(value)
         if bound is None and value in self.parts and isinstance(limit, int):
-            high, size, _ = self.parts[value]
+            high, size, _ = self.parts[value]  # the value is high * size + low, and low < size
             return isinstance(size, int) and limit % size == 0 and self.is_below(high, limit // size)
         return bound is limit or (isinstance(bound, int) and isinstance(limit, int) and bound <= limit)
 
     def is_counter(self, value: Index, limit: Index) -> bool:
         """Return whether an enclosing loop counts `value` from 0 to just below `limit`."""
-        if isinstance(value, int):
+        if isinstance(value, int):  # the counter of a folded loop of one iteration
             return value == 0 and limit == 1
         end = self._counters.get(value)
         return end is limit or (isinstance(end, int) and end == limit)

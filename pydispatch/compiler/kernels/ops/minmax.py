@@ -45,20 +45,22 @@ def maximum_or_minimum(build: Builder, name: str, values: Sequence[SSAValue]) ->
     type_ = values[0].type
     assert isinstance(type_, Float32Type | Float64Type)
     values = [v for v in values if not _is(v, info_named(name).identity)] or [values[0]]
-    largest = name == "arith.maximumf"
+    is_maximum = name == "arith.maximumf"
     bits = IntegerType(64 if isinstance(type_, Float64Type) else 32)
+    # The sign bit of `signs` is set if those of all values are (maximum), or any (minimum). That is the sign of a
+    # result of 0: the other values of a maximum of 0 are negative, so that only a +0 has a clear sign bit.
     most, signs = values[0], _bits(build, values[0], bits)
     for value in values[1:]:
-        above = build.pure(arith.CmpfOp(most, value, "ogt" if largest else "olt"))
+        above = build.pure(arith.CmpfOp(most, value, "ogt" if is_maximum else "olt"))
         most = build.pure(arith.SelectOp(above, most, value))
         word = _bits(build, value, bits)
-        signs = build.pure(arith.AndIOp(signs, word) if largest else arith.OrIOp(signs, word))
+        signs = build.pure(arith.AndIOp(signs, word) if is_maximum else arith.OrIOp(signs, word))
     unordered = [build.pure(arith.CmpfOp(a, b, "uno")) for a, b in zip(values[::2], [*values[1::2], values[-1]])]  # noqa: B905
     is_nan = unordered[0]
     for other in unordered[1:]:
         is_nan = build.pure(arith.OrIOp(is_nan, other))
-    top = build.pure(arith.ConstantOp(IntegerAttr(-(1 << (bits.width.data - 1)), bits)))
-    zero = build.pure(arith.BitcastOp(build.pure(arith.AndIOp(signs, top)), type_))
+    sign_mask = build.pure(arith.ConstantOp(IntegerAttr(-(1 << (bits.width.data - 1)), bits)))
+    zero = build.pure(arith.BitcastOp(build.pure(arith.AndIOp(signs, sign_mask)), type_))
     is_zero = build.pure(arith.CmpfOp(most, build.pure(arith.ConstantOp(FloatAttr(0.0, type_))), "oeq"))
     ordered = build.pure(arith.SelectOp(is_zero, zero, most))
     return build.pure(arith.SelectOp(is_nan, build.pure(arith.ConstantOp(FloatAttr(float("nan"), type_))), ordered))

@@ -131,7 +131,14 @@ def nest(
 
 @dataclass(frozen=True)
 class _SumNest:
-    """The loops of a sum and the body of the innermost one; the fields are the parameters of `nest`."""
+    """The loops of a sum and the body of the innermost one; the fields are the parameters of `nest`.
+
+    Attributes:
+        levels: The loops, outermost first.
+        sizes: The size of each dimension.
+        sums: Whether each carried value is a float sum, which gets fresh accumulators where a level asks for them.
+        body: Emits one iteration of the innermost loop.
+    """
 
     levels: Sequence[LoopLevel]
     sizes: Sequence[Index]

@@ -18,15 +18,15 @@ def read(build: Builder, op: ReadTileOp) -> None:
     """Lower a `pyd.read_tile` to a loop over elements; adjacent invocations load adjacent elements of the view."""
     part, (rows, columns) = part_of(op), shape_of(op.tile)
 
-    def one(builder: Builder, flat: Index) -> None:
-        """Copy one element; consecutive invocations copy neighbours in memory."""
-        if part.transposed:  # neighbours of the view
+    def copy_element(builder: Builder, flat: Index) -> None:
+        """Copy element number `flat` in the order of memory: consecutive invocations copy adjacent elements."""
+        if part.transposed:  # elements of a column of the tile are adjacent in the view
             column, row = builder.split(flat, [columns, rows])
         else:
             row, column = builder.split(flat, [rows, columns])
         put(builder, part.element(builder, row, column), op.tile, row, column)
 
-    build.parallel(0, rows * columns, one)
+    build.parallel(low=0, high=rows * columns, body=copy_element)
 
 
 def multiply(build: Builder, op: MatmulOp, invocations: int) -> None:

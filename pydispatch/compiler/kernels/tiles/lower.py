@@ -37,8 +37,9 @@ def lower_tiles(module: ModuleOp, target: ExecutableTargetAttr) -> None:
         ops = [op for op in ops if op.parent is not None]
         level = None if machine is None else level_of(machine)
         reads = cpu.reads_for_products(ops) if level is not None else {}
-        alone = {read for pair in reads.values() for read in pair if read is not None}
-        for op in (op for op in ops if op not in alone):
+        # Reads that products do themselves: no tile is filled for them.
+        merged = {read for reads_of_factors in reads.values() for read in reads_of_factors if read is not None}
+        for op in (op for op in ops if op not in merged):
             build = Builder(Block(), op)
             if isinstance(op, ReadTileOp):
                 if level is None:
@@ -50,7 +51,7 @@ def lower_tiles(module: ModuleOp, target: ExecutableTargetAttr) -> None:
             elif generation is None or not lanes.multiply(build, op, invocations, generation):
                 gpu.multiply(build, op, invocations)
             _replace(op, build.block)
-        for read in alone:
+        for read in merged:
             erase_op(read)
 
 

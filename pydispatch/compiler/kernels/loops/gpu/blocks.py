@@ -182,7 +182,7 @@ def emit_block(
     def lane(builder: Builder, column: Index) -> None:
         """Emit the block of the invocation whose first column is `column`: reductions, then results and stores."""
         columns = [builder.plus(column, LANES * c) for c in range(block.columns)]
-        if not has_all_columns:  # the loop over lanes ends before the last column; columns LANES further may not exist
+        if not has_all_columns:  # the first one exists; the others are LANES apart, and clamped to the last one
             columns = [column, *(builder.least(c, builder.minus(dims[-1], 1)) for c in columns[1:])]
         points = [[*outer[: block.dim], row, *outer[block.dim + 1 :], c] for row in rows for c in columns]
         for indices, result in zip(points, _reduce(elements, builder, block, points), strict=True):
@@ -196,12 +196,12 @@ def emit_block(
 
 
 def _emit_paired(
-    elements: Elements, nest: LoopNest, block: OutputBlock, build: Builder, low: Index, outer: Sequence[Index]
+    elements: Elements, nest: LoopNest, block: OutputBlock, build: Builder, first_column: Index, outer: Sequence[Index]
 ) -> None:
     """Emit the code of a workgroup with full blocks, whose columns are adjacent in pairs.
 
-    An invocation computes two adjacent columns of every 2 * LANES. `low` is the first column of the workgroup, `outer`
-    has the indices of its first row, without the column.
+    An invocation computes two adjacent columns of every 2 * LANES. `first_column` is that of the workgroup, which is
+    even; `outer` has the indices of its first row, without the column.
     """
     assert isinstance(block.value, OpResult)
     value, generic = block.value, view_of(elements, block.value.op)
@@ -213,10 +213,11 @@ def _emit_paired(
 
     def lane(builder: Builder, lane: Index) -> None:
         """Reduce the block of one lane with loads of pairs."""
-        column = builder.plus(low, builder.times(lane, 2))
+        column = builder.plus(first_column, builder.times(lane, 2))
         corner = _loop_indices(generic, block, [*outer, column])  # the block's first element
         offsets = [(r, column_offset(c)) for r in range(block.rows) for c in range(block.columns)]
-        dims = block.loop_of_dim[block.dim], block.loop_of_dim[-1]
+        row_dim = block.dim  # dimension of the result that the rows of a block are of
+        dims = block.loop_of_dim[row_dim], block.loop_of_dim[-1]
         results = reduce_paired(
             elements,
             builder,
@@ -225,11 +226,11 @@ def _emit_paired(
             corner=corner,
             dims=dims,
             offsets=offsets,
-            column_pair=builder.plus(builder.quotient(low, 2), lane),
+            column_pair=builder.plus(builder.quotient(first_column, 2), lane),  # column / 2
         )
         for (down, right), result in zip(offsets, results, strict=True):
             indices = [*outer, builder.plus(column, right)]
-            indices[block.dim] = builder.plus(outer[block.dim], down)
+            indices[row_dim] = builder.plus(outer[row_dim], down)
             elements.define(builder, value, _result_indices(elements, builder, block, indices), result)
             for stored, buffer in nest.stores:
                 elements.store(builder, elements.at(builder, stored, indices), buffer, indices)

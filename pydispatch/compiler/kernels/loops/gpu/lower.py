@@ -294,7 +294,8 @@ def _lanes(elements: Elements, nest: LoopNest, build: Builder, group: Index, dim
 def _in_order(elements: Elements, nest: LoopNest, build: Builder, group: Index) -> None:
     """Emit a nest with sequential dimensions, whose `space` is an operation with ordered elements or an ordered update.
 
-    An invocation computes a row of the operation, or the updates of one part of the destination by one element of all
+    An invocation computes a row of an operation with ordered elements. Of an update, the destination is cut along its
+    first indexed dimension into parts: an invocation writes one element of each slice in one part, in the order of the
     slices.
     """
     dims = parallel_sizes(elements, nest, build)
@@ -310,7 +311,8 @@ def _in_order(elements: Elements, nest: LoopNest, build: Builder, group: Index) 
             return
         update, (value, buffer) = nest.space, nest.stores[0]
         assert isinstance(update, UpdateStep)
-        part_count, (part, *slice_indices) = dims[0], indices
+        part_count = dims[0]  # the other dimensions are those of a slice
+        part, *slice_indices = indices
         emit_slices_in_order(
             elements, builder, update, part_count, part,
             lambda c, leading: update.write(elements, c, value, buffer, [*leading, *slice_indices]),
@@ -329,7 +331,7 @@ def _update(elements: Elements, nest: LoopNest, partition: Partition, build: Bui
         """Write one element of the update."""
         update.write(elements, builder, value, buffer, indices)
 
-    outer_rank = max(0, len(dims) - 1)
+    outer_rank = max(0, len(dims) - 1)  # the last dimension is a row
     emit_nest(
         build, group, partition, dims, outer_rank=outer_rank,
         row=lambda b, indices, low, high: emit_inner(b, indices, dims[outer_rank:], low, high, write),

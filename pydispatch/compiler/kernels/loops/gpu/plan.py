@@ -14,7 +14,7 @@ from pydispatch.compiler.kernels.loops.analysis import LoopNest
 from pydispatch.compiler.kernels.loops.frame import Frame
 from pydispatch.compiler.kernels.loops.gpu.blocks import OutputBlock, block_of, partition_block
 from pydispatch.compiler.kernels.loops.gpu.reduce import FEW, combiners
-from pydispatch.compiler.kernels.loops.lower import elements_per_byte, estimate_read_bytes, width_of
+from pydispatch.compiler.kernels.loops.lower import element_bytes_of, elements_per_byte, estimate_read_bytes
 from pydispatch.compiler.kernels.loops.nests import Partition, partition_elements
 from pydispatch.compiler.kernels.loops.ordered_updates import partition_count
 from pydispatch.compiler.kernels.loops.recurrences import row_dims
@@ -32,6 +32,10 @@ LONG_ROW = 4096
 
 FEW_RESULTS = 16384
 """Results above which each invocation reduces an element alone: there are enough elements to occupy the device."""
+
+LONG_REDUCTION_RATIO = 4
+"""Steps of the longest reduction per result, above which a workgroup reduces each element together. With a smaller one,
+nests whose elements occupy the device by themselves would pay for combining partial results."""
 
 REDUCED_ELEMENT_BYTES = 256
 """Bytes that an element with reductions counts as: it is expensive, so that a workgroup has few."""
@@ -132,7 +136,7 @@ def _has_few_long_reductions(elements: Elements, nest: LoopNest, dims: Sequence[
     results = prod(n for n in dims if isinstance(n, int))
     if results > FEW_RESULTS:
         return False
-    return results * 4 < _longest_reduction_steps(elements, nest)
+    return _longest_reduction_steps(elements, nest) > LONG_REDUCTION_RATIO * results
 
 
 def _longest_reduction_steps(elements: Elements, nest: LoopNest) -> int:
@@ -214,7 +218,7 @@ def partition_nest(frame: Frame, plan: GpuLoopPlan, elements: Elements, build: B
     if plan.block is not None:
         return partition_block(plan.block, dims, build)
     read_bytes, loop_bytes = estimate_read_bytes(nest, elements, build)
-    bytes_per_element = sum(width_of(v) for v, _ in nest.stores) + read_bytes
+    bytes_per_element = sum(element_bytes_of(v) for v, _ in nest.stores) + read_bytes
     if plan.distribution is Distribution.LANES:
         rows = build.product(dims[: nest.outer_rank])
         workgroups = build.ceil_quotient(rows, INVOCATIONS)
@@ -231,8 +235,8 @@ def partition_nest(frame: Frame, plan: GpuLoopPlan, elements: Elements, build: B
 def parallel_sizes(elements: Elements, nest: LoopNest, build: Builder) -> list[Index]:
     """Return the sizes of the parallel dimensions of a nest that also has sequential ones.
 
-    They are the dimensions that number the rows of a recurrence, or the parts of the destination and the dimensions of
-    a slice of an ordered update.
+    Of a recurrence, they are the dimensions that number its rows. Of an ordered update, they are the number of parts of
+    the destination, which are written independently, and the dimensions of a slice.
     """
     if isinstance(nest.space, OrderedOp):
         return row_dims(elements, nest.space)

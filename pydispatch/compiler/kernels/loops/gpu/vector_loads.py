@@ -182,11 +182,12 @@ class _PairedReduction:
     Attributes:
         elements, generic: Tensors of the kernel, and the reduction.
         paired: Inputs that are loaded in pairs.
-        corner: Indices of the loop dimensions at the first element of the block.
+        corner: Indices of the loop dimensions at the corner of the block, its first element: row 0, column 0.
         dims: The loop dimensions of rows and of columns.
         offsets: (row, column) of each element of the block, relative to the corner.
-        column_pair: The column of the corner, divided by 2.
-        iterations: Indices of the loop dimensions at each element of the block; those of reductions are replaced.
+        column_pair: The column of the corner divided by 2, exactly: columns are adjacent in pairs, so that it is even.
+        iterations: Indices of the loop dimensions at each element of the block. The entries of reductions are
+            placeholders, which each step replaces.
         sizes: Size of each loop dimension.
         is_multiply_add: Whether the body is `acc + a * b` of two paired inputs, so that a step is one multiply-add.
     """
@@ -247,20 +248,23 @@ class _PairedReduction:
         dim, count = self.generic.reduced_loops[-1], len(self.offsets)
         sums, pairs = carried[:count], carried[count:]
         loaders = [
-            _Pairs(self.elements, build, self.generic, w, pair) for w, pair in zip(self.paired, pairs, strict=True)
+            _Pairs(self.elements, build, self.generic, paired, first_pair)
+            for paired, first_pair in zip(self.paired, pairs, strict=True)
         ]
         for step in range(unroll):
             indices = current | {dim: build.plus(index, step)}
-            for output, ((row, column), point) in enumerate(zip(self.offsets, self.iterations, strict=True)):
+            for output, ((row, column), iteration_of_output) in enumerate(
+                zip(self.offsets, self.iterations, strict=True)
+            ):
                 steps_from_corner = {self.dims[0]: row, self.dims[1]: column, dim: step}
                 loaded = [
-                    loader.at(sum(w.strides[d] * steps for d, steps in steps_from_corner.items()))
-                    for w, loader in zip(self.paired, loaders, strict=True)
+                    loader.at(sum(paired.strides[d] * steps for d, steps in steps_from_corner.items()))
+                    for paired, loader in zip(self.paired, loaders, strict=True)
                 ]
-                iteration = [indices.get(d, i) for d, i in enumerate(point)]
+                iteration = [indices.get(d, i) for d, i in enumerate(iteration_of_output)]
                 sums[output] = self._step(build, iteration, loaded, sums[output])
         next_pairs = [
-            build.plus(pair, w.strides[dim] * unroll // 2) for w, pair in zip(self.paired, pairs, strict=True)
+            build.plus(pair, paired.strides[dim] * unroll // 2) for paired, pair in zip(self.paired, pairs, strict=True)
         ]
         return [*sums, *(build.value(pair) for pair in next_pairs)]
 
@@ -278,9 +282,9 @@ class _PairedReduction:
         if self.is_multiply_add:
             lhs, rhs = loaded
             return build.add(math.FmaOp(lhs, rhs, total))
-        for w, element in zip(self.paired, loaded, strict=True):
-            indices = evaluate(build, self.generic.maps[w.ordinal], iteration)
-            self.elements.define(build, self.generic.inputs[w.ordinal], indices, element)
+        for paired, element in zip(self.paired, loaded, strict=True):
+            indices = evaluate(build, self.generic.maps[paired.ordinal], iteration)
+            self.elements.define(build, self.generic.inputs[paired.ordinal], indices, element)
         return body_at(self.elements, build, self.generic, iteration, [total])[0]
 
 
@@ -336,7 +340,7 @@ class _Pairs:
         self.build, self.first_pair = build, first_pair
         self.buffer = _pairs_of(elements, generic.inputs[paired.ordinal])
         self.element = generic.block.args[paired.ordinal].type
-        self.loaded: dict[int, tuple[SSAValue, SSAValue]] = {}
+        self.loaded: dict[int, tuple[SSAValue, SSAValue]] = {}  # distance from `first_pair` -> its two elements
 
     def at(self, offset: int) -> SSAValue:
         """Return the element `offset` elements after that of the corner; load its pair on first use."""
