@@ -75,34 +75,35 @@ def _combining(kind: str, element: Attribute) -> Operation | None:
     return _OPERATIONS[kind](old, operand)
 
 
-def combined(f: Any, table: Table, update: Operation, element: Attribute, old: Any) -> Any:
+def combined(emitter: Any, table: Table, update: Operation, element: Attribute, old: Any) -> Any:
     """Emit the computation of the new element of an update, and return the register with it.
 
     Args:
-        f: The emitter of the function.
+        emitter: The emitter of the function.
         table: Lowering of each operation.
         update: The update.
         element: Type of the element.
         old: Register of the old element.
     """
-    kind, operand = kind_of(update), f.get(update.operands[0])
+    kind, operand = kind_of(update), emitter.get(update.operands[0])
     if kind == "compare_exchange":
-        return _chosen(f, table, update, element, old)
+        return _chosen(emitter, table, update, element, old)
     op = _combining(kind, element)  # detached: its operands get registers here, and it is lowered by its rule
     if op is None:  # an assignment, whose new element is the operand
         return operand
-    f.define(op.operands[0], old)
-    f.define(op.operands[1], operand)
-    table[op.name](f, op)
-    return f.get(op.results[0])
+    emitter.define(op.operands[0], old)
+    emitter.define(op.operands[1], operand)
+    table[op.name](emitter, op)
+    return emitter.get(op.results[0])
 
 
-def _chosen(f: Any, table: Table, update: Operation, element: Attribute, old: Any) -> Any:
+def _chosen(emitter: Any, table: Table, update: Operation, element: Attribute, old: Any) -> Any:
     """Emit the choice of a compare-exchange: the new element if the old one is as expected, else the old one."""
-    before = Block(arg_types=[element]).args[0]
-    f.define(before, old)
-    is_expected = arith.CmpiOp(before, update.operands[-1], "eq")
-    choice = arith.SelectOp(is_expected.result, update.operands[0], before)
-    for op in (is_expected, choice):
-        table[op.name](f, op)
-    return f.get(choice.result)
+    new, expected = update.operands[0], update.operands[-1]
+    old_value = Block(arg_types=[element]).args[0]  # a value whose register is `old`
+    emitter.define(old_value, old)
+    is_expected = arith.CmpiOp(old_value, expected, "eq")
+    choice = arith.SelectOp(is_expected.result, new, old_value)
+    for op in (is_expected, choice):  # detached operations
+        table[op.name](emitter, op)
+    return emitter.get(choice.result)

@@ -98,13 +98,9 @@ def base_of(value: SSAValue) -> set[Key]:
     A binding is ("binding", ordinal), an argument ("argument", value), an allocation its operation.
     """
     keys: set[Key] = set()
-    sources = _sources(value, keys)
-    if not sources:
-        return keys
-    pending, seen = sources, {value, *sources}
+    pending, seen = [value], {value}
     while pending:
-        view = pending.pop()
-        for source in _sources(view, keys):
+        for source in _sources_or_add_key(pending.pop(), keys):
             if source not in seen:
                 seen.add(source)
                 pending.append(source)
@@ -116,7 +112,7 @@ def binding_ordinal(key: Key) -> int | None:
     return key[1] if isinstance(key, tuple) and key[0] == "binding" else None
 
 
-def _sources(value: SSAValue, keys: set[Key]) -> list[SSAValue]:
+def _sources_or_add_key(value: SSAValue, keys: set[Key]) -> list[SSAValue]:
     """Return the memrefs that `value` may be derived from; add its key to `keys` if it is storage itself."""
     if type(value) is BlockArgument:
         parent = value.block.parent_op()

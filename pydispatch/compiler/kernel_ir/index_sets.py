@@ -47,8 +47,8 @@ def split_index_sets(function: FuncOp) -> None:
         if not _is_simple(op):
             continue
         build = Build.before(entry, op)
-        if (cut := _split_at_selection(build, op)) is not None:
-            pending += [op, cut]
+        if (second_part := _split_at_selection(build, op)) is not None:
+            pending += [op, second_part]  # `op` is the first part now
         elif conditions := list(dict.fromkeys(_conditions(op.body.block))):
             _split_at_bounds(build, op, conditions)
 

@@ -69,9 +69,9 @@ def take_steps_together(function: FuncOp, has_masks: bool = False) -> None:
     after_vectors = set[scf.ParallelOp]()  # loops with the code after strided loops whose steps are all vectors
     while pending:
         loop = pending.pop()
-        steps = _find_strided_loop(loop, read_only)
-        if steps is not None:
-            if _interchange(entry, loop, steps, has_masks):
+        strided = _find_strided_loop(loop, read_only)
+        if strided is not None:
+            if _interchange(entry, loop, strided, has_masks):
                 after_vectors.add(loop)
             pending.append(loop)
         elif loop in after_vectors:
@@ -79,7 +79,7 @@ def take_steps_together(function: FuncOp, has_masks: bool = False) -> None:
 
 
 @dataclass(frozen=True)
-class Steps:
+class StridedLoop:
     """A strided loop in a parallel loop over invocations, which can be interchanged.
 
     Attributes:
@@ -95,7 +95,7 @@ class Steps:
     shared: Sequence[Operation]
 
 
-def _find_strided_loop(loop: scf.ParallelOp, read_only: frozenset[SSAValue]) -> Steps | None:
+def _find_strided_loop(loop: scf.ParallelOp, read_only: frozenset[SSAValue]) -> StridedLoop | None:
     """Return the first loop in a loop over invocations, if its step is their number and it can be interchanged."""
     block = loop.body.block
     if len(block.args) != 1 or loop.initVals or known(loop.lowerBound[0]) != 0 or known(loop.step[0]) != 1:
@@ -111,7 +111,7 @@ def _find_strided_loop(loop: scf.ParallelOp, read_only: frozenset[SSAValue]) -> 
                 return None
             fits = all(_fits_workgroup_memory(result.type) for result in op.results)
             has_parallel_loop = any(isinstance(inner_op, scf.ParallelOp) for inner_op in walk(op))
-            return Steps(op, start, own, shared) if fits and not has_parallel_loop else None
+            return StridedLoop(op, start, own, shared) if fits and not has_parallel_loop else None
         is_load = isinstance(op, memref.LoadOp) and (op.memref in read_only or _is_unchanged(op.memref, loop))
         if op.regions or not (info_of(op).is_pure or is_load or op.name == "hal.interface.workgroup.id"):
             return None
@@ -179,22 +179,22 @@ def _emit_lanes(build: Build, lanes: Index, body: Block) -> None:
         loop.attributes[ONE_VECTOR] = UnitAttr()
 
 
-def _interchange(entry: Entry, loop: scf.ParallelOp, split: Steps, has_masks: bool) -> bool:
+def _interchange(entry: Entry, loop: scf.ParallelOp, strided: StridedLoop, has_masks: bool) -> bool:
     """Emit the interchanged loops before `loop`, and return whether all their steps are vectors of invocations.
 
     The code after the strided loop remains in `loop`. It reads the loop's results from the memory of carried values.
     """
     build = Build.before(entry, loop)
-    for op in split.shared:  # operations before the strided loop that are equal in all invocations
+    for op in strided.shared:  # operations before the strided loop that are equal in all invocations
         op.detach()
         build.insert(op)
-    interchange = _Interchange(build, loop, split, has_masks)
+    interchange = _Interchange(build, loop, strided, has_masks)
     interchange.emit(build)
-    after = Build.before(entry, split.loop)
-    for result, memory in zip(split.loop.results, interchange.memories, strict=True):
+    after = Build.before(entry, strided.loop)
+    for result, memory in zip(strided.loop.results, interchange.memories, strict=True):
         result.replace_all_uses_with(after.let(memref.LoadOp.get(memory, [loop.body.block.args[0]])))
-    split.loop.detach()
-    split.loop.erase()
+    strided.loop.detach()
+    strided.loop.erase()
     return interchange.is_masked
 
 
@@ -203,7 +203,7 @@ class _Interchange:
 
     Attributes:
         loop: The parallel loop over invocations.
-        split: The strided loop in it.
+        strided: The strided loop in it, with the operations before that.
         invocations: Their number, which is the step of the strided loop.
         vector: Invocations of each parallel loop of a whole step.
         is_masked: Whether the last step is vectors under masks, too. Then each access of a carried value is that of a
@@ -211,20 +211,20 @@ class _Interchange:
         memories: For each loop-carried value, memory with an element for each invocation.
     """
 
-    def __init__(self, build: Build, loop: scf.ParallelOp, split: Steps, has_masks: bool) -> None:
+    def __init__(self, build: Build, loop: scf.ParallelOp, strided: StridedLoop, has_masks: bool) -> None:
         invocations = known(loop.upperBound[0])
         assert isinstance(invocations, int)
-        self.loop, self.split, self.invocations = loop, split, invocations
-        self.vector = _lanes_of_vector(split.loop, invocations)
+        self.loop, self.strided, self.invocations = loop, strided, invocations
+        self.vector = _lanes_of_vector(strided.loop, invocations)
         self.is_masked = (
-            has_masks and self.vector == LANES and invocations % LANES == 0 and _is_plain(split.loop.body.block)
+            has_masks and self.vector == LANES and invocations % LANES == 0 and _is_plain(strided.loop.body.block)
         )
         allocated = _allocated_on_stack if self.is_masked else _allocated
-        self.memories = [allocated(build, op.type, invocations) for op in split.loop.results]
+        self.memories = [allocated(build, op.type, invocations) for op in strided.loop.results]
 
     def emit(self, build: Build) -> None:
         """Emit the stores of the initial values, the steps in which all invocations have an element, and the last."""
-        start, end = self.split.start, known(self.split.loop.ub)
+        start, end = self.strided.start, known(self.strided.loop.ub)
         if self.memories:
             width = self.vector if self.is_masked else self.invocations
             for first_lane in range(0, self.invocations, width):
@@ -258,16 +258,16 @@ class _Interchange:
 
     def _store_initial_values(self, build: Build, lane: SSAValue, values: dict[SSAValue, SSAValue]) -> None:
         """Emit the stores of the initial carried values of one invocation."""
-        for initial, memory in zip(self.split.loop.iter_args, self.memories, strict=True):
+        for initial, memory in zip(self.strided.loop.iter_args, self.memories, strict=True):
             build.op(memref.StoreOp.get(values.get(initial, initial), memory, [lane]))
 
     def _copy_body(self, first: Index, build: Build, lane: SSAValue, values: dict[SSAValue, SSAValue]) -> None:
         """Emit the body of the strided loop for one invocation, with carried values in memory."""
-        index, *variables = self.split.loop.body.block.args
+        index, *variables = self.strided.loop.body.block.args
         values[index] = build.value(build.plus(first, lane))
         for variable, memory in zip(variables, self.memories, strict=True):
             values[variable] = build.let(memref.LoadOp.get(memory, [lane]))
-        *inside, end = self.split.loop.body.block.ops
+        *inside, end = self.strided.loop.body.block.ops
         for op in inside:
             build.insert(op.clone(values))
         for value, memory in zip(end.operands, self.memories, strict=True):
@@ -281,13 +281,13 @@ class _Interchange:
         The carried values are stored in either case: a load after a store of a whole vector waits for less time than
         one after a store under a mask.
         """
-        index, *variables = self.split.loop.body.block.args
+        index, *variables = self.strided.loop.body.block.args
         old = [build.let(memref.LoadOp.get(memory, [lane])) for memory in self.memories]
         computed, unchanged = Block(), Block()
         inside, outside = build.inside(computed), build.inside(unchanged)
         values.update(zip(variables, old, strict=True))
         values[index] = inside.value(inside.plus(first, lane))
-        *operations, terminator = self.split.loop.body.block.ops
+        *operations, terminator = self.strided.loop.body.block.ops
         for op in operations:
             inside.insert(op.clone(values))
         inside.end([values.get(value, value) for value in terminator.operands])
@@ -303,18 +303,21 @@ class _Interchange:
         inner = build.inside(block)
         lane = inner.value(inner.plus(block.args[0], first_lane))
         values: dict[SSAValue, SSAValue] = {self.loop.body.block.args[0]: lane}
-        for op in self.split.own:
+        for op in self.strided.own:
             inner.insert(op.clone(values))
         body(inner, lane, values)
         inner.op(scf.ReduceOp())
         _emit_lanes(build, lanes, block)
 
 
-def _lanes_of_vector(steps: scf.ForOp, invocations: int) -> int:
-    """Return the invocations of each parallel loop of a whole step: those of a vector, or all of them if copies of the
-    body for each vector were too long."""
+def _lanes_of_vector(loop: scf.ForOp, invocations: int) -> int:
+    """Return how many invocations each parallel loop has in a step of the strided loop that all of them take.
+
+    It is those of one vector, or all of them if copies of the body for each vector were too long together.
+    """
     copies = ceil(invocations / LANES)
-    return LANES if copies * sum(1 for _ in walk(steps.body.block)) <= MOST_COPIED else invocations
+    operations = sum(1 for _ in walk(loop.body.block))
+    return LANES if copies * operations <= MOST_COPIED else invocations
 
 
 def _is_plain(block: Block) -> bool:

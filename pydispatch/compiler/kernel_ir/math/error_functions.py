@@ -17,7 +17,7 @@ def erf(x: Number) -> Number:
     size = x.magnitude().at_most(format.erf_end)
     z = size * size
     near = size.fma(polynomial(z, "erf"), size)
-    if format.extended:  # f64: G is a polynomial of u, over 1 + 2x
+    if format.computes_in_pairs:  # f64: G is a polynomial of u, over 1 + 2x
         u = (size - 4.0) / (size + 4.0)
         far = 1.0 - exp(-z) * polynomial(u, "erfcx") / (1.0 + 2.0 * size)
     else:  # f32: G is a polynomial around the centre of 0.875 to `erf_end`
@@ -37,8 +37,8 @@ def erfc(x: Number) -> Number:
     u = (size - 4.0) / (size + 4.0)
     scale = fast_sum(2.0 * size, size.new(1.0))
     # G(u) / (1 + 2x), which is erfcx(x) = exp(x^2) erfc(x), as the sum g + rest.
-    g, rest = quotient((polynomial(u, "erfcx" if format.extended else "erfc"), size.new(0.0)), scale)
-    if format.extended:
+    g, rest = quotient((polynomial(u, "erfcx" if format.computes_in_pairs else "erfc"), size.new(0.0)), scale)
+    if format.computes_in_pairs:
         outer = size > 6.0
         t = 1.0 / choose(outer, size, 6.0)
         g, rest = choose(outer, polynomial(t * t, "erfc far") * t, g), choose(outer, 0.0, rest)

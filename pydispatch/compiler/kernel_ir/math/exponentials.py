@@ -22,7 +22,7 @@ def exp_parts(x: Number, low: Number | None = None) -> tuple[Number, Word]:
     head, tail = x - n * ln2_head, n * ln2_tail  # x - n log 2: the first difference is exact
     tail = -tail if low is None else low - tail
     r = head + tail
-    rounding_error = (head - r) + tail if format.extended else None  # of r
+    rounding_error = (head - r) + tail if format.computes_in_pairs else None  # of r
     return expm1_reduced(r, rounding_error), k
 
 
@@ -38,7 +38,7 @@ def exp2(x: Number) -> Number:
     t = x.clamp(*format.exp2_range)
     n, k = rounded(t)  # the same integer, as a float and as a word
     f = t - n
-    if format.extended:  # the reduced argument is a sum of two floats, and so is log 2
+    if format.computes_in_pairs:  # the reduced argument is a sum of two floats, and so is log 2
         high, low = product(f, f.new(format.ln2[0]))
         return scaled(1.0 + expm1_reduced(high, low + f * format.ln2[1]), k)
     return scaled(1.0 + expm1_reduced(f * format.ln2[0]), k)
@@ -53,7 +53,7 @@ def expm1(x: Number) -> Number:
     _, overflows_from = format.exp_range
     m, k = exp_parts(x.clamp(format.expm1_least, overflows_from))
     half = power2(k - 1)
-    if format.extended:
+    if format.computes_in_pairs:
         high, low = two_sum(half, -0.5)
         y = 2.0 * (high + (half * m + low))
     else:

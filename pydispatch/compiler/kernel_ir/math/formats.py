@@ -77,8 +77,8 @@ class Format:
     Attributes:
         width: Bits of a number.
         fraction: Bits of its fraction.
-        extended: Whether results are to be within 1 unit in the last place, so that reduced arguments are sums of two
-            numbers. It is so for f64; f32 computes them in single precision.
+        computes_in_pairs: Whether results are to be within 1 unit in the last place, so that reduced arguments are sums
+            of two numbers. It is so for f64; f32 computes them in single precision.
         polynomials: Coefficients of each polynomial, by its name.
         ln2_digits, log10_2_digits, pio2_digits: Binary digits of the parts of log 2, log10 2 and pi/2, but the last.
         tanh_near, tanh_end: Up to the first, tanh is a polynomial; from the second on, 1.
@@ -87,7 +87,7 @@ class Format:
 
     width: int
     fraction: int
-    extended: bool
+    computes_in_pairs: bool
     polynomials: dict[str, Constants]
     ln2_digits: tuple[int, ...]
     log10_2_digits: tuple[int, ...]
@@ -179,7 +179,7 @@ class Format:
 F32 = Format(
     width=32,
     fraction=23,
-    extended=False,
+    computes_in_pairs=False,
     polynomials=F32_POLYNOMIALS,
     ln2_digits=(15,),
     log10_2_digits=(11,),
@@ -202,7 +202,7 @@ F32 = Format(
 F64 = Format(
     width=64,
     fraction=52,
-    extended=True,
+    computes_in_pairs=True,
     polynomials=F64_POLYNOMIALS,
     ln2_digits=(32,),
     log10_2_digits=(30,),
@@ -235,9 +235,10 @@ def polynomial(x: Number, name: str) -> Number:
     """
     format = format_of(x)
     coefficients = format.polynomials[name]
-    if not format.extended:
+    if not format.computes_in_pairs:
         return _horner(x, coefficients)
     square = x * x
+    # Coefficients have the highest power first, and so have those of even and of odd powers, counted from the end.
     even, odd = coefficients[-1::-2][::-1], coefficients[-2::-2][::-1]
     return _horner(square, odd).fma(x, _horner(square, even))
 

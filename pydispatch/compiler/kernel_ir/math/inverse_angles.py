@@ -26,7 +26,7 @@ def _asin_parts(size: Number) -> tuple[Truth, Number, Number]:
     """
     outer = size > 0.5
     z = choose(outer, 0.5 * (1.0 - size), size * size)
-    if format_of(size).extended:  # the root is a sum of two floats
+    if format_of(size).computes_in_pairs:  # the root is a sum of two floats
         is_nonzero = z > 0.0
         high, low = root_pair(choose(is_nonzero, z, 1.0))
         root, rest = choose(is_nonzero, high, 0.0), choose(is_nonzero & outer, low, 0.0)

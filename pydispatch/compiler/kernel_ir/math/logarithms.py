@@ -37,10 +37,10 @@ class Parts(NamedTuple):
 def _parts_of(k: Number, f: Number) -> Parts:
     """Return the parts of log(x) for x = 2^k (1 + f): k, f, and what log(1 + f) adds to f.
 
-    That is f² (f P(f) - 1/2). With extended precision it is s (f²/2 + R(s²)) - f²/2 for s = f / (2 + f), where f²/2 is
-    a part of its own. P and R are polynomials.
+    That is f² (f P(f) - 1/2). If the format computes in pairs, it is s (f²/2 + R(s²)) - f²/2 for s = f / (2 + f), where
+    f²/2 is a part of its own. P and R are polynomials.
     """
-    if not format_of(f).extended:
+    if not format_of(f).computes_in_pairs:
         return Parts(k, f, None, (f * f) * f.fma(polynomial(f, "log"), -0.5))
     s = f / (2.0 + f)
     z, half = s * s, 0.5 * f * f
@@ -143,7 +143,7 @@ def log1p(x: Number) -> Number:
     near = scaled + one
     mantissa = (bits - exponent_bits).as_float()
     parts = _parts_of(k.to_float(), choose(far, mantissa - 1.0, near))
-    if format.extended:  # f64: the rounding error of `near`, divided by 1 + f, is added to the logarithm
+    if format.computes_in_pairs:  # f64: the rounding error of `near`, divided by 1 + f, is added to the logarithm
         lost = (scaled - (near - one)) + (one - (near - (near - one)))
         parts = parts._replace(tail=parts.tail + choose(far, 0.0, lost / (1.0 + parts.f)))
     return choose(x.equals(0.0), x, _special(x, _sum(parts), pole=-1.0))
@@ -154,7 +154,7 @@ def log1p(x: Number) -> Number:
 
 def log_pair(x: Number) -> Pair:
     """Return log x of a positive finite x, with at least a third more digits than x has."""
-    return _table_pair(x) if format_of(x).extended else _polynomial_pair(x)
+    return _table_pair(x) if format_of(x).computes_in_pairs else _polynomial_pair(x)
 
 
 def _polynomial_pair(x: Number) -> Pair:
@@ -208,7 +208,7 @@ def asinh(x: Number) -> Number:
     format, size = format_of(x), x.magnitude()
     large = size > 2.0**30
     inner = choose(large, 1.0, size)
-    if format.extended:
+    if format.computes_in_pairs:
         square, lost = product(inner, inner)
         high, low = two_sum(size.new(1.0), square)
         root, rest = root_pair(high, low + lost)
@@ -226,7 +226,7 @@ def acosh(x: Number) -> Number:
     format = format_of(x)
     large, finite = x > 2.0**30, x < INFINITY
     inner = choose((x > 1.0) & ~large, x, 2.0)
-    if format.extended:  # f64 computes the argument of the logarithm as a sum of two numbers
+    if format.computes_in_pairs:  # f64 computes the argument of the logarithm as a sum of two numbers
         square, lost = product(inner, inner)
         high, low = two_sum(square, -1.0)
         root, rest = root_pair(*two_sum(high, low + lost))
@@ -243,7 +243,7 @@ def acosh(x: Number) -> Number:
 
 def _log_of_twice(x: Number) -> Number:
     """Return log(2 x), where 2 x may overflow."""
-    y, rest = log_pair(x) if format_of(x).extended else (log(x), 0.0)
+    y, rest = log_pair(x) if format_of(x).computes_in_pairs else (log(x), 0.0)
     return y + (rest + format_of(x).ln2[0])
 
 
@@ -251,7 +251,7 @@ def atanh(x: Number) -> Number:
     """Return the inverse of tanh: log((1 + x) / (1 - x)) / 2; infinite at 1 and -1, NaN beyond, x itself for tiny x."""
     size = x.magnitude()
     inner = choose(size < 1.0, size, 0.5)
-    if format_of(x).extended:
+    if format_of(x).computes_in_pairs:
         y = 0.5 * _log_of_pair(*quotient(two_sum(size.new(1.0), inner), two_sum(size.new(1.0), -inner)))
     else:
         y = 0.5 * log1p(2.0 * inner / (1.0 - inner))

@@ -31,9 +31,11 @@ MOST_UNROLLED = 4
 INTERLEAVED = (2, 3, 4)
 """Strides of loads that LLVM vectorizes as interleaved groups."""
 
-_SAME_FOR_ALL = "hal.interface.workgroup.id"
+_WORKGROUP_ID = "hal.interface.workgroup.id"
 """Operation whose result is the same in all lanes."""
-_PLAIN = (memref.LoadOp, memref.StoreOp, memref.AtomicRMWOp, scf.YieldOp, scf.ConditionOp, scf.ReduceOp)
+_ACCESSES_AND_TERMINATORS = (
+    memref.LoadOp, memref.StoreOp, memref.AtomicRMWOp, scf.YieldOp, scf.ConditionOp, scf.ReduceOp
+)  # fmt: skip
 """Operations with effects, and terminators, that an iteration may have. Of these, only an `scf.reduce` that combines
 results of a reduction has regions."""
 
@@ -87,6 +89,7 @@ class Lanes:
             lanes._refuse(loop, f"there are fewer than {LANES} invocations along axis 0")
         elif loop.initVals or low != 0 or step != 1:
             lanes._refuse(loop, "the loop is a reduction, or does not begin at 0")
+        # `_covers` records refusals itself. Without sequential loops, LLVM vectorizes the loop in most cases.
         elif lanes._covers(block) and not lanes.ops_with_lane_loops and not lanes._pays_without_loops(block):
             lanes._refuse(loop, "there is no loop in it")
         elif lanes.refusal is None and lanes.ops_with_lane_loops and lanes._only_streams():
@@ -128,13 +131,14 @@ class Lanes:
             inner_operations = (inner for region in op.regions for block in region.blocks for inner in block.ops)
             return all(self.is_uniform(inner) for inner in inner_operations)
         is_load = isinstance(op, memref.LoadOp) and op.memref in self._read_only
-        has_no_effect = is_load or info_of(op).is_pure or isinstance(op, scf.YieldOp) or op.name == _SAME_FOR_ALL
+        has_no_effect = is_load or info_of(op).is_pure or isinstance(op, scf.YieldOp) or op.name == _WORKGROUP_ID
         return has_no_effect and not op.regions
 
     def unrolled_starts(self, op: scf.ForOp) -> list[int] | None:
-        """Return the counters that lane 0 has in a loop that begins at its lane, if these are few; else None.
+        """Return the counters of lane 0 in a loop whose first counter is the number of the lane; None for other loops.
 
-        Lane 3 of `for j = lane to 16 step 8` has 3 and 11, lane 0 has 0 and 8.
+        Lane 3 of `for j = lane to 16 step 8` has 3 and 11, lane 0 has 0 and 8. Return None, too, if there are many, or
+        the number of lanes is not known.
         """
         upper, step = known(op.ub), known(op.step)
         is_known = isinstance(upper, int) and isinstance(step, int)
@@ -155,13 +159,13 @@ class Lanes:
             return self._covers_while(op)
         if isinstance(op, scf.IfOp):
             return self._covers_if(op)
-        if isinstance(op, _PLAIN):
+        if isinstance(op, _ACCESSES_AND_TERMINATORS):
             if not self.is_uniform(op):
                 self.varying.update(op.results)
             combines_results = bool(op.regions)  # an `scf.reduce`
             return not combines_results or self._refuse(op, "it is a reduction")
         info = info_of(op)
-        if op.regions or not (info.is_pure or op.name == _SAME_FOR_ALL):
+        if op.regions or not (info.is_pure or op.name == _WORKGROUP_ID):
             return self._refuse(op, f"'{op.name}' has effects")
         operands = self.varying.intersection(op.operands)
         if operands:

@@ -112,7 +112,7 @@ class Strip:
 
         def body(inner: Build, at: SSAValue, _: list[SSAValue]) -> Sequence[SSAValue]:
             """Emit one iteration for all lanes."""
-            self.copies[counter] = at
+            self.copies[counter] = at  # the counter is the same for all lanes
             self.block(inner, op.body.block, stores)
             return ()
 

@@ -79,7 +79,7 @@ def copy(workgroup: Workgroup, op: Operation) -> None:
     def element(
         build: Build, indices: list[SSAValue], carried: list[SSAValue], *, may_move: bool
     ) -> list[SSAValue]:
-        """Insert the copy of one element."""
+        """Insert the copy of one element; no values are carried, and there are no operations of a body to move."""
         return _element(build, source, target, indices)
 
     workgroup.synchronize_before(op, workgroup.shared(accesses_of(op)))

@@ -148,6 +148,7 @@ class Workgroup:
             type_ = op.results[0].type
             if not isinstance(type_, MemRefType):
                 continue
+            # An allocation in a parallel loop exists once for each iteration: the invocation that runs it owns it.
             together = is_workgroup(type_) or op in shared
             if together and not is_private(type_) and not self._in_parallel(op):
                 self.workgroup_allocations.add(op)
@@ -282,12 +283,13 @@ class Workgroup:
         for block in region.blocks:
             for op in block.ops:
                 everything.add(accesses_of(op))
-        everything = self.shared(everything)
+        everything = self.shared(everything)  # without private memory
         for block in region.blocks:
             self.hazards.record(everything, by=SEVERAL_INVOCATIONS)
             self._block(block)
             # The block may be reached again while other invocations still read the scratch memory that it writes.
-            self._protect_scratch(block, {array.owner for array in self.scratch.values()})
+            allocations: set[Key] = {array.owner for array in self.scratch.values()}
+            self._protect_scratch(block, allocations)
         self.hazards.record(everything, by=SEVERAL_INVOCATIONS)
 
     def _block(self, block: Block) -> None:

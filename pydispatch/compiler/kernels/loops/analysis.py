@@ -135,12 +135,12 @@ def analyse(frame: Frame, nests: list[LoopNest]) -> list[LoopNest]:
             nest.row_storage = _choose_row_storage(frame, nest)
         if not nest.by_rows and not isinstance(nest.space, UpdateStep):
             trial = emit_trial(frame, nest, depth=None)
-            tensors = trial.elements
-            if trial.indices:
-                nest.columns = find_column_reductions(tensors, tensors.reduced_elements, trial.indices)
-            if not tensors.emitted_reductions:
+            elements = trial.elements  # which recorded what the nest computes and loads
+            if trial.indices:  # a nest over a scalar has none
+                nest.columns = find_column_reductions(elements, elements.reduced_elements, trial.indices)
+            if not elements.emitted_reductions:
                 result_bits = max(bits_of(tensor_type(value).element_type) for value, _ in nest.stores)
-                nest.transposition = transposition_of(tensors.loads, trial.indices, trial.dims, result_bits)
+                nest.transposition = transposition_of(elements.loads, trial.indices, trial.dims, result_bits)
     return [*joined, *recurrences]
 
 
@@ -316,7 +316,7 @@ def probe(frame: Frame) -> Elements:
     block = Block()
     build = Builder(block, frame.source)
     elements = Elements(frame.source, build, RULES)
-    elements.flat = frame.elements.flat
+    elements.flat = frame.elements.flat  # number of elements, if tensors are accessed as one dimension
     if isinstance(elements.flat, SSAValue):
         size = block.insert_arg(IndexType(), len(block.args))
         elements.flat = build.assume_not_negative(size)

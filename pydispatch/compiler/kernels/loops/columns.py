@@ -171,6 +171,7 @@ class _StageEmitter:
         self, elements: Elements, stage: Stage, outer: Sequence[Index], dims: Sequence[Index], low: Index, high: Index,
         buffers: dict[SSAValue, SSAValue], block_sums: dict[SSAValue, SSAValue],
     ) -> None:  # fmt: skip
+        """Create the emitter of `stage`; the other arguments are those of `emit_column_reductions`."""
         self.elements, self.generic = elements, view_of(elements, stage.op)
         self.low, self.high, self.column_count = low, high, dims[-1]
         columns_dim = len(dims) - 1

@@ -97,10 +97,10 @@ def emit_in_order(
             """Emit the writes of elements `low` to `high` of the slice whose index along the ordered dimensions is
             `leading`.
             """
-            if inner:
+            if inner:  # `slice_indices` are those before the last dimension, of which `low` to `high` are written
                 last_dim = inner[-1:]
                 emit_inner(builder, [*leading, *slice_indices], last_dim, low=low, high=high, write=write)
-            else:
+            else:  # a slice is one element, and `leading` all of its indices
                 write(builder, leading)
 
         emit_slices_in_order(elements, builder, update, parts, part, write_slice)

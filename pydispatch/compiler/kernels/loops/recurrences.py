@@ -102,9 +102,10 @@ def _carried_types(op: RecurrenceOp) -> list[Attribute]:
 
 
 def _advances_columns(op: RecurrenceOp) -> bool:
-    """Return whether adjacent rows advance together, by a vectorized loop over rows in each step.
+    """Return whether adjacent rows advance together, as columns: each step is a vectorized loop over them.
 
-    They do if the elements of many rows are contiguous, and the body has no nested regions.
+    They do if there are FEW_COLUMNS adjacent rows or more whose elements of a step are contiguous, carried values have
+    at least a byte, and the body has no nested regions.
     """
     last = op.shape[-1]
     if op.along == len(op.shape) - 1 or 0 <= last < FEW_COLUMNS or any(r.regions for r in op.next.block.ops):

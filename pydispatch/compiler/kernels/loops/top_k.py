@@ -235,6 +235,7 @@ def _repeat(
     """Emit an `scf.while` that repeats `step` while `goes_on` holds, and return the final carried values."""
     types = [value.type for value in carried]
     test, body = Block(arg_types=types), Block(arg_types=types)
+    # An iteration must load what earlier ones have stored, so that its loads stay in it.
     testing, inner = build.nested(test, pins_loads=True), build.nested(body, pins_loads=True)
     condition = goes_on(testing, list(test.args))
     condition = _truth(testing, condition) if isinstance(condition, bool) else condition

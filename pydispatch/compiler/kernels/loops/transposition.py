@@ -27,7 +27,7 @@ class Transposition:
         along: The dimension along which most loads are contiguous.
         first_joined: The first of two adjacent dimensions that tiles cover as one, such as the height and width of
             images; -1 for none. Every load reads both as one contiguous dimension, or neither.
-        squares: The most squares of a block, one below the other.
+        squares: The most squares of a block: a block is a column of squares whose sides are `tiled_transpose.BLOCKS`.
     """
 
     along: int

@@ -386,7 +386,7 @@ class Builder(KnownIndices, IndexArithmetic[SSAValue]):
                 then(self)
             return
         block = Block()
-        inner = self.nested(block, pins_loads=True)
+        inner = self.nested(block, pins_loads=True)  # loads may be out of bounds where the condition does not hold
         then(inner)
         inner.add(scf.YieldOp())
         self.add(scf.IfOp(condition, [], Region(block)))

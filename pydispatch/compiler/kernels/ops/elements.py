@@ -130,6 +130,7 @@ class Elements:
     """
 
     def __init__(self, source: func.FuncOp, entry: Builder, rules: Rules, reassociate: bool = True) -> None:
+        """Create an emitter without tensors; the arguments are the attributes of these names."""
         self.source, self.entry, self.rules, self.reassociate = source, entry, rules, reassociate
         self.distribute: Distribute | None = None  # emits a reduction outside parallel loops, see `gpu/reduce.py`
         self.scalars: dict[SSAValue, SSAValue] = {}

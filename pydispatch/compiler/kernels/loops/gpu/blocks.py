@@ -65,7 +65,8 @@ class OutputBlock:
 def block_of(frame: Frame, nest: LoopNest, pairs: bool = True) -> OutputBlock | None:
     """Return the block that an invocation computes of a nest with one reduction and elementwise operations on it.
 
-    Return None for other nests, and if blocks would share no loads. `pairs` is whether the device has 64-bit integers.
+    Return None for other nests, and if blocks would share no loads. `pairs` is whether the device can load two
+    elements of 32 bits as an i64, which blocks of adjacent columns do.
     """
     trial = emit_trial(frame, nest, depth=None)
     dims, elements = trial.dims, trial.elements
@@ -81,7 +82,8 @@ def block_of(frame: Frame, nest: LoopNest, pairs: bool = True) -> OutputBlock | 
     if any(other.indices != indices_of_value for other in elements.reduced_elements) or len(value.op.results) != 1:
         return None
     reduction = view_of(elements, value.op)
-    if sorted(map(id, indices_of_value)) != sorted(map(id, trial.indices)):
+    is_permutation = sorted(map(id, indices_of_value)) == sorted(map(id, trial.indices))
+    if not is_permutation:
         return None
     loop_of_dim = [-1] * len(dims)
     for index, result in zip(indices_of_value, reduction.output_maps[value.index].results, strict=True):

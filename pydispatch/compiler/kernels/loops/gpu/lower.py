@@ -183,7 +183,7 @@ def _emit_step(
 
 
 def _guarded(frame: Frame, plan: GpuLoopPlan, partition: Partition, group: Index, build: Builder) -> None:
-    """Emit a nest under a condition on `group`, and restore the recorded bound of `group` afterwards."""
+    """Emit a nest into `build`, a branch whose condition on `group` the caller emits; restore the bound of `group`."""
     outer_bound = build.bound(group)
     _emit(frame, plan, partition, build, group)
     if isinstance(group, SSAValue) and outer_bound is not None:
@@ -271,7 +271,7 @@ def _row(elements: Elements, nest: LoopNest, build: Builder, indices: list[Index
     if not inner:
         _store(elements, nest, build, indices)
         return
-    if build.in_parallel:
+    if build.in_parallel:  # one invocation; `low` and `high` bound the first inner dimension, and are all of it
         emit_inner(build, indices, inner, low=0, high=inner[0], write=lambda b, where: _store(elements, nest, b, where))
         return
     size = build.product(inner)

@@ -49,7 +49,11 @@ FEW_PARTS = 16
 
 
 class Distribution(Enum):
-    """Share of a nest that one invocation, or one workgroup, computes."""
+    """Share of a nest that one invocation, or one workgroup, computes.
+
+    An update writes elements or slices at computed positions of a tensor, as a scatter. It has an order if several
+    slices may have the same position.
+    """
 
     ELEMENTS = auto()  # an invocation computes an element with all its reductions
     BLOCKS = auto()  # an invocation computes several elements whose reductions share loads
@@ -100,7 +104,7 @@ def plan_nest(frame: Frame, nest: LoopNest, pairs: bool) -> GpuLoopPlan:
         return GpuLoopPlan(nest, Distribution.LANES)
     if nest.by_rows:
         return GpuLoopPlan(nest, Distribution.ROWS)
-    block = block_of(frame, nest, pairs)
+    block = block_of(frame, nest, pairs=pairs)
     if block is not None:
         return GpuLoopPlan(nest, Distribution.BLOCKS, block=block)
     if dims and _can_distribute_reductions(elements, nest) and _has_few_long_reductions(elements, nest, dims):

@@ -75,6 +75,7 @@ def distributed_reduction(
     ]
     sums = are_sums(elements, generic)
     static_inner_extents = [n for n in extents[1:] if isinstance(n, int)]
+    # Float sums are cut into blocks of about BLOCK steps, which bounds the rounding error.
     steps_per_block = 0  # of the outermost reduced loop; without blocks, 0
     if any(sums) and len(static_inner_extents) == len(extents) - 1:
         steps_per_block = max(1, BLOCK // max(1, prod(static_inner_extents)))
