@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from pydispatch.compiler.kernel_ir.math.control_flow import one_of
-from pydispatch.compiler.kernel_ir.math.formats import INFINITY, NAN, format_of, polynomial, product, quotient, rounded
+from pydispatch.compiler.kernel_ir.math.formats import (
+    INFINITY,
+    NAN,
+    format_of,
+    polynomial,
+    quotient,
+    rounded,
+    two_product,
+)
 from pydispatch.compiler.kernel_ir.math.numbers import Number, Truth, Word, choose
 from pydispatch.compiler.kernel_ir.math.pairs import Pair, fast_sum, two_sum
 from pydispatch.compiler.kernel_ir.math.reduction import Quadrant, large_quadrant
@@ -44,7 +52,7 @@ def _sin_kernel(r: Pair) -> Pair:
 def _cos_kernel(r: Pair) -> Pair:
     """Return the cosine of a reduced angle as a pair."""
     high, low = r
-    z, lost = product(high, high)
+    z, lost = two_product(high, high)
     top, rest = fast_sum(high.new(1.0), -0.5 * z)
     return fast_sum(top, (rest - 0.5 * lost) + ((z * z) * polynomial(z, "cos") - high * low))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pydispatch.compiler.kernel_ir.math.exponentials import exp, exp_parts
-from pydispatch.compiler.kernel_ir.math.formats import format_of, polynomial, product, quotient, scaled
+from pydispatch.compiler.kernel_ir.math.formats import format_of, polynomial, quotient, scaled, two_product
 from pydispatch.compiler.kernel_ir.math.numbers import Number, choose
 from pydispatch.compiler.kernel_ir.math.pairs import fast_sum
 
@@ -42,7 +42,7 @@ def erfc(x: Number) -> Number:
         outer = size > 6.0
         t = 1.0 / choose(outer, size, 6.0)
         g, rest = choose(outer, polynomial(t * t, "erfc far") * t, g), choose(outer, 0.0, rest)
-    square, lost = product(size, size)
+    square, lost = two_product(size, size)
     m, k = exp_parts(-square, -lost)  # exp(-x^2) = 2^k (1 + m)
     y = scaled(g + ((g + rest) * m + rest), k)  # 2^k (g + rest) (1 + m), the largest term added last
     y = choose(x < 0.0, 2.0 - y, y)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pydispatch.compiler.kernel_ir.math.formats import format_of, polynomial, power2, product, rounded, scaled
+from pydispatch.compiler.kernel_ir.math.formats import format_of, polynomial, power2, rounded, scaled, two_product
 from pydispatch.compiler.kernel_ir.math.numbers import Number, Word, choose
 from pydispatch.compiler.kernel_ir.math.pairs import two_sum
 
@@ -39,7 +39,7 @@ def exp2(x: Number) -> Number:
     n, k = rounded(t)  # the same integer, as a float and as a word
     f = t - n
     if format.computes_in_pairs:  # the reduced argument is a sum of two floats, and so is log 2
-        high, low = product(f, f.new(format.ln2[0]))
+        high, low = two_product(f, f.new(format.ln2[0]))
         return scaled(1.0 + expm1_reduced(high, low + f * format.ln2[1]), k)
     return scaled(1.0 + expm1_reduced(f * format.ln2[0]), k)
 

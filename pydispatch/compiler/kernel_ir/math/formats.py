@@ -276,7 +276,7 @@ def upper(x: Number) -> Number:
     return (x.bits() & -1 << cut).as_float()
 
 
-def product(x: Number, y: Number) -> Pair:
+def two_product(x: Number, y: Number) -> Pair:
     """Return x * y as a pair: the rounded product, and the error of its rounding. It needs no fused multiply-add."""
     whole = x * y
     high, most = upper(x), upper(y)
@@ -287,12 +287,12 @@ def product(x: Number, y: Number) -> Pair:
 def root_pair(high: Number, low: Number | float = 0.0) -> Pair:
     """Return the square root of high + low as a pair, which has twice the precision of the format."""
     root = high.sqrt()
-    square, lost = product(root, root)
+    square, lost = two_product(root, root)
     return fast_sum(root, ((high - square) - lost + low) / (2.0 * root))
 
 
 def quotient(top: Pair, bottom: Pair) -> Pair:
     """Return the quotient of two pairs as a pair: the rounded one, and the remainder over the divisor."""
     t = top[0] / bottom[0]
-    whole, lost = product(t, bottom[0])
+    whole, lost = two_product(t, bottom[0])
     return t, ((top[0] - whole) - lost + top[1] - t * bottom[1]) / bottom[0]

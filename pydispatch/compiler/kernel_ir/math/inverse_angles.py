@@ -11,9 +11,9 @@ from pydispatch.compiler.kernel_ir.math.formats import (
     NAN,
     format_of,
     polynomial,
-    product,
     root_pair,
     rounded,
+    two_product,
 )
 from pydispatch.compiler.kernel_ir.math.numbers import Number, Truth, choose
 from pydispatch.compiler.kernel_ir.math.pairs import Pair, fast_sum
@@ -86,7 +86,7 @@ def _table_angle(small: Number, large: Number) -> Pair:
     """
     sixteenths, row = rounded(small / large * 16.0)
     c = sixteenths * 0.0625
-    whole, lost = product(c, large)
+    whole, lost = two_product(c, large)
     t = ((small - whole) - lost) / c.fma(small, large)
     row = choose(row.below(17), row, otherwise=0)  # the rows are 0 to 16; the row of NaN may be any number
     # Row n of the table ATAN has the high and the low part of atan(n / 16).

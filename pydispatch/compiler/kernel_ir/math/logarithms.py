@@ -16,9 +16,9 @@ from pydispatch.compiler.kernel_ir.math.formats import (
     format_of,
     polynomial,
     power2,
-    product,
     quotient,
     root_pair,
+    two_product,
     upper,
 )
 from pydispatch.compiler.kernel_ir.math.numbers import Number, Word, choose
@@ -99,7 +99,7 @@ def _in_base(parts: Parts, factor: Constants, log_of_2: Constants | None = None)
         return k_log + f.fma(factor_head, f.fma(factor_tail, low))
     high = f - half  # high + low is log(1 + f)
     low = (f - high) - half + tail
-    whole, lost = product(high, high.new(factor_head))
+    whole, lost = two_product(high, high.new(factor_head))
     rest = lost + (low * factor_head + high * factor_tail)
     top, left = two_sum(k_log, whole)
     return top + (left + (rest if k_log_tail is None else rest + k_log_tail))
@@ -162,7 +162,7 @@ def _polynomial_pair(x: Number) -> Pair:
     format = format_of(x)
     ln2_head, ln2_tail = format.ln2_cut  # log 2 as a sum; k * ln2_head is exact
     k, f, _, _ = _parts(x)  # x = 2^k (1 + f)
-    square, lost = product(f, f)  # square + lost is f² exactly
+    square, lost = two_product(f, f)  # square + lost is f² exactly
     half = 0.5 * square
     high = f - half  # high + low is log(1 + f)
     low = ((f - high) - half) - 0.5 * lost + (f * square) * polynomial(f, "log")
@@ -188,7 +188,7 @@ def _table_pair(x: Number) -> Pair:
         Number(x.body, (row * 3 + part).element_of("log", LOG, Float64Type())) for part in range(3)
     )
     f, f_low = two_sum(head * inverse - 1.0, (z - head) * inverse)
-    square, square_low = product(f, f)
+    square, square_low = two_product(f, f)
     ln2_head, ln2_tail = format.ln2_cut
     base = whole * ln2_head + base  # exact: both are multiples of 2^-42
     s, s_low = two_sum(base, f)
@@ -209,7 +209,7 @@ def asinh(x: Number) -> Number:
     large = size > 2.0**30
     inner = choose(large, 1.0, size)
     if format.computes_in_pairs:
-        square, lost = product(inner, inner)
+        square, lost = two_product(inner, inner)
         high, low = two_sum(size.new(1.0), square)
         root, rest = root_pair(high, low + lost)
         top, less = two_sum(root, inner)
@@ -227,7 +227,7 @@ def acosh(x: Number) -> Number:
     large, finite = x > 2.0**30, x < INFINITY
     inner = choose((x > 1.0) & ~large, x, 2.0)
     if format.computes_in_pairs:  # f64 computes the argument of the logarithm as a sum of two numbers
-        square, lost = product(inner, inner)
+        square, lost = two_product(inner, inner)
         high, low = two_sum(square, -1.0)
         root, rest = root_pair(*two_sum(high, low + lost))
         top, less = two_sum(inner, root)

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydispatch.compiler.kernel_ir.math.control_flow import repeated
 from pydispatch.compiler.kernel_ir.math.exponentials import exp_parts
-from pydispatch.compiler.kernel_ir.math.formats import INFINITY, NAN, format_of, product, scaled
+from pydispatch.compiler.kernel_ir.math.formats import INFINITY, NAN, format_of, scaled, two_product
 from pydispatch.compiler.kernel_ir.math.logarithms import log_pair
 from pydispatch.compiler.kernel_ir.math.numbers import N, Number, Truth, Word, choose
 from pydispatch.errors import CompileError
@@ -22,7 +22,7 @@ def powf(x: Number, y: Number) -> Number:
     estimate = y * high
     underflows_at, overflows_at = format.exp_range  # the lower end has the larger magnitude
     finite_y = choose(estimate.magnitude() < -underflows_at, y, 0.0)  # 0 where the power is 0 or infinite
-    whole, lost = product(finite_y, high)
+    whole, lost = two_product(finite_y, high)
     m, k = exp_parts(whole, lost + finite_y * low)  # y log |x| as a sum; its exponential is 2^k (1 + m)
     value = scaled(1.0 + m, k)
     value = choose(estimate > overflows_at, INFINITY, value)
@@ -59,8 +59,8 @@ def cbrt(x: Number) -> Number:
     for _ in range(steps):
         cube = y * y * y
         y = y * ((cube + 2.0 * t) / (2.0 * cube + t))
-    square, lost = product(y, y)
-    cube, left = product(square, y)
+    square, lost = two_product(y, y)
+    cube, left = two_product(square, y)
     y = y - (((cube - t) + left) + lost * y) / (3.0 * square)
     y = y * choose(small, size.new(2.0**-root_exponent), choose(large, size.new(2.0**root_exponent), 1.0))
     return choose((size > 0.0) & (size < INFINITY), y, size).with_sign_of(x)

@@ -12,7 +12,7 @@ from typing import TypeAlias
 from xdsl.dialects.builtin import IntegerType
 
 from pydispatch.compiler.kernel_ir.math.coefficients import TWO_OVER_PI
-from pydispatch.compiler.kernel_ir.math.formats import format_of, product
+from pydispatch.compiler.kernel_ir.math.formats import format_of, two_product
 from pydispatch.compiler.kernel_ir.math.numbers import Number, Word, choose
 from pydispatch.compiler.kernel_ir.math.pairs import Pair, fast_sum, two_sum
 
@@ -118,7 +118,7 @@ def large_quadrant(x: Number) -> Quadrant:
     high = choose(below, (high ^ -1) + carry, high)
     low = choose(below, 0 - low, low)
     head, tail = _fraction(high, low)
-    whole, lost = product(head, head.new(pio2))
+    whole, lost = two_product(head, head.new(pio2))
     whole, lost = fast_sum(whole, lost + (head * pio2_low + tail * pio2))
     negative = bits < 0
     opposite = negative ^ below

@@ -51,8 +51,8 @@ FEW_PARTS = 16
 class Distribution(Enum):
     """Share of a nest that one invocation, or one workgroup, computes.
 
-    An update writes elements or slices at computed positions of a tensor, as a scatter. It has an order if several
-    slices may have the same position.
+    An update writes elements of a tensor in place, as an inserted slice or a scatter. It is ordered if several slices
+    may be written at the same position.
     """
 
     ELEMENTS = auto()  # an invocation computes an element with all its reductions
