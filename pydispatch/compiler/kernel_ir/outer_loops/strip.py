@@ -269,12 +269,7 @@ class Strip:
         return allocation.results[0]
 
     def _over_lanes(
-        self,
-        build: Build,
-        operations: Sequence[Operation],
-        *,
-        stores: Stores = (),
-        consumer: Operation | None = None,
+        self, build: Build, operations: Sequence[Operation], *, stores: Stores = (), consumer: Operation | None = None
     ) -> None:
         """Emit a loop over the lanes with operations of one block. Results that are used after it are stored, too.
 

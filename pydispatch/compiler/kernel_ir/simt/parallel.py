@@ -54,9 +54,7 @@ def parallel(workgroup: Workgroup, op: Operation) -> None:
         return  # other reductions stay as they are: every invocation runs all iterations, in order
     block = op.regions[0].block
 
-    def element(
-        build: Build, indices: list[SSAValue], carried: list[SSAValue], *, may_move: bool
-    ) -> list[SSAValue]:
+    def element(build: Build, indices: list[SSAValue], carried: list[SSAValue], *, may_move: bool) -> list[SSAValue]:
         """Insert one iteration of the loop, and return no carried values.
 
         may_move: whether the body is inlined for the last time, so that its operations are moved instead of copied.
@@ -76,9 +74,7 @@ def copy(workgroup: Workgroup, op: Operation) -> None:
         return
     workgroup.shared_storage(op, source)  # raises if the source may be shared or private
 
-    def element(
-        build: Build, indices: list[SSAValue], carried: list[SSAValue], *, may_move: bool
-    ) -> list[SSAValue]:
+    def element(build: Build, indices: list[SSAValue], carried: list[SSAValue], *, may_move: bool) -> list[SSAValue]:
         """Insert the copy of one element; no values are carried, and there are no operations of a body to move."""
         return _element(build, source, target, indices)
 
@@ -147,8 +143,6 @@ def in_order(workgroup: Workgroup, op: Operation) -> None:
         yielded, end = inline_block(block, inner, indices, may_move=True), block.last_op
         assert end is not None
         pairs = zip(end.regions, carried, yielded, strict=True) if carried else ()
-        return [
-            inline_block(region.blocks[0], inner, (left, right), may_move=True)[0] for region, left, right in pairs
-        ]
+        return [inline_block(region.blocks[0], inner, (left, right), may_move=True)[0] for region, left, right in pairs]
 
     replace(op, nest(build, bounds_of(op), inits, body))

@@ -100,9 +100,7 @@ class Element(Protocol):
 class Body(Protocol):
     """Function that inserts one iteration of a loop, and returns the new carried values."""
 
-    def __call__(
-        self, build: Build, iteration: Index, carried: list[SSAValue], /, *, may_move: bool
-    ) -> list[SSAValue]:
+    def __call__(self, build: Build, iteration: Index, carried: list[SSAValue], /, *, may_move: bool) -> list[SSAValue]:
         """Insert iteration number `iteration`.
 
         With `may_move` the operations of the body may be moved instead of cloned: the body is not emitted again.

@@ -52,9 +52,7 @@ def distribute_reduction(workgroup: Workgroup, loop: scf.ParallelOp, bounds: lis
     starts = [_initial_value(workgroup, build, op, value) for op, value in zip(ops, loop.initVals, strict=True)]
     block = loop.body.blocks[0]
 
-    def element(
-        inner: Build, indices: list[SSAValue], carried: list[SSAValue], *, may_move: bool
-    ) -> list[SSAValue]:
+    def element(inner: Build, indices: list[SSAValue], carried: list[SSAValue], *, may_move: bool) -> list[SSAValue]:
         """Insert one iteration, and combine its values with the carried ones.
 
         may_move: whether the body is inlined for the last time, so that its operations are moved instead of copied.
