@@ -85,9 +85,14 @@ def _boundaries(name: str) -> tuple[NDArray[np.float64], int]:
     sign_bit = 1 << (exponent_bits + fraction_bits)
     positive = values(name)[:sign_bit]
     finite = positive[np.isfinite(positive)]
-    beyond = {"ieee": len(finite), "fn": sign_bit - 1, "fnuz": sign_bit, "finite": len(finite) - 1}[special]
-    step = 2 * finite[-1] - finite[-2]
-    return (np.append(finite[1:], step) + finite) / 2, beyond
+    overflow_code = {
+        "ieee": len(finite),  # infinity
+        "fn": sign_bit - 1,  # NaN
+        "fnuz": sign_bit,  # NaN, with the code of -0
+        "finite": len(finite) - 1,  # the largest number
+    }[special]
+    next_magnitude = 2 * finite[-1] - finite[-2]  # that would follow the largest one
+    return (np.append(finite[1:], next_magnitude) + finite) / 2, overflow_code
 
 
 def encode(numbers: NDArray[Any], name: str) -> NDArray[np.uint8]:

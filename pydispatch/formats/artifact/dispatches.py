@@ -53,7 +53,11 @@ Listing = Sequence[tuple[str, Sequence[DispatchEntry]]]
 
 
 def encode(listing: Listing) -> str:
-    """Encode a listing as compact, deterministic JSON text; "" if it is empty."""
+    """Encode a listing as compact, deterministic JSON text; "" if it is empty.
+
+    The text is {function: [[executable, export, fused operations, boundaries, workgroup counts], ...]}, where a
+    boundary is [producer, consumer, reason that both are in different dispatches].
+    """
     by_function: dict[str, Any] = {
         function: [
             [d.executable, d.export, list(d.ops), [list(b) for b in d.apart], list(d.grids)] for d in dispatches

@@ -85,14 +85,14 @@ def take_list(rest: Extra, key: str, make: Callable[[object], _T]) -> list[_T]:
 def text_item(value: object) -> str:
     """Return a non-empty string; raise a fault for any other item of a list."""
     if type(value) is not str or not value:
-        raise ManifestFault("", "a non-empty string", value)
+        raise ManifestFault("", "a non-empty string", value)  # the caller adds the path to the item
     return value
 
 
 def size_item(value: object) -> int:
     """Return a size of a shape; raise a fault for any other item of a list."""
     if type(value) is not int or not 0 <= value < 2**63:
-        raise ManifestFault("", "a size", value)
+        raise ManifestFault("", "a size", value)  # the caller adds the path to the item
     return value
 
 

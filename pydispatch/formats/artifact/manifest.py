@@ -89,7 +89,7 @@ class ValueEntry:
         if type(name) is not str:
             raise ManifestFault("name", "a string", name)
         shape = take_list(rest, "shape", named_size) if "shape" in rest else None
-        return cls(name, take_text(rest, "type"), shape, rest)
+        return cls(name, take_text(rest, "type"), shape, extra=rest)
 
     def to_json(self) -> Extra:
         shape = {} if self.shape is None else {"shape": self.shape}
@@ -126,7 +126,8 @@ class FunctionEntry:
         inputs, outputs = (
             take_list(rest, key, ValueEntry.from_json) if key in rest else None for key in ("inputs", "outputs")
         )
-        return cls(take_text(rest, "name"), take_text(rest, "signature"), inputs, outputs, rest)
+        name, signature = take_text(rest, "name"), take_text(rest, "signature")
+        return cls(name, signature, inputs, outputs, extra=rest)  # fields that are not taken are kept as they are
 
     def to_json(self) -> Extra:
         sides = {"inputs": self.inputs, "outputs": self.outputs}
@@ -209,7 +210,7 @@ class ExecutableEntry:
         variants = take_list(rest, "variants", VariantEntry.from_json)
         _unique(exports, f"exports of executable '{name}'")
         _unique([v.name for v in variants], f"variants of executable '{name}'")
-        return cls(name, exports, variants, rest)  # fields that are not taken are kept as they are
+        return cls(name, exports, variants, extra=rest)  # fields that are not taken are kept as they are
 
     def to_json(self) -> Extra:
         variants = [v.to_json() for v in self.variants]
@@ -235,7 +236,8 @@ class ConstantEntry:
     @classmethod
     def from_json(cls, value: object) -> ConstantEntry:
         rest = json_object(value)
-        return cls(take_text(rest, "member"), take_text(rest, "dtype"), take_list(rest, "shape", size_item), rest)
+        member, dtype, shape = take_text(rest, "member"), take_text(rest, "dtype"), take_list(rest, "shape", size_item)
+        return cls(member, dtype, shape, extra=rest)
 
     def to_json(self) -> Extra:
         return {**self.extra, "member": self.member, "dtype": self.dtype, "shape": self.shape}
@@ -309,7 +311,7 @@ class Manifest:
             functions=take_list(rest, "functions", FunctionEntry.from_json),
             executables=take_list(rest, "executables", ExecutableEntry.from_json),
             constants=take_list(rest, "constants", ConstantEntry.from_json),
-            extra={**rest, "pydispatch": header} if header else rest,
+            extra={**rest, "pydispatch": header} if header else rest,  # evaluated last: what was not taken before
         )
 
     def check(self) -> None:

@@ -19,8 +19,12 @@ ELEMENTS = {
 NUMBERS = {"f": "float", "i1": "bool", "i": "int", "c": "complex"}
 """Types of numbers by the beginning of their names; the longest that fits."""
 
-PROGRAM_HAS = ("close", "functions", "imports", "parameters")
+PROGRAM_ATTRIBUTES = ("close", "functions", "imports", "parameters")
+"""Attributes of pydispatch.Program; functions with these names have no attribute."""
+
 TAKEN = ("self", "out", "workers")
+"""Names of parameters of every stub method, which no argument can have."""
+
 HEAD = '''"""Types of the functions of {file}, written by `pydispatch stubgen`."""
 
 from __future__ import annotations
@@ -34,15 +38,15 @@ import pydispatch
 
 '''
 FUNCTION = '''
-class {kind}(Protocol):
+class {class_name}(Protocol):
     """{text}"""
 
     def __call__(self, {arguments}*, out: Any = None, workers: int | None = None) -> {result}: ...
-    def prepare(self, {arguments}*, out: Any = None, workers: int | None = None) -> {kind}Prepared: ...
+    def prepare(self, {arguments}*, out: Any = None, workers: int | None = None) -> {class_name}Prepared: ...
     def submit(self, {arguments}*, out: Any = None, priority: str = "normal") -> pydispatch.Future: ...
 
 
-class {kind}Prepared(Protocol):
+class {class_name}Prepared(Protocol):
     def __call__(self, *arguments: Any, **named: Any) -> {result}: ...
 
 '''
@@ -69,28 +73,33 @@ def module_of(artifact: Artifact, file: str, buffers: bool = False) -> str:
     Raises:
         ArtifactError: The artifact does not describe the types of its functions.
     """
-    parts, members, kinds = [], [], {"Any", "Program", "Protocol"}
+    parts, members, class_names = [], [], {"Any", "Program", "Protocol"}
     for entry in artifact.manifest.functions:
         if entry.inputs is None or entry.outputs is None:
             raise ArtifactError(f"{file}: it does not say what @{entry.name} takes; compile it again")
-        if not _is_identifier(entry.name) or entry.name in PROGRAM_HAS:
+        if not _is_identifier(entry.name) or entry.name in PROGRAM_ATTRIBUTES:
             members.append(f"    # {entry.name!r}: program[{entry.name!r}]")
             continue
-        kind = "".join(part[:1].upper() + part[1:] for part in entry.name.split("_")) or entry.name
-        while kind in kinds:
-            kind += "_"
-        kinds |= {kind, f"{kind}Prepared"}
-        parts.append(_function(kind, entry, entry.inputs, entry.outputs, buffers))
-        members.append(f"    {entry.name}: {kind}")
+        class_name = "".join(part[:1].upper() + part[1:] for part in entry.name.split("_")) or entry.name
+        while class_name in class_names:
+            class_name += "_"
+        class_names |= {class_name, f"{class_name}Prepared"}
+        parts.append(_function(class_name, entry, entry.inputs, entry.outputs, buffers))
+        members.append(f"    {entry.name}: {class_name}")
     body = "\n".join(members) or "    pass"
-    shown = repr(file)[1:-1].replace('"', "'")
-    return HEAD.format(file=shown) + "".join(parts) + PROGRAM.format(file=shown, members=body + "\n", path=file)
+    file_text = _docstring_text(file)
+    return HEAD.format(file=file_text) + "".join(parts) + PROGRAM.format(file=file_text, members=body + "\n", path=file)
+
+
+def _docstring_text(text: str) -> str:
+    """Return a text in a form that cannot end a docstring: escaped as by repr(), without double quotes."""
+    return repr(text)[1:-1].replace('"', "'")
 
 
 def _function(
-    kind: str, entry: FunctionEntry, inputs: Sequence[ValueEntry], outputs: Sequence[ValueEntry], buffers: bool
+    class_name: str, entry: FunctionEntry, inputs: Sequence[ValueEntry], outputs: Sequence[ValueEntry], buffers: bool
 ) -> str:
-    """Return the stub of one function or method."""
+    """Return the two stub classes of one function: `class_name`, and the type of its prepared calls."""
     names = [value.name for value in inputs]
     unnameable = [
         i for i, name in enumerate(names) if not _is_identifier(name) or name in TAKEN or names.count(name) > 1
@@ -102,9 +111,13 @@ def _function(
         words += ["/"] if index == last else []
     results = [_type(value, "result", buffers) for value in outputs]
     result = "None" if not results else results[0] if len(results) == 1 else f"tuple[{', '.join(results)}]"
-    text = f"{entry.name}({', '.join(map(_shown, inputs))}) -> ({', '.join(map(_shown, outputs))})"
-    text = repr(text)[1:-1].replace('"', "'")
-    return FUNCTION.format(kind=kind, text=text, arguments="".join(f"{w}, " for w in words), result=result)
+    signature = f"{entry.name}({', '.join(map(_shown, inputs))}) -> ({', '.join(map(_shown, outputs))})"
+    return FUNCTION.format(
+        class_name=class_name,
+        text=_docstring_text(signature),
+        arguments="".join(f"{w}, " for w in words),
+        result=result,
+    )
 
 
 def _type(value: ValueEntry, side: str, buffers: bool) -> str:

@@ -194,15 +194,15 @@ class _DwarfReader:
             end = start + 4 + length
             if length >= 0xFFFFFFF0 or end > len(self._info) or version not in (4, 5):
                 raise ValueError("a unit that is not understood")
-            if version == 4:
-                abbreviations, address = struct.unpack_from("<IB", self._info, start + 6)
+            if version == 4:  # a header of 11 bytes
+                abbreviation_offset, address_size = struct.unpack_from("<IB", self._info, start + 6)
                 self._at = start + 11
-            else:
-                kind, address, abbreviations = struct.unpack_from("<BBI", self._info, start + 6)
+            else:  # a header of 12 bytes
+                unit_type, address_size, abbreviation_offset = struct.unpack_from("<BBI", self._info, start + 6)
                 self._at = start + 12
-                if kind != 1:
+                if unit_type != 1:  # DW_UT_compile
                     raise ValueError("a unit that is not for compilation")
-            yield self._entries(start, end, self._abbreviation_table(abbreviations), address)
+            yield self._entries(start, end, self._abbreviation_table(abbreviation_offset), address_size)
             start = end
 
     def _abbreviation_table(self, at: int) -> _Abbreviations:

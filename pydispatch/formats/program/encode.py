@@ -164,7 +164,7 @@ class Encoder:
         results = [
             self.value(
                 r.dtype, r.dims, r.name, sizes=push(r.dims or ()),
-                target=r.register if r.dims is None else r.buffer,
+                target=r.register if r.dims is None else r.buffer,  # a scalar is returned in a register
                 tied=0 if r.tied == NONE else r.tied + 1,
             )
             for r in function.results
@@ -181,7 +181,8 @@ class Encoder:
             for b in function.buffers
         ]
         tables = self.tables(arguments, results, buffers, function.instructions, [(word,) for word in pool])
-        counts = (function.registers, function.region + 1)
+        region_count = function.region + 1  # `region` is the last one
+        counts = (function.registers, region_count)
         reserved = (0, 0, 0)
         return FunctionRecord._make(
             [*string(function.name), *string(function.signature), int(function.public), *tables, *counts, *reserved]
@@ -193,9 +194,9 @@ class Encoder:
 
         def argument(port: Port) -> ValueRecord:
             """Return the record of an argument, and append its sizes to the pool."""
-            sizes = len(pool)
+            first_size = len(pool)
             pool.extend(_sizes(port.dims or ()))
-            return self.value(port.dtype, port.dims, port.name, sizes=sizes, target=port.slot)
+            return self.value(port.dtype, port.dims, port.name, sizes=first_size, target=port.slot)
 
         arguments = [argument(port) for port in procedure.arguments]
         # The sizes and slots of results are unused: a RETURN step lists the slots, whose values have sizes.

@@ -232,7 +232,7 @@ class Procedure:
     ) -> None:
         """Append a step that assigns a view of the bytes of `source`, with another shape, to the slot `target`.
 
-        `dims` and `offset` are scalar slots; the offset is in bytes.
+        `dims` and `offset` are scalar slots; the offset is in bytes. `last` lists `source` if no later step reads it.
         """
         self._step(Step.VIEW, target, *self._with_last_use([source], last), self._push([offset, *dims]))
 

@@ -27,13 +27,14 @@ class ProcedureText:
         self.program, self.functions = program, functions
         self.pool: list[int] = []
 
-    def words(self, at: int, count: int) -> list[int]:
+    def pool_words(self, at: int, count: int) -> list[int]:
         """Return `count` words at an offset of the pool."""
         return words_of(self.pool, at, count)
 
     def counted_words(self, at: int, width: int = 1) -> list[int]:
         """Return the records at an offset of the pool: a count, then that many records of `width` words."""
-        return self.words(at + 1, self.words(at, 1)[0] * width)
+        (record_count,) = self.pool_words(at, count=1)
+        return self.pool_words(at + 1, record_count * width)
 
     def render(self, record: ProcedureRecord) -> list[str]:
         """Return the lines of a procedure: signature, slots, steps."""
@@ -42,7 +43,7 @@ class ProcedureText:
         visibility, name = "public" if record.flags & IS_PUBLIC else "private", string(record.name, record.name_length)
         lines = [f"procedure {visibility} @{name} {string(record.signature, record.signature_length)}".rstrip()]
         for i, a in enumerate(program.records(record.arguments, record.argument_count, ValueRecord)):
-            sizes = sizes_of(self.words(a.sizes, 2 * a.rank))  # two words each
+            sizes = sizes_of(self.pool_words(a.sizes, 2 * a.rank))  # two words each
             shape = "scalar " if a.is_scalar else shape_text(sizes)
             lines.append(f"  argument {i} {string(a.name, a.name_length)}: {shape}{dtype_name(a.dtype)} in s{a.target}")
         results = program.records(record.results, record.result_count, ValueRecord)
@@ -75,19 +76,19 @@ class ProcedureText:
             return ", ".join(moves) or "nothing"
         if step is Step.READ:
             indices, location = self.counted_words(c), d
-            at = f" at {self.program.string(*self.words(location, 2))}" if location != NONE else ""
+            at = f" at {self.program.string(*self.pool_words(location, 2))}" if location != NONE else ""
             return f"s{a} = read s{b}[{slots(indices)}]{at}"
         if step is Step.OBSERVE:
             values = self.counted_words(b)
             return f"observe check {a}: {slots(values)}"
         if step is Step.RETURN:
-            values = self.words(a, results)
+            values = self.pool_words(a, results)
             return f"return {slots(values)}".rstrip()
         if step is Step.VIEW:
-            (offset,) = self.words(c, 1)
+            (offset,) = self.pool_words(c, 1)
             return f"s{a} = view {slot(b)}{'' if offset == NONE else f' + s{offset} bytes'}"
         if step is Step.SAVE:
-            positions, saved = self.words(c, 2)
+            positions, saved = self.pool_words(c, 2)
             return f"s{a} = {slot(b)} with rows {slot(positions)} saved as {slot(saved)}"
         if step is Step.SCALAR:
             return f"s{a} = {signed(join_words(b, c))}"
@@ -107,8 +108,8 @@ class ProcedureText:
         if function >= len(self.functions):
             return f"run function {function}"
         record = self.program.table(Table.FUNCTIONS, FunctionRecord)[function]
-        inputs = self.words(at, record.argument_count)
-        outputs = self.words(at + record.argument_count, record.result_count)
+        inputs = self.pool_words(at, record.argument_count)
+        outputs = self.pool_words(at + record.argument_count, record.result_count)
         targets = ", ".join("_" if s == NONE else f"s{s}" for s in outputs)
         return f"{targets}{' = ' if targets else ''}run @{self.functions[function]}({slots(inputs)})"
 

@@ -168,7 +168,10 @@ class ProgramText(Records):
         return f"{mutable}@{name}: {self.shape(record.sizes, record.rank)}{dtype_name(record.dtype)}{initial}"
 
     def function(self, record: FunctionRecord) -> list[str]:
-        """Return the lines of a function: signature, buffers, instructions, results."""
+        """Return the lines of a function: signature, buffers, instructions, results.
+
+        The sizes of an argument are stored in two words each, those of a result as a register each.
+        """
         visibility = "public" if record.flags & IS_PUBLIC else "private"
         name = self.string(record.name, record.name_length)
         lines = [f"function {visibility} @{name} {self.string(record.signature, record.signature_length)}".rstrip()]
@@ -189,7 +192,7 @@ class ProgramText(Records):
                 lines.append(f"  result {i}: {dtype_name(x.dtype)} = r{x.target}")
             else:
                 shape = "".join(f"[r{register}]x" for register in words_of(pool, x.sizes, x.rank))
-                tied = f", may take over argument {x.tied - 1}" if x.tied else ""
+                tied = f", may take over argument {x.tied - 1}" if x.tied else ""  # 0: none
                 lines.append(f"  result {i}: {shape}{dtype_name(x.dtype)} in buffer {x.target}{tied}")
         return lines
 
@@ -239,6 +242,7 @@ class ProgramText(Records):
             condition = f"r{a} == r{b}" if op is Opcode.CHECK_EQ else f"r{a}"
             return f"check {condition}, {self.string(*words_of(pool, c, count=2))!r}"
         if op in COMMANDS:
+            # Dispatches of a tile-fused sequence, a chain, run alternately: each time the workgroups of one tile.
             chain = f", {b} workgroups a tile" if op is Opcode.DISPATCH and b else ""
             return f"region {c}: {COMMANDS[op](pool, a)}{chain}{' of the same chain' if modifier else ''}"
         if op in (Opcode.CMP, Opcode.FCMP):

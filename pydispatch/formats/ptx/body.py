@@ -24,6 +24,8 @@ _MISSING = object()
 class FunctionReader(Operands):
     """Parser of one function body: collects its instructions, labels, registers, variables and tables.
 
+    `NameScopes` has the attributes for names: `known`, `pending`, `types`, `reserved`.
+
     Attributes:
         opcodes: Opcode with modifiers in the text ("add.s32") → (opcode, modifiers), as a cache for the module.
         items: Instructions and labels, in the order of the text.

@@ -191,14 +191,14 @@ class Cursor:
     def _masked_byte(
         self, mask: int | float, at: int, resolve: Callable[[str, int], PtxSymbol], depth: int
     ) -> PtxSymbol:
-        """Parse `0xff00(name)`, which selects one byte of an address."""
+        """Parse `0xff00(name)`, which selects one byte of an address: a symbol with a shift."""
         shift = next((shift for shift in range(0, 64, 8) if mask == 0xFF << shift), None)
         if shift is None:
             raise self.fail(f"'{self.words[at]}' selects no byte of an address; expected 0xff, 0xff00, ...", at)
         self.expect("(")
         value = self.expression(resolve, depth + 1)
         self.expect(")")
-        if not isinstance(value, PtxSymbol) or value.shift:
+        if not isinstance(value, PtxSymbol) or value.shift:  # 0xff(name) has no shift: it is like the address itself
             raise self.fail("expected an address in parentheses after a mask", at)
         return PtxSymbol(value.name, value.offset, shift)
 
@@ -215,7 +215,10 @@ class Cursor:
         return -value if word == "-" else int(not value) if word == "!" else value
 
     def _binary_value(self, sign: str, left: Value, right: Value, at: int) -> Value:
-        """Return the value of a binary operation; addresses allow only the addition and subtraction of bytes."""
+        """Return the value of a binary operation; addresses allow only the addition and subtraction of bytes.
+
+        A symbol with a shift is no address but one byte of it, which allows no operation.
+        """
         if isinstance(left, PtxSymbol) and not left.shift and isinstance(right, int) and sign in ("+", "-"):
             return PtxSymbol(left.name, left.offset + (right if sign == "+" else -right))
         if isinstance(right, PtxSymbol) and not right.shift and isinstance(left, int) and sign == "+":

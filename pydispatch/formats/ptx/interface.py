@@ -69,7 +69,10 @@ def shared_limit(capability: int) -> int:
 
 
 def why_not(major: int, minor: int, requires: Sequence[str]) -> str:
-    """Return why a device of compute capability `major`.`minor` lacks the non-empty list of features `requires`."""
+    """Return why a device of compute capability `major`.`minor` cannot run a variant, as the predicate of a sentence.
+
+    Its subject is the variant. `requires` lists the features that the variant needs, the newest architecture last.
+    """
     newest, have = requires[-1], f"which this device of compute capability {major}.{minor} does not run"
     if newest.startswith("cubin_"):
         return f"is machine code for {newest.removeprefix('cubin_')}, {have}"

@@ -177,7 +177,7 @@ class NameScopes:
             return self._component(name, at)
         if name == "WARP_SZ":
             return Immediate(32)
-        if not self.known(name):
+        if not self.known(name):  # perhaps a function that is declared later: checked at the end of the module
             self.pending.append((name, at))
         return PtxSymbol(name)
 
@@ -214,7 +214,7 @@ class NameScopes:
             operand = whole.items[lane]
             assert operand is not None
             return operand
-        if isinstance(whole, Register) and whole.name[0:1] and re.fullmatch("[bh][0-3]", component):
+        if isinstance(whole, Register) and re.fullmatch("[bh][0-3]", component):
             return Register(f"{whole.name}.{component}")
         raise self.cursor.fail(f"'{name}' is no operand", at)
 

@@ -150,10 +150,10 @@ class Operands(NameScopes):
                 raise cursor.fail(f"'{word}' is no address")
             cursor.at += 1
             if words[cursor.at] in ("+", "-"):
-                cursor.at += words[cursor.at] == "+"
-                value = cursor.expression(cursor._no_symbol)
+                cursor.accept("+")  # a "-" is the sign of the offset
+                value = cursor.expression(resolve=cursor._no_symbol)
         else:
-            value = cursor.expression(self.address_of)
+            value = cursor.expression(resolve=self.address_of)
             if isinstance(value, PtxSymbol):
                 base, value = PtxSymbol(value.name), value.offset
         if not isinstance(value, int):
@@ -163,6 +163,6 @@ class Operands(NameScopes):
             while cursor.accept(","):
                 items.append(self.operand(is_call=False, depth=depth + 1))
             cursor.expect("]", " after an address")
-            return Arguments(tuple(item for item in items if item is not None))
+            return Arguments(tuple(item for item in items if item is not None))  # without `_`
         cursor.expect("]", " after an address")
         return Address(base, value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -121,8 +122,10 @@ class DeclarationCursor(Cursor):
     def _initializer(
         self, sizes: list[int], kind: str, name: str, resolve: Callable[[str, int], PtxSymbol]
     ) -> list[Value]:
-        """Parse an initializer: one value, a string, or nested braces. Sets the first size of an unsized array in
-        `sizes`."""
+        """Parse the initializer of a variable with elements of the type `kind`: one value, a string, or nested braces.
+
+        Sets the first size of an unsized array in `sizes`.
+        """
         if not sizes:
             if self.words[self.at] == "{":
                 raise self.fail(f"'{name}' is a scalar; expected one value, without braces")
@@ -132,14 +135,12 @@ class DeclarationCursor(Cursor):
             text = self.string("a string")
             values.extend([*text.encode(), 0])
         else:
-            self._braces(sizes, 0, values, name, resolve)
-        inner = 1
-        for size in sizes[1:]:
-            inner *= size
+            self._braces(sizes, level=0, values=values, name=name, resolve=resolve)
+        row_elements = math.prod(sizes[1:])
         if sizes[0] == 0:
-            sizes[0] = -(-len(values) // inner) if inner else 0
-        if len(values) > sizes[0] * inner:
-            raise self.fail(f"{len(values)} values for the {sizes[0] * inner} elements of '{name}'", at)
+            sizes[0] = -(-len(values) // row_elements) if row_elements else 0
+        if len(values) > sizes[0] * row_elements:
+            raise self.fail(f"{len(values)} values for the {sizes[0] * row_elements} elements of '{name}'", at)
         return values
 
     def _braces(

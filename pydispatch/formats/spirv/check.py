@@ -180,11 +180,11 @@ class _ModuleChecker:
     def _type(self, inst: SpirvInstruction) -> None:
         """Check the operands of a type declaration."""
         op, words, declared = inst.op, inst.words[2:], self.declared  # word 1 is the id of the type
-        for position in inst.ids:  # of the operands that are ids
+        for position in inst.id_positions:  # of the operands that are ids
             id = inst.words[position]
             is_length = op == Op.TYPE_ARRAY and position == 3
             # The result of a function and the sampled type of an image.
-            may_be_void = op in (Op.TYPE_FUNCTION, _TYPE_IMAGE) and position == inst.ids[0]
+            may_be_void = op in (Op.TYPE_FUNCTION, _TYPE_IMAGE) and position == inst.id_positions[0]
             if is_length:
                 length = declared.number(id)
                 if id not in declared.constants or not declared.is_integer(declared.values[id]) or length == 0:
@@ -223,15 +223,15 @@ class _ModuleChecker:
             fits = fits and shape is not None and len(inst.words) - 3 == max(1, shape.width // 32)
         elif op in (Op.CONSTANT_COMPOSITE, Op.SPEC_CONSTANT_COMPOSITE):
             fits = self._is_composite_of(
-                inst.type_id, [declared.values.get(inst.words[position], 0) for position in inst.ids]
+                inst.type_id, [declared.values.get(inst.words[position], 0) for position in inst.id_positions]
             )
-            fits = fits and all(inst.words[position] in declared.constants for position in inst.ids)
+            fits = fits and all(inst.words[position] in declared.constants for position in inst.id_positions)
         else:
             fits = kind not in (Op.TYPE_VOID, Op.TYPE_FUNCTION, Op.TYPE_RUNTIME_ARRAY)
         if not fits:
             raise self.fail(inst.at, f"a constant (opcode {op}) that does not fit its type, id {inst.type_id}")
         if op == Op.SPEC_CONSTANT_OP:
-            for position in inst.ids:
+            for position in inst.id_positions:
                 if inst.words[position] not in declared.constants:
                     raise self.fail(
                         inst.at + position, f"id {inst.words[position]} is no constant that was declared before"
@@ -257,7 +257,7 @@ class _ModuleChecker:
             raise self.fail(inst.at, f"a variable of storage class {storage} whose type, id {inst.type_id}, is another")
         if storage == Storage.FUNCTION:
             raise self.fail(inst.at, "a variable of a function outside functions")
-        initializer = inst.words[inst.ids[0]] if inst.ids else None
+        initializer = inst.words[inst.id_positions[0]] if inst.id_positions else None  # the one id besides its type
         if initializer is not None and initializer not in declared.values:
             raise self.fail(inst.at, "a variable that begins with something that is no constant")
         check_variable(declared, inst, pointee.type)

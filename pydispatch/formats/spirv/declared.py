@@ -11,7 +11,7 @@ from pydispatch.formats.spirv.module import SpirvTables
 from pydispatch.formats.spirv.names import Decoration, Op, Storage
 
 EXTENSIONS_FROM = 4421
-"""Opcodes from here on belong to extensions, which may be newer than this reader."""
+"""Opcodes and built-in variables from here on belong to extensions, which may be newer than this reader."""
 
 MAX_VARIABLE_BYTES = 16 << 20
 """The limit for a variable private to an invocation: drivers put it on a stack."""
@@ -50,7 +50,8 @@ class Parts(NamedTuple):
 
     Attributes:
         length: Number of elements; None if a runtime array or a specialization constant determines it.
-        types: One type per member for a struct, one for all elements otherwise, and none if the type is no composite.
+        types: Ids of types: one per member for a struct, one for all elements otherwise, and none if the type is no
+            composite.
     """
 
     length: int | None
@@ -161,17 +162,17 @@ def check_variable(declared: SpirvDeclarations, inst: SpirvInstruction, pointee:
     """Check the storage class and the type of a variable; raise ArtifactError if they are not valid in compute
     shaders."""
     op, storage, id = declared.opcode(pointee), inst.words[3], inst.id
-    if op in (0, Op.TYPE_VOID, Op.TYPE_FUNCTION):
+    if op in (0, Op.TYPE_VOID, Op.TYPE_FUNCTION):  # 0: not declared
         raise declared.fail(inst.at, f"a variable of type {pointee}, which has no values")
     if storage in (Storage.FUNCTION, Storage.PRIVATE, Storage.WORKGROUP):
         if _bytes(declared, pointee, inst.at) > MAX_VARIABLE_BYTES:
             raise declared.fail(inst.at, f"a variable of more than {MAX_VARIABLE_BYTES} bytes")
     elif storage == Storage.INPUT:
         built_in = declared.tables.decoration(id, Decoration.BUILT_IN)
-        wanted = _BUILT_INS.get(built_in or 0)
-        if built_in is None or (wanted is None and built_in < EXTENSIONS_FROM):
+        component_count = _BUILT_INS.get(built_in or 0)
+        if built_in is None or (component_count is None and built_in < EXTENSIONS_FROM):
             raise declared.fail(inst.at, f"an input that shaders for compute do not have (BuiltIn {built_in})")
-        if wanted is not None and declared.shape(pointee) != Shape("i", 32, wanted):
+        if component_count is not None and declared.shape(pointee) != Shape("i", 32, component_count):
             raise declared.fail(inst.at, f"the built-in {built_in} with a type that is not its own")
     elif storage in (Storage.STORAGE_BUFFER, Storage.PUSH_CONSTANT) and op not in (
         Op.TYPE_STRUCT, Op.TYPE_ARRAY, Op.TYPE_RUNTIME_ARRAY,

@@ -22,7 +22,7 @@ class SpirvInstruction:
         at: Index of the first word in the module.
         type_word: Index in `words` of the type id; 0 without one, and before `operands.locate_ids`.
         result_word: Index in `words` of the result id; 0 without one, and before `operands.locate_ids`.
-        ids: Indices in `words` of the other ids.
+        id_positions: Indices in `words` of the other ids.
     """
 
     op: int
@@ -30,7 +30,7 @@ class SpirvInstruction:
     at: int
     type_word: int = 0
     result_word: int = 0
-    ids: Sequence[int] = ()
+    id_positions: Sequence[int] = ()
 
     @property
     def id(self) -> int:
@@ -45,7 +45,7 @@ class SpirvInstruction:
         """Yield the ids that the instruction uses, including its type."""
         if self.type_word:
             yield self.words[self.type_word]
-        for position in self.ids:
+        for position in self.id_positions:
             yield self.words[position]
 
     def text(self, position: int, fail: Fail) -> tuple[str, int]:

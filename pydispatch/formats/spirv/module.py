@@ -212,9 +212,9 @@ class _TablesReader:
         elif op == Op.NAME:
             tables.names[self.id(inst, 1)] = inst.text(2, self.fail)[0]
         else:
-            self.head(inst)
+            self.module_header(inst)
 
-    def head(self, inst: SpirvInstruction) -> None:
+    def module_header(self, inst: SpirvInstruction) -> None:
         """Record an entry point, execution mode, or another instruction before the declarations."""
         tables, op, words = self.tables, inst.op, inst.words
         if op == Op.CAPABILITY:

@@ -143,8 +143,8 @@ def locate_ids(inst: SpirvInstruction, bound: int, fail: Fail, case_words: Calla
         if inst.op not in patterns():
             raise fail(inst.at, f"opcode {inst.op}, which the linker does not know")
         layout = _walked_positions(inst, fail, case_words)
-    inst.type_word, inst.result_word, inst.ids = layout
-    for position in (inst.type_word, inst.result_word, *inst.ids):
+    inst.type_word, inst.result_word, inst.id_positions = layout
+    for position in (inst.type_word, inst.result_word, *inst.id_positions):
         if position and not 0 < inst.words[position] < bound:
             raise fail(inst.at + position, f"id {inst.words[position]}, the bound is {bound}")
 
@@ -156,7 +156,7 @@ def _walked_positions(inst: SpirvInstruction, fail: Fail, case_words: Callable[[
     """
     walk = _Walk(inst, fail, case_words)
     walk.take(patterns()[inst.op])
-    return walk.type, walk.result, tuple(walk.ids)
+    return walk.type, walk.result, tuple(walk.id_positions)
 
 
 class _Walk:
@@ -170,7 +170,7 @@ class _Walk:
         last: Number of its words.
         type: Position of the type of the result; 0 for none.
         result: Position of the result; 0 for none.
-        ids: Positions of the other ids.
+        id_positions: Positions of the other ids.
     """
 
     def __init__(self, inst: SpirvInstruction, fail: Fail, case_words: Callable[[int], int]) -> None:
@@ -180,7 +180,7 @@ class _Walk:
         self.fail = fail
         self.case_words = case_words  # id of a switch's selector -> number of words of a case literal
         self.type = self.result = 0
-        self.ids: list[int] = []
+        self.id_positions: list[int] = []
 
     def take(self, pattern: str) -> None:
         """Consume the operands of a pattern, which must be all words of the instruction."""
@@ -211,7 +211,7 @@ class _Walk:
     def one(self, kind: str) -> None:
         """Consume one operand of the kind that a pattern letter denotes."""
         if kind == "I":
-            self.ids.append(self.at)
+            self.id_positions.append(self.at)
             self.word()
         elif kind == "L":
             self.word()
@@ -264,10 +264,11 @@ class _Walk:
             self.one("I")
 
     def _p(self) -> None:
-        """Consume the operation of an OpSpecConstantOp and its operands, which have neither type nor result."""
+        """Consume the operation of an OpSpecConstantOp and its operands: those of the operation's pattern after its
+        type and result (TR)."""
         opcode = self.word()
         pattern = patterns().get(opcode, "")
-        needs_function = opcode in (Op.FUNCTION_CALL, Op.LOAD, Op.EXT_INST)
-        if not pattern.startswith("TR") or "P" in pattern or needs_function:
+        is_excluded = opcode in (Op.FUNCTION_CALL, Op.LOAD, Op.EXT_INST)
+        if not pattern.startswith("TR") or "P" in pattern or is_excluded:
             raise self.fail(self.first, f"opcode {opcode} in a specialization constant, which the linker does not know")
-        self.take(pattern[2:])
+        self.take(pattern.removeprefix("TR"))

@@ -193,7 +193,7 @@ class _PartsReader:
                 raise self.fail(inst.at, f"id {inst.words[3]} is no set of instructions")
             if inst.op == Op.EXT_INST and parts.sets[inst.words[3]].startswith(DEBUG_SETS):
                 continue
-            for position in inst.ids:
+            for position in inst.id_positions:
                 id = inst.words[position]
                 if inst.op == Op.FUNCTION_CALL and position == 3:
                     if id not in parts.functions:

@@ -23,16 +23,17 @@ class VariableUse:
     has_subgroup_ops: bool = False
 
 
-_POINTER_AT = {
+_POINTER_POSITIONS = {
     Op.LOAD: (3,), Op.STORE: (1, 2), Op.COPY_MEMORY: (1, 2), Op.COPY_MEMORY_SIZED: (1, 2), Op.ACCESS_CHAIN: (3,),
     Op.IN_BOUNDS_ACCESS_CHAIN: (3,), Op.PTR_ACCESS_CHAIN: (3,), Op.IN_BOUNDS_PTR_ACCESS_CHAIN: (3,),
     Op.ARRAY_LENGTH: (3,), Op.COPY_OBJECT: (3,), Op.IMAGE_TEXEL_POINTER: (3,), Op.ATOMIC_STORE: (1,),
 }  # fmt: skip
 """Opcode → indices of the instruction's words that may be the id of a variable."""
-_TARGET = 1
+_TARGET_POSITION = 1
 """Index of the word of a store or copy that is the pointer to which it writes."""
-_DERIVES = (Op.ACCESS_CHAIN, Op.IN_BOUNDS_ACCESS_CHAIN, Op.PTR_ACCESS_CHAIN, Op.IN_BOUNDS_PTR_ACCESS_CHAIN,
-            Op.COPY_OBJECT)  # fmt: skip
+_DERIVING_OPCODES = (
+    Op.ACCESS_CHAIN, Op.IN_BOUNDS_ACCESS_CHAIN, Op.PTR_ACCESS_CHAIN, Op.IN_BOUNDS_PTR_ACCESS_CHAIN, Op.COPY_OBJECT,
+)  # fmt: skip
 """Instructions whose result is a pointer into the variable that word 3 points to."""
 
 
@@ -64,14 +65,15 @@ def _record_body(tables: SpirvTables, function: int, use: VariableUse) -> list[i
             use.has_subgroup_ops = True
             continue
         atomic = Op.ATOMIC_LOAD <= op <= Op.ATOMIC_LAST
-        positions = (3,) if atomic and op != Op.ATOMIC_STORE else _POINTER_AT.get(op, ())  # type: ignore[call-overload]
+        has_result = atomic and op != Op.ATOMIC_STORE  # type and result precede the pointer
+        positions = (3,) if has_result else _POINTER_POSITIONS.get(op, ())  # type: ignore[call-overload]
         for position in positions:
             base = bases.get(words[position], words[position])
             if base not in variables:
                 continue
             use.variables.add(base)
-            is_written = position == _TARGET or (atomic and op != Op.ATOMIC_LOAD)
-            if op in _DERIVES:
+            is_written = position == _TARGET_POSITION or (atomic and op != Op.ATOMIC_LOAD)
+            if op in _DERIVING_OPCODES:
                 bases[words[2]] = base
             elif is_written:
                 use.written.add(base)

@@ -179,7 +179,9 @@ class WebProgram(ProgramText):
         if isinstance(command, Dispatch):
             return {
                 "op": "dispatch", "export": command.export, "grid": list(command.grid),
-                "constants": [[k & ~HIGH_WORD, 32 if k & HIGH_WORD else 0] for k in command.constants],
+                "constants": [  # (register, shift in bits): its low or its high word
+                    [k & ~HIGH_WORD, 32 if k & HIGH_WORD else 0] for k in command.constants
+                ],
                 "bindings": [[b.buffer, _register(b.offset), _register(b.length)] for b in command.bindings],
             }  # fmt: skip
         if isinstance(command, Fill):

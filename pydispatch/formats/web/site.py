@@ -125,31 +125,31 @@ def _kernels(
     code = bytes(artifact.read(variant.member))
     try:
         notes = table(variant.extra["wgsl"])
-        ranges = [(count(at), count(size)) for at, size in (listed(pair, 2) for pair in listed(notes["modules"]))]
-        entries = [(count(at), text(entry)) for at, entry in (listed(pair, 2) for pair in listed(notes["entries"]))]
+        ranges = [(count(start), count(size)) for start, size in (listed(pair, 2) for pair in listed(notes["modules"]))]
+        entries = [(count(i), text(entry)) for i, entry in (listed(pair, 2) for pair in listed(notes["entries"]))]
         overrides = [text(override) for override in listed(notes.get("overrides", []))]
-        modules = [read(code[at : at + size], f"executable '{name}'") for at, size in ranges]
-        functions = [(at, modules[at].entry(entry)) for at, entry in entries]
+        modules = [read(code[start : start + size], f"executable '{name}'") for start, size in ranges]
+        functions = [(modules[i], modules[i].entry(entry)) for i, entry in entries]  # i: index of the module
     except (KeyError, ValueError, IndexError) as error:
         raise ArtifactError(f"executable '{name}': the key \"wgsl\" of its variant: {error}") from None
     paths = [f"{prefix}-{i}.wgsl" for i in range(len(modules))]
-    contents |= {path: code[at : at + size] for path, (at, size) in zip(paths, ranges, strict=True)}
+    contents |= {path: code[start : start + size] for path, (start, size) in zip(paths, ranges, strict=True)}
     kernels = []
-    for (at, function), (_, wanted) in zip(functions, entries, strict=True):
+    for (module, function), (own_index, wanted) in zip(functions, entries, strict=True):
         if function is None:
             raise ArtifactError(f"executable '{name}': there is no entry point '{wanted}'")
-        entry = entry_of(modules[at], function)
-        is_written = access.written(modules[at], function)
+        entry = entry_of(module, function)
+        written_bindings = access.written(module, function)  # some that are declared read_write are only read
         binding_count = max(entry.bindings, default=-1) + 1
         declared = ["read_write" if entry.bindings.get(i) else "read" for i in range(binding_count)]
         values = [
-            {"key": override.key, "type": override.type, "word": override.word}
-            for override in overrides_of(modules[at], overrides, _MAX_WORDS)
+            {"key": override.key, "type": override.type, "word": override.word_index}
+            for override in overrides_of(module, overrides, _MAX_WORDS)
         ]
         joined = None
         if binding_count > _MAX_STORAGE_BUFFERS:
-            joined = with_merged_buffers(modules[at], function, _MAX_STORAGE_BUFFERS)
-        module_index = at
+            joined = with_merged_buffers(module, function, _MAX_STORAGE_BUFFERS)
+        module_index = own_index
         if joined is not None:
             module_index = len(paths)
             paths.append(f"{prefix}-{module_index}.wgsl")
@@ -159,7 +159,8 @@ def _kernels(
         kernels.append(
             {
                 "module": module_index, "entry": entry.name, "declared": declared,
-                "written": [i in is_written for i in range(binding_count)], "hasConstants": entry.constant_bytes != 0,
+                "written": [i in written_bindings for i in range(binding_count)],
+                "hasConstants": entry.constant_bytes != 0,
                 "limits": {k: v for k, v in limits.items() if v > interface.GUARANTEED_LIMITS[k]},
                 "overrides": values,
             }

@@ -54,7 +54,7 @@ def holds(text: str, location: str) -> bool:
     Raises ArtifactError, prefixed with `location`, for a malformed condition.
     """
     reader = _ConditionParser(_TOKEN.findall(text), text, location)
-    value = reader.binary(0, is_used=True)
+    value = reader.binary(least_precedence=0, is_evaluated=True)
     if reader.at < len(reader.tokens):
         raise reader.error(f"unexpected '{_shown(reader.peek())}'")
     return value != 0
@@ -88,19 +88,19 @@ class _ConditionParser:
     def leave_level(self) -> None:
         self.depth -= 1
 
-    def binary(self, least: int, *, is_used: bool) -> int:
-        """Return the value of an expression whose operators have at least the precedence `least`.
+    def binary(self, least_precedence: int, *, is_evaluated: bool) -> int:
+        """Return the value of an expression whose operators have at least the precedence `least_precedence`.
 
-        `is_used` states whether the value matters: an operand that C does not evaluate is parsed, but errors such as a
+        `is_evaluated` states whether C evaluates it: an operand that `&&` or `||` skips is parsed, but errors such as a
         division by zero are ignored.
         """
         self.enter_level()
-        value = self.unary(is_used=is_used)
-        while (operator := _BINARY.get(self.peek())) is not None and operator[0] >= least:
+        value = self.unary(is_evaluated=is_evaluated)
+        while (operator := _BINARY.get(self.peek())) is not None and operator[0] >= least_precedence:
             mark, (level, apply) = self.take(), operator
             is_decided = _DECISIVE.get(mark) == bool(value)  # `0 && x` or `1 || x`, where C does not evaluate x
-            other = self.binary(level + 1, is_used=is_used and not is_decided)
-            if not is_used:
+            other = self.binary(level + 1, is_evaluated=is_evaluated and not is_decided)
+            if not is_evaluated:
                 continue
             if mark in ("/", "%") and other == 0:
                 raise self.error("division by 0", "test the divisor first, with &&")
@@ -110,17 +110,17 @@ class _ConditionParser:
         self.leave_level()
         return value
 
-    def unary(self, *, is_used: bool) -> int:
+    def unary(self, *, is_evaluated: bool) -> int:
         """Return the value of an operand: a literal, an identifier, parentheses, or a unary operator.
 
-        is_used: as for `binary`, False for an operand that `&&` or `||` skips, in which errors are ignored.
+        is_evaluated: as for `binary`, False for an operand that `&&` or `||` skips, in which errors are ignored.
         """
         self.enter_level()
         token = self.take()
         if token in _UNARY:
-            value = int(_UNARY[token](self.unary(is_used=is_used)))
+            value = int(_UNARY[token](self.unary(is_evaluated=is_evaluated)))
         elif token == "(":
-            value = self.binary(0, is_used=is_used)
+            value = self.binary(least_precedence=0, is_evaluated=is_evaluated)
             if self.take() != ")":
                 raise self.error("')' is missing")
         elif (match := _NUMBER.fullmatch(token)) is not None:

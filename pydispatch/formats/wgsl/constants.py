@@ -14,7 +14,7 @@ _PRECEDENCE = {"+": 1, "-": 1, "*": 2, "/": 2, "%": 2}
 def integer(text: str) -> int | None:
     """Return the value of an integer literal; None for other text."""
     digits = text[:-1] if text[-1:] in ("i", "u") else text
-    try:
+    try:  # 24 digits exceed any 64-bit integer, and int() is slow for thousands
         return int(digits, 16 if digits[:2] in ("0x", "0X") else 10) if len(digits) < 24 else None
     except ValueError:
         return None

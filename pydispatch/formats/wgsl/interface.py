@@ -56,6 +56,7 @@ class WgslFeatures(frozenset[str]):
         """Return whether the device has a feature, or a limit: `"maxBindGroups>=4" in features`."""
         if isinstance(name, str) and ">=" in name:
             limit, _, least = name.partition(">=")
+            # 20 digits exceed any limit, and int() refuses thousands of them.
             return least.isdecimal() and len(least) < 20 and self.limits.get(limit, -1) >= int(least)
         return frozenset.__contains__(self, name)
 
@@ -150,16 +151,16 @@ def entry_of(module: WgslModule, function: Declaration) -> WgslEntryPoint:
     sizes = function.attribute("workgroup_size")
     numbers = [module.constant(text) for text in (sizes.arguments if sizes is not None else ())]
     numbers += [1] * (3 - len(numbers))
-    known = None if sizes is None or None in numbers else tuple(numbers)
+    workgroup_size = None if sizes is None or None in numbers else tuple(numbers)
     buffer_count = len(buffers)
-    if buffer_count > GUARANTEED_LIMITS["maxStorageBuffersPerShaderStage"]:
+    if buffer_count > GUARANTEED_LIMITS["maxStorageBuffersPerShaderStage"]:  # within the limit, none need be merged
         buffer_count = least_buffer_count(module, function)
     return WgslEntryPoint(
         name=function.name,
         bindings=bindings,
         buffers=buffers,
         constant_bytes=constant_bytes,
-        workgroup_size=known,  # type: ignore[arg-type]
+        workgroup_size=workgroup_size,  # type: ignore[arg-type]
         workgroup_bytes=workgroup_bytes,
         features=features(module),
         least_buffer_count=buffer_count,

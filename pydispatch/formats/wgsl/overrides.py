@@ -25,25 +25,29 @@ class Override:
     Attributes:
         key: Key of its value in WebGPU's pipeline descriptor: its id or name.
         type: Scalar type.
-        word: Index of its word among the executable constants.
+        word_index: Index of its word among the executable constants.
     """
 
     name: str
     key: str
     type: str
-    word: int
+    word_index: int
     where: str
     """The location of the declaration, for messages."""
 
     def value(self, word: int) -> float:
-        """Convert a 32-bit word to a value of the override's type; raise ArtifactError for infinities and NaN."""
+        """Convert a 32-bit word to a value of the override's type; raise ArtifactError for infinities and NaN.
+
+        The word of an f16 has the bits of an f32 with its value.
+        """
         word &= 0xFFFFFFFF
         if self.type in ("f32", "f16"):
             value = float(struct.unpack("<f", struct.pack("<I", word))[0])
             if not math.isfinite(value) or (self.type == "f16" and abs(value) > _MOST_F16):
                 raise ArtifactError(
                     f"{self.where}: override '{self.name}' is an {self.type}, which cannot be {value:g}: word "
-                    f"{self.word} of the executable constants is 0x{word:08x}; it takes the bits of a finite number"
+                    f"{self.word_index} of the executable constants is 0x{word:08x}; it takes the bits of a finite "
+                    "number"
                 )
             return value
         if self.type == "bool":
@@ -76,7 +80,7 @@ def overrides_of(module: WgslModule, names: Sequence[str], count: int | None = N
                     name=declaration.name,
                     key=key,
                     type=_type(module, declaration),
-                    word=word,
+                    word_index=word,
                     where=module.location(declaration),
                 )
             )

@@ -66,7 +66,7 @@ class _State:
     including: list[str] = field(default_factory=list)
     left: int = MAX_BYTES
 
-    def charge(self, characters: int, location: str, what: str, remedy: str) -> None:
+    def charge_budget(self, characters: int, location: str, what: str, remedy: str) -> None:
         """Subtract characters from the budget; raise ArtifactError if it is exhausted, with `what` as the cause."""
         self.left -= characters
         if self.left < 0:
@@ -242,20 +242,23 @@ def _expanded(text: str, location: str, state: _State, hidden: frozenset[str] = 
             chain = f"macro '{word}' is nested in {MAX_MACROS} other macros"
             raise ArtifactError(f"{location}: {chain}; shorten the chain of definitions")
         value = _expanded(value, location, state, hidden | {word}, empty) if value else empty
-        state.charge(len(value) + 1, location, f"macro '{word}'", "use shorter macros")
+        state.charge_budget(len(value) + 1, location, f"macro '{word}'", "use shorter macros")
         parts += [text[at : match.start()], value]
         at = match.end()
     return "".join([*parts, text[at:]]) if parts else text
 
 
-def _included(rest: str, location: str, where: str, state: _State) -> str:
-    """Return an included file, preprocessed and joined into one line."""
+def _included(rest: str, location: str, including_file: str, state: _State) -> str:
+    """Return an included file, preprocessed and joined into one line.
+
+    rest: text after `#include`. location: file and line for messages.
+    """
     match = _INCLUDE.match(rest)
     if match is None:
         raise ArtifactError(
             f'{location}: #include needs the name of a file, such as #include "common.wgsl"; got {rest}'
         )
-    folders = [Path(where).parent, *state.folders]
+    folders = [Path(including_file).parent, *state.folders]
     for path in dict.fromkeys(folder / match[1] for folder in folders):
         try:
             is_found = path.is_file()
@@ -265,7 +268,7 @@ def _included(rest: str, location: str, where: str, state: _State) -> str:
                 "whose name is valid, from folders that can be read"
             ) from None
         if not is_found:
-            files.record_accesses(missed=[str(path)])
+            files.record_accesses(missed=[str(path)])  # a cached result is invalid once the file exists
             continue
         if str(path) in state.including or len(state.including) == MAX_INCLUDES:
             raise ArtifactError(f"{location}: {path} includes itself, or includes are {MAX_INCLUDES} deep")
@@ -274,7 +277,7 @@ def _included(rest: str, location: str, where: str, state: _State) -> str:
         except SystemError_ as error:
             raise ArtifactError(f"{location}: {error}") from None
         remedy = "include each file once, with #ifndef around its text"
-        state.charge(len(text) + INCLUDE_CHARACTERS, location, f"the include of {path}", remedy)
+        state.charge_budget(len(text) + INCLUDE_CHARACTERS, location, f"the include of {path}", remedy)
         state.including.append(str(path))
         line = " ".join(filter(None, map(str.strip, _lines(text, str(path), state))))
         state.including.pop()

@@ -129,7 +129,7 @@ class _WgslReader:
         type_ = ""
         if self._peek() == ":":
             self.at += 1
-            type_ = self._type(("=", ";"))
+            type_ = self._type(ends=("=", ";"))
         end = self._find((";",))
         body = 0
         if self._peek() == "=":
@@ -149,7 +149,7 @@ class _WgslReader:
         )
 
     def _struct(self, first: int) -> Declaration:
-        """Parse the members of a struct."""
+        """Parse the members of a struct. `first` is the index of the declaration's first token."""
         self.at += 1
         name = self._name()
         close = self._match("{")
@@ -159,14 +159,17 @@ class _WgslReader:
             self._attributes()
             member = self._name()
             self._expect(":")
-            members.append((member, self._type((",", "}"))))
+            members.append((member, self._type(ends=(",", "}"))))
             if self._peek() == ",":
                 self.at += 1
         self.at = close + 1
         return Declaration("struct", name, first, self.at, members=tuple(members))
 
     def _function(self, first: int, attributes: tuple[Attribute, ...]) -> Declaration:
-        """Parse the signature of a function and skip its body."""
+        """Parse the signature of a function and skip its body.
+
+        `first` is the index of the declaration's first token, before its attributes.
+        """
         self.at += 1
         name = self._name()
         close = self._match("(")
@@ -176,7 +179,7 @@ class _WgslReader:
             self._attributes()
             parameter = self._name()
             self._expect(":")
-            parameters.append((parameter, self._type((",", ")"))))
+            parameters.append((parameter, self._type(ends=(",", ")"))))
             if self._peek() == ",":
                 self.at += 1
         self.at = close + 1
@@ -184,7 +187,7 @@ class _WgslReader:
         if self._peek() == "->":
             self.at += 1
             self._attributes()
-            result = self._type(("{",))
+            result = self._type(ends=("{",))
         body = self.at
         self.at = self._match("{") + 1
         return Declaration(

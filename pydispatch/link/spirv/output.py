@@ -103,13 +103,14 @@ class SpirvOutput:
         self.used_variables: dict[int, set[int]] = {}  # function → variables
         self.ops: set[int] = set()  # opcodes that the functions use
         self.pointers_vary = False  # a function chooses between pointers into buffers, or gets one
-        self.size = 0
-        self._views: dict[tuple[int, int], int] = {}  # (variable, block type) → variable of that type at its binding
+        self.size = 0  # words of all globals and functions
+        # (variable, block type of a library) → a variable of that type with the set and binding of the variable
+        self._views: dict[tuple[int, int], int] = {}
         self._keys: dict[Key, int] = {}  # instruction without its result id → result id of the first equal one
         self._representatives: dict[int, int] = {}  # id of a type or constant → id of the first equal one
         for inst in kernel.globals.values():
             self._append_global(inst.op, inst.words, inst.id)
-            operands = self._operands(inst.op, inst.words, inst.type_word, inst.result_word, inst.ids)
+            operands = self._operands(inst.op, inst.words, inst.type_word, inst.result_word, inst.id_positions)
             if inst.op in _SHAREABLE:
                 first = self._keys.setdefault(self._key(inst.op, operands, inst.id), inst.id)
                 self._representatives[inst.id] = first
@@ -127,7 +128,7 @@ class SpirvOutput:
         return self._representatives.get(id, id)
 
     def _operands(self, op: int, words: Sequence[int], type_: int, result: int, ids: Iterable[int]) -> list[int]:
-        """Return the operands of an instruction after the result id, with ids replaced by their representatives.
+        """Return the words after the opcode without the result id, with ids replaced by their representatives.
 
         Args:
             op: Opcode.

@@ -144,7 +144,7 @@ class FunctionCopier:
             if same:
                 return same
         operands = self._renumbered(inst, self.map)
-        if inst.op == Op.TYPE_POINTER and operands[0] == Storage.UNIFORM:
+        if inst.op == Op.TYPE_POINTER and operands[0] == Storage.UNIFORM:  # to a BufferBlock; others are refused
             operands[0] = Storage.STORAGE_BUFFER
         decorations = [
             (Decoration.BLOCK, *d[1:]) if d[0] == Decoration.BUFFER_BLOCK else d
@@ -162,7 +162,7 @@ class FunctionCopier:
 
     def _renumbered(self, inst: SpirvInstruction, ids: dict[int, int]) -> list[int]:
         """Return the operands after the result id, with library ids replaced by those in `ids`."""
-        positions = set(inst.ids)
+        positions = set(inst.id_positions)
         return [
             ids[word] if at in positions else word
             for at, word in enumerate(inst.words) if at and at not in (inst.type_word, inst.result_word)
@@ -264,7 +264,7 @@ class _Writer:
     def __init__(self, copier: FunctionCopier, copy: FunctionCopy, id: int) -> None:
         self.copier, self.copy, self.id = copier, copy, id
         self.function = copier.parts.functions[copy.function]
-        self.ids: dict[int, int] = {}  # id in the library → id in the copy
+        self.ids: dict[int, int] = {}  # id of a value, label or global of the library → id in the output
         self.calls: list[int] = []  # ids of the functions that the copy calls
         self.bases: dict[int, int] = {}  # pointer → its variable, both in the output
 
@@ -276,6 +276,7 @@ class _Writer:
         wanted = {id for inst in body for id in inst.uses() if id in parts.globals}
         copier.take(id for id in wanted if not copier.is_buffer(id))
         type_ = copier.function_type(self.function, arguments)
+        # Ids in the output of parameters, results and globals
         for index, parameter in enumerate(self.function.parameters):
             self.ids[parameter.id] = arguments[index] if index in arguments else out.id()
         for inst in body:
@@ -287,15 +288,16 @@ class _Writer:
                 self.ids[id] = buffers[id]
             elif id in copier.map:
                 self.ids[id] = copier.map[id]
-        head = [copier.map[self.function.head.type_id], self.id, self.function.head.words[3], type_]
+        # Instructions
+        function_control = self.function.head.words[3]
+        head = [copier.map[self.function.head.type_id], self.id, function_control, type_]
         lines = [instruction(Op.FUNCTION, head)]
-        for index, parameter in enumerate(self.function.parameters):
-            if index not in arguments:
-                lines.append(instruction(parameter.op, [copier.map[parameter.type_id], self.ids[parameter.id]]))
-                self._decorate(parameter.id)
+        remaining_parameters = [p for index, p in enumerate(self.function.parameters) if index not in arguments]
+        for parameter in remaining_parameters:
+            lines.append(instruction(parameter.op, [copier.map[parameter.type_id], self.ids[parameter.id]]))
+            self._decorate(parameter.id)
         lines += [self._line(inst) for inst in body]
-        left = [p for index, p in enumerate(self.function.parameters) if index not in arguments]
-        for inst in (*left, *body):
+        for inst in (*remaining_parameters, *body):
             pointee = parts.pointee(inst.type_id) if inst.type_word and inst.op not in _PLAIN_POINTERS else None
             storage = None if pointee is None else pointee.storage
             if storage in (Storage.STORAGE_BUFFER, Storage.UNIFORM, Storage.WORKGROUP):
@@ -323,13 +325,13 @@ class _Writer:
         if inst.op == Op.EXT_INST:
             text = self.copier.parts.sets[inst.words[3]]
             self.ids[inst.words[3]] = self.copier.out.set(text)
-        for position in inst.ids:
+        for position in inst.id_positions:
             if inst.words[position] not in self.ids:
                 raise self.copier.parts.tables.fail(inst.at, f"id {inst.words[position]} is not defined")
         self._track_pointer(inst)
         ids = self.ids
         words = list(inst.words)
-        for position in inst.ids:
+        for position in inst.id_positions:
             words[position] = ids[words[position]]
         if inst.type_word:
             words[inst.type_word] = self.copier.map[words[inst.type_word]]

@@ -95,5 +95,5 @@ def _check_merges(declared: SpirvDeclarations, code: Sequence[SpirvInstruction],
 def _labels_of(inst: SpirvInstruction) -> Sequence[int]:
     """Return the positions of the words of an instruction that name blocks."""
     if inst.op in (Op.BRANCH_CONDITIONAL, Op.SWITCH):
-        return [position for position in inst.ids if position > 1]
-    return inst.ids if inst.op in (Op.BRANCH, Op.LOOP_MERGE, Op.SELECTION_MERGE) else ()
+        return [position for position in inst.id_positions if position > 1]
+    return inst.id_positions if inst.op in (Op.BRANCH, Op.LOOP_MERGE, Op.SELECTION_MERGE) else ()

@@ -45,15 +45,17 @@ def check_constant(declared: SpirvDeclarations, inst: SpirvInstruction) -> None:
         at=inst.at,
         type_word=1,
         result_word=2,
-        ids=[position - 1 for position in inst.ids],
+        id_positions=[position - 1 for position in inst.id_positions],
     )
-    check_instruction(FunctionChecker(declared, SpirvFunction(inst), has_unknown_instructions=False), inner)
+    without_blocks = SpirvFunction(inst)  # check_instruction() needs a function; constants are outside of functions
+    check_instruction(FunctionChecker(declared, without_blocks, has_unknown_instructions=False), inner)
 
 
 def _check(code: FunctionChecker) -> list[int]:
     """Check one function and return the ids of the functions that it calls."""
     declared, function = code.declared, code.function
-    op, words = declared.type(function.head.words[4])
+    function_type = function.head.words[4]
+    op, words = declared.type(function_type)  # words: types of the result and of the parameters
     parameter_types = [p.type_id for p in function.parameters]
     if op != Op.TYPE_FUNCTION or words[0] != function.head.type_id or words[1:] != parameter_types:
         raise code.fail(function.head.at, "a function does not have the parameters and result of its type")

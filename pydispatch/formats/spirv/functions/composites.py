@@ -24,16 +24,16 @@ def check_insert(code: FunctionChecker, inst: SpirvInstruction) -> None:
 def check_construct(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check an OpCompositeConstruct: components of a vector, or the elements of another composite."""
     declared, result = code.declared, code.declared.shape(inst.type_id)
-    if result is not None:
-        shapes = [code.shape(inst, position) for position in inst.ids]
+    if result is not None:  # a scalar or vector
+        shapes = [code.shape(inst, position) for position in inst.id_positions]
         fits = all((s.kind, s.width) == (result.kind, result.width) for s in shapes) and result.count > 1
         code.demand(inst, fits and sum(s.count for s in shapes) == result.count)
         return
-    count, types = declared.parts(inst.type_id)
-    code.demand(inst, bool(types) and (count is None or count == len(inst.ids)))
+    count, element_types = declared.parts(inst.type_id)  # a count of None is not known
+    code.demand(inst, bool(element_types) and (count is None or count == len(inst.id_positions)))
     is_struct = declared.opcode(inst.type_id) == Op.TYPE_STRUCT
-    for index, position in enumerate(inst.ids):
-        code.same(inst, position, types[index if is_struct else 0])
+    for index, position in enumerate(inst.id_positions):
+        code.same(inst, position, element_types[index if is_struct else 0])
 
 
 def check_shuffle(code: FunctionChecker, inst: SpirvInstruction) -> None:
@@ -113,7 +113,8 @@ def check_product(code: FunctionChecker, inst: SpirvInstruction) -> None:
 
 
 def _sides(code: FunctionChecker, type_: int) -> tuple[int, int]:
-    """Return the numbers of rows and columns of a matrix, vector (one column) or scalar (1, 1)."""
+    """Return the numbers of rows and columns of a matrix, vector (one column) or scalar (1, 1); 0 rows for other
+    types."""
     op, words = code.declared.type(type_)
     inner = code.declared.shape(words[0]) if op == Op.TYPE_MATRIX else None
     if inner is not None:

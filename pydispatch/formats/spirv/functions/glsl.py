@@ -38,7 +38,7 @@ def check_extended(code: FunctionChecker, inst: SpirvInstruction) -> None:
         if not name.startswith(DEBUG_SETS):
             raise code.fail(inst.at, f"an instruction of the set '{name}', which shaders for compute do not have")
         return
-    instruction, positions = inst.words[4], inst.ids[1:]  # the first id is that of the set
+    instruction, positions = inst.words[4], inst.id_positions[1:]  # the first id is that of the set
     kinds = _COMPONENTWISE.get(instruction)
     if kinds is not None:
         code.componentwise(inst, kinds, positions)

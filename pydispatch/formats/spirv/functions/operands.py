@@ -107,7 +107,7 @@ class FunctionChecker:
             inst: The instruction.
             kinds: Kind of the result, a space, and one letter per operand. i, f, b: same kind and component
                 count; operands with the same letter have the same width. =: the type of the result. s, S: an
-                integer scalar.
+                integer scalar of any width; two letters, as the widths of two such operands may differ.
             positions: Positions of the operands in the instruction.
         """
         result = self.declared.shape(inst.type_id)

@@ -52,11 +52,11 @@ _COMPONENTWISE = {
 def check_instruction(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check the operands and the result type of an instruction; raise ArtifactError if they are invalid."""
     op = inst.op
-    if code.has_unknown_instructions and any(not code.is_known(inst.words[position]) for position in inst.ids):
+    if code.has_unknown_instructions and any(not code.is_known(inst.words[position]) for position in inst.id_positions):
         return  # an operand is the result of an instruction of an unknown extension
     kinds = _COMPONENTWISE.get(op)
     if kinds is not None:
-        code.componentwise(inst, kinds, inst.ids)
+        code.componentwise(inst, kinds, inst.id_positions)
         return
     rule = _RULES.get(op)
     if rule is not None:
@@ -69,7 +69,7 @@ def check_instruction(code: FunctionChecker, inst: SpirvInstruction) -> None:
     elif Op.GROUP_NON_UNIFORM_FIRST <= op <= Op.GROUP_NON_UNIFORM_LAST:
         _group(code, inst)
     else:
-        for position in inst.ids:
+        for position in inst.id_positions:
             code.operand_type(inst, position)  # raises unless the operand is a value
 
 
@@ -83,8 +83,8 @@ def _variable(code: FunctionChecker, inst: SpirvInstruction) -> None:
     )
     assert pointee is not None
     check_variable(code.declared, inst, pointee.type)
-    if inst.ids:
-        code.same(inst, inst.ids[0], pointee.type)
+    if inst.id_positions:
+        code.same(inst, inst.id_positions[0], pointee.type)
 
 
 def _load(code: FunctionChecker, inst: SpirvInstruction) -> None:
@@ -199,7 +199,7 @@ def _any(code: FunctionChecker, inst: SpirvInstruction) -> None:
 
 def _barrier(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check an OpControlBarrier or OpMemoryBarrier."""
-    code.constant_integers(inst, *inst.ids)
+    code.constant_integers(inst, *inst.id_positions)
 
 
 def _phi(code: FunctionChecker, inst: SpirvInstruction) -> None:
@@ -271,7 +271,7 @@ _CLUSTERED_REDUCE = 3
 def _group(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check a subgroup instruction (OpGroupNonUniform*)."""
     code.constant_integers(inst, 3)  # the scope
-    for position in inst.ids[1:]:
+    for position in inst.id_positions[1:]:
         code.operand_type(inst, position)
     result = code.declared.shape(inst.type_id)
     code.demand(inst, result is not None)
@@ -280,7 +280,7 @@ def _group(code: FunctionChecker, inst: SpirvInstruction) -> None:
         code.demand(inst, result == Shape("b", 0, count=1))
     elif inst.op in _GROUP_MOVES:
         code.same(inst, 4, inst.type_id)
-        if len(inst.ids) > 2:
+        if len(inst.id_positions) > 2:
             code.integers(inst, 5)
     elif inst.op in _GROUP_BALLOTS:
         code.demand(inst, result.kind == ("b" if inst.op == _BALLOT_BIT_EXTRACT else "i"))
@@ -293,7 +293,7 @@ def _group(code: FunctionChecker, inst: SpirvInstruction) -> None:
         operation, has_cluster_size = inst.words[4], len(inst.words) > 6
         is_known = operation < _CLUSTERED_REDUCE or (operation == _CLUSTERED_REDUCE and has_cluster_size)
         code.demand(inst, is_known, "another operation of groups")
-        if len(inst.ids) > 2:
+        if len(inst.id_positions) > 2:
             code.constant_integers(inst, 6)  # the cluster size
 
 

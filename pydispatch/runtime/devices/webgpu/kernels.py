@@ -171,7 +171,7 @@ class Kernels:
         words = executable.constants
         overrides = overrides_of(module, parts.overrides, len(words))
         check(module, function, overrides)
-        values = {override.name: override.value(words[override.word]) for override in overrides}
+        values = {override.name: override.value(words[override.word_index]) for override in overrides}
         entry = entry_of(module.with_overrides(values), function)
         flags = parts.read_only_of(export)
         problem = interface.mismatch(entry, export.constants, export.bindings, flags)
