@@ -42,7 +42,7 @@ def is_identity(map: AffineMap) -> bool:
 
 
 def with_unit_loops(map: AffineMap, loop_sizes: Sequence[int]) -> AffineMap:
-    """Return a map that is equal over loops of these sizes and has an index of a loop instead of 0 where it can.
+    """Replace each constant index 0 by the loop at its position, if that loop has size 1; return the map.
 
     Loops and axes of the operand are aligned at their ends, as NumPy broadcasts. A map with an index at another axis
     is returned unchanged.

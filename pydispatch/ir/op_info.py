@@ -208,8 +208,8 @@ def listed(fact: Callable[[OpInfo], bool]) -> list[str]:
 def _info(name: str, kind: type[Operation]) -> OpInfo:
     """Return what is known of an operation by its name; by the traits of its class `kind`, if no table has it."""
     known = info_named(name)
-    is_function = kind.has_trait(Pure) and not kind.has_trait(IsTerminator)
-    return _PURE if known is _UNLISTED and is_function else known
+    is_pure = kind.has_trait(Pure) and not kind.has_trait(IsTerminator)
+    return _PURE if known is _UNLISTED and is_pure else known
 
 
 def identity_of(op: Operation, type_: Attribute) -> IntegerAttr | FloatAttr | None:

@@ -49,7 +49,7 @@ class AssemblyFormat:
         return tuple(writer(directive, self._definition) for directive in self._directives)
 
     @cached_property
-    def _demanding(self) -> tuple[Any, ...]:
+    def _with_required_clauses(self) -> tuple[Any, ...]:
         """Return the directives with clauses that may be required; only at the end is it known whether one is
         missing."""
         return tuple(directive for directive in self._directives if hasattr(directive, "require"))
@@ -67,8 +67,8 @@ class AssemblyFormat:
         start = parser.pos
         for read in self._readers:
             read(parser, state)
-        for directive in self._demanding:
-            directive.require(parser, state, start)
+        for directive in self._with_required_clauses:
+            directive.require(parser, state, start)  # raises an error if a clause is missing
         if self._has_variables and None in (*state.operand_types, *state.result_types):
             FormatProgram(self._directives).resolve_constraint_variables(state, self._definition)
         operands: list[SSAValue] = []

@@ -118,7 +118,7 @@ def _parse_blob(parser: AttrParser, content: str, open: int, start: int, type: A
     """
     end = content.find('"', start)
     if end < 0:
-        parser.raise_error("this string is not closed", start - 3, start)
+        parser.raise_error("this string is not closed", start - len('"0x'), start)
     parser._resume_from(end + 1)
     type = _parse_type(parser, type)
     data = unhex(content, start, end)

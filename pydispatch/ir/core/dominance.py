@@ -46,7 +46,7 @@ def _immediate_dominators(region: Region) -> dict[Block, Block]:
     """Return the immediate dominator of each reachable block; the entry block is its own."""
     entry = region.blocks[0]
     order = list(_postorder(entry))
-    position = {block: index for index, block in enumerate(order)}
+    postorder = {block: index for index, block in enumerate(order)}
     predecessors: dict[Block, list[Block]] = {block: [] for block in order}
     for block in order:
         for successor in successors(block):
@@ -58,20 +58,24 @@ def _immediate_dominators(region: Region) -> dict[Block, Block]:
         for block in reversed(order[:-1]):
             parent, *others = (predecessor for predecessor in predecessors[block] if predecessor in parents)
             for other in others:
-                parent = _nearest_common_dominator(parents, position, parent, other)
+                parent = _nearest_common_dominator(parents, postorder, parent, other)
             if parents.get(block) is not parent:
                 parents[block], is_changed = parent, True
     return parents
 
 
 def _nearest_common_dominator(
-    parents: dict[Block, Block], position: dict[Block, int], first: Block, second: Block
+    parents: dict[Block, Block], postorder: dict[Block, int], first: Block, second: Block
 ) -> Block:
-    """Return the nearest common dominator of two blocks."""
+    """Return the nearest common dominator of two blocks.
+
+    parents: immediate dominator of each block. postorder: number of each block in postorder, in which dominators come
+    last.
+    """
     while first is not second:
-        while position[first] < position[second]:
+        while postorder[first] < postorder[second]:
             first = parents[first]
-        while position[second] < position[first]:
+        while postorder[second] < postorder[first]:
             second = parents[second]
     return first
 

@@ -97,11 +97,11 @@ class Source:
         line, column = self.line_column(start)
         stop = self.text.find("\n", start)
         stop = stop if stop >= 0 else len(self.text)
-        first = start - column + 1
-        if stop - first > LONGEST_LINE:  # It has a blob: the text ends soon after the column.
+        line_start = start - column + 1
+        if stop - line_start > LONGEST_LINE:  # a line with the bytes of a constant: show little after the column
             stop = min(stop, start + 100)
-            first = first if column < LONGEST_LINE else stop  # no text if the blob precedes the column
-        text = self.text[first:stop].rstrip("\r")
+            line_start = line_start if column < LONGEST_LINE else stop  # no text if the constant precedes the column
+        text = self.text[line_start:stop].rstrip("\r")
         length = 1 if end is None else max(1, min(end - start, len(text) - column + 1))
         return Location(self.filename, line, column, text, length)
 

@@ -211,7 +211,10 @@ class ProgramParser(FastParser):
         return attribute
 
     def _skip_device_type(self) -> None:
-        """Skip `: !hal.device...` if it comes next; another `:`, the current token, is left for the operation."""
+        """Skip `: !hal.device...` if it comes next; another `:` is left for the operation.
+
+        The current token is `:`. The text after it is inspected, as the parser cannot return to a consumed token.
+        """
         content = self.lexer.input.content
         rest = str(content[self._current_token.span.end : self._current_token.span.end + 32]).lstrip()
         if rest.startswith("!hal.device"):
@@ -279,7 +282,7 @@ class ProgramParser(FastParser):
         Printing would indent further lines, so that the text would differ when it is parsed again.
         """
         body = super()._parse_dialect_symbol_body()
-        return body if "//" in body else _LINE_END.sub(" ", body)
+        return body if "//" in body else _LINE_END.sub(" ", body)  # the end of its line ends a comment
 
     def _raw_scan_balanced(self, pos: int) -> int:
         """Return the offset of the `>` that matches the `<` before `pos`."""

@@ -100,7 +100,7 @@ def check_distinct(op: Operation) -> None:
         first[name] = symbol
 
 
-def missing(op: Operation, message: str) -> CompileError | None:
+def unknown_symbol_error(op: Operation, message: str) -> CompileError | None:
     """Return a CompileError with similar names if an xDSL message is about an unknown symbol; None for other
     messages."""
     match = MISSING.search(message)

@@ -12,7 +12,7 @@ from pydispatch.ir.core.dominance import Dominance
 from pydispatch.ir.core.locations import location_of
 from pydispatch.ir.core.messages import explain_refusal
 from pydispatch.ir.core.refine import Seen, refinement
-from pydispatch.ir.core.symbols import check_distinct, missing
+from pydispatch.ir.core.symbols import check_distinct, unknown_symbol_error
 from pydispatch.ir.core.walk import walk
 
 
@@ -28,7 +28,7 @@ def verify(module: Operation) -> None:
         try:
             for region in op.regions:
                 for block in region.blocks:
-                    _check_terminated(op, len(region.blocks), block)
+                    _check_terminated(op, block)
             _check_sizes(op)
             check_distinct(op)
             verify_operation(op, seen)
@@ -37,7 +37,7 @@ def verify(module: Operation) -> None:
         except Exception as e:  # The library also asserts, or raises what has no type of its own.
             _raise_outside_value(op)
             message, note = explain_refusal(op.name, e)
-            raise missing(op, str(e)) or CompileError(message, location_of(op), note) from e
+            raise unknown_symbol_error(op, str(e)) or CompileError(message, location_of(op), note) from e
 
 
 def verify_operation(op: Operation, seen: Seen | None = None) -> None:
@@ -55,7 +55,8 @@ def verify_operation(op: Operation, seen: Seen | None = None) -> None:
 def _check_defined(op: Operation, order: dict[Operation, int], dominance: Dominance) -> None:
     """Check that the definition of each operand dominates the operation.
 
-    Values of regions that do not contain the operation are skipped, because another check rejects them.
+    Values of regions that do not contain the operation are skipped, because another check rejects them. `order` has the
+    position of each operation of the module, in the order of its text.
     """
     for value in op.operands:
         block = value.owner if isinstance(value.owner, Block) else value.owner.parent_block()
@@ -95,7 +96,7 @@ def _raise_outside_value(op: Operation) -> None:
                 )  # fmt: skip
 
 
-def _check_terminated(op: Operation, blocks: int, block: Block) -> None:
+def _check_terminated(op: Operation, block: Block) -> None:
     """Check that a block of `op` ends with a terminator, unless the operation needs none."""
     last = block.last_op
     if op.has_trait(NoTerminator):

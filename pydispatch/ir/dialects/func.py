@@ -11,7 +11,8 @@ from xdsl.printer import Printer
 from pydispatch.ir.core import syntax
 from pydispatch.ir.core.refine import refine
 
-_OWN = ("sym_name", "function_type", "sym_visibility", "arg_attrs", "res_attrs")
+_IN_SYNTAX = ("sym_name", "function_type", "sym_visibility", "arg_attrs", "res_attrs")
+"""Attributes that the syntax of a function has a place for; the others are in `attributes {...}`."""
 
 
 def _parse(cls: type[func.FuncOp], parser: Parser) -> func.FuncOp:
@@ -55,21 +56,28 @@ def _parse(cls: type[func.FuncOp], parser: Parser) -> func.FuncOp:
             parser.parse_comma_separated_list(parser.Delimiter.PAREN, result, " in function results")
         else:
             results.append(parser.parse_type())
-    extra = parser.parse_optional_attr_dict_with_keyword(_OWN)
+    extra = parser.parse_optional_attr_dict_with_keyword(_IN_SYNTAX)
     body = Region()
     if parser._current_token.text == "{":
         if len(arguments) != len(types):
             parser.raise_error("the arguments of a function with a body have names", start, start + 1)
         body = parser.parse_region(arguments)
-        if visibility is None or visibility.data != "private":
+        if visibility is None or visibility.data != "private":  # callers outside see the names of these arguments
             arg_attrs = syntax.exact_names(arguments, body.blocks[0].args, arg_attrs)
-    op = func.FuncOp(name, (types, results), body, visibility, arg_attrs=_any(arg_attrs), res_attrs=_any(res_attrs))
+    op = func.FuncOp(
+        name,
+        (types, results),
+        body,
+        visibility,
+        arg_attrs=_none_if_all_empty(arg_attrs),
+        res_attrs=_none_if_all_empty(res_attrs),
+    )
     if extra is not None:
         op.attributes |= extra.data
     return op
 
 
-def _any(attrs: list[DictionaryAttr]) -> ArrayAttr[DictionaryAttr] | None:
+def _none_if_all_empty(attrs: list[DictionaryAttr]) -> ArrayAttr[DictionaryAttr] | None:
     return ArrayAttr(attrs) if any(a.data for a in attrs) else None
 
 
@@ -105,7 +113,7 @@ def _print(op: func.FuncOp, printer: Printer) -> None:
         else:
             with printer.in_parens():
                 printer.print_list(range(len(outputs)), result)
-    syntax.print_attributes(printer, {k: v for k, v in op.attributes.items() if k not in _OWN})
+    syntax.print_attributes(printer, {k: v for k, v in op.attributes.items() if k not in _IN_SYNTAX})
     if block is not None:
         printer.print_string(" ")
         printer.print_region(op.body, print_entry_block_args=False, print_empty_block=False)

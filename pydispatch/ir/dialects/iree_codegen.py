@@ -77,7 +77,7 @@ class UkernelResults(Results):
         """Parse optional result types, `-> T, U`."""
         types: list[Attribute] = []
         if parser.parse_optional_punctuation("->") is not None:
-            types = syntax.parse_types(parser)
+            types = syntax.parse_types(parser)  # T, or (T, U)
             while parser.parse_optional_punctuation(",") is not None:
                 types.append(parser.parse_type())
         self.types.set(state, types)

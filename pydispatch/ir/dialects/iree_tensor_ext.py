@@ -114,7 +114,10 @@ class WorkloadOrdinalOp(IRDLOperation):
 
 
 class _CountOp(IRDLOperation):
-    """Base of grids that are derived from the kernel's own loops."""
+    """Base of operations that compute the grid, the workgroup counts x, y and z, from the workload `operands_`.
+
+    The compiler replaces them by formulas that it derives from the kernel's own loops.
+    """
 
     operands_ = var_operand_def(IndexType)
     x = result_def(IndexType)

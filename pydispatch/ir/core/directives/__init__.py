@@ -5,7 +5,7 @@ which are resolved when the whole operation has been read.
 """
 
 from pydispatch.ir.core.directives import regions, signatures
-from pydispatch.ir.core.directives.base import SHARED, directive, for_every_format, request_space, require, stated
+from pydispatch.ir.core.directives.base import SHARED, directive, for_every_format, parsed_types, request_space, require
 from pydispatch.ir.core.directives.operands import Mixed, parse_mixed
 from pydispatch.ir.core.directives.properties import Index, KeywordChoice, NumberedChoice
 from pydispatch.ir.core.directives.types import ElementOf, Results
@@ -21,9 +21,9 @@ __all__ = [
     "directive",
     "for_every_format",
     "parse_mixed",
+    "parsed_types",
     "regions",
     "request_space",
     "require",
     "signatures",
-    "stated",
 ]  # fmt: skip

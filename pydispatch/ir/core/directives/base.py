@@ -54,7 +54,7 @@ def request_space(state: PrintingState) -> None:
     state.last_was_punctuation, state.should_emit_space = False, True
 
 
-def stated(types: TypeDirective, state: ParsingState) -> Sequence[Attribute]:
+def parsed_types(types: TypeDirective, state: ParsingState) -> Sequence[Attribute]:
     """Return the types that were parsed for a type directive."""
     inner: Any = types.inner
     parsed = (state.result_types if isinstance(inner, _RESULTS) else state.operand_types)[inner.index]
@@ -64,7 +64,7 @@ def stated(types: TypeDirective, state: ParsingState) -> Sequence[Attribute]:
 
 def require(word: str, clause: Any, parser: Parser, state: ParsingState, start: int) -> None:
     """Raise a parse error if the clause `word` is missing although its attribute is required."""
-    variable = getattr(clause, "value", clause)
+    variable = getattr(clause, "value", clause)  # a clause is a variable, or a directive with a variable `value`
     if not isinstance(variable, AttributeVariable) or variable.is_optional or variable.name in state.properties:
         return
     what = state.op_type.name.rpartition(".")[2]

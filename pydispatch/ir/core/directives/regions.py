@@ -23,7 +23,7 @@ class NamedRegion(CustomDirective):
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         state.print_whitespace(printer)
-        syntax.print_region_signature(printer, self.region.get(op), results=None)
+        syntax.print_region_signature(printer, self.region.get(op), results=None)  # the arguments, without `-> (...)`
 
 
 @for_every_format

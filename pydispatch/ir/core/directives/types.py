@@ -16,7 +16,7 @@ from xdsl.parser import Parser, UnresolvedOperand
 from xdsl.printer import Printer
 
 from pydispatch.ir.core import syntax
-from pydispatch.ir.core.directives.base import Implied, for_every_format, request_space, stated
+from pydispatch.ir.core.directives.base import Implied, for_every_format, parsed_types, request_space
 from pydispatch.ir.core.elements import with_element
 
 
@@ -49,7 +49,7 @@ class ElementOf(Implied):
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
         """Set the type to the element type of a tensor type that was parsed before; nothing is written for it."""
-        whole = stated(self.whole, state)[0]
+        whole = parsed_types(self.whole, state)[0]
         if not hasattr(whole, "get_element_type"):
             parser.raise_error(f"expected a tensor type, got {whole}", parser.pos)
         self.type.set(state, (whole.get_element_type(),))
@@ -82,7 +82,7 @@ class SameTypes(Implied):
     others: TypeDirective
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        self.types.set(state, stated(self.others, state))
+        self.types.set(state, parsed_types(self.others, state))
 
 
 @for_every_format
@@ -103,12 +103,15 @@ class TruthOf(Implied):
     other: TypeDirective
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        self.type.set(state, (with_element(stated(self.other, state)[0], i1),))
+        self.type.set(state, (with_element(parsed_types(self.other, state)[0], i1),))
 
 
 @for_every_format
 class ShapedResults(CustomDirective):
-    """Directive for result types with sizes of dynamic dimensions, `-> (T{%d}, U)`; nothing if there are no results."""
+    """Directive for result types with sizes of dynamic dimensions, `-> (T{%d}, U)`.
+
+    Without results it is printed as `-> ()`, which the text may omit.
+    """
 
     types: TypeDirective
     dims: VariadicOperandVariable
@@ -126,11 +129,11 @@ class ShapedResults(CustomDirective):
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         """Print `-> (T{%d}, ...)`."""
         types = self.types.get(op)
-        groups = iter(syntax.split_dims(types, self.dims.get(op)))
+        sizes_by_type = iter(syntax.split_dims(types, self.dims.get(op)))
 
         def print_type(type: Attribute) -> None:
             printer.print_attribute(type)
-            syntax.print_dims(printer, next(groups))
+            syntax.print_dims(printer, next(sizes_by_type))
 
         printer.print_string(" -> ")
         with printer.in_parens():

@@ -115,6 +115,7 @@ class Default(CustomDirective):
         start = parser.pos
         value = parser.parse_attribute()
         if isinstance(value, IntegerAttr) and value.type != type and isinstance(type, IntegerType | IndexType):
+            # Only a value without a type, which is parsed as i64, takes the type that precedes it.
             if ":" in str(parser.lexer.input.content)[start : parser.pos]:
                 parser.raise_error(f"the default is of type {value.type}, expected {type}", start, parser.pos)
             value = IntegerAttr(value.value.data, type)

@@ -119,14 +119,14 @@ class Clauses(CustomDirective):
 
 @directive
 class SourceClauses(Clauses):
-    """Clauses of an executable source: its objects."""
+    """Directive for the clause of an executable source: its objects."""
 
     objects: AttributeVariable
 
 
 @directive
 class VariantClauses(Clauses):
-    """Clauses of a variant: its target and objects."""
+    """Directive for the clauses of a variant: its target, its objects, and a dictionary of sources."""
 
     target: AttributeVariable
     objects: ObjectList

@@ -41,7 +41,10 @@ from pydispatch.ir.dialects.hal.tiles import check_tiles
 
 @directive
 class PropertyList(CustomDirective):
-    """Directive for a list of properties `<name = value, ...>`."""
+    """Directive for a list of properties `<name = value, ...>`.
+
+    It is only parsed: other directives print the properties that it sets. A subclass may print some itself.
+    """
 
     OPENS: ClassVar[str] = "<"  # the token by which `oilist` recognizes this clause
 
@@ -69,7 +72,7 @@ class PropertyList(CustomDirective):
 
 @directive
 class Sizes(PropertyList):
-    """Directive for `<workgroup_size = [64, 1, 1], subgroup_size = 32>`."""
+    """Directive for `<workgroup_size = [64, 1, 1], subgroup_size = 32, workgroup_local_memory = 1024>`."""
 
     workgroup: AttributeVariable
     subgroup: AttributeVariable

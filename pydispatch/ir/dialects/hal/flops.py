@@ -40,10 +40,11 @@ def flops_of(export: Operation) -> Stated | None:
     if isinstance(stated, IntegerAttr | FloatAttr):
         count = int(stated.value.data)
         if count == stated.value.data and 0 <= count < 1 << 53:
-            # Rows are a count and the sizes that multiply it: WORKGROUPS, or the numbers of constants of the dispatch.
+            # An integer states no type: "". Rows are a count and the sizes that multiply it: here WORKGROUPS.
             return [str(stated.type) if isinstance(stated, FloatAttr) else "", [count, WORKGROUPS]]
     elif isinstance(stated, ArrayAttr) and stated.data and isinstance(stated.data[0], StringAttr):
         rows = [_numbers(row) for row in stated.data[1:]]
+        # A size is WORKGROUPS, which is -1, or the number of a constant of the dispatch.
         if all(row and row[0] >= 0 and all(WORKGROUPS <= size < 1 << 16 for size in row[1:]) for row in rows):
             return [stated.data[0].data, *rows]
     raise VerifyException(f"{FLOPS} is the number of operations of a workgroup, such as 64.0 : f32, got {stated}")

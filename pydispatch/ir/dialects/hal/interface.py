@@ -125,7 +125,7 @@ class InterfaceBindingSubspanOp(IRDLOperation):
 
 @directive
 class Ordinal(Index):
-    """Directive for the index of a constant in its layout; without a layout, BareOrdinal prints the index."""
+    """Directive for the index in `layout(...) ordinal(0)`; without a layout, BareOrdinal prints it, as `[0]`."""
 
     layout: AttributeVariable
 

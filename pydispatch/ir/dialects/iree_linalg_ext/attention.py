@@ -161,8 +161,9 @@ class Attention(OnTensorsOp):
         scores = set(loops.scores)
         if self.mask is not None and not scores.issuperset(_dims(of_mask := maps[len(self.inputs) - 1])):
             raise VerifyException(f"the map of the mask has iterations that scores do not have: {of_mask}")
-        for map in maps[len(self.inputs) + 1 :]:
-            if _dims(map) != list(loops.rows) and set(_dims(map)) != set(loops.rows):
+        maps_of_statistics = maps[len(self.inputs) + 1 :]  # of maxima and sums, which follow the output
+        for map in maps_of_statistics:
+            if set(_dims(map)) != set(loops.rows):
                 raise VerifyException(f"maxima and sums have the iterations of the rows, got {map}")
         if self.body is not None:
             self._verify_body(scores)

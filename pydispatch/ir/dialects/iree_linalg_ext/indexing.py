@@ -50,7 +50,11 @@ class Windows(NamedTuple):
 
 
 def windows_of(whole: SSAValue, indices: SSAValue, slices: SSAValue, indexed: list[int]) -> Windows:
-    """Return the windows of a scatter or gather; raise VerifyException if its shapes do not match."""
+    """Return the windows of a scatter or gather; raise VerifyException if its shapes do not match.
+
+    Slices either lack the indexed dimensions, where an index selects a position, or have some of them, where an index
+    is the begin of a window.
+    """
     rank, depth = len(shape_of(whole)), len(indexed)
     if not indexed or len(set(indexed)) != depth or not all(0 <= d < rank for d in indexed):
         raise VerifyException(f"dimension_map {indexed} does not list different dimensions of {whole.type}")
@@ -59,7 +63,7 @@ def windows_of(whole: SSAValue, indices: SSAValue, slices: SSAValue, indexed: li
     # The last dimension of the indices has the `depth` numbers of one index. For a depth of 1 it may be left out.
     batches = [len(index_shape) - 1] if index_shape and index_shape[-1] == depth else []
     batches += [len(index_shape)] if depth == 1 else []
-    fitting: list[Windows] = []  # the preferred reading first: one that selects positions
+    fitting: list[Windows] = []  # if shapes fit both cases, indices that select positions come first
     for batch in batches:
         slice_rank = len(shape_of(slices)) - batch
         if slice_rank == rank - depth:
@@ -76,14 +80,17 @@ def windows_of(whole: SSAValue, indices: SSAValue, slices: SSAValue, indexed: li
 
 
 def _check_slices(windows: Windows, whole: SSAValue, indices: SSAValue, slices: SSAValue, indexed: list[int]) -> None:
-    """Check that slices have a batch for each index, the dimensions of `whole` that remain or are windows, at most its
-    sizes, and its elements.
+    """Check the shape of the tensor of slices, which is [batch dimensions of the indices..., sizes of a slice...], and
+    its elements.
+
+    Along a dimension of `whole` that is not indexed a slice has all of it; along an indexed one it is a window, of any
+    size up to the whole.
     """
-    shape, slice_shape = shape_of(whole), shape_of(slices)
-    retained = windows.retained(slice_rank=len(slice_shape) - windows.batch, rank=len(shape), indexed=indexed)
-    rest = [slice_shape[windows.batch + i] if d in indexed else shape[d] for i, d in enumerate(retained)]
-    check_shape("the tensor of slices", slices, [*shape_of(indices)[: windows.batch], *rest])
-    for size, d in zip(rest, retained, strict=True):
+    shape, slices_shape = shape_of(whole), shape_of(slices)
+    dims_in_slices = windows.retained(slice_rank=len(slices_shape) - windows.batch, rank=len(shape), indexed=indexed)
+    slice_sizes = [slices_shape[windows.batch + i] if d in indexed else shape[d] for i, d in enumerate(dims_in_slices)]
+    check_shape("the tensor of slices", slices, [*shape_of(indices)[: windows.batch], *slice_sizes])
+    for size, d in zip(slice_sizes, dims_in_slices, strict=True):
         if DYNAMIC not in (size, shape[d]) and size > shape[d]:
             raise VerifyException(f"slices of {slices.type} are larger than {whole.type}")
     if element_type(slices.type) != element_type(whole.type):

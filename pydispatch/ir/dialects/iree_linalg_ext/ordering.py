@@ -74,14 +74,14 @@ class Topk(AlongOp):
     """
 
     assembly_format = f"attr-dict `dimension` `(` $dimension `)` {SIDES} $body {RESULTS}"
-    OUTPUTS: ClassVar[tuple[int, ...]] = (2,)
+    OUTPUT_COUNTS: ClassVar[tuple[int, ...]] = (2,)
 
     def verify_operands(self) -> None:
         """Check that the outputs have the shape of the values, but at most their size along the dimension; also the
         optional indices, and the comparator.
         """
         check_count("input", len(self.inputs), 1, 2)
-        check_count("output", len(self.outputs), *self.OUTPUTS)
+        check_count("output", len(self.outputs), *self.OUTPUT_COUNTS)
         values, best = self.inputs[0], self.outputs[0]
         check_dimension(self.along, values)
         if len(self.inputs) == 2:
@@ -120,7 +120,7 @@ class TopkV2Op(Topk):
     name = "iree_linalg_ext.topk_v2"
     is_sorted = opt_prop_def(UnitAttr)
     assembly_format = f"attr-dict `dimension` `(` $dimension `)` (`is_sorted` $is_sorted^)? {SIDES} $body {RESULTS}"
-    OUTPUTS: ClassVar[tuple[int, ...]] = (1, 2)
+    OUTPUT_COUNTS: ClassVar[tuple[int, ...]] = (1, 2)
 
 
 @op_definition

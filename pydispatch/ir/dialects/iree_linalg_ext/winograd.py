@@ -118,8 +118,8 @@ _SYNTAX = (
 )
 
 
-def _plain_sizes(value: SSAValue, letters: str) -> dict[str, int]:
-    """Return the sizes of a tensor by letter; raise VerifyException if its rank is another."""
+def _sizes_by_letter(value: SSAValue, letters: str) -> dict[str, int]:
+    """Return the size of each dimension of a tensor by its letter; raise VerifyException if its rank is another."""
     shape = shape_of(value)
     if len(shape) != len(letters):
         raise VerifyException(f"{value.type} has rank {len(shape)}, expected {len(letters)}")
@@ -154,7 +154,7 @@ class InputTransformOp(Image):
 
     def verify_shapes(self, source: SSAValue, result: SSAValue) -> None:
         """Check that an image, at least as large as the kernel, becomes tiles."""
-        sizes = _plain_sizes(source, self.layout)
+        sizes = _sizes_by_letter(source, self.layout)
         for letter in "hw":  # rows and columns: pixels of the image, tiles of the transformed tensor
             if 0 <= sizes[letter] < self.kernel:
                 raise VerifyException(f"{source.type} is smaller than the kernel of {self.kernel}x{self.kernel}")
@@ -171,8 +171,9 @@ class OutputTransformOp(Image):
     name = "iree_linalg_ext.winograd.output_transform"
 
     def verify_shapes(self, source: SSAValue, result: SSAValue) -> None:
-        """Check that tiles become an image of as many pixels."""
-        sizes = _plain_sizes(source, self.transformed_letters())
+        """Check that tiles, with the dimensions a and b, become an image of as many pixels, with the dimensions n, h,
+        w, c."""
+        sizes = _sizes_by_letter(source, self.transformed_letters())
         for letter in "ab":  # rows and columns of a tile
             if sizes[letter] not in (DYNAMIC, self.transformed_tile):
                 raise VerifyException(f"{source.type} has tiles of {sizes[letter]}, expected {self.transformed_tile}")
@@ -196,7 +197,7 @@ class FilterTransformOp(Winograd):
 
     def verify_shapes(self, source: SSAValue, result: SSAValue) -> None:
         """Check that kernels, with the dimensions h and w, become tiles, with the dimensions a and b."""
-        sizes = _plain_sizes(source, self.layout)
+        sizes = _sizes_by_letter(source, self.layout)
         for letter in "hw":  # rows and columns of a kernel
             if sizes[letter] not in (DYNAMIC, self.kernel):
                 raise VerifyException(f"{source.type} has kernels of {sizes[letter]}, expected {self.kernel}")

@@ -42,7 +42,7 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from pydispatch.ir.core import syntax
-from pydispatch.ir.core.directives import directive, request_space, stated
+from pydispatch.ir.core.directives import directive, parsed_types, request_space
 from pydispatch.ir.dialects.linalg.structure import Structure, check_sizes
 
 
@@ -152,7 +152,7 @@ class ResultTypes(CustomDirective):
         if parser.parse_optional_punctuation("->") is not None:
             self.types.set(state, syntax.parse_types(parser))
         else:
-            self.types.set(state, [type for type in stated(self.outputs, state) if isinstance(type, TensorType)])
+            self.types.set(state, [type for type in parsed_types(self.outputs, state) if isinstance(type, TensorType)])
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         if types := self.types.get(op):
@@ -300,6 +300,8 @@ class StructuredOp(IRDLOperation):
         inputs: Scalars or shaped values.
         outputs: Initial values of the results; operations that do not accumulate only use their types.
         res: The results, one per output tensor.
+        cast, kind, fun: Conversion of operands, and scalar function, of the operations that have a choice.
+        hidden: The region of the generic form, which is neither parsed nor printed.
     """
 
     inputs = var_operand_def()
@@ -330,7 +332,7 @@ class StructuredOp(IRDLOperation):
         structure = self.structure()
         types = [v.type for v in self.operands]
         names = operand_names(len(self.inputs), len(self.outputs))
-        check_sizes(types, structure.maps, len(structure.parallel), names)
+        check_sizes(types, structure.maps, structure.loop_count, names)
 
 
 def check_results(outputs: Sequence[SSAValue], results: Sequence[Attribute]) -> None:

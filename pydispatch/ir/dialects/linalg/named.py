@@ -40,10 +40,10 @@ class NamedOp(StructuredOp):
         check_counts(self, len(meaning.inputs))
         if self.indexing_maps is not None:
             return of_maps(maps_of(self.indexing_maps))
-        windows = sum("+" in word for word in meaning.inputs[0])
-        if self.name in ("linalg.conv_1d", "linalg.conv_2d", "linalg.conv_3d"):  # These have no such attributes.
-            return of_meaning(meaning, [1] * windows, [1] * windows)
-        return of_meaning(meaning, integers(self.strides, windows), integers(self.dilations, windows))
+        window_count = sum("+" in word for word in meaning.inputs[0])  # an index such as `oh+kh` slides a window
+        if self.name in ("linalg.conv_1d", "linalg.conv_2d", "linalg.conv_3d"):  # without strides and dilations
+            return of_meaning(meaning, [1] * window_count, [1] * window_count)
+        return of_meaning(meaning, integers(self.strides, window_count), integers(self.dilations, window_count))
 
 
 class ElementwiseOp(StructuredOp):
@@ -56,10 +56,11 @@ class ElementwiseOp(StructuredOp):
     def structure(self) -> Structure:
         """Return the loops and maps: those stated in `indexing_maps`, else identities, with scalars broadcast."""
         function = self.function()
-        kinds = {**table.ELEMENTWISE_KINDS, **table.ELEMENTWISE}
-        if function not in kinds:
+        # ELEMENTWISE: the names of operations; of these, only linalg.copy is no kind of linalg.elementwise.
+        input_counts = {**table.ELEMENTWISE_KINDS, **table.ELEMENTWISE}
+        if function not in input_counts:
             raise VerifyException(f"'{function}' is not known, expected one of {', '.join(table.ELEMENTWISE_KINDS)}")
-        check_counts(self, kinds[function])
+        check_counts(self, input_counts[function])
         if self.indexing_maps is not None:
             return of_maps(maps_of(self.indexing_maps))
         scalars = [not isinstance(i.type, ShapedType) for i in self.inputs]

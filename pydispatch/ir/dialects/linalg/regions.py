@@ -46,7 +46,7 @@ from xdsl.utils.mlir_lexer import MLIRTokenKind
 
 from pydispatch.ir.core import syntax
 from pydispatch.ir.core.assembly import op_definition
-from pydispatch.ir.core.directives import directive, request_space, stated
+from pydispatch.ir.core.directives import directive, parsed_types, request_space
 from pydispatch.ir.core.elements import element_type
 from pydispatch.ir.core.refine import refine
 from pydispatch.ir.dialects.linalg.base import (
@@ -181,12 +181,14 @@ class MapForm(CustomDirective):
         payload = parse_payload(parser)
         start = parser.pos
         self.sides.parse(parser, state)
-        inputs, outputs = (list(stated(types, state)) for types in (self.sides.input_types, self.sides.output_types))
+        inputs = list(parsed_types(self.sides.input_types, state))
+        outputs = list(parsed_types(self.sides.output_types, state))
         self.parse_options(parser, state, outputs, start)
         if payload is not None or parser._current_token.text == "{":
             self.attributes.parse(parser, state)
         if payload is not None and outputs:
-            body = payload_body(payload, *self.elements(inputs, outputs), outputs[0])
+            argument_types, operand_order = self.short_body_arguments(inputs, outputs)
+            body = payload_body(payload, argument_types, operand_order, outputs[0])
         elif parser._current_token.text != "(":
             body = parser.parse_region()
         else:
@@ -200,9 +202,11 @@ class MapForm(CustomDirective):
         if len(outputs) != 1:
             parser.raise_error(f"linalg.map has one output, got {len(outputs)}", start, parser.pos)
 
-    def elements(self, inputs: list[Attribute], outputs: list[Attribute]) -> tuple[list[Attribute], list[int]]:
-        """Return how an abbreviated body is built: the types whose elements are its arguments, and the indices of the
-        arguments that are operands of its operation, in order.
+    def short_body_arguments(
+        self, inputs: list[Attribute], outputs: list[Attribute]
+    ) -> tuple[list[Attribute], list[int]]:
+        """Return how an abbreviated body is built: the types of the tensors whose elements are its arguments, and the
+        indices of the arguments that are operands of its operation, in order.
         """
         return inputs, list(range(len(inputs)))
 
@@ -212,7 +216,7 @@ class MapForm(CustomDirective):
         self.print_options(printer, state, op)
         self.attributes.print(printer, state, op)
         printer.print_string(" ")
-        syntax.print_region_signature(printer, self.body.get(op), results=None)
+        syntax.print_region_signature(printer, self.body.get(op), results=None)  # the arguments, without `-> (...)`
 
     def print_options(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         """Print the options between operands and attributes; linalg.map has none."""
@@ -229,7 +233,9 @@ class ReduceForm(MapForm):
         parser.parse_punctuation("=")
         self.dimensions.parse(parser, state)
 
-    def elements(self, inputs: list[Attribute], outputs: list[Attribute]) -> tuple[list[Attribute], list[int]]:
+    def short_body_arguments(
+        self, inputs: list[Attribute], outputs: list[Attribute]
+    ) -> tuple[list[Attribute], list[int]]:
         """Return the types whose elements are the arguments of an abbreviated body, and the order in which the
         arguments are operands of its operation.
 
@@ -272,7 +278,7 @@ class MapOp(IRDLOperation):
         check_results(self.outputs, [r.type for r in self.res])
         structure = self.structure()
         names = operand_names(len(self.inputs), 1)
-        check_sizes([v.type for v in self.operands], structure.maps, len(structure.parallel), names)
+        check_sizes([v.type for v in self.operands], structure.maps, structure.loop_count, names)
         with_output = len(self.body.block.args) > len(self.inputs)
         types = [v.type for v in (self.operands if with_output else self.inputs)]
         check_body(self.body, types, [self.outputs[0].type])
@@ -311,7 +317,7 @@ class ReduceOp(IRDLOperation):
         structure = self.structure()
         names = operand_names(len(self.inputs), len(self.outputs))
         types = [v.type for v in self.operands]
-        check_sizes(types, structure.maps, len(structure.parallel), names)
+        check_sizes(types, structure.maps, structure.loop_count, names)
         check_body(self.body, types, [o.type for o in self.outputs])
 
 

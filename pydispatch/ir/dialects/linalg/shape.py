@@ -24,7 +24,7 @@ from xdsl.printer import Printer
 from xdsl.utils.exceptions import VerifyException
 
 from pydispatch.ir.core.assembly import op_definition
-from pydispatch.ir.core.directives import directive, stated
+from pydispatch.ir.core.directives import directive, parsed_types
 from pydispatch.ir.core.elements import element_type
 from pydispatch.ir.core.syntax import DYNAMIC, mixed
 from pydispatch.ir.dialects.linalg.base import (
@@ -150,7 +150,7 @@ class PackedType(CustomDirective):
     def parse(self, parser: Parser, state: ParsingState) -> None:
         """Parse an optional `-> type`, by default the type of the source."""
         has_type = parser.parse_optional_punctuation("->") is not None
-        type = parser.parse_type() if has_type else stated(self.source, state)[0]
+        type = parser.parse_type() if has_type else parsed_types(self.source, state)[0]
         self.dest.set(state, (type,))
         self.results.set(state, (type,) if isinstance(type, TensorType) else ())
 

@@ -25,6 +25,10 @@ class Structure(NamedTuple):
     maps: tuple[AffineMap, ...]
     parallel: tuple[bool, ...]
 
+    @property
+    def loop_count(self) -> int:
+        return len(self.parallel)
+
 
 def of_meaning(meaning: Meaning, strides: Sequence[int], dilations: Sequence[int]) -> Structure:
     """Return the structure of a named operation with these strides and dilations of its windows."""

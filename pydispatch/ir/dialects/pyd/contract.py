@@ -33,8 +33,8 @@ class ContractOp(IRDLOperation):
     - `prefetch n`: rows of B are prefetched into the L1 cache, n bytes ahead; with `into_l2`, into the L2 cache.
     - B may also be unsigned weights of 8 or 4 bits, stated by `unsigned_b`, in groups of 4 or 8 steps:
       `memref<MxK/4x4xf32>, memref<K/4xNx4xi8>, memref<MxNxf32>`, which are widened in registers, or
-      `memref<MxK/8x8xi8>, memref<K/8xNx8xi4>, memref<MxNxi32>`. Of 4 bits, the low halves of a group's 4 bytes are its
-      first steps, the high halves the others.
+      `memref<MxK/8x8xi8>, memref<K/8xNx8xi4>, memref<MxNxi32>`. Byte i of the 4 bytes of a group of i4 has step i in
+      its low half and step i + 4 in its high half.
     """
 
     name = "pyd.contract"
@@ -53,7 +53,7 @@ class ContractOp(IRDLOperation):
     )
 
     @property
-    def has_weights(self) -> bool:
+    def has_packed_weights(self) -> bool:
         """Return whether B is unsigned weights that are unpacked in registers.
 
         The element types state it: i4, or i8 with an A of floats, are always unsigned weights here.
@@ -70,7 +70,7 @@ class ContractOp(IRDLOperation):
         those of C are in groups. B alone may be narrower without groups, because B is widened in registers.
         """
         assert isinstance(self.a.type, MemRefType) and isinstance(self.c.type, MemRefType)
-        return self.has_weights or self.a.type.element_type != self.c.type.element_type
+        return self.has_packed_weights or self.a.type.element_type != self.c.type.element_type
 
     def verify_(self) -> None:
         """Check ranks, sizes and element types: A [M, K..., group], B [K..., N, group] and C [M, N], the group only for
@@ -86,7 +86,7 @@ class ContractOp(IRDLOperation):
         if m < 0 or n < 0:
             raise VerifyException(f"the block of pyd.contract must be static, got {c}")
         k_rank = ranks[0] - 1 - grouped  # dimensions of K: they follow M in A, and precede N in B
-        if self.has_weights:
+        if self.has_packed_weights:
             self._verify_weights((a, b, c))
             return
         steps = zip(sa[1 : k_rank + 1], sb[:k_rank], strict=True)

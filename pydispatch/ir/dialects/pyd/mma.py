@@ -93,7 +93,8 @@ class MmaOp(IRDLOperation):
     A and B are in workgroup memory and the same for all lanes; their rows or columns are contiguous and 16-byte
     aligned. C is distributed over the private memory of the lanes, as `lane_layout` defines. With `fma` all operands
     have one type, and products are fused with the sums in the order of K. With `tensor` A and B are f16 or bf16, C is
-    f32, K is a multiple of 16, and the hardware determines order and rounding within 16 products.
+    f32, K is a multiple of 16, and the hardware determines order and rounding within 16 products. A slot is one element
+    of the memref of C: each lane has its own.
     """
 
     name = "pyd.mma"
@@ -121,7 +122,8 @@ class MmaOp(IRDLOperation):
             rows, columns, inner = 16, 16, 16
             fits = isinstance(a.element_type, Float16Type | BFloat16Type) and isinstance(c.element_type, Float32Type)
         else:
-            run = adjacent_elements_of(_bits(c.element_type))  # of each of the 4 x 8 lanes, in both directions
+            # The lanes are a grid of 4 x 8, and each has blocks of run x run adjacent elements.
+            run = adjacent_elements_of(_bits(c.element_type))
             rows, columns, inner, fits = 4 * run, 8 * run, 1, a.element_type == c.element_type
         if not fits:
             raise VerifyException(f"pyd.mma {self.form.data} of {a.element_type} into {c.element_type}")

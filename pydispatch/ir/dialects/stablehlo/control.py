@@ -146,7 +146,7 @@ class TupleElementOp(IRDLOperation):
             properties: Properties = {"index": IntegerAttr(parser.parse_integer(allow_boolean=False), 32)}
         attributes = parse_attributes(parser, cls, properties)
         parser.parse_punctuation(":")
-        return make(cls, parser, (operand,), FUNCTIONAL.parse(parser, 1), properties, attributes)
+        return make(cls, parser, (operand,), FUNCTIONAL.parse(parser, operand_count=1), properties, attributes)
 
     def print(self, printer: Printer) -> None:
         """Print the syntax that `parse` reads."""
@@ -161,13 +161,13 @@ class TupleElementOp(IRDLOperation):
 class TupleOf(TypeSignature):
     """Type syntax `tuple<T, U>`, which is the result type and implies the operand types T and U."""
 
-    def parse(self, parser: Parser, count: int) -> Types:
+    def parse(self, parser: Parser, operand_count: int) -> Types:
         """Parse a signature, or the tuple type alone: the result, whose element types are those of the operands.
 
-        `count` is the number of operands, which the types state as well.
+        `operand_count` is the number of operands, which the types state as well.
         """
         if parser._current_token.text == "(":
-            return super().parse(parser, count)
+            return super().parse(parser, operand_count)
         start = parser.pos
         type = parser.parse_type()
         if not isinstance(type, TupleType):

@@ -40,10 +40,10 @@ BINARY = (
 class Chosen(TypeSignature):
     """Type syntax `P, T` of a select: the type of the predicate, then that of the operands and the result."""
 
-    def parse(self, parser: Parser, count: int) -> Types:
+    def parse(self, parser: Parser, operand_count: int) -> Types:
         """Parse `predicate, type`, or a signature."""
         if parser._current_token.text == "(":
-            return super().parse(parser, count)
+            return super().parse(parser, operand_count)
         predicate = parser.parse_type()
         parser.parse_punctuation(",")
         type = parser.parse_type()
@@ -61,11 +61,11 @@ class Chosen(TypeSignature):
 class OfParts(TypeSignature):
     """Type syntax `tensor<4xcomplex<f32>>`, the result type, which implies two operands of type `tensor<4xf32>`."""
 
-    def parse(self, parser: Parser, count: int) -> Types:
+    def parse(self, parser: Parser, operand_count: int) -> Types:
         """Parse the type of a complex result, of which both operands are the parts, or a signature."""
         start = parser.pos
         if parser._current_token.text == "(":
-            return super().parse(parser, count)
+            return super().parse(parser, operand_count)
         type = parser.parse_type()
         element = getattr(getattr(type, "element_type", None), "element_type", None)
         if element is None:
@@ -130,7 +130,7 @@ class CompareOp(IRDLOperation):
             properties["compare_type"] = ComparisonType(ComparisonType.parse_parameter(parser))
         attributes = parse_attributes(parser, cls, properties)
         parser.parse_punctuation(":")
-        types = FUNCTIONAL.parse(parser, 2)
+        types = FUNCTIONAL.parse(parser, operand_count=2)
         return make(cls, parser, (lhs, rhs), types, properties, attributes)
 
     def print(self, printer: Printer) -> None:

@@ -63,7 +63,8 @@ class Pairs(Clause):
         self._fields = (lhs, rhs)
 
     def _lists(self, op: Operation) -> list[tuple[int, ...]]:
-        """Return the lists of dimension numbers that the clause prints."""
+        """Return the dimension numbers of the left and of the right operand that this clause, `batching_dims` or
+        `contracting_dims`, prints."""
         numbers = op.properties["dot_dimension_numbers"]
         assert isinstance(numbers, Dot)
         return [getattr(numbers.data, field) for field in self._fields]

@@ -42,7 +42,7 @@ class ConstantOp(IRDLOperation):
             properties |= parser.parse_optional_properties_dict()
             attributes = parse_attributes(parser, cls, properties)
             parser.parse_punctuation(":")
-            return make(cls, parser, (), FUNCTIONAL.parse(parser, 0), properties, attributes)
+            return make(cls, parser, (), FUNCTIONAL.parse(parser, operand_count=0), properties, attributes)
         attributes = parse_attributes(parser, cls, properties)
         start = parser.pos
         value = parser.parse_attribute()
@@ -91,7 +91,7 @@ class SliceOp(IRDLOperation):
         }
         attributes = parse_attributes(parser, cls, properties)
         parser.parse_punctuation(":")
-        types = FUNCTIONAL.parse(parser, 1)
+        types = FUNCTIONAL.parse(parser, operand_count=1)
         return make(cls, parser, (operand,), types, properties, attributes)
 
     def print(self, printer: Printer) -> None:

@@ -45,8 +45,8 @@ class Types(NamedTuple):
 class TypeSignature:
     """Type syntax `(T, U) -> V`; base of the other forms."""
 
-    def parse(self, parser: Parser, count: int) -> Types:
-        """Parse `(T, U) -> V`. `count` is the number of operands, which other forms need."""
+    def parse(self, parser: Parser, operand_count: int) -> Types:
+        """Parse `(T, U) -> V`. `operand_count` is the number of operands, which other forms need."""
         start = parser.pos
         type = parser.parse_type()
         if not isinstance(type, FunctionType):
@@ -64,12 +64,12 @@ class TypeSignature:
 class Same(TypeSignature):
     """Type syntax `T` if all operands and results have one type, else `(T, U) -> V`."""
 
-    def parse(self, parser: Parser, count: int) -> Types:
+    def parse(self, parser: Parser, operand_count: int) -> Types:
         """Parse one type for all operands and the result, or a signature."""
         if parser._current_token.text == "(":
-            return super().parse(parser, count)
+            return super().parse(parser, operand_count)
         type = parser.parse_type()
-        return Types([type] * count, [type])
+        return Types([type] * operand_count, [type])
 
     def print(self, printer: Printer, op: Operation) -> None:
         """Print one type if all are equal, else a signature."""
@@ -82,10 +82,10 @@ class Same(TypeSignature):
 class Arrow(TypeSignature):
     """Type syntax `T, U -> V`."""
 
-    def parse(self, parser: Parser, count: int) -> Types:
-        """Parse `T, U -> V`, or a signature."""
+    def parse(self, parser: Parser, operand_count: int) -> Types:
+        """Parse `T, U -> V`, or a signature `(T, U) -> V`."""
         if parser._current_token.text == "(":
-            return super().parse(parser, count)
+            return super().parse(parser, operand_count)
         operands = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
         parser.parse_punctuation("->")
         return Types(operands, parse_types(parser))
@@ -99,11 +99,11 @@ class Arrow(TypeSignature):
 class Pairwise(TypeSignature):
     """Type syntax `T, U` for as many results as operands, of the same types."""
 
-    def parse(self, parser: Parser, count: int) -> Types:
+    def parse(self, parser: Parser, operand_count: int) -> Types:
         """Parse types of operands that the results have too, or a signature."""
         if parser._current_token.text == "(":
-            return super().parse(parser, count)
-        types = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type) if count else []
+            return super().parse(parser, operand_count)
+        types = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type) if operand_count else []
         return Types(types, types)
 
     def print(self, printer: Printer, op: Operation) -> None:
@@ -117,9 +117,9 @@ class Pairwise(TypeSignature):
 class ResultOnly(TypeSignature):
     """Type syntax `T` for an operation without operands."""
 
-    def parse(self, parser: Parser, count: int) -> Types:
+    def parse(self, parser: Parser, operand_count: int) -> Types:
         if parser._current_token.text == "(":
-            return super().parse(parser, count)
+            return super().parse(parser, operand_count)
         return Types((), [parser.parse_type()])
 
     def print(self, printer: Printer, op: Operation) -> None:

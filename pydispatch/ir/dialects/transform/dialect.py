@@ -196,7 +196,7 @@ class ForeachMatchOp(TransformOp):
 
 @op_definition
 class ParamConstantOp(TransformOp):
-    """Constant parameter: a number or string."""
+    """Constant parameter: a number or string. The operands `handles` of its base class are always empty."""
 
     name = "transform.param.constant"
     value = prop_def(Attribute)

@@ -167,13 +167,14 @@ class Assumed(CustomDirective):
         assert isinstance(rows, ArrayAttr)
 
         def print_value(row: tuple[SSAValue, Attribute]) -> None:
-            """Print `%value[assumption, ...]`."""
+            """Print `%value[assumption, ...]`, or `%value assumption` if there is exactly one."""
             value, assumptions = row
             assert isinstance(assumptions, ArrayAttr)
+            open, close = ("", "") if len(assumptions) == 1 else ("[", "]")
             printer.print_ssa_value(value)
-            printer.print_string("[" if len(assumptions) != 1 else "")
+            printer.print_string(open)
             printer.print_list(assumptions, lambda a: _print_assumption(printer, a))
-            printer.print_string("]" if len(assumptions) != 1 else "")
+            printer.print_string(close)
 
         state.print_whitespace(printer)
         printer.print_list(list(zip(self.values.get(op), rows, strict=True)), print_value)

@@ -52,7 +52,7 @@ def _contract(emitter: FunctionEmitter, op: Operation) -> None:
     if c.read_only:
         raise emitter.error("pyd.contract into a binding that is only read", READ_ONLY_NOTE)
     starts_at_zero = attribute(op, "accumulate") is None
-    if isinstance(op, ContractOp) and op.has_weights:
+    if isinstance(op, ContractOp) and op.has_packed_weights:
         multiply_weights(emitter, a, b, c, starts_at_zero)
     elif a.element != c.element:
         unsigned = attribute(op, "unsigned_a") is not None, attribute(op, "unsigned_b") is not None
