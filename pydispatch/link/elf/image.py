@@ -91,7 +91,7 @@ class OutputSegment:
         return struct.pack("<IIQQQQQQ", kind, self.access, start, address, address, stored, size, alignment)
 
 
-def gathered(parts: Iterable[InputSection]) -> dict[str, OutputSection]:
+def output_sections_of(parts: Iterable[InputSection]) -> dict[str, OutputSection]:
     """Merge input sections into output sections.
 
     Returns the output sections by name. Each lists its input sections at their offsets; `part.address` holds that
@@ -179,7 +179,9 @@ def assign_addresses(segments: Sequence[OutputSegment], headers: int, page: int)
     return offset
 
 
-def written(machine: int, flags: int, headers: Sequence[bytes], sections: Sequence[OutputSection], end: int) -> bytes:
+def file_bytes(
+    machine: int, flags: int, headers: Sequence[bytes], sections: Sequence[OutputSection], end: int
+) -> bytes:
     """Return the bytes of the output file.
 
     Args:
@@ -190,30 +192,31 @@ def written(machine: int, flags: int, headers: Sequence[bytes], sections: Sequen
         end: File offset at which the loaded segments end; sections that are not loaded follow.
     """
     names = OutputSection(".shstrtab", reader.SHT_STRTAB, flags=0, alignment=1)
-    every = [*sections, names]
+    all_sections = [*sections, names]
     texts = bytearray(b"\0")
     name_offsets = []
-    for section in every:
+    for section in all_sections:
         name_offsets.append(len(texts))
         texts += section.name.encode() + b"\0"
     names.content, names.size = texts, len(texts)
-    for section in every:
+    for section in all_sections:
         if not section.flags & reader.SHF_ALLOC:
             section.offset = end = _aligned(end, section.alignment)
             end += section.size
     table = _aligned(end, 8)
-    file = bytearray(table + _SECTION_HEADER * (len(every) + 1))
+    file = bytearray(table + _SECTION_HEADER * (len(all_sections) + 1))
     identification = (reader.MAGIC, 2, 1, 1, 0, 0)  # ELFCLASS64, little-endian, version 1, no system
     file[:_HEADER] = struct.pack(
         "<4sBBBBQHHIQQQIHHHHHH", *identification,
         reader.DYN, machine, 1,  # type, machine, version
         0, _HEADER, table,  # no entry point; offsets of the program headers and of the section headers
-        flags, _HEADER, _PROGRAM_HEADER, len(headers), _SECTION_HEADER, len(every) + 1,  # sizes and counts of headers
-        len(every),  # index of .shstrtab, the last section
+        flags, _HEADER, _PROGRAM_HEADER, len(headers),  # size of this header; size and count of program headers
+        _SECTION_HEADER, len(all_sections) + 1,  # size and count of section headers
+        len(all_sections),  # index of .shstrtab, the last section
     )  # fmt: skip
     file[_HEADER : _HEADER + _PROGRAM_HEADER * len(headers)] = b"".join(headers)
-    numbers = {section.name: index for index, section in enumerate(every, 1)}
-    for index, (section, name) in enumerate(zip(every, name_offsets, strict=True), 1):
+    numbers = {section.name: index for index, section in enumerate(all_sections, 1)}
+    for index, (section, name) in enumerate(zip(all_sections, name_offsets, strict=True), 1):
         file[section.offset : section.offset + len(section.content)] = section.content
         struct.pack_into(
             "<IIQQQQIIQQ", file, table + _SECTION_HEADER * index, name, section.kind, section.flags, section.address,

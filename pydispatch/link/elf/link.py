@@ -10,7 +10,7 @@ import struct
 from collections.abc import Iterable, Sequence
 
 from pydispatch.formats.elf import reader
-from pydispatch.link.elf.image import OutputSection, OutputSegment, assign_addresses, gathered, written
+from pydispatch.link.elf.image import OutputSection, OutputSegment, assign_addresses, file_bytes, output_sections_of
 from pydispatch.link.elf.inputs import InputSection, LinkSymbol
 from pydispatch.link.elf.machines import aarch64, riscv64, x86_64
 from pydispatch.link.elf.machines.relocation import Machine
@@ -53,16 +53,17 @@ def link(objects: Sequence[Labelled], lazy: Sequence[Labelled], exports: Sequenc
     parts = reachable(loaded, names, exports)
     plan = RelocationPlan(parts, machine)
     exported = [names.symbol(name) for name in sorted(exports)]
-    segments = _segments(gathered(parts), plan, [symbol.name for symbol in exported])
+    segments = _segments(output_sections_of(parts), plan, [symbol.name for symbol in exported])
     headers = len(segments) + 3  # and those of PT_DYNAMIC, PT_GNU_RELRO and PT_GNU_STACK
     end = assign_addresses(segments, headers, machine.page)
     sections = [section for segment in segments for section in segment.sections]
     numbers = {part: index for index, section in enumerate(sections, 1) for part in section.parts}  # 0: no section
     _fill(sections, plan, exported, numbers)
     local = [symbol for obj in loaded for symbol in obj.symbols if symbol.binding == reader.LOCAL]
+    # Symbols that are global in the objects, and hidden in the result.
     local += [symbol for symbol in names.symbols.values() if symbol.name not in exports]
-    every = [*sections, *_symbols([symbol for symbol in local if _is_named(symbol)], exported, numbers)]
-    return written(machine.number, machine.flags, _headers(segments, sections, machine.page), every, end)
+    all_sections = [*sections, *_symbols([symbol for symbol in local if _is_named(symbol)], exported, numbers)]
+    return file_bytes(machine.number, machine.flags, _headers(segments, sections, machine.page), all_sections, end)
 
 
 def _segments(own: dict[str, OutputSection], plan: RelocationPlan, exports: Sequence[str]) -> list[OutputSegment]:
@@ -96,11 +97,11 @@ def _segments(own: dict[str, OutputSection], plan: RelocationPlan, exports: Sequ
             entry_size=4,
             link=".dynsym",
             info=0,
-            size=4 * (3 + 2 * len(exports) + 1),
+            size=4 * (3 + 2 * len(exports) + 1),  # words; _fill() needs 4 + len(exports): header, one bucket, a chain
         ),
         OutputSection(".dynstr", reader.SHT_STRTAB, alloc, alignment=1, size=len(texts), content=texts),
     ]
-    if plan.based_words:
+    if plan.relative_relocation_count:
         tables.append(
             OutputSection(
                 name=".rela.dyn",
@@ -109,13 +110,13 @@ def _segments(own: dict[str, OutputSection], plan: RelocationPlan, exports: Sequ
                 alignment=8,
                 entry_size=_RELA_BYTES,
                 link=".dynsym",
-                size=_RELA_BYTES * plan.based_words,
+                size=_RELA_BYTES * plan.relative_relocation_count,
             )
         )
     relocated = [own[name] for name in (".data.rel.ro", ".init_array", ".fini_array") if own[name].parts]
     arrays = sum(section.name.endswith("_array") for section in relocated)
     # Entries of _dynamic(): 2 of flags, 5 of symbols, strings and hash, the final DT_NULL; 4 of .rela.dyn, 2 per array.
-    size = 16 * (8 + 4 * bool(plan.based_words) + 2 * arrays)
+    size = 16 * (8 + 4 * bool(plan.relative_relocation_count) + 2 * arrays)
     relocated.append(
         OutputSection(
             name=".dynamic", kind=reader.SHT_DYNAMIC, flags=write, alignment=8, entry_size=16, link=".dynstr", size=size
@@ -159,7 +160,7 @@ def _fill(
     by_name = {section.name: section for section in sections}
     table = by_name.get(".got") or OutputSection(".got", reader.SHT_PROGBITS, flags=0)
     relocations = applied([section for section in sections if section.parts], plan, table)
-    if plan.based_words:
+    if plan.relative_relocation_count:
         by_name[".rela.dyn"].content = relocations
     texts = by_name[".dynstr"].content
     offsets = [bytes(texts).index(b"\0" + symbol.name.encode() + b"\0") + 1 for symbol in exported]
@@ -177,9 +178,10 @@ def _dynamic(by_name: dict[str, OutputSection], plan: RelocationPlan) -> bytes:
         return by_name[name].address
 
     pairs = [(reader.DT_FLAGS, _NOW), (reader.DT_FLAGS_1, _NOW_1)]
-    if plan.based_words:
-        pairs += [(reader.DT_RELA, address(".rela.dyn")), (reader.DT_RELASZ, _RELA_BYTES * plan.based_words)]
-        pairs += [(reader.DT_RELAENT, _RELA_BYTES), (reader.DT_RELACOUNT, plan.based_words)]
+    if plan.relative_relocation_count:
+        count = plan.relative_relocation_count
+        pairs += [(reader.DT_RELA, address(".rela.dyn")), (reader.DT_RELASZ, _RELA_BYTES * count)]
+        pairs += [(reader.DT_RELAENT, _RELA_BYTES), (reader.DT_RELACOUNT, count)]
     pairs += [(reader.DT_SYMTAB, address(".dynsym")), (reader.DT_SYMENT, _SYMBOL_BYTES)]
     pairs += [(reader.DT_STRTAB, address(".dynstr")), (reader.DT_STRSZ, by_name[".dynstr"].size)]
     pairs.append((reader.DT_HASH, address(".hash")))

@@ -21,7 +21,7 @@ class RelocationPlan:
 
     Attributes:
         entries: Symbols with an entry in the global offset table, and the offset of that entry in bytes.
-        based_words: Number of words to which the loader adds its base.
+        relative_relocation_count: Number of words to which the loader adds its base.
     """
 
     def __init__(self, parts: Iterable[InputSection], machine: Machine) -> None:
@@ -31,13 +31,13 @@ class RelocationPlan:
         """
         self.machine = machine
         self.entries: dict[LinkSymbol, int] = {}  # symbol -> byte offset of its entry in the GOT
-        self.based_words = 0  # number of words to which the loader adds its base
+        self.relative_relocation_count = 0  # number of words to which the loader adds its base
         for part in parts:
             content = bytearray(part.content)
             for relocation in part.relocations:
                 self._collect_requirements(part, content, relocation)
             part.content = bytes(content)
-        self.based_words += sum(symbol.part is not None for symbol in self.entries)
+        self.relative_relocation_count += sum(symbol.part is not None for symbol in self.entries)
 
     def _collect_requirements(self, part: InputSection, content: bytearray, relocation: Relocation) -> None:
         """Count what one relocation needs: a GOT entry, a load-time relocation, or nothing.
@@ -54,7 +54,7 @@ class RelocationPlan:
                     f"{part.owner}: {rule.name} in {part.name} writes an address into memory that cannot be written; "
                     "compile it with -fPIC"
                 )
-            self.based_words += 1
+            self.relative_relocation_count += 1
         elif symbol.part is None and rule.formula not in (Formula.NOTHING, Formula.ADDRESS, *_GOT_FORMULAS):
             raise UnsupportedError(f"{part.owner}: {rule.name} to '{symbol.name}', which is weak and undefined")
 

@@ -56,7 +56,7 @@ class Loading:
         """Load a relocatable object."""
         self.objects.append(Object(label, data, self.names, self._machine))
 
-    def offer(self, label: str, data: bytes) -> None:
+    def add_lazy(self, label: str, data: bytes) -> None:
         """Add an object or an archive whose members are loaded lazily, if they define an undefined symbol.
 
         Raise LinkError for a file that cannot be read.
@@ -89,12 +89,15 @@ class Loading:
 def load(
     objects: Sequence[Labelled], lazy: Sequence[Labelled], exports: Sequence[str], machine: int
 ) -> tuple[list[Object], SymbolTable]:
-    """Load the objects of a link and resolve their symbols; return the loaded objects and the shared symbols."""
+    """Load the objects of a link and resolve their symbols; return the loaded objects and the shared symbols.
+
+    `objects` are loaded always, members of archives and `lazy` ones only where they define an undefined symbol.
+    """
     loading = Loading(machine, exports)
     for label, data in objects:
-        (loading.offer if archive.is_archive(data) else loading.add)(label, data)
+        (loading.add_lazy if archive.is_archive(data) else loading.add)(label, data)
     for label, data in lazy:
-        loading.offer(label, data)
+        loading.add_lazy(label, data)
     loading.complete()
     return loading.objects, loading.names
 

@@ -24,14 +24,14 @@ class Item:
     """Definition or declaration of a function or variable in a PTX module.
 
     Attributes:
-        what: The function or variable.
+        declaration: The function or variable.
         first: Index of its first token.
         last: Index after its last token; variables that one statement declares share both indices.
         uses: Names of the module that a definition mentions, including its own name.
     """
 
     name: str
-    what: PtxFunction | Variable
+    declaration: PtxFunction | Variable
     first: int
     last: int
     uses: tuple[str, ...] = ()
@@ -40,16 +40,16 @@ class Item:
     def is_defined(self) -> bool:
         """Return whether this is a definition; `.extern .shared` variables count, because the kernel launch
         allocates them."""
-        if isinstance(self.what, PtxFunction):
-            return self.what.body is not None
-        return self.what.linkage != "extern" or self.what.space == "shared"
+        if isinstance(self.declaration, PtxFunction):
+            return self.declaration.body is not None
+        return self.declaration.linkage != "extern" or self.declaration.space == "shared"
 
     @property
     def is_offered(self) -> bool:
-        """Return whether other modules may refer to the definition; kernels are not callable."""
-        if isinstance(self.what, PtxFunction) and self.what.is_entry:
+        """Return whether this is a definition that other modules may refer to: a visible one that is no kernel."""
+        if isinstance(self.declaration, PtxFunction) and self.declaration.is_entry:
             return False
-        return self.is_defined and self.what.linkage in ("visible", "weak", "common")
+        return self.is_defined and self.declaration.linkage in ("visible", "weak", "common")
 
 
 @dataclass
@@ -57,6 +57,7 @@ class PtxParts:
     """PTX module split into items.
 
     Attributes:
+        words: Tokens of the module's text.
         items: By name the definition, or the first declaration if there is no definition.
         declarations: All declarations without a definition: functions without a body and `.extern` variables.
     """
@@ -72,7 +73,7 @@ class PtxParts:
 
     def location(self, item: Item) -> str:
         """Return the file and line of an item for messages, such as `lib.ptx:12`."""
-        return f"{self.name}:{item.what.line}"
+        return f"{self.name}:{item.declaration.line}"
 
 
 def read_parts(source: PtxModule | str | bytes | bytearray | memoryview, name: str) -> PtxParts:
@@ -86,15 +87,15 @@ def read_parts(source: PtxModule | str | bytes | bytearray | memoryview, name: s
     everything: list[PtxFunction | Variable] = [*module.variables, *module.functions]
     # First word of a declaration → its names: `.global .b32 a, b` declares two, which stay together.
     together: dict[int, list[str]] = {}
-    for what in everything:
-        first, last = bisect_left(words.starts, what.start), bisect_left(words.starts, what.end)
-        item = Item(what.name, what, first, last)
-        together.setdefault(first, []).append(what.name)
+    for declaration in everything:
+        first, last = bisect_left(words.starts, declaration.start), bisect_left(words.starts, declaration.end)
+        item = Item(declaration.name, declaration, first, last)
+        together.setdefault(first, []).append(declaration.name)
         if not item.is_defined:
             parts.declarations.append(item)
-        known = parts.items.get(what.name)
+        known = parts.items.get(declaration.name)
         if known is None or (item.is_defined and not known.is_defined):
-            parts.items[what.name] = item
+            parts.items[declaration.name] = item
     uses: dict[int, tuple[str, ...]] = {}
     for item in parts.items.values():
         if item.is_defined and item.first not in uses:
@@ -117,7 +118,7 @@ class PtxLibrary:
         self.parts, self.name = parts, name
         self.offered = {item.name: item for item in parts.items.values() if item.is_offered}
         self.functions: Mapping[str, PtxFunction] = {
-            name: item.what for name, item in self.offered.items() if isinstance(item.what, PtxFunction)
+            name: item.declaration for name, item in self.offered.items() if isinstance(item.declaration, PtxFunction)
         }
 
     def names(self) -> list[str]:

@@ -62,7 +62,8 @@ def imports_of(data: Source, what: str = "PTX") -> tuple[str, ...]:
 def prototypes_of(data: Source, what: str = "PTX") -> dict[str, str]:
     """Return the imported functions of a module, each as "(.b32, .b32) -> .b32"."""
     imports = imported_items(read_parts(data, what))
-    return {item.name: signature_text(item.what) for item in imports if isinstance(item.what, PtxFunction)}
+    functions = [item.declaration for item in imports if isinstance(item.declaration, PtxFunction)]
+    return {function.name: signature_text(function) for function in functions}
 
 
 def link(
@@ -97,14 +98,14 @@ class _PtxLinker(Resolver):
         """Collect the definitions that the kernel needs, directly or not, and return the linked text."""
         self.collect()
         names = self._names()
-        target, version, raised = self._target()
+        target, version, raised_by = self._target()
         return LinkedPtx(
             data="".join(self._text(names, target, version)),
             providers=self.providers,
             unresolved=tuple(self.unresolved),
             target=target,
             version=version,
-            raised=raised,
+            raised=raised_by,
         )
 
     def _names(self) -> dict[Key, str]:
@@ -158,8 +159,8 @@ class _PtxLinker(Resolver):
                 continue
             written.add((key.module, item.first))
             text = Text(parts, item, partial(self._name, key.module, names))
-            shown = f"// {_file_of(parts.name)}:{item.what.line}\n"
-            if isinstance(item.what, PtxFunction):
+            shown = f"// {_file_of(parts.name)}:{item.declaration.line}\n"
+            if isinstance(item.declaration, PtxFunction):
                 prototypes.append(text.prototype())
                 functions.append(f"\n{shown}{text.whole()}\n")
             else:
@@ -210,7 +211,7 @@ class _PtxLinker(Resolver):
                     seen.add(key)
                     stack.append((key, True))
                     item = self.item(key)
-                    if isinstance(item.what, Variable) and (key.module, item.first) not in expanded:
+                    if isinstance(item.declaration, Variable) and (key.module, item.first) not in expanded:
                         expanded.add((key.module, item.first))
                         dependencies = [self.resolved(key.module, name) for name in item.uses]
                         stack += [(dependency, False) for dependency in dependencies if dependency is not None]
@@ -222,7 +223,7 @@ class _PtxLinker(Resolver):
         body = self._replacement(key.name, item)
         if body is not None:
             return body
-        text = parts.module.text[item.what.start : item.what.end]
+        text = parts.module.text[item.declaration.start : item.declaration.end]
         return text.rstrip() + "\n"
 
     def _replacement(self, name: str, item: Item) -> str | None:
@@ -231,7 +232,7 @@ class _PtxLinker(Resolver):
         A presence test returns 1 or 0; an optional symbol that no library defines becomes a stub that traps. The test
         of a symbol that no library defines and that is not optional is retained: a later link may decide it.
         """
-        function = item.what
+        function = item.declaration
         if not isinstance(function, PtxFunction) or name in BUILT_IN:
             return None
         symbol = name.removeprefix(PRESENCE_PREFIX)
@@ -262,7 +263,7 @@ class _PtxLinker(Resolver):
         at, emitted = kernel.module.start, set[str]()
         # By the first word: several variables may be declared by one statement.
         unresolved_statements = {item.first for item in kernel.declarations if not self._is_resolved(item)}
-        for item in sorted(kernel.declarations, key=lambda item: item.what.start):
+        for item in sorted(kernel.declarations, key=lambda item: item.declaration.start):
             is_used = Key(KERNEL, item.name) in self.definition_of
             if self._is_resolved(item) or item.name in emitted:
                 replacement = ""  # the declaration is removed
@@ -272,14 +273,14 @@ class _PtxLinker(Resolver):
                     continue
                 emitted.add(item.name)
                 replacement = body
-            if isinstance(item.what, Variable) and item.first in unresolved_statements:
+            if isinstance(item.declaration, Variable) and item.first in unresolved_statements:
                 raise InvalidArgumentError(
                     f"'{item.name}' ({kernel.location(item)}) is declared together with unresolved names; write a "
                     "declaration for each"
                 )
-            if item.what.start >= at:  # else a variable of the statement that was left out for another one
-                yield text[at : item.what.start] + replacement
-                at = item.what.end
+            if item.declaration.start >= at:  # else a variable of the statement that was left out for another one
+                yield text[at : item.declaration.start] + replacement
+                at = item.declaration.end
         yield text[at:]
 
 

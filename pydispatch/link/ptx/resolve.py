@@ -51,8 +51,8 @@ class Resolver:
         optional: Symbols that may be missing.
         unique: Whether a symbol that two libraries define is an error.
         providers: By resolved symbol, the name of the library that defines it.
-        unresolved: Symbols without a definition, as keys.
-        linked: Definitions of libraries that the result contains, as keys, in order of discovery.
+        unresolved: Ordered set of the symbols without a definition; the values of the dictionary are None.
+        linked: Ordered set of the definitions of libraries that the result contains, in order of discovery.
         definition_of: By the key of a declaration, that of the definition which it refers to; None if there is none.
     """
 
@@ -132,7 +132,7 @@ class Resolver:
         """Record the first library that defines a symbol; raise InvalidArgumentError if it must be unique and is
         not."""
         providers = [library for library in self.libraries if name in library.offered]
-        strong = [provider for provider in providers if provider.offered[name].what.linkage != "weak"]
+        strong = [provider for provider in providers if provider.offered[name].declaration.linkage != "weak"]
         if self.unique and len(strong) > 1:
             a, b = (provider.parts.location(provider.offered[name]) for provider in strong[:2])
             raise InvalidArgumentError(f"'{name}' is defined twice, in {a} and in {b}; leave out one of them")
@@ -141,7 +141,7 @@ class Resolver:
 
     def _check_presence_test(self, parts: PtxParts, wanted: Item) -> None:
         """Raise InvalidArgumentError unless a presence test is declared as a function `() -> .b32`."""
-        function = wanted.what
+        function = wanted.declaration
         if isinstance(function, PtxFunction) and not function.params and [p.size for p in function.returns] == [4]:
             return
         raise InvalidArgumentError(
@@ -151,7 +151,7 @@ class Resolver:
     def _check_compatible(self, parts: PtxParts, wanted: Item, others: PtxParts, definition: Item) -> None:
         """Raise InvalidArgumentError unless a definition fits its declaration: kind, signature or size, state space,
         alignment."""
-        a, b = wanted.what, definition.what
+        a, b = wanted.declaration, definition.declaration
         if isinstance(a, PtxFunction) and isinstance(b, PtxFunction):
             if not fits(a, b):
                 raise InvalidArgumentError(

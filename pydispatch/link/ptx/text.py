@@ -30,7 +30,8 @@ def higher(lhs: tuple[str, str], rhs: tuple[str, str]) -> tuple[str, str]:
     (low_target, low_name), (high_target, high_name) = low, high
     low_suffix, high_suffix = interface.split(low_target)[1], interface.split(high_target)[1]
     is_one_family = one // 10 == other // 10
-    # Code for sm_90a runs on that architecture only; code for sm_100f on targets of its family, which state a suffix.
+    # Code for sm_90a runs on that architecture only; code for sm_100f on targets of its family that have a suffix, such
+    # as sm_103a and sm_103f.
     if low_suffix == "a" or (low_suffix == "f" and not (high_suffix and is_one_family)):
         raise InvalidArgumentError(
             f"{low_name} is only for {low_target} and {high_name} needs {high_target}: they cannot be linked; compile "
@@ -41,7 +42,7 @@ def higher(lhs: tuple[str, str], rhs: tuple[str, str]) -> tuple[str, str]:
 
 def item_text(parts: PtxParts, item: Item) -> str:
     """Return the text of a definition as the module has it."""
-    return parts.module.text[item.what.start : item.what.end]
+    return parts.module.text[item.declaration.start : item.declaration.end]
 
 
 class Text:
@@ -58,7 +59,7 @@ class Text:
         self.parts, self.item = parts, item
         source, words = parts.words, parts.words.words  # the tokens with their offsets, and their texts
         self.edits: list[tuple[int, int, str]] = []
-        is_function, index = isinstance(item.what, PtxFunction), item.first
+        is_function, index = isinstance(item.declaration, PtxFunction), item.first
         while index < item.last:
             word = words[index]
             if word == ".loc" and is_function:  # it names a file of another text
@@ -76,7 +77,7 @@ class Text:
 
     def whole(self) -> str:
         """Return the edited text of the whole definition."""
-        return self._edited_text_until(self.item.what.end)
+        return self._edited_text_until(self.item.declaration.end)
 
     def prototype(self) -> str:
         """Return the declaration of the function; raise ArtifactError for an alias that the module does not declare."""
@@ -84,16 +85,16 @@ class Text:
         words = tokens.words  # their texts
         if words[self.item.first] == ".alias":
             name = self.item.name
-            declaration = next((item for item in self.parts.declarations if item.name == name), None)
-            if declaration is None:
+            declared = next((item for item in self.parts.declarations if item.name == name), None)
+            if declared is None:
                 raise tokens.fail(self.item.first, f"the alias '{name}' lacks a declaration .func {name}")
-            return self.parts.module.text[declaration.what.start : declaration.what.end] + "\n"
+            return self.parts.module.text[declared.declaration.start : declared.declaration.end] + "\n"
         brace = words.index("{", self.item.first, self.item.last)
         return self._edited_text_until(tokens.starts[brace]).rstrip() + ";\n"
 
     def _edited_text_until(self, end: int) -> str:
         """Return the edited text from the start of the definition to an offset in the module's text."""
-        text, copied_to, pieces = self.parts.module.text, self.item.what.start, list[str]()
+        text, copied_to, pieces = self.parts.module.text, self.item.declaration.start, list[str]()
         for start, stop, new in self.edits:
             if start >= end:
                 break

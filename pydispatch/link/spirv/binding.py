@@ -22,7 +22,7 @@ class Binding:
     Attributes:
         kernel: Module that has the import.
         out: Module that linking makes.
-        copier: Copier of the library's functions.
+        copier: Copier of the library's functions, with the library's module as `parts`.
         function: The import, as the kernel's module declares it.
         symbol: Name of the library function.
         buffers: Buffer variables of the kernel that calls pass, in the order of the import's buffer parameters.
@@ -122,10 +122,11 @@ class Binding:
         copy = FunctionCopy(candidate, tuple(used), tuple(arguments))
         callee = copier.request(copy)
         type_ = copier.function_type(function, (position for position, _ in arguments))
-        own = out.share(
+        # Calls of the import pass its scalars; without an adapter the copy needs a function type of just these.
+        called_type = out.share(
             Op.TYPE_FUNCTION, [*map(self.out.representative, (self.function.head.type_id, *self.scalars))]
         )
-        return callee if type_ == own else self._adapter(function, copy, callee, own)
+        return callee if type_ == called_type else self._adapter(function, copy, callee, called_type)
 
     def _view(self, pointer: int, index: int) -> int:
         """Return the variable that gives the library's block type to buffer `index` of the call.
@@ -135,14 +136,18 @@ class Binding:
         parts, out, variable = self.copier.parts, self.out, self.buffers[index]
         pointee = parts.pointee(pointer)
         assert pointee is not None
-        own, their_block = out.block_type(variable), pointee.type
-        mine, theirs = _element(self.kernel, own), _element(parts, their_block)
-        if mine is not None and theirs is not None and not _compatible(mine, theirs):
+        kernel_block, library_block = out.block_type(variable), pointee.type
+        kernel_element, library_element = _element(self.kernel, kernel_block), _element(parts, library_block)
+        if (
+            kernel_element is not None
+            and library_element is not None
+            and not _compatible(kernel_element, library_element)
+        ):
             raise InvalidArgumentError(
                 f"the function '{self.symbol}' of {self.copier.library.name} takes buffer {index} for "
-                f"{type_text(parts, their_block)}, the program passes {type_text(self.kernel, own)}"
+                f"{type_text(parts, library_block)}, the program passes {type_text(self.kernel, kernel_block)}"
             )
-        return self.out.view(variable, self.copier.type(their_block))
+        return self.out.view(variable, self.copier.type(library_block))
 
     def _adapter(self, function: SpirvFunction, copy: FunctionCopy, callee: int, type_: int) -> int:
         """Add a function with the import's signature that converts its arguments and calls `callee`; return its id.

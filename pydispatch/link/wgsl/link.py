@@ -137,11 +137,12 @@ def link(data: bytes, libraries: Sequence[WgslLibrary], absent: Collection[str],
     for entry in imports:
         if entry.symbol in sources:
             index, library, function = sources[entry.symbol]
-            variables = check(entry, library, function, output.kernel)
-            called = output.take(index, library.module, function, variables)
-            output.adapt(entry.name, entry.types, entry.result, called, [t for _, t in function.members])
+            variables = matched_variables(entry, library, function, output.kernel)
+            called = output.add_function(index, library.module, function, variables)
+            parameter_types = [type_ for _, type_ in function.members]
+            output.add_adapter(entry.name, entry.types, entry.result, called, parameter_types)
         elif entry.symbol in absent:
-            output.stub(entry.name, entry.types, entry.result)
+            output.add_stub(entry.name, entry.types, entry.result)
     unresolved = tuple(symbol for symbol in symbols if symbol not in sources and symbol not in absent)
     for symbol, name in queries:
         if symbol not in unresolved:
@@ -165,7 +166,7 @@ def _parsed(match: re.Match[str]) -> Import:
     return Import(symbol, name, tuple(t.strip() for t in types.split(",") if t.strip()), result or "", listed)
 
 
-def check(entry: Import, library: WgslLibrary, function: Declaration, kernel: WgslModule) -> dict[str, str]:
+def matched_variables(entry: Import, library: WgslLibrary, function: Declaration, kernel: WgslModule) -> dict[str, str]:
     """Check that a library's function fits the call of a kernel, and return the buffers that it uses.
 
     Args:

@@ -36,7 +36,9 @@ class WgslOutput:
         """Append a declaration to the module."""
         self._parts.append(text)
 
-    def take(self, library_index: int, module: WgslModule, function: Declaration, variables: Mapping[str, str]) -> str:
+    def add_function(
+        self, library_index: int, module: WgslModule, function: Declaration, variables: Mapping[str, str]
+    ) -> str:
         """Add a library function and the declarations that it uses; return the function's new name.
 
         Args:
@@ -96,7 +98,7 @@ class WgslOutput:
         self._names.add(candidate)
         return candidate
 
-    def adapt(self, name: str, types: Sequence[str], result: str, called: str, parameters: Sequence[str]) -> None:
+    def add_adapter(self, name: str, types: Sequence[str], result: str, called: str, parameters: Sequence[str]) -> None:
         """Define a function for the kernel that calls a library function, and converts between i32 and u32 for it.
 
         Args:
@@ -111,7 +113,7 @@ class WgslOutput:
         body = f"return {f'{result}({call})' if result in ('i32', 'u32') else call};" if result else f"{call};"
         self.define(f"{_head(name, types, result)} {{ {body} }}")
 
-    def stub(self, name: str, types: Sequence[str], result: str) -> None:
+    def add_stub(self, name: str, types: Sequence[str], result: str) -> None:
         """Define a placeholder for a missing function; its callers test first whether the function is available."""
         self.define(f"{_head(name, types, result)} {{{f' return {_ZEROS[result]}; ' if result else ''}}}")
 
@@ -119,7 +121,7 @@ class WgslOutput:
         """Return the text of the whole module. `edit` is applied to the kernel's text, without the added
         declarations."""
         text, head = self.kernel.text, ""
-        if self._built_ins:
+        if self._built_ins:  # built-in values that library functions read become parameters of the entry points
             for entry in reversed(self.kernel.entry_points):  # offsets of earlier ones stay valid
                 text = self._with_built_ins(text, entry)
         if self._directives:
