@@ -60,7 +60,7 @@ def test_places_by_form_are_those_of_a_walk() -> None:
 
     def located(inst: SpirvInstruction) -> object:
         spirv_operands.locate_ids(inst, 4, fail, lambda selector: 1)
-        return inst.type_word, inst.result_word, inst.ids
+        return inst.type_word, inst.result_word, inst.id_positions
 
     for opcode in spirv_operands.patterns():
         for count in (*range(1, 10), 31, 32, 33):
