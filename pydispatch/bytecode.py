@@ -85,7 +85,8 @@ def _write() -> None:
     _in_file.update(_used)
     if sys.dont_write_bytecode:
         return
-    data = importlib.util.MAGIC_NUMBER + marshal.dumps(everything if len(everything) <= _MOST_TEXTS else _used)
+    contents = everything if len(everything) <= _MOST_TEXTS else _used  # a file that is too long starts anew
+    data = importlib.util.MAGIC_NUMBER + marshal.dumps(contents)
     with suppress(OSError, NotImplementedError):
         path = _path()
         temporary = path.with_suffix(f".{os.getpid()}")

@@ -68,7 +68,7 @@ class Option:
     def help(self) -> str:
         """The help of the flag: clauses, with values as a shell takes them."""
         summary = self.summary.removesuffix(".")
-        if summary[1].islower():
+        if summary[1].islower():  # a summary that begins with an acronym keeps its capitals
             summary = summary[0].lower() + summary[1:]
         clauses = [summary, self.flag.note if self.flag else ""]
         clauses.append("repeatable" if self.flag and self.flag.repeatable else "")

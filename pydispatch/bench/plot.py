@@ -125,7 +125,10 @@ def _line(x1: float, y1: float, x2: float, y2: float, css: str) -> str:
 
 @dataclass(frozen=True)
 class Axis:
-    """Mapping from values to coordinates between `begin` and `end`."""
+    """Mapping from values between `least` and `most` to coordinates between `begin` and `end`.
+
+    `text` returns the label of a value.
+    """
 
     least: float
     most: float
@@ -142,7 +145,7 @@ class Axis:
         """Return an axis whose range contains all values; a logarithmic axis has a margin."""
         least, most = min(values), max(values)
         if is_logarithmic:
-            room = (most / least) ** 0.04 * 1.05
+            room = (most / least) ** 0.04 * 1.05  # a factor on each side: 4 % of the logarithmic range, and 5 %
             return Axis(least / room, most * room, begin, end, is_logarithmic=True, text=text or short)
         return Axis(least, most if most > least else least + 1, begin, end, is_logarithmic=False, text=text or short)
 
@@ -157,6 +160,7 @@ class Axis:
         if not self.is_logarithmic:
             return [(v := self.least + (self.most - self.least) * i / 4, self.text(v)) for i in range(5)]
         decades = math.log10(self.most / self.least)
+        # Leading digits of the labelled values: the fewer decades the axis has, the more labels has each.
         steps: tuple[float, ...] = (1, 2, 5) if decades < 2.2 else (1,)
         if decades < 0.5:
             steps = (1, 1.2, 1.5, 2, 3, 4, 5, 6, 8)

@@ -47,8 +47,8 @@ class Direct:
         """Bind the arguments, call the function once, and return the bound call."""
         out = np.empty_like(inputs[0])
         call = self._bind(*inputs, out)
-        call()
-        return Work(call, [out], sum(array.nbytes for array in (*inputs, out)))
+        call()  # Work has the results of a first call
+        return Work(call, [out], nbytes=sum(array.nbytes for array in (*inputs, out)))
 
 
 def work_of(device: Any, function: Any, inputs: Sequence[Any], named: Mapping[str, Any] | None = None) -> Work:
@@ -56,7 +56,8 @@ def work_of(device: Any, function: Any, inputs: Sequence[Any], named: Mapping[st
 
     Args:
         device: Device of the function.
-        function: Function of a program, a Direct, or any callable, which is called with the arguments.
+        function: Function of a program; a Direct, which returns its own Work; or any callable, which is called with the
+            arguments.
         inputs: Positional arguments.
         named: Arguments by name.
     """
@@ -67,10 +68,11 @@ def work_of(device: Any, function: Any, inputs: Sequence[Any], named: Mapping[st
     call = partial(function, *inputs, **given_by_name) if prepare is None else prepare(*inputs, **given_by_name)
     returned = call()
     results = [array_of(value) for value in (returned if isinstance(returned, tuple | list) else [returned])]
-    arguments = [array_of(value) for value in (*inputs, *(named or {}).values())]
-    nbytes = sum(value.nbytes for value in (*arguments, *results) if isinstance(value, np.ndarray) and value.ndim)
+    arguments = [array_of(value) for value in (*inputs, *given_by_name.values())]
+    arrays = [value for value in (*arguments, *results) if isinstance(value, np.ndarray)]
+    nbytes = sum(array.nbytes for array in arrays if array.ndim > 0)  # numbers are passed in the call
     measured = getattr(function, "profile", None)
-    profile = None if measured is None else lambda: measured(*inputs, runs=RUNS, **(named or {}))
+    profile = None if measured is None else lambda: measured(*inputs, runs=RUNS, **given_by_name)
     wait = getattr(device, "synchronize", None)
     if wait is None:
         return Work(call, results, nbytes, profile)

@@ -24,9 +24,10 @@ def rows(contenders: Sequence[Samples], nbytes: int, items: float) -> list[dict[
     """
     table = []
     for samples in contenders:
-        low, high = samples.middle
+        percentile_10, percentile_90 = samples.middle
         row: dict[str, Any] = {
-            "name": samples.name, "median_s": samples.median, "least_s": samples.least, "middle_s": [low, high],
+            "name": samples.name, "median_s": samples.median, "least_s": samples.least,
+            "middle_s": [percentile_10, percentile_90],
             "rounds": len(samples.seconds), "calls_per_round": samples.calls,
             "items_per_s": items / samples.median, "bytes_per_s": nbytes / samples.median,
         }  # fmt: skip

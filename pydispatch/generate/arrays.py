@@ -14,10 +14,10 @@ class CallArrays:
 
     Attributes:
         tokens: i32[rows, width].
-        first_tokens: i32[rows], a view of the first column of `tokens`.
-        starts: i32[rows], the position of the first token of each row.
-        counts: i32[rows], the valid tokens of each row.
-        pages: i32[rows, table_pages].
+        first_tokens: i32[rows], a view of the first column of `tokens`: one token of each row, when decoding.
+        starts: i32[rows], the position in its sequence of the first token of each row.
+        counts: i32[rows], the number of valid tokens of each row.
+        pages: i32[rows, table_pages], the page table of each row's sequence; unused entries are SCRAP_PAGE.
         sampled: i32[rows], the result.
     """
 

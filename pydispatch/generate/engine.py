@@ -284,16 +284,16 @@ class Engine(Generic[Piece]):
                 f"a prompt of {len(tokens)} tokens and max_new_tokens={limit} exceed the limit of {self._max_tokens} "
                 "tokens of a sequence; shorten one of them"
             )
-        text = None
+        decoder = None
         if self._tokenizer is not None:
-            text = TextStream(self._tokenizer.decode, self._stops.strings + stops.strings)
+            decoder = TextStream(self._tokenizer.decode, self._stops.strings + stops.strings)
         return TokenSequence(
             tokens,
             sampling,
             limit,
             self._page_size,
             stop_tokens=self._stops.tokens | stops.tokens,
-            text=text,
+            decoder=decoder,
             deadline=end,
         )
 

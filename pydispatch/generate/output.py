@@ -124,7 +124,7 @@ class Output:
         return self.outcome is not None or (index is not None and index < len(self.pieces))
 
     def _enroll(self, index: int | None, waiter: Waiter) -> bool:
-        """Add a waiter. Return False if there is nothing left to wait for.
+        """Add a waiter for piece `index`, or for the end if it is None. Return False if that is there already.
 
         The writer appends a piece first and looks for waiters afterwards, so that a waiter misses no piece.
         """

@@ -35,12 +35,12 @@ class PagePool:
 
     A page is free, referenced by one or more sequences, or retained: without references, but published under a key, so
     that a later sequence with equal tokens can use it. Retained pages are evicted when no page is free, the least
-    recently used first.
+    recently used first. SCRAP_PAGE, which is page 0, belongs to no sequence and is never allocated.
     """
 
     def __init__(self, count: int) -> None:
         """Create a pool of `count` pages, of which the scrap page is one."""
-        self._free = list(range(count - 1, SCRAP_PAGE, -1))
+        self._free = list(range(count - 1, SCRAP_PAGE, -1))  # all pages but the scrap page
         self._references = [0] * count
         # Page → hash of the tokens that it holds, while it can be shared.
         self._keys: list[bytes | None] = [None] * count
@@ -60,7 +60,7 @@ class PagePool:
     @property
     def referenced(self) -> int:
         """Number of pages that sequences use."""
-        return len(self._references) - 1 - self.available
+        return len(self._references) - 1 - self.available  # without the scrap page
 
     def allocate(self) -> int | None:
         """Return a page with one reference; None if sequences use all pages."""
@@ -87,8 +87,8 @@ class PagePool:
             pages.append(page)
         return pages
 
-    def missing(self, keys: Iterable[bytes]) -> int:
-        """Return how many of the pages of these keys are not referenced, and so take an available page."""
+    def count_unreferenced(self, keys: Iterable[bytes]) -> int:
+        """Return how many of the pages of these keys no sequence references, so that each takes an available page."""
         pages = (self._published.get(key) for key in keys)
         return sum(page is None or self._references[page] == 0 for page in pages)
 

@@ -162,7 +162,7 @@ class Scheduler:
         if sequence.pages:
             return total - len(sequence.pages)
         shared_keys = sequence.reusable_keys
-        return total - len(shared_keys) + self.pool.missing(shared_keys)
+        return total - len(shared_keys) + self.pool.count_unreferenced(shared_keys)
 
     def _suspend(self, sequence: TokenSequence) -> None:
         """Take the row and the pages from a running sequence."""
@@ -213,9 +213,9 @@ class Scheduler:
     def _publish_full_pages(self, sequence: TokenSequence) -> None:
         """Let other sequences use the pages of a sequence that have become full."""
         full = sequence.computed // self._page_size
-        sequence.extend_keys(full)
+        sequence.extend_page_keys(full)
         for index in range(sequence.published, full):
-            self.pool.publish(sequence.pages[index], sequence.keys[index])
+            self.pool.publish(sequence.pages[index], sequence.page_keys[index])
         sequence.published = full
 
     # ---- prompts
@@ -240,7 +240,7 @@ class Scheduler:
         if sequence.computed < len(sequence.prompt):
             return
         was_preempted = bool(sequence.generated)  # it has its first token, which `decode` computes again
-        if was_preempted or self._deliver(sequence, int(self._prefill.sampled[0])):
+        if was_preempted or self._deliver(sequence, int(self._prefill.sampled[0])):  # it has not ended
             self._start_decoding(sequence)
 
     def _run_chunk(self, sequence: TokenSequence, start: int, end: int) -> bool:
@@ -359,18 +359,18 @@ class Scheduler:
             self._complete(sequence, "stop")
             return False
         sequence.generated.append(token)
-        output, text = sequence.output, sequence.text
-        if text is None:
+        output, decoder = sequence.output, sequence.decoder
+        if decoder is None:
             output.pieces.append(token)
         else:
             try:
-                piece = text.push(token)
+                piece = decoder.push(token)
             except Exception as error:  # of the tokenizer
                 self.end(sequence, error)
                 return False
             if piece:
                 output.pieces.append(piece)
-            if text.is_stopped:
+            if decoder.is_stopped:
                 self._complete(sequence, "stop")
                 return False
         if len(sequence.generated) == sequence.limit:
@@ -386,14 +386,14 @@ class Scheduler:
         The tokenizer may hold back the last characters of the text until `finish`. An error of it becomes the outcome.
         """
         output, text = sequence.output, None
-        if sequence.text is not None:
+        if sequence.decoder is not None:
             try:
-                rest = sequence.text.finish()
+                rest = sequence.decoder.finish()
             except Exception as error:  # of the tokenizer
                 self.end(sequence, error)
                 return
             if rest:
                 output.pieces.append(rest)
-            text = "".join(map(str, output.pieces))
+            text = "".join(map(str, output.pieces))  # the pieces are texts if there is a decoder
         tokens = tuple(sequence.generated)
         self.end(sequence, Completion(tokens, text, reason, len(sequence.prompt), sequence.reused or 0))

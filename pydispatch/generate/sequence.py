@@ -42,7 +42,7 @@ class TokenSequence:
         generated: Tokens after the prompt.
         limit: Length of `generated` at most.
         stop_tokens: Tokens that end the sequence and do not belong to it.
-        text: Text of the generated tokens; None without a tokenizer.
+        decoder: Turns the generated tokens into text; None without a tokenizer.
         deadline: Time at which the request ends with an error; infinity: none.
         output: Pieces for the reader.
         accepted: Result of waiting for room in the queue; None if the queue had room.
@@ -51,14 +51,14 @@ class TokenSequence:
         is_decoding: Whether its prompt is computed, and it is in the decode batch.
         computed: Tokens whose keys and values are in the cache.
         pages: Pages of the computed tokens, and of those that are computed next.
-        keys: Keys of the full pages, as far as they are known.
-        published: Number of leading pages that are published.
-        reused: Tokens that were in the cache when the sequence started first; None before.
+        page_keys: Hashes of the tokens of the full pages, as far as they are known; others find equal pages by them.
+        published: Number of leading pages that the pool has published, so that other sequences find them.
+        reused: Number of prompt tokens that were in the cache when the sequence started first; None before.
     """
 
     __slots__ = (
-        "_page_size", "accepted", "computed", "deadline", "generated", "has_started", "is_decoding", "keys", "limit",
-        "order", "output", "pages", "prompt", "published", "reused", "row", "sampling", "stop_tokens", "text",
+        "_page_size", "accepted", "computed", "deadline", "decoder", "generated", "has_started", "is_decoding", "limit",
+        "order", "output", "page_keys", "pages", "prompt", "published", "reused", "row", "sampling", "stop_tokens",
     )  # fmt: skip
 
     def __init__(
@@ -69,26 +69,26 @@ class TokenSequence:
         page_size: int,
         *,
         stop_tokens: frozenset[int] = frozenset(),
-        text: TextStream | None = None,
+        decoder: TextStream | None = None,
         deadline: float = float("inf"),
     ) -> None:
         """Create a sequence without pages. The class describes its attributes, of which some are arguments."""
-        self.order = 0
+        self.order = 0  # set by the worker
         self.prompt = prompt
         self.generated: list[int] = []
         self.sampling = sampling
         self.limit = limit
         self.stop_tokens = stop_tokens
-        self.text = text
+        self.decoder = decoder
         self.deadline = deadline
         self.output = Output()
         self.accepted: Future[None] | None = None
         self.has_started = False
-        self.keys: list[bytes] = []
+        self.page_keys: list[bytes] = []
         self.reused: int | None = None
         self.forget_pages()
         self._page_size = page_size
-        self.extend_keys(len(prompt) // page_size)
+        self.extend_page_keys(len(prompt) // page_size)
 
     def forget_pages(self) -> None:
         """Reset the sequence to the state before it runs; its tokens stay."""
@@ -105,20 +105,21 @@ class TokenSequence:
     @property
     def reusable_keys(self) -> list[bytes]:
         """Keys of the pages that need not be computed if another sequence has. The last known token is computed."""
-        return self.keys[: (self.length - 1) // self._page_size]
+        return self.page_keys[: (self.length - 1) // self._page_size]
 
-    def extend_keys(self, count: int) -> None:
+    def extend_page_keys(self, count: int) -> None:
         """Compute the keys of the first `count` pages, whose tokens are known.
 
         The number of prompt tokens of a page is a part of its key: tokens of the prompt and generated ones are computed
         by different functions, so that equal tokens may have other keys and values.
         """
         size, prompt_length = self._page_size, len(self.prompt)
-        while len(self.keys) < count:
-            start = len(self.keys) * size
+        while len(self.page_keys) < count:
+            start = len(self.page_keys) * size
             tokens = self.prompt[start : start + size]
             if (prompt_tokens := len(tokens)) < size:
                 first = max(0, start - prompt_length)
                 last = start + size - prompt_length
                 tokens = np.concatenate([tokens, np.array(self.generated[first:last], np.int32)])
-            self.keys.append(page_key(self.keys[-1] if self.keys else b"", tokens, prompt_tokens))
+            previous_key = self.page_keys[-1] if self.page_keys else b""
+            self.page_keys.append(page_key(previous_key, tokens, prompt_tokens))

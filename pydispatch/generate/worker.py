@@ -30,7 +30,7 @@ class Worker:
         self, program: GeneratingProgram, max_sequences: int, max_queue: int, clock: Callable[[], float]
     ) -> None:
         self.scheduler = Scheduler(program, max_sequences, clock, self._leave_queue, self._forget)
-        with _owning:
+        with _owned_lock:
             if program.program in _owned:
                 raise InvalidArgumentError(
                     f"another engine uses the cache of {program.program!r}; close it, or pass program.session() to "
@@ -43,7 +43,7 @@ class Worker:
         self._is_closing = self._is_cancelling = False
         self._refusal: Error | None = None  # of later requests
         self._unfinished: dict[TokenSequence, None] = {}  # a set in order of submission
-        self._orders = itertools.count()
+        self._order_numbers = itertools.count()  # `TokenSequence.order` of the next requests
         self._queued = 0  # sequences that have not started
         self._reset()
         _workers.add(self)
@@ -90,7 +90,7 @@ class Worker:
                 sequence.accepted = Future()
                 self._overflow.append(sequence)  # its `accepted` is still to be set; it is in `_added`, too
             self._queued += 1
-            sequence.order = next(self._orders)
+            sequence.order = next(self._order_numbers)
             self._unfinished[sequence] = None
             self._added.append(sequence)
             self._changed.notify()
@@ -225,7 +225,7 @@ def _copy(error: Error) -> Error:
 
 _owned: weakref.WeakSet[Exports] = weakref.WeakSet()
 """Programs whose cache an engine uses."""
-_owning = threading.Lock()
+_owned_lock = threading.Lock()
 """Programs whose caches belong to engines, and the lock of a change."""
 
 _workers: weakref.WeakSet[Worker] = weakref.WeakSet()
@@ -242,8 +242,8 @@ def _at_exit() -> None:
 
 def _after_fork() -> None:
     """End the requests of all engines in the child of a fork."""
-    global _owning
-    _owning = threading.Lock()
+    global _owned_lock
+    _owned_lock = threading.Lock()
     for worker in _workers:
         worker.abandon()
 

@@ -61,7 +61,10 @@ def by_cffi(library: Path) -> tuple[Any, Any]:
 
 
 def by_numba(folder: Path) -> tuple[Any, Any]:
-    """Return (None, Direct call of a single-threaded loop compiled by Numba); there is no device."""
+    """Return (device, function) of a single-threaded loop compiled by Numba, which runs on no device: it is None.
+
+    The function is a Direct, so its `bind` returns the call that is measured instead of calling.
+    """
 
     def multiply(lhs: Any, rhs: Any, out: Any) -> None:
         for i in range(out.size):

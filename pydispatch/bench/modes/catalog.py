@@ -69,7 +69,10 @@ def made(folder: Path) -> tuple[list[tuple[Mode, Any, Any]], list[tuple[str, str
 
 
 def _generated(device: str, target: str) -> Callable[[Path], tuple[Any, Any]]:
-    """Return a mode's constructor for code that the compiler generates."""
+    """Return a mode's constructor for code that the compiler generates.
+
+    It returns (device, function) of the mode, as all constructors do, and writes no files into the folder.
+    """
 
     def make(folder: Path) -> tuple[Any, Any]:
         import pydispatch

@@ -31,7 +31,8 @@ def work(question: Question) -> Work:
     module = Module(file, "local-sync" if question.workers == 1 else "local-task")
     returned = module.function(question.function)(*question.inputs)
     results = [array_of(value) for value in (returned if isinstance(returned, tuple | list) else [returned])]
-    return Work(module.raw(question.function, *question.inputs), results, nbytes=0)
+    call = module.raw(question.function, *question.inputs)
+    return Work(call, results, nbytes=0)  # the bandwidth of a peer is not reported
 
 
 def set_workers(count: int) -> None:
