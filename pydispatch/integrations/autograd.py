@@ -27,7 +27,7 @@ def make_differentiable(torch: Any, name: str, library: Any, backward: Backward)
 
     def forward(*args: Any) -> Any:
         """Call the operator itself."""
-        # A call is differentiated without gradients on; the outer levels of functional transforms need them.
+        # autograd.Function turns gradients off in `forward`; then outer levels of torch.func would not record the call.
         with torch._C._AutoDispatchBelowAutograd(), torch.set_grad_enabled(True):
             return op(*args)
 

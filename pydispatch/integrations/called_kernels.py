@@ -131,7 +131,7 @@ class Kernel(KernelCall, KernelSource):
             Arguments of a program that is being traced record a launch in it. With arrays on a device whose kernels are
             checked, the checked kernel of the same grid is called instead.
             """
-            args = self.flat(args)
+            args = self.flat(args)  # tuples of views are replaced by their views
             if are_traced(args):
                 launched(self, args, counts)
                 return
@@ -146,7 +146,7 @@ class Kernel(KernelCall, KernelSource):
             if self._stops:
                 self._run_until_breakpoints(args, counts)
                 return
-            function, written = self._on(args, grid_in_call=True)
+            function, written = self._function_for(args, grid_in_call=True)
             args = _with_host_arrays(args)
             try:
                 function(*args, *counts, out=_written(args, written))
@@ -172,7 +172,7 @@ class Kernel(KernelCall, KernelSource):
         if self._stops:
             self._run_until_breakpoints(args, counts=None)
             return
-        function, written = self._on(args, grid_in_call=False)
+        function, written = self._function_for(args, grid_in_call=False)
         args = _with_host_arrays(args)
         try:
             function(*args, out=_written(args, written))
@@ -226,7 +226,7 @@ class Kernel(KernelCall, KernelSource):
             )
         launch(self, _with_host_arrays(args), counts)
 
-    def _on(self, args: tuple[Any, ...], grid_in_call: bool) -> Loaded:
+    def _function_for(self, args: tuple[Any, ...], grid_in_call: bool) -> Loaded:
         """Return the kernel's function on the device of its arrays; the first call on a device compiles it."""
         view, device = args[self._first_view], self._device(args)
         loaded = self._loaded.get((device, grid_in_call))

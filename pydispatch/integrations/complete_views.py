@@ -32,17 +32,17 @@ class CompleteViews:
         """Call the function. Raise KernelError if it has left elements of a view unwritten that the kernel must fill.
 
         args: arguments of the kernel. out: arrays for its results. `self._lowered.complete` has the positions of such
-        views among the arguments; the function stores the stamps of each into an array of this call. A first stamp of 0
-        is an element that was not written.
+        views among the arguments; the function stores the stamps of each into an array of this call: of the last write
+        of each element, which is 0 for an element that was not written, and of its last reads.
         """
         views = out if isinstance(out, tuple) else (out,)
         complete = self._lowered.complete
         stamps = [np.empty((STAMPS, *args[index].shape), np.int64) for index in complete]
         self._function(*args, out=(*views, *stamps))
-        for index, (written, *_) in zip(complete, stamps, strict=True):
-            untouched = np.flatnonzero(written == 0)
+        for index, (last_write, *_) in zip(complete, stamps, strict=True):
+            untouched = np.flatnonzero(last_write == 0)
             if untouched.size:
-                raise self._error(self._lowered.arguments[index][0], written.shape, untouched)
+                raise self._error(self._lowered.arguments[index][0], last_write.shape, untouched)
 
     def _error(self, view: str, shape: tuple[int, ...], untouched: np.ndarray[Any, Any]) -> KernelError:
         """Return the error for unwritten elements of a view.

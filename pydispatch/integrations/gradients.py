@@ -120,8 +120,10 @@ def _derived(function: Rule, wrt: Sequence[str] | str | None) -> Pullback:
 
 
 def loaded(value: Any) -> LoadedFunction:
-    """Return a function on the CPU, its derivative and its batches. Kernels and programs in Python are compiled for
-    this CPU; a kernel returns the views that it writes as a whole, and does not take them.
+    """Return a function on the CPU, its derivative, and its versions that compute a batch.
+
+    Kernels and programs in Python are compiled for this CPU. The views that a kernel writes completely become results,
+    which each call allocates, instead of parameters.
 
     Raises:
         InvalidArgumentError: The object is no function, or the derivative does not match it.
@@ -166,40 +168,48 @@ def _loaded(value: Rule, allocated: Sequence[str]) -> LoadedFunction:
     return LoadedFunction(function, Gradient(derivative, operands=positions_in_known, positions=positions), batches)
 
 
-def _derivative_of(value: Rule) -> tuple[Rule, Sequence[str]]:
-    """Return the derivative of a function and what it has gradients of. A rule has the function's static parameters."""
-    rule, names = value.derivative
-    if isinstance(value, TracedProgram) and (statics := rule.statics_among(value.statics)):
+def _derivative_of(function: Rule) -> tuple[Rule, Sequence[str]]:
+    """Return the derivative of a function, and the names of the arguments of which it returns gradients.
+
+    The derivative is specialized to the values that the function has for static parameters of the same names.
+    """
+    rule, names = function.derivative
+    if isinstance(function, TracedProgram) and (statics := rule.statics_among(function.statics)):
         rule = rule.specialize(**statics)
     return rule, names
 
 
-def _operands(value: Rule, function: PublicFunction, rule: Rule, derivative: PublicFunction) -> tuple[int, ...]:
+def _operands(
+    primal: Rule, primal_function: PublicFunction, rule: Rule, rule_function: PublicFunction
+) -> tuple[int, ...]:
     """Return the operands of a derivative as indices into (arguments, results, gradients of results) of the function.
+
+    primal: the function in Python, of which `primal_function` is compiled. rule: its derivative in Python, of which
+    `rule_function` is compiled.
 
     The derivative of a program takes all arguments, then the gradients of the results. That of a kernel says by the
     names of its parameters what it takes: `x`, or `dx` for the gradient of a view `x` that the kernel writes. Raise
     InvalidArgumentError for an unknown or ambiguous name.
     """
-    inputs, results = len(function.inputs), len(function.outputs)
-    if not isinstance(value, Kernel):
+    inputs, results = len(primal_function.inputs), len(primal_function.outputs)
+    if not isinstance(primal, Kernel):
         return tuple(n if n < inputs else n + results for n in range(inputs + results))
-    written = [value.passed[position].name for position in value.written]
+    written = [primal.passed[position].name for position in primal.written]
     gradients = {f"d{name}": inputs + results + n for n, name in enumerate(written)}
-    arguments = {argument.name: n for n, argument in enumerate(function.inputs)}
+    arguments = {argument.name: n for n, argument in enumerate(primal_function.inputs)}
     names = {**gradients, **{name: inputs + n for n, name in enumerate(written)}, **arguments}
-    taken = list(_types(rule)) if isinstance(rule, TracedProgram) else [v.name for v in derivative.inputs]
+    taken = list(_types(rule)) if isinstance(rule, TracedProgram) else [v.name for v in rule_function.inputs]
     unknown = next((name for name in taken if name not in names), None)
     if unknown is not None:
         raise InvalidArgumentError(
-            f"the derivative '{rule.name}' of '{value.name}' takes '{unknown}'; it may take "
-            f"{', '.join(dict.fromkeys([*_types(value), *gradients]))}"
+            f"the derivative '{rule.name}' of '{primal.name}' takes '{unknown}'; it may take "
+            f"{', '.join(dict.fromkeys([*_types(primal), *gradients]))}"
         )
     ambiguous = next((name for name in taken if name in gradients and name in arguments), None)
     if ambiguous is not None:
         raise InvalidArgumentError(
-            f"the derivative '{rule.name}' of '{value.name}' takes '{ambiguous}', which is both an argument and the "
-            f"gradient of '{ambiguous[1:]}'; rename the argument of '{value.name}'"
+            f"the derivative '{rule.name}' of '{primal.name}' takes '{ambiguous}', which is both an argument and the "
+            f"gradient of '{ambiguous[1:]}'; rename the argument of '{primal.name}'"
         )
     return tuple(names[name] for name in taken)
 

@@ -98,7 +98,7 @@ def result_shapes(
 
 def _size(size: int | str, sizes: dict[str, Any]) -> Any:
     """Return a size in terms of the sizes that arguments have: a name, a sum or a product, as `ValueInfo.shape` has
-    them.
+    them. Return None if it refers to an unknown name.
     """
     if isinstance(size, int):
         return size

@@ -31,8 +31,8 @@ class KernelBatches:
             create: Creates the operator of a function.
 
         Returns:
-            The operator; None where each element of the batch needs a call: it has a number of its own, or writes into
-            an array that has no leading dimension.
+            The operator; None where each element of the batch needs a call of its own: a batched argument is a number,
+            or the kernel writes into an array that has no leading dimension.
         """
         # The arguments are the parameters without the views that the kernel returns; those always have the dimension.
         arguments = [parameter for parameter in self._kernel.passed if parameter.name not in self._allocated]

@@ -54,7 +54,7 @@ def printer(lines: Sequence[PrintedLine]) -> Any:
 
 
 def _shown(line: PrintedLine, values: Sequence[float]) -> list[str]:
-    """Return the texts and numbers of a line as text."""
+    """Return the texts and numbers of a line as text. Where a number is printed, `line.parts` has its type."""
     shown = list(line.parts)
     for position, value in zip(line.numbers, values, strict=False):
         type = line.parts[position]

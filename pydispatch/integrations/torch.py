@@ -58,11 +58,11 @@ def from_torch(
         )
     elif args or keywords or dynamic_shapes is not None:
         raise InvalidArgumentError("args: an exported program knows its arguments; give them where it is exported")
-    table = {op: f for op, f in torch.export.default_decompositions().items() if not _is_known(op)}
+    table = {op: f for op, f in torch.export.default_decompositions().items() if not _has_conversion(op)}
     return compile_tuned(program.run_decompositions(table), **options)
 
 
-def _is_known(operator: Any) -> bool:
+def _has_conversion(operator: Any) -> bool:
     """Return whether an operator has a conversion, so that it need not be decomposed."""
     name = str(operator)
     return name in CONVERSIONS or name.rpartition(".")[0] in CONVERSIONS
@@ -83,8 +83,8 @@ def backend(module: Any, inputs: Sequence[Any], options: Mapping[str, Any] | Non
 
     settings = dict(options or {})
     runs_on = device(settings.pop("device", "cpu"))
-    kernels, weights = settings.pop("kernels", None), "embed"
-    read = arguments.read_options(kernels, weights)
+    kernels = settings.pop("kernels", None)  # the user's kernels, for reading the graph and for compiling it
+    read = arguments.read_options(kernels, weights="embed")
 
     @faults_as_internal_errors()
     def model_of(graph: Any) -> tuple[_Traced, Any]:
@@ -100,7 +100,7 @@ def backend(module: Any, inputs: Sequence[Any], options: Mapping[str, Any] | Non
         artifact = compile_tuned(module, kernels=kernels, **settings)
         return make_boxed_func(_Runner(torch, runs_on.load(artifact)["main"], traced))
 
-    table = {op: f for op, f in core_aten_decompositions().items() if not _is_known(op)}
+    table = {op: f for op, f in core_aten_decompositions().items() if not _has_conversion(op)}
     compile_graph = aot_autograd(
         fw_compiler=compiled, inference_compiler=compiled, bw_compiler=compiled, decompositions=table
     )
@@ -133,14 +133,16 @@ class _Result:
 
     Attributes:
         kind: "tensor" or "number" for a result of the program, "input", "constant", or "view" of a tensor.
-        position: Index of an input among the inputs, and of the viewed tensor among the results.
+        input_position: Index of an input among the inputs of the graph.
+        root_position: Index of the viewed tensor among the results.
         value: Value of a constant; node of a view.
         layout: Memory layout of a tensor.
-        root: Node of the viewed tensor.
+        root: Node of the viewed tensor, from which the node `value` computes the view.
     """
 
     kind: str
-    position: int = 0
+    input_position: int = 0
+    root_position: int = 0
     value: Any = None
     layout: _Layout | None = None
     root: Any = None
@@ -230,12 +232,14 @@ def _result(output: Any, names: Sequence[str], graph: ExportedGraph, node: Any) 
         return _Result("constant", value=output)
     if output.name in graph.tensors:
         return _Result("tensor", layout=_layout(node.meta["val"]))
-    return _Result("input", names.index(output.name)) if output.name in names else _Result("number")
+    if output.name in names:
+        return _Result("input", input_position=names.index(output.name))
+    return _Result("number")
 
 
 def _view(node: Any, root: Any, nodes: Sequence[Any]) -> _Result:
     """Return the origin of an output that is a view of `root`."""
-    return _Result("view", nodes.index(root), node, root=root)
+    return _Result("view", root_position=nodes.index(root), value=node, root=root)
 
 
 def _layout(traced: Any) -> _Layout:
@@ -272,8 +276,9 @@ class _Runner:
         ]
         known = dict(zip(self.traced.inputs, inputs, strict=True))
         for position, result in enumerate(results):
-            if result.kind == "view":  # of the base `root`, which is the result number `result.position`
-                received[position] = computed(result.value, {**known, result.root: received[result.position]})
+            if result.kind == "view":
+                root = received[result.root_position]
+                received[position] = computed(result.value, {**known, result.root: root})
         return received[: self.traced.count]  # without the tensors that only views refer to
 
     def _program_argument(self, value: Any) -> Any:
@@ -294,7 +299,7 @@ class _Runner:
         if result.kind == "constant":
             return result.value
         if result.kind == "input":
-            return inputs[result.position]
+            return inputs[result.input_position]
         if result.kind == "number":
             return int(next(remaining))
         assert result.layout is not None

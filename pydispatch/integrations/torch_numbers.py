@@ -88,7 +88,8 @@ class Rank0:
         if self.low is not None and tensor.dtype != self.dtype:
             is_float = self.kind is NumberKind.FLOAT
             wide = tensor.to(torch.float64 if is_float else torch.int64)
-            is_between = (wide >= self.low) & (wide <= (self.high if is_float else min(self.high, _INT64 - 1)))
+            high = self.high if is_float else min(self.high, _INT64 - 1)  # `wide` is i64, which lacks the largest u64
+            is_between = (wide >= self.low) & (wide <= high)
             is_special = ~torch.isfinite(wide)  # an infinity or no number, which floats take
             torch._assert_async(is_between | is_special, self.expected + self.range_text)
         return tensor.to(self.dtype)

@@ -98,7 +98,8 @@ class TorchFunction:
         # The operator that computes the gradients.
         self.rule = None if gradient is None else TorchFunction(gradient.rule, f"{name}_vjp", is_internal=True)
         try:
-            self._register(torch, match, is_derivative_final=gradient is not None or is_internal)
+            users_may_differentiate = gradient is None and not is_internal
+            self._register(torch, match, is_derivative_final=not users_may_differentiate)
         except BaseException:
             if self.rule is not None:
                 self.rule.close()
@@ -196,7 +197,7 @@ class TorchFunction:
         )
         return None if operator is None else operator.op
 
-    def _shapes(self, args: Sequence[Any]) -> list[Any]:
+    def _empty_results(self, args: Sequence[Any]) -> list[Any]:
         """Return uninitialized tensors with the shapes and types of the results for `args`.
 
         Only shapes and types of `args` are read, so they may be tensors without data, and sizes may be symbols of
@@ -300,7 +301,7 @@ def _vmap(torch: Any, name: str, info: Any, dims: Sequence[int | None], args: Se
     if info.batch_size == 0:  # PyTorch computes the shapes of the results for elements of a batch
         shapes = [arg if dim is None else arg.new_empty(arg.movedim(dim, 0).shape[1:])
                   for arg, dim in zip(args, dims, strict=True)]  # fmt: skip
-        empty = [result.new_empty((0, *result.shape)) for result in function._shapes(shapes)]
+        empty = [result.new_empty((0, *result.shape)) for result in function._empty_results(shapes)]
         return (empty[0], 0) if len(empty) == 1 else (tuple(empty), (0,) * len(empty))
     results = [
         function.op(*(arg if dim is None else arg.select(dim, i) for arg, dim in zip(args, dims, strict=True)))
@@ -316,7 +317,7 @@ def _fake_results(name: str, args: Sequence[Any]) -> Any:
     function = _functions.get(name)
     if function is None:
         raise InvalidArgumentError(f"the operator {name} was closed; register it again with pydispatch.to_torch")
-    results = function._shapes(args)
+    results = function._empty_results(args)
     return results[0] if len(results) == 1 else tuple(results)
 
 

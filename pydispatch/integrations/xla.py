@@ -67,7 +67,7 @@ class JaxFunction:
         self._rule = None if gradient is None else JaxFunction(gradient.rule, f"{name}.vjp")
         self._batches = callee.batches
         # `_run` is the call with the rule for jax.vmap, if there is one; `_call` is `_run` with the derivative.
-        self._run = self._one_by_one if self._batches is None else self._batchable(self._batches)
+        self._run = self._bind_call if self._batches is None else self._batchable(self._batches)
         self._call = self._run if gradient is None else self._differentiable(gradient)
 
     def close(self) -> None:
@@ -108,7 +108,8 @@ class JaxFunction:
         def backward(saved: tuple[Any, ...], gradients: Any) -> tuple[Any, ...]:
             """Return the gradient of each argument, or None, from the gradients of the results."""
             results = saved[count:]  # after the arguments
-            known = (*saved, *map(self._seed, results, _items(gradients)))  # numbered as `gradient.operands` counts
+            # Arguments, results, and gradients of the results: the indices in `gradient.operands` count these.
+            known = (*saved, *map(self._zeros_if_missing, results, _items(gradients)))
             computed = rule(*(known[operand] for operand in gradient.operands))
             gradient_of = dict(zip(gradient.positions, _items(computed), strict=True))
             return tuple(gradient_of.get(i) for i in range(count))
@@ -116,13 +117,13 @@ class JaxFunction:
         call.defvjp(forward, backward)
         return call
 
-    def _seed(self, result: Any, gradient: Any) -> Any:
-        """Return the gradient of a result: 0 for an integer, of which JAX has none."""
+    def _zeros_if_missing(self, result: Any, gradient: Any) -> Any:
+        """Return the gradient of a result: zeros of its shape for an integer result, of which JAX has no gradient."""
         return self._jax.numpy.zeros_like(result) if gradient.dtype == self._jax.dtypes.float0 else gradient
 
     def _batchable(self, batches: KernelBatches) -> Any:
         """Return the call as a function of JAX whose `vmap` is one call where the kernel allows it."""
-        run = self._jax.custom_batching.custom_vmap(self._one_by_one)
+        run = self._jax.custom_batching.custom_vmap(self._bind_call)
 
         def over_batch(_: int, batched: Sequence[bool], *arrays: Any) -> tuple[Any, Any]:
             """Return the results for all elements of a batch, and for each result that it has a leading dimension.
@@ -133,16 +134,16 @@ class JaxFunction:
                 batched, lambda function: JaxFunction(LoadedFunction(function), f"{self._name}.batch")
             )
             if operator is not None:
-                call = operator._one_by_one  # one call of a kernel that takes the whole batch
+                call = operator._bind_call  # one call of a kernel that takes the whole batch
             else:
-                call = self._jax.vmap(self._one_by_one, tuple(0 if is_batched else None for is_batched in batched))
+                call = self._jax.vmap(self._bind_call, tuple(0 if is_batched else None for is_batched in batched))
             results = call(*arrays)
             return results, self._jax.tree_util.tree_map(lambda _: True, results)
 
         run.def_vmap(over_batch)
         return run
 
-    def _one_by_one(self, *arrays: Any) -> Any:
+    def _bind_call(self, *arrays: Any) -> Any:
         """Bind the call of the function into the JAX computation that is being traced, and return its results.
 
         Under `jax.vmap` JAX calls it once for each element of a batch; a procedure, which has state, refuses that.
@@ -152,7 +153,7 @@ class JaxFunction:
             [None if value.shape is None else a.shape for a, value in zip(arrays, function.inputs, strict=True)]
         )
         results = tuple(
-            self._jax.ShapeDtypeStruct(shape, self._usable(f"result {i}", value.dtype))
+            self._jax.ShapeDtypeStruct(shape, self._jax_dtype(f"result {i}", value.dtype))
             for i, (shape, value) in enumerate(zip(shapes, function.outputs, strict=True))
         )
         has_state = isinstance(function, Procedure)
@@ -160,14 +161,14 @@ class JaxFunction:
             self._name, results, vmap_method=None if has_state else "sequential", has_side_effect=has_state
         )
         returned = call(*arrays, function=np.int64(self._target.number))
-        return returned[0] if len(returned) == 1 else tuple(returned) or None
+        return returned[0] if len(returned) == 1 else tuple(returned) or None  # None without results
 
     def _array(self, position: int, value: Any) -> Any:
         """Return an argument as an array of JAX, of the type and rank that the function has."""
         function = self._function
         wanted = function.inputs[position]
         where = argument_label(function, position)
-        dtype = self._usable(where, wanted.dtype)
+        dtype = self._jax_dtype(where, wanted.dtype)
         if wanted.shape == ():  # a tensor of rank 0; a number has the shape None
             converted = array_of_rank_0(function, position, value)
             value = value if converted is None else converted
@@ -178,7 +179,7 @@ class JaxFunction:
             raise InvalidArgumentError(f"{where}: expected {wanted.type}, got {array.dtype}{list(array.shape)}")
         return array
 
-    def _usable(self, where: str, dtype: Any) -> Any:
+    def _jax_dtype(self, where: str, dtype: Any) -> Any:
         """Return a dtype. Raise InvalidArgumentError if JAX is configured without 64-bit types and it is one; `where`
         names the value.
         """
