@@ -33,16 +33,17 @@ class ContractionTunable(DispatchTunable):
         super().__init__(executable, export, uses)
         self._level, self._problem, self.default = level_of(machine), plan.problem, name_of(plan.schedule)
 
-    def neighbours(self, name: str) -> Sequence[str]:
-        schedule = schedule_named(name)
+    def neighbours(self, config: str) -> Sequence[str]:
+        schedule = schedule_named(config)
         assert schedule is not None
         return [name_of(neighbour) for neighbour in neighbours(self._level, self._problem, schedule)]
 
-    def is_legal(self, name: str) -> bool:
-        schedule = schedule_named(name)
+    def is_legal(self, config: str) -> bool:
+        schedule = schedule_named(config)
         return schedule is not None and refusal(self._level, self._problem, schedule) is None
 
     def prepare(self, executable: Operation, config: str) -> None:
+        """State the schedule `config` at the function of the export `subject`. The default needs no statement."""
         schedule = schedule_named(config)
         assert isinstance(schedule, Schedule)
         if config != self.default:
@@ -56,8 +57,9 @@ def contraction_tunable(
     # The dispatch that passes the fewest constants stands for all.
     module, use = ModuleOp([]), fewest_constants(uses)
     entry = add_standalone(module, executable.clone(), export, use, trial=0)
+    # As the tuned compilation does: the schedule is for constant operands that are packed into panels.
     levels = [level_of(machine)]
-    pack_constants(module, DerivedFunctions(module), levels)  # schedules are for panels, where the compiler makes any
+    pack_constants(module, DerivedFunctions(module), levels)
     function = function_named(module, entry.export)
     has_schedule = SCHEDULE in function.attributes
     plan = None if has_schedule else plan_in(function, backend, machine)  # None for other kernels than contractions

@@ -39,14 +39,14 @@ class ConvolutionTunable(Tunable):
         self.columns = im2col_pays(convolution)
         self.default = COLUMNS if self.columns else DIRECT
 
-    def neighbours(self, name: str) -> Sequence[str]:
+    def neighbours(self, config: str) -> Sequence[str]:
         return [COLUMNS, DIRECT]
 
-    def is_legal(self, name: str) -> bool:
-        return name in (COLUMNS, DIRECT)
+    def is_legal(self, config: str) -> bool:
+        return config in (COLUMNS, DIRECT)
 
-    def apply(self, name: str) -> None:
-        self.columns = name == COLUMNS
+    def apply(self, config: str) -> None:
+        self.columns = config == COLUMNS
 
 
 @dataclass
@@ -102,7 +102,7 @@ def convolution_tunables(convolutions: Sequence[Convolution]) -> Mapping[Convolu
         ops = {convolution.op, *([image.op] if isinstance(image, OpResult) and image.op.name == "tensor.pad" else [])}
         program = program_of(ops, convolution.op.results) if min(convolution.sizes) >= 0 else None
         if program is not None:
-            for op in walk(program):
+            for op in walk(program):  # equal convolutions print alike only without the names of values
                 for value in (*op.results, *(a for region in op.regions for b in region.blocks for a in b.args)):
                     value.name_hint = None
             key = ir.print_module(program)

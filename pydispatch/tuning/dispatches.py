@@ -26,7 +26,8 @@ class DispatchTunable(Tunable):
     """Export of an executable.
 
     Attributes:
-        use: Dispatch of the export that is measured: its operands are those of the trial.
+        subject: Name of the export.
+        use: Dispatch of the export that is measured: its operands are those of the trial. See `fewest_constants`.
         needed_imports: Symbols that are imported at load time; tunables without any share a program.
     """
 
@@ -41,8 +42,8 @@ class DispatchTunable(Tunable):
     def prepare(self, executable: Operation, config: str) -> None:
         """Apply a configuration to the executable or to a copy of it."""
 
-    def apply(self, name: str) -> None:
-        self.prepare(self.executable, name)
+    def apply(self, config: str) -> None:
+        self.prepare(self.executable, config)
 
     def _text(self) -> str:
         """Return the executable's text with canonical names, and the types of its operands; it is the tunable's key."""
@@ -50,7 +51,8 @@ class DispatchTunable(Tunable):
         for op in walk(copy):
             for value in (*op.results, *(a for region in op.regions for b in region.blocks for a in b.args)):
                 value.name_hint = None
-        text = ir.print_module(ModuleOp([copy])).replace(f"@{self.subject}", "@export")
+        export_name = self.subject
+        text = ir.print_module(ModuleOp([copy])).replace(f"@{export_name}", "@export")
         text = text.replace(f"@{symbol_name(self.executable)}", "@executable")
         operands = [f"{'constant ' * is_constant(v)}{v.type}" for v in (*self.use.workload, *self.use.arguments)]
         return f"{text}({', '.join(operands)})"

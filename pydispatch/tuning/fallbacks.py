@@ -30,11 +30,11 @@ class FallbackTunable(DispatchTunable):
         self.default = f"calls {', '.join(sorted(import_symbol(declared[name]) for name in called))}" if called else ""
         self._generated = f"calls {', '.join(sorted({symbol(declared[name], FALLBACK) for name in called}))}"
 
-    def neighbours(self, name: str) -> Sequence[str]:
+    def neighbours(self, config: str) -> Sequence[str]:
         return [self.default, self._generated]
 
-    def is_legal(self, name: str) -> bool:
-        return name in (self.default, self._generated)
+    def is_legal(self, config: str) -> bool:
+        return config in (self.default, self._generated)
 
     def prepare(self, executable: Operation, config: str) -> None:
         """Make the calls of the function `subject` use generated fallbacks instead of imports, unless `config` is the

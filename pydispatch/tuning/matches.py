@@ -27,20 +27,26 @@ class MatchTunable(Tunable):
     """
 
     def __init__(self, candidate: Candidate, program: ModuleOp, calls: int) -> None:
-        """Create the tunable of `candidate` in `program`, which is computed `calls` times or more."""
+        """Create the tunable of `candidate` in `program`. A run of the tuned program computes it `calls` times or
+        more.
+        """
         self.candidate, self.program, self.calls = candidate, program, calls
         self.subject = f"{describe_location(candidate.match.root)}, matched by {candidate.pattern.name}"
         self.default = candidate.kernel  # the name of the pattern's kernel
         self.is_replaced = True  # whether the match is computed by the pattern's kernel at present
 
-    def neighbours(self, name: str) -> Sequence[str]:
+    def neighbours(self, config: str) -> Sequence[str]:
         return [self.default, GENERATED]
 
-    def is_legal(self, name: str) -> bool:
-        return name in (self.default, GENERATED)
+    def is_legal(self, config: str) -> bool:
+        return config in (self.default, GENERATED)
 
-    def apply(self, name: str) -> None:
-        self.is_replaced = name == self.default
+    def is_pattern_kernel(self, config: str) -> bool:
+        """Return whether a configuration, the name of the kernel or GENERATED, is the pattern's kernel."""
+        return config == self.default
+
+    def apply(self, config: str) -> None:
+        self.is_replaced = self.is_pattern_kernel(config)
 
 
 class MatchPrograms(TrialBuilder):
@@ -53,7 +59,8 @@ class MatchPrograms(TrialBuilder):
         return [self._program(tunable, config) for tunable, config in wanted if isinstance(tunable, MatchTunable)]
 
     def _program(self, tunable: MatchTunable, config: str) -> Trial | None:
-        patterns = [tunable.candidate.pattern] if config == tunable.default else []
+        """Compile the match alone, by the pattern's kernel or without any pattern. Return None if that fails."""
+        patterns = [tunable.candidate.pattern] if tunable.is_pattern_kernel(config) else []
         options = replace(self._options, rewrites=Rewrites(rewrites_by_patterns(patterns), require_match=True))
         try:
             return Trial(Pipeline(tunable.program.clone(), options).artifact(), "trial", config)

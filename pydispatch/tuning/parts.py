@@ -39,7 +39,9 @@ def program_of(ops: Collection[Operation], results: Sequence[SSAValue]) -> Modul
 
 
 def _map_operand(body: Block, value: SSAValue, mapping: dict[SSAValue, SSAValue]) -> None:
-    """Map an operand to the new body: fills and constants are copied, other values become arguments."""
+    """Map an operand to the new body: fills and constants are copied, other values become arguments, as do constants
+    that are derived from others at load time.
+    """
     if value in mapping:
         return
     if not isinstance(value, OpResult) or value.op.name not in FILLS or _is_derived(value.op):

@@ -52,7 +52,8 @@ def dispatches_of(module: ModuleOp) -> dict[tuple[str, str], list[flow.DispatchO
 def fewest_constants(uses: Sequence[flow.DispatchOp]) -> flow.DispatchOp:
     """Return the dispatch of an export that passes the fewest constants.
 
-    A constant that all dispatches of the export pass may be packed for the kernel before the first call.
+    A constant operand may be packed for the kernel before the first call, but only if all dispatches of the export pass
+    a constant there. The dispatch with the fewest constants lets the trial assume the least.
     """
     return min(uses, key=lambda use: sum(map(is_constant, use.arguments)))
 
@@ -101,7 +102,10 @@ def _host(use: flow.DispatchOp, entry: SymbolRefAttr, name: str) -> func.FuncOp:
 
 
 def _replacement_operand(block: Block, value: SSAValue) -> SSAValue:
-    """Return the replacement for an operand of a dispatch: an argument of the function, or a constant."""
+    """Return the replacement for an operand of a dispatch: an argument of the function, or a constant.
+
+    The time of a dispatch is not expected to depend on values: constant tensors become splats, and unknown scalars 1.
+    """
     if isinstance(value.type, TensorType):
         if not is_constant(value):
             return block.insert_arg(value.type, len(block.args))

@@ -25,15 +25,15 @@ class Tunable(ABC):
     default: str
 
     @abstractmethod
-    def neighbours(self, name: str) -> Sequence[str]:
-        """Return the configurations to try when `name` is the best so far, likely improvements first."""
+    def neighbours(self, config: str) -> Sequence[str]:
+        """Return the configurations to try when `config` is the best so far, likely improvements first."""
 
     @abstractmethod
-    def is_legal(self, name: str) -> bool:
+    def is_legal(self, config: str) -> bool:
         """Return whether a name, which may be read from a file, is a configuration of this tunable."""
 
     @abstractmethod
-    def apply(self, name: str) -> None:
+    def apply(self, config: str) -> None:
         """Apply a configuration to the program that is being compiled."""
 
 

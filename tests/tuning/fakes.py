@@ -18,14 +18,14 @@ class FakeTunable(Tunable):
         self.key = f"text of {subject}"
         self.chosen: list[str] = []
 
-    def neighbours(self, name: str) -> Sequence[str]:
-        return [str(int(name) - 1), str(int(name) + 1)]
+    def neighbours(self, config: str) -> Sequence[str]:
+        return [str(int(config) - 1), str(int(config) + 1)]
 
-    def is_legal(self, name: str) -> bool:
-        return name in self.times
+    def is_legal(self, config: str) -> bool:
+        return config in self.times
 
-    def apply(self, name: str) -> None:
-        self.chosen.append(name)
+    def apply(self, config: str) -> None:
+        self.chosen.append(config)
 
 
 class Clock:
