@@ -130,14 +130,14 @@ def _global_operand(base: int, offset: int, resolver: AddressResolver) -> Memory
     def resolve(regs: list[Any]) -> list[MemoryAccess]:
         """Resolve register plus offset: first in the allocation of the previous access, then in any memory."""
         nonlocal previous, previous_memory, base_of_first_byte, largest_offset
-        addresses = regs[base]
+        frame, addresses = regs[FRAME_SLOT], regs[base]
         if not addresses.ndim or addresses.dtype.itemsize != ADDRESS_BYTES:
-            addresses = np.broadcast_to(addresses, regs[FRAME_SLOT].n).astype(np.uint64)
-        frame = regs[FRAME_SLOT]
+            addresses = np.broadcast_to(addresses, frame.n).astype(np.uint64)
         if previous is not None and previous.live and previous_memory is frame.batch.memory:
             offsets = addresses - base_of_first_byte  # unsigned: an address below the allocation wraps to a huge offset
             all_bits = np.bitwise_or.reduce(offsets)  # at least the largest offset, and with every low bit of one
             if not all_bits & alignment_mask and (all_bits <= largest_offset or offsets.max() <= largest_offset):
+                # The positions None stand for all threads of the frame.
                 access: MemoryAccess = new_access(MemoryAccess, (None, previous, offsets.view(np.int64)))
                 if frame.batch.races is not None:
                     resolver.record(frame, access)
@@ -206,7 +206,7 @@ class AddressResolver:
                     return accesses
         resolved = np.zeros(frame.n, bool)
         for access in accesses:
-            access.assign(resolved, values=True)
+            access.assign_threads(resolved, values=True)
         while not resolved.all():  # each call marks the threads of one allocation in `resolved`, or reports a fault
             accesses.append(self._resolve_allocation(frame, addresses, resolved))
         return accesses

@@ -86,7 +86,6 @@ class Barriers:
 
     def arrive(
         self,
-        group: ThreadGroup,
         frame: Frame,
         instruction: Instruction,
         barrier_number: Any,
@@ -96,8 +95,7 @@ class Barriers:
         """Let the threads of a group arrive at barriers; they wait there until it opens if `wait` is not None.
 
         Args:
-            group: The group.
-            frame: Frame of its threads.
+            frame: Frame of the group's threads.
             instruction: The barrier instruction, for messages.
             barrier_number: Barrier of each thread, or of all of them.
             count: Number of threads that the barrier waits for, of each thread or of all; None: all living threads.
@@ -127,12 +125,13 @@ class Barriers:
             self._counts[slots, barrier_numbers] = counts
         if wait is not None:
             wait.slots, wait.barrier_numbers = slots, barrier_numbers
-            self._check_warps(wait)
+            self._require_whole_warps(wait)
             self.waiting.append(wait)
-        if count is not None:  # else all living threads must have arrived: the scheduler then has none that is ready
+        # Without a count all living threads must arrive; the scheduler calls `release` when no thread is ready.
+        if count is not None:
             self.release()
 
-    def _check_warps(self, wait: Waiting) -> None:
+    def _require_whole_warps(self, wait: Waiting) -> None:
         """Report a warp that is split at a barrier: `bar.sync` executed by one warp at two program counters is
         undefined.
         """

@@ -99,7 +99,10 @@ class Batch(ThreadBatch):
         return activation
 
     def make_ready(self, group: ThreadGroup) -> None:
-        """Make a group ready to run, merged with the group at the same program counter."""
+        """Make a group ready to run, merged with a ready or parked group of its activation at the same block of code.
+
+        The priority of an activation orders the calls and is unique.
+        """
         key = (group.activation.priority, group.block)
         other = self._ready.pop(key, None) or self._parked.pop(key, None)
         if other is not None:
@@ -132,7 +135,7 @@ class Batch(ThreadBatch):
             elif not self._unblock():
                 break
         for activation in self._activations:
-            activation.frame.release_stores()
+            activation.frame.return_stores_to_pool()
 
     def _advance(self, group: ThreadGroup) -> None:
         """Run a group until it diverges, waits or ends, or until another has a lower program counter."""
@@ -196,7 +199,7 @@ class Batch(ThreadBatch):
         """
         assert block.sync is not None
         frame = group.acquire_frame()
-        if frame.full is not None:  # a frame of some threads, which has copies of the registers that it has loaded
+        if frame.is_partial:
             frame.load_registers(block)
         mask_slot = block.sync.mask_slot
         lanes = self.lane_numbers()[frame.threads]
@@ -204,6 +207,7 @@ class Batch(ThreadBatch):
         is_present[lanes] = True
         is_living = np.zeros(self.warps * WARP_LANES, bool)
         is_living[self.lane_numbers()[self.alive]] = True
+        # One word for each warp, with a bit for each lane.
         present_lanes = np.packbits(is_present, bitorder="little").view("<u4")
         living_lanes = np.packbits(is_living, bitorder="little").view("<u4")
         warp = lanes >> LANE_BITS
@@ -220,7 +224,7 @@ class Batch(ThreadBatch):
             complete = ThreadGroup(group.activation, group.block, positions[is_complete])
             complete.last_run = group.last_run
             self._ready[key] = complete  # not make_ready(), which would merge it with the parked lanes
-            self._run_met_block(key)
+            self._run_met_block(key)  # these lanes need not wait again
         return False
 
     def _run_met_block(self, key: GroupKey) -> None:
@@ -228,7 +232,7 @@ class Batch(ThreadBatch):
         group = self._ready.pop(key)
         frame = group.acquire_frame()
         block = frame.code.blocks[group.block]
-        if frame.full is not None:  # a frame of some threads
+        if frame.is_partial:
             frame.load_registers(block)
         for step in block.steps:
             step(frame.regs)
@@ -304,5 +308,5 @@ class Batch(ThreadBatch):
         activation.copy_results(activation.frame, positions, caller.frame, caller_positions)
         if activation.unfinished_count == 0:
             self._activations.remove(activation)
-            activation.frame.release_stores()
+            activation.frame.return_stores_to_pool()
         self.make_ready(ThreadGroup(caller, activation.return_block, caller_positions))

@@ -57,7 +57,7 @@ class _Call:
     Attributes:
         result_registers: Storage of each register or `.param` variable that receives a result.
         argument_slots: (storage of a `.param` variable, else None; slot) of each argument.
-        address: Slot of the function pointer; -1 where `name` is the function.
+        address: Slot of the function pointer of an indirect call; -1 where `name` is the function.
         name: The function; "" for a pointer.
     """
 
@@ -66,14 +66,14 @@ class _Call:
         results, callee, arguments, _ = parts(instruction)  # the prototype of an indirect call is not needed
         self.result_registers = [_register(builder, instruction, operand) for operand in results]
         for storage in self.result_registers:
-            builder.writes.add(_whole(builder, storage))
+            builder.writes.add(_whole_slot(builder, storage))
         self.argument_slots = [_argument(builder, instruction, operand) for operand in arguments]
         self.address, self.name = -1, ""
         if isinstance(callee, PtxSymbol):
             self.name = callee.name
             if self.name not in builder.symbols:
                 builder.fail(instruction, f"calls '{self.name}', which is not declared")
-            if problem := _why_not(self.name, builder.functions.get(self.name)):
+            if problem := _why_not_callable(builder.functions.get(self.name)):
                 builder.fail(instruction, f"calls '{self.name}', {problem}")
         else:
             self.address = builder.source(instruction, callee, "u64")
@@ -144,13 +144,14 @@ class _Call:
     def _copy_results(self, callee: Frame, positions: Any, caller: Frame, caller_positions: Any) -> None:
         """Copy results of the callee's threads at `positions` to the caller's threads at `caller_positions`."""
         for storage, param in zip(self.result_registers, callee.code.function.returns, strict=True):
-            source, target_store = _store_of_parameter(callee.code, param.name), caller.code.store_of[storage]
-            if source >= 0 and target_store >= 0:
-                _copy(caller.stores[target_store], caller_positions, callee.stores[source][positions])
+            source_store = _store_of_parameter(callee.code, param.name)
+            target_store = caller.code.store_of[storage]
+            if source_store >= 0 and target_store >= 0:  # -1: never read, so that it has no store
+                _copy(caller.stores[target_store], caller_positions, callee.stores[source_store][positions])
 
 
-def _why_not(name: str, function: PtxFunction | None) -> str | None:
-    """Return the reason why a name of a module cannot be called, or None when it can."""
+def _why_not_callable(function: PtxFunction | None) -> str | None:
+    """Return the reason why a function of a module (None: no such function) cannot be called, or None if it can."""
     if function is None:
         return "which is no function"
     if function.is_entry:
@@ -161,13 +162,15 @@ def _why_not(name: str, function: PtxFunction | None) -> str | None:
 
 
 def _store_of_parameter(code: FunctionCode, name: str) -> int:
-    """Return the index of the store of a parameter; -1 where the function never reads it."""
+    """Return the index of the store of a parameter, the array with its values for all threads; -1 where the function
+    never reads it.
+    """
     index = code.builder.storage(name)
     assert index is not None
     return code.store_of[index]
 
 
-def _whole(builder: FunctionBuilder, storage: int) -> int:
+def _whole_slot(builder: FunctionBuilder, storage: int) -> int:
     """Return the slot of a whole register or .param variable."""
     return builder.view(storage, np.dtype("u1") if builder.storages[storage].count else builder.storages[storage].dtype)
 
@@ -199,7 +202,7 @@ def _register(builder: FunctionBuilder, instruction: Instruction, operand: Opera
 def _argument(builder: FunctionBuilder, instruction: Instruction, operand: Operand | None) -> tuple[int | None, int]:
     """Return (storage, slot): a `.param` variable whole, or a register's or literal's value."""
     if isinstance(operand, PtxSymbol) and (storage := builder.storage(operand.name)) is not None:
-        slot = _whole(builder, storage)
+        slot = _whole_slot(builder, storage)
         builder.reads.add(slot)
         return storage, slot
     if isinstance(operand, Register) and (size := builder.register_size(operand)):

@@ -69,6 +69,8 @@ class LaneSync(NamedTuple):
 class CodeBlock:
     """Closures that run in sequence.
 
+    A store is the array that has a register of all threads, a slot an operand of closures, such as a view of a store.
+
     Attributes:
         index: Index of the block in the function.
         steps: The closures.
@@ -76,10 +78,10 @@ class CodeBlock:
         line: Line of the first instruction, for messages.
         sync: What the first instruction waits for; None if it does not wait.
         count: Number of instructions.
-        accesses: Slots that each instruction accesses; empty after translation.
         slots: Slots that the block accesses.
-        live_stores: Arrays of the registers that it accesses and that live beyond it.
-        block_local_stores: Arrays of the registers that live in it alone.
+        accesses: Slots that each instruction accesses; empty after translation.
+        live_stores: Stores that it accesses and that live beyond it.
+        block_local_stores: Stores that live in it alone.
         writes: Those of `live_stores` that it writes.
     """
 

@@ -20,6 +20,9 @@ from pydispatch.runtime.simulators.ptx.threads import WARP_LANES, ThreadBatch
 class Frame:
     """Registers of n threads that run one function together.
 
+    A store is the array of a register, with one element for each thread. A slot is an operand of the closures: a view
+    of a store, a constant, or a special value.
+
     Attributes:
         batch: The batch of the threads.
         code: The function that they run.
@@ -103,8 +106,15 @@ class Frame:
                     self.batch, self.code.builder.module, self.threads, self.local_offset, operand
                 )
 
+    @property
+    def is_partial(self) -> bool:
+        """Whether these are some of the threads of a call, with copies of the registers that are loaded."""
+        return self.full is not None
+
     def load_registers(self, block: CodeBlock) -> None:
-        """Load the registers that a block of code uses. Only frames of some threads need it."""
+        """Load the stores that a block of code uses, and set the slots that are views of them. Only frames of some
+        threads need it. Block-local stores are written before they are read, so they are not copied.
+        """
         if block.index in self._loaded_blocks:
             return
         self._loaded_blocks.add(block.index)
@@ -129,7 +139,7 @@ class Frame:
                 if self.stores[store] is not None:
                     self.full.stores[store][self.index] = self.stores[store]
 
-    def release_stores(self) -> None:
+    def return_stores_to_pool(self) -> None:
         """Return the arrays of the registers to the function's pool, for later calls. Only for a full frame."""
         self.code.pool.give(self.n, self.stores)
 

@@ -172,7 +172,7 @@ class Loaded:
             if variable.values and variable.name in self._variables and variable.linkage != "extern":
                 data = b"".join(self._word(variable, value) for value in variable.values)
                 address, size = self._variables[variable.name]
-                self.memory.write(address, data[:size])
+                self.memory.write(address, data[:size])  # values beyond the variable's size are dropped
 
     def _word(self, variable: Variable, value: int | float | PtxSymbol) -> bytes:
         """Return the bytes of one initial value of a variable, little-endian, in the size of the variable's type."""
@@ -217,7 +217,12 @@ class Loaded:
         # _HOST: vprintf and other functions of the device runtime. No copies: there may be thousands of functions.
         all_symbols = ChainMap(symbols_here, _HOST, self._symbols)
         builder = FunctionBuilder(
-            self.module.name, self._lines, function.registers, all_symbols, is_special, self._by_name
+            self.module.name,
+            self._lines,
+            types=function.registers,
+            symbols=all_symbols,
+            is_special=is_special,
+            functions=self._by_name,
         )
         return Translator(function, builder).run(aligned(local_bytes, LOCAL_ALIGNMENT))
 

@@ -53,7 +53,7 @@ class Launch:
     def _check(self, params: bytes) -> None:
         """Raise InvalidArgumentError if the grid, block, parameters or shared memory do not fit the kernel."""
         name, directives = self.kernel.name, self.kernel.function.directives
-        if min(*self.grid, *self.block, self.dynamic_shared + 1) < 1:
+        if min(*self.grid, *self.block) < 1 or self.dynamic_shared < 0:
             raise InvalidArgumentError(f"kernel '{name}': grid {self.grid}, block {self.block}: sizes are 1 or more")
         if self.threads > 1024:
             raise InvalidArgumentError(

@@ -108,18 +108,18 @@ class MemoryAccess(NamedTuple):
     """
 
     positions: Any
-    """Positions in the frame of the threads, int64 [threads]; None: all threads of the frame. Read it through `select`
-    and `assign`."""
+    """Positions in the frame of the threads, int64 [threads]; None: all threads of the frame. Read it through
+    `select_threads` and `assign_threads`."""
     memory: Allocation
     """The allocation, or the shared or local memory of the batch."""
     offsets: Any
     """Where in the memory the access of each thread begins, in bytes, int64 [threads]."""
 
-    def select(self, values: Any) -> Any:
+    def select_threads(self, values: Any) -> Any:
         """Return the values of the accessing threads, [threads, ...], from those of the frame, [n, ...]."""
         return values if self.positions is None else values[self.positions]
 
-    def assign(self, target: Any, values: Any) -> None:
+    def assign_threads(self, target: Any, values: Any) -> None:
         """Store values of the accessing threads, [threads, ...], in those of the frame, [n, ...]."""
         if self.positions is None:
             target[...] = values

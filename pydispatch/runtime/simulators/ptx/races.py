@@ -29,12 +29,12 @@ _GRANULE_BYTES = 16
 """Bytes of a granule at first, those of the widest access. Narrower accesses divide it."""
 
 _ACCESS = np.dtype(
-    [("thread", "i8"), ("epoch", "i4"), ("warp", "i4"), ("fence", "i4"), ("line", "i4"), ("strong", "?")]
+    [("thread", "i8"), ("barriers", "i4"), ("warp_syncs", "i4"), ("fences", "i4"), ("line", "i4"), ("strong", "?")]
 )
 """One access by one thread. All fields of a granule that was not accessed are 0, so that its memory stays untouched.
 
-thread: index of the thread in the launch, plus 1. epoch: barriers that its block had passed. warp: how often the
-threads of its warp had met. fence: fences that its block had passed. line: of the instruction. strong: whether the
+thread: index of the thread in the launch, plus 1. barriers: number that its block had passed. warp_syncs: how often the
+threads of its warp had met. fences: number that its block had passed. line: of the instruction. strong: whether the
 access is atomic, volatile, acquire or release.
 """
 
@@ -146,15 +146,15 @@ class RaceDetector:
         allocation = access.memory
         if allocation.kind in ("const", "local"):
             return
-        threads = access.select(frame.threads)
+        threads = access.select_threads(frame.threads)
         blocks = self._blocks(frame, threads)
         now = np.zeros(threads.size, _ACCESS)
         launch_threads = self._threads(frame, threads)
         now["thread"] = launch_threads + 1  # 0 is no thread
-        now["epoch"] = frame.batch.epochs[blocks - frame.batch.first]  # number of barriers that the block has passed
-        now["fence"] = self._fences[blocks]
+        now["barriers"] = frame.batch.epochs[blocks - frame.batch.first]
+        now["fences"] = self._fences[blocks]
         warps = self._warp(launch_threads)
-        now["warp"] = [self._warp_syncs.get(int(warp), 0) for warp in warps] if self._warp_syncs else 0
+        now["warp_syncs"] = [self._warp_syncs.get(int(warp), 0) for warp in warps] if self._warp_syncs else 0
         now["line"], now["strong"] = instruction.line, strong
         table = self._table(allocation)
         table.refine_granules_for(access.offsets, size)
@@ -192,7 +192,10 @@ class RaceDetector:
                 last[granules] = now
 
     def _table(self, allocation: Allocation) -> _Table:
-        """Return the table of an allocation, created on first use."""
+        """Return the table of an allocation, created on first use.
+
+        The entry keeps the allocation alive, so that no other one gets its id.
+        """
         if id(allocation) not in self._tables:
             self._tables[id(allocation)] = (allocation, _Table(allocation.size))
         _, table = self._tables[id(allocation)]
@@ -240,10 +243,10 @@ class RaceDetector:
         first, second = before["thread"] - 1, now["thread"] - 1
         block, own_block = np.maximum(first, 0) // threads_per_block, second // threads_per_block
         is_same_block = block == own_block
-        no_barrier = before["epoch"] == now["epoch"]
-        no_fence = before["fence"] == self._fences[block]
+        no_barrier = before["barriers"] == now["barriers"]
+        no_fence = before["fences"] == self._fences[block]
         is_same_warp = is_same_block & (self._warp(first) == self._warp(second))
-        no_warp_sync = before["warp"] == now["warp"]
+        no_warp_sync = before["warp_syncs"] == now["warp_syncs"]
         is_unordered = np.where(is_same_block, no_barrier, no_fence) & (~is_same_warp | no_warp_sync)
         races = np.flatnonzero(is_conflict & is_unordered)
         for k in races[:_SHOWN_RACES]:

@@ -25,7 +25,7 @@ from pydispatch.runtime.simulators.ptx.groups import ThreadGroup
 
 Label = Callable[[str], int]
 """Returns the number of the block of code at a label."""
-Make = Callable[[Label, int], End]
+BuildEnd = Callable[[Label, int], End]
 """Returns the closure of a terminator, from the labels and the number of the block that follows it."""
 
 
@@ -55,7 +55,7 @@ def branch_if(slot: int, wanted: bool, target: int, after: int) -> End:
     return end
 
 
-def _bra(builder: FunctionBuilder, instruction: Instruction, function: PtxFunction) -> Make:
+def _bra(builder: FunctionBuilder, instruction: Instruction, function: PtxFunction) -> BuildEnd:
     """Build a jump, conditional where it has a guard."""
     operand = builder.operands(instruction, 1)[0]
     if not isinstance(operand, PtxSymbol):
@@ -75,7 +75,7 @@ def _bra(builder: FunctionBuilder, instruction: Instruction, function: PtxFuncti
     return lambda label, after: branch_if(slot, wanted, label(name), after)
 
 
-def _brx(builder: FunctionBuilder, instruction: Instruction, function: PtxFunction) -> Make:
+def _brx(builder: FunctionBuilder, instruction: Instruction, function: PtxFunction) -> BuildEnd:
     """Build a jump to the label at an index in a list."""
     index, table = builder.operands(instruction, 2)
     slot = builder.source(instruction, index, "u32")
@@ -112,7 +112,7 @@ def _brx(builder: FunctionBuilder, instruction: Instruction, function: PtxFuncti
     return make
 
 
-def _return(builder: FunctionBuilder, instruction: Instruction, function: PtxFunction) -> Make:
+def _return(builder: FunctionBuilder, instruction: Instruction, function: PtxFunction) -> BuildEnd:
     """Build a return from the function."""
 
     def end(batch: Batch, group: ThreadGroup, frame: Frame) -> int:
@@ -122,7 +122,7 @@ def _return(builder: FunctionBuilder, instruction: Instruction, function: PtxFun
     return lambda label, after: end
 
 
-def _exit(builder: FunctionBuilder, instruction: Instruction, function: PtxFunction) -> Make:
+def _exit(builder: FunctionBuilder, instruction: Instruction, function: PtxFunction) -> BuildEnd:
     """Build the end of the threads."""
 
     def end(batch: Batch, group: ThreadGroup, frame: Frame) -> int:
@@ -132,7 +132,7 @@ def _exit(builder: FunctionBuilder, instruction: Instruction, function: PtxFunct
     return lambda label, after: end
 
 
-def _trap(builder: FunctionBuilder, instruction: Instruction, function: PtxFunction) -> Make:
+def _trap(builder: FunctionBuilder, instruction: Instruction, function: PtxFunction) -> BuildEnd:
     """Build the report of a fault: the kernel has ended itself."""
 
     def end(batch: Batch, group: ThreadGroup, frame: Frame) -> int:
@@ -141,14 +141,14 @@ def _trap(builder: FunctionBuilder, instruction: Instruction, function: PtxFunct
     return lambda label, after: end
 
 
-def _barrier(builder: FunctionBuilder, instruction: Instruction, function: PtxFunction) -> Make:
+def _barrier(builder: FunctionBuilder, instruction: Instruction, function: PtxFunction) -> BuildEnd:
     """Simulate bar{.cta}.sync a{, b}; .arrive a, b; .red.popc.u32 d, a{, b}, {!}p; .red.and.pred p, a{, b}, {!}q."""
     kinds = [m for m in instruction.modifiers if m in ("sync", "arrive", "red")]
     if len(kinds) != 1 or any(m not in (*_BARRIER_WORDS, kinds[0]) for m in instruction.modifiers):
         builder.fail(instruction)
     kind = kinds[0]
     operands = list(builder.operands(instruction, 1, most=4))
-    result = value = None
+    result = value = None  # bar.red: register of the result, and slot of the predicate that it reduces
     operation = ""
     if kind == "red":
         operation = next((m for m in instruction.modifiers if m in ("popc", "and", "or")), "")
@@ -176,14 +176,15 @@ def _barrier(builder: FunctionBuilder, instruction: Instruction, function: PtxFu
             their frame until as many threads have arrived as the barrier needs.
             """
             barriers = batch.barriers
-            # A barrier of all threads that no other thread has arrived at opens at once, which starts a new epoch.
+            # A barrier of all threads that no other thread has arrived at opens at once. This starts a new epoch, by
+            # which race detection orders accesses.
             if barriers.is_unused and count is None and value is None and group.size == batch.living:
                 batch.epochs += 1
                 return after
             regs = frame.regs
             chosen_barrier, needed = regs[barrier_number], None if count is None else regs[count]
             if kind == "arrive":
-                barriers.arrive(group, frame, instruction, chosen_barrier, needed, wait=None)
+                barriers.arrive(frame, instruction, chosen_barrier, needed, wait=None)
                 return after
             group.release_frame()
             # `arrive` sets the thread blocks (slots) and barriers of the waiting threads.
@@ -193,8 +194,9 @@ def _barrier(builder: FunctionBuilder, instruction: Instruction, function: PtxFu
             if value is not None:
                 assert result is not None
                 values = np.broadcast_to(regs[value], frame.n).copy()
-                wait.reduction = Reduction(operation, values, store=frame.code.store_of[result])
-            barriers.arrive(group, frame, instruction, chosen_barrier, needed, wait)
+                result_store = frame.code.store_of[result]  # index of the array that has the register `result`
+                wait.reduction = Reduction(operation, values, store=result_store)
+            barriers.arrive(frame, instruction, chosen_barrier, needed, wait)
             return -1
 
         return end
@@ -204,7 +206,7 @@ def _barrier(builder: FunctionBuilder, instruction: Instruction, function: PtxFu
 
 _BARRIER_WORDS = ("cta", "aligned", "popc", "and", "or", "u32", "pred")
 
-TERMINATORS: dict[str, Callable[[FunctionBuilder, Instruction, PtxFunction], Make]] = {
+TERMINATORS: dict[str, Callable[[FunctionBuilder, Instruction, PtxFunction], BuildEnd]] = {
     "bra": _bra,
     "brx": _brx,
     "ret": _return,

@@ -49,7 +49,18 @@ class RaceObserver(Protocol):
 
 
 class Launched(Protocol):
-    """The launch as seen by threads. Sizes in bytes; threads: of a block; kernel: an `image.Kernel`."""
+    """The launch as seen by threads. Sizes are in bytes.
+
+    Attributes:
+        threads: Number of threads of a block.
+        dynamic_shared: Shared memory of a block whose size the launch states.
+        shared_bytes: All shared memory of a block.
+        shared_stride: Distance between the shared memories of two blocks.
+        params: Memory of the kernel's parameters.
+        memory: Global memory.
+        races: Race detector; None if races are not detected.
+        kernel: An `image.Kernel`.
+    """
 
     grid: Dim3
     block: Dim3

@@ -17,7 +17,7 @@ from pydispatch.runtime.simulators.ptx.builder import FRAME_SLOT, FunctionBuilde
 from pydispatch.runtime.simulators.ptx.code import CodeBlock, FunctionCode, LaneSync, RegisterPool, SlotAccess
 from pydispatch.runtime.simulators.ptx.elements import BOOL, aligned, dtype_of
 from pydispatch.runtime.simulators.ptx.registry import HANDLERS
-from pydispatch.runtime.simulators.ptx.terminators import TERMINATORS, Make, branch_if, is_terminator
+from pydispatch.runtime.simulators.ptx.terminators import TERMINATORS, BuildEnd, branch_if, is_terminator
 
 assert instruction_set.LOADED
 
@@ -34,7 +34,7 @@ class Translator:
         self._function, self._builder = function, builder
         self._blocks: list[CodeBlock] = [CodeBlock(0)]
         self._labels: dict[str, int] = {}  # label → index of the block that it begins
-        self._pending_ends: list[tuple[CodeBlock, Make]] = []  # built at last, when all labels are known
+        self._pending_ends: list[tuple[CodeBlock, BuildEnd]] = []  # called when all labels are known
         self._next_needs_new_block = False  # whether the next instruction must not be added to the last block
 
     def run(self, local_size: int) -> FunctionCode:
@@ -144,7 +144,9 @@ class Translator:
         block = self._blocks[-1] if not self._next_needs_new_block else self._open_block()
         slot, runs_if = guard_of(self._builder, instruction)
         self._record_accesses(block, instruction, guarded=False)
-        self._pending_ends.append((block, lambda _, after: branch_if(slot, not runs_if, after + 1, after)))
+        self._pending_ends.append(
+            (block, lambda _, after: branch_if(slot, wanted=not runs_if, target=after + 1, after=after))
+        )
         self._next_needs_new_block = True
         self._open_block()
 
@@ -153,11 +155,12 @@ class Translator:
         if instruction.guard is not None and instruction.opcode != "bra":
             self._skip_unless(instruction)
         block = self._blocks[-1] if not self._next_needs_new_block else self._open_block()
-        make = TERMINATORS[instruction.opcode](self._builder, instruction, self._function)
+        build_end = TERMINATORS[instruction.opcode](self._builder, instruction, self._function)
         if self._builder.has_prelude:  # steps that compute operands of the terminator run at the end of the block
-            block.steps.append(self._builder.take(lambda regs: None))
+            only_prelude = self._builder.take(lambda regs: None)
+            block.steps.append(only_prelude)
         self._record_accesses(block, instruction, guarded=False)
-        self._pending_ends.append((block, make))
+        self._pending_ends.append((block, build_end))
         self._next_needs_new_block = True
 
     # -- Register allocation ------------------------------------------------------------------------------------
@@ -165,7 +168,8 @@ class Translator:
     def _finish(self, local_size: int) -> FunctionCode:
         """Assign the registers to stores, which are arrays over threads, and return the code.
 
-        A register whose values do not leave their block shares an array with others.
+        A register, the index of its storage in `builder.storages`, has a store of its own. Registers whose values do
+        not leave their block share stores.
         """
         builder = self._builder
         blocks_of: dict[int, set[int]] = {}  # register → blocks that access it
@@ -189,8 +193,8 @@ class Translator:
             if register not in block_local and register in blocks_of:
                 store_of[register] = len(store_kinds)
                 store_kinds.append((storage.dtype, storage.count))
-        live_count = len(store_kinds)
-        self._share_stores(block_local, store_of, store_kinds)
+        unshared_count = len(store_kinds)
+        self._share_stores(block_local, store_of, store_kinds)  # adds the shared stores to both lists
         for block in self._blocks:
             self._summarize_accesses(block, block_local, store_of)
         slots = list(builder.slots)
@@ -203,7 +207,7 @@ class Translator:
         ]
         # A frame begins with a copy of the template: constants in their slots, None in those that it binds to arrays.
         template = [None if isinstance(operand, RegisterView | Special | Unused) else operand for operand in slots]
-        pool = RegisterPool(store_kinds, zeroed=list(range(live_count)))
+        pool = RegisterPool(store_kinds, zeroed=list(range(unshared_count)))
         return FunctionCode(
             name=self._function.name,
             function=self._function,
@@ -289,7 +293,9 @@ def guarded(builder: FunctionBuilder, instruction: Instruction, step: Step) -> S
     slot, wanted = guard_of(builder, instruction)
 
     def run(regs: list[Any]) -> None:
-        """Run `step` for the threads whose guard has the value `wanted`; `regs` are the registers of all threads."""
+        """Run `step` for the threads whose guard has the value `wanted`. `regs` are the operands of all threads, of
+        which the one in FRAME_SLOT is their frame.
+        """
         guard, frame = regs[slot], regs[FRAME_SLOT]
         count = np.count_nonzero(guard)
         n = frame.n

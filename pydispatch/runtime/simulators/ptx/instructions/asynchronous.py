@@ -95,12 +95,12 @@ def _copy(builder: FunctionBuilder, instruction: Instruction) -> Step:
         sizes = None if source_size is None else np.minimum(np.broadcast_to(regs[source_size], frame.n), count)
         if sizes is None or (sizes == count).all():
             for access in resolve_source(regs):  # one for each allocation, by the threads that access it
-                access.assign(data, access.memory.data[access.offsets[:, None] + columns])
+                access.assign_threads(data, access.memory.data[access.offsets[:, None] + columns])
         else:
             read_partially(regs, sizes, data)
         for access in resolve_destination(regs):
-            threads = access.select(frame.threads)
-            frame.batch.async_copies.begin(threads, access.memory, access.offsets.copy(), access.select(data))
+            threads = access.select_threads(frame.threads)
+            frame.batch.async_copies.begin(threads, access.memory, access.offsets.copy(), access.select_threads(data))
 
     def read_partially(regs: list[Any], sizes: Any, data: Any) -> None:
         """Read the first `sizes[t]` bytes of thread t into `data[t]`.
@@ -114,6 +114,6 @@ def _copy(builder: FunctionBuilder, instruction: Instruction) -> Step:
             frame_part = frame.subset(threads)
             for byte in range(int(length)):
                 for access in byte_resolver.resolve(frame_part, addresses[threads] + np.uint64(byte)):
-                    data[access.select(threads), byte] = access.memory.data[access.offsets]
+                    data[access.select_threads(threads), byte] = access.memory.data[access.offsets]
 
     return step

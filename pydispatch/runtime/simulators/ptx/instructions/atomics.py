@@ -22,6 +22,7 @@ _WORDS = {
     "relaxed", "acquire", "release", "acq_rel", "cta", "gpu", "sys", "cluster", "global", "shared", "shared::cta",
     "noftz",
 }  # fmt: skip
+"""Modifiers of memory order, scope, state space and subnormals, which are accepted in any order."""
 _UFUNCS: dict[str, np.ufunc] = {
     "add": np.add, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, "min": np.minimum,
     "max": np.maximum,
@@ -84,8 +85,8 @@ def atomic(builder: FunctionBuilder, instruction: Instruction) -> Step:
     known = {*_WORDS, operation}
     qualifiers = [m for m in words if m not in known and not m.startswith("L")]  # L2::cache_hint and the like are hints
     vector = [m for m in qualifiers if m in ("v2", "v4", "v8")]
-    has_unknown_words = len(qualifiers) > len(vector)
-    if not operation or has_unknown_words or type_ not in SIZES or SIZES[type_] > 8:
+    unknown = [m for m in qualifiers if m not in vector]
+    if not operation or unknown or type_ not in SIZES or SIZES[type_] > 8:
         builder.fail(instruction)
     dtype = dtype_of(type_)
     if operation in ("exch", "cas"):
@@ -114,14 +115,14 @@ def atomic(builder: FunctionBuilder, instruction: Instruction) -> Step:
         n = regs[FRAME_SLOT].n
         operands = [np.broadcast_to(regs[source], n) for source in sources]
         for access in resolve(regs):
-            own_operands = [access.select(values) for values in operands]
+            own_operands = [access.select_threads(values) for values in operands]
             elements, index = access.memory.views[dtype], access.offsets >> log2_size
             if associative_ufunc is not None and not needs_old_value:
-                associative_ufunc.at(elements, index, own_operands[0])
+                associative_ufunc.at(elements, index, own_operands[0])  # such an operation has one operand
                 continue
             old = in_order(elements, index, own_operands, update, associative_ufunc)
             if needs_old_value:
-                access.assign(regs[target], old)
+                access.assign_threads(regs[target], old)
 
     return step
 
@@ -144,10 +145,10 @@ def _vector(
         for access in resolve(regs):
             elements, first_index = access.memory.views[dtype], access.offsets >> log2_size
             for k, source in enumerate(sources):
-                own_values = access.select(np.broadcast_to(regs[source], n))
+                own_values = access.select_threads(np.broadcast_to(regs[source], n))
                 old = in_order(elements, first_index + k, [own_values], update, associative_ufunc)
                 if targets:
-                    access.assign(regs[targets[k]], old)
+                    access.assign_threads(regs[targets[k]], old)
 
     return step
 

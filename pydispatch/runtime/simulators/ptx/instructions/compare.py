@@ -56,9 +56,9 @@ def _comparison(
     return (lambda x, y: ufunc(x, y) & ~(np.isnan(x) | np.isnan(y))) if base == "ne" else ufunc
 
 
-def _words(builder: FunctionBuilder, instruction: Instruction, types: int) -> tuple[str, str, bool]:
-    """Return (comparison, combination or "", ftz)."""
-    words = list(instruction.modifiers[: len(instruction.modifiers) - types])
+def _words(builder: FunctionBuilder, instruction: Instruction, type_count: int) -> tuple[str, str, bool]:
+    """Return (comparison, combination or "", ftz) from the modifiers without the last `type_count`, which are types."""
+    words = list(instruction.modifiers[: len(instruction.modifiers) - type_count])
     ftz = "ftz" in words
     if ftz:
         words.remove("ftz")
@@ -73,7 +73,7 @@ def setp(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
     setp.lt.f32 p|q, a, b sets p = a < b and q = !p; setp.lt.and.f32 p|q, a, b, c combines both with c.
     """
-    name, combine, ftz = _words(builder, instruction, types=1)
+    name, combine, ftz = _words(builder, instruction, type_count=1)
     type_ = instruction.modifiers[-1]
     destination, x, y = builder.operands(instruction, 3, most=4)[:3]  # the fourth is a predicate to combine with
     first, second = pair(destination)
@@ -129,7 +129,7 @@ def _packed(builder: FunctionBuilder, instruction: Instruction, name: str, combi
 @handles("set")
 def set_(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Return the closure of set: all ones or 1.0 where the comparison holds, else 0."""
-    name, combine, ftz = _words(builder, instruction, types=2)
+    name, combine, ftz = _words(builder, instruction, type_count=2)
     result_type, type_ = instruction.modifiers[-2:]
     d, x, y, *predicates = builder.operands(instruction, 3, most=4)
     compare = _comparison(builder, instruction, name, is_float(type_))

@@ -144,7 +144,7 @@ def narrowed(wide: Any, to: str, mode: str) -> Any:
     if to == "f64":
         return wide
     if to == "bf16":
-        return from_bf16(to_bf16(exact.odd32(wide), mode))
+        return from_bf16(to_bf16(exact.round_to_odd_f32(wide), mode))
     return exact.narrow(wide, dtype_of(to), mode)
 
 

@@ -84,7 +84,7 @@ def narrow(x: Any, dtype: Any, mode: str) -> Any:
     return np.where(nearest_f64 < x, np.nextafter(nearest, high), nearest)
 
 
-def odd32(x: Any) -> Any:
+def round_to_odd_f32(x: Any) -> Any:
     """Round f64 to f32 with rounding to odd, so that a second rounding to 16 bits is exact."""
     truncated = narrow(x, np.dtype("f4"), "rz")
     inexact = (truncated.astype(np.float64) != x) & ~np.isnan(x)
@@ -188,9 +188,12 @@ def div64(x: Any, y: Any, mode: str) -> Any:
     if mode == "rn":
         return q
     regular = np.isfinite(x) & np.isfinite(y) & (x != 0) & (y != 0)
-    return _one_by_one(
-        q, regular, lambda a, b: _signed(rounded(Fraction(a) / Fraction(b), mode), a, b), x, y
-    )  # fmt: skip
+
+    def exact_quotient(a: float, b: float) -> float:
+        """Return a / b, rounded once; a quotient that is rounded to 0 keeps its sign."""
+        return _signed(rounded(Fraction(a) / Fraction(b), mode), a, b)
+
+    return _one_by_one(q, regular, exact_quotient, x, y)
 
 
 def sqrt64(x: Any, mode: str) -> Any:
@@ -220,8 +223,8 @@ def fma64(x: Any, y: Any, z: Any, mode: str) -> Any:
     if not regular.any():
         return default
     p, e = two_product(x, y)
-    size = np.abs(p)
-    safe = regular & (size > _LEAST_PRODUCT) & (size < _LARGEST_PRODUCT) & (np.abs(z) < _LARGEST_PRODUCT)
+    magnitude = np.abs(p)
+    safe = regular & (magnitude > _LEAST_PRODUCT) & (magnitude < _LARGEST_PRODUCT) & (np.abs(z) < _LARGEST_PRODUCT)
     safe &= (np.abs(x) < _LARGEST_FACTOR) & (np.abs(y) < _LARGEST_FACTOR)
     result = default
     if mode == "rn":  # programs seldom use other modes, which are computed one by one
@@ -259,6 +262,7 @@ def fma32(x: Any, y: Any, z: Any, mode: str) -> Any:
         return narrow(exact_sum, single, mode)
     # s is rounded already. Rounding it again, to f32, errs only if s is half-way between two singles.
     is_halfway = s.view(np.uint64) & _BELOW_F32 == _HALF_F32
+    # Half-way points between subnormal singles have other bits, so that small sums are always rounded to odd.
     if is_halfway.any() or (np.abs(s) < _LEAST_SAFE_F32).any():
         s = round_to_odd_sum(product, z)
     return s.astype(single)

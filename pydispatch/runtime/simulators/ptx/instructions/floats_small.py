@@ -30,7 +30,7 @@ def _fused(x: Any, y: Any, z: Any, is_bf16: bool) -> Any:
     """Compute x * y + z of half-precision numbers, as f32, with one rounding to half precision."""
     product_sum = exact.round_to_odd_sum(x.astype(np.float64) * y, z.astype(np.float64))
     if is_bf16:
-        return from_bf16(to_bf16(exact.odd32(product_sum)))
+        return from_bf16(to_bf16(exact.round_to_odd_f32(product_sum)))
     return product_sum.astype(np.float16).astype(np.float32)
 
 

@@ -44,7 +44,10 @@ def _dtype(type_: str) -> np.dtype[Any]:
 
 @handles("ld", "ldu")
 def load(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Build the closure of ld: a parameter is a register, memory is read by address."""
+    """Build the closure of ld.
+
+    A parameter at a constant offset is copied from its slot; other memory is read by address.
+    """
     type_ = _checked_type(builder, instruction)
     destination, source = builder.operands(instruction, 2, most=3)[:2]  # the third is a cache policy, without effect
     dtype = _dtype(type_)
@@ -60,9 +63,9 @@ def load(builder: FunctionBuilder, instruction: Instruction) -> Step:
         slot = slots[0]
 
         def load_scalar(regs: list[Any]) -> None:
-            """Load an element per thread; a single access is of all threads, and is loaded in place."""
+            """Load an element for each thread."""
             accesses = resolve(regs)
-            if len(accesses) == 1:
+            if len(accesses) == 1:  # all threads access the same allocation
                 _, memory, offsets = accesses[0]
                 index = offsets >> log2_size if log2_size else offsets
                 target = regs[slot]
@@ -73,7 +76,7 @@ def load(builder: FunctionBuilder, instruction: Instruction) -> Step:
                     target[...] = memory.views[dtype][index]
                 return
             for access in accesses:
-                access.assign(regs[slot], access.memory.views[dtype][access.offsets >> log2_size])
+                access.assign_threads(regs[slot], access.memory.views[dtype][access.offsets >> log2_size])
 
         return load_scalar
 
@@ -82,7 +85,7 @@ def load(builder: FunctionBuilder, instruction: Instruction) -> Step:
         for access in resolve(regs):
             elements, index = access.memory.views[dtype], access.offsets >> log2_size
             for k, target in enumerate(slots):
-                access.assign(regs[target], elements[index + k])
+                access.assign_threads(regs[target], elements[index + k])
 
     return load_vector
 
@@ -150,11 +153,11 @@ def store_(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
     def step(regs: list[Any]) -> None:
         """Store the operands of each thread in consecutive elements."""
-        for access in resolve(regs):  # one for each allocation; `select` returns the values of its threads
+        for access in resolve(regs):  # one for each allocation, with the threads that access it
             elements, index = access.memory.views[dtype], access.offsets >> log2_size
             for k, source in enumerate(sources):
                 value = regs[source]
-                elements[index + k if k else index] = access.select(value) if value.ndim else value
+                elements[index + k if k else index] = access.select_threads(value) if value.ndim else value
 
     return step
 

@@ -84,7 +84,7 @@ def ldmatrix(builder: FunctionBuilder, instruction: Instruction) -> Step:
     slots = [builder.target(instruction, register, "u32") for register in items(destination)]
     if len(slots) != count:
         builder.fail(instruction, f"has {len(slots)} registers, expected {count}")
-    rows = _MatrixRows(builder, instruction, address, count, write=False)
+    row_addresses = _MatrixRows(builder, instruction, address, count, write=False)
 
     def step(regs: list[Any]) -> None:
         """Load 8x8 matrices of 16-bit elements: each lane gives the address of a row, and receives two elements of
@@ -92,8 +92,8 @@ def ldmatrix(builder: FunctionBuilder, instruction: Instruction) -> Step:
         """
         positions = warps_of(instruction, regs[FRAME_SLOT])  # of the threads in the frame, which is slot 0: [warps, 32]
         data = np.zeros((positions.shape[0] * _ROWS * count, _ROW_BYTES), np.uint8)  # a line per matrix row
-        for access in rows.resolve(regs, positions):
-            access.assign(data, access.memory.data[access.offsets[:, None] + np.arange(_ROW_BYTES)])
+        for access in row_addresses.resolve(regs, positions):  # one for each allocation, with the matrix rows in it
+            access.assign_threads(data, access.memory.data[access.offsets[:, None] + np.arange(_ROW_BYTES)])
         matrices = data.view(np.uint16).reshape(-1, count, _ROWS, _ROWS)  # [warps, matrices, rows, columns]
         if trans:
             matrices = matrices.transpose(0, 1, 3, 2)
@@ -113,7 +113,7 @@ def stmatrix(builder: FunctionBuilder, instruction: Instruction) -> Step:
     slots = [builder.source(instruction, register, "u32") for register in items(value)]
     if len(slots) != count:
         builder.fail(instruction, f"has {len(slots)} registers, expected {count}")
-    rows = _MatrixRows(builder, instruction, address, count, write=True)
+    row_addresses = _MatrixRows(builder, instruction, address, count, write=True)
 
     def step(regs: list[Any]) -> None:
         """Store 8x8 matrices of 16-bit elements, whose rows are at the addresses of the lanes."""
@@ -124,8 +124,8 @@ def stmatrix(builder: FunctionBuilder, instruction: Instruction) -> Step:
         if trans:
             matrices = matrices.transpose(0, 1, 3, 2)
         data = np.ascontiguousarray(matrices).view(np.uint8).reshape(-1, _ROW_BYTES)
-        for access in rows.resolve(regs, positions):  # one for each allocation; `select` returns the rows in it
-            access.memory.data[access.offsets[:, None] + np.arange(_ROW_BYTES)] = access.select(data)
+        for access in row_addresses.resolve(regs, positions):  # one for each allocation, with the rows in it
+            access.memory.data[access.offsets[:, None] + np.arange(_ROW_BYTES)] = access.select_threads(data)
 
     return step
 

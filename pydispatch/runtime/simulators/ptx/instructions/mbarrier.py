@@ -44,7 +44,7 @@ def _leave(old: Any, operands: list[Any]) -> Any:
 
 def _end_phases(frame: Frame, access: MemoryAccess, old_words: Any, new_words: Any) -> None:
     """Advance the epoch of each block with an ended phase: this orders the block's accesses for race detection."""
-    threads = access.select(frame.threads)
+    threads = access.select_threads(frame.threads)
     blocks = np.unique(frame.batch.block_slots()[threads][old_words >> _PHASE != new_words >> _PHASE])
     frame.batch.epochs[blocks] += 1
 
@@ -76,7 +76,7 @@ def mbarrier(builder: FunctionBuilder, instruction: Instruction) -> Step:
             """Store words that expect this many arrivals, none of which has happened."""
             n = regs[FRAME_SLOT].n
             for access in resolve(regs):
-                counts = access.select(np.broadcast_to(regs[count], n)).astype(np.uint64)
+                counts = access.select_threads(np.broadcast_to(regs[count], n)).astype(np.uint64)
                 access.memory.views[_WORD][access.offsets >> _LOG2_WORD_BYTES] = counts << _EXPECTED | counts
 
         return init
@@ -91,11 +91,11 @@ def mbarrier(builder: FunctionBuilder, instruction: Instruction) -> Step:
     def wait(regs: list[Any]) -> None:
         """Assign to the target whether the awaited phase, or phase parity, is complete."""
         n = regs[FRAME_SLOT].n
-        for access in resolve(regs):  # one for each memory; `select` and `assign` are for the threads that access it
+        for access in resolve(regs):  # one for each memory, with the threads that access it
             phase = access.memory.views[_WORD][access.offsets >> _LOG2_WORD_BYTES] >> _PHASE
-            awaited = access.select(np.broadcast_to(regs[token], n))
+            awaited = access.select_threads(np.broadcast_to(regs[token], n))
             is_complete = (phase & np.uint64(1) != awaited) if parity else (phase != awaited >> _PHASE)
-            access.assign(regs[target], is_complete)
+            access.assign_threads(regs[target], is_complete)
 
     return wait
 
@@ -105,7 +105,7 @@ def arrival(
 ) -> Step:
     """Return a closure for threads that arrive at a barrier, one after the other. count: of each; None: 1."""
     slot = builder.source(instruction, count, "u32") if count is not None else builder.constant(np.uint32(1))
-    target = builder.target(instruction, result, "u64") if result is not None else -1
+    target = builder.target(instruction, result, "u64") if result is not None else -1  # -1: no token is returned
     resolve = memory_operand(builder, instruction, address, _WORD.itemsize, write=True, atomic=True)
     update = _leave if drop else _arrive
 
@@ -114,10 +114,10 @@ def arrival(
         n = regs[FRAME_SLOT].n
         for access in resolve(regs):
             words, index = access.memory.views[_WORD], access.offsets >> _LOG2_WORD_BYTES
-            counts = access.select(np.broadcast_to(regs[slot], n)).astype(np.uint64)
+            counts = access.select_threads(np.broadcast_to(regs[slot], n)).astype(np.uint64)
             old = in_order(words, index, [counts], update, associative_ufunc=None)
             if target >= 0:
-                access.assign(regs[target], old)
+                access.assign_threads(regs[target], old)
             if regs[FRAME_SLOT].batch.races is not None:
                 _end_phases(regs[FRAME_SLOT], access, old, words[index])  # for the detector: a phase orders accesses
 

@@ -207,7 +207,9 @@ def mma(builder: FunctionBuilder, instruction: Instruction) -> Step:
     saturates = has_satfinite and integer  # PTX has .satfinite for integers only
 
     def step(regs: list[Any]) -> None:
-        """Multiply the tiles of each warp, and add the accumulators, whose lanes `_accumulator_positions` returns."""
+        """Multiply the tiles of each warp, and add the accumulators. `_accumulator_positions` returns the (rows,
+        columns) that the lanes hold, for each of their elements.
+        """
         positions = warps_of(instruction, regs[FRAME_SLOT])  # [warps, 32]
         a = left_matrices(_words(regs, a_slots, positions), a_type, rows, depth)  # [warps, rows, depth]
         b = right_matrices(_words(regs, b_slots, positions), b_type, depth)  # [warps, depth, 8]

@@ -226,8 +226,9 @@ def elect(builder: FunctionBuilder, instruction: Instruction) -> Step:
         """Elect the lowest lane of the mask."""
         frame = regs[FRAME_SLOT]
         lane = frame.batch.lane_numbers()[frame.threads] & LANE_MASK
-        _, here = _ballot(frame, np.ones(frame.n, bool), regs[mask])
-        lowest = np.bitwise_count((here & (~here + np.uint32(1))) - np.uint32(1))
+        _, participants = _ballot(frame, np.ones(frame.n, bool), regs[mask])
+        lowest_bit = participants & (~participants + np.uint32(1))
+        lowest = np.bitwise_count(lowest_bit - np.uint32(1))  # the number of zeros below it
         regs[target][...] = lowest
         regs[p][...] = lowest == lane
 

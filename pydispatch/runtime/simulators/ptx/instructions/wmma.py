@@ -38,7 +38,7 @@ _SHAPES = {
 _WORDS = {"sync", "aligned", "row", "col", "satfinite", "rn", "global", "shared", "shared::cta"}
 
 
-def _facts(builder: FunctionBuilder, instruction: Instruction) -> tuple[tuple[int, int, int], list[str]]:
+def _shape_and_types(builder: FunctionBuilder, instruction: Instruction) -> tuple[tuple[int, int, int], list[str]]:
     """Return the shape (m, n, k) and the types of a wmma instruction."""
     words = [m for m in instruction.modifiers[1:] if m not in _WORDS and m not in ("a", "b", "c", "d")]
     shape = _SHAPE.fullmatch(words[0]) if words else None
@@ -78,7 +78,8 @@ class _MatrixInMemory:
         stride: Operand | None,
         write: bool,
     ) -> None:
-        shape, types = _facts(builder, instruction)
+        """Compile the operands of the instruction. The class describes the parameters."""
+        shape, types = _shape_and_types(builder, instruction)
         matrix = instruction.modifiers[1]  # "a" of wmma.load.a.sync.aligned.row.m16n16k16.f16
         self.rows, self.columns = _size(matrix, shape)
         self.type = types[0]
@@ -95,6 +96,7 @@ class _MatrixInMemory:
             else builder.constant(np.uint32(packed_stride))
         )
         self._element_bytes = _BYTES[self.type]
+        # strong=False: it is no atomic, volatile or ordered access.
         self._resolver = AddressResolver(instruction, space_of(instruction), self._element_bytes, write, strong=False)
 
     def resolve(self, regs: list[Any], element: int) -> list[MemoryAccess]:
@@ -148,7 +150,7 @@ def _load(builder: FunctionBuilder, instruction: Instruction) -> Step:
         for element in range(matrix.count):
             for access in matrix.resolve(regs, element):
                 values = access.memory.views[dtype][access.offsets >> log2_size]
-                access.assign(fragments[:, element], values)
+                access.assign_threads(fragments[:, element], values)
         words = fragments.view(register)
         for k, slot in enumerate(slots):
             regs[slot][...] = words[:, k % words.shape[1]]  # fragments of f16 may have twice the registers, repeated
@@ -176,14 +178,14 @@ def _store(builder: FunctionBuilder, instruction: Instruction) -> Step:
         for element in range(matrix.count):
             for access in matrix.resolve(regs, element):
                 index = access.offsets >> log2_size
-                access.memory.views[dtype][index] = access.select(fragments[:, element])
+                access.memory.views[dtype][index] = access.select_threads(fragments[:, element])  # of this allocation
 
     return step
 
 
 def _mma(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of wmma.mma: D = A * B + C."""
-    shape, types = _facts(builder, instruction)
+    shape, types = _shape_and_types(builder, instruction)
     # Of f16 the instruction names only the types of D and C.
     result_type, a_type, b_type, c_type = types if len(types) == 4 else (types[0], "f16", "f16", types[-1])
     m, n, k = shape
