@@ -120,7 +120,7 @@ class Buffer:
             return self.download()
         if self.nbytes == 0:
             return np.empty(self.shape, self.dtype)
-        return np.asarray(_Shown(self, view)).view(self.dtype).reshape(self.shape)
+        return np.asarray(_ArrayInterface(self, view)).view(self.dtype).reshape(self.shape)
 
     @contextmanager
     def map(self) -> Iterator[NDArray[Any]]:
@@ -212,7 +212,7 @@ class MakesBuffers:
     def empty(self, shape: tuple[int, ...] | int, dtype: DTypeLike | ElementType = np.float32) -> Buffer:
         """Allocate a buffer without initializing it. Raise OutOfMemoryError when the device has no memory left."""
         sizes = sizes_of(shape)
-        is_element_type = hasattr(dtype, "packed")
+        is_element_type = hasattr(dtype, "packed")  # an attribute that dtypes of NumPy lack
         element: Any = dtype if is_element_type else element_of(dtype, "empty: dtype: ")
         nbytes = element.nbytes(math.prod(sizes))
         return Buffer(self._memory_of(nbytes), sizes, element, nbytes)
@@ -244,7 +244,7 @@ class HostMemory:
         self.view()[: source.nbytes] = source
 
 
-class _Shown:
+class _ArrayInterface:
     """Exposes the memory of a buffer to arrays, which keep it as their base."""
 
     def __init__(self, owner: Buffer, view: memoryview) -> None:
@@ -273,7 +273,10 @@ _SMALL = (
 
 
 def element_of(dtype: DTypeLike, where: str = "") -> ElementType:
-    """Return the element type of a NumPy dtype. InvalidArgumentError, which begins with `where`, when there is none."""
+    """Return the element type of a NumPy dtype. InvalidArgumentError, which begins with `where`, when there is none.
+
+    The word of an element type encodes its numerical type and its bits.
+    """
     try:
         wanted = np.dtype(dtype)
     except (TypeError, ValueError, SyntaxError, OverflowError) as error:
@@ -285,7 +288,7 @@ def element_of(dtype: DTypeLike, where: str = "") -> ElementType:
     native_words = []
     if wanted.kind in _KINDS and wanted.isnative:
         native_words = [dtype_word(_KINDS[wanted.kind], 8 * wanted.itemsize)]
-    # Without ml_dtypes NumPy's integers hold the bytes of small types, but as a dtype they mean integers.
+    # Without ml_dtypes, u8 is also the dtype of f8 elements; a caller who passes u8 means integers.
     small_words = () if wanted.kind in "iu" else _SMALL
     for word in (*native_words, *small_words):
         try:

@@ -104,7 +104,7 @@ class Trace:
 
     @property
     def events(self) -> list[Event]:
-        """Those of all tracks."""
+        """The events of all tracks."""
         return [event for track in self.tracks for event in track.events]
 
     def start(self) -> None:

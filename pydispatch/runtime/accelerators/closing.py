@@ -20,7 +20,7 @@ class Releasable(Protocol):
 
 
 class Closing:
-    """A device that the user has closed is destroyed when its last block of memory is released.
+    """Base class of devices: one that the user has closed is destroyed when its last block of memory is released.
 
     Attributes:
         executors: Executors of its programs.
@@ -72,7 +72,7 @@ class Closing:
     def _destroy_if_unused(self) -> None:
         """Destroy the device unless one of its blocks is in use."""
         if self.is_forked or not self.lock.acquire(blocking=False):
-            return  # another thread holds a block that it releases later, or is here
+            return  # the thread that has the lock holds a block and comes here when it releases it, or is here now
         try:
             if not self._is_destroyed and all(pool.stats()["live_blocks"] == 0 for pool in self._pools()):
                 self._is_destroyed = True

@@ -48,7 +48,7 @@ class CommandExecutor:
         """
         self.calls.require_outside_host_command()
         segments = self._segments(record)
-        if segments is None:
+        if segments is None:  # no command runs on the host
             self.inner.run(record, blocks, constants, fill_patterns)
             return
         for first, segment in segments:
@@ -111,6 +111,7 @@ class CommandExecutor:
 def _part(record: Record, first: int, end: int) -> Record:
     """Return commands `first` to `end` - 1 of a plan as a plan over the same blocks."""
     part = copy.copy(record)
-    part.commands, part.state, part.segments = record.commands[first:end], None, []
-    part.command_indices, part.fill_patterns = record.command_indices[first:end], record.fill_patterns[first:end]
+    part.state, part.segments = None, []  # caches of the whole plan
+    part.commands, part.command_indices = record.commands[first:end], record.command_indices[first:end]
+    part.fill_patterns = record.fill_patterns[first:end]
     return part

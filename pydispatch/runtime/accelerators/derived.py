@@ -32,28 +32,28 @@ class Derivations:
 
     Attributes:
         entries: The derivations; each reads results of earlier ones only.
-        derivation_of: Index in `entries` of the derivation of each derived constant.
+        entry_of_constant: Index in `entries` of the derivation of each derived constant.
         shared: Memory of the constants, shared with equal programs.
     """
 
     def __init__(self, module: Module) -> None:
         self.shared: Shared = module.derived
         self.entries: list[Derivation] = []
-        self.derivation_of: dict[int, int] = {}
+        self.entry_of_constant: dict[int, int] = {}
         for index, (function, first_constant, constant_count) in enumerate(module.derivations()):
             self.entries.append(Derivation(derivation_of(module, function), first_constant))
-            self.derivation_of |= dict.fromkeys(range(first_constant, first_constant + constant_count), index)
+            self.entry_of_constant |= dict.fromkeys(range(first_constant, first_constant + constant_count), index)
 
     def order(self, constant: int) -> list[int]:
         """Return the derivations that a constant depends on, in the order of execution.
 
         A derivation reads results of earlier ones only, so that one pass from its own to the first finds all.
         """
-        last_run = self.derivation_of[constant]
+        last_run = self.entry_of_constant[constant]
         needed = {last_run}
         for index in range(last_run, -1, -1):
             if index in needed:
                 buffers = self.entries[index].plan.buffers
                 sources = [b.index for b in buffers if b.kind == BufferKind.CONSTANT]
-                needed.update(self.derivation_of[i] for i in sources if i in self.derivation_of)
+                needed.update(self.entry_of_constant[i] for i in sources if i in self.entry_of_constant)
         return sorted(needed)

@@ -60,7 +60,7 @@ class AcceleratorDevice(MakesBuffers, Device):
         self.name = self.spec = name
         self._context: Any = context
         self._dialect = dialect
-        self._supplied: dict[str, tuple[bytes, str]] = {}  # code of `add_executable` and its file, by name
+        self._supplied_code: dict[str, tuple[bytes, str]] = {}  # code of `add_executable` and its file, by name
         self._libraries = Libraries(dialect)
         self._registry: Registry | None = None  # of host commands
         # Id of the registration of a host command (its Provider) → whether the command waits for earlier work.
@@ -78,7 +78,7 @@ class AcceleratorDevice(MakesBuffers, Device):
         """Return the program that `load` returns."""
         return AcceleratorProgram(module, name, self, executor, imports)
 
-    def _loaded(self) -> None:
+    def _after_load(self) -> None:
         """Handle the load of a program; does nothing unless overridden."""
 
     @property
@@ -93,6 +93,7 @@ class AcceleratorDevice(MakesBuffers, Device):
     ) -> Program:
         """Load a program; see `Device.load`."""
         self._context.require_usable()
+        # A source can be an Artifact only if that module is imported; loading a file does not import it.
         artifacts = sys.modules.get("pydispatch.formats.artifact.artifact")
         if artifacts is not None and isinstance(source, artifacts.Artifact):
             file = source.file()
@@ -103,14 +104,16 @@ class AcceleratorDevice(MakesBuffers, Device):
                 f"load: expected a path, a pydispatch.Artifact or bytes, got {type(source).__name__}"
             )
         resolution = Resolution(self._dialect, self._libraries.in_search_order())
-        linker = _Linker(self._executor(), dict(self._supplied), resolution, self._registry, dict(self._synchronous))
-        sharing = _sharing.setdefault(self._context, Sharing())
+        linker = _Linker(
+            self._executor(), dict(self._supplied_code), resolution, self._registry, dict(self._synchronous)
+        )
+        sharing = _sharing.setdefault(self._context, Sharing())  # equal programs share their derived constants
         # One thread and this host memory are for the steps that the host itself runs.
         module = load(file, self._properties(), Scheduler(1), Pool(HOST_BYTES), linker, parameters, sharing)
-        self._loaded()
+        self._after_load()
         program = self._program(module, file.name, linker.executor, resolution.imports)
         # A program that uses nothing registered on this device can be pickled: it is loaded again from its source.
-        if not self._supplied and self._registry is None and not self._libraries.in_search_order():
+        if not self._supplied_code and self._registry is None and not self._libraries.in_search_order():
             remember(program, self.spec, source, parameters)
         return program
 
@@ -121,7 +124,7 @@ class AcceleratorDevice(MakesBuffers, Device):
         subject = f"add_executable '{name}'"
         data, label = read_code(subject, code, f"a {self._dialect.language} module, with an entry point per export")
         self._check_code(data, f"{subject}: {label}")
-        self._supplied[name] = data, label
+        self._supplied_code[name] = data, label
 
     @abstractmethod
     def _check_code(self, data: bytes, where: str) -> None:

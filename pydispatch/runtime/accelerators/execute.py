@@ -150,7 +150,7 @@ class Executor(ABC):
     def constant(self, index: int) -> Any:
         """Return the block of a constant, uploaded or derived on first use."""
         with self._uploading:
-            if self.derivations is not None and index in self.derivations.derivation_of:
+            if self.derivations is not None and index in self.derivations.entry_of_constant:
                 self._derive(index)
             return self._block(index)
 
@@ -161,7 +161,10 @@ class Executor(ABC):
             self.derivations.shared.blocks.clear()
 
     def _block(self, index: int) -> Any:
-        """Return the block of a constant of the program, uploaded on first use, or of a derived one."""
+        """Return the block of a constant of the program, which is uploaded on first use.
+
+        A derived constant is in `_uploaded` already, since `_derive` has computed it.
+        """
         memory = self._uploaded.get(index)
         if memory is None:
             data = self.constants[index]
@@ -185,20 +188,20 @@ class Executor(ABC):
                 derived = range(first_constant, first_constant + len(plan.results))
                 self._uploaded.update((i, shared.blocks[i]) for i in derived)
         # Constants that the derivation read are released: often no function needs them.
-        for index_read in set(self._uploaded) - earlier - self.derivations.derivation_of.keys():
+        for index_read in set(self._uploaded) - earlier - self.derivations.entry_of_constant.keys():
             del self._uploaded[index_read]
 
     def _run_derivation(self, data: PlanData) -> list[DeviceMemory]:
         """Run the plan of a function that has no arguments, and return the memory of its results, in order."""
         record, context = self.keep(data), self.context
-        results = {i: DeviceMemory(context, context.acquire(size), size) for _, i, size in record.results}
+        results = {position: DeviceMemory(context, context.acquire(size), size) for _, position, size in record.results}
         blocks: Blocks = [None] * record.count
-        for buffer_index, i, _ in record.results:
-            blocks[buffer_index] = results[i].block
-        for buffer_index, i in record.constants:
-            blocks[buffer_index] = self._block(i)
+        for buffer_index, position, _ in record.results:
+            blocks[buffer_index] = results[position].block
+        for buffer_index, constant_index in record.constants:
+            blocks[buffer_index] = self._block(constant_index)
         self._run_once(record, blocks, data.constants, record.fill_patterns)
-        return [results[i] for i in range(len(results))]
+        return [results[position] for position in range(len(results))]
 
     def _run_once(self, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> None:
         """Run a plan, with its transients in memory that is acquired for this run. Arguments are those of `run`.
@@ -311,7 +314,8 @@ class Executor(ABC):
 class _UnfixedRun:
     """Run of a plan over fixed memory that calls `Executor.run` each time; implements `Fixed`.
 
-    Fixed memory is the same device memory in every run, until `update` replaces it.
+    Fixed memory is the same device memory in every run, until `update` replaces it. The arguments are those of
+    `Executor.run`.
     """
 
     def __init__(

@@ -90,7 +90,8 @@ class AcceleratorFunction(Submitted, Callee):
     ) -> tuple[Plan, list[Any], bytes]:
         """Bind arguments, after converting device arrays of other libraries to buffers.
 
-        Parameters and results are those of `DeviceFunction.bind`: (plan, tensor arguments, bytes of scalar arguments).
+        Parameters and results are those of `DeviceFunction.bind`. `plan` is tried first. With `copies`, host arrays are
+        copied to the device. Return (plan, tensor arguments, bytes of scalar arguments).
         """
         convert = self._context.convert
         return self._core.bind(tuple(a if isinstance(a, NATIVE_TYPES) else convert(a) for a in args), plan, copies)
@@ -225,6 +226,7 @@ class AcceleratorFunction(Submitted, Callee):
         a call.
         """
         constants, fill_patterns, values = self._core.compute(plan, scalars)
+        # The C core has one pattern for each of its commands; the record may have other commands.
         return constants, [fill_patterns[i] for i in record.command_indices], values
 
     def _copy_in_buffer(self, block: Any, source: Buffer) -> None:
@@ -268,7 +270,7 @@ class AcceleratorFunction(Submitted, Callee):
         check_workers(self.name, workers)
         self._public.check_fresh(fresh, out)
         bound = self._arranged(args, named)
-        return self._repeated(bound) if fresh else self._prepared(bound, out)
+        return self._with_defaults(bound) if fresh else self._prepared(bound, out)
 
     def _prepared(self, bound: tuple[Any, ...], out: Any) -> Prepared:
         return Prepared(self, bound, out)

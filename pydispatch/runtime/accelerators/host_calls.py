@@ -203,9 +203,8 @@ class HostCalls:
                     self._call_native(linked, tensors, scalars, surroundings)
                 else:
                     buffers, scalar_values = iter(tensors), iter(scalars)
-                    linked.function(
-                        context, *[next(scalar_values if o.sizes is None else buffers) for o in linked.operands]
-                    )
+                    is_scalar = [operand.sizes is None for operand in linked.operands]
+                    linked.function(context, *[next(scalar_values if scalar else buffers) for scalar in is_scalar])
         except Exception as error:
             name = self.names.get(function)  # functions that procedures run have no name
             where = self.label(command) if name is None else f"function '{name}', {self.label(command)}"

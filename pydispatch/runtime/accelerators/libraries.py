@@ -45,24 +45,24 @@ class Linked(Protocol):
 
 
 class Dialect(Protocol):
-    """Language of a device's kernels, and the terms for it in messages."""
+    """Language of a device's kernels, and the terms for it in messages; the examples are those of SPIR-V."""
 
     kind: str
-    """Of a Provider: "spirv"."""
+    """`Provider.kind` of its libraries: "spirv"."""
     language: str
-    """ "SPIR-V"."""
+    """Name of the language: "SPIR-V"."""
     device: str
-    """Who takes it: "a Vulkan device"."""
+    """Noun phrase for the devices that run it: "a Vulkan device"."""
     functions: str
-    """What its libraries hold: "shader functions"."""
+    """Noun phrase for the functions of a library: "shader functions"."""
     suffix: str
-    """Of files: ".spv"."""
+    """Suffix of file names: ".spv"."""
     prototypes: str
-    """The key of prototypes in the calls of a manifest: "glsl"."""
+    """Key of a function's prototype in the list of calls in a manifest: "glsl"."""
     library_command: str
     """The command that compiles a library, with its options and example files."""
     library_hint: str
-    """How to compile one, as a part of a sentence: "glslangValidator -V -g --keep-uncalled compiles a library"."""
+    """Clause on how to compile a library: "glslangValidator -V -g --keep-uncalled compiles a library"."""
 
     def is_code(self, data: bytes) -> bool:
         """Return whether bytes look like code in the dialect's language."""

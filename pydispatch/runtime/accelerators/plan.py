@@ -36,21 +36,25 @@ class Record:
         fill_patterns: Fill pattern of each command; 0 for other commands.
         count: Number of buffers.
         has_deferred: Whether constants and fill patterns depend on the scalars of a call.
-        state: State of the device for this plan.
+        origins: For each command, index of the command of `data` that it is or whose operand it copies; None if the
+            commands are those of `data`.
+        transients: (index of the buffer, offset in the arena) of each.
+        sizes: Bytes of each buffer.
+        state: What the device caches for this plan.
         segments: Device plans and host commands that the plan is split into, once computed (commands.py).
-        updates: Plans for calls with results in the memory of arguments, by (argument's buffer, result's buffer).
+        in_place_variants: Plans for calls with results in the memory of arguments. The key has the pair (argument's
+            buffer, result's buffer) of each such result.
     """
 
     __slots__ = (
-        "arena_bytes", "arguments", "command_indices", "commands", "constants", "count", "data", "has_deferred",
-        "origins", "fill_patterns", "results", "segments", "sizes", "state", "transients", "updates",
+        "arena_bytes", "arguments", "command_indices", "commands", "constants", "count", "data", "fill_patterns",
+        "has_deferred", "in_place_variants", "origins", "results", "segments", "sizes", "state", "transients",
     )  # fmt: skip
 
     def __init__(self, data: PlanData, alignments: Mapping[int, int] | None = None) -> None:
         self.data = data
         self.commands, self.has_deferred = data.commands, data.has_deferred
         self.command_indices = data.numbers  # of the commands of `data` in the plan of the C core
-        # For each command, index of the command of `data` that it is, or whose operand it copies; None if all are same.
         self.origins: list[int] | None = None
         buffers = list(enumerate(data.buffers))
         self.arguments = [(n, b.index, b.size) for n, b in buffers if b.kind == BufferKind.ARGUMENT]
@@ -60,7 +64,7 @@ class Record:
         self.sizes = [b.size for b in data.buffers]
         self.arena_bytes = data.arena_bytes
         self.state: Any = None
-        self.updates: dict[tuple[tuple[int, int], ...], Record] = {}
+        self.in_place_variants: dict[tuple[tuple[int, int], ...], Record] = {}
         self.segments: list[tuple[int, Any]] | None = None
         if alignments and any(_unaligned_slots(command, alignments) for command in data.commands):
             self._insert_alignment_copies(alignments)
@@ -92,22 +96,22 @@ class Record:
         )
         if not updated_results:
             return self
-        record = self.updates.get(updated_results)
+        record = self.in_place_variants.get(updated_results)
         if record is None:
-            record = self.updates[updated_results] = self._without_copies(dict(updated_results))
+            record = self.in_place_variants[updated_results] = self._without_copies(dict(updated_results))
         return record
 
-    def _without_copies(self, results: dict[int, int]) -> Record:
+    def _without_copies(self, result_in_memory_of: dict[int, int]) -> Record:
         """Return the plan without copies from an argument to the result in its memory.
 
-        results: buffer of an argument → buffer of the result in its memory.
+        result_in_memory_of: buffer of an argument → buffer of the result in its memory.
         """
 
         def has_effect(command: Command) -> bool:
             """Return whether a command is more than a copy of bytes to themselves."""
             if not isinstance(command, Copy) or command.source.offset != command.target.offset:
                 return True
-            return results.get(command.source.buffer) != command.target.buffer
+            return result_in_memory_of.get(command.source.buffer) != command.target.buffer
 
         remaining = [i for i, command in enumerate(self.commands) if has_effect(command)]
         record = copy.copy(self)

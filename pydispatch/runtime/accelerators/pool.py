@@ -36,9 +36,9 @@ class BlockPool(ABC, Generic[BlockT]):
     def __init__(self, lock: Any = None) -> None:
         """lock: guards the pool, its own lock by default."""
         self.lock = threading.Lock() if lock is None else lock
-        self.free: OrderedDict[int, list[BlockT]] = OrderedDict()
-        self.released: deque[BlockT] = deque()
-        self.last_number = 0
+        self.free: OrderedDict[int, list[BlockT]] = OrderedDict()  # size → blocks, the last released one last
+        self.released: deque[BlockT] = deque()  # not in `free` yet
+        self.last_number = 0  # of the newest block
         self.live_bytes = self.peak_bytes = self.live_blocks = self.free_bytes = 0
 
     @abstractmethod

@@ -58,8 +58,9 @@ class Preparable(Protocol):
         """Return the `out` objects, and the same as buffers or arrays. Raise InvalidArgumentError for wrong ones."""
 
     def _values_of_scalars(self, plan: Plan, record: Record, scalars: bytes) -> tuple[bytes, list[int], list[Any]]:
-        """Return the constants, the fill patterns by command, and the numbers among the results, for the scalars of
-        a call.
+        """Evaluate the host code for the scalars of a call.
+
+        Return the push constants of the dispatches, the fill pattern of each command, and the results that are numbers.
         """
 
     def _value(self, results: list[Any]) -> Any:
@@ -86,17 +87,18 @@ class Prepared:
         self._function, self._context = function, function._context
         self._plan, tensors, scalars = function._bind(args, copies=False)
         self._inputs: list[Any] = [tensors, scalars]
-        if self._plan.device is None:
+        if self._plan.device is None:  # the plan as the device runs it, a Record
             self._plan.device = function._executor.keep(data_of(self._plan))
+        self._record: Record = self._plan.device
         self._out = out
         self._is_bound = True  # whether `_run` has the memory of `_inputs`
         # A lock: it has the key "token" while a thread runs the call. `dict.setdefault` is atomic.
         self._lock: dict[str, object] = {}
         if out is not None:
-            function._checked_outputs(self._plan.device, out)  # raises for wrong outputs
+            function._checked_outputs(self._record, out)  # raises for wrong outputs
         self._run: Run | None = None
         if out is None:
-            self._run = Run(function, self._plan, self._plan.device)
+            self._run = Run(function, self._plan, self._record)
             self._run.bind(*self._inputs)
 
     def __call__(self, *args: Any, **named: Any) -> Any:
@@ -125,7 +127,7 @@ class Prepared:
             self._rebind(args)
         if self._run is None:  # with outputs of the caller, each run is an ordinary call
             inputs, scalars = self._inputs
-            return self._function._run_into(self._plan, self._plan.device, inputs, scalars, self._out)
+            return self._function._run_into(self._plan, self._record, inputs, scalars, self._out)
         if not self._is_bound:
             self._run.bind(*self._inputs)
             self._is_bound = True
@@ -181,7 +183,8 @@ class Run:
         self.bound_values: tuple[Any, ...] | None = None
 
     def bind(self, inputs: list[Any], scalars: bytes) -> None:
-        """Bind arguments. The fixed run is updated only if a block, a constant or a fill pattern has changed.
+        """Bind arguments. The fixed run has its commands recorded for the bound blocks, constants and fill patterns; it
+        is updated only if one of these has changed.
 
         Args:
             inputs: The arguments that are tensors: arrays or buffers.
@@ -213,6 +216,7 @@ class Run:
         self.value = function._value(self.results)
         self.inputs = inputs  # keeps alive the memory that the run reads
         self.launch_arguments = blocks, constants, fill_patterns
+        # Numbers of blocks are not reused, so that equal numbers mean equal memory; 0: no block.
         block_numbers = tuple(block.number if block is not None else 0 for block in blocks)
         new_values = (block_numbers, constants, tuple(fill_patterns))
         old_values, self.bound_values = self.bound_values, None  # unknown if the update raises

@@ -116,7 +116,7 @@ class AcceleratorProcedure(Submitted, Callee):
         if len(outs) != count or (count != 1 and not isinstance(out, tuple)):
             raise InvalidArgumentError(f"@{self.name}: out: expected {count} buffers, got {len(outs)}")
         for i, (output, (element, rank)) in enumerate(zip(outs, self.results, strict=True)):
-            check_out(f"@{self.name}: out {i}", output, element, rank is None, None)
+            check_out(f"@{self.name}: out {i}", output, element, is_number=rank is None, shape=None)
         check_apart(self.name, outs)
         return outs
 
@@ -167,7 +167,7 @@ class AcceleratorProcedure(Submitted, Callee):
         check_workers(self.name, workers)
         self._public.check_fresh(fresh, out)
         self._checked_outputs(out)
-        return self._repeated(self._arranged(args, named), out)
+        return self._with_defaults(self._arranged(args, named), out)
 
     def profile(self, *args: Any, runs: int = 1, **named: Any) -> Profile:
         """Measure the device time of each command of a call.

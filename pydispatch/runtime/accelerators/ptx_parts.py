@@ -28,13 +28,13 @@ class DeclaredKernel:
 
     Attributes:
         parameters: Size of each parameter in bytes.
-        required, maximum: Required and maximum block size, if declared.
+        required_block, maximum_block: Required and maximum block size, if declared.
     """
 
     name: str
     parameters: tuple[int, ...]
-    required: tuple[int, ...] | None
-    maximum: tuple[int, ...] | None
+    required_block: tuple[int, ...] | None
+    maximum_block: tuple[int, ...] | None
 
 
 @dataclass(frozen=True)
@@ -207,11 +207,12 @@ class PtxParts:
         if kernel is None:
             have = ", ".join(k.name for k in kernels) or "none"
             raise ArtifactError(f"{self.where}: there is no entry '{name}'; the module has: {have}")
-        described = self._described(ordinal)  # None: the bindings, then one parameter per constant
+        # The program describes all parameters, or the kernel declares the sizes of those after the bindings.
+        described = self._described(ordinal)
         sizes = kernel.parameters[bindings:] if described is None else ()
         self._check(export, kernel, sizes, modules[0] if kind == PTX else None)
         block = self.blocks[ordinal] if ordinal < len(self.blocks) else None
-        if block is None or (kernel.required is not None and block != _padded_block(kernel.required)):
+        if block is None or (kernel.required_block is not None and block != _padded_block(kernel.required_block)):
             block = self._required_block(export, kernel, block)
         shared = self.shared[ordinal] if ordinal < len(self.shared) else 0
         return KernelEntry(
@@ -220,8 +221,10 @@ class PtxParts:
         )  # fmt: skip
 
     def _check(self, export: Export, kernel: DeclaredKernel, sizes: Sequence[int], text: bytes | None) -> None:
-        """Raise ArtifactError if the parameters of a kernel do not match its export. text: PTX of the module, if it
-        is PTX.
+        """Raise ArtifactError if the parameters of a kernel do not match its export.
+
+        sizes: bytes of each parameter after the bindings; unused if the program describes all parameters. text: PTX of
+        the module, if it is PTX.
         """
         constants, bindings = export.constants, export.bindings
         problem: str | None = None
@@ -254,12 +257,12 @@ class PtxParts:
         states, or None. A kernel that requires none uses the program's, which is then not passed here.
         """
         where = f"{self.where}, export '@{export.name}', entry '{kernel.name}'"
-        if kernel.required is None:
+        if kernel.required_block is None:
             raise ArtifactError(
                 f"{where}: nothing states the size of its blocks; write workgroup_size = [64 : index, 1 : index, "
                 "1 : index] at the export, or .reqntid (__launch_bounds__ does not fix it) in the kernel"
             )
-        block = _padded_block(kernel.required)
+        block = _padded_block(kernel.required_block)
         if program_block is not None and program_block != block:
             raise ArtifactError(
                 f"{where}: the program has blocks of {_block_text(program_block)}, its .reqntid {_block_text(block)}"

@@ -37,6 +37,7 @@ class Callee:
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
+        # help() of a function shows that function's own arguments and results.
         cls.__doc__ = _Documentation(cls.__doc__ or "")  # type: ignore[assignment]
 
     @property
@@ -67,8 +68,8 @@ class Callee:
     def __signature__(self) -> inspect.Signature:
         return self._public.described().signature()
 
-    def _repeated(self, default_args: tuple[Any, ...], out: Any = None) -> Callable[..., Any]:
-        """Return a function that calls with these arguments, or with others if any are passed."""
+    def _with_defaults(self, default_args: tuple[Any, ...], out: Any = None) -> Callable[..., Any]:
+        """Return a function that calls with these arguments, or with those passed to it, which replace all of them."""
         call = cast("Callable[..., Any]", self)
 
         def run(*new_args: Any, **new_named: Any) -> Any:

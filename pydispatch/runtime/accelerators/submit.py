@@ -55,7 +55,11 @@ class CallThread:
         weakref.finalize(self, self._calls.put, None)
 
     def submit(
-        self, function: Callable[..., Any], args: tuple[Any, ...], named: dict[str, Any], priority: int = 1
+        self,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        named: dict[str, Any],
+        priority: int = PRIORITIES["normal"],
     ) -> Future:
         """Queue the call `function(*args, **named)` and return its Future.
 
@@ -121,7 +125,7 @@ def _after_fork() -> None:
     _threads, _starting = weakref.WeakKeyDictionary(), threading.Lock()
     for future in futures:
         future._condition = threading.Condition()  # a thread of the parent may hold the lock of the old one
-        if future._state == RUNNING:
+        if future._state == RUNNING:  # cancel() refuses it, although its thread does not exist here
             future._state = PENDING
         if future.cancel():
             future.set_running_or_notify_cancel()
@@ -171,7 +175,9 @@ class Submitted:
         check_workers(self.name, workers)
         if any(isinstance(value, concurrent.futures.Future) for value in (*args, *named.values())):
             return deferred(partial(self.submit, priority=priority), args, named)
-        return thread_of(self._executor).submit(self, args, named, 1 if self._keeps_order else rank)
+        if self._keeps_order:  # with equal priorities, the order of submission holds
+            rank = PRIORITIES["normal"]
+        return thread_of(self._executor).submit(self, args, named, priority=rank)
 
     def submit_many(
         self, items: Iterable[Any], priority: str = "normal", workers: int | None = None, on_error: OnError = "raise"

@@ -245,11 +245,11 @@ def _differences(check: Check, values: list[Array], same: NDArray[np.bool_]) -> 
 
 
 def _show(value: Any, check: Check) -> str:
-    """Return an element as text: floats with nine digits, which tell all f32 apart."""
-    kind = check.types[0]
-    if not _is_float(kind) or kind.dtype.kind == "c":
+    """Return an element as text: floats with nine digits, which tell all f32 apart; others as NumPy writes them."""
+    element_type = check.types[0]
+    if not _is_float(element_type) or element_type.dtype.kind == "c":
         return str(value)
-    return f"{float(_wide(np.asarray([value]), kind)[0]):.9g}"
+    return f"{float(_wide(np.asarray([value]), element_type)[0]):.9g}"
 
 
 def _at(flat: int, array: Array) -> str:

@@ -210,7 +210,7 @@ class Registry:
         """Register a host command of another package, with the lowest priority. load: returns the function."""
         if name not in self.packaged:
             self.packaged.add(name)
-            self.add_command(name, load(), None, -(1 << 31))
+            self.add_command(name, load(), context=None, priority=-(1 << 31))
 
     def remove(self, provider: Provider) -> None:
         """Remove a registration; loaded programs keep the functions that they use."""

@@ -57,19 +57,22 @@ class CpuLinker:
         module.map_executables([(chosen.index, chosen.name, elf) for chosen, (elf, _) in linked if elf is not None])
         for chosen, (elf, supplied) in linked:
             if supplied is not None:
-                self._link_given(module, chosen, supplied)
+                self._link_supplied(module, chosen, supplied)
             else:
                 self._link_member(module, file, chosen, elf)
 
     def _code(self, file: ArtifactFile, chosen: Chosen) -> tuple[memoryview | bytes | None, SuppliedCode | None]:
         """Return the ELF of an executable, and the supplied code if the program only declares the executable."""
         if chosen.entry.get("dynamic"):
-            code = self._given(chosen)
+            code = self._supplied_code(chosen)
             return code.elf, code
         return file.find(chosen.entry["member"], verify=True), None
 
     def _link_member(self, module: Module, file: ArtifactFile, chosen: Chosen, elf: memoryview | bytes | None) -> None:
-        """Link an executable whose code is in the artifact, and mapped."""
+        """Link an executable whose code is in the artifact.
+
+        elf: the code, which `map_executables` has mapped; None if the artifact lacks it, which the module reports.
+        """
         resolution = None
         if chosen.entry.get("imports"):
             self._importing.append(chosen)
@@ -87,7 +90,7 @@ class CpuLinker:
                 f"'{chosen.entry['member']}' has {count}"
             )
 
-    def _link_given(self, module: Module, chosen: Chosen, code: SuppliedCode) -> None:
+    def _link_supplied(self, module: Module, chosen: Chosen, code: SuppliedCode) -> None:
         """Link an executable that the program only declares, with code that was added to the device."""
         resolution_group = len(self._importing)  # executable n of `_importing` has group n of the resolution's symbols
         self._importing.append(chosen)
@@ -104,7 +107,7 @@ class CpuLinker:
         if not has_imports:
             self._importing.pop()
 
-    def _given(self, chosen: Chosen) -> SuppliedCode:
+    def _supplied_code(self, chosen: Chosen) -> SuppliedCode:
         """Return the code supplied for an executable. Raise MissingImportError if there is none."""
         known = self.registry.executables if self.registry is not None else {}
         code = known.get(chosen.name)
@@ -119,7 +122,7 @@ class CpuLinker:
         return self._resolution
 
     def finish(self, module: Module) -> None:
-        """Link the host commands and record the imports. All executables are linked, and nothing has run."""
+        """Link the host commands and record the imports. Called after `link`, before the program runs anything."""
         if commands := commands_of(module):
             resolution, providers = provide(self.registry, commands)
             module.link_commands(resolution, [(provider.address, provider.context) for provider in providers])

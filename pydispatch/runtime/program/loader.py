@@ -68,7 +68,9 @@ def _load(
     file: ArtifactFile, properties: DeviceProperties, sched: Scheduler, pool: Pool, linker: Linker,
     parameters: Mapping[str, Any] | None, sharing: Sharing | None,
 ) -> Module:  # fmt: skip
-    """Create the module, bind constants and parameters, and link executables and host commands, in this order."""
+    """Create the module, bind its constants, link its executables, bind its parameters and link its host commands, in
+    this order.
+    """
     executables, functions = manifest.read(file)
     module = Module(file.find(PROGRAM, verify=True), sched, pool, file)
     for i, (category, key) in enumerate(module.queries()):
@@ -88,7 +90,7 @@ def _load(
         raise ArtifactError(f"{file.name}: {MANIFEST} lists the functions {[*functions]}, {PROGRAM} {actual}")
     module.interfaces = functions
     variants = _link_executables(module, file, properties, linker, executables)
-    if parameters is not None or module.parameters():  # after the executables, which state its alignment
+    if parameters is not None or module.parameters():  # after the executables, which state the alignment of parameters
         from pydispatch.runtime.program.parameters import bind
 
         module.bound = tuple(bind(module, parameters))

@@ -144,12 +144,14 @@ def _no_variant(
 ) -> str:
     """Return the message that no variant of an executable runs on the device: why each does not, and what to do."""
     lines = [f"{file}: no variant of executable '{name}' runs on this device ({properties.format}):"]
+    device_explains = properties.why_not is not None  # else the message lists the features of the machine
     lists_features = lacks_feature = False
     for variant, condition in zip(variants, conditions, strict=True):
         lines.append(f"  variant '{variant['name']}' {_why_not(module, properties, variant, condition)}")
         missing = _missing(variant["requires"], properties) if variant["format"] == properties.format else []
-        lacks_feature |= bool(missing) and properties.why_not is not None
-        lists_features |= properties.why_not is None and any(">=" not in need for need in missing)
+        missing_features = [need for need in missing if ">=" not in need]  # the others are limits: "name>=number"
+        lacks_feature |= bool(missing) and device_explains
+        lists_features |= bool(missing_features) and not device_explains
     if not variants:
         lines.append("  it has no variants at all")
     if all(variant["format"] != properties.format for variant in variants):
@@ -162,7 +164,10 @@ def _no_variant(
 
 
 def _why_not(module: Module, properties: DeviceProperties, variant: dict[str, Any], condition: int | None) -> str:
-    """Return why a variant does not run here; "" when it does."""
+    """Return why a variant does not run here; "" when it does.
+
+    condition: index of the module's function that decides whether the variant may run; None: it always may.
+    """
     if variant["format"] != properties.format:
         return f"has the format {variant['format']}"
     if missing := _missing(variant["requires"], properties):

@@ -279,8 +279,8 @@ class Context(base.Context):
     def _is_pinned(self, address: int) -> bool:
         """Return whether the driver has pinned (page-locked) the host memory at an address."""
         kind = self.driver.CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE
-        result = self.driver.cuPointerGetAttribute(kind, address)
-        return not result[0] and int(result[1]) != 0
+        status, memory_type = self.driver.cuPointerGetAttribute(kind, address)
+        return not status and int(memory_type) != 0  # 0: memory that the driver does not know
 
     def view(self, block: Block, size: int) -> memoryview | None:
         """Return None: the processor cannot access device memory in place."""

@@ -36,7 +36,10 @@ _contexts: dict[tuple[int, int, bool], Context] = {}
 
 
 def open_device(index: int, is_checked: bool) -> CudaDevice:
-    """Open the device with a number. Devices of one process with the same number share memory and stream."""
+    """Open the device with a number. Devices of one process with the same number and checks share memory and stream.
+
+    is_checked: whether each step is waited for, so that an error names the step that caused it.
+    """
     with _opening:
         key = (os.getpid(), index, is_checked)
         context = _contexts.get(key)
@@ -45,6 +48,7 @@ def open_device(index: int, is_checked: bool) -> CudaDevice:
             lost.require_usable()
         if context is None or context.is_shut:
             context = _contexts[key] = Context(index, is_checked)
+            # Set here: `convert` is in a module that imports the module of Context.
             context.convert = functools.partial(convert, context)
         return CudaDevice(context)
 

@@ -78,7 +78,7 @@ def binding() -> Any:
     """Return the module of the driver, initialised. DeviceUnavailableError when the package, the driver or a device is
     missing, or old.
     """
-    return _start(os.getpid())
+    return _start(os.getpid())  # cached for each process, since a forked one must initialize the driver again
 
 
 @lru_cache(maxsize=2)

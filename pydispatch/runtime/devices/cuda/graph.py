@@ -20,12 +20,14 @@ class Graph:
     after the other, except those of a fill, which write different bytes.
     """
 
-    def __init__(self, context: Context, function: str, steps: Sequence[Sequence[Step]], scratch: Any = None) -> None:
+    def __init__(
+        self, context: Context, function: str, steps_of_commands: Sequence[Sequence[Step]], scratch: Any = None
+    ) -> None:
         """Create a graph that owns the scratch memory and the steps of each command, which are bound already."""
         self.context, self.function, self.scratch = context, function, scratch
-        self.steps = [step for command in steps for step in command]
+        self.steps = [step for steps in steps_of_commands for step in steps]
         self.dispatches = tuple(step.name for step in self.steps if isinstance(step, Dispatch))
-        self.commands = steps
+        self.steps_of_commands = steps_of_commands
         self.nodes: list[Any] = []  # node of each step
         self.executable: Any = None
         self._launch, self._stream = context.driver.cuGraphLaunch, context.stream
@@ -43,19 +45,19 @@ class Graph:
                 region_sources: list[Any] = []  # nodes that the region waits for
                 region_ends: list[Any] = []  # last nodes of each command of the region
                 region: int | None = None
-                for command in self.commands:
-                    if not command:
+                for steps in self.steps_of_commands:
+                    if not steps:
                         continue
-                    if command[0].region != region:
+                    if steps[0].region != region:
                         region_sources, region_ends, region = (
                             self._joined(graph, region_ends, what),
                             [],
-                            command[0].region,
+                            steps[0].region,
                         )
                     dependencies = region_sources
                     # Each step depends on the one before it; the steps of a fill are independent of each other.
-                    is_chain = len(command) > 1 and not isinstance(command[0], Fill)
-                    for step in command:
+                    is_chain = len(steps) > 1 and not isinstance(steps[0], Fill)
+                    for step in steps:
                         node = context.check(step.add(graph, dependencies), f"{what}, {step.label}")
                         self.nodes.append(node)
                         if is_chain:

@@ -53,7 +53,8 @@ class CudaBuffer(Buffer):
         dl_device = options.get("dl_device")
         if dl_device is not None and int(dl_device[0]) == CPU:
             version = {"max_version": options.get("max_version")}
-            return capsule_of_array(self.download(), SMALL_FLOATS.get(self.element.numerical), version)
+            float_code = SMALL_FLOATS.get(self.element.numerical)  # None: NumPy has the element type
+            return capsule_of_array(self.download(), float_code, version)
         if dl_device is not None and tuple(map(int, dl_device)) != self.__dlpack_device__():
             raise BufferError(f"the buffer is on {self.device}; copy it to DLPack device {tuple(dl_device)} yourself")
         context, owner = self._context, self

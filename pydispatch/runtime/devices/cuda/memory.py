@@ -11,7 +11,17 @@ from pydispatch.runtime.devices.cuda.driver import OUT_OF_MEMORY
 
 
 class Owner(Protocol):
-    """The context whose memory a pool hands out."""
+    """The context whose memory a pool hands out.
+
+    Attributes:
+        driver: Module of the CUDA driver.
+        index: Number of the device.
+        stream: Stream on which memory is allocated and freed.
+        total_bytes: Memory of the device.
+        lost: Reason why the device is unusable, or "".
+        current: Context manager that makes this context current in the thread.
+        is_shut: Whether the device is lost or closed.
+    """
 
     driver: Any
     index: int

@@ -78,7 +78,7 @@ class Dispatch(Step):
         packed: The last bound content of `memory`; empty before the first `bind`.
         pointers: Address in `memory` of each kernel parameter.
         parameters: Address of `pointers`: the `kernelParams` of cuLaunchKernel.
-        node: The launch as parameters of a graph node.
+        node_params: The launch as parameters of a graph node.
     """
 
     def __init__(self, context: Context, command: commands.Dispatch, kernel: CudaKernel) -> None:
@@ -99,11 +99,11 @@ class Dispatch(Step):
         self.driver = driver
         self.launch_kernel = driver.cuLaunchKernel
         self.arguments = (*self.grid, *kernel.block, kernel.shared)
-        node = self.node = driver.CUDA_KERNEL_NODE_PARAMS()
-        node.func = kernel.function
-        node.gridDimX, node.gridDimY, node.gridDimZ = self.grid
-        node.blockDimX, node.blockDimY, node.blockDimZ = kernel.block
-        node.sharedMemBytes, node.kernelParams, node.extra = kernel.shared, self.parameters, 0
+        params = self.node_params = driver.CUDA_KERNEL_NODE_PARAMS()
+        params.func = kernel.function
+        params.gridDimX, params.gridDimY, params.gridDimZ = self.grid
+        params.blockDimX, params.blockDimY, params.blockDimZ = kernel.block
+        params.sharedMemBytes, params.kernelParams, params.extra = kernel.shared, self.parameters, 0
 
     def bind(self, addresses: Sequence[int], constants: bytes, fill_patterns: Sequence[int]) -> bool:
         """Write the kernel parameters to `memory`: binding addresses, then push constants. Return whether they changed.
@@ -128,12 +128,12 @@ class Dispatch(Step):
 
     def add(self, graph: Any, after: Sequence[Any]) -> Result:
         """Add the launch to a graph, after other nodes."""
-        result: Result = self.driver.cuGraphAddKernelNode(graph, list(after), len(after), self.node)
+        result: Result = self.driver.cuGraphAddKernelNode(graph, list(after), len(after), self.node_params)
         return result
 
     def update(self, executable: Any, node: Any) -> Result:
         """Set the arguments of the launch in an executable graph."""
-        result: Result = self.driver.cuGraphExecKernelNodeSetParams(executable, node, self.node)
+        result: Result = self.driver.cuGraphExecKernelNodeSetParams(executable, node, self.node_params)
         return result
 
 
@@ -156,11 +156,11 @@ class Copy(Step):
         self.context, self.region, self.size = context, region, size
         self.source, self.target, self.name = source, target, StepName(f"copy {size} bytes")
         self.bound_values = (-1, -1)  # addresses of source and target; set by bind()
-        node = self.node = driver.CUDA_MEMCPY3D()
-        node.srcMemoryType = node.dstMemoryType = getattr(driver.CUmemorytype, _DEVICE)
-        node.WidthInBytes, node.Height, node.Depth = size, 1, 1
-        node.srcPitch = node.dstPitch = size
-        node.srcHeight = node.dstHeight = 1
+        params = self.node_params = driver.CUDA_MEMCPY3D()
+        params.srcMemoryType = params.dstMemoryType = getattr(driver.CUmemorytype, _DEVICE)
+        params.WidthInBytes, params.Height, params.Depth = size, 1, 1
+        params.srcPitch = params.dstPitch = size
+        params.srcHeight = params.dstHeight = 1
 
     def bind(self, addresses: Sequence[int], constants: bytes, fill_patterns: Sequence[int]) -> bool:
         """Set the addresses of source and target. Return whether they have changed."""
@@ -169,7 +169,7 @@ class Copy(Step):
         if bound == self.bound_values:
             return False
         self.bound_values = bound
-        self.node.srcDevice, self.node.dstDevice = bound
+        self.node_params.srcDevice, self.node_params.dstDevice = bound
         return True
 
     def launch(self, stream: Any) -> Result:
@@ -181,13 +181,15 @@ class Copy(Step):
     def add(self, graph: Any, after: Sequence[Any]) -> Result:
         """Add a node to a graph, which runs after the nodes `after`."""
         result: Result = self.driver.cuGraphAddMemcpyNode(
-            graph, list(after), len(after), self.node, self.context.handle
+            graph, list(after), len(after), self.node_params, self.context.handle
         )
         return result
 
     def update(self, executable: Any, node: Any) -> Result:
         """Set the addresses of the copy in an executable graph."""
-        result: Result = self.driver.cuGraphExecMemcpyNodeSetParams(executable, node, self.node, self.context.handle)
+        result: Result = self.driver.cuGraphExecMemcpyNodeSetParams(
+            executable, node, self.node_params, self.context.handle
+        )
         return result
 
 
@@ -219,9 +221,9 @@ class Fill(Step):
         self.element_bytes, self.count, self.pattern_byte, self.pitch = element_bytes, count, pattern_byte, pitch
         self.name = StepName(f"fill {element_bytes * count} bytes")
         self.bound_values = (-1, -1)  # address and element value; set by bind()
-        node = self.node = driver.CUDA_MEMSET_NODE_PARAMS()
-        node.elementSize, node.pitch = element_bytes, pitch
-        node.width, node.height = (1, count) if pitch else (count, 1)
+        params = self.node_params = driver.CUDA_MEMSET_NODE_PARAMS()
+        params.elementSize, params.pitch = element_bytes, pitch
+        params.width, params.height = (1, count) if pitch else (count, 1)
 
     def bind(self, addresses: Sequence[int], constants: bytes, fill_patterns: Sequence[int]) -> bool:
         """Set the address of the first element and the value of all elements. Return whether they have changed.
@@ -230,12 +232,12 @@ class Fill(Step):
         """
         buffer, offset = self.target
         element_mask = (1 << 8 * self.element_bytes) - 1
-        value = fill_patterns[self.command_index] >> 8 * self.pattern_byte & element_mask
+        value = (fill_patterns[self.command_index] >> (8 * self.pattern_byte)) & element_mask
         bound = addresses[buffer] + offset + self.pattern_byte, value
         if bound == self.bound_values:
             return False
         self.bound_values = bound
-        self.node.dst, self.node.value = bound
+        self.node_params.dst, self.node_params.value = bound
         return True
 
     def launch(self, stream: Any) -> Result:
@@ -253,13 +255,15 @@ class Fill(Step):
     def add(self, graph: Any, after: Sequence[Any]) -> Result:
         """Add a node to a graph, which runs after the nodes `after`."""
         result: Result = self.driver.cuGraphAddMemsetNode(
-            graph, list(after), len(after), self.node, self.context.handle
+            graph, list(after), len(after), self.node_params, self.context.handle
         )
         return result
 
     def update(self, executable: Any, node: Any) -> Result:
         """Set the address and the value of the fill in an executable graph."""
-        result: Result = self.driver.cuGraphExecMemsetNodeSetParams(executable, node, self.node, self.context.handle)
+        result: Result = self.driver.cuGraphExecMemsetNodeSetParams(
+            executable, node, self.node_params, self.context.handle
+        )
         return result
 
 

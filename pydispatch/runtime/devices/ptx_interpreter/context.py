@@ -56,7 +56,7 @@ class Context(base.Context):
     def allocate(self, size: int) -> Block:
         """Allocate a block of exactly `size` bytes."""
         with self.lock:
-            self._drain()
+            self._free_released()
             block = Block(self.memory.allocate(size), size, is_borrowed=False)
             self.live_bytes += size
             self.live_blocks += 1
@@ -66,7 +66,7 @@ class Context(base.Context):
     def _borrow(self, array: Any, size: int) -> Block:
         """Return a block over the memory of an array, which kernels may read; writing it is an error."""
         with self.lock:
-            self._drain()
+            self._free_released()
             flat = np.frombuffer(view_of(base.bytes_of(array), size), np.uint8)
             flat.flags.writeable = False
             return Block(self.memory.adopt(flat), size, is_borrowed=True)
@@ -74,7 +74,7 @@ class Context(base.Context):
     def release(self, block: Block) -> None:
         self.released_blocks.append(block)  # the collector may come while the machine works
 
-    def _drain(self) -> None:
+    def _free_released(self) -> None:
         """Free the blocks and modules that were queued for release."""
         while self.released_blocks:
             block = self.released_blocks.popleft()
@@ -109,7 +109,7 @@ class Context(base.Context):
     def stats(self) -> dict[str, int]:
         """Return bytes in use now and at most, and the number of blocks; nothing is kept free."""
         with self.lock:
-            self._drain()
+            self._free_released()
             return {
                 "live_bytes": self.live_bytes, "free_bytes": 0, "peak_bytes": self.peak_bytes,
                 "live_blocks": self.live_blocks,
@@ -117,7 +117,7 @@ class Context(base.Context):
 
     def trim(self) -> None:
         with self.lock:
-            self._drain()
+            self._free_released()
 
     def close(self) -> None:
         with self.lock:

@@ -240,7 +240,7 @@ class Context(Closing, base.Context):
         if failure is not None:
             function, status = failure
             self._failed(status, function)
-        recorded[0].check()
+        recorded[0].raise_if_ended_early()
         return recorded[0]
 
     def _failed(self, result: int, what: str) -> None:

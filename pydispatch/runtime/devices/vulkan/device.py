@@ -62,7 +62,7 @@ class VulkanDevice(AcceleratorDevice):
     def _executor(self) -> Executor:
         return Executor(self._context)
 
-    def _loaded(self) -> None:
+    def _after_load(self) -> None:
         """Save the pipeline cache, which has the pipelines of the program that was loaded."""
         self._context.cache.save()
 

@@ -42,7 +42,7 @@ class Executor(RecordingExecutor[RecordedBuffer]):
         self.executables.release()
 
     def load(self, executable: Executable) -> None:
-        """Create the pipelines of an executable; see the base class."""
+        """Create the pipelines of an executable; see `accelerators.execute.Executor.load`."""
         name, variant = executable.name, executable.variant
         # GLSL or WGSL source has no table of modules: it becomes a single one.
         module_table = variant.get("spirv") if executable.source is None else None
@@ -91,7 +91,7 @@ class Executor(RecordingExecutor[RecordedBuffer]):
         return recorder.finish()
 
     def _record_command(self, function: int, command: Custom, blocks: Blocks, constants: bytes, buffer: Any) -> None:
-        """Call a host command that records into a command buffer.
+        """Call a host command that records into a command buffer. function: index of the function that contains it.
 
         Raise CommandError if the command fails, or if the validation layer reports an error in the recorded work.
         """
@@ -104,13 +104,14 @@ class Executor(RecordingExecutor[RecordedBuffer]):
             raise CommandError(f"{label} recorded work that is not valid: {messages[message_count]}", label)
 
     def cuts_at(self, synchronous: bool) -> bool:
-        """Others record what they do."""
+        """Return whether plans are split at a host command. Others than synchronous ones record what they do."""
         return synchronous
 
     def surroundings(self, synchronous: bool, buffer: Any = None) -> Surroundings:
-        """Return the device state that a host command receives; work is complete when `run` returns.
+        """Return the device state that a host command receives.
 
-        buffer: the VkCommandBuffer that is being recorded.
+        synchronous: unused, since all submitted work is complete when `run` returns. buffer: the VkCommandBuffer that
+        is being recorded.
         """
         context, ffi = self.context, self.context.ffi
 
@@ -125,7 +126,7 @@ class Executor(RecordingExecutor[RecordedBuffer]):
         return Surroundings("vulkan", context, address_of, stream=None, command_buffer=recorded, handle=handle)
 
     def time(self, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> list[Timing]:
-        """Run a plan with a timestamp after each command; see `Executor.time`."""
+        """Run a plan with a timestamp after each command; see `accelerators.execute.Executor.time`."""
         context, ffi = self.context, self.context.ffi
 
         def prepare() -> RecordedBuffer:
@@ -143,7 +144,7 @@ class Executor(RecordingExecutor[RecordedBuffer]):
             count,
             ffi.sizeof(stamps),
             stamps,
-            8,
+            8,  # bytes from one stamp to the next
             api.QUERY_64_BITS | api.QUERY_WAITS,
         )
         tick = context.features.properties.limits.timestampPeriod * 1e-9

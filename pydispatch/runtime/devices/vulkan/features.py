@@ -165,7 +165,7 @@ class Features:
 
     def _names(self, subgroup_bits: int) -> set[str]:
         """Return the SPIR-V capabilities and extensions that the device supports."""
-        names = {name for name, needs in CAPABILITIES.items() if self.features.intersection(needs)}
+        names = {name for name, any_of in CAPABILITIES.items() if self.features.intersection(any_of)}
         names |= {name for name, bit in SUBGROUPS.items() if subgroup_bits & bit}
-        names |= {name for name, needs in EXTENSIONS.items() if needs in self.extensions}
+        names |= {name for name, extension in EXTENSIONS.items() if extension in self.extensions}
         return names | ({"spirv1.6"} if self.is_1_3 else set())

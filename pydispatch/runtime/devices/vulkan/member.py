@@ -71,8 +71,8 @@ class SpirvMember:
     def entry(self, ordinal: int, name: str, reflections: Sequence[Reflection], where: str) -> tuple[int, str]:
         """Return the entry point of an export as (position of its module, name).
 
-        Without the manifest's key, it is the entry point that is called like the export, or else the only one that
-        there is.
+        If the manifest lists no entry points (`entries` is None), it is the entry point that is called like the export,
+        or else the only one that there is.
         """
         if self.entries is not None:
             if ordinal >= len(self.entries):

@@ -69,8 +69,8 @@ class CommandBufferRecorder:
         self.recorded = RecordedBuffer(context, self._allocate())
         self.buffer = self.recorded.buffer
         self.stages = 0  # pipeline stages (VkPipelineStageFlags) of the commands since the last barrier
-        self.bound: dict[int, Any] = {}
-        self.moved: dict[int, list[MovedOperand]] = {}
+        self.bound: dict[int, Any] = {}  # index of a dispatch → its descriptor set
+        self.moved: dict[int, list[MovedOperand]] = {}  # index of a dispatch → operands bound to temporary blocks
         begin = self.arena.new("VkCommandBufferBeginInfo")
         api.check(self.calls.vkBeginCommandBuffer(self.buffer, begin), "vkBeginCommandBuffer")
 
@@ -176,6 +176,7 @@ class CommandBufferRecorder:
             self._begin_timestamps(len(commands))
         region = None
         for index, command in enumerate(commands):
+            # Commands of one region do not depend on each other.
             if command.region != region or timed or isinstance(command, Custom):
                 self.barrier()
                 region = command.region
@@ -259,12 +260,13 @@ class CommandBufferRecorder:
     def _watched(self, kernel: VulkanKernel) -> tuple[Block, int, int]:
         """Acquire the two words by which a dispatch reports loops that ended early; return (block, offset, bytes).
 
-        `emit/spirv/iterations.py` of the compiler defines the words.
+        The shader writes 1 to the first word if a loop has ended early. The second word is the trip count of the loop
+        by which it tests that (`emit/spirv/watch.py` of the compiler).
         """
         block = self.context.staging.acquire(8)
         self.recorded.blocks.append(block)
         words = self.ffi.cast("uint32_t*", block.pointer)
-        words[0], words[1] = 0, 2
+        words[0], words[1] = 0, 2  # the report, and the trip count
         if self.context.ends_loops:
             self.recorded.watches.append((words, kernel))
         return block, 0, 8
@@ -317,7 +319,9 @@ class CommandBufferRecorder:
     def _dispatch(
         self, index: int, command: Dispatch, blocks: Sequence[Block | None], words: Any, executables: Executables
     ) -> None:
-        """Record a dispatch, with copies of its moved operands before and after it."""
+        """Record a dispatch. Operands whose offset the device cannot bind are copied to temporary blocks before it, and
+        back after it. words: pointer to the constants of all dispatches.
+        """
         calls, buffer, kernel = self.calls, self.buffer, executables.kernel_of(command)
         moved = self.moved.get(index, ())
         if moved:

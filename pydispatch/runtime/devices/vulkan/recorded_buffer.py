@@ -40,7 +40,7 @@ class RecordedBuffer:
         self.epoch = context.pool.epoch  # the recording is void if memory is destroyed after it
         context.recordings.add(self)
 
-    def check(self) -> None:
+    def raise_if_ended_early(self) -> None:
         """Raise KernelError if, in the completed run, the device ended a loop early."""
         for word, kernel in self.watches:
             if word[0]:

@@ -20,7 +20,7 @@ def available() -> list[str]:
     from pydispatch.runtime.devices.webgpu.adapters import adapters
 
     try:
-        return [f"webgpu:{i}" for i in range(len(adapters("")))]
+        return [f"webgpu:{i}" for i in range(len(adapters(backend="")))]
     except DeviceUnavailableError:
         return []
 

@@ -86,7 +86,10 @@ class Context(Closing, base.Context):
         self._index = ffi.new("WGPUSubmissionIndex*")
 
     def _open(self, backend: str, standard: bool) -> Any:
-        """Request the WGPUDevice of the adapter. Raise DeviceUnavailableError if the adapter gives none."""
+        """Request the WGPUDevice of the adapter. Raise DeviceUnavailableError if the adapter gives none.
+
+        standard: request no more than the limits that every WebGPU device has; `enabled` is then empty.
+        """
         ffi, lib, arena, adapter = self.ffi, self.lib, api.Arena(), self.adapter
         feature_codes = FEATURES | OPTIONAL_FEATURES
         features = arena.array("WGPUFeatureName", [feature_codes[name] for name in sorted(self.enabled)])
@@ -201,7 +204,8 @@ class Context(Closing, base.Context):
     def write(self, block: Block, source: Any, size: int) -> None:
         """Copy `size` bytes from a `char*` to the start of a block; the caller holds the lock.
 
-        If the device is busy, the bytes are copied first, and written to the block in the order of the queue.
+        The bytes are written at once if the host can map the memory (`is_mapped`) and the device is idle. Otherwise
+        they are copied first, and written to the block in the order of the queue.
         """
         if self.is_mapped and not self._submissions and not self._has_writes:
             self._copy_mapped(

@@ -49,7 +49,7 @@ class WebGPUDevice(AcceleratorDevice):
             format=FORMAT,
             features=features,
             known=features,
-            processor_data=(0,) * 8,
+            processor_data=(0,) * 8,  # features of a CPU, which kernels here do not read
             workers=1,
         )
 
@@ -68,6 +68,7 @@ class WebGPUDevice(AcceleratorDevice):
         """Return a description of the device: its adapter and back end, limits, and features of shaders."""
         context = self._context
         adapter, limits = context.adapter, context.limits
+        _smallest_subgroup, largest_subgroup = adapter.subgroup
         sizes = "x".join(str(limits[f"maxComputeWorkgroupSize{axis}"]) for axis in "XYZ")
         return {
             "name": self.name,
@@ -76,7 +77,7 @@ class WebGPUDevice(AcceleratorDevice):
             "backend": f"{adapter.backend}, {adapter.driver}",
             "format": FORMAT,
             "workgroup": f"at most {limits['maxComputeInvocationsPerWorkgroup']} invocations, {sizes}",
-            "subgroup": "-".join(map(str, adapter.subgroup)) if adapter.subgroup[1] else "",
+            "subgroup": "-".join(map(str, adapter.subgroup)) if largest_subgroup else "",
             "workgroup memory": f"{limits['maxComputeWorkgroupStorageSize']} bytes",
             "limits": [f"{name}={limits[name]}" for name in GUARANTEED_LIMITS],
             "memory": "mapped for the processor" if context.is_mapped else "copied for the processor",

@@ -42,13 +42,15 @@ class Executor(RecordingExecutor[RecordedPlan]):
         """Create the pipelines of an executable; see `accelerators.execute.Executor.load`."""
         name, variant = executable.name, executable.variant
         where = f"{executable.file}: executable '{name}'"
-        parts = WgslParts(len(executable.code), variant.get("wgsl"), where, executable.source is not None)
+        is_supplied = executable.source is not None
+        parts = WgslParts(len(executable.code), variant.get("wgsl"), where, is_supplied)
         codes = [bytes(executable.code[at : at + size]) for at, size in parts.modules]
         if variant.get("imports"):
             codes = executable.resolution.link(name, codes, variant)
         self.kernels.load(executable, parts, codes)
 
     def keep(self, data: PlanData) -> Record:
+        """Return the plan of the C core as a plan for this device."""
         return Plan(data, self.context.alignment)
 
     def run(self, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> None:
@@ -88,6 +90,7 @@ class Executor(RecordingExecutor[RecordedPlan]):
         recordings.put(key, recorded)
 
     def fix(self, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> Fixed:
+        """Return a run of a plan over fixed memory, whose recording is submitted again each time."""
         return Fixed(self, record, blocks, constants, fill_patterns)
 
     def record(

@@ -149,12 +149,13 @@ class Kernels:
     @staticmethod
     def _adapted(module: WgslModule, executable: Executable, parts: WgslParts) -> WgslModule:
         """Return a user-supplied module with the bindings renumbered to match the program's layouts."""
-        only = module.entry_points[0].name if len(module.entry_points) == 1 else ""
+        # The program may name the export instead of the entry point, if the module has only one.
+        only_entry = module.entry_points[0].name if len(module.entry_points) == 1 else ""
         layouts: dict[str, list[bool]] = {}
         for export in executable.exports:
             name, flags = parts.entry_name(export), parts.read_only_of(export)
             if flags is not None:
-                layouts[name if module.entry(name) is not None else only] = flags
+                layouts[name if module.entry(name) is not None else only_entry] = flags
         return adapted(module, layouts)
 
     def _kernel(self, executable: Executable, export: Export, module: WgslModule, parts: WgslParts) -> WebGPUKernel:

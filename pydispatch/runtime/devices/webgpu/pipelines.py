@@ -48,7 +48,8 @@ class Pipelines:
         module = self.lib.wgpuDeviceCreateShaderModule(context.device, create)
         problem = context.errors.take()
         if problem is not None:
-            raise ArtifactError(_shader_error(problem[1], where))
+            _kind, message = problem
+            raise ArtifactError(_shader_error(message, where))
         return module
 
     def layout(self, read_only: tuple[bool, ...], uniforms: frozenset[int]) -> tuple[Any, Any]:

@@ -16,7 +16,7 @@ CORE_ALIGNMENT = 64
 
 class Plan(Record):
     """Plan whose transients are in an arena, at multiples of `alignment` bytes, except those in
-    `transient_sizes`.
+    `transient_sizes`. ARENA_ALIGNMENT is a multiple of the alignment of every device.
 
     transient_sizes: (index of its buffer, bytes) of each transient with memory of its own: operands of host commands,
     which cannot copy within one buffer.

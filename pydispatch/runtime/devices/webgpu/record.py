@@ -133,10 +133,11 @@ class PassRecorder:
     def _aligned_range(self, block: Block, at: int, size: int) -> tuple[BufferRange, int]:
         """Return what to bind for a range of a block, and the start of the range in that binding.
 
-        The offset is rounded down to the alignment that the device requires of bindings.
+        The start is rounded down to the alignment that the device requires of bindings, the end up to whole words of 4
+        bytes.
         """
         start = at & -self.context.alignment
-        end = min(block.size, at + size + 3 & ~3)
+        end = min(block.size, (at + size + 3) & ~3)
         return BufferRange(block.buffer, start, end - start), at - start
 
     def temporary(self, size: int) -> Block:

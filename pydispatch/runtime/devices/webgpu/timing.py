@@ -14,23 +14,27 @@ if TYPE_CHECKING:
     from pydispatch.runtime.devices.webgpu.logical import LogicalDevice
     from pydispatch.runtime.devices.webgpu.recorded_plan import HostCommands, RecordedPlan
 
-_STAMPS = 4096  # of one query set, at most
+_MAX_STAMPS = 4096  # of one query set
 
 
 def seconds_of(context: LogicalDevice, recorded: RecordedPlan, host: HostCommands | None) -> list[float]:
-    """Run a recording with marks once. Seconds of each command."""
+    """Run a recording once, and return the seconds of each command.
+
+    `recorded.marks` has, for each command, the end of its range in `recorded.pieces`.
+    """
     bounds = [0, *recorded.marks]
     spans = [recorded.pieces[first:end] for first, end in itertools.pairwise(bounds)]
     if "timestamp-query-inside-encoders" not in context.enabled:
         return [_alone(context, recorded, span, host) for span in spans]
     seconds: list[float] = []
-    for first in range(0, len(spans), _STAMPS - 1):
-        seconds += _stamped(context, recorded, spans[first : first + _STAMPS - 1], host)
+    most_commands = _MAX_STAMPS - 1  # a stamp before the commands, and one after each
+    for first in range(0, len(spans), most_commands):
+        seconds += _stamped(context, recorded, spans[first : first + most_commands], host)
     return seconds
 
 
 def _alone(context: LogicalDevice, recorded: RecordedPlan, span: list[Any], host: HostCommands | None) -> float:
-    """Run one command in a submission of its own, and return its seconds."""
+    """Run one command in a submission of its own, and return its seconds. span: the recorded steps of the command."""
     context.wait()
     begin = time.perf_counter()
     recorded.submit(span, context.name, host)
