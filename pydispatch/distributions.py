@@ -32,7 +32,7 @@ def version(name: str) -> str | None:
             for line in _head_of_metadata(folder).splitlines():
                 if line.startswith(_VERSION):
                     return line.removeprefix(_VERSION).strip()
-    if _are_all_folders():
+    if _folders_are_complete():
         return None
     from importlib import metadata
 
@@ -52,10 +52,10 @@ def may_have_entry_points(group: str) -> bool:
         with suppress(OSError):
             if heading in (folder / "entry_points.txt").read_bytes():
                 return True
-    return not _are_all_folders()
+    return not _folders_are_complete()
 
 
-def _are_all_folders() -> bool:
+def _folders_are_complete() -> bool:
     """Return whether the metadata of all installed packages is in folders that `_folders` yields.
 
     Archives and eggs on the path of modules have it inside; finders of other packages may have it anywhere.

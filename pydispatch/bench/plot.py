@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from html import escape
 
 WIDTH, HEIGHT = 380, 230
+BOTTOM_MARGIN = 6
+PIXELS_PER_UNIT = 1.4
+"""Pixels on the screen for each unit of the drawing."""
 LEFT, RIGHT, TOP, BOTTOM = 56, 14, 26, 38
 LEGEND_LINE = 17
 DASHES = ("", "6 3", "2 3", "8 3 2 3")
@@ -54,10 +57,10 @@ def svg(panels: Sequence[Panel]) -> str:
     """Return an SVG document with the panels side by side and one legend below."""
     names = list(dict.fromkeys(name for panel in panels for name in panel.series))
     width, columns = max(1, len(panels)) * WIDTH, max(1, 2 * len(panels))
-    height = HEIGHT + LEGEND_LINE * math.ceil(len(names) / columns) + 6
+    height = HEIGHT + LEGEND_LINE * math.ceil(len(names) / columns) + BOTTOM_MARGIN
     parts = [f'<g transform="translate({WIDTH * i} 0)">{axes(p, names)}</g>' for i, p in enumerate(panels)]
     parts.append(f'<g transform="translate(0 {HEIGHT})">{legend(names, columns)}</g>')
-    size = f'viewBox="0 0 {width} {height}" width="{width * 1.4:.0f}"'
+    size = f'viewBox="0 0 {width} {height}" width="{width * PIXELS_PER_UNIT:.0f}"'
     inside = f"<style>{STYLE}</style>{''.join(parts)}"
     return f'<svg xmlns="http://www.w3.org/2000/svg" class="plot" {size}>{inside}</svg>\n'
 
@@ -142,7 +145,10 @@ class Axis:
         values: Sequence[float], begin: float, end: float, is_logarithmic: bool = True,
         text: Callable[[float], str] | None = None,
     ) -> Axis:  # fmt: skip
-        """Return an axis whose range contains all values; a logarithmic axis has a margin."""
+        """Return an axis whose range contains all values; a logarithmic axis has a margin.
+
+        begin, end: coordinates of the ends of the axis in the drawing.
+        """
         least, most = min(values), max(values)
         if is_logarithmic:
             room = (most / least) ** 0.04 * 1.05  # a factor on each side: 4 % of the logarithmic range, and 5 %

@@ -62,7 +62,7 @@ def dispatch_benchmark(request: pytest.FixtureRequest) -> Callable[..., Any]:
         return marked.get(name, request.config.getoption(f"benchmark_{name}"))
 
     def run(function: Any, *arguments: Any, device: Any = None, items: float = 1, **named: Any) -> Any:
-        """Measure a call and return its results as arrays; the arguments are those listed above."""
+        """Measure a call and return its results as arrays. `dispatch_benchmark` describes the arguments."""
         from pydispatch.bench.program import machine, work_of
 
         work = work_of(device, function, arguments, named)

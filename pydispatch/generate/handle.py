@@ -86,6 +86,7 @@ class Handle(Generic[Piece]):
     def __iter__(self) -> Iterator[Piece]:
         """Yield the pieces from the first one on; wait on this thread for those that do not exist yet."""
         index = 0
+        # Without a timeout `wait` returns True. The piece is None after the last one.
         while self._output.wait(index) and (piece := self._output.piece(index)) is not None:
             yield cast(Piece, piece)
             index += 1

@@ -63,7 +63,7 @@ class Output:
         return True
 
     def wake(self, wakeups: Wakeups) -> None:
-        """Wake the waiters for the next piece."""
+        """Move the waiters for the next piece to `wakeups`, which wakes them."""
         with self._lock:
             waiters, self.piece_waiters = self.piece_waiters, []
         wakeups.add(waiters)
@@ -103,7 +103,8 @@ class Output:
         end = None if timeout is None else time.monotonic() + timeout
         while not self._is_ready(index):
             event = threading.Event()
-            if self._enroll(index, event) and not event.wait(None if end is None else end - time.monotonic()):
+            has_to_wait = self._enroll(index, event)  # else the piece was appended meanwhile
+            if has_to_wait and not event.wait(None if end is None else end - time.monotonic()):
                 self._withdraw(index, event)
                 return False
         return True

@@ -103,7 +103,10 @@ class _Search:
         self._seen: dict[int, Any] = {}  # visited values by id, referenced so that ids stay unique
 
     def run(self, function: Callable[..., Any], statics: Mapping[str, Any]) -> None:
-        """Search a function and its statics, until no more names turn up."""
+        """Search a function and its statics, until no more names turn up.
+
+        An object is searched only for names that occur in visited code, so that new names may find more in it.
+        """
         count = -1
         while count != len(self._names):
             count, self._seen = len(self._names), {}

@@ -215,7 +215,7 @@ def _operands(
 
 
 def _expected(value: Rule) -> str:
-    """Return what the arguments of a derivative are, for a message."""
+    """Return what the arguments of a derivative are, for a message. That of a kernel names the values that it takes."""
     if isinstance(value, Kernel):
         return "the types of the values that it names"
     return "its arguments and a gradient for each result"

@@ -25,7 +25,7 @@ SECONDS = 0.05
 
 
 class TunedKernel(Kernel):
-    """Kernel with several configurations, which is the first of them unless it is called with arrays.
+    """Kernel with several configurations. Calls with arrays choose one; everything else uses the first.
 
     For each device and each value of its key, the first call measures the configurations on copies of its arrays. The
     fastest is stored in the database of docs/tuning.md.
@@ -35,12 +35,17 @@ class TunedKernel(Kernel):
         self, function: Callable[..., Any], workgroup: Sequence[int] | int, grid: Grid, configs: Sequence[Config],
         key: Sequence[str],
     ) -> None:  # fmt: skip
+        """Create the kernels of all configurations.
+
+        key: names of sizes and of arguments that are numbers; their values decide which configuration is used.
+        """
         if not configs:
             raise InvalidArgumentError(f"kernel '{function.__name__}': configs: expected one or more, got none")
         self.configs = tuple(dict(config) for config in configs)
         self.kernels = tuple(_kernel(function, workgroup, grid, config) for config in self.configs)
         super().__init__(function, self.kernels[0].workgroup, grid, self.kernels[0].statics)
         self.key = tuple(key)
+        # Position of an argument, and the axis of its size or None for the argument's value.
         self._key_parts = tuple(map(self._locate_key, self.key))
         self._chosen: dict[tuple[Any, ...], Kernel] = {}  # (device, values that decide) → the fastest configuration
 
@@ -56,7 +61,9 @@ class TunedKernel(Kernel):
         returned.
         """
         self.kernels[0].check_count(args)
-        values = tuple(args[position] if at is None else args[position].shape[at] for position, at in self._key_parts)
+        values = tuple(
+            args[position] if axis is None else args[position].shape[axis] for position, axis in self._key_parts
+        )
         device = next((argument.device for argument in args if type(argument) is Buffer), "cpu")
         best = self._chosen.get((device, values))
         if best is None:

@@ -55,7 +55,7 @@ class JaxFunction:
         self._jax = jax
         self._function = function = callee.function
         self._name = name
-        # Numbers, which are values outside of tensors, are passed to XLA in at most 64 bits.
+        # XLA passes numbers, which are values outside of tensors, as arrays without axes of at most 64 bits.
         check_types(function, lambda kind, is_number: xla_has(kind.word) and not (is_number and kind.bits > 64), "XLA")
         self._target = Target(function)
         with _lock:
@@ -64,7 +64,7 @@ class JaxFunction:
                 _registered.add(name)
             _callables.add(self)
         gradient = callee.gradient
-        self._rule = None if gradient is None else JaxFunction(gradient.rule, f"{name}.vjp")
+        self._rule = None if gradient is None else JaxFunction(gradient.rule, f"{name}.vjp")  # the user's derivative
         self._batches = callee.batches
         # `_run` is the call with the rule for jax.vmap, if there is one; `_call` is `_run` with the derivative.
         self._run = self._bind_call if self._batches is None else self._batchable(self._batches)

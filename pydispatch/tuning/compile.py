@@ -34,7 +34,7 @@ def compile(source: Any, **options: Unpack[CompileOptions]) -> Artifact:
     if not isinstance(tune, (int, float)) or isinstance(tune, bool) or not 0 <= tune < math.inf:
         raise InvalidArgumentError(f"tune: expected seconds, 0 or more, got {tune!r}")
     if hasattr(source, "for_shapes"):  # a kernel with configurations
-        source = source.for_shapes(stated.pop("inputs") or {}, tune > 0)
+        source = source.for_shapes(stated.pop("inputs") or {}, measures=tune > 0)
     from pydispatch.tuning.bench import Bench
     from pydispatch.tuning.tuner import Tuner
 

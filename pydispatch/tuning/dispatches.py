@@ -88,7 +88,8 @@ class Programs(TrialBuilder):
         for trial, (tunable, config) in enumerate(wanted):
             executable = tunable.executable.clone()
             tunable.prepare(executable, config)
-            report.dispatches.append(add_standalone(module, executable, tunable.subject, tunable.use, trial=trial))
+            export_name, dispatch = tunable.subject, tunable.use
+            report.dispatches.append(add_standalone(module, executable, export_name, dispatch, trial=trial))
         try:
             artifact = compile_formed(module, self._options, [report])
         except CompileError:

@@ -237,7 +237,7 @@ def _report_line(state: SearchState, share: float) -> str:
     """Return a report line, such as `41.2 %  dispatch_3_matmul: 1004.1 -> 812.3 us (-19.1 %): 8x48, ..., 14 tried`."""
     line, tried = (
         f"{share * 100:4.1f} %  {state.tunable.subject}: {state.default_us:.1f}",
-        f"{len(state.tried) - 1} tried",
+        f"{len(state.tried) - 1} tried",  # besides the default
     )
     if state.chosen == state.tunable.default:
         return f"{line} us; the default stays, {tried}"
