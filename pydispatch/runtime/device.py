@@ -33,7 +33,8 @@ class Scheme(Protocol):
 def devices() -> list[str]:
     """Return the names of the devices of this machine, for `device()`."""
     with _reading("devices cannot be listed"):
-        modules = {part.place: part for part in extensions.parts("device")}  # several names may mean one
+        # Several names may have one place, the module and attribute of the device.
+        modules = {part.place: part for part in extensions.parts("device")}
     return [name for part in modules.values() for name in _scheme(part).available()]
 
 

@@ -61,7 +61,7 @@ class Closing:
         """Mark the object as forked and replace its lock, which a thread of the parent process may hold."""
         self.is_forked, self.lock = True, threading.RLock()
 
-    def require_own(self) -> None:
+    def require_own_process(self) -> None:
         """Raise DeviceUnavailableError in a forked child process."""
         if self.is_forked:
             raise DeviceUnavailableError(

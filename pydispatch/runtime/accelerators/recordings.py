@@ -19,8 +19,8 @@ class RecordingCache(Generic[R]):
     A recording is removed while it is in use, so that no other thread submits it. Each method is one atomic dictionary
     operation, so no lock is needed.
 
-    capacity: maximum number of recordings. With fewer than the sets of blocks that a loop cycles through, every run
-    records; each recording holds driver memory.
+    capacity: maximum number of recordings. If calls alternate between more sets of blocks, every call records anew.
+    Each recording holds driver memory.
     """
 
     def __init__(self, capacity: int) -> None:

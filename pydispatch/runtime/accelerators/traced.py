@@ -48,20 +48,20 @@ def run(executor: Any, record: Record, blocks: Blocks, constants: bytes, fill_pa
         executor.run(record, blocks, constants, fill_patterns)
         return
     times = executor.time(record, blocks, constants, fill_patterns)
-    _add_events(executor.context.name, record, times, time.monotonic_ns())
+    _add_events(executor.context.name, record, times, end_ns=time.monotonic_ns())
 
 
-def _add_events(queue: str, record: Record, times: Sequence[Timing], end: int) -> None:
-    """Record the device times of commands, with `end` as the end of the last one.
+def _add_events(queue: str, record: Record, times: Sequence[Timing], end_ns: int) -> None:
+    """Record the device times of commands, with `end_ns` as the end of the last one.
 
     Device clocks have another origin; the last command ended at the latest when the wait for it returned.
     """
     for command, timing in zip(reversed(record.commands), reversed(times), strict=True):
-        begin = end - round(timing.seconds * 1e9)
+        begin_ns = end_ns - round(timing.seconds * 1e9)
         if not isinstance(command, Custom):  # those are events of the thread that calls them
             grid = command.grid if isinstance(command, Dispatch) else (0, 0, 0)
-            recorder.add_queued(queue, _event_name(timing.command), begin, end, grid[0] * grid[1] * grid[2])
-        end = begin
+            recorder.add_queued(queue, _event_name(timing.command), begin_ns, end_ns, grid[0] * grid[1] * grid[2])
+        end_ns = begin_ns
 
 
 def _event_name(text: str) -> str:

@@ -204,7 +204,7 @@ def available() -> list[str]:
 
 
 def open(name: str, options: Mapping[str, str]) -> CpuDevice:
-    """Open the device; see `Scheme.open`.
+    """Open the device; see `Scheme.open`. The name "local-sync" stands for the CPU with one worker.
 
     Options:
     - workers: 1 to 1024 threads; by default one for each fast core.
@@ -234,6 +234,7 @@ def open(name: str, options: Mapping[str, str]) -> CpuDevice:
                 same_schedulers[0] if same_schedulers else Scheduler(workers, affinity=affinity), limit=limit
             )
             _open[workers, affinity, limit] = threads
+    # The device's name has the options that were stated or differ from the default.
     set_options = [f"workers={workers}"] if workers_option is not None else []
     set_options += [*(["affinity=1"] if affinity else []), *([] if chains else ["chains=0"])]
     set_options += ["checks=1"] if flag(base, options, "checks") else []

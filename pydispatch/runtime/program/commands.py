@@ -30,7 +30,10 @@ def commands_of(module: Module) -> Commands:
     from pydispatch.formats.program.opcodes import Access
     from pydispatch.formats.program.tables import HostOperand
 
-    return [(name, [HostOperand(d, s, Access(a)) for d, s, a in operands]) for name, operands in called]
+    return [
+        (name, [HostOperand(dtype, sizes, Access(access)) for dtype, sizes, access in operands])
+        for name, operands in called
+    ]
 
 
 def missing(lacking: Sequence[str], commands: Commands, queried: Iterable[str]) -> MissingImportError:

@@ -289,7 +289,10 @@ def signatures_of(variant: Mapping[str, Any]) -> list[Any]:
 
 
 def report(resolution: Resolution | None, executables: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Import]:
-    """Return the imports of each executable and their providers. executables: (name, variant) of those with imports."""
+    """Return the imports of each executable and their providers.
+
+    executables: (name, variant) of those with imports. The group of a symbol is the index of its executable among them.
+    """
     imports: list[Import] = []
     symbols = resolution.report() if resolution is not None else []
     for symbol in symbols:

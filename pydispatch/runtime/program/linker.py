@@ -45,7 +45,7 @@ class CpuLinker:
         self.chains = chains  # how chains of dispatches are tiled
         self.imports: Sequence[Import] = ()
         self._resolution: Resolution | None = None  # of the registry's imports, once one is needed
-        # Executables with imports in the order of loading, by which the resolution numbers its groups of imports.
+        # Executables with imports. The index of one in this list is the number of its imports' group in the resolution.
         self._importing: list[Chosen] = []
 
     def link(self, module: Module, file: ArtifactFile, variants: list[Chosen]) -> None:

@@ -248,7 +248,7 @@ class Context(base.Context):
                 address = np.frombuffer(source_memory, np.uint8).__array_interface__["data"][0]
             result = self.driver.cuMemcpyHtoDAsync(block.address, address, size, self.stream)
         self.check(result, f"copying {size} bytes to the device")
-        del source_memory
+        del source_memory  # it kept the bytes at `address` alive up to here
 
     def copy_out(self, block: Block, target: HostMemory, size: int, at: int = 0) -> None:
         """Wait for the work on a block, then copy from the block to host memory. Also works after `close`."""

@@ -129,7 +129,7 @@ class CudaExecutor(Executor):
         steps, scratch = self._steps(record)
         all_steps = [step for command in steps for step in command]
         only_step = all_steps[0] if len(all_steps) == 1 and not scratch and isinstance(all_steps[0], Dispatch) else None
-        state = record.state = PlanState(self._name(record), only_step, not record.commands)
+        state = record.state = PlanState(self._name(record), single=only_step, is_empty=not record.commands)
         return state
 
     def _name(self, record: Record) -> str:

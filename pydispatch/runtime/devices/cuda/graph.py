@@ -93,7 +93,7 @@ class Graph:
                     break
             else:
                 return
-        if int(status) in cuda.STICKY:
+        if int(status) in cuda.STICKY:  # the context cannot be used any more
             context.raise_failure(status, f"the graph of @{self.function}")
         self._build()  # the driver does not take this change
 

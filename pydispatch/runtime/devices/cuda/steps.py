@@ -244,7 +244,7 @@ class Fill(Step):
         """Enqueue the fill on a stream, as a 2-D fill of width 1 if the elements are not adjacent."""
         driver, (address, value) = self.driver, self.bound_values
         result: Result
-        if self.pitch:
+        if self.pitch:  # `fills` divides patterns into elements of 1 or 4 bytes only
             by_bytes = {1: driver.cuMemsetD2D8Async, 4: driver.cuMemsetD2D32Async}
             result = by_bytes[self.element_bytes](address, self.pitch, value, 1, self.count, stream)
         else:
@@ -285,7 +285,10 @@ def fills(context: Context, command: commands.Fill, index: int, is_deferred: boo
     pattern_bytes = pattern_value.to_bytes(size, "little")
 
     def fill(element_bytes: int, pattern_byte: int = 0, pitch: int = 0) -> Fill:
-        """Return the fill of the whole memory with elements that begin with byte `pattern_byte` of the pattern."""
+        """Return the fill of the whole memory with elements that begin with byte `pattern_byte` of the pattern.
+
+        pitch: bytes from one element to the next; 0 if they are adjacent.
+        """
         return Fill(
             context, command.region, index, (command.target.buffer, offset), element_bytes=element_bytes,
             count=length // (pitch or element_bytes), pattern_byte=pattern_byte, pitch=pitch,

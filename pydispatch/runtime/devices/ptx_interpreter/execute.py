@@ -38,14 +38,21 @@ NO_CUBINS = (
 
 
 class InterpretedKernel:
-    """Loaded kernel of an export, ready to be launched."""
+    """Loaded kernel of an export, ready to be launched.
 
-    __slots__ = ("block", "entry", "executable", "export", "pack", "shared")
+    Attributes:
+        entry: The kernel in the simulated device.
+        block: Invocations of a thread block along x, y and z.
+        shared_bytes: Dynamic shared memory of a block.
+        pack: Returns the bytes of the kernel's parameters.
+    """
 
-    def __init__(self, executable: str, plan: KernelEntry, entry: Any) -> None:
-        self.executable, self.export, self.entry = executable, plan.name, entry
-        self.block, self.shared = plan.block, plan.shared
-        self.pack = packer_of(plan).pack
+    __slots__ = ("block", "entry", "executable", "export", "pack", "shared_bytes")
+
+    def __init__(self, executable: str, kernel_entry: KernelEntry, entry: Any) -> None:
+        self.executable, self.export, self.entry = executable, kernel_entry.name, entry
+        self.block, self.shared_bytes = kernel_entry.block, kernel_entry.shared
+        self.pack = packer_of(kernel_entry).pack
 
     @property
     def label(self) -> str:
@@ -67,7 +74,12 @@ class SeparateTransients(Record):
 
 
 class Executor(execute.Executor):
-    """The kernels of one program by (executable, ordinal of the export)."""
+    """Executor of one program.
+
+    Attributes:
+        kernels: Kernel of each (executable, ordinal of an export).
+        loaded: Loaded modules, which the context frees after the executor is deleted.
+    """
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
@@ -79,6 +91,7 @@ class Executor(execute.Executor):
             self.context.released_modules.extend(self.loaded)
 
     def keep(self, data: PlanData) -> Record:
+        """Return the plan of the C core as a plan in which each transient has memory of its own."""
         return SeparateTransients(data, self.alignments)
 
     def load(self, executable: Executable) -> int:
@@ -233,7 +246,7 @@ class Executor(execute.Executor):
         bindings = [addresses[slot.buffer] + slot.offset for slot in command.slots]
         try:
             packed = kernel.pack(bindings, constants, command.first_constant)
-            self.context.machine.launch(kernel.entry, grid, kernel.block, packed, kernel.shared)
+            self.context.machine.launch(kernel.entry, grid, kernel.block, packed, kernel.shared_bytes)
         except KernelError as error:
             raise KernelError(
                 f"{kernel.label}: {error}", kernel.executable, kernel.export, error.workgroup, error.code

@@ -29,7 +29,7 @@ def open(name: str, options: Mapping[str, str]) -> VulkanDevice:
     """See `Scheme.open`. Options: staging=1 keeps buffers out of the processor's sight even where it could see them."""
     base = name.partition(":")[0]
     check_options(base, options, OPTIONS)
-    chosen, index = flag(base, options, "staging"), device_number(name)
+    staging, index = flag(base, options, "staging"), device_number(name)
     from pydispatch.runtime.devices.vulkan.device import open_device
 
-    return open_device(index, chosen)
+    return open_device(index, staging=staging)

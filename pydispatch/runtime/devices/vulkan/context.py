@@ -251,7 +251,7 @@ class Context(Closing, base.Context):
 
     def require_usable(self) -> None:
         """Raise DeviceUnavailableError if the device was closed or lost."""
-        self.require_own()
+        self.require_own_process()
         if self.lost:
             raise api.DeviceLostError(f"vulkan:{self.index} was lost; open it again with pydispatch.device()")
         if self.closed:
@@ -261,7 +261,7 @@ class Context(Closing, base.Context):
 
     def allocate(self, size: int) -> Block:
         if self.is_forked:
-            self.require_own()
+            self.require_own_process()
         return self.pool.acquire(size)
 
     def forget_locks(self) -> None:

@@ -174,7 +174,7 @@ class ChunkPool(BlockPool[Block]):
         return Chunk(buffer[0], memory[0], size, int(ffi.cast("uintptr_t", address[0])) if self.mapped else 0)
 
     def _free_blocks(self) -> None:
-        """Merge the free blocks, and free the chunks that are unused."""
+        """Return free blocks to their chunks, and destroy the chunks that are unused, which ends the epoch."""
         self._merge()
         used = []
         for chunk in self.chunks:

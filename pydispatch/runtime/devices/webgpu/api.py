@@ -43,7 +43,8 @@ def text_of(view: Any) -> str:
     ffi, _ = binding()
     if view.data == ffi.NULL:
         return ""
-    raw = ffi.string(view.data) if view.length == 2 ** (8 * ffi.sizeof("size_t")) - 1 else ffi.unpack(
+    ends_with_nul = 2 ** (8 * ffi.sizeof("size_t")) - 1  # the length WGPU_STRLEN
+    raw = ffi.string(view.data) if view.length == ends_with_nul else ffi.unpack(
         ffi.cast("char const*", view.data), view.length
     )  # fmt: skip
     return bytes(raw).decode("utf-8", "replace")

@@ -50,7 +50,7 @@ class Context(Closing, base.Context):
         self.closed = False
         self.transfers = base.Transfers()
         self.is_poisoned = poison_requested()
-        self.enabled: set[str] = set() if standard else adapter.features
+        self.enabled: set[str] = set() if standard else adapter.features  # requested by `_open`
         self.device = self.errors.device = self._open(backend, standard)
         lib, ffi = self.lib, self.ffi
         self.queue = lib.wgpuDeviceGetQueue(self.device)
@@ -82,8 +82,8 @@ class Context(Closing, base.Context):
         )
         self._submissions: deque[int] = deque()  # indices of submissions that may be running
         self._has_writes = False  # whether wgpuQueueWriteBuffer was called since the last submission
-        self._commands = ffi.new("WGPUCommandBuffer[1]")
-        self._index = ffi.new("WGPUSubmissionIndex*")
+        self._commands = ffi.new("WGPUCommandBuffer[1]")  # argument of each submission
+        self._submission_index = ffi.new("WGPUSubmissionIndex*")  # argument of a wait
 
     def _open(self, backend: str, standard: bool) -> Any:
         """Request the WGPUDevice of the adapter. Raise DeviceUnavailableError if the adapter gives none.
@@ -113,8 +113,8 @@ class Context(Closing, base.Context):
     # Submitting, under the lock
 
     def require_usable(self) -> None:
-        """Raise DeviceUnavailableError if the device was closed or lost."""
-        self.require_own()
+        """Raise DeviceUnavailableError if the device was closed or lost, or belongs to the parent process of a fork."""
+        self.require_own_process()
         if self.errors.lost is not None:
             self.errors.raise_lost()
         if self.closed:
@@ -122,7 +122,7 @@ class Context(Closing, base.Context):
 
     def encoder(self) -> Any:
         """Return a new command encoder. It opens an error scope, which `submit` or `abandon` closes."""
-        self.require_own()
+        self.require_own_process()
         if self.errors.lost is not None:
             self.errors.raise_lost()
         if self.garbage:
@@ -147,8 +147,8 @@ class Context(Closing, base.Context):
         self._submissions.append(index)
         self._has_writes = False
         if len(self._submissions) > _MAX_IN_FLIGHT:
-            self._index[0] = self._submissions[_MAX_IN_FLIGHT // 2]
-            lib.wgpuDevicePoll(self.device, 1, self._index)
+            self._submission_index[0] = self._submissions[_MAX_IN_FLIGHT // 2]
+            lib.wgpuDevicePoll(self.device, 1, self._submission_index)
             for _ in range(_MAX_IN_FLIGHT // 2 + 1):
                 self._submissions.popleft()
 
@@ -175,7 +175,7 @@ class Context(Closing, base.Context):
 
     def allocate(self, size: int) -> Block:
         if self.is_forked:
-            self.require_own()
+            self.require_own_process()
         return self.pool.acquire(size)
 
     def forget_locks(self) -> None:
@@ -290,7 +290,7 @@ class Context(Closing, base.Context):
             map_length: Length of the mapped range in bytes, a multiple of 4.
             copy_offset: First byte to copy, counted from `map_offset`.
         """
-        self.require_own()
+        self.require_own_process()
         if self.errors.lost is not None:
             self.errors.raise_lost()
         if self._has_writes:  # of uploads that wait for the next submission
@@ -303,8 +303,8 @@ class Context(Closing, base.Context):
             functions, _number(self.device), _number(block.buffer), is_read, map_offset, map_length, copy_offset,
             _number(host), size, mailbox,
         )  # fmt: skip
-        self._submissions.clear()
-        self.errors.end(f"{self.name}: mapping {size} bytes")
+        self._submissions.clear()  # all are complete
+        self.errors.end(f"{self.name}: mapping {size} bytes")  # raises an error that the device reported since `begin`
         if status != api.MAP_SUCCEEDED:
             raise DeviceUnavailableError(f"{self.name}: {size} bytes cannot be mapped: {self.errors.mapping}")
 

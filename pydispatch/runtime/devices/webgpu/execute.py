@@ -156,6 +156,7 @@ class _Host:
         return self.calls.commands[command.command].synchronous
 
     def call(self, command: Custom, encoder: Any) -> None:
+        """Call a host command of the run. encoder: the WGPUCommandEncoder that it records into, or None."""
         function, blocks, constants = self.arguments
         # Without an encoder all earlier work is complete, and the command runs by itself.
         surroundings = self.executor.surroundings(synchronous=encoder is None, encoder=encoder)

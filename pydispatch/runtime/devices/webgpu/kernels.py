@@ -287,39 +287,39 @@ class WgslParts:
         read_only: For a declared executable, by export and binding, whether the program expects it to be only read.
     """
 
-    def __init__(self, size: int, notes: object, where: str, is_given: bool) -> None:
+    def __init__(self, size: int, notes: object, where: str, is_supplied: bool) -> None:
         """Read the layout.
 
         Args:
             size: Bytes of the member.
             notes: Value of the key "wgsl" in the manifest, or None.
             where: Begin of error messages.
-            is_given: Whether the code is supplied at load time, so that the notes only describe the executable.
+            is_supplied: Whether the code is supplied at load time, so that the notes only describe the executable.
 
         Raises:
             ArtifactError: The notes do not fit `size` bytes.
         """
-        self.modules: list[tuple[int, int]] = [(0, size)]
+        self.modules: list[tuple[int, int]] = [(0, size)]  # (offset, size) of each module in bytes
         self.entries: list[tuple[int, str]] | None = None  # of each export (module, name of the entry point)
-        self.overrides: list[str] = []
-        self.files: list[str] = []
-        self.read_only: list[list[bool]] = []
-        self.has_user_modules = is_given
+        self.overrides: list[str] = []  # names of executable constants
+        self.files: list[str] = []  # file of each of the user's own modules
+        self.read_only: list[list[bool]] = []  # by export and binding
+        self.has_user_modules = is_supplied
         if notes is None:
             return
         try:
-            self._read(table(notes), size, is_given)
+            self._read(table(notes), size, is_supplied)
         except (KeyError, ValueError) as error:
             raise ArtifactError(f'{where}: manifest.json: the key "wgsl" of its variant: {error}') from None
 
-    def _read(self, notes: dict[str, Any], size: int, is_given: bool) -> None:
+    def _read(self, notes: dict[str, Any], size: int, is_supplied: bool) -> None:
         """Read the key "wgsl" of the manifest. Raise KeyError or ValueError if it does not describe `size` bytes of
         code.
 
-        is_given: whether the code is supplied at load time.
+        is_supplied: whether the code is supplied at load time.
         """
         self.overrides = [text(name) for name in listed(notes.get("overrides", []))]
-        if is_given:  # of an executable without code, the notes only have its constants and bindings
+        if is_supplied:  # of an executable without code, the notes only have its constants and bindings
             self.read_only = [[flag is True for flag in listed(flags)] for flags in listed(notes.get("read_only", []))]
             return
         pairs = [listed(pair, 2) for pair in listed(notes["modules"])]

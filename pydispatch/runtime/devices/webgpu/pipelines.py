@@ -136,7 +136,10 @@ class Pipelines:
 
 
 def _shader_error(message: str, where: str) -> str:
-    """Return the message of wgpu about a shader, preceded by its location. where: names the text."""
+    """Return the message of wgpu about a shader, preceded by its location. where: names the text.
+
+    From "Shader 'x' parsing error: expected ';'" with a line "┌─ wgsl:3:7" it returns "WHERE:3:7: expected ';'".
+    """
     lines = [line.rstrip() for line in message.splitlines() if line.strip()]
     lines = [line for line in lines if line not in ("Validation Error", "Caused by:")]
     said = "\n".join(line for line in lines if not line.strip().startswith("In wgpu")).strip()

@@ -143,7 +143,7 @@ def _global_operand(base: int, offset: int, resolver: AddressResolver) -> Memory
                     resolver.record(frame, access)
                 return [access]
         accesses = resolver.resolve(frame, addresses + np.uint64(offset & ALL_ADDRESS_BITS) if offset else addresses)
-        allocation = accesses[0].memory
+        allocation = accesses[0].memory  # of a single access; shared and local memory start below FIRST_ADDRESS
         if len(accesses) == 1 and allocation.start >= FIRST_ADDRESS and allocation.size >= size and allocation.live:
             previous, previous_memory = allocation, frame.batch.memory
             base_of_first_byte = np.uint64((allocation.start - offset) & ALL_ADDRESS_BITS)

@@ -173,7 +173,7 @@ class Barriers:
         self.waiting = still_waiting
         self._arrived[is_complete] = 0
         self._counts[is_complete] = 0
-        batch.epochs += is_complete.any(axis=1)
+        batch.epochs += is_complete.any(axis=1)  # by which race detection orders accesses
         self.is_unused = not still_waiting and not self._arrived.any()
         self._reduce([wait for wait in opened if wait.reduction])
         for wait in opened:

@@ -88,7 +88,7 @@ class Batch(ThreadBatch):
                     Activation(frame, caller=None, caller_positions=None, return_block=-1, copy_results=None, serial=0)
                 ),
                 block=0,
-                index=None,
+                index=None,  # all threads
             )
         )
 
@@ -249,6 +249,7 @@ class Batch(ThreadBatch):
         """
         if self.barriers.release():
             return True
+        # Groups before an instruction that their whole warps run together. They wait for the other lanes.
         parked = list(self._parked.values())
         self._parked.clear()  # _meet_warps() parks again what still waits
         sizes = [group.size for group in parked]

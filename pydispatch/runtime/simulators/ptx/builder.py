@@ -183,7 +183,7 @@ class FunctionBuilder:
         return self._slot((value.dtype.str, value.tobytes()), value)
 
     def special(self, name: str, dtype: np.dtype[Any], offset: int = 0) -> int:
-        """Return the slot of a special value that the current instruction reads."""
+        """Return the slot of a special value that the current instruction reads. offset: bytes added to an address."""
         slot = self._slot(("special", name, dtype.str, offset), Special(name, dtype, offset))
         self.reads.add(slot)
         return slot

@@ -49,7 +49,7 @@ class Translator:
                 self._declare(param)
         for variable in self._function.variables:
             if variable.space == "param":
-                builder.declare(variable.name, np.dtype("u1"), variable.size)
+                builder.declare(variable.name, np.dtype("u1"), variable.size)  # as bytes
         for item in self._function.body or ():
             if isinstance(item, PtxLabel):
                 self._open_block()
@@ -60,7 +60,7 @@ class Translator:
                 except (KeyError, IndexError, TypeError):  # tables lack the type, or operands are missing
                     self._builder.fail(item)
         self._append_return()
-        for block, build_end in self._pending_ends:
+        for block, build_end in self._pending_ends:  # all labels are known now
             block.end = build_end(self._label, block.index + 1)
         return self._finish(local_size)
 

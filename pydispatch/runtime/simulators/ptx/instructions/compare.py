@@ -108,7 +108,11 @@ def setp(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 
 def _packed(builder: FunctionBuilder, instruction: Instruction, name: str, combine: str, ftz: bool) -> Step:
-    """Build the closure of setp of two packed halves: p for the low, q for the high one."""
+    """Build the closure of setp of two packed halves: p for the low, q for the high one.
+
+    name: the comparison, such as "lt". combine: "and", "or" or "xor" with the predicate that is the last operand; ""
+    for none.
+    """
     type_ = instruction.modifiers[-1]
     destination, x, y = instruction.operands[:3]
     first, second = pair(destination)

@@ -24,7 +24,7 @@ from pydispatch.runtime.simulators.ptx.threads import WARP_LANES
 _COUNTS = {"x1": 1, "x2": 2, "x4": 4}
 
 
-def _facts(builder: FunctionBuilder, instruction: Instruction) -> tuple[int, bool]:
+def _count_and_trans(builder: FunctionBuilder, instruction: Instruction) -> tuple[int, bool]:
     """Return the number of matrices, and whether they are transposed."""
     counts = [
         m
@@ -64,6 +64,7 @@ class _MatrixRows:
         row_positions = positions[:, : _ROWS * self._count].reshape(-1)
         frame_part = frame.subset(row_positions)
         addresses = np.broadcast_to(regs[self._base], frame.n)[row_positions]
+        # An address in .shared is an offset in the window of the thread's block; others are generic, modulo 2^64.
         if self._resolver.space == "shared":
             return [
                 self._resolver.resolve_window(
@@ -79,7 +80,7 @@ def ldmatrix(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of ldmatrix: lane t gets elements 2 (t mod 4) and the next of row t / 4, or of that column with
     .trans.
     """
-    count, trans = _facts(builder, instruction)
+    count, trans = _count_and_trans(builder, instruction)
     destination, address = builder.operands(instruction, 2)
     slots = [builder.target(instruction, register, "u32") for register in items(destination)]
     if len(slots) != count:
@@ -108,7 +109,7 @@ def ldmatrix(builder: FunctionBuilder, instruction: Instruction) -> Step:
 @handles("stmatrix")
 def stmatrix(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of stmatrix, which stores what ldmatrix loads."""
-    count, trans = _facts(builder, instruction)
+    count, trans = _count_and_trans(builder, instruction)
     address, value = builder.operands(instruction, 2)
     slots = [builder.source(instruction, register, "u32") for register in items(value)]
     if len(slots) != count:

@@ -1,7 +1,7 @@
 """wmma: matrices in fragments whose layout is the machine's own.
 
-Here lane l holds the elements l * c to l * c + c - 1 of the matrix, row by row; where a fragment has twice the
-registers of the fragment (f16), the second half repeats the first.
+Here lane l holds the elements l * c to l * c + c - 1 of the matrix, row by row. Where an instruction has twice the
+registers that the elements need (f16), the second half repeats the first.
 """
 
 from __future__ import annotations
