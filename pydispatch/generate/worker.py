@@ -226,7 +226,7 @@ def _copy(error: Error) -> Error:
 _owned: weakref.WeakSet[Exports] = weakref.WeakSet()
 """Programs whose cache an engine uses."""
 _owned_lock = threading.Lock()
-"""Programs whose caches belong to engines, and the lock of a change."""
+"""Lock of changes of `_owned`."""
 
 _workers: weakref.WeakSet[Worker] = weakref.WeakSet()
 """All workers, for the child of a fork."""

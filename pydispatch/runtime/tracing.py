@@ -123,7 +123,7 @@ class Trace:
         recorder.stop()
         if os.getpid() != self._process:
             return
-        trace_threads()
+        trace_threads()  # adds the worker number and the idle time of each pool thread to its track
         self.tracks, self.without_track = _read(self._events, _Clock(began, recorder.now()))
         if self.path is not None:
             write("trace", self.path, _file(self.tracks, self.without_track).encode())

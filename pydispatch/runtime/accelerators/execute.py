@@ -55,7 +55,7 @@ class Executable:
 
 
 class Fixed(Protocol):
-    """Run of a plan over fixed memory; prepared calls hold one."""
+    """Run of a plan over bound memory, which is repeated until `update` binds other memory; prepared calls hold one."""
 
     def update(self, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> None:
         """Bind other memory, constants or fill patterns for the next runs."""
@@ -233,7 +233,7 @@ class Executor(ABC):
             addresses: Host address of each buffer that is an argument or result; 0 for unused ones.
         """
         context = self.context
-        record: Record | None = data.device
+        record: Record | None = data.device  # the plan as this device runs it
         if record is None:
             record = data.device = self.keep(data)
         acquired: list[Any] = []
@@ -244,17 +244,17 @@ class Executor(ABC):
             if record.transients:
                 acquired.append(block := context.acquire(record.arena_bytes))
                 blocks[record.arena_index] = block
-            for buffer_index, _, size in (*record.results, *record.arguments):
+            for buffer_index, _position, size in (*record.results, *record.arguments):
                 acquired.append(block := context.acquire(size))
                 blocks[buffer_index] = block
-            for buffer_index, _, size in record.arguments:
+            for buffer_index, _position, size in record.arguments:
                 if addresses[buffer_index]:
                     context.copy_in(blocks[buffer_index], addresses[buffer_index], size)
             if record.commands:
                 traced.run(self, record, blocks, constants, record.fill_patterns_of(fill_patterns))
             else:
                 context.require_usable()
-            for buffer_index, _, size in record.results:
+            for buffer_index, _position, size in record.results:
                 if addresses[buffer_index]:
                     context.copy_out(blocks[buffer_index], addresses[buffer_index], size)
         finally:

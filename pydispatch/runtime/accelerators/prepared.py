@@ -183,8 +183,10 @@ class Run:
         self.bound_values: tuple[Any, ...] | None = None
 
     def bind(self, inputs: list[Any], scalars: bytes) -> None:
-        """Bind arguments. The fixed run has its commands recorded for the bound blocks, constants and fill patterns; it
-        is updated only if one of these has changed.
+        """Bind arguments.
+
+        The fixed run is prepared for the bound blocks, constants and fill patterns. It is updated only if one of these
+        has changed.
 
         Args:
             inputs: The arguments that are tensors: arrays or buffers.

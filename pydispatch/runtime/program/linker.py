@@ -69,10 +69,7 @@ class CpuLinker:
         return file.find(chosen.entry["member"], verify=True), None
 
     def _link_member(self, module: Module, file: ArtifactFile, chosen: Chosen, elf: memoryview | bytes | None) -> None:
-        """Link an executable whose code is in the artifact.
-
-        elf: the code, which `map_executables` has mapped; None if the artifact lacks it, which the module reports.
-        """
+        """Link an executable whose code `elf` is in the artifact, and mapped by `map_executables`."""
         resolution = None
         if chosen.entry.get("imports"):
             self._importing.append(chosen)

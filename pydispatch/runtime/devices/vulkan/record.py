@@ -319,8 +319,10 @@ class CommandBufferRecorder:
     def _dispatch(
         self, index: int, command: Dispatch, blocks: Sequence[Block | None], words: Any, executables: Executables
     ) -> None:
-        """Record a dispatch. Operands whose offset the device cannot bind are copied to temporary blocks before it, and
-        back after it. words: pointer to the constants of all dispatches.
+        """Record a dispatch.
+
+        Operands whose offset the device cannot bind are copied to temporary blocks before it, and back after it if it
+        writes them. words: pointer to the constants of all dispatches.
         """
         calls, buffer, kernel = self.calls, self.buffer, executables.kernel_of(command)
         moved = self.moved.get(index, ())

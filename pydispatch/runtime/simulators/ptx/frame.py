@@ -112,8 +112,9 @@ class Frame:
         return self.full is not None
 
     def load_registers(self, block: CodeBlock) -> None:
-        """Load the stores that a block of code uses, and set the slots that are views of them. Only frames of some
-        threads need it. Block-local stores are written before they are read, so they are not copied.
+        """Load the stores that a block of code uses, and set the slots that are views of them.
+
+        Only frames of some threads need it. Block-local stores are written before they are read: they are not copied.
         """
         if block.index in self._loaded_blocks:
             return
