@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pydispatch.ir as ir
-from pydispatch.compiler.outline.equal import shape_of_code
+from pydispatch.compiler.outline.equal import structural_key
 
 FUNCTION = """
 func.func @{name}(%a: tensor<4xf32>) -> tensor<4xf32> {{
@@ -19,7 +19,7 @@ OTHER = "%r = arith.subf %c, %s : tensor<4xf32>"
 
 def shape(name: str, *body: str) -> object:
     module = ir.parse(FUNCTION.format(name=name, body="\n  ".join(body)))
-    return shape_of_code(next(iter(module.body.block.ops)))
+    return structural_key(next(iter(module.body.block.ops)))
 
 
 def test_names_and_the_order_of_operations_without_effects_do_not_count() -> None:

@@ -104,7 +104,8 @@ class _SizeNames:
             if isinstance(name, str):
                 self._taken.add(name)
                 self._size_names.setdefault(Dim(value, axis), name)
-                self._size_names.setdefault(self._resolved(value)[axis], name)
+                equal_size = self._resolved(value)[axis]  # the representative of all sizes known to be equal to it
+                self._size_names.setdefault(equal_size, name)
 
     def type_and_shape(
         self, type: Attribute, value: SSAValue | None, stated: Sequence[int | str] | None

@@ -14,8 +14,9 @@ from pydispatch.ir.core.walk import walk
 from pydispatch.ir.values import Dim
 
 _INDEX_VALUE_RANK, _COMPUTED_RANK = 2**29, 2**30
-"""Sort keys among sizes that are known equally early: an index value is after all axes of tensors, a computed sum or
-product is last."""
+"""Second entries of the sort keys of `Sizes._rank`, where a tensor's dimension has its axis. They are larger than any
+axis, so that of sizes that are defined equally early, dimensions are preferred, then index values, then sums and
+products."""
 
 
 class Sizes:

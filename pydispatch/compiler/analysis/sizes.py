@@ -135,12 +135,15 @@ def kept_dims(op: Operation, shape: Sequence[int]) -> list[int] | None:
     """
     sizes = [n if isinstance(n, int) else -1 for n in slice_of(op).sizes]
     kept: list[int] = []
-    spare = len(sizes) - len(shape)
+    left_to_drop = len(sizes) - len(shape)
     for dim, size in enumerate(sizes):
         position = len(kept)
-        matches = position < len(shape) and (shape[position] == size or (size < 0) != (shape[position] < 0))
-        if size == 1 and spare and not (matches and _can_drop_ones(sizes[dim + 1 :], shape[position + 1 :], spare)):
-            spare -= 1
+        matches = position < len(shape) and (
+            shape[position] == size or (size < 0) != (shape[position] < 0)  # a dynamic size may be any static one
+        )
+        may_keep = matches and _can_drop_ones(sizes[dim + 1 :], shape[position + 1 :], left_to_drop)
+        if size == 1 and left_to_drop and not may_keep:
+            left_to_drop -= 1
             continue
         if not matches:
             return None
@@ -148,10 +151,10 @@ def kept_dims(op: Operation, shape: Sequence[int]) -> list[int] | None:
     return kept if len(kept) == len(shape) else None
 
 
-def _can_drop_ones(sizes: Sequence[int], shape: Sequence[int], spare: int) -> bool:
-    """Return whether `sizes` without `spare` of its sizes of 1 may be `shape`, by their ranks and numbers of ones."""
-    has_rank = len(sizes) - spare == len(shape)
-    has_enough_ones = list(sizes).count(1) - list(shape).count(1) >= spare
+def _can_drop_ones(sizes: Sequence[int], shape: Sequence[int], count: int) -> bool:
+    """Return whether `sizes` without `count` of its sizes of 1 may be `shape`, by their ranks and numbers of ones."""
+    has_rank = len(sizes) - count == len(shape)
+    has_enough_ones = list(sizes).count(1) - list(shape).count(1) >= count
     return has_rank and has_enough_ones
 
 

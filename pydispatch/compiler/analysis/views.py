@@ -12,7 +12,8 @@ from pydispatch.compiler.analysis.sizes import size_of, term_of
 from pydispatch.compiler.kernel_ir.words import bit_width
 
 MOST_RUNS = 16
-"""Of an update of a global. A change in place saves what it overwrites, of so many runs (procedure/function.c)."""
+"""Maximum number of runs of memory that an insertion into a global is copied by. The runtime saves the runs that it
+overwrites in place, and supports no more of them (procedure/function.c)."""
 
 
 def is_contiguous(op: Operation, walked: int = 0) -> bool:
@@ -67,11 +68,17 @@ def walked_axes(op: Operation) -> int | None:
 
 
 def _in_bytes(op: Operation, whole: TensorType[Attribute], per_byte: int) -> bool:
-    """Return whether a run of packed elements is sure to begin, and for an insertion to end, where a byte does."""
+    """Return whether a run of packed elements is sure to begin, and for an insertion to end, where a byte does.
+
+    Args:
+        op: The slice operation.
+        whole: Type of the tensor that is sliced, or inserted into.
+        per_byte: Number of elements that a byte holds.
+    """
     part = slice_of(op)
 
     def known(size: int | SSAValue) -> int:
-        """Return a constant size; 1 for a dynamic one."""
+        """Return a constant size or offset; 1, which no `per_byte` divides, for a dynamic one."""
         value = _known_or_term(size)
         return value if isinstance(value, int) else 1
 

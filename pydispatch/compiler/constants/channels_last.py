@@ -339,19 +339,19 @@ def _rewrite_channels_last(windows: WindowReduction) -> None:
     """
     op, generic = windows.op, structured(windows.op)
     result_map, image = generic.maps[-1], generic.inputs.index(windows.image)
-    result_order = _with_last(windows.result_channel_dim, len(result_map.results))
+    result_order = _order_with_last(windows.result_channel_dim, len(result_map.results))
     initial_values = permuted_fill(op, generic.outputs[0], result_order)
     if initial_values is None:
         return
-    image_order = _with_last(windows.image_channel_dim, len(generic.maps[image].results))
+    image_order = _order_with_last(windows.image_channel_dim, len(generic.maps[image].results))
     inputs, maps = list(generic.inputs), [*generic.maps[:-1], _reordered(result_map, result_order)]
     inputs[image], maps[image] = in_order(op, windows.image, image_order), _reordered(maps[image], image_order)
     new = rewrite_loops(op, [*inputs, initial_values], maps)
-    cast(GenericOp, new.owner).attributes[KEPT_ORDER] = UnitAttr()
+    cast(GenericOp, new.owner).attributes[KEPT_ORDER] = UnitAttr()  # later rewrites leave this layout alone
     replace(op, transposed(new, result_order, op))
 
 
-def _with_last(axis: int, rank: int) -> list[int]:
+def _order_with_last(axis: int, rank: int) -> list[int]:
     """Return the order of `rank` axes that moves one of them to the end: 1 of 4 becomes [0, 2, 3, 1]."""
     return [a for a in range(rank) if a != axis] + [axis]
 

@@ -10,7 +10,7 @@ from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 
 from pydispatch.compiler.constants.relay import Matrix
 from pydispatch.compiler.flatten.inline import DERIVED
-from pydispatch.compiler.outline.equal import shape_of_code
+from pydispatch.compiler.outline.equal import structural_key
 from pydispatch.ir.core.locations import set_location
 from pydispatch.ir.dialects.flow import tensors
 from pydispatch.ir.dialects.pyd.derived import DerivedAttr
@@ -25,7 +25,9 @@ class DerivedFunctions:
     Attributes:
         module: The module that gets the functions.
         added: Name → added function.
-        transposed: Name of a function that only transposes a constant matrix → that matrix.
+        transposed: Name of a function that only transposes a constant matrix → that matrix; filled by callers of `add`.
+        _known: Structural key of an added function → its name.
+        _names: Names of all functions of the module.
     """
 
     module: ModuleOp
@@ -53,17 +55,17 @@ class DerivedFunctions:
             regions=[Region(body)],
         )  # fmt: skip
         set_location(function, ops[-1])
-        shape = shape_of_code(function)
-        if shape not in self._known:
+        key = structural_key(function)
+        if key not in self._known:
             suffix = len(self._known)
             while f"derived_{suffix}" in self._names:
                 suffix += 1
-            name = self._known[shape] = f"derived_{suffix}"
+            name = self._known[key] = f"derived_{suffix}"
             self._names.add(name)
             self.added[name] = function
             function.properties["sym_name"] = StringAttr(name)
             self.module.body.block.add_op(function)
-        return self._known[shape]
+        return self._known[key]
 
 
 def constant_of(name: str, result: int, value: OpResult, type_: TensorType[Attribute]) -> tensors.TensorConstantOp:

@@ -15,7 +15,7 @@ from xdsl.ir import Operation, OpResult, SSAValue
 from pydispatch.compiler.analysis.kinds import CONSTANTS, ONCE, inputs_of
 from pydispatch.compiler.constants.functions import DerivedFunctions, constant_of
 from pydispatch.compiler.constants.known import KnownConstants, bytes_of, known_of
-from pydispatch.compiler.constants.relay import matrix_of, transposed, transposed_by
+from pydispatch.compiler.constants.relay import matrix_of, source_of_transposition, transposition_of
 from pydispatch.compiler.flatten.inline import DERIVED
 from pydispatch.compiler.tensor_ops.rules.fills import SMALL_CONSTANT
 from pydispatch.ir.core.locations import set_location
@@ -159,14 +159,19 @@ def _grouped_by_chain(known: KnownConstants, values: Iterable[OpResult]) -> list
     group_of: dict[Operation, list[OpResult]] = {}
     members: dict[int, list[Operation]] = {}  # id of a group → the operations that compute its values
     for value in values:
-        ops = [op for op in known.chain(value.op) if known.costs[op] is not Cost.FREE]
+        ops = [op for op in known.chain(value.op) if known.costs[op] is not Cost.FREE]  # those that compute `value`
         group = [value]
-        for other in {id(g): g for op in ops if (g := group_of.get(op)) is not None}.values():
+        for other in _distinct(group_of[op] for op in ops if op in group_of):
             group[:0] = other
             ops += members.pop(id(other))
         members[id(group)] = ops
         group_of.update(dict.fromkeys(ops, group))
-    return list({id(g): g for g in group_of.values()}.values())
+    return _distinct(group_of.values())
+
+
+def _distinct(groups: Iterable[list[OpResult]]) -> list[list[OpResult]]:
+    """Return each list object once, in the order of its first occurrence."""
+    return list({id(group): group for group in groups}.values())
 
 
 def _derive(known: KnownConstants, values: list[OpResult], functions: DerivedFunctions) -> None:
@@ -196,11 +201,11 @@ def _transposition(values: Sequence[OpResult], functions: DerivedFunctions) -> s
 
     Sizes are dynamic in it, so that all matrices share its kernel. values: the values to derive.
     """
-    source = transposed_by(values[0].op) if len(values) == 1 else None
+    source = source_of_transposition(values[0].op) if len(values) == 1 else None
     matrix = matrix_of(source.op) if source is not None and source.op.name in CONSTANTS else None
     if matrix is None:
         return None
-    ops = transposed(matrix)
+    ops = transposition_of(matrix)
     for op in ops:
         set_location(op, values[0].op)
     name = functions.add(ops, ops[-1].results)

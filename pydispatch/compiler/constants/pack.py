@@ -53,15 +53,15 @@ class Packed:
         index: Index of the argument.
         type: Type of the argument before it is packed.
         layout: Panel layout of the packed argument.
-        grouped: The operations that compute the factor of the contraction from the argument; None if the argument is
-            the factor.
+        unpacking: The operations between argument and contraction, which compute its factor from the argument; None if
+            the argument is the factor.
     """
 
     function: func.FuncOp
     index: int
     type: TensorType[Attribute]
     layout: Layout
-    grouped: Grouped | None = None
+    unpacking: Grouped | None = None
 
     @property
     def panels(self) -> TensorType[Attribute]:
@@ -129,12 +129,12 @@ def _packed(function: func.FuncOp, levels: Sequence[Level]) -> Packed | None:
     type_ = value.type if grouped is None else grouped.packed_type
     if not isinstance(type_, TensorType) or not type_.has_static_shape():
         return None
-    if grouped is None and (value.uses.get_length() != 1 or not _is_plain(contraction, type_, half)):
+    if grouped is None and (value.uses.get_length() != 1 or not _reads_b_as_stored(contraction, type_, half)):
         return None
     layout = _layout(contraction, type_, grouped, levels, is_widened=half is not None)
     if layout is None:
         return None
-    return Packed(function=function, index=value.index, type=type_, layout=layout, grouped=grouped)
+    return Packed(function=function, index=value.index, type=type_, layout=layout, unpacking=grouped)
 
 
 def _layout(
@@ -188,8 +188,9 @@ def _is_whole(contraction: Contraction) -> bool:
     return contraction.b.axis_dims is not None
 
 
-def _is_plain(contraction: Contraction, type_: TensorType[Attribute], half: SSAValue | None) -> bool:
-    """Return whether the factor B is an element of the argument, without arithmetic other than widening.
+def _reads_b_as_stored(contraction: Contraction, type_: TensorType[Attribute], half: SSAValue | None) -> bool:
+    """Return whether the contraction reads B as the argument stores it, without arithmetic other than widening, and as
+    one matrix or whole matrices (`_has_whole_slices`).
 
     half: the tensor of f16 or bf16 that kernels widen while they load it; None for other factors.
     """
@@ -201,14 +202,17 @@ def _is_plain(contraction: Contraction, type_: TensorType[Attribute], half: SSAV
 def _has_whole_slices(contraction: Contraction, type_: TensorType[Attribute]) -> bool:
     """Return whether the factor B is one matrix, or one large enough matrix for each index of its first dimension.
 
-    The latter is the case for sums that were split along K.
+    The latter, [slices, K, N] with adjacent columns, is the case for sums that were split along K.
     """
     outer = set(contraction.outer) & contraction.b.dims
     if not outer:
         return True
     first, *inner = contraction.b.coordinates
-    is_first = {dim for dim, _ in first.terms} == outer and len(inner) == 2 and contraction.b.is_last(contraction.n)
-    return is_first and prod(type_.get_shape()[1:]) >= MIN_SLICE_ELEMENTS
+    has_outer_dim_first = {dim for dim, _ in first.terms} == outer
+    slices_are_matrices = len(inner) == 2
+    are_columns_last = contraction.b.is_last(contraction.n)
+    is_large = prod(type_.get_shape()[1:]) >= MIN_SLICE_ELEMENTS
+    return has_outer_dim_first and slices_are_matrices and are_columns_last and is_large
 
 
 def _widening_columns(contraction: Contraction, size: int, columns: int, levels: Sequence[Level]) -> int | None:
@@ -237,10 +241,10 @@ def _use_panels(packed: Packed) -> None:
     for op in ops:
         set_location(op, function)
     block.insert_ops_before(ops, first)
-    if packed.grouped is None:
+    if packed.unpacking is None:
         argument.replace_all_uses_with(ops[-1].results[0])
     else:
-        multiply_packed(packed.grouped, ops[-1].results[0])
+        multiply_packed(packed.unpacking, ops[-1].results[0])  # replaces the operations that compute the factor
     block.erase_arg(argument)
     inputs = [a.type for a in block.args]
     function.properties["function_type"] = FunctionType.from_lists(inputs, list(function.function_type.outputs))
@@ -258,18 +262,18 @@ def _pass_panels(op: flow.DispatchOp, packed: Packed, functions: DerivedFunction
     """Replace the matrix that a dispatch passes by a derived constant that holds its packed panels."""
     value = _constant(op, packed)
     assert value is not None
-    ops = [] if packed.grouped is not None else _panels_of_matrix(value, packed, functions)
-    if not ops:
+    ops = [] if packed.unpacking is not None else _panels_of_matrix(value, packed, functions)
+    if not ops:  # the shared code for matrices does not apply
         ops, source = _rematerialized(value, functions)
-        if packed.grouped is not None:
-            ops += packed_elements(packed.grouped, source)
+        if packed.unpacking is not None:
+            ops += packed_elements(packed.unpacking, source)
             source = ops[-1].results[0]
         ops += into_panels(source, packed.layout)
     for new in ops:
         set_location(new, value.op)
     name = functions.add(ops, ops[-1].results)
     arguments = list(op.arguments)
-    arguments[packed.index] = constant_of(name, 0, value, packed.panels).results[0]
+    arguments[packed.index] = constant_of(name, result=0, value=value, type_=packed.panels).results[0]
     op.operands = [*op.workload, *arguments, *op.argument_dims, *op.result_dims]
     _erase_unused(value)
 

@@ -43,7 +43,7 @@ def matrix_of(op: Operation) -> Matrix | None:
     return Matrix(op.properties["value"], type_, *type_.get_shape())
 
 
-def transposed_by(op: Operation) -> OpResult | None:
+def source_of_transposition(op: Operation) -> OpResult | None:
     """Return the source of a generic that only transposes a matrix; None for other operations."""
     if op.name != GENERIC:
         return None
@@ -139,7 +139,7 @@ class _Code:
         return self.ops
 
 
-def transposed(matrix: Matrix) -> list[Operation]:
+def transposition_of(matrix: Matrix) -> list[Operation]:
     """Build the operations that transpose a matrix. The result of the last operation is the transposed matrix."""
     code = _Code(matrix)
     rows, columns = code.dims

@@ -136,7 +136,10 @@ def _concatenated(concat: tensor.ConcatOp, order: list[int]) -> SSAValue | None:
 
 
 def _sliced(op: tensor.ExtractSliceOp, copy: SSAValue, order: list[int]) -> SSAValue | None:
-    """Slice the source of a transposed copy; return None if the slice is not static or drops a dimension."""
+    """Slice the source of a transposed copy; return None if the slice is not static or drops a dimension.
+
+    order: for each dimension of the source, the dimension of the copy.
+    """
     slice_ = slice_of(op)
     is_static = all(isinstance(n, int) for row in slice_.components for n in row)
     if not is_static or slice_.sizes != tuple(shape_of(op.result)):
@@ -180,9 +183,10 @@ def _loops(value: SSAValue, generic: Structured) -> list[int]:
 
 
 def in_order(op: Operation, value: SSAValue, order: list[int]) -> SSAValue:
-    """Return `value` with its dimensions permuted by `order`; new operations are inserted before `op`.
+    """Return `value` transposed: dimension d of the result is dimension `order[d]` of `value`.
 
-    Transpositions are moved before padding and unit reshapes, and cancel existing ones.
+    New operations are inserted before `op`. Transpositions are moved before padding and unit reshapes, and cancel
+    existing ones.
     """
     owner = value.owner
     if order == sorted(order):
@@ -197,8 +201,8 @@ def in_order(op: Operation, value: SSAValue, order: list[int]) -> SSAValue:
         return collapsed
     if _order_of(value) == order:  # value is itself a transposed copy, of a tensor in this order
         return _source(value)
-    inverse = [order.index(d) for d in range(len(order))]
-    return transposed(value, inverse, op)
+    new_dims = [order.index(d) for d in range(len(order))]  # of each dimension of `value`, as transposed() takes them
+    return transposed(value, new_dims, op)
 
 
 def _collapsed(op: Operation, collapse: tensor.CollapseShapeOp, order: list[int]) -> SSAValue | None:

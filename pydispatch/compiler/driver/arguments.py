@@ -1,4 +1,4 @@
-"""Checks of the compiler's arguments: an InvalidArgumentError names the parameter."""
+"""Checks of the compiler's arguments: an InvalidArgumentError names the parameter, which is passed as `what`."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def precision(what: str, value: object) -> BFloat16Type | None:
     raise InvalidArgumentError(f"{what}: expected 'f32' or 'bf16', got {value!r}")
 
 
-def called(what: str, value: object) -> Callable[[Any], object] | None:
+def function_or_none(what: str, value: object) -> Callable[[Any], object] | None:
     """Check that a parameter is a function or None, and return it."""
     if value is None or callable(value):
         return value

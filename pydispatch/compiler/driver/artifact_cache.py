@@ -42,6 +42,9 @@ LARGEST = 64 << 20
 USES = ("llvmlite", "ml_dtypes", "numpy", "xdsl", "ziglang")
 """Packages whose versions may change an artifact."""
 
+_KEY_VERSION = "program 3"
+"""First part of each key; its number is raised when the parts of the key change."""
+
 _NAMED = ("targets", "cpu", "object_search_path")
 """Options in the key, beside `cpu_features` and `reassociate`. Others must have their defaults."""
 
@@ -136,7 +139,7 @@ def _entry(source: Any, options: Mapping[str, Any]) -> _Entry | None:
             source_type = type(source).__name__  # text of a str subclass states other locations than its own
             machine = processor, caches_of_this_machine()
             everything = text, source_type, name, path, str(Path.cwd()), stated_options, *machine, *_tools()
-            return _Entry(cache.digest("program 3", *everything), path, start)
+            return _Entry(cache.digest(_KEY_VERSION, *everything), path, start)
     return None
 
 

@@ -18,7 +18,7 @@ def chapter() -> str:
     from pydispatch.compiler.tensor_ops.registry import rules_by_name
 
     kernel = {*lowerings(), *expand.RULES, *integers.RULES}
-    tensors = [name for name, rule in rules_by_name().items() if name and _is_computed(rule)]
+    tensors = [name for name, rule in rules_by_name().items() if name and _has_result_computed_by_dispatch(rule)]
     scalars = {name for name in kernel if name.startswith(("arith.", "math."))}
     groups = {
         "On tensors, in dispatches (after the rewrites above; also `arith` and `math` on tensors)": tensors,
@@ -32,12 +32,13 @@ def chapter() -> str:
     return "\n".join(parts) + "\n"
 
 
-def _is_computed(rule: object) -> bool:
-    """Return whether dispatches compute the operation of a rule."""
+def _has_result_computed_by_dispatch(rule: object) -> bool:
+    """Return whether dispatches compute the result of a rule's operation; otherwise it is a view or has none."""
     from pydispatch.compiler.tensor_ops.rule import TensorOp, Update
     from pydispatch.compiler.tensor_ops.rules.recurrences import Recurrence, TopK
 
-    return isinstance(rule, Update | Recurrence | TopK) or type(rule).element is not TensorOp.element  # type: ignore[attr-defined]
+    has_own_kernel = isinstance(rule, Update | Recurrence | TopK)  # such a rule does not override `element`
+    return has_own_kernel or type(rule).element is not TensorOp.element  # type: ignore[attr-defined]
 
 
 def _by_dialect(names: Iterable[str]) -> list[str]:

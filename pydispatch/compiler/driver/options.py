@@ -68,7 +68,7 @@ def prepare(source: Any, options: CompileOptions) -> tuple[ModuleOp, Options]:
         activation_bits=arguments.one_of("activation_bits", stated["activation_bits"], choices=(24, 16, 8)),
         weight_type=arguments.half_type("weight_type", stated["weight_type"]),
         precision=arguments.precision("precision", stated["precision"]),
-        progress=arguments.called("progress", stated["progress"]),
+        progress=arguments.function_or_none("progress", stated["progress"]),
     )
     # `precision` is bf16 or None, so that another `weight_type` is f16.
     if checked.precision is not None and checked.weight_type not in (None, checked.precision):

@@ -169,7 +169,7 @@ class Pipeline:
         self.tracker = Tracker(options.progress)
 
     def run_to(self, phase: str) -> None:
-        """Run the phases up to and including `phase` that have not run yet (all but the last work on the module)."""
+        """Run the phases up to and including `phase` that have not run yet. Each of them rewrites the module."""
         with cached_structures():
             self._run_phases(phase)
 
@@ -247,8 +247,8 @@ class Pipeline:
         rule, limits = partial(why_not, has_chain_kernel=self._has_chain_kernel), self._binding_limits
         most_tensors, most_operands = min(limits, default=MOST_TENSORS), min(limits, default=MOST_BINDINGS)
         legality = Legality(rule, space_of, most_tensors=most_tensors, most_operands=most_operands)
-        patches = None if self.chooser is None else partial(self.chooser.choose_convolutions, self)
-        return form_dispatches(self.module, legality, self.options.reassociate, functions, patches)
+        choose_convolutions = None if self.chooser is None else partial(self.chooser.choose_convolutions, self)
+        return form_dispatches(self.module, legality, self.options.reassociate, functions, patches=choose_convolutions)
 
     def _rewrite(self, phase: str) -> None:
         """Apply the rewrites of the options, and those of extensions, that belong to a phase."""
@@ -265,8 +265,8 @@ class Pipeline:
     def _cpu_levels(self) -> list[Level]:
         """CPU levels of the targets, by which panels of constants and products of bytes are chosen.
 
-        None unless all targets are CPUs, whose kernels compute products from panels in register blocks. Levels that
-        others of the list include are left out.
+        Empty unless all targets are CPUs, whose kernels compute products from panels in register blocks, and empty if
+        sums of floats may not be reordered. Levels that others of the list include are left out.
         """
         if not self.options.reassociate:
             return []
@@ -280,11 +280,11 @@ class Pipeline:
     def _has_chain_kernel(self) -> Callable[[Chain], bool] | None:
         """Function that returns whether all targets have a kernel for a chain of two contractions.
 
-        None if a target has no kernel for any chain.
+        None if a target has no kernel for any chain, or if sums of floats may not be reordered, as such kernels do.
         """
         if not self.options.reassociate:
             return None
-        with suppress(CompileError):
+        with suppress(CompileError):  # a target that is not supported is reported later, by _expand()
             backends = {target: require_backend(target) for target in self.targets()}
             # A GPU distributes over invocations; a CPU has a machine for whose registers products are cut into blocks.
             if not all(b.has_invocations or b.cpu_machine(target) for target, b in backends.items()):
@@ -327,9 +327,9 @@ class Pipeline:
         if not options.reassociate:
             targets = [in_written_order(target) for target in targets]
         share_executables(self.module, self.reports, targets)
-        expand_executables(
-            self.module, Selection(targets, options.targets is not None, options.cpu, options.cpu_features)
-        )
+        are_named = options.targets is not None
+        selection = Selection(targets, explicit=are_named, levels=options.cpu, features=options.cpu_features)
+        expand_executables(self.module, selection)
 
     def text_after(self, phase: str, elide_bytes: int | None = None) -> str:
         """Run the pipeline up to a phase, and return the module, or the host program, as text."""
@@ -347,7 +347,7 @@ class Pipeline:
         self.run_to("executables")
         self.tracker.phase("program")
         program, constants = schedule(self.module)
-        contracts, contract_indices = contract_program(self.module)
+        contracts, contract_indices = contract_program(self.module)  # indices of the contracts' functions, by variant
         folders = Folders(options.source_folders, options.object_search_path)
         executables = emit_executables(self.module, folders, options.dump, self.tracker, contract_indices)
         data = program.encode()

@@ -39,24 +39,25 @@ def reporting(load: Callable[[], ModuleOp], compile: Callable[[ModuleOp], object
         yield
     except Exception as error:
         is_reported = isinstance(error, InternalError)
+        # A program that is nested too deeply is no fault, and smaller programs would not have it.
         if not (is_reported or is_fault(error)) or isinstance(error, RecursionError):
             raise
-        seconds = time.monotonic() - begin
+        seconds_to_fault = time.monotonic() - begin
         fault = error if isinstance(error, InternalError) else internal_error(error)
-        source = _source(origin_of(error), load, compile, seconds)
+        source = _reduced_source(origin_of(error), load, compile, seconds_to_fault)
         if source is None and is_reported:
             raise
         raise (fault if source is None else with_source(fault, source)) from error
 
 
-def _source(
-    origin: Any, load: Callable[[], ModuleOp], compile: Callable[[ModuleOp], object], seconds: float
+def _reduced_source(
+    origin: Any, load: Callable[[], ModuleOp], compile: Callable[[ModuleOp], object], seconds_to_fault: float
 ) -> str | None:
     """Return the text of a reduced program with the same fault; None where the program cannot be loaded again.
 
-    seconds: how long the compilation took that failed.
+    seconds_to_fault: how long the compilation took that failed.
     """
-    tries = TRIES if seconds < LONGEST_SECONDS else 0
+    tries = TRIES if seconds_to_fault < LONGEST_SECONDS else 0
     reduction = Reduction(origin, compile, tries=tries, end=time.monotonic() + SECONDS)
     try:
         with warnings.catch_warnings():

@@ -115,6 +115,7 @@ def lower_input(module: ModuleOp, options: ReadOptions) -> ModuleOp:
     if not readers:
         return module
     mixable = [frontend for frontend in readers if isinstance(frontend, DialectFrontend)]
+    # Frontends that are not mixable read whole modules only; the first one reports operations of other dialects.
     if not mixable or (len(mixable) == len(readers) == 1 and _reads_whole(mixable[0], used)):
         return readers[0].read(module, options)
     from pydispatch.frontends.mixed import lower_mixed

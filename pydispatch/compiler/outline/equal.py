@@ -18,14 +18,14 @@ class KnownExecutables:
 
     def reuse(self, executable: flow.ExecutableOp, dispatch: flow.DispatchOp) -> bool:
         """Make `dispatch` call an executable that equals its own, and return whether there is one."""
-        first = self._known.setdefault(shape_of_code(executable), dispatch)
+        first = self._known.setdefault(structural_key(executable), dispatch)
         if first is dispatch:
             return False
         dispatch.properties["entry_points"] = first.properties["entry_points"]
         return True
 
 
-def shape_of_code(op: Operation) -> Hashable:
+def structural_key(op: Operation) -> Hashable:
     """Return a key that is equal for operations with the same behaviour. It ignores the names of symbols and values,
     source locations, and the order of operations without effects.
     """
