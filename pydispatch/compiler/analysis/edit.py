@@ -1,4 +1,4 @@
-"""Operations that are put before others."""
+"""Insertion of operations into blocks."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from xdsl.ir import Operation, SSAValue
 from pydispatch.ir.core.locations import set_location
 
 
-def before(new: Operation, op: Operation) -> SSAValue:
-    """Put `new` before `op`; its result."""
+def insert_before(new: Operation, op: Operation) -> SSAValue:
+    """Insert `new` before `op`, with its location, and return the first result of `new`."""
     assert op.parent is not None
     set_location(new, op)
     op.parent.insert_op_before(new, op)

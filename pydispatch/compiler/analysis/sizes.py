@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import ArrayAttr, IndexType, IntegerAttr, TensorType
 from xdsl.ir import Operation, OpResult, SSAValue
 
 from pydispatch.compiler.analysis.destinations import slice_of
-from pydispatch.compiler.analysis.edit import before
+from pydispatch.compiler.analysis.edit import insert_before
 from pydispatch.compiler.tensor_ops.registry import rule_of
 from pydispatch.compiler.tensor_ops.terms import Entry, Product, Stated, Sum, Term, add, multiply
 from pydispatch.ir.values import Dim, constant_index, shape_of
@@ -54,8 +54,8 @@ def dynamic_sizes(value: SSAValue, op: Operation) -> list[SSAValue]:
         if n < 0:
             term = size_of(value, axis)
             begin = term if isinstance(term, Dim) else Dim(value, axis)
-            index = before(arith.ConstantOp.from_int_and_width(begin.axis, IndexType()), op)
-            sizes.append(term if isinstance(term, SSAValue) else before(tensor.DimOp(begin.tensor, index), op))
+            index = insert_before(arith.ConstantOp.from_int_and_width(begin.axis, IndexType()), op)
+            sizes.append(term if isinstance(term, SSAValue) else insert_before(tensor.DimOp(begin.tensor, index), op))
     return sizes
 
 

@@ -15,7 +15,7 @@ from xdsl.dialects.linalg.ops import GenericOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
-from pydispatch.compiler.analysis.edit import before
+from pydispatch.compiler.analysis.edit import insert_before
 from pydispatch.compiler.constants.known import KnownConstants, known_of
 from pydispatch.compiler.fusion.build import rewrite_loops
 from pydispatch.compiler.kernels.matmul.match import Contraction, Factor, contraction_of
@@ -107,8 +107,8 @@ def _padded(op: Operation, value: SSAValue, axis: int) -> SSAValue:
     """Insert a padding of one axis with zeros before `op`, and return the padded tensor."""
     shape = shape_of(value)
     element = cast(IntegerType, cast("TensorType[Attribute]", value.type).element_type)
-    zero = before(arith.ConstantOp(IntegerAttr(0, element)), op)
+    zero = insert_before(arith.ConstantOp(IntegerAttr(0, element)), op)
     added = [_missing(n) if a == axis else 0 for a, n in enumerate(shape)]
     type_ = TensorType(element, [n + more for n, more in zip(shape, added, strict=True)])
     block = Block([tensor.YieldOp(zero)], arg_types=[IndexType()] * len(shape))
-    return before(tensor.PadOp(value, [], [], Region(block), [0] * len(shape), added, type_), op)
+    return insert_before(tensor.PadOp(value, [], [], Region(block), [0] * len(shape), added, type_), op)

@@ -16,7 +16,7 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
 from pydispatch.compiler.analysis.destinations import slice_of
-from pydispatch.compiler.analysis.edit import before
+from pydispatch.compiler.analysis.edit import insert_before
 from pydispatch.compiler.fusion.build import reassociation
 from pydispatch.compiler.fusion.dim_orders import computed_in, transposed
 from pydispatch.compiler.fusion.maps import defining_copy, has_static_uniform_padding, padded, read_through_copies
@@ -132,7 +132,7 @@ def _concatenated(concat: tensor.ConcatOp, order: list[int]) -> SSAValue | None:
         return None
     sources = [_source(v) for v in concat.operands]
     type_, axis = reordered_type(concat.result, order), order.index(concat.dim.value.data)
-    return before(tensor.ConcatOp(sources, axis, type_), concat)
+    return insert_before(tensor.ConcatOp(sources, axis, type_), concat)
 
 
 def _sliced(op: tensor.ExtractSliceOp, copy: SSAValue, order: list[int]) -> SSAValue | None:
@@ -146,7 +146,7 @@ def _sliced(op: tensor.ExtractSliceOp, copy: SSAValue, order: list[int]) -> SSAV
         return None
     offsets, sizes, strides = ([cast(int, row[d]) for d in order] for row in slice_.components)
     type_ = TensorType(op.result.type.element_type, sizes)
-    return before(tensor.ExtractSliceOp(_source(copy), offsets, sizes, strides, type_), op)
+    return insert_before(tensor.ExtractSliceOp(_source(copy), offsets, sizes, strides, type_), op)
 
 
 def _gather(op: GenericOp, copy: SSAValue, order: list[int]) -> SSAValue | None:
@@ -193,7 +193,7 @@ def in_order(op: Operation, value: SSAValue, order: list[int]) -> SSAValue:
         return value
     if isinstance(owner, tensor.PadOp) and has_static_uniform_padding(owner):
         source = in_order(op, owner.source, order)
-        pad_before_op = before(owner.clone(), op).owner  # padded() takes the widths from it; later it is unused
+        pad_before_op = insert_before(owner.clone(), op).owner  # padded() takes the widths from it; later it is unused
         return padded(cast(tensor.PadOp, pad_before_op), source, order)
     if isinstance(owner, tensor.ExpandShapeOp) and (expanded := _expanded(op, owner, order)) is not None:
         return expanded
@@ -221,7 +221,7 @@ def _collapsed(op: Operation, collapse: tensor.CollapseShapeOp, order: list[int]
     groups = [[*range(count + 1)], *([count + axis] for axis in range(1, len(order)))]
     type_ = TensorType(collapse.result.type.element_type, [shape[d] for d in order])
     properties = {"reassociation": reassociation(groups)}
-    return before(tensor.CollapseShapeOp(operands=[inner], result_types=[type_], properties=properties), op)
+    return insert_before(tensor.CollapseShapeOp(operands=[inner], result_types=[type_], properties=properties), op)
 
 
 def _expanded(op: Operation, expand: tensor.ExpandShapeOp, order: list[int]) -> SSAValue | None:
@@ -249,7 +249,7 @@ def _expanded(op: Operation, expand: tensor.ExpandShapeOp, order: list[int]) -> 
     sizes = [shape[a] for a in order]
     groups = reassociation([list(range(first, end)) for first, end in zip(starts, ends, strict=True)])
     type_ = TensorType(expand.result.type.element_type, sizes)
-    return before(tensor.ExpandShapeOp(permuted_source, [], groups, sizes, type_), op)
+    return insert_before(tensor.ExpandShapeOp(permuted_source, [], groups, sizes, type_), op)
 
 
 def _kept_source_dims(collapse: tensor.CollapseShapeOp) -> list[int] | None:

@@ -13,7 +13,7 @@ from xdsl.dialects.linalg.ops import GenericOp, YieldOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineMap
 
-from pydispatch.compiler.analysis.edit import before
+from pydispatch.compiler.analysis.edit import insert_before
 
 
 def rewrite_loops(
@@ -33,7 +33,7 @@ def rewrite_loops(
     inputs, outputs = operands[: len(op.inputs)], operands[len(op.inputs) :]
     kinds = op.iterator_types if iterators is None else iterator_types(iterators)
     types = [output.type for output in outputs]
-    return before(generic_op(inputs, outputs, op.body.clone(), affine_maps(maps), kinds, types), op)
+    return insert_before(generic_op(inputs, outputs, op.body.clone(), affine_maps(maps), kinds, types), op)
 
 
 def insert_copy(
@@ -53,10 +53,11 @@ def insert_copy(
     """
     body = Block(arg_types=[type_.element_type] * 2)
     body.add_op(YieldOp(body.args[0]))
-    empty = before(tensor.EmptyOp(dims, type_), op)
+    empty = insert_before(tensor.EmptyOp(dims, type_), op)
     rank = type_.get_num_dims()
     maps = affine_maps([index, AffineMap.identity(rank)])
-    return before(generic_op([value], [empty], Region(body), maps, iterator_types(["parallel"] * rank), [type_]), op)
+    kinds = iterator_types(["parallel"] * rank)
+    return insert_before(generic_op([value], [empty], Region(body), maps, kinds, [type_]), op)
 
 
 def generic_op(

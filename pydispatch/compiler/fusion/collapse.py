@@ -10,7 +10,7 @@ from xdsl.dialects.linalg.ops import GenericOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
-from pydispatch.compiler.analysis.edit import before
+from pydispatch.compiler.analysis.edit import insert_before
 from pydispatch.compiler.analysis.kinds import size_operands
 from pydispatch.compiler.fusion.build import reassociation, rewrite_loops
 from pydispatch.ir.core.rewriting import replace_op
@@ -75,7 +75,7 @@ def _move_below_reader(expand: tensor.ExpandShapeOp, groups: DimGroups) -> tenso
     assert isinstance(type_, TensorType)
     dims = list(expand.dynamic_output_shape)
     result = tensor.ExpandShapeOp(collapsed_result, dims, expand.reassociation, list(type_.get_shape()), type_)
-    before(result, user)
+    insert_before(result, user)
     replace_op(user, result.results[0])
     return result
 
@@ -117,8 +117,8 @@ def collapsed(op: Operation, value: SSAValue, groups: DimGroups, shape: list[int
     if isinstance(owner, tensor.ExpandShapeOp) and owner.src.type == type_:  # either way the order of memory stays
         return owner.src
     if isinstance(owner, Operation) and owner.name in ("tensor.empty", "tensor.splat"):
-        dims = size_operands(owner)
-        return before(tensor.EmptyOp(dims, type_) if owner.name == "tensor.empty" else
+        dims = size_operands(owner)  # dynamic dimensions are not collapsed with others, so that these sizes stay
+        return insert_before(tensor.EmptyOp(dims, type_) if owner.name == "tensor.empty" else
                       tensor.SplatOp(owner.operands[0], dims, type_), op)  # fmt: skip
-    return before(tensor.CollapseShapeOp(operands=[value], result_types=[type_],
+    return insert_before(tensor.CollapseShapeOp(operands=[value], result_types=[type_],
                                          properties={"reassociation": reassociation(groups)}), op)  # fmt: skip

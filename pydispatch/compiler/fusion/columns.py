@@ -17,7 +17,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineExpr, AffineMap
 
 from pydispatch.compiler.analysis.destinations import slice_of
-from pydispatch.compiler.analysis.edit import before
+from pydispatch.compiler.analysis.edit import insert_before
 from pydispatch.compiler.analysis.sizes import dynamic_sizes, size_of, term_of
 from pydispatch.compiler.fusion.build import affine_maps, iterator_types, rewrite_loops
 from pydispatch.compiler.fusion.elimination import erase_unused
@@ -150,8 +150,9 @@ class _Parts:
                 self.parts_of[op.results[0]] = self._elementwise(cast(GenericOp, op))
             elif op in readers.reductions:
                 replace_op(op, self._reduced(cast(GenericOp, op)))
-        for part in readers.slices:
-            part.operands[0] = self.parts_of[part.operands[0]][0]
+        for slice_ in readers.slices:  # of elements before the columns, which the first part has
+            first, *_columns = self.parts_of[slice_.operands[0]]
+            slice_.operands[0] = first
 
     def _elementwise(self, op: GenericOp) -> list[SSAValue]:
         """Compute the parts of an elementwise result."""
@@ -159,7 +160,7 @@ class _Parts:
         parts = []
         for index, part in enumerate(self.concat.inputs):
             type_ = TensorType(result.element_type, shape_of(part))
-            empty = before(tensor.EmptyOp(dynamic_sizes(part, op), type_), op)
+            empty = insert_before(tensor.EmptyOp(dynamic_sizes(part, op), type_), op)
             inputs = [self.parts_of[operand][index] if operand in self.parts_of else operand for operand in op.inputs]
             parts.append(rewrite_loops(op, [*inputs, empty], structured(op).maps))
         return parts
@@ -180,11 +181,12 @@ class _Parts:
         dims = [AffineExpr.dimension(d) for d in range(rank)]
         map_ = AffineMap(rank, 0, (*dims[: self.axis], AffineExpr.constant(0), *dims[self.axis :]))
         body = Block(arg_types=[*(argument.type for argument in op.body.block.args), type_.element_type])
+        # The last argument of the body is the element of `empty`, which it does not read.
         copies: dict[SSAValue, SSAValue] = dict(zip(op.body.block.args, body.args, strict=False))
         for inner in op.body.block.ops:
             body.add_op(inner.clone(copies))
         assert isinstance(body.last_op, YieldOp)
-        empty = before(tensor.EmptyOp(dynamic_sizes(total, op), type_), op)
+        empty = insert_before(tensor.EmptyOp(dynamic_sizes(total, op), type_), op)
         maps = affine_maps([map_, AffineMap.identity(rank), AffineMap.identity(rank)])
         kinds = iterator_types(["parallel"] * rank)
-        return before(GenericOp([column, total], [empty], Region(body), maps, kinds, [type_]), op)
+        return insert_before(GenericOp([column, total], [empty], Region(body), maps, kinds, [type_]), op)

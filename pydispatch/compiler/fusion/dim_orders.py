@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
-from pydispatch.compiler.analysis.edit import before
+from pydispatch.compiler.analysis.edit import insert_before
 from pydispatch.compiler.analysis.kinds import KEPT_ORDER, is_fill, size_operands
 from pydispatch.compiler.analysis.sizes import dynamic_sizes
 from pydispatch.compiler.fusion.build import affine_maps, insert_copy
@@ -70,7 +70,7 @@ def write_as_computed(op: Operation) -> SSAValue | None:
 
 def computed_in(op: Operation, order: Sequence[int]) -> SSAValue | None:
     """Rewrite a generic to iterate over its loops in the order `order`, and to write its result in that order. Return a
-    copy in the old order, or None if nothing changes.
+    copy in the old order; None if nothing changes, or if the initial values of the result are no fill.
 
     order: for each new loop, the old one.
     """
@@ -146,7 +146,8 @@ def permuted_fill(op: Operation, value: SSAValue, order: Sequence[int]) -> SSAVa
     sizes = dict(zip([d for d, n in enumerate(shape) if n < 0], size_operands(owner), strict=True))
     dims = [sizes[d] for d in order if d in sizes]
     type_ = reordered_type(value, order)
-    return before(tensor.EmptyOp(dims, type_) if splat_op is None else tensor.SplatOp(splat_op.input, dims, type_), op)
+    new = tensor.EmptyOp(dims, type_) if splat_op is None else tensor.SplatOp(splat_op.input, dims, type_)
+    return insert_before(new, op)
 
 
 def elementwise_of_copy(op: Operation) -> SSAValue | None:
@@ -162,7 +163,7 @@ def elementwise_of_copy(op: Operation) -> SSAValue | None:
     type_ = TensorType(result_type.element_type, shape_of(source))
     new = type(op).create(
         operands=[source], result_types=[type_], properties=op.properties, attributes=op.attributes)  # fmt: skip
-    return transposed(before(new, op), _dims_in_copy(copy), op)
+    return transposed(insert_before(new, op), _dims_in_copy(copy), op)
 
 
 def pad_before_copy(op: Operation) -> SSAValue | None:

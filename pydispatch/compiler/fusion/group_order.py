@@ -89,6 +89,7 @@ class GroupOrder:
         self._rank[into] = merged_rank
         del self._rank[a]
         self._merged[a] = into
+        # Other nodes keep `a` in their edges; `_merged` leads from it to `into`.
         for edges in (self._sources, self._readers):
             smaller, larger = sorted((edges.pop(a), edges[into]), key=len)
             larger |= smaller
@@ -98,7 +99,8 @@ class GroupOrder:
     def _between(self, lhs: int, rhs: int, limit: int | None) -> tuple[set[int], set[int]]:
         """Return the transitive predecessors of the later node, and the transitive successors of the earlier one.
 
-        Both sets contain only nodes whose ranks are between those of the two. limit: see `_search`.
+        Both sets contain only nodes whose ranks are between those of the two. Raises TooFarError if one of them would
+        have more than `limit` nodes; None for no limit.
         """
         earlier, later = sorted((lhs, rhs), key=self._rank.__getitem__)
         lowest_rank, highest_rank = self._rank[earlier], self._rank[later]

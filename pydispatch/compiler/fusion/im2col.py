@@ -23,7 +23,7 @@ from xdsl.dialects.linalg.ops import GenericOp
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
-from pydispatch.compiler.analysis.edit import before
+from pydispatch.compiler.analysis.edit import insert_before
 from pydispatch.compiler.analysis.kinds import is_constant
 from pydispatch.compiler.analysis.sizes import dynamic_sizes
 from pydispatch.compiler.fusion.build import insert_copy, reassociation, rewrite_loops
@@ -136,7 +136,7 @@ def convolution_of(op: GenericOp) -> Convolution | None:
     result. With channels last, the filter is [steps, rows], and rows follow several spatial dimensions.
     """
     c = contraction_of(op)
-    if c is None or len(op.inputs) != 2 or not all(_is_multiplied(c, factor) for factor in (c.a, c.b)):
+    if c is None or len(op.inputs) != 2 or not all(_is_plain_factor(c, factor) for factor in (c.a, c.b)):
         return None
     # A filter is indexed by one loop per dimension (axis_dims); the image has sums of loops in its index.
     filters = [(factor, dims) for factor in (c.a, c.b) if (dims := factor.axis_dims) is not None]
@@ -194,8 +194,10 @@ def _only_batches_are_dynamic(generic: Structured, batches: Sequence[int]) -> bo
     )
 
 
-def _is_multiplied(contraction: Contraction, factor: Factor) -> bool:
-    """Return whether a factor is a float of the accumulator's type, or an integer computed from a single element."""
+def _is_plain_factor(contraction: Contraction, factor: Factor) -> bool:
+    """Return whether a factor is an unconverted float of the accumulator's type, or an integer computed from a single
+    element, such as a widened byte.
+    """
     element = cast("TensorType[Attribute]", contraction.tensor_of(factor).type).element_type
     if isinstance(contraction.acc, Float32Type | Float64Type):
         return factor.is_element and element == contraction.acc
@@ -244,7 +246,7 @@ def _rewrite_to_product(convolution: Convolution) -> None:
     maps = [*(map_ for _, map_ in factors), result_map]
     product = rewrite_loops(op, operands, maps, [*["parallel"] * (n + 2), "reduction"])
     expand = tensor.ExpandShapeOp(product, dynamic_dims, reassociation(groups), list(type_.get_shape()), type_)
-    before(expand, op)
+    insert_before(expand, op)
     replace_op(op, expand.results[0])
     move_below_readers(expand, groups)
 

@@ -16,7 +16,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineExpr, AffineMap
 
 from pydispatch.compiler.analysis.destinations import slice_of
-from pydispatch.compiler.analysis.edit import before
+from pydispatch.compiler.analysis.edit import insert_before
 from pydispatch.compiler.analysis.kinds import KEPT_ORDER
 from pydispatch.compiler.analysis.sizes import dynamic_sizes
 from pydispatch.compiler.fusion.build import affine_maps, generic_op, iterator_types, reassociation
@@ -125,7 +125,8 @@ def padded(pad: tensor.PadOp, source: SSAValue, dims: Sequence[int]) -> SSAValue
     for inner in old_block.ops:
         region.block.add_op(inner.clone())
     type_ = reordered_type(pad.result, dims)
-    return before(tensor.PadOp(source, [], [], region, [low[d] for d in dims], [high[d] for d in dims], type_), pad)
+    new_low, new_high = [low[d] for d in dims], [high[d] for d in dims]
+    return insert_before(tensor.PadOp(source, [], [], region, new_low, new_high, type_), pad)
 
 
 def has_static_uniform_padding(pad: tensor.PadOp) -> bool:
@@ -162,7 +163,8 @@ def drop_unit_dimensions(op: Operation) -> SSAValue | None:
             axis: generic.extents[other_loops[e.position]] for axis, e in enumerate(results)
             if isinstance(e, AffineDimExpr) and not isinstance(indices[axis], AffineDimExpr)
         }  # fmt: skip
-        if None in strided_sizes.values() or (strided_sizes and -1 in shape_of(value)):
+        is_dynamic = None in strided_sizes.values() or -1 in shape_of(value)
+        if strided_sizes and is_dynamic:  # the slice would need sizes at run time
             return None
         maps.append(AffineMap(len(other_loops), 0, results))
         operands.append(_leading_elements(op, _without_units(op, value), cast("dict[int, int]", strided_sizes)))
@@ -189,7 +191,7 @@ def _leading_elements(op: Operation, value: SSAValue, sizes: Mapping[int, int]) 
     assert isinstance(value.type, TensorType)
     new_shape, rank = [sizes.get(axis, n) for axis, n in enumerate(shape)], len(shape)
     type_ = TensorType(value.type.element_type, new_shape)
-    return before(tensor.ExtractSliceOp(value, [0] * rank, new_shape, [1] * rank, type_), op)
+    return insert_before(tensor.ExtractSliceOp(value, [0] * rank, new_shape, [1] * rank, type_), op)
 
 
 def elementwise_without_unit_dimensions(op: Operation) -> SSAValue | None:
@@ -207,7 +209,7 @@ def elementwise_without_unit_dimensions(op: Operation) -> SSAValue | None:
         result_types=[TensorType(result.type.element_type, [n for n in result.type.get_shape() if n != 1])],
         properties=op.properties, attributes=op.attributes,
     )  # fmt: skip
-    return _with_units(op, before(new, op), result)
+    return _with_units(op, insert_before(new, op), result)
 
 
 def slice_without_unit_dimensions(op: Operation) -> SSAValue | None:
@@ -216,7 +218,10 @@ def slice_without_unit_dimensions(op: Operation) -> SSAValue | None:
     Return None if there are none, or if the offset of one is not known to be 0.
     """
     slice_, source, shape = slice_of(op), shape_of(op.operands[0]), shape_of(op.results[0])
-    is_whole_unit = [(n, *row) == (1, 0, 1, 1) for n, *row in zip(source, *slice_.components, strict=True)]
+    is_whole_unit = [
+        n == size == stride == 1 and offset == 0
+        for n, offset, size, stride in zip(source, *slice_.components, strict=True)
+    ]
     if 1 not in (*source, *shape) or is_whole_unit.count(True) != source.count(1):
         return None
     offsets, sizes, strides = (
@@ -228,7 +233,7 @@ def slice_without_unit_dimensions(op: Operation) -> SSAValue | None:
     type_ = TensorType(result.element_type, [n for n in result.get_shape() if n != 1])
     squeezed = _without_units(op, op.operands[0])
     new_slice = tensor.ExtractSliceOp(squeezed, offsets, sizes, strides, type_)
-    return _with_units(op, before(new_slice, op), op.results[0])
+    return _with_units(op, insert_before(new_slice, op), op.results[0])
 
 
 def _unit_groups(shape: Sequence[int]) -> list[list[int]]:
@@ -258,11 +263,12 @@ def _without_units(op: Operation, value: SSAValue) -> SSAValue:
     type_ = _type_without_units(value.type)
     owner = value.owner
     if isinstance(owner, Operation) and owner.name == "tensor.empty":
-        return before(tensor.EmptyOp(list(owner.operands), type_), op)
+        return insert_before(tensor.EmptyOp(list(owner.operands), type_), op)
     if isinstance(owner, Operation) and owner.name == "tensor.splat":
-        return before(tensor.SplatOp(owner.operands[0], list(owner.operands[1:]), type_), op)
+        return insert_before(tensor.SplatOp(owner.operands[0], list(owner.operands[1:]), type_), op)
     properties = {"reassociation": reassociation(_unit_groups(shape))}
-    return before(tensor.CollapseShapeOp.create(operands=[value], result_types=[type_], properties=properties), op)
+    collapse = tensor.CollapseShapeOp.create(operands=[value], result_types=[type_], properties=properties)
+    return insert_before(collapse, op)
 
 
 @lru_cache(maxsize=1024)
@@ -278,7 +284,8 @@ def _with_units(op: Operation, value: SSAValue, like: SSAValue) -> SSAValue:
     shape, dims = shape_of(like), dynamic_sizes(value, op)
     type_, groups = cast("TensorType[Attribute]", like.type), reassociation(_unit_groups(shape))
     properties = {"reassociation": groups, "static_output_shape": _sizes(type_.get_shape())}
-    return before(tensor.ExpandShapeOp.create(operands=[value, *dims], result_types=[type_], properties=properties), op)
+    expand = tensor.ExpandShapeOp.create(operands=[value, *dims], result_types=[type_], properties=properties)
+    return insert_before(expand, op)
 
 
 @lru_cache(maxsize=1024)
@@ -312,11 +319,11 @@ def generic_like(
         if isinstance(index, AffineDimExpr):
             inner.properties["dim"] = IntegerAttr(index.position, 64)
         else:  # the only other expression is the constant 0 of a dropped loop of one iteration
-            zero = before(arith.ConstantOp.from_int_and_width(0, IndexType()), inner)
+            zero = insert_before(arith.ConstantOp.from_int_and_width(0, IndexType()), inner)
             inner.results[0].replace_all_uses_with(zero)
             erase_op(inner)
     new = generic_op(inputs, outputs, body, affine_maps(maps), iterator_types(iterators), [outputs[0].type])
     new.attributes.update(op.attributes)
-    result = before(new, insertion_point or op)
+    result = insert_before(new, insertion_point or op)
     result.name_hint = op.results[0].name_hint
     return result

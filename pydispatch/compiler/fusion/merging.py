@@ -76,6 +76,7 @@ class FusionGroups:
             if source is None or source is op:
                 continue
             node = self.node(source)
+            # A duplicable operation in no group is copied into its readers, which depend on what it reads.
             if source not in self.group_of and is_duplicable(source):
                 sources |= self.order.sources(node)
             else:
@@ -293,14 +294,14 @@ class FusionGroups:
                 continue
             readers = self._readers(middle)
             sources = [g for op in self.in_order(self.members[middle]) for g in self._groups_read(op) if g != middle]
-            if len(readers) != 1 or None in readers:
+            reader = next(iter(readers)) if len(readers) == 1 else None
+            if reader is None:  # several readers, or one outside of all groups
                 continue
-            reader = next(iter(readers))
             for source in dict.fromkeys(sources):
-                if reader is None or source == reader:
+                if source == reader:
                     continue
                 intermediates = self._intermediates(middle, source) | self._intermediates(reader, middle)
-                with suppress(TooFarError):
+                with suppress(TooFarError):  # raised by the check for groups that are too far apart in the program
                     if self._reason_not_to_merge([source, middle, reader], intermediates) is None:
                         self._merge_into(middle, source, intermediates)
                         self._merge_into(reader, source, intermediates)
@@ -310,7 +311,10 @@ class FusionGroups:
     def _join_producers(self, group: int) -> None:
         """Merge a group with the groups that it reads, where that is legal."""
         for other in dict.fromkeys(g for op in self.in_order(self.members[group]) for g in self._groups_read(op)):
-            if other in self.members and other != group and self.join(group, other) is None:
+            if other not in self.members or other == group:
+                continue
+            reason_not_to_join = self.join(group, other)
+            if reason_not_to_join is None:
                 group = other  # the merged group has the number of `other`
 
     def _readers(self, group: int) -> set[int | None]:

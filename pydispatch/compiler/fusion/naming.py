@@ -40,7 +40,9 @@ def op_word(op: Operation) -> str:
 
 
 def describe_location(op: Operation) -> str:
-    """Return `12:5 matmul` (line and column of the source), or just the word."""
+    """Return `12:5 matmul`, with line and column of the source or the name of the model's layer; without a location,
+    just the word.
+    """
     location = location_of(op)
     word = op_word(op)
     return f"{location.layer or f'{location.line}:{location.column}'} {word}" if location is not None else word

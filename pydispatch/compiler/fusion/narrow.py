@@ -17,7 +17,7 @@ from xdsl.dialects.linalg.ops import GenericOp, YieldOp
 from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
 from xdsl.ir.affine import AffineMap
 
-from pydispatch.compiler.analysis.edit import before
+from pydispatch.compiler.analysis.edit import insert_before
 from pydispatch.compiler.analysis.kinds import MOST_SCALARS, arguments_of, inputs_of, needs_dispatch
 from pydispatch.compiler.fusion.build import affine_maps, iterator_types
 from pydispatch.compiler.kernels.ops.generics import cannot_lower
@@ -82,9 +82,9 @@ def _split_concat(op: tensor.ConcatOp, most_tensors: int) -> None:
         sizes = [shape_of(v)[axis] for v in operands]
         shape = list(type_.get_shape())
         shape[axis] = DYNAMIC_INDEX if any(n < 0 for n in sizes) else sum(sizes)
-        concatenations.append(before(tensor.ConcatOp(operands, axis, TensorType(type_.element_type, shape)), op))
+        concatenations.append(insert_before(tensor.ConcatOp(operands, axis, TensorType(type_.element_type, shape)), op))
     new = tensor.ConcatOp(concatenations, axis, type_)
-    replace_op(op, before(new, op))
+    replace_op(op, insert_before(new, op))
     if not _fits(new, most_tensors):
         _split_concat(new, most_tensors)
 
@@ -129,7 +129,7 @@ class _ElementwiseSplitter:
             for result in op.results:
                 shape = [DYNAMIC_INDEX if n is None else n for n in self.g.extents]
                 output = tensor.EmptyOp(self._sizes(), TensorType(result.type, shape))
-                tensor_of_result = self._generic(result, before(output, self.op), self.loops)
+                tensor_of_result = self._generic(result, insert_before(output, self.op), self.loops)
                 self.tensors[result] = tensor_of_result, self.loops
         outputs = zip(end.operands, self.g.outputs, self.g.output_maps, strict=True)
         replace_op(self.op, *[self._generic(value, output, map_) for value, output, map_ in outputs])
@@ -139,8 +139,8 @@ class _ElementwiseSplitter:
         sizes = []
         for sources, extent in zip(self.g.loop_dims, self.g.extents, strict=True):
             if extent is None:
-                axis = before(arith.ConstantOp.from_int_and_width(sources[0].axis, IndexType()), self.op)
-                sizes.append(before(tensor.DimOp(sources[0].tensor, axis), self.op))
+                axis = insert_before(arith.ConstantOp.from_int_and_width(sources[0].axis, IndexType()), self.op)
+                sizes.append(insert_before(tensor.DimOp(sources[0].tensor, axis), self.op))
         return sizes
 
     def _generic(self, value: SSAValue, output: SSAValue, map_: AffineMap) -> SSAValue:
@@ -167,7 +167,7 @@ class _ElementwiseSplitter:
             [source for source, _ in sources], [output], Region(block), affine_maps([*(m for _, m in sources), map_]),
             iterator_types(self.g.iterators), [output.type],
         )  # fmt: skip
-        return before(generic, self.op)
+        return insert_before(generic, self.op)
 
 
 def _is_cheaper_than_tensor(op: Operation) -> bool:

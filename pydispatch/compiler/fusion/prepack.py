@@ -77,10 +77,8 @@ def _transpose_columns(op: GenericOp, contraction: Contraction) -> None:
     ordered = TensorType(element, [type_.get_shape()[i] for i in order])
     reads = AffineMap(rank, 0, tuple(AffineDimExpr(order.index(i)) for i in range(rank)))
     copy = insert_copy(op, value, reads, ordered)
-    maps = list(contraction.generic.maps)
-    maps[contraction.b.main_input] = AffineMap(
-        maps[contraction.b.main_input].num_dims, 0, tuple(maps[contraction.b.main_input].results[i] for i in order)
-    )
-    operands = list(op.operands)
-    operands[contraction.b.main_input] = copy
+    maps, operands = list(contraction.generic.maps), list(op.operands)
+    matrix = contraction.b.main_input  # index of the operand that is the matrix B; others may be scales, for example
+    maps[matrix] = AffineMap(maps[matrix].num_dims, 0, tuple(maps[matrix].results[i] for i in order))
+    operands[matrix] = copy
     replace_op(op, rewrite_loops(op, operands, maps))

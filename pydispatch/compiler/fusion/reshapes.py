@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
-from pydispatch.compiler.analysis.edit import before
+from pydispatch.compiler.analysis.edit import insert_before
 from pydispatch.compiler.analysis.sizes import reassociation as groups_of
 from pydispatch.compiler.fusion.build import reassociation
 from pydispatch.compiler.fusion.maps import defining_copy, generic_like
@@ -39,9 +39,12 @@ def collapse_after(op: Operation) -> SSAValue | None:
         sizes_of_loop = sizes_of_loop or _loops_collapsed(generic, value, map_)
     if not sizes_of_loop or not _is_plain(generic, sizes_of_loop):
         return None
-    loop_counts = [len(sizes_of_loop.get(loop, [0])) for loop in range(len(generic.iterators))]
-    dims = _consecutive_groups(loop_counts)  # the loops that each loop becomes
+    loop_counts = [
+        len(sizes_of_loop[loop]) if loop in sizes_of_loop else 1 for loop in range(len(generic.iterators))
+    ]  # of the new loops that each loop becomes
+    dims = _consecutive_groups(loop_counts)  # these new loops
     new_loops: list[AffineExpr] = [AffineExpr.dimension(group[0]) for group in dims]
+    # Each operand is expanded where a collapsed loop indexes it, and indexed by the new loops.
     operands, maps = [], []
     for value, map_ in zip(generic.operands, generic.maps, strict=True):
         sizes: list[list[int]] = []
@@ -58,9 +61,11 @@ def collapse_after(op: Operation) -> SSAValue | None:
     kinds = [kind for kind, count in zip(generic.iterators, loop_counts, strict=True) for _ in range(count)]
     n = len(generic.inputs)
     new = generic_like(op, op.detach_region(0), operands[:n], operands[n:], maps, kinds, new_loops)
+    # The result is collapsed to its old shape.
     groups = _consecutive_groups([loop_counts[cast(AffineDimExpr, e).position] for e in generic.maps[-1].results])
     properties = {"reassociation": reassociation(groups)}
-    return before(tensor.CollapseShapeOp(operands=[new], result_types=[op.results[0].type], properties=properties), op)
+    collapse = tensor.CollapseShapeOp(operands=[new], result_types=[op.results[0].type], properties=properties)
+    return insert_before(collapse, op)
 
 
 def _loops_collapsed(generic: Structured, value: SSAValue, map_: AffineMap) -> Shapes:
@@ -115,7 +120,7 @@ def _expanded(op: Operation, value: SSAValue, sizes: list[list[int]]) -> SSAValu
     shape = [n for group in sizes for n in group]
     type_ = TensorType(value.type.element_type, shape)
     groups = reassociation(_consecutive_groups([len(group) for group in sizes]))
-    return before(tensor.ExpandShapeOp(value, [], groups, shape, type_), op)
+    return insert_before(tensor.ExpandShapeOp(value, [], groups, shape, type_), op)
 
 
 def _consecutive_groups(lengths: list[int]) -> list[list[int]]:

@@ -16,7 +16,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineMap
 
 from pydispatch.compiler.analysis.destinations import slice_of
-from pydispatch.compiler.analysis.edit import before
+from pydispatch.compiler.analysis.edit import insert_before
 from pydispatch.compiler.analysis.sizes import dynamic_sizes, size_of, sizes_of, term_of
 from pydispatch.compiler.fusion.build import affine_maps, iterator_types, reassociation
 from pydispatch.compiler.fusion.dim_orders import elementwise_of_copy, pad_before_copy, write_as_computed, write_as_read
@@ -58,8 +58,9 @@ def simplify(function: Operation) -> None:
             if op.parent is None or op is function:
                 continue
             if op.name == "linalg.generic":
-                _free_outputs(op)
-            for rule in RULES.get(op.name, ELEMENTWISE if info_of(op).elementwise and op.results else ()):
+                _replace_unread_outputs(op)
+            default_rules = ELEMENTWISE if info_of(op).elementwise and op.results else ()
+            for rule in RULES.get(op.name, default_rules):
                 value = rule(op)
                 if value is not None and value.type == op.results[0].type:
                     value.name_hint = value.name_hint or op.results[0].name_hint
@@ -70,7 +71,7 @@ def simplify(function: Operation) -> None:
         changed = erase_unused(function) or changed
 
 
-def _free_outputs(op: Operation) -> None:
+def _replace_unread_outputs(op: Operation) -> None:
     """Replace initial values that the body does not read by empty tensors, which removes the dependence on them."""
     generic = structured(op)
     body, first_output = generic.block, len(generic.inputs)
@@ -80,7 +81,7 @@ def _free_outputs(op: Operation) -> None:
             continue
         if isinstance(owner, Operation) and owner.name == "tensor.empty":
             continue
-        op.operands[first_output + index] = before(tensor.EmptyOp(dynamic_sizes(value, op), value.type), op)
+        op.operands[first_output + index] = insert_before(tensor.EmptyOp(dynamic_sizes(value, op), value.type), op)
 
 
 # -- rules
@@ -123,7 +124,7 @@ def _fold_cast_of_cast(op: Operation) -> SSAValue | None:
         return None  # the inner cast checks a size
     if source_shape == result_shape:
         return inner.operands[0]
-    return before(tensor.CastOp(inner.operands[0], cast("TensorType[Attribute]", op.results[0].type)), op)
+    return insert_before(tensor.CastOp(inner.operands[0], cast("TensorType[Attribute]", op.results[0].type)), op)
 
 
 def _splat_value(value: SSAValue) -> Attribute | None:
@@ -141,11 +142,11 @@ def _fold_view_of_splat(op: Operation) -> SSAValue | None:
         return None
     splat = _producer_of_kind(op.operands[0], "tensor.splat")
     if splat is not None:
-        return before(tensor.SplatOp(splat.operands[0], [], type_), op)
+        return insert_before(tensor.SplatOp(splat.operands[0], [], type_), op)
     element = _splat_value(op.operands[0])
     if element is None:
         return None
-    return before(arith.ConstantOp(splat_constant(type_, _number(element))), op)
+    return insert_before(arith.ConstantOp(splat_constant(type_, _number(element))), op)
 
 
 def _number(element: Attribute) -> int | float:
@@ -157,7 +158,7 @@ def _fold_view_of_empty(op: Operation) -> SSAValue | None:
     type_ = op.results[0].type
     if _producer_of_kind(op.operands[0], "tensor.empty") is None or not isinstance(type_, TensorType):
         return None
-    return before(tensor.EmptyOp([], type_), op) if type_.has_static_shape() else None
+    return insert_before(tensor.EmptyOp([], type_), op) if type_.has_static_shape() else None
 
 
 def _fold_inverse_reshape(op: Operation) -> SSAValue | None:
@@ -190,16 +191,17 @@ def _fold_reshape_of_reshape(op: Operation) -> SSAValue | None:
     if groups is None:
         return None
     if len(old) < len(new):
-        return before(tensor.ExpandShapeOp(source, [], reassociation(groups), list(new), type_), op)
+        return insert_before(tensor.ExpandShapeOp(source, [], reassociation(groups), list(new), type_), op)
     properties = {"reassociation": reassociation(groups)}
-    return before(tensor.CollapseShapeOp(operands=[source], result_types=[type_], properties=properties), op)
+    return insert_before(tensor.CollapseShapeOp(operands=[source], result_types=[type_], properties=properties), op)
 
 
 def _groups(few: Sequence[int], many: Sequence[int]) -> list[list[int]] | None:
     """Return the groups of a reshape: for each size of `few`, the axes of `many` whose sizes have this product.
 
-    Groups consist of adjacent axes, in order, and have all axes. An axis of size 1 joins the group before it as long as
-    enough axes are left for the sizes of `few`. Return None if there are no such groups.
+    Groups consist of adjacent axes, in order, and have all axes; there are none for a scalar (`few` is empty), whose
+    axes all have size 1. An axis of size 1 joins the group before it as long as enough axes are left for the sizes of
+    `few`. Return None if there are no such groups.
     """
     groups: list[list[int]] = []
     next_index = 0
@@ -243,7 +245,7 @@ def _fold_extract(op: Operation) -> SSAValue | None:
         if not isinstance(dense, DenseIntOrFPElementsAttr):
             return None
         element = next(a for i, a in enumerate(dense.iter_attrs()) if i == flat)
-    return before(arith.ConstantOp(element), op)  # type: ignore[arg-type]
+    return insert_before(arith.ConstantOp(element), op)  # type: ignore[arg-type]
 
 
 def _fold_constant_elements(op: Operation) -> SSAValue | None:
@@ -253,7 +255,7 @@ def _fold_constant_elements(op: Operation) -> SSAValue | None:
     assert isinstance(type_, TensorType)
     if len(values) != len(op.operands) or not values:
         return None
-    return before(arith.ConstantOp(DenseIntOrFPElementsAttr.from_list(type_, [_number(v) for v in values])), op)
+    return insert_before(arith.ConstantOp(DenseIntOrFPElementsAttr.from_list(type_, [_number(v) for v in values])), op)
 
 
 def _fold_whole_slice(op: Operation) -> SSAValue | None:
@@ -303,31 +305,32 @@ def _reshape_by_values(op: Operation) -> SSAValue | None:
 
     def entry(axis: int) -> SSAValue:
         """Emit the read of a size from the shape tensor, as an index."""
-        index = before(arith.ConstantOp.from_int_and_width(axis, IndexType()), op)
-        extracted = before(tensor.ExtractOp(shape, [index], element), op)
+        index = insert_before(arith.ConstantOp.from_int_and_width(axis, IndexType()), op)
+        extracted = insert_before(tensor.ExtractOp(shape, [index], element), op)
         return (
             extracted
             if isinstance(extracted.type, IndexType)
-            else before(arith.IndexCastOp(extracted, IndexType()), op)
+            else insert_before(arith.IndexCastOp(extracted, IndexType()), op)
         )
 
     result_dims = [entry(axis) for axis, n in enumerate(result.get_shape()) if n < 0]
     source_dims = dynamic_sizes(source, op)
-    return before(tensors.TensorReshapeOp(operands=[source, source_dims, result_dims], result_types=[result]), op)
+    reshape = tensors.TensorReshapeOp(operands=[source, source_dims, result_dims], result_types=[result])
+    return insert_before(reshape, op)
 
 
 def _compute_positions(op: Operation) -> SSAValue | None:
     """Replace a constant 0, 1, 2, ... by the index of its element: analyses see that, and kernels load nothing."""
     value = op.properties.get("value")
-    if not isinstance(value, NumPyArrayAttr) or not value.is_iota:
+    if not isinstance(value, NumPyArrayAttr) or not value.is_iota:  # is_iota: of rank 1 only
         return None
     type_: TensorType[Attribute] = value.type
     body, index = Block(arg_types=[type_.element_type]), regions.IndexOp(0)
     cast = arith.IndexCastOp(index.result, type_.element_type)
     body.add_ops([index, cast, YieldOp(cast.result)])
-    empty = before(tensor.EmptyOp([], type_), op)
+    empty = insert_before(tensor.EmptyOp([], type_), op)
     maps, loops = affine_maps([AffineMap.identity(1)]), iterator_types(["parallel"])
-    return before(GenericOp([], [empty], Region(body), maps, loops, [type_]), op)
+    return insert_before(GenericOp([], [empty], Region(body), maps, loops, [type_]), op)
 
 
 def _fold_single_operand(op: Operation) -> SSAValue | None:

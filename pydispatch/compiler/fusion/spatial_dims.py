@@ -16,7 +16,7 @@ from xdsl.dialects.linalg.ops import GenericOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
-from pydispatch.compiler.analysis.edit import before
+from pydispatch.compiler.analysis.edit import insert_before
 from pydispatch.compiler.fusion.build import reassociation, rewrite_loops
 from pydispatch.compiler.fusion.collapse import DimGroups, collapsed, move_below_readers
 from pydispatch.compiler.kernels.matmul.match import Contraction, contraction_of
@@ -32,7 +32,7 @@ AVX-512; as rows, it fills at most a register block."""
 
 def collapse_spatial_dims(function: Operation) -> None:
     """Collapse the spatial dimensions of the products of a host function in place where that pays. Values are
-    unchanged.
+    unchanged. Products that a softmax or the like reads are left alone: collapsing would prevent their fusion.
     """
     for op in list(walk(function)):
         if op.name == "linalg.generic" and op.parent is not None:
@@ -126,6 +126,6 @@ def _collapse_dims(op: GenericOp, generic: Structured, run: tuple[int, ...]) -> 
     type_ = op.results[0].type
     assert isinstance(type_, TensorType)
     expand = tensor.ExpandShapeOp(product, [], reassociation(result_groups), list(type_.get_shape()), type_)
-    before(expand, op)
+    insert_before(expand, op)
     replace_op(op, expand.results[0])
     move_below_readers(expand, result_groups)

@@ -14,7 +14,7 @@ from xdsl.dialects.linalg.ops import GenericOp, YieldOp
 from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
-from pydispatch.compiler.analysis.edit import before
+from pydispatch.compiler.analysis.edit import insert_before
 from pydispatch.compiler.fusion.build import affine_maps, iterator_types, reassociation, rewrite_loops
 from pydispatch.compiler.kernels.matmul.match import is_contraction
 from pydispatch.compiler.tensor_ops.registry import source_of
@@ -78,7 +78,7 @@ def _split_reduction(op: GenericOp, reassociate: bool) -> None:
     """
     combine = combiner(op)
     if combine is None or (info_of(combine).grouping is Grouping.ROUNDED and not reassociate):
-        return
+        return  # ROUNDED: another grouping of the steps may round to another result
     identity = identity_of(combine, combine.results[0].type)
     if identity is None:
         return
@@ -92,7 +92,7 @@ def _split_reduction(op: GenericOp, reassociate: bool) -> None:
     generic = structured(op)
     remainder = generic.extent(loop) % parts
     if remainder:
-        _peel_remainder(op, loop, remainder, reassociate)
+        _peel_remainder(op, loop, remainder, reassociate)  # splits the remaining steps by another call
         return
     inputs: list[SSAValue] = []
     new_maps: list[AffineMap] = []
@@ -102,7 +102,7 @@ def _split_reduction(op: GenericOp, reassociate: bool) -> None:
     out_type = op.outputs[0].type
     assert isinstance(out_type, TensorType)
     partial = TensorType(out_type.element_type, [parts, *out_type.get_shape()])
-    initial = before(tensor.SplatOp(before(arith.ConstantOp(identity), op), [], partial), op)
+    initial = insert_before(tensor.SplatOp(insert_before(arith.ConstantOp(identity), op), [], partial), op)
     result_map = _map_over_parts(generic.maps[-1], loop, is_split=False)
     new_maps.append(AffineMap(result_map.num_dims, 0, (AffineExpr.dimension(loop), *result_map.results)))
     partials = rewrite_loops(
@@ -132,7 +132,7 @@ def _combine(op: GenericOp, combine: Operation, partials: SSAValue, axis: int) -
         [partials], [op.outputs[0]], Region(body), affine_maps([AffineMap.identity(rank + 1), result_map]),
         iterator_types(kinds), [out_type],
     )  # fmt: skip
-    result = before(reduction, op)
+    result = insert_before(reduction, op)
     replace_op(op, result)
 
 
@@ -176,7 +176,7 @@ def _split_off(op: GenericOp, combine: Operation, identity: Any, inner: int) -> 
     out_type = op.outputs[0].type
     assert isinstance(out_type, TensorType)
     partial = TensorType(out_type.element_type, [*out_type.get_shape(), generic.extent(inner)])
-    initial = before(tensor.SplatOp(before(arith.ConstantOp(identity), op), [], partial), op)
+    initial = insert_before(tensor.SplatOp(insert_before(arith.ConstantOp(identity), op), [], partial), op)
     result_map = AffineMap(generic.maps[-1].num_dims, 0, (*generic.maps[-1].results, AffineExpr.dimension(inner)))
     kinds = ["parallel" if i == inner else kind for i, kind in enumerate(generic.iterators)]
     partials = rewrite_loops(op, [*op.inputs, initial], [*generic.maps[:-1], result_map], kinds)
@@ -215,7 +215,7 @@ def _partial_reduction(op: GenericOp, loop: int, first: int, count: int, output:
             shape = shape_of(value)
             sizes = [count if selected else n for selected, n in zip(is_loop, shape, strict=True)]
             starts = [first if selected else 0 for selected in is_loop]
-            value = before(tensor.ExtractSliceOp.from_static_parameters(value, starts, sizes), op)
+            value = insert_before(tensor.ExtractSliceOp.from_static_parameters(value, starts, sizes), op)
         inputs.append(value)
     return cast(GenericOp, rewrite_loops(op, [*inputs, output], generic.maps).owner)
 
@@ -344,4 +344,4 @@ def _expanded(op: Operation, value: SSAValue, map_: AffineMap, loop: int, parts:
         return value
     assert isinstance(value.type, TensorType)
     type_ = TensorType(value.type.element_type, expanded_shape)
-    return before(tensor.ExpandShapeOp(value, [], reassociation(groups), expanded_shape, type_), op)
+    return insert_before(tensor.ExpandShapeOp(value, [], reassociation(groups), expanded_shape, type_), op)

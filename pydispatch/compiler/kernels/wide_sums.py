@@ -15,7 +15,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.dialects.linalg.ops import GenericOp
 from xdsl.ir import Operation, OpResult, SSAValue
 
-from pydispatch.compiler.analysis.edit import before
+from pydispatch.compiler.analysis.edit import insert_before
 from pydispatch.compiler.kernel_ir.words import bit_width
 from pydispatch.compiler.kernels.matmul.match import contraction_of
 from pydispatch.ir.affine_maps import dims_in
@@ -112,9 +112,9 @@ def _widen_result(op: GenericOp, index: int) -> None:
 def _extended(combine: Operation, value: SSAValue) -> SSAValue:
     """Return the value that one step combines, extended to f32. A product is computed again from extended factors."""
     if isinstance(value, OpResult) and isinstance(value.op, arith.MulfOp) and combine.name == "arith.addf":
-        factors = [before(arith.ExtFOp(factor, f32), combine) for factor in value.op.operands]
-        return before(arith.MulfOp(factors[0], factors[1], value.op.fastmath), combine)
-    return before(arith.ExtFOp(value, f32), combine)
+        factors = [insert_before(arith.ExtFOp(factor, f32), combine) for factor in value.op.operands]
+        return insert_before(arith.MulfOp(factors[0], factors[1], value.op.fastmath), combine)
+    return insert_before(arith.ExtFOp(value, f32), combine)
 
 
 def _widened(op: Operation, value: SSAValue) -> SSAValue:
@@ -127,6 +127,6 @@ def _widened(op: Operation, value: SSAValue) -> SSAValue:
         if isinstance(scalar, OpResult) and isinstance(scalar.op, arith.ConstantOp):
             attribute = scalar.op.value
             if isinstance(attribute, FloatAttr):
-                constant = before(arith.ConstantOp(FloatAttr(attribute.value.data, f32)), op)
-                return before(tensor.SplatOp(constant, list(value.op.dynamicSizes), wide), op)
-    return before(arith.ExtFOp(value, wide), op)
+                constant = insert_before(arith.ConstantOp(FloatAttr(attribute.value.data, f32)), op)
+                return insert_before(tensor.SplatOp(constant, list(value.op.dynamicSizes), wide), op)
+    return insert_before(arith.ExtFOp(value, wide), op)

@@ -17,7 +17,7 @@ from xdsl.dialects.linalg.ops import GenericOp
 from xdsl.ir import Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 
-from pydispatch.compiler.analysis.edit import before
+from pydispatch.compiler.analysis.edit import insert_before
 from pydispatch.compiler.analysis.kinds import inputs_of
 from pydispatch.compiler.fusion.build import affine_maps, iterator_types
 from pydispatch.compiler.fusion.elimination import erase_unused
@@ -50,7 +50,7 @@ def _rewrite_concat(op: tensor.ConcatOp) -> bool:
     quantized = [_applied(chain, value, op) for value in op.operands]
     type_ = TensorType(element_of(quantized[0]), shape_of(op.results[0]))
     concat = tensor.ConcatOp.build(operands=[quantized], result_types=[type_], properties=op.properties)
-    _replace(op, chain, before(concat, op))
+    _replace(op, chain, insert_before(concat, op))
     return True
 
 
@@ -81,9 +81,9 @@ def _rewrite_gather(op: GenericOp, extract: tensor.ExtractOp) -> bool:
     block.insert_op_before(new_extract, old_extract)
     old_extract.result.replace_all_uses_with(new_extract.result)
     erase_op(old_extract)
-    empty = before(tensor.EmptyOp([], type_), op)
+    empty = insert_before(tensor.EmptyOp([], type_), op)
     gather = GenericOp(op.inputs, [empty], body, op.indexing_maps, op.iterator_types, [type_])
-    _replace(op, chain, before(gather, op))
+    _replace(op, chain, insert_before(gather, op))
     return True
 
 
@@ -166,8 +166,8 @@ def _applied(chain: Sequence[GenericOp], value: SSAValue, insertion_point: Opera
     identity = AffineMap.identity(len(shape_of(value)))
     for op in chain:
         result_type = TensorType(element_of(op.results[0]), shape_of(value))
-        empty = before(tensor.EmptyOp([], result_type), insertion_point)
+        empty = insert_before(tensor.EmptyOp([], result_type), insertion_point)
         kinds = iterator_types(["parallel"] * len(shape_of(value)))
         maps = affine_maps([identity, identity])
-        value = before(GenericOp([value], [empty], op.body.clone(), maps, kinds, [result_type]), insertion_point)
+        value = insert_before(GenericOp([value], [empty], op.body.clone(), maps, kinds, [result_type]), insertion_point)
     return value
