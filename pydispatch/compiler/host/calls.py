@@ -48,7 +48,7 @@ def call(straight: Straight, op: Operation) -> None:
     tensor_index: dict[int, int] = {}  # index of an argument, and its index among the tensors
     for index, (value, declared) in enumerate(zip(op.arguments, op.declared.inputs.data, strict=True)):
         if isinstance(declared, TensorType):
-            tensor = _updated(straight, op, value) if index in written else straight.tensors[value]
+            tensor = _overwritten_tensor(straight, op, value) if index in written else straight.tensors[value]
             tensor_index[index] = len(tensors)
             add(tensor, declared, Access.READ_WRITE if index in written else Access.READ, f"operand {index}")
             continue
@@ -82,8 +82,11 @@ def call(straight: Straight, op: Operation) -> None:
     straight.commands.host_command(index, sizes, constants, tensors)
 
 
-def _updated(straight: Straight, op: CallOp, value: SSAValue) -> HostTensor:
-    """Return the tensor that the command overwrites in place: the operand, or a copy of it."""
+def _overwritten_tensor(straight: Straight, op: CallOp, value: SSAValue) -> HostTensor:
+    """Return the tensor that the command overwrites in place: the operand, or a copy of it.
+
+    It is a copy, for example, if another operand is in the same memory, which the command would overwrite.
+    """
     storage = straight.tensors[value].storage
     operands = [straight.tensors[a] for a in op.arguments if a in straight.tensors]
     return straight.in_place(value, operands_in_memory=sum(1 for t in operands if t.storage is storage))

@@ -22,13 +22,14 @@ def form_chains(commands: Sequence[ScheduledCommand]) -> None:
     for chain in _chains(commands):
         for position, command in enumerate(chain.commands):
             assert command.tiles is not None
-            command.tiles.groups, command.tiles.follows = chain.groups[position], position > 0
+            command.tiles.groups = chain.groups[position]  # its number of workgroups in each tile
+            command.tiles.follows = position > 0
         outside = {r.storage for c in commands if c not in chain.commands for r in (*c.reads, *c.writes)}
         for storage in _touched(chain.commands) - outside:
-            size = chain.bytes_of(storage)
+            bytes_per_tile = chain.bytes_of(storage)
             # Such a transient holds a few tiles at a time, each at an aligned offset.
-            if storage.kind is BufferKind.TRANSIENT and size % ALIGNMENT == 0:
-                storage.tile_bytes = size
+            if storage.kind is BufferKind.TRANSIENT and bytes_per_tile % ALIGNMENT == 0:
+                storage.tile_bytes = bytes_per_tile
 
 
 def _chains(commands: Sequence[ScheduledCommand]) -> Iterator[_Chain]:
@@ -80,14 +81,14 @@ class _Chain:
         # A storage that begins as a copy of an argument may be the same memory as the argument.
         written = {id(_memory(range_.storage)) for c in (*self.commands, command) for range_ in c.writes}
         shared = [
-            (one, other)
-            for one in _touched(self.commands)
-            for other in _touched([command])
-            if _memory(one) is _memory(other) and id(_memory(one)) in written
+            (of_chain, of_command)
+            for of_chain in _touched(self.commands)
+            for of_command in _touched([command])
+            if _memory(of_chain) is _memory(of_command) and id(_memory(of_chain)) in written
         ]
         tiles_joined, own_groups = 1, 0
-        for one, other in shared:
-            tile_bytes, group_bytes = self.bytes_of(one), _bytes_per_workgroup(command, other)
+        for of_chain, of_command in shared:
+            tile_bytes, group_bytes = self.bytes_of(of_chain), _bytes_per_workgroup(command, of_command)
             if not tile_bytes or not group_bytes:
                 return False
             if not own_groups:

@@ -78,7 +78,7 @@ class Range:
         """Return whether this range and `other` may share a byte."""
         if self.storage is not other.storage:
             return False
-        if self.first is None or other.first is None:
+        if self.first is None or other.first is None:  # at an unknown position
             return True
         return self.first < other.first + other.count and other.first < self.first + self.count
 
@@ -119,7 +119,7 @@ class ScheduledCommand:
         reads: Ranges that it reads.
         writes: Ranges that it writes.
         emit: Function that emits it.
-        is_ordered: Whether it must run after all earlier commands with this flag.
+        is_ordered: Whether the host runs it, after all earlier commands with this flag.
         region: Index of its region: commands of one region may run concurrently.
         tiles: Access pattern of a dispatch that may be part of a tile-fused dispatch sequence.
     """
@@ -159,7 +159,7 @@ class CommandList:
             bindings: The tensors that it binds.
             slice_bytes: Bytes that a workgroup accesses of each binding, see `Tiles`; empty if unknown.
         """
-        bytes_of_storage: dict[Storage, int] = {}
+        bytes_of_storage: dict[Storage, int] = {}  # 0: the dispatch cannot follow others tile by tile in this storage
         for (tensor, _), size in zip(bindings, slice_bytes, strict=False):
             own = 0 if tensor.is_part else size  # slices of a part of a storage are not at multiples of their size
             has_same_slices = bytes_of_storage.get(tensor.storage, own) == own  # as other bindings of the storage
@@ -241,7 +241,8 @@ class CommandList:
     def assign_regions(self) -> None:
         """Assign each command the earliest region after those of its dependencies, and sort the commands by region.
 
-        A command depends on earlier writes of what it accesses, and on earlier reads of what it writes.
+        A command depends on earlier writes of what it accesses, and on earlier reads of what it writes. An ordered
+        command, which the host runs, also depends on the ordered command before it.
         """
         written: dict[Storage, list[tuple[Range, int]]] = {}  # storage → (range, region) of writes so far
         read: dict[Storage, list[tuple[Range, int]]] = {}  # storage → (range, region) of reads so far
@@ -258,7 +259,8 @@ class CommandList:
             for touched in command.reads:
                 _record_access(read, touched, command.region)
             for touched in command.writes:
-                if touched.first is None:  # a write of the whole storage runs after all earlier accesses of it
+                is_whole_storage = touched.first is None
+                if is_whole_storage:  # such a write runs after all earlier accesses of the storage
                     written[touched.storage] = []
                     read.pop(touched.storage, None)
                 _record_access(written, touched, command.region)
@@ -268,8 +270,8 @@ class CommandList:
     def may_share(self, source: Storage, target: Storage) -> bool:
         """Return whether `target`, which begins as a copy of `source`, may use the same memory.
 
-        It may if no command reads `source` while or after `target` is written, not counting the initial copy. Regions
-        must be assigned.
+        It may if no command reads `source` while or after `target` is written, not counting the initial copy, which is
+        the first command that writes `target`. Regions, which run one after the other, must be assigned.
         """
         copy, *others = [c for c in self.commands if any(w.storage is target for w in c.writes)]
         writers = [c.region for c in others]

@@ -1,4 +1,8 @@
-"""Contracts of all variants as one host program: `contracts.bin` of an artifact (docs/artifact.md)."""
+"""Contracts of all variants as one host program: `contracts.bin` of an artifact (docs/artifact.md).
+
+A contract is a function of a dispatch's scalars that checks sizes, and returns the grid and how the kernel accesses its
+bindings.
+"""
 
 from __future__ import annotations
 
@@ -60,13 +64,15 @@ def _add_contract(program: Program, op: func.FuncOp, known: dict[Any, int]) -> i
 
 
 def _lower(function: ProgramFunction, op: func.FuncOp) -> None:
-    """Lower a contract: its assertions become checks, its returned sizes results."""
+    """Lower a contract: its assertions become checks. Its results are the three sizes of the grid, the mask of written
+    bindings, and the sizes that it returns.
+    """
     registers: Registers = {}
     for argument in op.body.block.args:
         words = [function.add_argument(FunctionArgument(dtype_word(Numerical.INTEGER, 64), dims=None))
                  for _ in range(words_of(argument.type))]  # fmt: skip
         if argument.uses:
-            registers[argument] = _argument(function, words, argument.type)
+            registers[argument] = _joined_argument(function, words, argument.type)
     lowering = ScalarLowering(function)
     for inner in op.body.block.ops:
         if isinstance(inner, cf.AssertOp):
@@ -82,7 +88,7 @@ def _lower(function: ProgramFunction, op: func.FuncOp) -> None:
             raise InternalError(f"the contract of @{op.sym_name.data} has '{inner.name}', which is no host code")
 
 
-def _argument(function: ProgramFunction, words: list[int], type: Attribute) -> int:
+def _joined_argument(function: ProgramFunction, words: list[int], type: Attribute) -> int:
     """Return the register of a scalar argument that is passed as one or two zero-extended 32-bit words."""
     low = function.scalar_argument(words[0])
     if len(words) == 2:

@@ -73,11 +73,11 @@ class Executables:
         self.program = program
         self.ops = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, hal.ExecutableOp)}
         self.variants = {name: [_read(variant) for variant in variants_of(op)] for name, op in self.ops.items()}
-        self.numbers: dict[str, int] = {}
+        self.index_of_executable: dict[str, int] = {}
         self._exports: dict[tuple[str, str], int] = {}  # (executable, export) → index of the export in the program
         self._alignments: dict[str, int] = {}  # executable → alignment that it states for its bindings
         for name, op in self.ops.items():
-            self.numbers[name] = len(program.executables)
+            self.index_of_executable[name] = len(program.executables)
             entry = ProgramExecutable(name)
             program.executables.append(entry)
             entry.variant_conditions = [self._condition(v) for v in variants_of(op)]
@@ -221,7 +221,7 @@ class Executables:
                 location_of(executable),
             )
         layout = self.layout(executable, export)
-        executable_index = self.numbers[key[0]]
+        executable_index = self.index_of_executable[key[0]]
         self._exports[key] = len(self.program.exports)
         self.program.exports.append(
             ExportEntry(
@@ -261,7 +261,7 @@ class Executables:
         for i, (other_number, other_grid) in enumerate(choices[1:], 1):
             if (export_register, grid) == (other_number, other_grid):
                 continue
-            chosen_variant = function.emit(Opcode.VARIANT, self.numbers[executable.sym_name.data])
+            chosen_variant = function.emit(Opcode.VARIANT, self.index_of_executable[executable.sym_name.data])
             is_chosen = function.compare(Opcode.CMP, EQ, chosen_variant, function.constant(i))
             export_register = _select(function, is_chosen, other_number, export_register)
             x, y, z = (_select(function, is_chosen, other, size) for size, other in zip(grid, other_grid, strict=True))
@@ -314,7 +314,8 @@ def _stated_alignment(executable: hal.ExecutableOp) -> int:
     """Return the largest alignment that the bindings of an executable state."""
     alignment = 1
     for variant in variants_of(executable):
-        if not any(isinstance(op, ModuleOp) for op in variant.body.block.ops):
+        has_only_objects = not any(isinstance(op, ModuleOp) for op in variant.body.block.ops)
+        if has_only_objects:  # of the user's kernels
             alignment = max(alignment, users_alignment(variant))
         for op in walk(variant):
             stated = op.properties.get("alignment") if isinstance(op, hal.InterfaceBindingSubspanOp) else None

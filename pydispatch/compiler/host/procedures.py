@@ -136,10 +136,11 @@ class ProcedureLowering:
         if not isinstance(value.type, TensorType):
             self.procedure.scalar(slot, constant_bits(attribute, source))
             return
+        # The type of the value may have dynamic sizes; that of its attribute has the sizes.
         type = getattr(attribute, "type", None)
-        static = type if isinstance(type, TensorType) else value.type
-        constant_index = self.constants.index_of(attribute, static, source)
-        self.procedure.constant(slot, constant_index, static.get_shape())
+        static_type = type if isinstance(type, TensorType) else value.type
+        constant_index = self.constants.index_of(attribute, static_type, source)
+        self.procedure.constant(slot, constant_index, static_type.get_shape())
 
     # -- steps
 

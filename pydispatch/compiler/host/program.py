@@ -58,9 +58,10 @@ def _derivation(op: Operation, executables: Executables, constants: Constants) -
     if not is_straight(op):
         raise CompileError(f"function '@{symbol_name(op)}', which derives constants, is not straight", location_of(op))
     straight_function(op, executables, constants, public=False)
+    function = executables.program.functions[-1]  # the one that was just added
     types = cast(FunctionType, op.properties["function_type"]).outputs
     lengths = [buffer_bytes(prod(t.get_shape()), dtype_of(t.element_type)) for t in types if isinstance(t, TensorType)]
-    constants.derived[symbol_name(op)] = executables.program.add_derived(executables.program.functions[-1], lengths)
+    constants.derived[symbol_name(op)] = executables.program.add_derived(function, lengths)
 
 
 def is_straight(op: Operation) -> bool:

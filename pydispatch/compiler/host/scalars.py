@@ -311,6 +311,7 @@ class ScalarLowering:
         compared = [registers.get(value) for value in getattr(op.operands[0].owner, "operands", ())]
         if SHOWS_VALUES in op.attributes and len(compared) == 2 and None not in compared:
             a, b = cast(list[int], compared)
+            # The runtime replaces {a} and {b} of the message by the two values.
             self.function.check_equal(a, b, f"{message}{_without_braces(where)}")
         else:
             self.function.check(registers[op.operands[0]], _without_braces(f"{message}{where}"))

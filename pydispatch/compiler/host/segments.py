@@ -147,7 +147,7 @@ class Segmentation:
                 self.level[op] = level
                 segment = partition.segments.setdefault(level, Segment())
                 self.home[op] = segment
-                if not _is_view(op):
+                if not _is_view(op):  # each segment that reads a view recomputes it
                     segment.own.append(op)
                 continue
             if op.name == LOAD:

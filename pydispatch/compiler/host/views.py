@@ -168,6 +168,7 @@ class _ContiguousSlice:
         )
         self.sizes = sizes
         known = [function.constant_value(size) for size in sizes]
+        # The outer `walked` axes are walked index by index: the slice has a contiguous run for each of their indices.
         # A run may begin and end anywhere in its outermost axis of a size other than 1, the partial axis, and must
         # cover the inner ones.
         partial_axis = next((axis for axis, size in enumerate(known) if axis >= walked and size != 1), len(sizes) - 1)
@@ -185,12 +186,12 @@ class _ContiguousSlice:
             self.offset = straight.add(whole.offset, self.offset)
         self.length = straight.bytes_of(sizes[walked:], whole.dtype)
         self._whole = whole
-        self._walked = [cast(int, count) for count in known[:walked]]
+        self._walked_sizes = [cast(int, count) for count in known[:walked]]
 
     def offsets(self) -> Iterator[int]:
         """Yield the register of the byte offset of each contiguous run, in the order of the slice's elements."""
         function, whole = self.straight.function, self._whole
-        for indices in itertools.product(*map(range, self._walked)):
+        for indices in itertools.product(*map(range, self._walked_sizes)):
             distance = function.constant(0)  # from the first run, in elements
             for axis, index in enumerate(indices):
                 axis_distance = function.multiply([function.constant(index), *whole.dims[axis + 1 :]])
@@ -290,6 +291,7 @@ def _axes_in_result(straight: Straight, op: Operation, sizes: Sequence[int], typ
     kept: list[bool] = []
     shape = list(type.get_shape())
     to_drop = len(sizes) - len(shape)
+    # From left to right, drop each axis of size 1 that the next axis of the result does not match.
     for size in sizes:
         known = straight.function.constant_value(size)
         position = sum(kept)  # of the next axis of the result

@@ -87,7 +87,7 @@ class Rewrites:
         due = [rewrite for rewrite in self.rewrites if rewrite.phase == phase]
         for rewrite in due:
             apply_one(rewrite, module, self.report, self.targets(), self.decide)
-        order = tuple(dict.fromkeys(PHASES.values()))
+        order = tuple(dict.fromkeys(PHASES.values()))  # the phases of the pipeline as they follow each other
         are_all_applied = all(order.index(rewrite.phase) <= order.index(phase) for rewrite in self.rewrites)
         if due and are_all_applied and not self.quiet:
             self._finish()
@@ -181,7 +181,7 @@ def rewrites_of(
     for kind, spec in (("transform", transform_spec), ("pdl", pdl_spec)):
         for stated, source in _attached(spec):
             module, paths = load(source, f"{kind}_spec")
-            phase = stated or ("input" if _names_input(module) else "preprocessing")
+            phase = stated or ("input" if _names_input_dialect(module) else "preprocessing")
             folders += [os.fspath(path.parent) for path in paths]
             rewrites.rewrites.append(Rewrite(kind, phase, module, paths[0].name if paths else ""))
     rewrites.rewrites += rewrites_by_patterns(patterns)
@@ -212,7 +212,7 @@ def _patterns(patterns: Any) -> Iterable[Any]:
     return listed
 
 
-def _names_input(spec: ModuleOp) -> bool:
+def _names_input_dialect(spec: ModuleOp) -> bool:
     """Return whether a spec mentions an operation of a frontend's dialect. Such operations are lowered before
     preprocessing, so that the spec must attach to the input phase.
     """

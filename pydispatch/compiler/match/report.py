@@ -67,8 +67,8 @@ class Miss:
         place: Its location in the source.
         depth: Number of operations of the pattern that matched at `op` and its producers.
         reason: Why the next operation did not match.
-        stopped: Name of that operation.
-        location: Its location.
+        stopped_place: Location of that operation, as text.
+        location: The same location.
     """
 
     pattern: str
@@ -77,12 +77,12 @@ class Miss:
     place: str
     depth: int
     reason: str
-    stopped: str
+    stopped_place: str
     location: Location | None = None
 
     def __str__(self) -> str:
         far = f"{self.depth} operation{'s' if self.depth != 1 else ''} agreed, then "
-        at = f" (at {self.stopped})" if self.stopped != self.place else ""
+        at = f" (at {self.stopped_place})" if self.stopped_place != self.place else ""
         return f"{self.place}: {self.pattern} nearly matches {self.op} in {self.function}: {far}{self.reason}{at}"
 
 
@@ -133,7 +133,7 @@ class Report:
             place=place_of(op),
             depth=mismatch.depth,
             reason=mismatch.reason,
-            stopped=place_of(mismatch.op or op),
+            stopped_place=place_of(mismatch.op or op),
             location=location_of(mismatch.op or op),
         )
         if miss in kept:

@@ -145,7 +145,7 @@ def _unpack(op: Operation, build: Build) -> None:
     build.replace(*moved(build, op.source, op.dest, AffineMap(rank, 0, tuple(coarse + fine))))
 
 
-def _computed(build: Build, op: PackingOp, body: BodyBuilder) -> None:
+def _replace_by_generic(build: Build, op: PackingOp, body: BodyBuilder) -> None:
     """Replace the operation by a generic without inputs whose body computes the index and extracts the element."""
     rank = len(shape_of(op.dest.type))
     structure = Structure((AffineMap.identity(rank),), parallel=(True,) * rank)
@@ -183,7 +183,7 @@ def _pack_dynamic(op: PackingOp, build: Build, outer: list[int], tiles: dict[int
     if inside is not None and op.padding_value is not None:
         value = body.add(arith.SelectOp(inside, value, op.padding_value))
     body.finish(value)
-    _computed(build, op, body)
+    _replace_by_generic(build, op, body)
 
 
 def _unpack_dynamic(op: PackingOp, build: Build, outer: list[int], tiles: dict[int, int | SSAValue]) -> None:
@@ -198,7 +198,7 @@ def _unpack_dynamic(op: PackingOp, build: Build, outer: list[int], tiles: dict[i
     of_tile = [body.add(arith.DivUIOp(indices[d], values[d])) if d in tiles else indices[d] for d in outer]
     in_tile = [body.add(arith.RemUIOp(indices[d], values[d])) for d in tiles]
     body.finish(body.add(tensor.ExtractOp(op.source, [*of_tile, *in_tile], element)))
-    _computed(build, op, body)
+    _replace_by_generic(build, op, body)
 
 
 ROWS: dict[str, Row] = {

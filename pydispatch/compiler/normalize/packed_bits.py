@@ -25,8 +25,8 @@ from pydispatch.ir.dialects.linalg.regions import IndexOp
 from pydispatch.ir.dialects.linalg.structure import Structure
 
 _ENCODING = "iree_encoding.packed_storage"
-_PAIR = AffineMap.identity(2)
-_BYTE = AffineMap(2, 0, (AffineExpr.dimension(0),))
+_MAP_OF_BITS = AffineMap.identity(2)  # (byte, bit) -> (byte, bit)
+_MAP_OF_BYTES = AffineMap(2, 0, (AffineExpr.dimension(0),))  # (byte, bit) -> (byte)
 
 
 def is_packed(type: Attribute) -> bool:
@@ -48,7 +48,7 @@ def _retyped(
     return build.add(kind(operands=[value, list(dims), list(result_dims)], result_types=[type])).result
 
 
-def _count(type: TensorType[Any]) -> int:
+def _packed_bytes(type: TensorType[Any]) -> int:
     """Return the number of bytes of packed bits; VerifyException unless they have static sizes and fill whole bytes."""
     bits = prod(type.get_shape())
     if DYNAMIC in type.get_shape() or bits % 8:
@@ -74,7 +74,8 @@ def _unpacked(build: Build, value: SSAValue, count: int) -> SSAValue:
     shifted = body.add(arith.ShRUIOp(body.block.args[0], bit_index))
     body.finish(body.add(arith.TruncIOp(shifted, i1)))
     out = build.empty(TensorType(i1, [count, 8]), [])
-    (bits,) = generic(build, Structure((_BYTE, _PAIR), parallel=(True, True)), [value], [out], body.block)
+    structure = Structure((_MAP_OF_BYTES, _MAP_OF_BITS), parallel=(True, True))
+    (bits,) = generic(build, structure, [value], [out], body.block)
     return bits
 
 
@@ -88,7 +89,8 @@ def _packed(build: Build, value: SSAValue, count: int) -> SSAValue:
     bit = body.add(arith.ShLIOp(body.add(arith.ExtUIOp(body.block.args[0], i8)), bit_index))
     body.finish(body.add(arith.OrIOp(body.block.args[1], bit)))
     zero = build.add(tensor.SplatOp(build.scalar(0, i8), [], TensorType(i8, [count]))).result
-    (packed,) = generic(build, Structure((_PAIR, _BYTE), parallel=(True, False)), [value], [zero], body.block)
+    structure = Structure((_MAP_OF_BITS, _MAP_OF_BYTES), parallel=(True, False))
+    (packed,) = generic(build, structure, [value], [zero], body.block)
     return packed
 
 
@@ -104,18 +106,18 @@ def _bitcast(op: Operation, build: Build) -> None:
         )
         build.replace(build.add(reshape).result)
     elif is_packed(target):
-        count = _count(target)
+        count = _packed_bytes(target)
         _require_same_bytes(source, target, count)
         bytes_ = _retyped(build, op.source, TensorType(i8, [count]), dims=op.source_dims)
         build.replace(_retyped(build, _unpacked(build, bytes_, count), target))
     else:
-        count = _count(source)
+        count = _packed_bytes(source)
         _require_same_bytes(target, source, count)
         bits = _retyped(build, op.source, TensorType(i1, [count, 8]))
         build.replace(_retyped(build, _packed(build, bits, count), target, result_dims=op.result_dims))
 
 
-def _kernel(op: Operation, build: Build) -> None:
+def _refuse_packed_bits(op: Operation, build: Build) -> None:
     """Raise VerifyException for a kernel that takes or returns packed bits.
 
     The kernel is the user's code and expects one byte for each element.
@@ -129,7 +131,7 @@ def _kernel(op: Operation, build: Build) -> None:
 
 ROWS: dict[str, Row] = {
     "flow.tensor.bitcast": _bitcast,
-    "flow.dispatch": _kernel,
-    "hal.dispatch.extern": _kernel,
-    "iree_codegen.ukernel.generic": _kernel,
+    "flow.dispatch": _refuse_packed_bits,
+    "hal.dispatch.extern": _refuse_packed_bits,
+    "iree_codegen.ukernel.generic": _refuse_packed_bits,
 }

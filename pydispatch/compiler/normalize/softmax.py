@@ -18,9 +18,9 @@ from pydispatch.ir.core.syntax import DYNAMIC
 from pydispatch.ir.dialects.linalg.shape import SoftmaxOp
 from pydispatch.ir.dialects.linalg.structure import Structure
 
-UNORDERED = arith.FastMathFlagsAttr([FastMathFlag.NO_NANS, FastMathFlag.NO_SIGNED_ZEROS])
-"""Flags of the maximum of a row, which the sum must not have. The maximum of a row with a NaN may be any number: the
-exponential of the NaN is NaN all the same, and so are the sum and the quotients."""
+MAXIMUM_FLAGS = arith.FastMathFlagsAttr([FastMathFlag.NO_NANS, FastMathFlag.NO_SIGNED_ZEROS])
+"""Fast-math flags of the maximum of a row, which the sum must not have. The maximum of a row with a NaN may be any
+number: the exponential of the NaN is NaN all the same, and so are the sum and the quotients."""
 
 
 LOWEST = {f32: -3.4028234663852886e38, f64: -1.7976931348623157e308}
@@ -51,11 +51,11 @@ def softmax(
 
     def reduce(value: SSAValue, initial: float, combiner: type[arith.AddfOp] | type[arith.MaxnumfOp]) -> SSAValue:
         """Combine the elements of each row, and return the tensor of the results."""
-        flags = UNORDERED if combiner is arith.MaxnumfOp else None
+        fastmath = MAXIMUM_FLAGS if combiner is arith.MaxnumfOp else None
         start = build.splat(initial, row_type, dynamic_sizes)
         (rows,) = computed(
             build, Structure((identity, row_map), is_parallel), [value], [start],
-            lambda body, x, acc: [body.add(combiner(acc, x, flags))],
+            lambda body, x, acc: [body.add(combiner(acc, x, fastmath))],
         )  # fmt: skip
         return rows
 

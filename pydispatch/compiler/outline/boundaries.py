@@ -116,14 +116,17 @@ def separation(producer: Operation, consumer: Operation, between: Operation | No
 
 
 def _control_between(producer: Operation, consumer: Operation, between: Operation | None) -> Operation | None:
-    """Return the loop or branch of the host that separates two dispatches, or None."""
+    """Return the loop or branch of the host that separates two dispatches, or None.
+
+    between: an operation of the host through which the consumer reads the result of the producer, if any.
+    """
     if between is not None and _is_control_flow(between):
         return between
     if producer.parent is consumer.parent:
         return None
     inner = producer if _depth(producer) > _depth(consumer) else consumer
     block = producer.parent
-    if _depth(inner) > 1 or block is None:
+    if _depth(inner) > 1 or block is None:  # a depth of 1 is a block of the function itself
         return inner.parent_op()
     return block.last_op  # both are in blocks of the function itself: the end of the producer's block branches
 

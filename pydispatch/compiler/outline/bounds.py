@@ -197,7 +197,7 @@ class Bounds:
         dynamic_loops = list(dict.fromkeys(n for n in loops if n is not None and not isinstance(n, int)))
         if any(isinstance(n, int) and n < 1 for n in loops):
             return  # the loop has no iterations: no element is read
-        # an index without an exact range is clamped by the kernel, unless the axis is empty
+        # An index without an exact range is clamped by the kernel, so that only an element 0 is required.
         low, high = self._index_range(index, loops) if has_exact_bounds(index) else (0, 0)
         holds = self._compare("slt", high, self._term(whole))
         if not (isinstance(low, int) and low >= 0):

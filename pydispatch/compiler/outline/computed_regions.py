@@ -16,7 +16,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from pydispatch.compiler.analysis.destinations import ALIASES, LAZY, LOADS, STORES, Slice, slice_of
 from pydispatch.compiler.analysis.in_place import GRID, destination_operand
-from pydispatch.compiler.outline.export_config import answer_sizes
+from pydispatch.compiler.outline.export_config import replace_size_queries
 from pydispatch.compiler.outline.regions import DISPATCHES, RegionKernel
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location
@@ -27,6 +27,7 @@ from pydispatch.ir.dialects.flow import dialect as flow
 from pydispatch.ir.dialects.hal import dialect as hal
 from pydispatch.ir.dialects.util import scalars
 
+# Query of the workgroup id or count in a program -> the operation for it in kernels.
 WORKGROUP_QUERIES = {
     f"{dialect}.dispatch.workgroup.{what}": op
     for dialect in ("flow", "stream")
@@ -54,7 +55,7 @@ def open_regions(function: Operation) -> None:
     for op in list(walk(function)):
         if op.name not in DISPATCHES:
             continue
-        answer_sizes(op)
+        replace_size_queries(op)
         if not is_computed(op):
             continue
         region = op if isinstance(op, flow.DispatchRegionOp) else _as_region(cast(flow.DispatchWorkgroupsOp, op))
@@ -80,7 +81,10 @@ class Grid:
 
 
 def open_grid(region: flow.DispatchRegionOp) -> Grid:
-    """Inline the body of a marked region, and return its grid. Raises CompileError if it has none."""
+    """Inline the body of a region that is marked as a grid (its body reads the workgroup id), and return its grid.
+
+    Raises CompileError if it states none.
+    """
     kernel = RegionKernel(region, name="")
     count = kernel.count()
     for op in list(walk(region.body)):
@@ -97,11 +101,11 @@ def open_grid(region: flow.DispatchRegionOp) -> Grid:
     group = _inline_region(region)
     members = set(group)
     for value in dict.fromkeys(ends):
-        _own_destination(value, members, block, group[0])
+        _give_own_destination(value, members, block, first=group[0])
     return Grid(group, count, kernel.workload)
 
 
-def _own_destination(value: SSAValue, members: set[Operation], block: Block, first: Operation) -> None:
+def _give_own_destination(value: SSAValue, members: set[Operation], block: Block, first: Operation) -> None:
     """Insert a barrier between a tensor and the insertions that compute a result from it, if the body also reads it.
 
     The insertions then update another value than the one the body reads. Raises CompileError if the tensor is computed
@@ -129,7 +133,8 @@ def _own_destination(value: SSAValue, members: set[Operation], block: Block, fir
                 location_of(innermost), "insert into a tensor.empty, or into a tensor from outside of the dispatch",
             )  # fmt: skip
         return
-    if sum(1 for use in value.uses if use.operation in members) > 1:
+    is_also_read = sum(1 for use in value.uses if use.operation in members) > 1  # one use is the insertion
+    if is_also_read:
         barrier = scalars.OptimizationBarrierOp(operands=[[value]], result_types=[[value.type]])
         set_location(barrier, innermost)
         block.insert_op_before(barrier, first)

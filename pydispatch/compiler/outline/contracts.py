@@ -49,7 +49,7 @@ class _Contract:
         scalars: Scalar arguments of the dispatch function, with the dynamic sizes.
         block: Body of the contract.
         known: Scalar of the dispatch function → its value in the contract.
-        words: Index of a push constant word → the argument of the contract that begins there.
+        words: Index of a 32-bit push constant word → the argument of the contract that begins there.
     """
 
     def __init__(self, source: func.FuncOp, kernel: Kernel) -> None:
@@ -58,17 +58,18 @@ class _Contract:
         self.block = Block(arg_types=[a.type for a in self.scalars])
         self.known: dict[SSAValue, SSAValue] = dict(zip(self.scalars, self.block.args, strict=True))
         self.words: dict[int, BlockArgument] = {}
-        at = 0
+        word_index = 0
         for scalar, argument in zip(self.scalars, self.block.args, strict=True):
-            self.words[at] = argument
-            at += words_of(scalar.type, location_of(source))
+            self.words[word_index] = argument
+            word_index += words_of(scalar.type, location_of(source))
 
     def build(self) -> func.FuncOp:
         """Build the contract: assertions on sizes, then grid, bytes of bindings, and bytes per workgroup."""
         self._check_sizes()
         if GRID not in self.source.attributes:  # bounds are not checked if the program states the grid
             self._check_bounds()
-        results = [*self._grid(), *self._bytes(), *map(self._number, self.kernel.tiles)]
+        bytes_per_workgroup = map(self._number, self.kernel.tiles)  # of each binding
+        results = [*self._grid(), *self._bytes(), *bytes_per_workgroup]
         self._put(func.ReturnOp(*results))
         name = self.source.sym_name.data + SUFFIX
         types = [a.type for a in self.scalars], [IndexType() for _ in results]
@@ -126,7 +127,7 @@ class _Contract:
             for result in op.results:
                 sizes.record_value(result)
             sizes.record_equal_sizes(op)
-        check_bounds(operations, sizes)
+        check_bounds(operations, sizes)  # inserts the checks as cf.assert into `block`
         for op in block.ops:
             if isinstance(op, cf.AssertOp):
                 holds = self._copy(op.operands[0], mapping)

@@ -54,7 +54,10 @@ def structural_key(op: Operation) -> Hashable:
 
 
 def _in_order_of_use(block: Block) -> Iterable[Operation]:
-    """Return the operations of a block, each directly before its first user; in their own order if one has effects."""
+    """Return the operations of a block, each directly before its first user; in their own order if one has effects.
+
+    Operations without users come last, in their own order.
+    """
     ops = list(block.ops)
     if len(ops) <= 2 or not all(is_pure(op) for op in ops[:-1]):
         return ops

@@ -323,7 +323,9 @@ def make_export(source: Operation, ordinal: int, layout: Layout, count: Region) 
 
 
 def _generated(op: flow.ExecutableOp, target: hal.ExecutableTargetAttr) -> list[Operation]:
-    """Return the exports and the module of an outlined executable for one target."""
+    """Return the exports and the module of an outlined executable for one target, with a contract for each export: the
+    function that checks the sizes of a dispatch, and returns its grid and memory needs.
+    """
     exports = [e for e in op.body.block.ops if isinstance(e, flow.ExecutableExportOp)]
     module = next(m for m in op.body.block.ops if isinstance(m, ModuleOp))
     functions = {symbol_name(f): f for f in module.body.block.ops if isinstance(f, func.FuncOp)}

@@ -74,9 +74,9 @@ class FusionReport:
                     boundaries = [Boundary(self._last_operation(first), reader, reason)]
                 apart.setdefault(first, {}).update(dict.fromkeys(boundaries))
         self.dispatches = [replace(d, apart=tuple(apart.get(n, ()))) for n, d in enumerate(self.dispatches)]
-        self._list_all(function, numbers)
+        self._insert_handwritten(function, numbers)
 
-    def _list_all(self, function: Operation, numbers: Mapping[flow.DispatchOp, int]) -> None:
+    def _insert_handwritten(self, function: Operation, numbers: Mapping[flow.DispatchOp, int]) -> None:
         """Insert the dispatches of hand-written kernels between the formed ones, in program order."""
         entries: list[DispatchEntry] = []
         listed: set[int] = set()
@@ -89,6 +89,7 @@ class FusionReport:
             else:
                 entries.append(self.dispatches[ordinal])
                 listed.add(ordinal)
+        # A formed dispatch that was removed later has no place in program order: the list then stays as it was.
         if len(listed) == len(self.dispatches):
             self.dispatches = entries
 

@@ -43,7 +43,7 @@ def size_attribute(dispatch: Operation) -> dict[str, ArrayAttr[IntegerAttr[Index
     return {} if size is None else {"workgroup_size": ArrayAttr([IntegerAttr(n, IndexType()) for n in size])}
 
 
-def answer_sizes(dispatch: Operation) -> None:
+def replace_size_queries(dispatch: Operation) -> None:
     """Replace queries of the workgroup size in a dispatch by the stated size; by default 1."""
     size = stated_size(dispatch) or (1, 1, 1)
     for op in list(walk(dispatch.regions[0])):

@@ -18,7 +18,7 @@ from pydispatch.ir.dialects.hal.parameters import PARAMETERS
 from pydispatch.ir.dialects.hal.tiles import TILES
 from pydispatch.ir.functions import FUNCTIONS
 
-STATED = (TILES, FLOPS, PARAMETERS)
+EXPORT_ATTRIBUTES = (TILES, FLOPS, PARAMETERS)
 """Attributes of the dispatch that are moved to the export."""
 
 
@@ -66,7 +66,7 @@ def _key(op: hal.DispatchExternOp) -> tuple[object, ...]:
     out = StringIO()
     Printer(out, print_generic_format=True).print_region(op.count)
     kept = [(k, v) for k, v in sorted(op.properties.items()) if k not in ("operandSegmentSizes", "tied_operands")]
-    return (*kept, *map(op.attributes.get, STATED), out.getvalue())
+    return (*kept, *map(op.attributes.get, EXPORT_ATTRIBUTES), out.getvalue())
 
 
 def _executable(op: hal.DispatchExternOp, name: str) -> hal.ExecutableOp:
@@ -85,7 +85,7 @@ def _executable(op: hal.DispatchExternOp, name: str) -> hal.ExecutableOp:
             "layout": op.layout, "workgroup_size": op.workgroup_size, "subgroup_size": op.subgroup_size,
             "workgroup_local_memory": op.workgroup_local_memory,
         }  # fmt: skip
-        stated = {name: op.attributes[name] for name in STATED if name in op.attributes}
+        stated = {name: op.attributes[name] for name in EXPORT_ATTRIBUTES if name in op.attributes}
         export = hal.ExecutableExportOp(properties=properties, attributes=stated, regions=[Region(), op.count.clone()])
         variant = hal.ExecutableVariantOp(
             properties={

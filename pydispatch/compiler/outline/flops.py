@@ -137,8 +137,9 @@ class _FlopCounter:
         """Return the number of iterations of each loop of an operation."""
         structured = as_structured(op)
         if structured is None:
-            updates = op.operands[0] if op.name == "iree_linalg_ext.scatter" else op.results[0]
-            return self.sizes.of(updates)
+            # One iteration for each element of the updates of a scatter, or of the result of other operations.
+            iterated = op.operands[0] if op.name == "iree_linalg_ext.scatter" else op.results[0]
+            return self.sizes.of(iterated)
         trip_counts: list[Term] = []
         for dims in structured.loop_dims:
             terms = [self.sizes.of(dim.tensor)[dim.axis] for dim in dims]

@@ -37,20 +37,21 @@ def export_name(name: str, group: Sequence[Operation], outputs: Sequence[SSAValu
     """Return the name of an export, such as `f_dispatch_0_matmul_DxDx784xf32_add_maximumf`.
 
     The first word is the most expensive operation of the group, followed by its loops and element type, and the
-    operations that are fused after it.
+    operations that are fused after it. A well-known computation such as softmax, a copy, or a group of elementwise
+    operations has a word for the whole instead.
     """
-    loud = [op for op in group if not is_quiet(op) and isinstance(op.results[0].type, TensorType)]
-    word = {op: op_word(op) for op in loud}
+    named = [op for op in group if not is_quiet(op) and isinstance(op.results[0].type, TensorType)]
+    word = {op: op_word(op) for op in named}
     kinds = set(word.values())
-    whole = _idiom(loud, outputs)
+    whole = _idiom(named, outputs)
     if whole is not None:
         return f"{name}_{whole}_{shape_text(outputs[0].type)}"
-    if not loud:
+    if not named:
         return f"{name}_copy_{shape_text(outputs[0].type)}"
-    if all(info_of(op).elementwise or _is_pointwise(op) for op in loud) and len(kinds) > 1:
+    if all(info_of(op).elementwise or _is_pointwise(op) for op in named) and len(kinds) > 1:
         return f"{name}_elementwise_{shape_text(outputs[0].type)}"
-    main = max(loud, key=_weight)  # the first of the most expensive operations
-    words = [word[op] for op in loud[loud.index(main) + 1 :] if word[op] != word[main]]
+    main = max(named, key=_weight)  # the first of the most expensive operations
+    words = [word[op] for op in named[named.index(main) + 1 :] if word[op] != word[main]]
     tail = list(dict.fromkeys(words))[:MOST_WORDS]
     return "_".join([name, word[main], loops_text(main), *tail])
 
@@ -62,8 +63,9 @@ def _idiom(ops: Sequence[Operation], outputs: Sequence[SSAValue]) -> str | None:
     contraction = any(is_contraction(o) for o in ops)
     if not contraction and len(reductions) == 2 and "exp" in words and any("max" in w for w in words):
         return "softmax"
-    rows = [len(shape_of(o.results[0])) for o in reductions]
-    if not contraction and rows and rows[0] < len(shape_of(outputs[0])) and {"rsqrt", "sqrt"} & set(words):
+    reduced_ranks = [len(shape_of(o.results[0])) for o in reductions]
+    reduces_rows = bool(reduced_ranks) and reduced_ranks[0] < len(shape_of(outputs[0]))
+    if not contraction and reduces_rows and {"rsqrt", "sqrt"} & set(words):
         return "normalize"
     if sum(is_contraction(o) for o in ops) == 2 and "exp" in words:
         return "attention"

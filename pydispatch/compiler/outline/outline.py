@@ -192,6 +192,7 @@ class Outline:
         """
 
         def host(terms: Sequence[Term]) -> list[SSAValue]:
+            """Emit sizes before the last operation of the group, where the dispatch is inserted."""
             return [self.sizes.value(t, self.last) for t in terms]
 
         sizes = host(self.size_arguments)

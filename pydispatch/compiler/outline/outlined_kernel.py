@@ -28,6 +28,7 @@ from pydispatch.ir.dialects import stream
 from pydispatch.ir.dialects.flow import dialect as flow
 
 IDS = tuple(f"{dialect}.dispatch.workgroup.id" for dialect in ("flow", "stream"))
+# Operations by which a count region leaves the choice of the grid to the compiler.
 DERIVED_COUNTS = (
     "iree_tensor_ext.dispatch.workgroup_count_from_slice", "iree_tensor_ext.dispatch.workgroup_count_from_dag_root"
 )  # fmt: skip
@@ -143,7 +144,7 @@ class OutlinedKernel(KernelBody):
             self.source = op
             for value in op.operands:
                 if value not in mapping:
-                    mapping[value] = self._outer_of_count(value, block)
+                    mapping[value] = self._host_value_in_grid(value, block)
             if op.next_op is None:
                 self.add(stream.ReturnOp(operands=[[mapping[v] for v in op.operands]]))
             else:
@@ -152,7 +153,7 @@ class OutlinedKernel(KernelBody):
                 mapping.update(zip(op.results, copy.results, strict=True))
         return Region(block)
 
-    def _outer_of_count(self, value: SSAValue, block: Block) -> SSAValue:
+    def _host_value_in_grid(self, value: SSAValue, block: Block) -> SSAValue:
         """Return a value of the host inside the grid region: a copy of a constant, else an argument for an entry of the
         workload.
         """

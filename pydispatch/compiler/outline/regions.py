@@ -30,8 +30,8 @@ DISPATCHES = ("flow.dispatch.region", "flow.dispatch.workgroups")
 
 
 def is_handwritten(op: Operation) -> bool:
-    """Return whether a dispatch is composed of slices, microkernels and scalar code; computed_regions.py handles grids
-    that compute.
+    """Return whether a dispatch is composed of slices, microkernels and scalar code. computed_regions.py inlines other
+    dispatches, or marks them with GRID.
     """
     return op.name in DISPATCHES and GRID not in op.attributes
 
@@ -192,8 +192,9 @@ class RegionKernel(OutlinedKernel):
                 self._open_result(root, fresh.index(index), shapes[index])
         self.translate(list(block.ops)[:-1])
         for value, root in zip(end.operands, roots, strict=True):
-            if value is root and not self._is_empty(root) and not self.is_outer(root):
-                self.source = end
+            is_slice = value is root and not self._is_empty(root) and not self.is_outer(root)
+            if is_slice:
+                self.source = end  # the operation that the error names
                 raise self.error("a slice cannot be returned as it is", "insert it into a tensor.empty first")
         properties = {"tied_operands": DenseArrayBase.from_list(i64, tied)} if any(t >= 0 for t in tied) else {}
         no_workload: list[SSAValue] = []
@@ -246,6 +247,7 @@ class WorkgroupsKernel(OutlinedKernel):
     """
 
     def is_outer(self, value: SSAValue) -> bool:
+        """Return False: the body reads values of the host through its arguments only."""
         return False
 
     def build(self) -> flow.DispatchOp:
@@ -283,10 +285,13 @@ class WorkgroupsKernel(OutlinedKernel):
         return self.add(self.subspan(self.mapping[whole], type_.bound_type, [self.scalar(d) for d in dims])).results[0]
 
     def binding_to_read(self, value: SSAValue) -> SSAValue:
+        """Raise CompileError: only results of dispatch.tensor.load are read."""
         raise self.error("a tensor is read that no load gave")
 
     def binding_to_write(self, value: SSAValue) -> SSAValue:
+        """Raise CompileError: only dispatch.tensor.store writes."""
         raise self.error("a tensor is written that is not stored", "store the result with dispatch.tensor.store")
 
     def outer_dim(self, value: SSAValue, axis: int) -> SSAValue:
+        """Raise CompileError: no tensor is of the host (`is_outer`)."""
         raise self.error("the size of this tensor is not known inside the dispatch")

@@ -94,7 +94,7 @@ def _rows_of_scatter(update: ScatterOp) -> _Rows | None:
     slices, indices = update.inputs
     windows, shape, whole = update.windows(), shape_of(slices.type), shape_of(update.outputs[0].type)
     depth = len(update.indexed)
-    # The dimensions of the output that a slice has.
+    # The dimensions of the output that a slice has. `windows.batch` dimensions of `slices` count slices.
     retained = windows.retained(slice_rank=len(shape) - windows.batch, rank=len(whole), indexed=update.indexed)
     size_of_rows = [1 if d < depth else whole[d] for d in retained]  # one element along each indexed dimension
     if update.indexed != list(range(depth)) or list(shape[windows.batch :]) != size_of_rows:
@@ -239,7 +239,8 @@ def _save(load: GlobalLoadOp, following: Operation, type_: TensorType[Attribute]
 def _positions(build: Build, rows: _Rows, type_: TensorType[Attribute]) -> SSAValue:
     """Emit the index of each row that an update overwrites, -1 for a row that it ignores, and return the i64 tensor.
 
-    The index counts rows in row-major order of the leading dimensions: row (2, 3) of [4, 5, ...] has index 13.
+    The index counts rows in row-major order of the leading dimensions: row (2, 3) of [4, 5, ...] has index 13. A row is
+    ignored if the update does not write it, or if it is out of bounds.
     """
     sizes = shape_of(type_)[: rows.depth]
     rank = len(rows.batch)

@@ -182,7 +182,7 @@ class KernelBody(ABC):
         size = value.type.get_shape()[axis]
         if size >= 0:
             return self.index(size)
-        if self.is_outer(value):
+        if self.is_outer(value):  # defined on the host, outside of the body
             return self.outer_dim(value, axis)
         owner = value.owner
         if isinstance(owner, Operation) and owner.name in ("tensor.extract_slice", *LOADS):

@@ -138,8 +138,10 @@ class Update(TensorOp):
         raise unsupported(op, "its rule has no `position`, which says where written elements go")
 
     def is_written(self, elements: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> SSAValue | bool:
-        """Return whether the element at `indices` is written, since its position is in the destination.
+        """Return whether the element at `indices` is written: updates drop elements whose position is outside of the
+        destination.
 
-        By default positions are clamped into the destination or known to be in it, unless it is empty.
+        By default positions are clamped into the destination or known to be in it, so that all elements are written
+        unless it is empty.
         """
         return build.not_empty(elements.dims(op.operands[self.destination]))

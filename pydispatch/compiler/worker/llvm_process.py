@@ -47,7 +47,7 @@ class WorkerPool:
         self._free: list[Process] = []  # processes without a user
         self._all: list[Process] = []  # every process, in use or not
         self._has_waited = False  # whether a job has found no free process: only the first one waits for PATIENCE
-        self._mine = threading.local()
+        self._of_this_thread = threading.local()  # `process`: the one that this thread uses now
         self.local_lock = threading.RLock()
 
     def prepare(self) -> None:
@@ -66,7 +66,7 @@ class WorkerPool:
     @contextlib.contextmanager
     def process(self) -> Iterator[Process | None]:
         """Yield a process for this thread; None if there is none and jobs run in this process."""
-        mine = getattr(self._mine, "process", None)
+        mine = getattr(self._of_this_thread, "process", None)
         if mine is not None or not can_start():
             yield mine
             return
@@ -77,11 +77,11 @@ class WorkerPool:
                 _say(f"no process can be started for LLVM ({error}): it runs in this one, which it may end")
                 yield None
                 return
-            self._mine.process = mine
+            self._of_this_thread.process = mine
             try:
                 yield mine
             finally:
-                self._mine.process = None
+                self._of_this_thread.process = None
                 with self._lock:
                     if mine.is_alive():
                         self._put(mine)

@@ -117,7 +117,7 @@ def integer_range(width: int, signed: bool) -> Range:
     return (-(1 << width - 1), (1 << width - 1) - 1) if signed else (0, (1 << width) - 1)
 
 
-def real_of(source: Integer | Real, rank: int) -> Real:
+def as_single_term(source: Integer | Real, rank: int) -> Real:
     """Return the number with one term, `1 * source`. rank: number of dimensions of the traced result."""
     one = np.ones((1,) * rank)
     return Real(((source, one),), np.zeros((1,) * rank))
@@ -131,10 +131,10 @@ def scaled(value: Real, factor: Constant) -> Real:
     """
     if not value.rounded and (value.is_affine or (factor.size == 1 and factor.item() > 0)):
         terms = tuple((source, f * factor) for source, f in value.terms)
-        # Only affine numbers may have factors of several elements, and their bounds are infinite.
+        # The bounds of affine numbers are infinite; for others, the factor is one positive element.
         low, high = (b if math.isinf(b) else b * factor.item() for b in (value.low, value.high))
         return replace(value, terms=terms, offset=value.offset * factor, low=low, high=high)
-    return Real(((value, factor),), np.zeros_like(factor))
+    return Real(terms=((value, factor),), offset=np.zeros_like(factor))
 
 
 def shifted(value: Real, by: Constant) -> Real:
@@ -147,14 +147,14 @@ def shifted(value: Real, by: Constant) -> Real:
     if not value.rounded and (value.is_affine or by.size == 1):
         low, high = (b if math.isinf(b) else b + by.item() for b in (value.low, value.high))
         return replace(value, offset=value.offset + by, low=low, high=high)
-    return shifted(real_of(value, by.ndim), by)
+    return shifted(as_single_term(value, by.ndim), by)
 
 
 def added(lhs: Real, rhs: Real) -> Real:
-    """Add two numbers: the terms of affine ones, or clamped and rounded ones as terms themselves."""
+    """Add two numbers. An affine number contributes its terms and offset; a clamped or rounded one becomes one term."""
     terms, offset = list[tuple[Integer | Real, Constant]](), np.zeros((1,) * lhs.offset.ndim)
     for value in (lhs, rhs):
-        sum_of_terms = value if value.is_affine else real_of(value, offset.ndim)
+        sum_of_terms = value if value.is_affine else as_single_term(value, offset.ndim)
         terms += sum_of_terms.terms
         offset = offset + sum_of_terms.offset
     return Real(tuple(terms), offset)

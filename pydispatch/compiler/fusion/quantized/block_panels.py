@@ -65,8 +65,8 @@ class Layout:
     bits: int
 
     @property
-    def group(self) -> int:
-        """Steps of K in the bytes of a group."""
+    def steps_per_group(self) -> int:
+        """Steps of K in the `WORD_BYTES` bytes of a group."""
         return WORD_BYTES * 8 // self.bits
 
     @property
@@ -82,12 +82,12 @@ class Layout:
     @property
     def groups(self) -> int:
         """Number of groups of a block."""
-        return self.block // self.group
+        return self.block // self.steps_per_group
 
     @property
     def loops(self) -> tuple[int, ...]:
         """Sizes of the loops of a product: panels, columns of a panel, blocks, groups, halves of bytes (only with 4
-        bits), bytes of a group.
+        bits), bytes of a group. This is not the order in memory.
         """
         halves = (2,) if self.bits == 4 else ()
         return (self.panels, self.width, self.blocks, self.groups, *halves, WORD_BYTES)
@@ -181,15 +181,16 @@ class Panels:
         """
         layout, (low, _) = self.layout, self.weights.range
         halves = (2,) if layout.bits == 4 else ()
-        sizes = (layout.panels, *self._block_loops, layout.groups, layout.width, WORD_BYTES, *halves)
+        sizes = (layout.panels, *self._block_sizes, layout.groups, layout.width, WORD_BYTES, *halves)
         loops = [loop_index(i, n) for i, n in enumerate(sizes)]
-        group_loop = 1 + len(self._block_loops)
+        group_loop = 1 + len(self._block_sizes)
         column_loop, byte_loop = group_loop + 1, group_loop + 2
         half_loops = (group_loop + 3,) if halves else ()
         # Steps of K run over blocks, groups, halves of bytes and bytes, outermost first.
         step_loops = (*range(1, group_loop + 1), *half_loops, byte_loop)
         steps = collapsed([loops[i] for i in step_loops], [sizes[i] for i in step_loops])
         columns = collapsed([loops[0], loops[column_loop]], [layout.panels, layout.width])
+        # Index of a stored weight as a function of these loops.
         index = Space(sizes, positions={K_LOOP: steps, N_LOOP: columns}).index_map(self.weights.index)
         if index is None:
             return None
@@ -201,17 +202,17 @@ class Panels:
         return self._in_panels(ops, _append_elementwise(ops, body, value, sizes, type_))
 
     @property
-    def _block_loops(self) -> tuple[int, ...]:
+    def _block_sizes(self) -> tuple[int, ...]:
         """Sizes of the nested loops over blocks of K in which packed tensors are computed; their product is
         `Layout.blocks`.
         """
         return self.weights.block_loops(self.layout.block, self.layout.steps)
 
     def _in_panels(self, ops: list[Operation], packed: SSAValue) -> SSAValue:
-        """Build the reshape of a packed tensor from [panel, *`_block_loops`, ...] to [panel, block, ...], and return
+        """Build the reshape of a packed tensor from [panel, *`_block_sizes`, ...] to [panel, block, ...], and return
         its result. The nested loops over blocks become one dimension that counts blocks.
         """
-        shape, count = list(shape_of(packed)), len(self._block_loops)
+        shape, count = list(shape_of(packed)), len(self._block_sizes)
         if count == 1:
             return packed
         groups = reassociation([[0], list(range(1, count + 1)), *([d] for d in range(count + 1, len(shape)))])
@@ -221,11 +222,11 @@ class Panels:
         return ops[-1].results[0]
 
     def _panel_loops(self, has_blocks: bool) -> Space:
-        """Return the loops of terms, and K and N as functions of them. The loops are panels, those of `_block_loops` if
+        """Return the loops of terms, and K and N as functions of them. The loops are panels, those of `_block_sizes` if
         `has_blocks`, and columns of a panel.
         """
         panels, width = self.layout.panels, self.layout.width
-        blocks = self._block_loops if has_blocks else ()
+        blocks = self._block_sizes if has_blocks else ()
         column_loop = 1 + len(blocks)
         columns = collapsed([loop_index(0, panels), loop_index(column_loop, width)], [panels, width])
         if not has_blocks:
@@ -293,7 +294,7 @@ class Panels:
         """
         sizes = [size for size in space.sizes if size is not None]
         packed = _append_elementwise(ops, body, value, sizes, value.type)
-        has_blocks = len(sizes) > 2
+        has_blocks = len(sizes) > 2  # [panel][column] alone is the layout of panels already
         return self._in_panels(ops, packed) if has_blocks else packed
 
 

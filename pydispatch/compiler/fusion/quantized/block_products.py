@@ -102,7 +102,7 @@ class _Product:
         return prod(self.contraction.generic.extent(d) for d in loops)
 
     @property
-    def _steps(self) -> int:
+    def _steps_of_k(self) -> int:
         """Number of products in each sum: the size of the dimension K."""
         return self._size(self.contraction.generic.reduced_loops)
 
@@ -115,10 +115,12 @@ class _Product:
         index is not affine.
         """
         generic, block, loops = self.contraction.generic, self.weights.block, self.loops
-        if block is None or block == self._steps:
+        if block is None or block == self._steps_of_k:
             return None
         outer = [*loops.rows, *loops.batch, *loops.columns]
-        inner = (*self.weights.block_loops(block, self._steps), block)
+        # Nested loops over the blocks of K, then the loop over the steps in a block: (128, 32) for K = 4096 in blocks
+        # of 32.
+        inner = (*self.weights.block_loops(block, self._steps_of_k), block)
         sizes = (*(generic.extents[d] for d in outer), *inner)
         steps = collapsed([loop_index(len(outer) + i, n) for i, n in enumerate(inner)], inner)
         columns = collapsed(
@@ -135,7 +137,7 @@ class _Product:
             AffineExpr.dimension(outer.index(cast(AffineDimExpr, r).position)) for r in generic.maps[-1].results
         )
         ops, body = list[Operation](), GenericBody()
-        factor = self._other(body, space)
+        factor = self._other_factor(body, space)
         weight = None if factor is None else self._weight(ops, body, space)
         if factor is None or weight is None:
             return None
@@ -171,7 +173,7 @@ class _Product:
             value = body.add(arith.AddfOp(value, space.emit(body, offset)))
         return value
 
-    def _other(self, body: GenericBody, space: Space) -> SSAValue | None:
+    def _other_factor(self, body: GenericBody, space: Space) -> SSAValue | None:
         """Add the computation of the factor that is not the weights to a body, and return its value.
 
         Return None if one of the loops that the factor reads is no affine expression of the loops of `space`.
@@ -180,7 +182,7 @@ class _Product:
         factor_dims = {d for i in self.other.inputs for d in dims_in(generic.maps[i])}
         loops = list[AffineExpr]()  # the index of each loop of the contraction, over the new loops
         for dim, position in enumerate(self.loops.positions):
-            new_loop = space.rows.get(dim)
+            new_loop = space.rows.get(dim)  # a loop over rows is kept; others become expressions of the new loops
             expression = AffineExpr.dimension(new_loop) if new_loop is not None else space.index(position)
             if expression is None and dim in factor_dims:
                 return None
@@ -203,7 +205,7 @@ class _Product:
         panels do not fit the sizes, or if the result's columns are not adjacent dimensions.
         """
         generic, loops = self.contraction.generic, self.loops
-        layout = layout_of(self.weights, self._size(loops.columns), self._steps)
+        layout = layout_of(self.weights, self._size(loops.columns), self._steps_of_k)
         results = [cast(AffineDimExpr, r).position for r in generic.maps[-1].results]
         first_column = results.index(loops.columns[0]) if loops.columns else 0
         are_columns_adjacent = tuple(results[first_column : first_column + len(loops.columns)]) == loops.columns
@@ -214,9 +216,10 @@ class _Product:
         panels = Panels(self.weights, layout)
         rows = len(loops.rows)
         sizes = (*(generic.extents[d] for d in loops.rows), *layout.loops)
+        # The loops of the new contraction: those over rows, then those of the layout.
         space = Space(sizes, positions=layout.positions(rows), rows={d: i for i, d in enumerate(loops.rows)})
         ops, body = list[Operation](), GenericBody()
-        factor = self._other(body, space)
+        factor = self._other_factor(body, space)
         weight = None if factor is None else panels.weight(ops, body, rows)
         if factor is None or weight is None:
             return None

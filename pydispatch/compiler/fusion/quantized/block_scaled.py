@@ -73,7 +73,8 @@ class Weights:
     def block(self) -> int | None:
         """Number of adjacent steps of K that share all terms; None if all steps do, or if blocks do not nest.
 
-        A digit of K changes after `place_value` steps, so that the least place value of a term is its block.
+        A digit of K, `k // place_value % size` for step k, is a part of the index of a term. It changes after
+        `place_value` steps, so that the least place value of a term is its block.
         """
         elements = (element for term in self.terms for element in elements_in(term))
         blocks = [digit.place_value for element in elements for digit in digits_of(K_LOOP, element.at)]
@@ -93,7 +94,7 @@ class Weights:
         """
         elements = (element.at for term in self.terms for element in elements_in(term))
         digits = {digit for at in (self.index, *elements) for digit in digits_of(K_LOOP, at)}
-        # Each digit needs loops that begin and end where it does: at these numbers of steps.
+        # A digit is `k // place_value % size` of step k. It needs loops that begin and end at these numbers of steps.
         ends = {end for digit in digits for end in (digit.place_value, digit.place_value * digit.size)}
         sizes = sorted({block, *(end for end in ends if block < end < steps), steps})
         if any(size % smaller for smaller, size in pairwise(sizes)):
@@ -127,7 +128,7 @@ def loops_of(contraction: Contraction, weights: Factor) -> Loops | None:
     columns = [d for d in parallel if d in weights.dims and d not in other.dims]
     batch = [d for d in parallel if d in weights.dims and d in other.dims]
     rows = [d for d in parallel if d not in weights.dims]
-    positions = list[Position]([()] * len(generic.iterators))
+    positions = list[Position]([()] * len(generic.iterators))  # (): the weights are not indexed by the loop
     for dims, loop in ((generic.reduced_loops, K_LOOP), (columns, N_LOOP)):
         stride = 1
         for dim in reversed(dims):
@@ -157,9 +158,9 @@ def _weights_at(value: SSAValue, at: Positions) -> Weights | None:
     if not isinstance(value, OpResult):
         return None
     body = _body_of(value, at)
-    if body is not None:
+    if body is not None:  # `value` is computed by an elementwise operation
         return body.weights(body.result)
-    source = read_by_view(value, at)
+    source = read_by_view(value, at)  # None unless `value` is a reshape, a broadcast or the like
     return None if source is None else _weights_at(*source)
 
 
@@ -219,7 +220,7 @@ class _BodyAt:
 
     Attributes:
         generic: The generic.
-        loops: The position of each of its loops, over the loops of the product.
+        loops: For each loop of the generic, its index as a sum of digits of the loops of the product.
     """
 
     generic: Structured
@@ -261,6 +262,7 @@ class _BodyAt:
         if recognized is not None:
             return recognized
         stored = self._stored(value)
+        # The new tensor has the shape of the result, so that it is read at the index of the result.
         return None if stored is None else Weights(stored, self._result_position(), is_signed)
 
     def recognized_integer(self, value: SSAValue, is_signed: bool) -> Weights | None:
@@ -310,7 +312,7 @@ class _BodyAt:
             coordinate = linear(result)
             if coordinate is None or coordinate.constant:  # a position is a sum of digits without a constant
                 return None
-            positions.append(combined((stride, self.loops[d]) for d, stride in coordinate.terms))
+            positions.append(combined((stride, self.loops[d]) for d, stride in coordinate.terms))  # their scaled sum
         return generic.inputs[argument.index], tuple(positions)
 
     def _stored(self, value: SSAValue) -> SSAValue | None:
@@ -331,7 +333,7 @@ class _BodyAt:
             body.block.add_op(op.clone(mapping))
             if op is value.op:
                 break
-        ops = body.generic(mapping[value], generic.op.results[0], generic.maps[-1])
+        ops = body.generic(mapping[value], like=generic.op.results[0], index=generic.maps[-1])  # the generic is last
         assert generic.op.parent is not None
         generic.op.parent.insert_ops_before(ops, generic.op)
         return ops[-1].results[0]

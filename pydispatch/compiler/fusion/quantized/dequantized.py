@@ -28,7 +28,7 @@ class ScalarExpr:
         ops: The operations of the slice, producers first.
         value: The value that they compute.
         inputs: (argument of the body, its tensor, index of the element) for each argument that the slice reads. The
-            index is a map from loops, or from dimensions of another tensor.
+            index is a map from the loops of the generic, or after `reindexed` from other dimensions.
     """
 
     ops: tuple[Operation, ...]
@@ -45,7 +45,7 @@ class ScalarExpr:
     @property
     def range(self) -> Range:
         """The range (least, greatest) of the i32 value."""
-        tensors = [v for a, v, _ in self.inputs if a is self.value]
+        tensors = [v for a, v, _ in self.inputs if a is self.value]  # the tensor, if the value is just an element of it
         return range_of(tensors[0] if tensors else self.value) or _signed(32)
 
     @property
@@ -134,7 +134,8 @@ class GenericBody:
         """Add the computation of `stored - zero` in i32, and return its value."""
         value = self.input(factor.stored, factor.index)
         if factor.width < 32:
-            value = self.add(arith.ExtUIOp(value, i32) if factor.signed is False else arith.ExtSIOp(value, i32))
+            is_unsigned = factor.signed is False  # None, not widened yet, counts as signed
+            value = self.add(arith.ExtUIOp(value, i32) if is_unsigned else arith.ExtSIOp(value, i32))
         return value if factor.zero is None else self.add(arith.SubiOp(value, self.copy(factor.zero)))
 
     def generic(self, value: SSAValue, like: SSAValue, index: AffineMap) -> list[Operation]:

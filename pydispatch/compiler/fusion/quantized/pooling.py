@@ -30,8 +30,11 @@ from pydispatch.ir.core.walk import walk
 from pydispatch.ir.structured import GENERIC, Structured, structured
 from pydispatch.ir.values import shape_of
 
-BYTE = 8
+BYTE_BITS = 8
 """Bits of the stored integers whose maxima and sums are computed as integers."""
+
+ZERO_TOLERANCE = 1e-6
+"""Maximum distance of a zero point from an integer: offset / scale is not exact."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +56,7 @@ class Stored:
     @property
     def lowest(self) -> int:
         """The least stored integer."""
-        return integer_range(BYTE, self.signed)[0]
+        return integer_range(BYTE_BITS, self.signed)[0]
 
 
 def pool_integers(function: Operation) -> None:
@@ -130,8 +133,8 @@ def _sum(op: GenericOp, generic: Structured) -> list[Operation] | None:
         return None
     count = math.prod(generic.extent(d) for d in generic.reduced_loops)
     new_ops = [] if pad is None else _padded(pad, stored, value=0.0, stored_value=stored.zero)
-    largest_sum = count << (BYTE + 1)  # of bytes less their zero point, which is one more bit
-    if new_ops is None or not 0 < largest_sum <= EXACT:
+    largest_sum = count << (BYTE_BITS + 1)  # of bytes less their zero point, which is one more bit
+    if new_ops is None or not 0 < largest_sum <= EXACT:  # None: the padding is no stored integer
         return None
     size_ops, dims = sizes_of(generic.outputs[0])
     zero = arith.ConstantOp(IntegerAttr(0, i32))
@@ -157,7 +160,7 @@ def _padded(pad: tensor.PadOp, stored: Stored, value: float, stored_value: int) 
 
     Return None if `pad` pads with another value, or if no byte is `stored_value`.
     """
-    least_byte, greatest_byte = integer_range(BYTE, stored.signed)
+    least_byte, greatest_byte = integer_range(BYTE_BITS, stored.signed)
     if not _pads_with(pad, value) or not least_byte <= stored_value <= greatest_byte:
         return None
     byte, shape = cast(IntegerType, element_of(stored.tensor)), shape_of(pad.result)
@@ -186,8 +189,9 @@ def stored_of(value: SSAValue) -> Stored | None:
     if not isinstance(real, Real) or not real.is_affine or len(real.terms) != 1:
         return None
     ((element, factor),) = real.terms
-    if not isinstance(element, Element) or element.width != BYTE or factor.size != 1 or real.offset.size != 1:
+    if not isinstance(element, Element) or element.width != BYTE_BITS or factor.size != 1 or real.offset.size != 1:
         return None
+    # The number is factor * element + offset = scale * (element - zero).
     scale, zero = factor.item(), -real.offset.item() / factor.item() if factor.item() else math.nan
     in_order = shape_of(element.tensor) == shape and all(
         n == 1 or (isinstance(r, AffineDimExpr) and r.position == axis)
@@ -195,8 +199,8 @@ def stored_of(value: SSAValue) -> Stored | None:
     )
     if not in_order or not 0 < scale < math.inf:
         return None
-    is_zero_integer = abs(zero) <= EXACT and abs(zero - round(zero)) <= 1e-6
-    if not is_zero_integer:
+    is_integer = abs(zero) <= EXACT and abs(zero - round(zero)) <= ZERO_TOLERANCE
+    if not is_integer:
         return None
     return Stored(element.tensor, element.signed, scale, round(zero))
 
@@ -271,21 +275,23 @@ def _pads_with(pad: tensor.PadOp, value: float) -> bool:
 
 
 def _every_window_meets_image(generic: Structured, axis: int, expr: AffineExpr, pad: tensor.PadOp) -> bool:
-    """Return whether each window along an axis has an element of the tensor that is padded."""
+    """Return whether each window along an axis has an element of the tensor that is padded.
+
+    expr: index of the padded tensor along the axis, over the loops of the reduction.
+    """
     low_width, high_width = (int(a.get_values()[axis]) for a in (pad.static_low, pad.static_high))
     if low_width <= 0 and high_width <= 0:
         return True
     size, dims = shape_of(pad.source)[axis], sorted(expr.used_dims())
     if size < 0 or any(generic.extents[d] is None or generic.extent(d) < 0 for d in dims):
         return False
-    outer_loops, window_loops = (
-        [d for d in dims if (d in generic.reduced_loops) == reduced] for reduced in (False, True)
-    )
+    outer_loops = [d for d in dims if d not in generic.reduced_loops]
+    window_loops = [d for d in dims if d in generic.reduced_loops]
     if len(outer_loops) > 1 or len(window_loops) > 1:
         return False
     return all(
         any(
-            low_width <= _at(expr, generic, outer_loops, position, window_loops, step) < low_width + size
+            low_width <= _index_at(expr, generic, outer_loops, position, window_loops, step) < low_width + size
             for step in _points(generic, window_loops)
         )
         for position in _points(generic, outer_loops)
@@ -297,12 +303,13 @@ def _points(generic: Structured, dims: Sequence[int]) -> range:
     return range(generic.extent(dims[0])) if dims else range(1)
 
 
-def _at(
+def _index_at(
     expr: AffineExpr, generic: Structured, outer: Sequence[int], position: int, inner: Sequence[int], step: int
 ) -> int:
     """Return the value of an index at a position of the result and a step of the window.
 
-    outer, inner: the loop of the result and the loop of the window that the index depends on, if any.
+    outer, inner: the number of the result's loop, and of the window's loop, that the index depends on; each is empty if
+    it depends on none.
     """
     values = [0] * len(generic.iterators)
     for dims, value in ((outer, position), (inner, step)):

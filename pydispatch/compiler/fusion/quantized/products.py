@@ -56,15 +56,17 @@ def _rewrite_product(contraction: Contraction, byte_products: str) -> bool:
         tensors, generic, frozenset(range(len(generic.iterators))) - frozenset(generic.reduced_loops)
     )
     a, b = scalars.of(contraction.a.value), scalars.of(contraction.b.value)
-    if a is None or b is None or a.signed is None or b.signed is None:
+    if a is None or b is None or a.signed is None or b.signed is None:  # signed None: not widened to i32 or float
         tensors.erase_created()
         return False
     sums_fit = contraction.acc == i32 or _fits(generic, (a, b))
     if not sums_fit or not _determine_loop_sizes(generic, (a, b)):
         tensors.erase_created()
         return False
+    # For each factor its bytes, and the zero point that is corrected after the product; empty if nothing is.
     corrections = zero_point_corrections(contraction, a, b, byte_products)
-    if contraction.acc == i32 and not corrections and a.stored in generic.inputs and b.stored in generic.inputs:
+    reads_stored_already = a.stored in generic.inputs and b.stored in generic.inputs
+    if contraction.acc == i32 and not corrections and reads_stored_already:
         tensors.erase_created()
         return False
     new = tensors.add(*_product(contraction, *(t.bytes for t in corrections) if corrections else (a, b)))
@@ -83,7 +85,7 @@ def _rewrite_product(contraction: Contraction, byte_products: str) -> bool:
 
 def _fits(generic: Structured, factors: Sequence[Dequantized]) -> bool:
     """Return whether every sum of products fits i32."""
-    steps = prod(generic.extents[d] or 0 for d in generic.reduced_loops)
+    steps = prod(generic.extents[d] or 0 for d in generic.reduced_loops)  # 0, which does not fit, if one is dynamic
     greatest_product = prod(max(map(abs, factor.range)) for factor in factors)
     return 0 < steps * greatest_product < 1 << 31
 
@@ -131,10 +133,10 @@ def _with_zero_points(contraction: Contraction, total: SSAValue, shifted: Sequen
 
 def _scaled(contraction: Contraction, total: SSAValue, factors: Sequence[Dequantized]) -> list[Operation]:
     """Build the operations that scale the integer sums to the f32 result, and add its initial value."""
-    generic, loops, body = contraction.generic, _loops_of_result(contraction), GenericBody()
-    identity = AffineMap.identity(loops.num_dims)
+    generic, loops_of_result, body = contraction.generic, _loops_of_result(contraction), GenericBody()
+    identity = AffineMap.identity(loops_of_result.num_dims)
     value = body.add(arith.SIToFPOp(body.input(total, identity), f32))
-    scales = [body.copy(scale.reindexed(loops)) for factor in factors for scale in factor.scales]
+    scales = [body.copy(scale.reindexed(loops_of_result)) for factor in factors for scale in factor.scales]
     if scales:
         scale, *other_scales = scales
         for other_scale in other_scales:

@@ -67,7 +67,7 @@ def _rewrite(op: Operation) -> bool:
         value = Tracer(len(shape_of(op.results[0]))).quantized(generic)
     except Unrecognized:
         return False
-    if not value.terms or not _is_far_from_infinity(value):
+    if not value.terms or not _cannot_overflow_f32(value):
         return False
     source = _unchanged_source(value, op)
     if source is not None:  # the integers are dequantized and quantized alike
@@ -83,10 +83,12 @@ def _rewrite(op: Operation) -> bool:
     return True
 
 
-def _is_far_from_infinity(value: Real) -> bool:
-    """Return whether a number, and each number that it is computed from, is far from the infinities of f32."""
+def _cannot_overflow_f32(value: Real) -> bool:
+    """Return whether a number, and each number that it is computed from, is far from the infinities of f32: then the
+    program's f32 operations cannot overflow where the rewritten ones do not.
+    """
     sources = [source for source, _ in value.terms if isinstance(source, Real)]
-    return all(abs(bound) <= LARGEST for bound in value.unclamped_range) and all(map(_is_far_from_infinity, sources))
+    return all(abs(bound) <= LARGEST for bound in value.unclamped_range) and all(map(_cannot_overflow_f32, sources))
 
 
 def _unchanged_source(value: Real, op: Operation) -> SSAValue | None:

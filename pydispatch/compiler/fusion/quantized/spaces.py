@@ -21,7 +21,8 @@ class Space:
 
     Attributes:
         sizes: Number of iterations of each new loop; None where dynamic.
-        positions: K_LOOP, N_LOOP, or a loop that both factors have → its index as digits of the new loops.
+        positions: K_LOOP, N_LOOP, or a loop that both factors have → its index, the sum of stride * digit. A digit is
+            `loop // place_value % size` of a new loop.
         rows: Loop of the original product that the weights lack → new loop. Empty for loops that only pack weights.
     """
 

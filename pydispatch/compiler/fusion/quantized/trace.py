@@ -16,7 +16,15 @@ from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FloatAttr, IntegerAt
 from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 
-from pydispatch.compiler.fusion.quantized.affine import Combined, Constant, Element, Real, clamped, real_of, rounded
+from pydispatch.compiler.fusion.quantized.affine import (
+    Combined,
+    Constant,
+    Element,
+    Real,
+    as_single_term,
+    clamped,
+    rounded,
+)
 from pydispatch.compiler.fusion.quantized.axes import VIEWS
 from pydispatch.compiler.fusion.quantized.dequantized import element_of
 from pydispatch.compiler.fusion.quantized.scalars import (
@@ -47,8 +55,8 @@ class Tracer:
 
     Args:
         rank: Number of dimensions of the traced result.
-        recomputes: Whether narrow integers that one operation reads are recomputed; otherwise they are read as they are
-            stored.
+        recomputes: Whether narrow integers with a single reader are recomputed; otherwise they, too, are read as they
+            are stored.
     """
 
     def __init__(self, rank: int, recomputes: bool = True) -> None:
@@ -95,13 +103,16 @@ class Tracer:
         return element
 
     def _traced_element(self, value: SSAValue, index: AffineMap) -> Value | None:
-        """Recognize the element of a tensor, as `element` does, without its cache."""
+        """Recognize the element of a tensor, as `element` does, without its cache.
+
+        Return None for a narrow integer that is read as it is stored.
+        """
         constant = _constant(value)
         if constant is not None:
-            return self._spread(constant, index)
+            return self._constant_at(constant, index)
         type_, op = element_of(value), value.owner
         is_narrow = isinstance(type_, IntegerType) and type_.width.data <= EXACT_WIDTH
-        # Narrow integers that several operations read are stored for them.
+        # A narrow integer with several readers is stored for them, and not computed twice.
         is_read_as_stored = is_narrow and (not self.recomputes or len(list(value.uses)) > 1)
         if isinstance(op, Operation) and op.name == GENERIC and not is_read_as_stored:
             generic = structured(op)
@@ -119,7 +130,7 @@ class Tracer:
             raise Unrecognized
         return Element(value, index, signed=True)
 
-    def _spread(self, constant: Constant, index: AffineMap) -> Constant:
+    def _constant_at(self, constant: Constant, index: AffineMap) -> Constant:
         """Return a constant, read at `index`, with the dimensions of the traced result.
 
         Dimensions along which it does not vary have size 1: a bias [64] of a result [8, 64, 7, 7] becomes
@@ -184,7 +195,7 @@ class _Body:
         result = self.value(value)
         if result is None:
             raise Unrecognized
-        return real_of(result, self.tracer.rank) if isinstance(result, Element | Combined) else result
+        return as_single_term(result, self.tracer.rank) if isinstance(result, Element | Combined) else result
 
     def argument(self, value: SSAValue) -> tuple[SSAValue, AffineMap]:
         """Return the input of the generic that an argument of the body is an element of, and the element's index."""
@@ -294,7 +305,7 @@ def _widened(body: _Body, op: Operation) -> Value:
     width = cast(IntegerType, operand.type).width.data
     if value is None:  # a stored narrow integer, an argument of the body
         tensor_, index = body.argument(operand)
-        return real_of(Element(tensor_, index, signed), body.tracer.rank)
+        return as_single_term(Element(tensor_, index, signed), body.tracer.rank)
     if width == 32:  # every i32 is a signed number
         if not signed:
             raise Unrecognized

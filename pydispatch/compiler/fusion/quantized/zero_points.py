@@ -95,6 +95,7 @@ def _shifted(factor: Dequantized, least: int, constant: bool, by_constant: bool)
     if known_zero is not None and (constant or not by_constant):
         return ShiftedFactor(factor)
     is_unsigned = factor.signed is False  # None, not widened yet, counts as signed
+    # The byte is `stored + shift`, so that the factor is byte - shift - zero point.
     shift = least - (0 if is_unsigned else LEAST_BYTE)
     bytes_ = replace(factor, zero=constant_expr(-shift) if shift else None)
     if known_zero is None:
@@ -133,12 +134,12 @@ class CorrectionTerms:
     """Builder of the terms that zero points contribute to a contraction.
 
     Attributes:
-        c: The contraction.
+        contraction: The contraction.
         new_ops: Operations that compute sums of factors, to be inserted before it, in order.
     """
 
     def __init__(self, contraction: Contraction) -> None:
-        self.c, self.new_ops = contraction, list[Operation]()
+        self.contraction, self.new_ops = contraction, list[Operation]()
 
     def corrected(
         self, body: GenericBody, total: SSAValue, shifted: Sequence[ShiftedFactor], loops: AffineMap
@@ -159,18 +160,19 @@ class CorrectionTerms:
                 correction = self._sum(body, other.bytes, multiplier=-factor.known_offset, loops=loops)
                 total = body.add(arith.AddiOp(total, correction))
         if first.needs_correction and second.needs_correction:
-            steps = prod(self.c.generic.extent(d) for d in self.c.generic.reduced_loops)
-            both = body.add(arith.MuliOp(_total_offset(body, first, loops), _total_offset(body, second, loops)))
+            steps = prod(self.contraction.generic.extent(d) for d in self.contraction.generic.reduced_loops)
+            zero_points = [_corrected_zero_point(body, factor, loops) for factor in (first, second)]
+            product = body.add(arith.MuliOp(zero_points[0], zero_points[1]))
             count = body.add(arith.ConstantOp(IntegerAttr(steps, i32)))
-            total = body.add(arith.AddiOp(total, body.add(arith.MuliOp(both, count))))
+            total = body.add(arith.AddiOp(total, body.add(arith.MuliOp(product, count))))
         return total
 
     def _times_other_sum(
         self, body: GenericBody, factor: ShiftedFactor, other: ShiftedFactor, loops: AffineMap
     ) -> SSAValue:
         """Add the computation of `factor`'s zero point times the sum of the bytes of `other`, and return it."""
-        offset = _total_offset(body, factor, loops)
-        return body.add(arith.MuliOp(offset, self._sum(body, other.bytes, multiplier=1, loops=loops)))
+        zero_point = _corrected_zero_point(body, factor, loops)
+        return body.add(arith.MuliOp(zero_point, self._sum(body, other.bytes, multiplier=1, loops=loops)))
 
     def _sum(self, body: GenericBody, factor: Dequantized, *, multiplier: int, loops: AffineMap) -> SSAValue:
         """Add the computation of the sum of a factor over the reduction loops, times a constant, and return it.
@@ -181,7 +183,7 @@ class CorrectionTerms:
             multiplier: The constant.
             loops: Map from dimensions of the result to loops of the contraction.
         """
-        generic = self.c.generic
+        generic = self.contraction.generic
         parallel_dims = [
             d for d in range(len(generic.iterators)) if d in dims_in(factor.index) and d not in generic.reduced_loops
         ]
@@ -212,8 +214,10 @@ class CorrectionTerms:
         return body.input(sums.results[0], AffineMap(loops.num_dims, 0, tuple(loops.results[d] for d in parallel_dims)))
 
 
-def _total_offset(body: GenericBody, shifted: ShiftedFactor, loops: AffineMap) -> SSAValue:
-    """Add the computation of the offset of a factor, `known_offset + runtime_offset` in i32, and return it."""
+def _corrected_zero_point(body: GenericBody, shifted: ShiftedFactor, loops: AffineMap) -> SSAValue:
+    """Add the computation of the zero point of a factor that is corrected after the product, and return it: the i32
+    `known_offset + runtime_offset`.
+    """
     constant = body.add(arith.ConstantOp(IntegerAttr(shifted.known_offset, i32)))
     if shifted.runtime_offset is None:
         return constant

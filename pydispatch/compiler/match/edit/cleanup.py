@@ -84,7 +84,7 @@ def canonicalize(root: Operation) -> None:
 
 
 def fold_casts(root: Operation) -> None:
-    """Make each tensor.cast of a tensor.cast read the original tensor, and remove casts to the original type."""
+    """Replace the result of each chain of tensor.cast that ends in the original type by the original tensor."""
     for op in list(walk(root)):
         if op.name != "tensor.cast":
             continue

@@ -11,7 +11,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.ir.affine import AffineMap
 
 from pydispatch.compiler.match.graph.broadcasts import reads_equal_elements
-from pydispatch.compiler.match.graph.facts import castable
+from pydispatch.compiler.match.graph.facts import cast_problem
 from pydispatch.compiler.match.graph.nodes import Node
 from pydispatch.compiler.match.graph.view import GraphView, source_of
 from pydispatch.ir.affine_maps import dims_in
@@ -236,7 +236,7 @@ class _Search:
                 return self.fail(f"expected {name}, got {_describe(theirs_node)}", where, op)
             return True
         mine_node = self.pattern.view.node(mine)
-        # The pattern reads the whole tensor by an identity map, and the program reads it directly.
+        # The pattern reads the whole tensor by an identity map, and the program reads it directly: skip the map.
         if theirs_node.reads is None and self._reads_all(mine_node, theirs_node):
             self.pairs.append((mine_node, theirs_node))
             return self.compare(mine_node.children[0], theirs, where, user)
@@ -270,7 +270,7 @@ class _Search:
         self.steps += 1
         if self.steps > _STEPS:
             return self.fail("too many ways to order the operands of commutative operations", where, op)
-        problem = None if mine.is_constant else castable(theirs.type, mine.type)
+        problem = None if mine.is_constant else cast_problem(theirs.type, mine.type)
         return problem is None or self.fail(f"result of {mine.label}: {problem}", where, op)
 
     def _reads_alike(self, mine: Node, theirs: Node) -> bool:
@@ -280,9 +280,9 @@ class _Search:
         return reads_equal_elements(mine.reads, theirs.reads, _sizes(theirs.type))
 
     def _reads_all(self, mine: Node, theirs: Node) -> bool:
-        """Return whether a node of the pattern maps elements by what is the identity over a node of the program.
+        """Return whether `mine`, read through its map, has every element of `theirs` at the same index.
 
-        A loop that its map does not have as an index repeats elements unless its size is 1.
+        A loop that is no index of the map repeats elements, unless its size is 1.
         """
         if mine.reads is None:
             return False
@@ -333,9 +333,9 @@ class _Search:
             )  # fmt: skip
         if not isinstance(wanted.type, TensorType) and isinstance(theirs.type, TensorType):
             theirs = self._element(theirs)
-        problem = castable(theirs.type, wanted.type)
+        problem = cast_problem(theirs.type, wanted.type)
         if problem is not None and source_of(theirs) is not theirs:
-            theirs, problem = source_of(theirs), castable(source_of(theirs).type, wanted.type)
+            theirs, problem = source_of(theirs), cast_problem(source_of(theirs).type, wanted.type)
         if problem is not None:
             return self.fail(problem, where, user)
         before = self.bound.get(leaf)

@@ -29,7 +29,7 @@ class SizeFacts:
         return self.low if self.low == self.high else None
 
 
-def castable(actual: Attribute, wanted: Attribute) -> str | None:
+def cast_problem(actual: Attribute, wanted: Attribute) -> str | None:
     """Return None if a value of type `actual` may be cast to `wanted`, else the reason why not.
 
     Dynamic sizes of `wanted` match any size. An encoding `array<i1: ...>` marks each size that the actual size must be
@@ -40,26 +40,29 @@ def castable(actual: Attribute, wanted: Attribute) -> str | None:
     plain = TensorType(wanted.element_type, wanted.get_shape())
     if not isinstance(actual, TensorType):
         return f"expected {plain}, got {actual}"
-    divides = _divisors(wanted)
+    must_divide = _divisor_flags(wanted)
     wrong = actual.element_type != wanted.element_type or len(actual.get_shape()) != len(wanted.get_shape())
     if not wrong:
-        for size, want, divisor in zip(actual.get_shape(), wanted.get_shape(), divides, strict=True):
+        for size, want, is_divisor in zip(actual.get_shape(), wanted.get_shape(), must_divide, strict=True):
             if want == DYNAMIC:
                 continue
-            fits = size != DYNAMIC and size % want == 0 if divisor and want else size == want
+            if is_divisor and want:
+                fits = size != DYNAMIC and size % want == 0
+            else:
+                fits = size == want
             wrong = wrong or not fits
     if not wrong:
         return None
-    if any(divides):
+    if any(must_divide):
         shape = "x".join(
             "?" if s == DYNAMIC else f"({s}*n)" if d else str(s)
-            for s, d in zip(wanted.get_shape(), divides, strict=True)
+            for s, d in zip(wanted.get_shape(), must_divide, strict=True)
         )
         return f"expected tensor<{shape}x{wanted.element_type}>, got {actual}"
     return f"expected {plain}, got {actual}"
 
 
-def _divisors(type: TensorType[Attribute]) -> list[bool]:
+def _divisor_flags(type: TensorType[Attribute]) -> list[bool]:
     """Return for each dimension whether the type's encoding marks its size as a divisor."""
     encoding = type.encoding
     rank = len(type.get_shape())

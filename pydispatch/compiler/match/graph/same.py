@@ -9,7 +9,7 @@ from xdsl.ir import Operation
 from pydispatch.compiler.match.graph.view import GraphView
 
 
-def is_like(op: Operation, name: str) -> bool:
+def is_spelling_of(op: Operation, name: str) -> bool:
     """Return whether `op`, a `linalg.generic`, computes the same as the named operation `name` over the same
     operands.
     """

@@ -51,7 +51,8 @@ class Tree(Generic[T]):
             return []
         nodes = view.nodes(op)
         matches: list[T] = []
-        self._walk(self._root, (nodes[0], None), view, matches)
+        nodes_to_visit = (nodes[0], None)  # a linked list: (first node, list of the others)
+        self._walk(self._root, nodes_to_visit, view, matches)
         return matches
 
     def _walk(self, branch: _Branch[T], rest: object, view: GraphView, matches: list[T]) -> None:

@@ -56,9 +56,9 @@ class GraphView:
         return known
 
     def forget(self, op: Operation) -> None:
-        """Remove the cached nodes of an operation, and of reshapes that read its operand through it.
+        """Remove the cached nodes of an operation, after its operands changed.
 
-        Callers use it after the operands of `op` changed.
+        If it is a cast or only adds or drops unit axes, the nodes of its users are removed, too: they skip it.
         """
         self._nodes.pop(op, None)
         if op.name in _CASTS or map_of_unit_axes(op) is not None:
@@ -93,7 +93,7 @@ def _nodes_of(op: Operation, view: GraphView) -> list[Node]:
     unit_axes = map_of_unit_axes(op)
     if unit_axes is not None:
         return [_reshaped(op, unit_axes, view)]
-    if _is_named(op):
+    if _has_normal_form(op):
         named = _of_named(op, view)
         if named is not None:
             return named
@@ -139,7 +139,7 @@ def _splat(op: Operation, scalar: SSAValue, view: GraphView) -> Node:
 # --- named operations ---
 
 
-def _is_named(op: Operation) -> bool:
+def _has_normal_form(op: Operation) -> bool:
     """Return whether an operation has a lowering to normal form."""
     from pydispatch.compiler.normalize import row_of
 

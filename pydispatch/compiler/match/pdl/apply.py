@@ -27,7 +27,7 @@ GROWTH = 64
 """Factor by which patterns may grow the program; patterns that exceed it are taken to match forever."""
 SMALL_PROGRAM = 64
 """Minimum number of operations that GROWTH is applied to, so that small programs may grow by more."""
-EXPLAINED = 8
+MOST_EXPLAINED = 8
 """Maximum number of unmatched patterns whose misses are reported; each costs another sweep."""
 
 
@@ -56,7 +56,7 @@ def apply_pdl(spec: ModuleOp, program: ModuleOp, report: Report) -> None:
         cleanup.eliminate_dead(program)
     else:
         raise _endless_error(patterns, report, f"{SWEEPS} rounds")
-    for pattern in [p for p in patterns if p.name in report.unmatched][:EXPLAINED]:
+    for pattern in [p for p in patterns if p.name in report.unmatched][:MOST_EXPLAINED]:
         for op in walk(program):
             match = pattern.match(op)
             if isinstance(match, Mismatch):
@@ -94,7 +94,7 @@ def _apply_at(
 
     refused: patterns known to fail, by the operation's name and attributes.
     """
-    candidates = tree.find(op, NAMES)  # type: ignore[arg-type]
+    candidates = tree.find(op, view=NAMES)  # type: ignore[arg-type]  # its nodes are the names of operations
     if not candidates:
         return False
     known = refused.setdefault((kind_of(op), *op.properties.items(), *op.attributes.items()), set())

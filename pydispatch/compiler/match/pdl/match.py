@@ -12,8 +12,8 @@ from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 from pydispatch.compiler.match.graph import expressions
 from pydispatch.compiler.match.graph.dag import Mismatch
 from pydispatch.compiler.match.graph.expressions import intern_id
-from pydispatch.compiler.match.graph.facts import castable
-from pydispatch.compiler.match.graph.same import is_like
+from pydispatch.compiler.match.graph.facts import cast_problem
+from pydispatch.compiler.match.graph.same import is_spelling_of
 from pydispatch.compiler.match.graph.view import source_of
 from pydispatch.compiler.match.pdl.native import CONSTRAINTS
 from pydispatch.errors import CompileError
@@ -69,7 +69,10 @@ class PdlPattern:
         return roots[0]
 
     def path(self, limit: int = 48) -> list[int | None]:
-        """Return the names of the operations in pre-order, for a discrimination tree; at most `limit`."""
+        """Return the names of the operations in pre-order, for a discrimination tree; at most `limit`.
+
+        None stands for any operation. A variable number of operands ends the path.
+        """
         path: list[int | None] = []
         pending: list[pdl.OperationOp | None] = [self.root]
         while pending and len(path) < limit:
@@ -87,7 +90,7 @@ class PdlPattern:
     def match(self, op: Operation) -> Bound | Mismatch:
         """Match the pattern with its root at `op`. Return the bound values, or the reason for the mismatch."""
         search = _Search()
-        if not search.operation(self.root, op, ""):
+        if not search.operation(self.root, op, where=""):
             assert search.best is not None
             return search.best
         for constraint in self.constraints:
@@ -135,7 +138,7 @@ class _Search:
             same = self.bound[mine.op] is op
             return same or self.fail(f"another {op.name} than elsewhere in the pattern", where, op)
         name = mine.opName.data if mine.opName is not None else None
-        if name is not None and op.name != name and not is_like(op, name):
+        if name is not None and op.name != name and not is_spelling_of(op, name):
             return self.fail(f"expected {name}, got {op.name}", where, op)
         names = [n.data for n in mine.attributeValueNames]
         for attribute, value in zip(names, mine.attribute_values, strict=True):
@@ -191,7 +194,7 @@ class _Search:
         """Return whether a type of the pattern matches `got`, and bind it."""
         constant = constant_of(mine)
         if constant is not None:
-            problem = castable(got, constant)
+            problem = cast_problem(got, constant)
             return problem is None or self.fail(problem, where, op)
         before = self.bound.setdefault(mine, got)
         return before == got or self.fail(f"expected {before} as elsewhere, got {got}", where, op)

@@ -89,7 +89,8 @@ def rewrite_as_dispatch(arguments: Sequence[Any], anchor: Operation, program: Mo
     for old, new in zip(replaced, dispatch.results, strict=True):
         new.name_hint = old.name_hint
         for use in list(old.uses):
-            if use.operation not in (dispatch,) and not _is_before(use.operation, dispatch):
+            # Operations before the dispatch keep the old value.
+            if use.operation is not dispatch and not _is_before(use.operation, dispatch):
                 use.operation.operands[use.index] = new
     return [dispatch]
 

@@ -25,7 +25,7 @@ from pydispatch.ir.functions import FUNCTIONS
 from pydispatch.patterns import Pattern, Replacement
 from pydispatch.patterns.sizes import Undecided
 
-EXPLAINED = 8
+MOST_EXPLAINED = 8
 """Maximum number of unmatched patterns whose misses are reported; each costs another pass over the program."""
 
 
@@ -61,7 +61,8 @@ def apply_patterns(
     for compiled_pattern, match, chosen in accepted:
         report.match(compiled_pattern.name, match.root, replacer.describe(chosen))
     unmatched = set(report.unmatched)
-    for compiled_pattern in [c for c in compiled if c.name in unmatched and c.dag is not None][:EXPLAINED]:
+    graphs = [c for c in compiled if c.dag is not None]  # only patterns matched as graphs can explain a mismatch
+    for compiled_pattern in [c for c in graphs if c.name in unmatched][:MOST_EXPLAINED]:
         for op in ops:
             match_or_not = compiled_pattern.match(op, view)
             if isinstance(match_or_not, Mismatch):
@@ -87,9 +88,16 @@ class _Selection(NamedTuple):
 
 def _decided(accepted: list[_Selection], replacer: Replacer, decide: Decide) -> list[_Selection]:
     """Return the matches; those that `decide` rejects get None as their replacement."""
-    candidates = [Candidate(e.pattern, m, replacer.describe(c)) for e, m, c in accepted if c is not None]
+    candidates = [
+        Candidate(compiled.pattern, match, replacer.describe(chosen))
+        for compiled, match, chosen in accepted
+        if chosen is not None
+    ]
     wanted = iter(decide(candidates) if candidates else ())
-    return [_Selection(e, m, c if c is not None and next(wanted) else None) for e, m, c in accepted]
+    return [
+        _Selection(compiled, match, chosen if chosen is not None and next(wanted) else None)
+        for compiled, match, chosen in accepted
+    ]
 
 
 def _find(

@@ -22,6 +22,7 @@ def dispatch_of_kernel(name: str, kernel: KernelSource, signature: MatchSignatur
     inputs, outputs = dict(signature.inputs), dict(signature.outputs)
     if "out" in outputs and "out0" in dict(lowered.arguments):  # the kernel numbers its only output
         outputs = {"out0": outputs["out"]}
+    # A kernel may call an output by another name that the signature allows: its parameters then have that name.
     outputs = _as_called(outputs, signature, [parameter for parameter, _ in lowered.arguments])
     known = ", ".join([*inputs, *outputs, *signature.others])
     lines, names = _sizes(signature), dict[str, str]()
@@ -92,7 +93,7 @@ def _converted(
     """
     scalar = declared.shape is None
     fits = type == declared.dtype if scalar else type.startswith("tensor<") and _rank(type) == len(declared.shape or ())
-    if not fits or type.rstrip(">").rpartition("x")[2] != declared.dtype:
+    if not fits or _element_of(type) != declared.dtype:
         raise CompileError(
             f"pattern '{name}': parameter '{parameter}' of kernel '{kernel.name}' is {type}, in the pattern {declared}",
             note="give both the same element type and as many dimensions",
@@ -104,3 +105,8 @@ def _converted(
 
 def _rank(type: str) -> int:
     return type.count("x")
+
+
+def _element_of(type: str) -> str:
+    """Return the element type of a tensor type as text, and a scalar type itself."""
+    return type.rstrip(">").rpartition("x")[2]

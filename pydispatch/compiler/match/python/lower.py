@@ -164,8 +164,8 @@ class Lowering:
     def _argmax(self, value: Value) -> str:
         """Print a generic that yields the maximum and its index; return the result that `value` is.
 
-        Result 0 is the maximum. The detail of result 1, the index, also has the `Value` of the maximum, whose generic
-        yields both.
+        The `Value` of the maximum is result 0 of the generic, with the detail (axis, index dtype). The `Value` of the
+        index is result 1 of the same generic, with the detail (axis, index dtype, `Value` of the maximum).
         """
         (x,) = value.operands
         assert isinstance(value.detail, tuple)

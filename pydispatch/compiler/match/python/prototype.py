@@ -56,7 +56,8 @@ class CParameter:
             is_known = self.type in _FLOATS or self.type in _BITS
             return not is_known and not self.is_pointer  # an unknown type may be a typedef of a pointer
         if self.type in _FLOATS:
-            return dtype not in _DTYPE_BITS or dtype == _FLOATS[self.type]
+            has_unknown_size = dtype not in _DTYPE_BITS  # a dtype without a C type to compare with
+            return has_unknown_size or dtype == _FLOATS[self.type]
         bits, dtype_bits = _BITS.get(self.type), _DTYPE_BITS.get(dtype)
         if bits is None or dtype_bits is None:
             return True

@@ -60,7 +60,7 @@ class Replacer:
         at = Inserter(match.root, after=True)
         outputs = match.outputs
         like = outputs[0] if outputs else None
-        inputs = [
+        inputs = [  # the value of an input that the pattern does not use is None
             v if v is not None else at.empty(t, like)
             for v, t in zip(match.inputs, self._types(compiled, match), strict=True)
         ]

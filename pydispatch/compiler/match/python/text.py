@@ -46,7 +46,8 @@ class MatchSignature:
     Attributes:
         inputs: (name, type) of each input.
         outputs: (name, type) of each output.
-        sizes: Name of a dynamic size → (input, axis) that has it, in order of first use.
+        sizes: Name of a dynamic size → (input, axis) that has it, in order of first use. The axis is OWN_ARGUMENT if
+            the input is itself the size.
         others: Alternative name that kernels may use for an input, output or size → its name here.
     """
 
@@ -81,14 +82,16 @@ class MatchSignature:
 def signature_of(
     pattern: Pattern, inputs: list[SSAValue], outputs: list[SSAValue], match: Match, named: bool = True
 ) -> MatchSignature:
-    """Return the signature of a match: as the pattern declares it, or for a matcher function from the matched values.
+    """Return the signature of a match: as a custom operation or the pattern declares it, or for a matcher function from
+    the matched values.
 
     named: whether static sizes of a custom operation get names too, so that kernels can query them. Raises CompileError
     if an output has a named size that no input has.
     """
     if isinstance(match.root, CustomOp):
         return _custom_signature(match.root, named)
-    if pattern.match_op is None:
+    is_matcher_function = pattern.match_op is not None
+    if not is_matcher_function:
         inputs_by_name = [(n, _with_named_sizes(n, t)) for n, t in pattern.inputs]
         names = ["out"] if len(pattern.outputs) == 1 else [f"out{i}" for i in range(len(pattern.outputs))]
         signature = MatchSignature(inputs_by_name, [(n, v.type) for n, v in zip(names, pattern.outputs, strict=True)])
@@ -136,6 +139,7 @@ def _custom_signature(op: CustomOp, named: bool) -> MatchSignature:
         shape = tuple(int(n) if n.isdecimal() else n for n in op.sizes_of(len(names) + index))
         signature.outputs.append((name, TensorType(str(value.type.element_type), shape)))
     values = [*signature.inputs, *signature.outputs]
+    # The names that the model gives the inputs and outputs, "" for none; kernels may use these, too.
     others = [name.data for name in op.other_names or ()] or [""] * len(values)
     for other, (name, type) in zip(others, values, strict=True):
         if other:
@@ -191,7 +195,7 @@ def _function(signature: MatchSignature, lines: list[str], dispatch: str) -> str
     input_types = dict(signature.inputs)
     head = []
     for size, (name, axis) in signature.sizes.items():
-        if axis == OWN_ARGUMENT:
+        if axis == OWN_ARGUMENT:  # the size is an input, %size_... already
             continue
         head.append(f"%axis_{size} = arith.constant {axis} : index")
         head.append(f"%size_{size} = tensor.dim %in_{name}, %axis_{size} : {input_types[name].mlir}")
@@ -314,7 +318,11 @@ def _default_arguments(kernel: CFunction, signature: MatchSignature) -> list[str
 
 
 def _values(signature: MatchSignature) -> dict[str, KernelValue]:
-    """Return the values that kernel arguments may name, by name."""
+    """Return the values that kernel arguments may name, by name.
+
+    `%m_x` is the memref of a tensor x, `%in_x` a scalar, `%size_x` a size, `%first` the first element of the workgroup,
+    and `%id` its id.
+    """
     tensors = (*signature.tensors, *signature.outputs)
     values = {n: KernelValue(f"%m_{n}", f"memref<{t.dtype}>") for n, t in tensors}
     values |= {n: KernelValue(f"%in_{n}", t.dtype) for n, t in signature.scalars}

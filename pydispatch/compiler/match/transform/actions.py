@@ -124,7 +124,7 @@ def _pass(run: Interpreter, op: Any, env: Env) -> None:
                  f"passes: {', '.join(cleanup.PASSES)}")  # fmt: skip
     for target in run.ops(op, env):
         cleanup.PASSES[name](target)
-    run.view = GraphView()
+    run.view = GraphView()  # the old view caches nodes of the program, which the pass changed
     if op.results:
         env[op.results[0]] = env[op.operands[0]]
 

@@ -11,7 +11,7 @@ from xdsl.ir import Operation, SSAValue
 from pydispatch.compiler.match.graph import expressions
 from pydispatch.compiler.match.graph.tree import Tree
 from pydispatch.compiler.match.transform.interpret import Interpreter
-from pydispatch.compiler.match.transform.matchers import pattern_of, same_names
+from pydispatch.compiler.match.transform.matchers import pattern_of, with_function_aliases
 from pydispatch.ir.dialects.transform.matchers import (
     MatchDagOp,
     MatchOperationNameOp,
@@ -99,7 +99,7 @@ class MatcherIndex:
                 self.has_scalar_roots |= not isinstance(root_node.type, TensorType)
                 return  # a computation is the strictest requirement
             if isinstance(op, MatchOperationNameOp):
-                names = same_names(strings_of(op.op_names))
+                names = with_function_aliases(strings_of(op.op_names))
             elif isinstance(op, MatchStructuredOp):
                 block = op.body.block
                 last = block.last_op
@@ -124,7 +124,8 @@ class MatcherIndex:
             return self._candidates(op)
         kind = kind_of(op)
         rejected = self.rejections.setdefault(kind, set())
-        if len(rejected) == len(self.local) == self.matcher_count:
+        all_rejected = len(rejected) == len(self.local) == self.matcher_count  # all are local, and rejected this kind
+        if all_rejected:
             return []
         return [ordinal for ordinal in self._candidates(op) if ordinal not in rejected]
 
@@ -148,8 +149,10 @@ class MatcherIndex:
         return bool(op.results) and (self.has_scalar_roots or isinstance(op.results[0].type, TensorType))
 
     def may_match_at(self, op: Operation, ordinal: int) -> bool:
-        """Return whether `op` meets the requirement of a matcher for its root, whatever the operands are."""
-        if ordinal not in self.roots:
+        """Return whether `op` meets the requirement of matcher number `ordinal` for its root, whatever the operands
+        are.
+        """
+        if ordinal not in self.roots:  # such a matcher requires one of a few names, or nothing
             names = {name for name, numbers in self.by_name.items() if ordinal in numbers}
             return not names or op.name in names
         if not self._may_be_root(op):

@@ -110,6 +110,7 @@ class Interpreter:
     def sequence(self, op: Operation, reference: SymbolRefAttr) -> NamedSequenceOp:
         """Return the sequence that a symbol names."""
         name = reference.root_reference.data
+        # The top of the spec is searched first: symbols of nested modules may have the same names.
         sequence = self.top_level.get(name) or self.symbols.get(name)
         if not isinstance(sequence, NamedSequenceOp):
             names = [f"@{n}" for n, s in self.symbols.items() if isinstance(s, NamedSequenceOp)]

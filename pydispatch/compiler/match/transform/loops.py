@@ -14,7 +14,7 @@ from xdsl.traits import IsolatedFromAbove
 
 from pydispatch.compiler.match.transform.index import MatcherIndex
 from pydispatch.compiler.match.transform.interpret import Env, Handler, Interpreter, NoMatch, reject
-from pydispatch.compiler.match.transform.matchers import same_names
+from pydispatch.compiler.match.transform.matchers import with_function_aliases
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects.transform.syntax import strings_of
@@ -23,7 +23,7 @@ from pydispatch.ir.structured import as_structured
 
 def _match(run: Interpreter, op: Any, env: Env) -> None:
     """Execute `structured.match`: find operations by name, interface, attributes and result type."""
-    names = same_names(strings_of(op.ops))
+    names = with_function_aliases(strings_of(op.ops))
     matches: dict[Operation, None] = {}
     for root in run.ops(op, env):
         for candidate in walk(root):
@@ -129,7 +129,7 @@ def report_near_misses(run: Interpreter, matchers: list[Any], roots: list[Operat
     A matcher that fails records its reason in `run.report`.
     """
     unmatched = set(run.report.unmatched)
-    chosen = [(i, m) for i, m in enumerate(matchers) if f"@{m.sym_name.data}" in unmatched][:EXPLAINED]
+    chosen = [(i, m) for i, m in enumerate(matchers) if f"@{m.sym_name.data}" in unmatched][:MOST_EXPLAINED]
     for root in roots:
         for candidate in walk(root) if chosen else ():
             for ordinal, matcher in chosen:
@@ -139,7 +139,7 @@ def report_near_misses(run: Interpreter, matchers: list[Any], roots: list[Operat
                     _run_matcher(run, matcher, candidate, extras=no_handles)
 
 
-EXPLAINED = 8
+MOST_EXPLAINED = 8
 """Maximum number of unmatched matchers that one `foreach_match` explains; each is run again on all operations."""
 
 
@@ -231,7 +231,7 @@ def _consumers(run: Interpreter, op: Any, env: Env) -> None:
 def _parent(run: Interpreter, op: Any, env: Env) -> None:
     """Execute `get_parent_op`: find the n-th ancestor with the stated name and isolation."""
     name = op.attributes.get("op_name")
-    names = same_names([name.data]) if name is not None else set()
+    names = with_function_aliases([name.data]) if name is not None else set()
     nth = op.attributes.get("nth_parent")
     parents: dict[Operation, None] = {}
     for target in run.ops(op, env):
@@ -286,7 +286,7 @@ def _cast(run: Interpreter, op: Any, env: Env) -> None:
     type = op.results[0].type
     wanted = getattr(getattr(type, "operation", None), "data", None)
     for target in env[op.operands[0]]:
-        if wanted is not None and target.name not in same_names([wanted]):
+        if wanted is not None and target.name not in with_function_aliases([wanted]):
             reject(f"expected {wanted}, got {target.name}", target)
     env[op.results[0]] = env[op.operands[0]]
 

@@ -16,7 +16,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from pydispatch.compiler.match.graph import expressions
 from pydispatch.compiler.match.graph.dag import DagPattern, Mismatch
 from pydispatch.compiler.match.graph.expressions import ScalarBody
-from pydispatch.compiler.match.graph.facts import castable, size_of
+from pydispatch.compiler.match.graph.facts import cast_problem, size_of
 from pydispatch.compiler.match.transform.interpret import (
     NOTHING_AGREES,
     STRUCTURE_AGREES,
@@ -30,7 +30,7 @@ from pydispatch.ir.dialects.transform.syntax import strings_of
 from pydispatch.ir.functions import FUNCTIONS
 
 
-def same_names(names: list[str]) -> set[str]:
+def with_function_aliases(names: list[str]) -> set[str]:
     """Return names of operations as a set. If one is a function operation ("func.func"), those of all dialects are in
     it, since the operations of a function may be of another dialect in the program than in the script.
     """
@@ -39,7 +39,7 @@ def same_names(names: list[str]) -> set[str]:
 
 def _operation_name(run: Interpreter, op: Any, env: Env) -> None:
     """Execute `match.operation_name`."""
-    names = same_names(strings_of(op.op_names))
+    names = with_function_aliases(strings_of(op.op_names))
     for target in run.ops(op, env):
         if target.name not in names:
             reject(f"expected {' or '.join(sorted(names))}, got {target.name}", target, depth=NOTHING_AGREES)
@@ -126,7 +126,7 @@ def _type(run: Interpreter, op: Any, env: Env) -> None:
     for value in env[op.operands[0]]:
         if not isinstance(value, SSAValue):
             run.fail(op, f"'{op.name}' needs a handle of values")
-        problem = castable(value.type, op.target_type)
+        problem = cast_problem(value.type, op.target_type)
         if problem is not None:
             name = f"%{value.name_hint}" if value.name_hint else "value"
             reject(f"{op.operands[0].name_hint or name}: {problem}", value.owner if isinstance(value.owner, Operation)

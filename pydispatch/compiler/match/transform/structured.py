@@ -86,25 +86,25 @@ def _dim(run: Interpreter, op: Any, env: Env) -> None:
 
 
 def _operand_handler(
-    of: Callable[[Structured], list[SSAValue]], offset: Callable[[Structured], int], what: str
+    values_of: Callable[[Structured], list[SSAValue]], first_map: Callable[[Structured], int], what: str
 ) -> Handler:
     """Return a handler for inputs or outputs: it checks their maps, and yields the values, maps or producers.
 
     Args:
-        of: Function that returns the inputs or outputs of an operation.
-        offset: Function that returns the index of the first one's indexing map.
+        values_of: Function that returns the inputs or outputs of an operation.
+        first_map: Function that returns the index of the first one's indexing map.
         what: "input" or "output", for messages.
     """
 
     def handler(run: Interpreter, op: Any, env: Env) -> None:
         """Bind the results to the operands or maps at the positions that the operation states."""
         root, structure = _structured_root(run, op, env)
-        values = of(structure)
+        values = values_of(structure)
         picked = op.positions(len(values))
         if picked is None:
             reject(f"expected more {what}s than {len(values)}", root)
         for i in picked:
-            map = structure.maps[offset(structure) + i]
+            map = structure.maps[first_map(structure) + i]
             for flag, holds in (("permutation", is_permutation), ("projected_permutation", is_projected_permutation)):
                 if flag in op.attributes and not holds(map):
                     reject(f"{what} {i}: expected a {flag.replace('_', ' ')}, got {map}", root)
@@ -113,7 +113,7 @@ def _operand_handler(
             if kind == "transform.any_value":
                 env[result] = [values[i] for i in picked]
             elif kind == "transform.affine_map":
-                env[result] = [structure.maps[offset(structure) + i] for i in picked]
+                env[result] = [structure.maps[first_map(structure) + i] for i in picked]
             else:
                 env[result] = [_producer(values[i], what, i, root) for i in picked]
 

@@ -18,7 +18,7 @@ from xdsl.ir.affine import AffineDimExpr, AffineExpr, AffineMap
 from pydispatch.compiler.normalize.bodies import BodyBuilder, cast_operation, product_sum
 from pydispatch.compiler.normalize.build import Build, Row
 from pydispatch.compiler.normalize.generics import computed, generic
-from pydispatch.compiler.normalize.softmax import LOWEST, UNORDERED, softmax
+from pydispatch.compiler.normalize.softmax import LOWEST, MAXIMUM_FLAGS, softmax
 from pydispatch.ir.core.elements import element_type
 from pydispatch.ir.core.syntax import DYNAMIC
 from pydispatch.ir.dialects import tm_tensor
@@ -63,8 +63,8 @@ class Decomposition:
         # The argument of the body is a score: a body of f64 modifies scores in f64.
         score_types = [] if op.body is None else [op.body.block.args[0].type]
         types = [*score_types, *(element_type(v.type) for v in op.operands)]
-        self.wide: AnyFloat = f64 if f64 in types else f32
-        """The type of scores and sums."""
+        self.accumulator_type: AnyFloat = f64 if f64 in types else f32
+        """The element type of scores and sums."""
 
     @property
     def output_dims(self) -> list[list[int]]:
@@ -86,7 +86,7 @@ class Decomposition:
         ]  # fmt: skip
 
     def empty(self, dims: Dims, element: Attribute | None = None) -> SSAValue:
-        return self.build.empty(self.type(dims, element or self.wide), self.sizes(dims))
+        return self.build.empty(self.type(dims, element or self.accumulator_type), self.sizes(dims))
 
     def structure(self, loops: Dims, *, operands: Sequence[Dims], reduced: Dims = ()) -> Structure:
         """Build the structure of iterations over `loops`.
@@ -100,7 +100,13 @@ class Decomposition:
         return Structure(tuple(maps), tuple(d not in reduced for d in loops))
 
     def cast(self, value: SSAValue, dims: Dims, element: Attribute) -> SSAValue:
-        """Return the tensor with elements of another float type."""
+        """Return the tensor with elements of another float type.
+
+        Args:
+            value: The tensor.
+            dims: The loops that index its dimensions.
+            element: The new element type.
+        """
         if element_type(value.type) == element:
             return value
         (converted,) = computed(
@@ -124,7 +130,7 @@ class Decomposition:
 
     def scores(self, factor: float = 1.0) -> SSAValue:
         """Return factor * (body(scale * query * key) + mask). factor: log2(e) where the exponentials have base 2."""
-        op, build, dims, wide = self.op, self.build, self.loops.scores, self.wide
+        op, build, dims, wide = self.op, self.build, self.loops.scores, self.accumulator_type
         zero = build.splat(0.0, self.type(dims, wide), self.sizes(dims))
         (query, key, *_), (query_dims, key_dims, *_) = op.inputs, self.dims
         products = self.product(query, query_dims, key, key_dims, zero, dims)
@@ -153,15 +159,16 @@ class Decomposition:
         """Return the scale of the scores; 1 / sqrt(number of features) if the attention states none."""
         build, scale = self.build, self.op.scale
         if scale is not None:
-            wider = cast_operation(scale, self.wide, unsigned=False)
+            wider = cast_operation(scale, self.accumulator_type, unsigned=False)
             return scale if wider is None else build.add(wider).results[0]
-        features = self.type(self.loops.features, self.wide).get_shape()
+        features = self.type(self.loops.features, self.accumulator_type).get_shape()
         if DYNAMIC not in features:
-            return build.scalar(1 / sqrt(prod(features)), self.wide)
+            return build.scalar(1 / sqrt(prod(features)), self.accumulator_type)
         count = build.index(1)
         for d in self.loops.features:
             count = build.add(arith.MuliOp(count, build.dim(*self.axis_of_loop[d]))).result
-        as_float = build.add(arith.SIToFPOp(build.add(arith.IndexCastOp(count, i64)).result, self.wide)).result
+        as_integer = build.add(arith.IndexCastOp(count, i64)).result
+        as_float = build.add(arith.SIToFPOp(as_integer, self.accumulator_type)).result
         return build.add(math.RsqrtOp(as_float)).result
 
     def _modified(self, body: BodyBuilder, score: SSAValue) -> SSAValue:
@@ -181,13 +188,13 @@ class Decomposition:
                 values[inner.result] = body.add(regions.IndexOp(dim))
             else:
                 body.block.add_op(inner.clone(values))
-        return body.cast(values.get(last.operands[0], last.operands[0]), self.wide, unsigned=False)
+        return body.cast(values.get(last.operands[0], last.operands[0]), self.accumulator_type, unsigned=False)
 
     def _masked(self, body: BodyBuilder, score: SSAValue, mask: SSAValue) -> SSAValue:
         """Emit a masked score: -inf where an i1 mask is false, or the sum with any other mask."""
         if mask.type == IntegerType(1):
-            return body.add(arith.SelectOp(mask, score, self.build.scalar(float("-inf"), self.wide)))
-        return body.add(arith.AddfOp(score, body.cast(mask, self.wide, unsigned=False)))
+            return body.add(arith.SelectOp(mask, score, self.build.scalar(float("-inf"), self.accumulator_type)))
+        return body.add(arith.AddfOp(score, body.cast(mask, self.accumulator_type, unsigned=False)))
 
     def weighted_values(self, weights: SSAValue, acc: SSAValue, dims: Dims) -> SSAValue:
         """Return acc + weights * value. 16-bit values are multiplied with weights that are rounded to their type; 8-bit
@@ -197,10 +204,11 @@ class Decomposition:
         """
         _query, _key, values, *_ = self.op.inputs
         _, _, dims_of_values, *_ = self.dims
+        score_dims = self.loops.scores  # the loops that index the scores, and so the weights
         narrow = element_type(values.type)
-        if isinstance(narrow, AnyFloat) and 8 < narrow.bitwidth < self.wide.bitwidth:
-            weights = self.cast(weights, self.loops.scores, narrow)
-        return self.product(weights, self.loops.scores, values, dims_of_values, acc, dims)
+        if isinstance(narrow, AnyFloat) and 8 < narrow.bitwidth < self.accumulator_type.bitwidth:
+            weights = self.cast(weights, score_dims, narrow)
+        return self.product(weights, score_dims, values, dims_of_values, acc, dims)
 
 
 def _attention(op: Operation, build: Build) -> None:
@@ -211,7 +219,7 @@ def _attention(op: Operation, build: Build) -> None:
     scores = parts.scores()
     columns = range(len(loops.rows), len(loops.scores))  # axes of the scores after those of the rows
     weights = softmax(build, scores, parts.empty(loops.scores), along=columns, is_masked=op.mask is not None)
-    zero = build.splat(0.0, parts.type(dims, parts.wide), parts.sizes(dims))
+    zero = build.splat(0.0, parts.type(dims, parts.accumulator_type), parts.sizes(dims))
     values = parts.weighted_values(weights, zero, dims)
     build.replace(parts.cast(values, dims, element_type(op.outputs[0].type)))
 
@@ -220,7 +228,7 @@ def _online_attention(op: Operation, build: Build) -> None:
     """Decompose `online_attention`: partial sums are rescaled from the old maxima to the new ones."""
     assert isinstance(op, OnlineAttentionOp)
     parts = Decomposition(op, build)
-    scored, columns, wide = parts.loops.scores, parts.loops.columns, parts.wide
+    scored, columns, wide = parts.loops.scores, parts.loops.columns, parts.accumulator_type
     scores = parts.scores(log2(e) if op.is_base_two else 1.0)
     power = math.Exp2Op if op.is_base_two else math.ExpOp
     (acc, maximum, total), (acc_dims, maximum_dims, total_dims) = op.outputs, parts.output_dims
@@ -240,7 +248,7 @@ def _online_attention(op: Operation, build: Build) -> None:
 
     (new_maximum,) = computed(
         build, parts.structure(scored, operands=[scored, maximum_dims], reduced=columns), [scores], [maximum],
-        lambda body, x, acc: [body.add(arith.MaxnumfOp(acc, x, UNORDERED))],
+        lambda body, x, acc: [body.add(arith.MaxnumfOp(acc, x, MAXIMUM_FLAGS))],
     )  # fmt: skip
     (weights,) = computed(
         build, parts.structure(scored, operands=[scored, maximum_dims, scored]), [scores, new_maximum],
@@ -267,7 +275,10 @@ def _online_attention(op: Operation, build: Build) -> None:
 
 
 def _of_matrices(op: Operation, build: Build) -> None:
-    """Replace `tm_tensor.attention` by an attention with the maps of its matrices."""
+    """Replace `tm_tensor.attention` by an attention with the maps of its matrices.
+
+    Loops: m queries, d features of queries and keys, k keys, n features of values. A fourth input is the mask.
+    """
     assert isinstance(op, tm_tensor.AttentionOp)
     query = op.inputs[0]
     rank = len(shape_of(query.type))

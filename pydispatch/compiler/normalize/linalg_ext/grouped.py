@@ -22,7 +22,14 @@ def _map(loops: int, *dims: int) -> AffineMap:
 
 
 def _groups(build: Build, rows: SSAValue, ends: SSAValue, first: SSAValue) -> SSAValue:
-    """Return the group of each row: how many ends are not beyond its number."""
+    """Return the group of each row: how many ends are not beyond its number.
+
+    Args:
+        build: Emits the operations.
+        rows: The rows, of which only the count is used.
+        ends: For each group, the number of the row after its last.
+        first: Number of the first row.
+    """
     count = shape_of(rows.type)[0]
     dynamic = [build.dim(rows, 0)] if count == DYNAMIC else []
     zeros = build.splat(0, TensorType(IndexType(), [count]), dynamic)

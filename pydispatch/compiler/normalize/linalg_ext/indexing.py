@@ -23,15 +23,15 @@ from pydispatch.ir.dialects.linalg.structure import Structure, shape_of
 from pydispatch.ir.dialects.util.scalars import OptimizationBarrierOp
 
 
-def _own(build: Build, destination: SSAValue) -> SSAValue:
+def _exclusive_destination(build: Build, destination: SSAValue) -> SSAValue:
     """Emit an optimization barrier, and return its result: a destination with no other reader, so that the update is
     made in place.
     """
     return build.add(OptimizationBarrierOp(operands=[[destination]], result_types=[[destination.type]])).results[0]
 
 
-def _is_own(destination: SSAValue) -> bool:
-    """Return whether `_own` returned the destination: its update is one that this file has emitted."""
+def _is_exclusive(destination: SSAValue) -> bool:
+    """Return whether `_exclusive_destination` returned the destination: this file has then emitted its update."""
     return isinstance(destination.owner, OptimizationBarrierOp)
 
 
@@ -40,14 +40,15 @@ def _scatter(op: Operation, build: Build) -> None:
     assert isinstance(op, ScatterLike)
     require_tensors(op)
     has_mask = len(op.inputs) > 2
-    if isinstance(op, ScatterOp) and _is_own(op.outputs[0]) and not has_mask:
+    if isinstance(op, ScatterOp) and _is_exclusive(op.outputs[0]) and not has_mask:
         return
     slices, indices, *mask = op.inputs
-    if mask:
+    if mask:  # masked-out slices get indices out of bounds, where a scatter writes nothing
         indices = _masked(build, indices, mask[0])
     body = op.detach_region(op.body)
+    destination = _exclusive_destination(build, op.outputs[0])
     scatter = ScatterOp(
-        operands=[[slices, indices], [_own(build, op.outputs[0])]], result_types=[[op.outputs[0].type]],
+        operands=[[slices, indices], [destination]], result_types=[[op.outputs[0].type]],
         properties={"dimension_map": op.dimension_map, "unique_indices": op.unique_indices}, regions=[body],
     )  # fmt: skip
     build.replace(*build.add(scatter).res)
@@ -102,13 +103,16 @@ def _gather(op: Operation, build: Build) -> None:
 
 
 def _map_store(op: Operation, build: Build) -> None:
-    """Give a store through an index map a destination that nothing else reads."""
+    """Give a store through an index map a destination that nothing else reads. An operation of the other name of stores
+    through maps becomes a `map_store`.
+    """
     assert isinstance(op, MapStore)
     require_tensors(op)
-    if isinstance(op, MapStoreOp) and _is_own(op.output):
+    if isinstance(op, MapStoreOp) and _is_exclusive(op.output):
         return
     body = op.detach_region(op.body)
-    store = MapStoreOp(operands=[op.input, _own(build, op.output)], result_types=[[op.output.type]], regions=[body])
+    destination = _exclusive_destination(build, op.output)
+    store = MapStoreOp(operands=[op.input, destination], result_types=[[op.output.type]], regions=[body])
     result = build.add(store).res
     assert result is not None
     build.replace(result)
@@ -121,7 +125,7 @@ def _map_load(op: Operation, build: Build) -> None:
     rank = len(shape_of(op.output.type))
     body = LoopBody([element_of(op.output)])
     *source_index, padding = body.inline(op.body, [body.add(IndexOp(d)) for d in range(rank)])
-    value = body.extract(op.input, source_index)
+    value = body.extract(op.input, source_index)  # before the check of the bounds, into which kernels clamp the index
     for d, index in enumerate(source_index):
         inside = body.both(body.less(body.index(-1), index), body.less(index, build.dim(op.input, d)))
         value = body.select(inside, value, padding)

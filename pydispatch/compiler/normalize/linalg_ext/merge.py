@@ -380,15 +380,15 @@ class _MergePass:
     def step(
         self, code: LoopBody, at: list[SSAValue], carried: list[SSAValue]
     ) -> tuple[list[SSAValue], list[SSAValue]]:
-        """Emit the next element; at the end of a pair of runs the columns move on to the next pair."""
+        """Emit the next element of the merged runs [left, middle) and [right, end); at `end` the next pair begins."""
         left, right, middle, end = carried
         row, block, element = at
         column = code.plus(code.times(block, self.block_length), element)
         over = code.equal(column, end)
-        following = code.minimum(code.plus(end, self.run_length), self.row_length)
-        left, middle = code.select(over, end, left), code.select(over, following, middle)
-        right = code.select(over, following, right)
-        end = code.select(over, code.minimum(code.plus(following, self.run_length), self.row_length), end)
+        next_middle = code.minimum(code.plus(end, self.run_length), self.row_length)
+        left, middle = code.select(over, end, left), code.select(over, next_middle, middle)
+        right = code.select(over, next_middle, right)
+        end = code.select(over, code.minimum(code.plus(next_middle, self.run_length), self.row_length), end)
         next_positions, elements = _taken(
             code, lambda column: self._read(code, row, column), self.before, (left, middle), (right, end)
         )

@@ -117,6 +117,7 @@ def _require_one_shape(op: Operation, build: Build, tensors: Sequence[SSAValue])
             if isinstance(expected, int) and isinstance(size, int):
                 continue
             equal = build.add(arith.CmpiOp(as_value(build, size), as_value(build, expected), "eq"))
+            # The runtime puts the two compared values in place of {a} and {b}.
             message = f"'{op.name}': axis {axis} of tensor {index} has {{a}} elements, that of tensor 0 has {{b}}"
             build.add(cf.AssertOp(equal, message)).attributes[SHOWS_VALUES] = UnitAttr()
 

@@ -168,8 +168,9 @@ def _split(code: LoopBody, row: SSAValue, shape: Sequence[int]) -> list[SSAValue
     """
     index: list[SSAValue] = []
     for size in reversed(shape[1:]):
-        index.insert(0, code.add(arith.RemUIOp(row, code.index(max(1, size)))))
-        row = code.add(arith.DivUIOp(row, code.index(max(1, size))))
+        divisor = code.index(max(1, size))  # an empty tensor has no rows, but 0 must not be a divisor
+        index.insert(0, code.add(arith.RemUIOp(row, divisor)))
+        row = code.add(arith.DivUIOp(row, divisor))
     return [row, *index] if shape else []
 
 

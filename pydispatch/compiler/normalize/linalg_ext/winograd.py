@@ -112,7 +112,7 @@ class WinogradProducts:
         types = [element_type(v.type) for v in op.operands]
         self.wide: AnyFloat = f64 if f64 in types else f32
 
-    def contract(self, value: SSAValue, subscripts: Sequence[Subscript], matrix: Matrix, new_dim: str, summed: str,
+    def contract(self, value: SSAValue, subscripts: Sequence[Subscript], matrix: Matrix, *, new_dim: str, summed: str,
               result: str) -> SSAValue:  # fmt: skip
         """Build the sums over `summed` of value[subscripts] * matrix[new_dim, summed], and return them as a tensor with
         the dimensions `result`.
@@ -172,8 +172,10 @@ def _lower_input_transform(op: Operation, build: Build) -> None:
     matrix = matrices(op.tile, op.kernel).input
     products.sizes["x"] = _sizes(build, image, op.layout)["w"]
     subscripts: dict[str, Subscript] = {"n": "n", "c": "c", "h": ("h", op.tile, "i"), "w": "x"}
-    rows = products.contract(image, [subscripts[c] for c in op.layout], matrix, "a", "i", "anhxc")
-    transformed = products.contract(rows, ["a", "n", "h", ("w", op.tile, "j"), "c"], matrix, "b", "j", letters)
+    image_subscripts = [subscripts[c] for c in op.layout]
+    rows = products.contract(image, image_subscripts, matrix, new_dim="a", summed="i", result="anhxc")
+    row_subscripts: list[Subscript] = ["a", "n", "h", ("w", op.tile, "j"), "c"]
+    transformed = products.contract(rows, row_subscripts, matrix, new_dim="b", summed="j", result=letters)
     build.replace(products.cast(transformed, element_type(op.outputs[0].type)))
 
 
@@ -211,8 +213,8 @@ def _lower_filter_transform(op: Operation, build: Build) -> None:
     letters = op.transformed_letters()
     products = WinogradProducts(op, build, _sizes(build, op.inputs[0], op.layout))
     matrix = matrices(op.tile, op.kernel).filter
-    rows = products.contract(op.inputs[0], op.layout, matrix, "a", "h", "awcf")
-    transformed = products.contract(rows, "awcf", matrix, "b", "w", letters)
+    rows = products.contract(op.inputs[0], op.layout, matrix, new_dim="a", summed="h", result="awcf")
+    transformed = products.contract(rows, "awcf", matrix, new_dim="b", summed="w", result=letters)
     build.replace(products.cast(transformed, element_type(op.outputs[0].type)))
 
 
@@ -224,12 +226,11 @@ def _lower_output_transform(op: Operation, build: Build) -> None:
     letters = op.transformed_letters()
     products = WinogradProducts(op, build, _sizes(build, op.inputs[0], letters))
     matrix = matrices(op.tile, op.kernel).output
-    rows = products.contract(op.inputs[0], letters, matrix, "p", "a", "nhpbwc")
+    rows = products.contract(op.inputs[0], letters, matrix, new_dim="p", summed="a", result="nhpbwc")
     apart = {"n": "n", "c": "c", "h": "hp", "w": "wq"}
     result = "".join(apart[c] for c in op.layout)
-    transformed = products.cast(
-        products.contract(rows, "nhpbwc", matrix, "q", "b", result), element_type(op.outputs[0].type)
-    )
+    columns = products.contract(rows, "nhpbwc", matrix, new_dim="q", summed="b", result=result)
+    transformed = products.cast(columns, element_type(op.outputs[0].type))
     groups = [[result.index(c) for c in apart[letter]] for letter in op.layout]
     type = op.outputs[0].type
     assert isinstance(type, TensorType)

@@ -56,6 +56,9 @@ class Constant(TensorOp):
         return prod(shape_of(op.results[0])) <= SMALL_CONSTANT or is_splat(value)
 
     def is_pointwise(self, op: Any) -> bool:
+        """Return False for a constant that kernels read at indices, in the constant's shape. Others are splats, or
+        large constants, which are operands.
+        """
         value = op.properties["value"]
         return not isinstance(value, DenseIntOrFPElementsAttr) or is_splat(value)
 
@@ -139,7 +142,7 @@ class Generate(TensorOp):
         """Emit the body with these indices."""
         block = op.regions[0].block
         mapping = {a: build.value(i) for a, i in zip(block.args, indices, strict=True)}
-        no_loops: list[Index] = []  # the body has no `linalg.index`
+        no_loops: list[Index] = []  # the point at which `linalg.index` is evaluated, which the body does not have
         return clone_block(elements, build, block, mapping, no_loops)[0]
 
     def repeats_cheaply(self, op: Any) -> bool:

@@ -81,7 +81,7 @@ class TensorScatter(Update):
         offsets_in_slice: list[Index] = []
         for dimension, index in enumerate(indices):
             if dimension in scattered_dims:
-                offsets_in_slice += [] if drops_indexed_dims else [0]
+                offsets_in_slice += [] if drops_indexed_dims else [0]  # a slice has size 1 there, or no dimension
             else:
                 offsets_in_slice.append(index)
 
@@ -139,7 +139,7 @@ def _indexed_dims(op: Any, dims: Any, whole: SSAValue, slices: SSAValue) -> tupl
 def _coordinates(
     elements: Elements, build: Builder, op: Any, sizes: Sequence[Index], batch: Sequence[Index]
 ) -> list[Index]:
-    """Return the coordinates of the slice at `batch`, clamped to `sizes`."""
+    """Return the coordinates of the slice at `batch`, each clamped to the range from 0 to size - 1."""
     coordinates: list[Index] = []
     for position, size in enumerate(sizes):
         value = elements.at(build, op.indices, [*batch, position])

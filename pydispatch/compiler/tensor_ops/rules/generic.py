@@ -34,6 +34,7 @@ class Generic(TensorOp):
         """Return the size of the output; it equals those of the inputs that the same loop indexes."""
         generic = structured(op)
         expr = generic.output_maps[result.index].results[axis]
+        # The dimensions of operands that the same loop indexes.
         others = generic.loop_dims[expr.position] if isinstance(expr, AffineDimExpr) else []
         return same_size([Dim(generic.outputs[result.index], axis), *others])
 
@@ -77,7 +78,8 @@ class Generic(TensorOp):
         for argument, map_ in zip(body.args, generic.maps, strict=True):
             if not argument.uses.get_length():
                 continue  # only its shape counts
-            if len(dims_in(map_)) == map_.num_dims or any(not isinstance(e, AffineDimExpr) for e in map_.results):
+            has_all_loops = len(dims_in(map_)) == map_.num_dims  # an element for each element of the result
+            if has_all_loops or any(not isinstance(e, AffineDimExpr) for e in map_.results):
                 return False
         calls_functions = any(info_of(inner).cost is Cost.FUNCTION or inner.regions for inner in body.ops)
         return not calls_functions and len(list(body.ops)) <= MAX_REPEATED_OPERATIONS

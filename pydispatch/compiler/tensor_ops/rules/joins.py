@@ -37,7 +37,8 @@ class Pad(TensorOp):
             """Compute the padding value at these indices."""
             block = op.regions[0].block
             mapping = {a: builder.value(i) for a, i in zip(block.args, indices, strict=True)}
-            return clone_block(elements, builder, block, mapping, point=[])[0]  # no linalg.index: arguments are indices
+            # The region reads its indices as block arguments; it has no linalg.index, which would need a point.
+            return clone_block(elements, builder, block, mapping, point=[])[0]
 
         return build.choose(is_inside, lambda b: elements.at(b, op.source, source_indices), padding)
 

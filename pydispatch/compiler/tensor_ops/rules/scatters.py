@@ -57,7 +57,8 @@ class Scatter(Update):
     def conflict_key(self, elements: Elements, build: Builder, op: Any, leading: Sequence[Index]) -> Index:
         """Return a linear index that is equal for updates of the same elements.
 
-        It is the index of the updated element if windows may overlap, otherwise of the coordinates of the window.
+        It is the index of the updated element if windows may begin anywhere, since they then overlap at different
+        elements; otherwise that of the coordinates of the window.
         """
         sizes = elements.dims(op.operands[2])
         if op.windows().include_indexed_dims:

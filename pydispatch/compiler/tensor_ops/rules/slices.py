@@ -66,8 +66,9 @@ class InsertSlice(Update):
             inside = both(build, inside, not_less(build, distance, rhs=0))
             source_index = distance
             if stride != 1:
-                inside = both(build, inside, equal(build, build.remainder(build.most(distance, 0), stride), rhs=0))
-                source_index = build.quotient(build.most(distance, 0), stride)
+                positive = build.most(distance, 0)  # negative distances are outside; a division needs at least 0
+                inside = both(build, inside, equal(build, build.remainder(positive, stride), rhs=0))
+                source_index = build.quotient(positive, stride)
             inside = both(build, inside, build.less(source_index, size))
             indices_in_slice.append(source_index)
         dims_of_source = _dims_of_slice(op, tensor_type(op.source))

@@ -126,6 +126,7 @@ class Reshape(View):
     name = "tensor.reshape"
 
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
+        """Return the element of the shape operand, a tensor of sizes."""
         return Entry(op.operands[1], axis)
 
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
@@ -150,7 +151,9 @@ class Reshape(View):
         return elements.at(build, source, where)
 
     def requirements(self, op: Any) -> Iterator[Requirement]:
+        """Require that the result has as many elements as the source."""
         have, want = (multiply(sizes_of(v)) for v in (op.operands[0], op.results[0]))
+        # `Equal` replaces {} by both numbers, such as "12 elements instead of 13".
         yield Equal(have, want, "the result has {}")
 
 
