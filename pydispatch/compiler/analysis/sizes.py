@@ -138,9 +138,8 @@ def kept_dims(op: Operation, shape: Sequence[int]) -> list[int] | None:
     left_to_drop = len(sizes) - len(shape)
     for dim, size in enumerate(sizes):
         position = len(kept)
-        matches = position < len(shape) and (
-            shape[position] == size or (size < 0) != (shape[position] < 0)  # a dynamic size may be any static one
-        )
+        # A dynamic size matches any static one.
+        matches = position < len(shape) and (shape[position] == size or (size < 0) != (shape[position] < 0))
         may_keep = matches and _can_drop_ones(sizes[dim + 1 :], shape[position + 1 :], left_to_drop)
         if size == 1 and left_to_drop and not may_keep:
             left_to_drop -= 1

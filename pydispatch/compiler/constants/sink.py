@@ -88,11 +88,13 @@ def _sink_below(reader: Operation, copy: SSAValue, order: list[int]) -> SSAValue
         result = _sliced(reader, copy, order)
     elif isinstance(reader, tensor.ExpandShapeOp):
         order = _order_with_units(reader, order)
-        result = _expanded(reader, reader, order)
+        result = _expanded(insertion_point=reader, expand=reader, order=order)
     elif isinstance(reader, tensor.CollapseShapeOp):
         kept_axes = _kept_source_dims(reader)
-        order = [] if kept_axes is None else [kept_axes.index(a) for a in order if a in kept_axes]
-        result = None if kept_axes is None else _collapsed(reader, reader, order)
+        if kept_axes is None:
+            return None
+        order = [kept_axes.index(a) for a in order if a in kept_axes]
+        result = _collapsed(insertion_point=reader, collapse=reader, order=order)
     else:
         return None
     return None if result is None else _replace_result(reader, transposed(result, order, reader))
@@ -161,7 +163,7 @@ def _gather(op: GenericOp, copy: SSAValue, order: list[int]) -> SSAValue | None:
     # The loops that index the copy become the inner ones, in the order of the source; several reads of one copy usually
     # have the same loops, so that the first one decides.
     loops = list(dict.fromkeys(d for a in order for d in _loops(reads[0].indices[a], generic)))
-    for read in reads:
+    for read in reads:  # correct also if the loops stay as they are below
         indices = list(read.indices)
         read.operands = [_source(copy), *(indices[a] for a in order)]
     missing = [d for d in range(len(generic.iterators)) if d not in loops]
@@ -205,30 +207,31 @@ def in_order(op: Operation, value: SSAValue, order: list[int]) -> SSAValue:
     return transposed(value, new_dims, op)
 
 
-def _collapsed(op: Operation, collapse: tensor.CollapseShapeOp, order: list[int]) -> SSAValue | None:
+def _collapsed(insertion_point: Operation, collapse: tensor.CollapseShapeOp, order: list[int]) -> SSAValue | None:
     """Create the result of a collapse_shape, permuted to `order`, from a permuted source.
 
-    Return None unless the collapse_shape only drops dimensions of size 1. `op`: the operation before which new ones are
-    inserted.
+    Return None unless the collapse_shape only drops dimensions of size 1. New operations are inserted before
+    `insertion_point`.
     """
     source, shape, kept = shape_of(collapse.src), shape_of(collapse.result), _kept_source_dims(collapse)
     if kept is None or min(source) < 0:
         return None
     # The dropped dimensions, all of size 1, are moved to the front and collapsed with the first kept one.
     units = [a for a in range(len(source)) if a not in kept]
-    inner = in_order(op, collapse.src, [*units, *(kept[d] for d in order)])
+    inner = in_order(insertion_point, collapse.src, [*units, *(kept[d] for d in order)])
     count = len(units)
     groups = [[*range(count + 1)], *([count + axis] for axis in range(1, len(order)))]
     type_ = TensorType(collapse.result.type.element_type, [shape[d] for d in order])
     properties = {"reassociation": reassociation(groups)}
-    return insert_before(tensor.CollapseShapeOp(operands=[inner], result_types=[type_], properties=properties), op)
+    new_collapse = tensor.CollapseShapeOp(operands=[inner], result_types=[type_], properties=properties)
+    return insert_before(new_collapse, insertion_point)
 
 
-def _expanded(op: Operation, expand: tensor.ExpandShapeOp, order: list[int]) -> SSAValue | None:
+def _expanded(insertion_point: Operation, expand: tensor.ExpandShapeOp, order: list[int]) -> SSAValue | None:
     """Create the result of an expand_shape, permuted to `order`, from a permuted source.
 
-    Return None unless the expand_shape only adds dimensions of size 1. `op`: the operation before which new ones are
-    inserted.
+    Return None unless the expand_shape only adds dimensions of size 1. New operations are inserted before
+    `insertion_point`.
     """
     shape, source_shape = shape_of(expand.result), shape_of(expand.src)
     if min(shape) < 0:
@@ -240,7 +243,7 @@ def _expanded(op: Operation, expand: tensor.ExpandShapeOp, order: list[int]) -> 
     keeps_sizes = all(shape[a] == source_shape[d] for a, d in source_axis.items())
     if not keeps_sizes or any(n != 1 for a, n in enumerate(shape) if a not in source_axis):
         return None
-    permuted_source = in_order(op, expand.src, [source_axis[a] for a in order if a in source_axis])
+    permuted_source = in_order(insertion_point, expand.src, [source_axis[a] for a in order if a in source_axis])
     # Each source axis begins a group that ends before the next one; added axes at the front join the first group.
     # With source axes A and B and added axes 1, the order 1 A 1 B has the groups [1 A 1] [B].
     starts = [axis for axis, a in enumerate(order) if a in source_axis]
@@ -249,7 +252,7 @@ def _expanded(op: Operation, expand: tensor.ExpandShapeOp, order: list[int]) -> 
     sizes = [shape[a] for a in order]
     groups = reassociation([list(range(first, end)) for first, end in zip(starts, ends, strict=True)])
     type_ = TensorType(expand.result.type.element_type, sizes)
-    return insert_before(tensor.ExpandShapeOp(permuted_source, [], groups, sizes, type_), op)
+    return insert_before(tensor.ExpandShapeOp(permuted_source, [], groups, sizes, type_), insertion_point)
 
 
 def _kept_source_dims(collapse: tensor.CollapseShapeOp) -> list[int] | None:

@@ -55,7 +55,11 @@ def _reduced_source(
 ) -> str | None:
     """Return the text of a reduced program with the same fault; None where the program cannot be loaded again.
 
-    seconds_to_fault: how long the compilation took that failed.
+    Args:
+        origin: What identifies the fault (`origin_of`).
+        load: Returns a new copy of the program.
+        compile: Compiles a program.
+        seconds_to_fault: How long the compilation took that failed.
     """
     tries = TRIES if seconds_to_fault < LONGEST_SECONDS else 0
     reduction = Reduction(origin, compile, tries=tries, end=time.monotonic() + SECONDS)

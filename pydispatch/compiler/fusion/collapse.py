@@ -117,8 +117,9 @@ def collapsed(op: Operation, value: SSAValue, groups: DimGroups, shape: list[int
     if isinstance(owner, tensor.ExpandShapeOp) and owner.src.type == type_:  # either way the order of memory stays
         return owner.src
     if isinstance(owner, Operation) and owner.name in ("tensor.empty", "tensor.splat"):
-        dims = size_operands(owner)  # dynamic dimensions are not collapsed with others, so that these sizes stay
-        return insert_before(tensor.EmptyOp(dims, type_) if owner.name == "tensor.empty" else
-                      tensor.SplatOp(owner.operands[0], dims, type_), op)  # fmt: skip
-    return insert_before(tensor.CollapseShapeOp(operands=[value], result_types=[type_],
-                                         properties={"reassociation": reassociation(groups)}), op)  # fmt: skip
+        dims = size_operands(owner)  # callers collapse no dynamic dimension with others, so that these sizes stay
+        is_empty = owner.name == "tensor.empty"
+        new = tensor.EmptyOp(dims, type_) if is_empty else tensor.SplatOp(owner.operands[0], dims, type_)
+        return insert_before(new, op)
+    properties = {"reassociation": reassociation(groups)}
+    return insert_before(tensor.CollapseShapeOp(operands=[value], result_types=[type_], properties=properties), op)

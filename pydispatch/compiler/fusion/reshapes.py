@@ -39,10 +39,9 @@ def collapse_after(op: Operation) -> SSAValue | None:
         sizes_of_loop = sizes_of_loop or _loops_collapsed(generic, value, map_)
     if not sizes_of_loop or not _is_plain(generic, sizes_of_loop):
         return None
-    loop_counts = [
-        len(sizes_of_loop[loop]) if loop in sizes_of_loop else 1 for loop in range(len(generic.iterators))
-    ]  # of the new loops that each loop becomes
-    dims = _consecutive_groups(loop_counts)  # these new loops
+    # Each loop becomes `loop_counts[loop]` new loops, `dims[loop]`.
+    loop_counts = [len(sizes_of_loop[loop]) if loop in sizes_of_loop else 1 for loop in range(len(generic.iterators))]
+    dims = _consecutive_groups(loop_counts)
     new_loops: list[AffineExpr] = [AffineExpr.dimension(group[0]) for group in dims]
     # Each operand is expanded where a collapsed loop indexes it, and indexed by the new loops.
     operands, maps = [], []

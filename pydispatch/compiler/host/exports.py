@@ -66,7 +66,7 @@ class Executables:
         program: The host program.
         ops: Name of an executable → its operation.
         variants: Name of an executable → its variants.
-        numbers: Name of an executable → its index in the program.
+        index_of_executable: Name of an executable → its index in the program.
     """
 
     def __init__(self, module: ModuleOp, program: Program) -> None:
@@ -201,11 +201,10 @@ class Executables:
         The list is empty if the CPU variants, the only ones that run tile-fused, state different sizes, or if the
         export may be replaced by its fallback.
         """
-        stated = {
-            tiles_of(variant.exports[export]) if not variant.exports[export].condition.blocks else ()
-            for variant in self.variants[executable.sym_name.data]
-            if not require_backend(variant.op.target).has_invocations
-        }
+        variants = self.variants[executable.sym_name.data]
+        cpu_exports = [v.exports[export] for v in variants if not require_backend(v.op.target).has_invocations]
+        # An export with a condition may be replaced by its fallback.
+        stated = {tiles_of(e) if not e.condition.blocks else () for e in cpu_exports}
         return stated.pop() if len(stated) == 1 else ()
 
     def export_number(self, executable: hal.ExecutableOp, export: str) -> int:

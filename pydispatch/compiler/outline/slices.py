@@ -291,7 +291,8 @@ class KernelBody(ABC):
         is_in_place = False
         if isinstance(root.owner, Operation) and value.owner is not root.owner:
             is_empty = root.owner.name == "tensor.empty"
-            is_in_place = is_empty or (root.owner.name in LAZY and slice_of(root.owner) == slice_of(op))
+            is_extraction = root.owner.name in LAZY  # its memory is a view
+            is_in_place = is_empty or (is_extraction and slice_of(root.owner) == slice_of(op))
         if not is_in_place:
             self.add(memref.CopyOp(self.to_read(value), self.view(base, op)))
 

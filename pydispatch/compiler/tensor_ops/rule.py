@@ -91,7 +91,7 @@ class TensorOp:
 class View(TensorOp):
     """An operation whose result is all of the memory of operand 0, in another shape or type.
 
-    Host code takes `size` for the shape, and checks that it has as many bytes.
+    Host code takes the sizes of the result from the method `size`, and checks that it has as many bytes as the operand.
     """
 
     view = True

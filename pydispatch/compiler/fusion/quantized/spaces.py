@@ -54,6 +54,7 @@ class Space:
         for position, size in zip(at, shape, strict=True):
             new_position, expected_stride = substituted(position, self.positions), 1
             for stride, digit in reversed(new_position or ()):
+                # The digit is `loop // place_value % size`; its stride in the position is another number.
                 is_whole_loop = digit.place_value == 1 and digit.size == self.sizes[digit.loop]
                 if stride != expected_stride or not is_whole_loop:
                     return None

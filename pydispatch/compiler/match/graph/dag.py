@@ -106,7 +106,7 @@ class DagPattern:
                 path.append(None)
                 continue
             node = self.view.node(child)
-            # A broadcast or transposition; where it moves nothing, the program may have its operand instead.
+            # The node reads its operand at other indices; where none differs, the program may have the operand instead.
             if node.reads is not None:
                 path.append(None)
                 self._add_used_inputs(node, used, seen)

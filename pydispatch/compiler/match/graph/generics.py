@@ -124,10 +124,10 @@ def _scalar_child(
         return Node(constant_id, (), wide, op=op, label="constant", parts=[("value", text)])
     key, commutes, swapped = operation_key(inner)
     children = [scalars[v] for v in inner.operands]
-    if swapped:
+    if swapped:  # the key is that of the operation with exchanged operands: a > b has that of b < a
         children.reverse()
     index = inner.results.index(value)
     parts = [(name, str(attr)) for name, attr in sorted(inner.properties.items())]
-    regions = ()  # operations with regions are not elementwise
+    regions = ()  # part of the key, as for other operations; operations with regions are not elementwise
     id_ = intern_id(("op", key, regions, index))
     return Node(id_, children, wide, op=op, label=inner.name, commutative=commutes, parts=parts)

@@ -19,8 +19,7 @@ def is_spelling_of(op: Operation, name: str) -> bool:
     if named is None:
         return False
     try:
-        view = GraphView()
-        mine, theirs = view.nodes(named), GraphView().nodes(op)
+        mine, theirs = GraphView().nodes(named), GraphView().nodes(op)
         return [n.key for n in mine] == [n.key for n in theirs]
     except Exception:  # The named operation does not accept such operands.
         return False

@@ -136,10 +136,15 @@ def host_loop(
 ) -> list[SSAValue]:  # fmt: skip
     """Emit an `scf.for` from 0 to `count` in host code, around tensor operations; return the values after it.
 
-    Arguments are those of `LoopBody.loop`, with a builder of tensor code.
+    Args:
+        build: Receives the loop.
+        count: Number of iterations, of type index.
+        carried: The values before the first iteration.
+        body: Called once with (builder of the body, index, carried values) to emit an iteration; returns the next
+            carried values.
     """
     block = Block(arg_types=[IndexType(), *(v.type for v in carried)])
-    end = scf.YieldOp()
+    end = scf.YieldOp()  # where the body is inserted, until its results are known
     block.add_op(end)
     inner = Build(end, build.reassociate, build.has_invocations)
     index, *values = block.args
