@@ -33,7 +33,7 @@ def chapter() -> str:
 
 
 def _has_result_computed_by_dispatch(rule: object) -> bool:
-    """Return whether dispatches compute the result of a rule's operation; otherwise it is a view or has none."""
+    """Return whether dispatches compute the result of a rule's operation."""
     from pydispatch.compiler.tensor_ops.rule import TensorOp, Update
     from pydispatch.compiler.tensor_ops.rules.recurrences import Recurrence, TopK
 

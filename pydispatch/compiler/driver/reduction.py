@@ -39,7 +39,7 @@ def reporting(load: Callable[[], ModuleOp], compile: Callable[[ModuleOp], object
         yield
     except Exception as error:
         is_reported = isinstance(error, InternalError)
-        # A program that is nested too deeply is no fault, and smaller programs would not have it.
+        # A RecursionError is raised as it is: it is due to the depth of the program.
         if not (is_reported or is_fault(error)) or isinstance(error, RecursionError):
             raise
         seconds_to_fault = time.monotonic() - begin

@@ -34,7 +34,8 @@ class FusionReport:
     function: str
     dispatches: list[DispatchEntry] = field(default_factory=list)
     _formed: list[flow.DispatchOp] = field(default_factory=list)
-    """The operation of each of `dispatches`, by index, until `_list_all` inserts those of hand-written kernels."""
+    """The operation of each of `dispatches`, by index, until `_insert_handwritten` inserts those of hand-written
+    kernels."""
     _pending: list[tuple[str, ...]] = field(default_factory=list)
     """The operations of each group that is not outlined yet, as text."""
     _refused: dict[tuple[int, int], list[Boundary]] = field(default_factory=dict)

@@ -103,8 +103,8 @@ def _gather(op: Operation, build: Build) -> None:
 
 
 def _map_store(op: Operation, build: Build) -> None:
-    """Give a store through an index map a destination that nothing else reads. An operation of the other name of stores
-    through maps becomes a `map_store`.
+    """Give a store through an index map a destination that nothing else reads. A `map_scatter`, the former name of the
+    operation, becomes a `map_store`.
     """
     assert isinstance(op, MapStore)
     require_tensors(op)
