@@ -44,7 +44,7 @@ def are_spilled(constants: int) -> bool:
 
 
 def watching_binding(constants: int, bindings: int) -> int:
-    """Return the binding through which a generated shader reports a truncated loop, see `emit/spirv/iterations.py`."""
+    """Return the binding through which a generated shader reports a truncated loop, see `emit/spirv/watch.py`."""
     return bindings + are_spilled(constants)
 
 

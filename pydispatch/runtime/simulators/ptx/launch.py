@@ -53,8 +53,10 @@ class Launch:
     def _check(self, params: bytes) -> None:
         """Raise InvalidArgumentError if the grid, block, parameters or shared memory do not fit the kernel."""
         name, directives = self.kernel.name, self.kernel.function.directives
-        if min(*self.grid, *self.block) < 1 or self.dynamic_shared < 0:
+        if min(*self.grid, *self.block) < 1:
             raise InvalidArgumentError(f"kernel '{name}': grid {self.grid}, block {self.block}: sizes are 1 or more")
+        if self.dynamic_shared < 0:
+            raise InvalidArgumentError(f"kernel '{name}': expected 0 or more bytes of shared memory, got {self.dynamic_shared}")
         if self.threads > 1024:
             raise InvalidArgumentError(
                 f"kernel '{name}': block {self.block} has {self.threads} threads, 1024 is the most"
