@@ -57,7 +57,8 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
                    if file.suffix in BITCODE + SOURCES]  # fmt: skip
     units = Units(variant, machine)
     emitted = units.emit(lambda: _provided(checked, modules))
-    codes = UnitContext(machine=machine, user_bitcode=modules, checked=checked, clock=clock, dump=dump).compile(emitted)
+    context = UnitContext(machine=machine, user_bitcode=modules, user_objects=checked, clock=clock, dump=dump)
+    codes = context.compile(emitted)
     with clock("link"):
         elf = _link(codes, variant, checked, machine)
     if dump is not None:

@@ -50,19 +50,19 @@ class Unit:
     Attributes:
         variant: The variant, with only the exports whose code is in this module.
         text: LLVM IR.
-        visible: Symbols that other objects refer to.
+        visible_symbols: Symbols that other objects refer to.
         defined_elsewhere: Symbols that other units define; only the unit of library tables, which is last, has some.
         stem: Part of the names of dumped files.
-        has_blocks: Whether a kernel computes a product in register blocks of several rows.
+        has_register_blocks: Whether a kernel computes a product in register blocks of several rows.
         notes: Lines that say which invocations are lanes of vectors, or why not.
     """
 
     variant: Variant
     text: str
-    visible: frozenset[str]
+    visible_symbols: frozenset[str]
     defined_elsewhere: frozenset[str] = frozenset()
     stem: str = ""
-    has_blocks: bool = False
+    has_register_blocks: bool = False
     notes: tuple[str, ...] = ()
 
 
@@ -98,15 +98,15 @@ class Units:
         """
         variant = self.variant
         if variant.module is None:
-            yield self._tables_of_objects(whole=QUERY_SYMBOL in provided())
+            yield self._tables_of_objects(is_whole_library=QUERY_SYMBOL in provided())
             return
         symbols = symbols_of(resolve_fallbacks(variant.module, provided))
         calls = any(is_declaration(function) for function in symbols.functions.values())
         # Objects, constants and imports are shared by the exports of a library, so these need one module.
         if len(variant.exports) == 1 or variant.objects or variant.constants or calls:
             text, notes = self._emit(variant.executable, variant.exports, symbols)
-            blocks = _has_blocks(symbols, variant.exports)
-            yield Unit(variant, text, frozenset([QUERY_SYMBOL]), has_blocks=blocks, notes=notes)
+            blocks = _has_register_blocks(symbols, variant.exports)
+            yield Unit(variant, text, frozenset([QUERY_SYMBOL]), has_register_blocks=blocks, notes=notes)
             return
         units = (self._unit(export, symbols) for export in variant.exports)
         yield from _with_shared_code(list(units)) if variant.is_fallback else units
@@ -119,11 +119,11 @@ class Units:
         variant = self.variant
         text, notes = self._emit(executable=None, exports=(export,), symbols=symbols)
         one = replace(variant, exports=(export,), location=export.location or variant.location)
-        visible, blocks = frozenset([export_symbol(export.name)]), _has_blocks(symbols, [export])
-        return Unit(one, text, visible, stem=export.name, has_blocks=blocks, notes=notes)
+        visible, blocks = frozenset([export_symbol(export.name)]), _has_register_blocks(symbols, [export])
+        return Unit(one, text, visible, stem=export.name, has_register_blocks=blocks, notes=notes)
 
     def _emit(self, executable: str | None, exports: Sequence[Export], symbols: Symbols) -> tuple[str, tuple[str, ...]]:
-        """Generate the LLVM IR of exports, and record their alignment, imports and pages.
+        """Generate the LLVM IR of exports, and record their alignment, imports and pages of local memory.
 
         Return the text and the notes of a `Unit`.
 
@@ -133,6 +133,7 @@ class Units:
             symbols: Functions of the variant's module.
         """
         machine, constants = self.machine, self.variant.constants
+        # The platform derives the import table from the functions; a module without tables calls no imports.
         functions = None if executable is None else symbols.functions
         platform = CpuPlatform(machine.arch, machine.has, executable, exports, constants, functions)
         notes: list[str] = []
@@ -144,16 +145,16 @@ class Units:
         self._pages += platform.pages
         return text, tuple(notes)
 
-    def _tables_of_objects(self, whole: bool) -> Unit:
+    def _tables_of_objects(self, is_whole_library: bool) -> Unit:
         """Build the unit of a variant whose kernels are all in the user's objects; the exports are C functions.
 
         The unit contains only the library tables.
 
-        whole: whether the objects are a whole library: they define QUERY_SYMBOL, which the linker takes from them, and
-            the unit has no code.
+        is_whole_library: whether the objects define QUERY_SYMBOL, which the linker takes from them; the unit then has
+            no code.
         """
         exports = self.variant.exports
-        if whole:
+        if is_whole_library:
             return Unit(self.variant, "", frozenset([QUERY_SYMBOL]))
         return self._library([export.name for export in exports], pages=[0] * len(exports))
 
@@ -185,14 +186,14 @@ class UnitContext:
     Attributes:
         machine: The CPU to compile for.
         user_bitcode: Bitcode of the user that is linked into each unit.
-        checked: Objects that are linked with the units.
+        user_objects: Objects of the user that are linked with the units; undefined symbols are checked against them.
         clock: Measures the time of each step.
         dump: Writes intermediate texts; None if they are not requested.
     """
 
     machine: Machine
     user_bitcode: Sequence[Linked]
-    checked: Sequence[objects.Checked]
+    user_objects: Sequence[objects.Checked]
     clock: Clock
     dump: Dump | None
 
@@ -213,12 +214,12 @@ class UnitContext:
 
         Units with bitcode or objects of the user are not cached, because they are checked together.
         """
-        is_cached = self.dump is None and not self.user_bitcode and not self.checked
+        is_cached = self.dump is None and not self.user_bitcode and not self.user_objects
         inputs = (
             machines.words(self.machine),
-            sorted(unit.visible),
+            sorted(unit.visible_symbols),
             unit.text,
-            unit.has_blocks,
+            unit.has_register_blocks,
             unit.variant.is_fallback,
         )
         key = cache.digest("unit", _tools(), *inputs) if is_cached else ""
@@ -236,7 +237,7 @@ class UnitContext:
         """Compile a unit in another process. Raises CompileError also if LLVM aborts that process."""
 
         def dump(suffix: str, content: bytes | str) -> object:
-            """Write an intermediate text, if texts are requested."""
+            """Write an intermediate text, and return its path; return None if texts are not requested."""
             return self.dump and self.dump(f".{unit.stem}{suffix}" if unit.stem else suffix, content)
 
         shown: list[tuple[str, bytes | str]] = [(".ll", unit.text)]
@@ -249,11 +250,11 @@ class UnitContext:
                 self._link(module, unit)
                 with self.clock("optimize"):
                     # Sums of register blocks are in registers already: both passes take long and find nothing.
-                    module.optimize(self._effort(unit), promote_memory=not unit.has_blocks)
+                    module.optimize(self._effort(unit), promote_memory=not unit.has_register_blocks)
                 with self.clock("codegen"):
-                    code = module.object(reduce_strength=not unit.has_blocks)
+                    code = module.object(reduce_strength=not unit.has_register_blocks)
                 if self.dump:
-                    shown += [(".optimized.ll", module.text()), (".s", module.assembly(not unit.has_blocks))]
+                    shown += [(".optimized.ll", module.text()), (".s", module.assembly(not unit.has_register_blocks))]
         except llvm_process.Died as died:
             raise died.error_for(unit.variant, self.machine.cpu, dump(".ll", unit.text)) from None
         except CompileError as error:
@@ -264,11 +265,11 @@ class UnitContext:
 
     def _effort(self, unit: Unit) -> machines.Effort:
         """Return the optimization effort: full for code of users, less for a variant that is only a fallback."""
-        if self.user_bitcode or self.checked:
+        if self.user_bitcode or self.user_objects:
             return machines.FULL
         if unit.variant.is_fallback:
             return machines.LESS
-        return machines.BLOCKS if unit.has_blocks else machines.FULL
+        return machines.BLOCKS if unit.has_register_blocks else machines.FULL
 
     def _link(self, module: llvm.LlvmModule, unit: Unit) -> None:
         """Link the user's bitcode and the device library into a module, and internalize the symbols that no other
@@ -279,7 +280,7 @@ class UnitContext:
                 module.link(name, data, check_features=check_features)
             undefined = module.undefined()
             inlined = undefined & devlib.inlinable_symbols()
-            inlined -= {symbol for file in self.checked for symbol in file.defined}
+            inlined -= {symbol for file in self.user_objects for symbol in file.defined}
             if inlined:
                 machine = self.machine
                 module.link("device library", devlib.bitcode(machine.arch, machine.cpu, machine.features, inlined))
@@ -288,9 +289,10 @@ class UnitContext:
             variant = unit.variant
             user = f"executable '{variant.executable}'"
             missing = undefined - unit.defined_elsewhere
-            objects.check_undefined(missing, user, self.checked, provided, variant.location, own)
-            objects.check_needs(self.checked, own, provided)
-            module.internalize({*unit.visible, *(symbol for file in self.checked for symbol in file.undefined)})
+            objects.check_undefined(missing, user, self.user_objects, provided, variant.location, own)
+            objects.check_needs(self.user_objects, own, provided)
+            called_by_objects = {symbol for file in self.user_objects for symbol in file.undefined}
+            module.internalize(unit.visible_symbols | called_by_objects)
 
 
 def _with_shared_code(units: Sequence[Unit]) -> list[Unit]:
@@ -302,7 +304,7 @@ def _with_shared_code(units: Sequence[Unit]) -> list[Unit]:
         if instance is None:
             others.append(unit)
         else:
-            alike.setdefault((instance.template, unit.has_blocks), []).append((unit, instance))
+            alike.setdefault((instance.template, unit.has_register_blocks), []).append((unit, instance))
     return [*map(_joined, alike.values()), *others]
 
 
@@ -316,12 +318,12 @@ def _joined(members: Sequence[tuple[Unit, Instance]]) -> Unit:
         units[0],
         variant=replace(units[0].variant, exports=exports),
         text=shared_module([instance for _, instance in members]),
-        visible=frozenset().union(*(unit.visible for unit in units)),
+        visible_symbols=frozenset().union(*(unit.visible_symbols for unit in units)),
         notes=tuple(note for unit in units for note in unit.notes),
     )
 
 
-def _has_blocks(symbols: Symbols, exports: Sequence[Export]) -> bool:
+def _has_register_blocks(symbols: Symbols, exports: Sequence[Export]) -> bool:
     """Return whether an export computes a product in register blocks of several rows."""
     functions = (symbols.functions[export.name] for export in exports)
     blocks = (op for function in functions for op in walk(function) if isinstance(op, ContractOp))

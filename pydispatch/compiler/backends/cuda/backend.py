@@ -72,7 +72,7 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
     else:
         modules = open_objects(variant.objects, arch)
         seconds["objects"] = time.perf_counter() - start
-    chosen = [_kernel(export, modules, variant) for export in variant.exports]
+    chosen = [_kernel(export, modules, variant) for export in variant.exports]  # (index in modules, kernel)
     blocks = [
         _check_export(export, kernel, None if linked is None else linked.blocks.get(export.name))
         for export, (_, kernel) in zip(variant.exports, chosen, strict=True)
@@ -84,13 +84,13 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
         data += image.data
         if dump is not None:
             dump(f".{image.kind}" if len(modules) == 1 else f".{i}.{image.kind}", image.data)
-    extra = {} if linked is None else linked.shared
+    dynamic_shared = {} if linked is None else linked.shared  # bytes; hand-written kernels have what the export states
     ptx: dict[str, object] = {
         "modules": offsets,
         "entries": [[module, kernel.name] for module, kernel in chosen],
         "blocks": [list(block) for block in blocks],
-        "shared": [extra.get(export.name, export.local_memory) for export in variant.exports],
-        "parameters": [
+        "shared": [dynamic_shared.get(export.name, export.local_memory) for export in variant.exports],
+        "parameters": [  # sizes of those after the bindings, where the export does not describe its parameters
             list(kernel.parameters[len(export.layout.bindings) :]) if export.parameters is None else []
             for export, (_, kernel) in zip(variant.exports, chosen, strict=True)
         ],
@@ -282,15 +282,15 @@ def _stated_block(export: Export, kernel: CudaKernel) -> Threads:
     """Return the block size of a hand-written kernel: that of the export, else the one that the kernel requires. Raises
     CompileError if neither is stated.
     """
-    stated = export.workgroup_size if any(export.workgroup_size) else None
-    if stated is None and kernel.required is None:
+    stated = export.workgroup_size if any(export.workgroup_size) else kernel.required
+    if stated is None:
         raise CompileError(
             f"export '@{export.name}' has no workgroup_size, and '{kernel.name}' ({kernel.where}) no .reqntid: "
             "the block size is not known",
             export.location,
             "write attributes {workgroup_size = [64 : index, 1 : index, 1 : index]} after the layout of the export",
         )
-    return stated or kernel.required or (1, 1, 1)
+    return stated
 
 
 def _constants(variant: Variant, modules: Sequence[CudaModule]) -> list[str]:

@@ -103,7 +103,8 @@ def generate(variant: Variant, arch: str, dump: Dump | None = None) -> LinkedKer
     _check_names(kernels)
     inputs = read_objects(variant.objects, arch)
     provided = frozenset(inputs.names())
-    variant = replace(variant, exports=tuple(_with_threads(export, kernels, inputs) for export in variant.exports))
+    exports = tuple(_with_one_thread_if_serial(export, kernels, inputs) for export in variant.exports)
+    variant = replace(variant, exports=exports)
     generated = llvm.generate(variant, arch, inputs.bitcode, provided, dump)
     if dump is not None and generated.llvm:
         dump(".ll", generated.llvm)
@@ -115,7 +116,7 @@ def generate(variant: Variant, arch: str, dump: Dump | None = None) -> LinkedKer
     warnings: tuple[str, ...] = ()
     # The result is the generated PTX, PTX linked with that of the objects, or a cubin if an object is machine code.
     if inputs.libraries or any(is_declaration(function) for function in functions.values()):
-        try:
+        try:  # unique: a symbol that two objects define is an error
             linked = link.link(generated.ptx, inputs.libraries, optional=(), where=where, unique=True)
         except (ArtifactError, InvalidArgumentError) as error:
             raise CompileError(str(error), variant.location) from None
@@ -124,7 +125,7 @@ def generate(variant: Variant, arch: str, dump: Dump | None = None) -> LinkedKer
             f"object '{name}' is for a newer architecture than {arch}: {where} now needs {linked.target}"
             for name in linked.raised  # objects for whose sake the target of the whole is a newer one
         )
-    if inputs.machine:
+    if inputs.machine:  # NVIDIA's linker itself reports undefined symbols
         code = link_machine_code(text, inputs.machine, arch)
         return LinkedKernels(
             data=code,
@@ -181,6 +182,7 @@ def read_objects(objects: Sequence[ObjectFile], arch: str) -> Inputs:
         elif kind == C:
             data = cuda_bitcode.of_c(file, arch)
             inputs.bitcode.append((file.name, data))
+            # C may be written for a CPU, where one call computes a whole workgroup; CUDA C++ never is.
             inputs.serial |= cuda_bitcode.serial_functions(data)
         elif kind == CU and not tools.has_cuda_compiler():
             inputs.bitcode.append((file.name, cuda_bitcode.of_cu(file, arch)))
@@ -198,12 +200,13 @@ def read_objects(objects: Sequence[ObjectFile], arch: str) -> Inputs:
     return inputs
 
 
-def _with_threads(export: Export, module: ModuleOp, inputs: Inputs) -> Export:
+def _with_one_thread_if_serial(export: Export, module: ModuleOp, inputs: Inputs) -> Export:
     """Return the export with a workgroup of one thread if it states no workgroup size and calls a serial function over
     buffers: C that was written for a CPU, where one call computes a whole workgroup. Return other exports unchanged.
     """
     functions = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, FuncOp)}
     own = functions.get(export.name)
+    # pyd.invocations is the number of invocations of a workgroup, which lowering has chosen.
     if any(export.workgroup_size) or own is None or "pyd.invocations" in own.attributes:
         return export
     reached = [functions[name] for name in reachable(functions, export.name) if name in functions]

@@ -104,8 +104,9 @@ def machine_of(arch: str) -> NvptxMachine:
         known = ", ".join(f"sm_{arch_number}" for arch_number in PTX_VERSIONS)
         raise CompileError(f"no code can be generated for '{arch}'", note=f"known are: {known}")
     version = PTX_VERSIONS[int(match[1])]
-    if match[2]:
+    if match[2]:  # names with the suffix a need PTX 8.0, those with f 8.8
         version = max(version, 80 if match[2] == "a" else 88)
+    # Emitters query the name of the architecture, since instructions of tensor cores depend on it.
     return NvptxMachine(arch, (f"+ptx{version}",), has=frozenset((arch,)))
 
 
@@ -164,7 +165,8 @@ def _check_sizes(exports: Sequence[Export]) -> None:
 
 def _check_shared(shared: Mapping[str, int], machine: NvptxMachine, variant: Variant) -> None:
     """Raise CompileError for an export with more workgroup memory than the architecture has."""
-    limit = shared_limit(split(machine.cpu)[0])
+    arch_number, _ = split(machine.cpu)  # 90 and "a" of sm_90a
+    limit = shared_limit(arch_number)
     for export in variant.exports:
         if shared[export.name] > limit:
             assert variant.module is not None

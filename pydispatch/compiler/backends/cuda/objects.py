@@ -142,7 +142,7 @@ def _library(module: CudaModule) -> PtxLibrary | None:
         return None
     try:
         return link.open_library(module.data, module.name)
-    except InvalidArgumentError:
+    except InvalidArgumentError:  # all its functions are hidden, so that no other module can call them
         return None
 
 
@@ -201,7 +201,7 @@ def of_ptx(data: bytes, name: str, file: ObjectFile | None = None) -> CudaModule
 
 def _threads(entry: PtxFunction, name: str) -> Threads | None:
     """Return the block size that a directive of an entry states; None if it is absent."""
-    sizes = entry.directives.get(name) or entry.directives.get(f".{name}")
+    sizes = entry.directives.get(name)
     if not sizes:
         return None
     x, y, z = (*sizes, 1, 1)[:3]
@@ -215,7 +215,10 @@ def of_cubin(data: bytes, name: str, file: ObjectFile | None = None) -> CudaModu
         raise ArtifactError(f"{name} is a relocatable cubin, which has to be linked: leave out -rdc=true and -dc")
     if facts.target not in NAMES:
         raise ArtifactError(f"{name} is for {facts.target}, which this pydispatch does not know")
-    kernels = tuple(CudaKernel(e.name, name, e.parameters, e.required, e.maximum) for e in facts.entries)
+    kernels = tuple(
+        CudaKernel(e.name, where=name, parameters=e.parameters, required=e.required, maximum=e.maximum)
+        for e in facts.entries
+    )
     return CudaModule(
         data=data,
         kind="cubin",
@@ -229,11 +232,11 @@ def of_cubin(data: bytes, name: str, file: ObjectFile | None = None) -> CudaModu
 
 def cubin_requirements(arch_number: int) -> tuple[str, ...]:
     """Return the requirements of machine code for an architecture: a device of the same major version and of at least
-    its minor version.
+    its minor version. Such a device offers `cubin_X` for each X of its major version up to its own.
     """
     names = tuple(interface.requirements(f"sm_{arch_number}"))
-    own = [name for name in NAMES if name_major(name) == arch_number // 10 and number_of(name) <= arch_number]
-    return (*names, *(f"cubin_{name}" for name in own))
+    older = [name for name in NAMES if name_major(name) == arch_number // 10 and number_of(name) <= arch_number]
+    return (*names, *(f"cubin_{name}" for name in older))
 
 
 def name_major(name: str) -> int:

@@ -45,8 +45,9 @@ def undefined(data: bytes) -> frozenset[str]:
 
 
 def prepared(data: bytes, library: bytes) -> bytes:
-    """Return bitcode without attributes of a machine. library: bitcode that is linked in as private functions, or
-    b"".
+    """Return bitcode without attributes of a machine, such as target-cpu and target-features.
+
+    library: bitcode that is linked in as private functions, or b"".
     """
 
     def linked(llvm: Any, context: Any) -> bytes:

@@ -76,6 +76,7 @@ def runs_on(code: str, machine: str) -> bool:
 
 
 class _Architectures(Architectures):
+    # Keys of a configuration that compilation for CUDA reads.
     entries = frozenset((*ENTRIES, "target_features", "features", "ptx", "workgroup_size_limit"))
 
     def stated(self, configuration: DictionaryAttr) -> str:
@@ -109,7 +110,7 @@ class Cuda(Backend):
     subgroup_size = 32
 
     def select(self, machine: str) -> ExecutableTargetAttr | None:
-        """Return the target of "cuda" or "cuda:sm_80"; None for another backend's name."""
+        """Return the target of "sm_80" or "cuda:sm_80", or the default one for ""; None for another backend's name."""
         name = machine.removeprefix("cuda:")
         if name and not is_architecture(name):
             return None

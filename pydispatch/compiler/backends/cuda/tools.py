@@ -132,8 +132,9 @@ def _nvcc(nvcc: str, file: ObjectFile, arch: str, relocatable: bool) -> bytes:
         data = output.read_bytes()
         deps = Path(folder, "deps")
         text = deps.read_text(errors="replace").partition(":")[2].replace("\\\n", " ") if deps.is_file() else ""
-        included = _included(text, Path(nvcc).resolve().parents[1])
-    cache.store(key, data, included)
+        toolkit = Path(nvcc).resolve().parents[1]
+        included = _included(text, toolkit)
+    cache.store(key, data, files=included)
     return data
 
 

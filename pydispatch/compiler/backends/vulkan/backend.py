@@ -220,15 +220,15 @@ def _specialization(variant: Variant, modules: Sequence[SpirvModule]) -> list[li
     """Return, for each word of the executable constants, the SpecIds that receive the word.
 
     A one-word constant sets the SpecIds that have its name, or else the SpecId equal to the word's number. For each
-    word of a two-word constant, the SpecId equal to the word's number has precedence; otherwise the low and high words
-    set the first and second SpecId of that name.
+    word of a two-word constant, the SpecId equal to the word's number has precedence if it has that name; otherwise the
+    low and high words set the first and second SpecId of that name.
     """
     known = {(c.id, c.name) for m in modules for c in m.reflection.spec_constants}
     spec_ids = []
     for index, key in enumerate(variant.constants):
         ids = sorted({id for id, name in known if name == key}) or sorted({id for id, _ in known if id == index})
         if variant.constants.count(key) > 1:
-            word = index - variant.constants.index(key)
-            ids = [index] if index in ids else ids[word : word + 1]
+            word = index - variant.constants.index(key)  # 0: the low word, 1: the high word
+            ids = [index] if index in ids else ids[word : word + 1]  # none if the name has too few
         spec_ids.append(ids)
     return spec_ids

@@ -24,7 +24,7 @@ from pydispatch.link.spirv import link
 from pydispatch.link.spirv.link import SpirvLibrary
 
 KINDS = (".spv", ".glsl", ".comp")
-_SIZES = "layout(local_size_x_id = 0, local_size_y_id = 1, local_size_z_id = 2) in;"
+_SIZES_BY_CONSTANTS = "layout(local_size_x_id = 0, local_size_y_id = 1, local_size_z_id = 2) in;"
 
 
 @dataclass(frozen=True)
@@ -87,9 +87,9 @@ def _compiled(file: ObjectFile) -> bytes:
                 f"{file.name}: gl_WorkGroupSize of a library is that of the kernel it is linked into, "
                 "and its own layout(local_size...) would be compiled in",
                 file.location,
-                f"leave the layout out, or write {_SIZES}",
+                f"leave the layout out, or write {_SIZES_BY_CONSTANTS}",
             )
-        text = _with_sizes(text)
+        text = _with_sizes(text)  # the sizes become specialization constants, which the kernel's module sets
     if not re.search(r"\bvoid\s+main\s*\(", plain):
         text += "\nvoid main() {}\n"
     return tools.compile_functions(replace(file, data=text.encode()))
@@ -99,7 +99,7 @@ def _with_sizes(text: str) -> str:
     """Return the text with workgroup sizes set by linking, after its #version and #extension lines."""
     lines = text.split("\n")
     last = max((i for i, line in enumerate(lines) if re.match(r"\s*#\s*(version|extension)\b", line)), default=-1)
-    return "\n".join([*lines[: last + 1], _SIZES, f"#line {last + 2}", *lines[last + 1 :]])
+    return "\n".join([*lines[: last + 1], _SIZES_BY_CONSTANTS, f"#line {last + 2}", *lines[last + 1 :]])
 
 
 def prototype(symbol: str, function: FuncOp) -> str:

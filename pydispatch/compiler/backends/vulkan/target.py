@@ -16,7 +16,7 @@ class Vulkan(Backend):
     emitter = "pydispatch.compiler.backends.vulkan.backend:compile_variant"
     workgroup_bytes = 16 << 10
     most_tensors = 16  # storage buffers that every device in use has
-    row_bytes = 8 << 10  # every device has 16 KiB of workgroup memory
+    row_bytes = 8 << 10  # half of the workgroup memory of every device, which holds rows of intermediates
     has_invocations = True
     has_large_buffers = False
 

@@ -54,10 +54,10 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
     if dump is not None:
         dump(".wgsl", linked_module.text)
     data = linked_module.text.encode()
-    linked = None  # is needed only to see which bindings are used, where devices may have fewer than are declared
+    parsed = None  # is needed only to see which bindings are used, where devices may have fewer than are declared
     if any(len(entry.bindings) > GUARANTEED_LIMITS["maxStorageBuffersPerShaderStage"] for entry in entries):
-        linked = read(linked_module.text.encode(), "the generated text")
-    requires = dict.fromkeys(need for entry in entries for need in requirements(entry, linked))
+        parsed = read(linked_module.text.encode(), "the generated text")
+    requires = dict.fromkeys(need for entry in entries for need in requirements(entry, parsed))
     if linked_module.text.startswith("enable f16;"):
         requires["shader-f16"] = None
     requires |= dict.fromkeys(need for library in libraries for need in features(library.module))
@@ -71,7 +71,7 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
         },
     }
     if linked_module.imports:
-        notes["imports"] = linked_module.calls
+        notes["imports"] = linked_module.calls  # descriptions of the imports, with their prototypes
     return Binary(
         data=data,
         suffix=".wgsl",

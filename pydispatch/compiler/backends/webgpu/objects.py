@@ -29,9 +29,9 @@ ALIGNMENT = 4
 
 @dataclass(frozen=True)
 class UserModule:
-    """WGSL module of the user, parsed; `data` is its text, `stem` the name of its file without suffixes."""
+    """WGSL module of the user, parsed; `data` is its text in bytes, `stem` the name of its file without suffixes."""
 
-    module: WgslModule
+    wgsl: WgslModule
     data: bytes
     stem: str
 
@@ -40,14 +40,14 @@ def compile_objects(variant: Variant, dump: Dump | None) -> Binary:
     """Compile a variant that has kernels in WGSL alone, and return its modules as a binary. Raises CompileError."""
     start = time.perf_counter()
     objects = [_user_module(file) for file in variant.objects]
-    entry_points = [_entry(export, objects, variant) for export in variant.exports]
-    objects = [_with_moved_bindings(index, module, variant, entry_points) for index, module in enumerate(objects)]
-    problem = unknown_constant([module.module for module in objects], variant.constants)
+    entry_points = [_entry_point_of(export, objects, variant) for export in variant.exports]
+    objects = [_with_adapted_bindings(index, module, variant, entry_points) for index, module in enumerate(objects)]
+    problem = unknown_constant([module.wgsl for module in objects], variant.constants)
     if problem is not None:
         raise CompileError(problem, variant.location)
     entries: list[WgslEntryPoint] = []
     for export, (index, name) in zip(variant.exports, entry_points, strict=True):
-        entries.append(_checked_entry(export, objects[index].module, name, variant.constants))
+        entries.append(_checked_entry(export, objects[index].wgsl, name, variant.constants))
     modules, data = [], b""
     for index, module in enumerate(objects):
         modules.append([len(data), len(module.data)])
@@ -60,7 +60,7 @@ def compile_objects(variant: Variant, dump: Dump | None) -> Binary:
         "wgsl": {
             "modules": modules, "entries": [list(entry_point) for entry_point in entry_points],
             "overrides": list(variant.constants),
-            "files": [PurePath(module.module.where).name for module in objects],
+            "files": [PurePath(module.wgsl.where).name for module in objects],
             "workgroup_sizes": [list(entry.workgroup_size or (1, 1, 1)) for entry in entries],
         },
     }  # fmt: skip
@@ -96,41 +96,43 @@ def _user_module(file: ObjectFile) -> UserModule:
     return UserModule(module, module.text.encode(), PurePath(file.name).name.split(".")[0])
 
 
-def _with_moved_bindings(
+def _with_adapted_bindings(
     index: int, source: UserModule, variant: Variant, entry_points: Sequence[tuple[int, str]]
 ) -> UserModule:
-    """Renumber the resources of module `index` to match the layouts of its exports."""
-    layouts = {
+    """Move the uniform block of module `index` to the binding of the constants. Declare storage buffers as read that
+    the layouts of its exports declare as ReadOnly.
+    """
+    read_only_flags = {
         name: [binding.read_only for binding in export.layout.bindings]
         for export, (at, name) in zip(variant.exports, entry_points, strict=True)
         if at == index
     }
-    module = adapted(source.module, layouts)
-    return replace(source, module=module, data=module.text.encode())
+    module = adapted(source.wgsl, read_only_flags)
+    return replace(source, wgsl=module, data=module.text.encode())
 
 
-def _entry(export: Export, objects: Sequence[UserModule], variant: Variant) -> tuple[int, str]:
+def _entry_point_of(export: Export, objects: Sequence[UserModule], variant: Variant) -> tuple[int, str]:
     """Return the module index and entry point of an export.
 
     An entry point matches by name; else the only one of the object whose file is named like the export; else the only
     one of the only object, for the only export. Raises CompileError if there is none, or more than one.
     """
-    named = [(i, export.name) for i, source in enumerate(objects) if source.module.entry(export.name) is not None]
+    named = [(i, export.name) for i, source in enumerate(objects) if source.wgsl.entry(export.name) is not None]
     if not named:
-        single = [(i, source) for i, source in enumerate(objects) if len(source.module.entry_points) == 1]
-        alike = [(i, source.module.entry_points[0].name) for i, source in single if source.stem == export.name]
+        single = [(i, source) for i, source in enumerate(objects) if len(source.wgsl.entry_points) == 1]
+        alike = [(i, source.wgsl.entry_points[0].name) for i, source in single if source.stem == export.name]
         only = len(objects) == len(variant.exports) == len(single) == 1
-        named = alike or ([(0, objects[0].module.entry_points[0].name)] if only else [])
+        named = alike or ([(0, objects[0].wgsl.entry_points[0].name)] if only else [])
     if len(named) == 1:
         return named[0]
     if named:
-        where = ", ".join(objects[i].module.where for i, _ in named)
+        where = ", ".join(objects[i].wgsl.where for i, _ in named)
         raise CompileError(
             f"export '@{export.name}' is an entry point of several objects: {where}", export.location,
             "leave one of them out, or name the exports after the files of the shaders",
         )  # fmt: skip
-    names = [entry.name for source in objects for entry in source.module.entry_points]
-    have = "; ".join(f"{g.module.where}: {', '.join(e.name for e in g.module.entry_points)}" for g in objects)
+    names = [entry.name for source in objects for entry in source.wgsl.entry_points]
+    have = "; ".join(f"{g.wgsl.where}: {', '.join(e.name for e in g.wgsl.entry_points)}" for g in objects)
     raise CompileError(
         f"export '@{export.name}' is no entry point of the objects of executable '@{variant.executable}'",
         export.location, f"{did_you_mean(export.name, names)}entry points: {have}",
