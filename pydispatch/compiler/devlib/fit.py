@@ -2,7 +2,7 @@
 
 Run `python -m pydispatch.compiler.devlib.fit` (needs mpmath) after a change. It writes `csrc/coefficients.h` and
 `kernel_ir/math/coefficients.py`, which are in the repository, so that a build needs no mpmath. A polynomial is the
-interpolant at Chebyshev nodes, computed with 200 bits, then rounded: its error is within a small factor of the best
+interpolant at Chebyshev nodes, computed with 400 bits, then rounded: its error is within a small factor of the best
 possible one, far below the rounding error of the evaluation. Leading terms, which must be exact, are not
 fitted: the user of the polynomial adds them.
 """
@@ -158,6 +158,8 @@ def polynomials() -> tuple[list[Spec], list[Spec]]:
     """
     # Columns: macro in C, name in kernel IR ("" for none), function, interval from, to, degree.
     # The second argument of rest() and odd() are the leading terms, which are exact and not fitted.
+    # Intervals of odd() are those of x^2, rounded up: 0.6169 is (pi/4)^2, 0.2501 (1/2)^2, 0.17158 tan(pi/8)^2,
+    # 0.02945 tan(pi/8)^4, 0.00107 (1/32)^2 with a margin, 0.3026 0.55^2, 0.7657 (7/8)^2, and 0.3907 (5/8)^2.
     half = mp.log(2) / 2
     exp_rest = rest(mp.exp, [1, 1, mp.mpf(1) / 2], order=3)
     log_rest = rest(lambda x: mp.log1p(x), [0, 1, -mp.mpf(1) / 2], order=3)
@@ -212,9 +214,10 @@ def polynomials() -> tuple[list[Spec], list[Spec]]:
 def fitted(specs: list[Spec], digits: type[np.floating[Any]]) -> Fitted:
     """Fit the polynomial of each spec; coefficients are rounded to `digits`."""
     results: Fitted = []
-    for in_c, in_kernels, function, low, high, degree in specs:
+    for name_in_c, name_in_kernels, function, low, high, degree in specs:
+        # Functions of rest() and odd() divide by their argument: 1e-30 keeps it from 0.
         coefficients = fit(function, mp.mpf(low) + 1e-30, high, degree)
-        results.append((in_c, in_kernels, [float(digits(c)) for c in coefficients]))
+        results.append((name_in_c, name_in_kernels, [float(digits(c)) for c in coefficients]))
     return results
 
 
@@ -245,8 +248,7 @@ def header(double: Fitted, floats: Fitted) -> str:
     for biased in range(100, 255):
         value = mp.ldexp(2 / mp.pi, biased - 150)
         value -= 4 * mp.floor(value / 4)
-        # The parts end at fixed bits where reduction took place, so that m times a part is exact.
-        rows.append(parts(value, 28, 28, 53))
+        rows.append(parts(value, 28, 28, 53))  # 24 bits of m times 28 bits of a part are exact in a double
     out.append(table("PYD_TWO_OVER_PI_F", rows))
 
     # The same for doubles, one row for the 16 exponents from each b on: 2^(b-1075) * 2/pi mod 4, to nearest.

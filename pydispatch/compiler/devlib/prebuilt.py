@@ -66,7 +66,8 @@ def module(stem: str, arch: str, cpu: str, features: tuple[str, ...]) -> bytes:
     """Return one source as bitcode, or as an object if it is one of OBJECTS. Raises ToolchainError, ValueError for an
     unknown arch.
     """
-    level = level_of(arch, cpu, features) if _library() else None  # no library: the archive has other sources
+    # The level whose bitcode suits the machine; None where the archive has other sources, or only clang knows the CPU.
+    level = level_of(arch, cpu, features) if _library() else None
     return _library()[f"{level}/{stem}"] if level else _compiled(stem, arch, cpu, features)
 
 
@@ -89,8 +90,8 @@ def _library() -> dict[str, bytes]:
 
 def members(path: Path) -> dict[str, bytes]:
     """Return the members of an archive by name: modules as `LEVEL/SOURCE`, `sources` (their digest) and `compiler`.
-    A file that is no whole archive has none."""
-    data = whole_file.read(path, 1 << 26)
+    A file that is not regular, or larger than 64 MiB, has none."""
+    data = whole_file.read(path, limit=1 << 26)
     if data is None:
         return {}
     with tarfile.open(fileobj=io.BytesIO(data), mode="r:xz") as archive:
