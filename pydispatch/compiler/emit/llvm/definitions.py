@@ -25,7 +25,7 @@ _WITH_F16 = PLAIN | {Float16Type}
 """Float types of targets that compute in f16."""
 
 
-def native(platform: Platform[FunctionEmitter]) -> Native:
+def native_floats(platform: Platform[FunctionEmitter]) -> Native:
     """Return the float types that the target has instructions for: to compute in, and to convert between."""
     return _native(platform.arch, platform.features)
 
@@ -48,7 +48,7 @@ def expand(emitter: FunctionEmitter, op: Operation, exponent: int | None = None)
             f"operation '{op_name(op)}' on {op.operands[0].type} cannot be compiled into a kernel",
             "kernel IR computes on scalars; vectors come from parallel loops",
         )
-    function = definition(op, native(emitter.platform), exponent).function
+    function = definition(op, native_floats(emitter.platform), exponent).function
     emitter.values.update(
         zip(function.body.blocks[0].args, (emitter.values[operand] for operand in op.operands), strict=True)
     )
@@ -67,7 +67,7 @@ def natively(row: Lowering) -> Lowering:
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
         """Lower an operation by the row if the target computes on its type, else by its definition."""
         kind = type(op.operands[0].type)
-        (row if kind in PLAIN or kind in native(emitter.platform).arithmetic else expand)(emitter, op)
+        (row if kind in PLAIN or kind in native_floats(emitter.platform).arithmetic else expand)(emitter, op)
 
     return lower
 

@@ -72,7 +72,7 @@ def emit_module(
         platform: The target.
         exports: Names of the exported functions.
         subjects: The modules whose `ROWS` lower operations.
-        notes: Receives the lines of `vectorize_outer_loops`.
+        notes: Receives lines that say which invocations are lanes of vectors, or why not.
 
     Raises:
         CompileError: An operation has no lowering.
@@ -92,7 +92,8 @@ def emit_module(
             separate_full_loops(function)
             separate_full_tiles(function)
         split_index_sets(function)  # parallel loops are split at the edges of conditions on their index
-        expand_integers(function, TargetIntegers(has_word_counts=platform.shifts_by_words))
+        # has_word_counts: the machine uses the low 32 bits of a shift count
+        expand_integers(function, TargetIntegers(has_word_counts=platform.has_word_counts))
         return FunctionEmitter(writer, platform, function, exported).run()
 
     text = [emitted(_export(writer, name), exported=True) for name in exports]

@@ -92,7 +92,7 @@ class Order:
         flipped = emitter.body.let(f"sub {self.integer} {value}, {self._moved}")
         return emitter.body.let(f"bitcast {self.integer} {self._flipped(emitter, flipped)} to {self.float}")
 
-    def combined(self, emitter: FunctionEmitter) -> str:
+    def emit_step(self, emitter: FunctionEmitter) -> str:
         """Emit one step of the minimum or maximum on integers, and return the integer that the loop carries."""
         type_, (value,) = self.integer, (o for o in self.combine.operands if o is not self.carried)
         step = self.integer_of(emitter, emitter.get(value))

@@ -224,7 +224,8 @@ class FunctionEmitter:
         nodes = self._scopes[root]
         if nodes.own_and_block < 0:
             own_and_block = self.module.metadata(f"!{{!{nodes.scope}, !{self._block_scope}}}")
-            nodes = nodes._replace(own_and_block=own_and_block, others_and_block=self.module.metadata())
+            others_and_block = self.module.metadata()  # _close_scopes() fills it in, when all storages are known
+            nodes = nodes._replace(own_and_block=own_and_block, others_and_block=others_and_block)
             self._scopes[root] = nodes
         return (nodes.own_and_block, nodes.others) if block else (nodes.own, nodes.others_and_block)
 
@@ -233,7 +234,7 @@ class FunctionEmitter:
         for root, nodes in self._scopes.items():
             apart = [f"!{others.scope}" for other, others in self._scopes.items() if other != root]
             self.module.set_metadata(nodes.others, "!{" + ", ".join(apart) + "}")
-            if nodes.others_and_block >= 0:
+            if nodes.others_and_block >= 0:  # a register block was computed from this storage, or into it
                 with_block = [*apart, f"!{self._block_scope}"]
                 self.module.set_metadata(nodes.others_and_block, "!{" + ", ".join(with_block) + "}")
 
@@ -279,7 +280,7 @@ class FunctionEmitter:
         if self.exported:
             self.platform.export_return(self, status=None)
             return
-        operands = ["0"] if self.module.fallible(self.name) else []
+        operands = ["0"] if self.module.fallible(self.name) else []  # the status of success, which is returned first
         self._return(operands + self.flat(op.operands))
 
     def fail(self, status: str) -> None:
@@ -314,7 +315,7 @@ class FunctionEmitter:
         for block in blocks[1:]:
             self._labels[block] = self.body.new_label("bb")
         phis: dict[Block, list[Phi]] = {}
-        if region.blocks[0] in self._successors(blocks):
+        if region.blocks[0] in self._successors(blocks):  # a branch back to the entry block
             raise unsupported(region.blocks[0].ops.first or self.op)
         for block in blocks:
             if block is not blocks[0]:

@@ -24,7 +24,7 @@ class LineTable:
 
     def __init__(self, module: ModuleWriter, function: FuncOp) -> None:
         self._module, self._function = module, function
-        self._nodes: dict[tuple[int, int], int] = {}
+        self._nodes: dict[tuple[int, int], int] = {}  # (line, column) -> number of its DILocation
         location = location_of(function) or Location("kernel", 1, 1)
         path = PurePath(location.file)
         file = module.metadata(f"!DIFile(filename: {json.dumps(path.name)}, directory: {json.dumps(str(path.parent))})")

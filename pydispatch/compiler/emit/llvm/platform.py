@@ -45,8 +45,8 @@ class Platform(ABC, Generic[F]):
     divides_in_words: bool = False
     """Whether indices that fit into 31 bits (`pyd.index_width`) are divided faster in 32 bits."""
 
-    shifts_by_words: bool = False
-    """Whether the counts of shifts are truncated to 32 bits, so that larger ones must be bounded before."""
+    has_word_counts: bool = False
+    """Whether the machine truncates the counts of shifts to 32 bits, so that larger ones must be bounded before."""
 
     least_atomic: int = 8
     """Bits of the narrowest integer that has atomic operations of its own."""

@@ -39,7 +39,7 @@ def scalar(type_: Attribute) -> str:
     return _FLOATS.get(type(type_)) or f"i{scalar_width(type_)}"
 
 
-def memory(type_: Attribute) -> str:
+def memory_type_of(type_: Attribute) -> str:
     """Return the LLVM type of an element in memory; for packed elements, that of the byte around it.
 
     Raises:
@@ -113,7 +113,7 @@ def _bits64(value: float) -> int:
 def _widen(bits: int) -> int:
     """Return the f64 bits of the f32 with these bits: LLVM writes f32 constants as f64.
 
-    It does not use Python's floats, since their conversion would quiet a signaling NaN.
+    NaNs are widened as bits, since the conversion of Python's floats would quiet a signaling one.
     """
     sign, exponent, mantissa = bits >> 31, (bits >> 23) & 0xFF, bits & 0x7FFFFF
     if exponent == 0xFF:

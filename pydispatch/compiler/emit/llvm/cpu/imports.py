@@ -15,7 +15,7 @@ from xdsl.ir import Attribute
 
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter
 from pydispatch.compiler.emit.llvm.ops.calls import c_arguments, stop_on_failure
-from pydispatch.compiler.emit.llvm.types import memory, scalar
+from pydispatch.compiler.emit.llvm.types import memory_type_of, scalar
 from pydispatch.compiler.emit.llvm.values import Value
 from pydispatch.compiler.kernel_ir.calls import import_fields, import_symbol, is_import, is_set, reachable
 from pydispatch.formats.artifact.imports import ImportSignature, ParamsLayout, layout
@@ -28,7 +28,9 @@ _THUNK, _FUNCTIONS, _CONTEXTS = 8, 16, 24
 of their contexts."""
 
 LoadField = Callable[[FunctionEmitter, str, int, str, int], str]
-"""(function, base, offset, LLVM type, alignment) -> a value of the entry block."""
+"""(function, base, offset, LLVM type, alignment in bytes) -> a value of the entry block."""
+
+_POINTER_BYTES = 8
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,7 @@ class ImportCalls:
     `load` emits the load of a field of a structure that does not change.
 
     Attributes:
-        table: The imports.
+        table: The imports that the exports reach.
         signatures: The signatures of calls.
     """
 
@@ -147,7 +149,8 @@ class ImportCalls:
         if self.table[ordinal].optional:
             missing = emitter.body.let(f"icmp eq ptr {function}, null")
             stop_on_failure(emitter, emitter.body.let(f"select i1 {missing}, i32 {MISSING_IMPORT}, i32 0"))
-        thunk, context = self._load(emitter, "%env", _THUNK, "ptr", 8), self._entry(emitter, _CONTEXTS, ordinal)
+        thunk = self._load(emitter, "%env", _THUNK, "ptr", _POINTER_BYTES)
+        context = self._entry(emitter, _CONTEXTS, ordinal)
         stop_on_failure(
             emitter, emitter.body.let(f"call i32 {thunk}(ptr {function}, ptr {params}, ptr {context}, ptr null)")
         )
@@ -167,7 +170,8 @@ class ImportCalls:
 
     def _entry(self, emitter: FunctionEmitter, table: int, ordinal: int) -> str:
         """Emit the load of an import's entry in one of the environment's tables; `table` is the table's offset."""
-        return self._load(emitter, self._load(emitter, "%env", table, "ptr", 8), 8 * ordinal, "ptr", 8)
+        entries = self._load(emitter, "%env", table, "ptr", _POINTER_BYTES)
+        return self._load(emitter, entries, _POINTER_BYTES * ordinal, "ptr", _POINTER_BYTES)
 
     def _layout(self, emitter: FunctionEmitter, callee: FuncOp) -> ParamsLayout:
         """Return the layout of the structure that an import's arguments and results are passed in."""
@@ -185,9 +189,10 @@ def _at(emitter: FunctionEmitter, params: str, offset: int) -> str:
 
 def _result(emitter: FunctionEmitter, params: str, offset: int, type_: Attribute) -> str:
     """Emit the load of a result from the structure of parameters."""
-    stored = memory(type_)
+    stored = memory_type_of(type_)
     value = emitter.body.let(f"load {stored}, ptr {_at(emitter, params, offset)}, align {_alignment(stored)}")
-    return emitter.body.let(f"icmp ne i8 {value}, 0") if stored != scalar(type_) else value
+    is_truth_value = stored != scalar(type_)  # an i1 is a byte in memory
+    return emitter.body.let(f"icmp ne i8 {value}, 0") if is_truth_value else value
 
 
 def _alignment(type_: str) -> int:

@@ -100,7 +100,7 @@ class CpuPlatform(Platform[FunctionEmitter]):
         emitter.body.emit(f"ret i32 {status or 0}")
 
     def _field_of(
-        self, emitter: FunctionEmitter, base: str, offset: int, type_: str, align: int, note: str = ""
+        self, emitter: FunctionEmitter, base: str, offset: int, type_: str, align: int, metadata: str = ""
     ) -> str:
         """Emit the load of a field at `base` + `offset` into the entry block, once, and return it.
 
@@ -112,7 +112,7 @@ class CpuPlatform(Platform[FunctionEmitter]):
             offset: Offset of the field in bytes.
             type_: LLVM type of the field.
             align: Its alignment in bytes.
-            note: Further metadata of the load, such as ", !align !7".
+            metadata: Further metadata of the load, such as ", !align !7".
         """
 
         def make() -> str:
@@ -120,7 +120,8 @@ class CpuPlatform(Platform[FunctionEmitter]):
             # !invariant.load refers to an empty node.
             empty = emitter.once("empty", lambda: str(emitter.module.metadata("!{}")))
             place = base if offset == 0 else emitter.body.let_entry(f"getelementptr i8, ptr {base}, i64 {offset}")
-            return emitter.body.let_entry(f"load {type_}, ptr {place}, align {align}, !invariant.load !{empty}{note}")
+            load = f"load {type_}, ptr {place}, align {align}, !invariant.load !{empty}{metadata}"
+            return emitter.body.let_entry(load)
 
         return emitter.once((base, offset, type_), make)
 
@@ -129,7 +130,7 @@ class CpuPlatform(Platform[FunctionEmitter]):
         self.alignment = max(self.alignment, align)
         pointers = self._field_of(emitter, "%dispatch", _BINDINGS, "ptr", align=8)
         alignment_node = emitter.once(("align", align), lambda: str(emitter.module.metadata(f"!{{i64 {align}}}")))
-        return self._field_of(emitter, pointers, 8 * ordinal, "ptr", align=8, note=f", !align !{alignment_node}")
+        return self._field_of(emitter, pointers, 8 * ordinal, "ptr", align=8, metadata=f", !align !{alignment_node}")
 
     def constant(self, emitter: FunctionEmitter, ordinal: int, type_: Attribute, words: int) -> str:
         """Return a constant of the layout; see `_word`."""
@@ -233,8 +234,14 @@ class CpuPlatform(Platform[FunctionEmitter]):
 
     def finish(self, module: ModuleWriter) -> None:
         """Add the library's tables and its query function to the module, unless another module contains them."""
-        if self._executable is None:
+        if self._executable is None:  # another module contains them
             return
-        functions = [export_symbol(export.name) for export in self._exports]
-        tables = library(self._executable, self._exports, self.imports, len(self._constants), self.pages, functions)
+        tables = library(
+            self._executable,
+            self._exports,
+            imports=self.imports,
+            constants=len(self._constants),
+            pages=self.pages,
+            functions=[export_symbol(export.name) for export in self._exports],
+        )
         module.globals.update(tables)

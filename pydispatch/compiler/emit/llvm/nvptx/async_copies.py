@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Operation
 
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
-from pydispatch.compiler.emit.llvm.types import memory
+from pydispatch.compiler.emit.llvm.types import memory_type_of
 from pydispatch.compiler.kernel_ir.readers import attribute
 from pydispatch.compiler.kernel_ir.types import bit_width
 
@@ -29,7 +29,7 @@ def _copy(emitter: FunctionEmitter, op: Operation) -> None:
         byte_count = length * bit_width(row.element) // 8
         address = row.aligned
         if row.offset != 0:
-            address = body.let(f"getelementptr inbounds {memory(row.element)}, ptr {address}, i64 {row.offset}")
+            address = body.let(f"getelementptr inbounds {memory_type_of(row.element)}, ptr {address}, i64 {row.offset}")
         pointers.append((f"ptr addrspace({space})", body.let(f"addrspacecast ptr {address} to ptr addrspace({space})")))
     source, target = pointers
     cache = "cg" if byte_count == _BYTES_PAST_L1 else "ca"

@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import BFloat16Type, StringAttr
 from xdsl.ir import Operation
 
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
-from pydispatch.compiler.emit.llvm.types import memory, scalar
+from pydispatch.compiler.emit.llvm.types import memory_type_of, scalar
 from pydispatch.compiler.emit.llvm.values import Index, MemRef
 from pydispatch.compiler.kernel_ir.readers import attribute
 from pydispatch.compiler.kernel_ir.types import bit_width, is_float
@@ -49,7 +49,7 @@ def _pointer(emitter: FunctionEmitter, memref: MemRef, base: str, offset: Index)
     return (
         base
         if offset == 0
-        else emitter.body.let(f"getelementptr inbounds {memory(memref.element)}, ptr {base}, i64 {offset}")
+        else emitter.body.let(f"getelementptr inbounds {memory_type_of(memref.element)}, ptr {base}, i64 {offset}")
     )
 
 
@@ -152,14 +152,15 @@ def _tensor(emitter: FunctionEmitter, lane: Index, lhs: MemRef, rhs: MemRef, acc
     (rows, depth), columns = lhs.sizes, rhs.sizes[1]
     assert isinstance(rows, int) and isinstance(depth, int) and isinstance(columns, int)
     sum_addresses, sums = _sums(emitter, accumulator)
-    left, right = _matrices(emitter, lhs, lane), _matrices(emitter, rhs, lane)
+    left, right = _lane_address(emitter, lhs, lane), _lane_address(emitter, rhs, lane)
     for step in range(0, depth, _SIDE):
-        # Registers have rows of A and columns of B.
+        # Registers have rows of A and columns of B: A is transposed if its columns are contiguous, B if its rows are.
         strips = [
-            _fragment(emitter, lhs, left, row=i, column=step, turned=lhs.strides[0] == 1) for i in range(0, rows, _SIDE)
+            _fragment(emitter, lhs, left, row=i, column=step, transposed=lhs.strides[0] == 1)
+            for i in range(0, rows, _SIDE)
         ]
         pairs = [
-            _fragment(emitter, rhs, right, row=step, column=j, turned=rhs.strides[0] != 1)
+            _fragment(emitter, rhs, right, row=step, column=j, transposed=rhs.strides[0] != 1)
             for j in range(0, columns, _SIDE)
         ]
         # The four registers of 16x16 elements of B are two blocks of 16x8.
@@ -172,7 +173,7 @@ def _tensor(emitter: FunctionEmitter, lane: Index, lhs: MemRef, rhs: MemRef, acc
     _write(emitter, accumulator, sum_addresses, sums)
 
 
-def _matrices(emitter: FunctionEmitter, memref: MemRef, lane: Index) -> str:
+def _lane_address(emitter: FunctionEmitter, memref: MemRef, lane: Index) -> str:
     """Emit the pointer that a lane passes to `ldmatrix`: to the start of a line of eight neighbours in a matrix of 8x8.
 
     Four matrices are 16x16 elements; the first two are neighbours along the first dimension. Lanes 0 to 7 point to the
@@ -190,18 +191,20 @@ def _matrices(emitter: FunctionEmitter, memref: MemRef, lane: Index) -> str:
     return body.let(f"addrspacecast ptr {address} to ptr addrspace(3)")
 
 
-def _fragment(emitter: FunctionEmitter, memref: MemRef, base: str, row: int, column: int, turned: bool) -> list[str]:
+def _fragment(
+    emitter: FunctionEmitter, memref: MemRef, base: str, row: int, column: int, transposed: bool
+) -> list[str]:
     """Emit the load of the 16x16 elements from (row, column) on into four registers, by `ldmatrix`.
 
-    `turned` is whether contiguous lines of the matrix are across those of a register, so that it is transposed.
+    `transposed` is whether contiguous lines of the matrix are across those of a register.
     """
     offset = row * cast(int, memref.strides[0]) + column * cast(int, memref.strides[1])
     address = base
     if offset:
         address = emitter.body.let(
-            f"getelementptr inbounds {memory(memref.element)}, ptr addrspace(3) {base}, i64 {offset}"
+            f"getelementptr inbounds {memory_type_of(memref.element)}, ptr addrspace(3) {base}, i64 {offset}"
         )
-    type_, trans = "{ i32, i32, i32, i32 }", ".trans" if turned else ""
+    type_, trans = "{ i32, i32, i32, i32 }", ".trans" if transposed else ""
     name = f"llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4{trans}.b16.p3"
     four = emitter.intrinsic(name, type_, ("ptr addrspace(3)", address))
     return [emitter.body.let(f"extractvalue {type_} {four}, {i}") for i in range(4)]

@@ -78,7 +78,7 @@ class CudaPlatform(Platform[FunctionEmitter]):
     fallible = False
     halves_as_bits = True
     divides_in_words = True
-    shifts_by_words = True
+    has_word_counts = True
     least_atomic = 32
     concurrent = True
     atomic_scope = 'syncscope("device") '
@@ -183,7 +183,7 @@ class CudaPlatform(Platform[FunctionEmitter]):
             raise emitter.error(
                 f"executable constant '{key}' has no hal.executable.constant.block", f"defined are: {defined}"
             )
-        words = self._constants.count(key)
+        words = self._constants.count(key)  # a constant of 64 bits is listed twice
         if words == 1 and not isinstance(type_, IndexType) and bit_width(type_) > 32:
             raise emitter.error(f"executable constant '{key}' is one 32-bit word, got {type_}")
 
@@ -267,7 +267,7 @@ class CudaPlatform(Platform[FunctionEmitter]):
     def finish(self, module: ModuleWriter) -> None:
         """Add a global variable for each executable constant."""
         for key in dict.fromkeys(self._constants):
-            width = 32 * self._constants.count(key)
+            width = 32 * self._constants.count(key)  # a key is listed once for each of its words
             text = f"addrspace(4) externally_initialized global i{width} 0, align {width // 8}"
             module.globals[f'@"{key}"'] = f'@"{key}" = {text}'
 

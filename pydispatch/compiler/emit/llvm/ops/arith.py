@@ -155,7 +155,7 @@ def _extreme(name: str) -> Lowering:
         if order is None:
             plain(emitter, op)
         else:
-            emitter.define(op.results[0], order.combined(emitter))
+            emitter.define(op.results[0], order.emit_step(emitter))
 
     return lower
 
@@ -219,7 +219,7 @@ def _select(emitter: FunctionEmitter, op: Operation) -> None:
         )
     ]
     emitter.define(result, unflatten(parts, result.type))
-    if isinstance(a, MemRef) and isinstance(b, MemRef) and a.root == b.root:
+    if isinstance(a, MemRef) and isinstance(b, MemRef) and a.root == b.root:  # of one allocation: keep its alias scope
         selected = emitter.memref(result)
         emitter.define(result, selected.rooted(a.root, a.read_only and b.read_only))
 

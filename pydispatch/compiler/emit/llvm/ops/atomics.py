@@ -58,7 +58,8 @@ def _instruction(emitter: FunctionEmitter, kind: str, element: Attribute) -> str
 
 def _compare_exchange(emitter: FunctionEmitter, pointer: str, element: Attribute, expected: str, value: str) -> str:
     """Emit a compare-exchange instruction on an element, and return the old value."""
-    word, scope, let = scalar(element), emitter.platform.atomic_scope, emitter.body.let
+    word, let = scalar(element), emitter.body.let
+    scope = emitter.platform.atomic_scope  # ends with a blank, or is empty
     words = f"{word} {expected}, {word} {value}"
     pair = let(f"cmpxchg ptr {pointer}, {words} {scope}monotonic monotonic, align {alignment(element)}")
     return let(f"extractvalue {{ {word}, i1 }} {pair}, 0")

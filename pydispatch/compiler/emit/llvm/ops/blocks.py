@@ -9,7 +9,7 @@ from xdsl.ir import Attribute
 
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter
 from pydispatch.compiler.emit.llvm.loops import Loop, unroll_disabled
-from pydispatch.compiler.emit.llvm.types import memory, scalar
+from pydispatch.compiler.emit.llvm.types import memory_type_of, scalar
 from pydispatch.compiler.emit.llvm.values import Index, MemRef
 from pydispatch.compiler.kernel_ir.types import alignment, bit_width
 
@@ -65,7 +65,8 @@ def address(emitter: FunctionEmitter, memref: MemRef, *indices: Index) -> str:
     pointer = memref.aligned
     for part in (offset, constant_offset):
         if part != 0:
-            pointer = emitter.body.let(f"getelementptr inbounds {memory(memref.element)}, ptr {pointer}, i64 {part}")
+            type_ = memory_type_of(memref.element)
+            pointer = emitter.body.let(f"getelementptr inbounds {type_}, ptr {pointer}, i64 {part}")
     return pointer
 
 
@@ -183,7 +184,7 @@ def run_all(
 
     Args:
         emitter: The function's emitter.
-        lhs, rhs: A and B, as of `run_dims`.
+        lhs, rhs: A and B, see `loop_over_k`.
         accumulator: The memref of the block C.
         pieces: The vectors of a row of C.
         starts_at_zero: Whether sums start at 0 instead of the values of C.
@@ -192,18 +193,12 @@ def run_all(
     rows = accumulator.sizes[0]
     assert isinstance(rows, int)
     types = [piece.type for _ in range(rows) for piece in pieces]
-    write(
-        emitter,
-        accumulator,
-        rows,
-        pieces,
-        run_dims(
-            emitter, lhs, rhs, accumulator, types, initial(emitter, accumulator, rows, pieces, starts_at_zero), step
-        ),
-    )
+    first_sums = initial(emitter, accumulator, rows, pieces, starts_at_zero)
+    sums = loop_over_k(emitter, lhs, rhs, accumulator, types, first_sums, step)
+    write(emitter, accumulator, rows, pieces, sums)
 
 
-def run_dims(
+def loop_over_k(
     emitter: FunctionEmitter,
     lhs: MemRef,
     rhs: MemRef,

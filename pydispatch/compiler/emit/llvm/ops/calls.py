@@ -37,7 +37,7 @@ class CArgument(NamedTuple):
     Attributes:
         type: LLVM type.
         operand: LLVM operand.
-        scalar: Type in kernel IR of a scalar; None for a part of a memref, or a field.
+        scalar: Type in kernel IR of a scalar; None for a part of a memref, or a field of hal.import.fields.
     """
 
     type: str
@@ -46,7 +46,10 @@ class CArgument(NamedTuple):
 
 
 def c_arguments(emitter: FunctionEmitter, callee: FuncOp, operands: list[Value]) -> list[CArgument]:
-    """Return the arguments of a C call, fields included; a memref is several arguments."""
+    """Return the arguments of a C call; a memref is several arguments.
+
+    The last ones are the fields of the environment that `hal.import.fields` of the callee requests.
+    """
     bare = is_set(callee, "llvm.bareptr")
     arguments: list[CArgument] = []
     for value, type_ in zip(operands, callee.function_type.inputs.data, strict=True):

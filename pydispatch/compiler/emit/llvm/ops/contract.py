@@ -27,10 +27,10 @@ from pydispatch.compiler.emit.llvm.ops.blocks import (
     unrolling,
     vector_bits,
 )
-from pydispatch.compiler.emit.llvm.ops.groups import multiply_groups
+from pydispatch.compiler.emit.llvm.ops.groups import Unsigned, multiply_groups
 from pydispatch.compiler.emit.llvm.ops.tile_registers import holds_block, multiply_tiles, tile_shape
 from pydispatch.compiler.emit.llvm.ops.weights import multiply_weights
-from pydispatch.compiler.emit.llvm.types import memory, scalar
+from pydispatch.compiler.emit.llvm.types import memory_type_of, scalar
 from pydispatch.compiler.emit.llvm.values import Index, MemRef
 from pydispatch.compiler.kernel_ir.readers import attribute
 from pydispatch.compiler.kernel_ir.storage import READ_ONLY_NOTE
@@ -55,11 +55,14 @@ def _contract(emitter: FunctionEmitter, op: Operation) -> None:
     if isinstance(op, ContractOp) and op.has_packed_weights:
         multiply_weights(emitter, a, b, c, starts_at_zero)
     elif a.element != c.element:
-        unsigned = attribute(op, "unsigned_a") is not None, attribute(op, "unsigned_b") is not None
+        unsigned = Unsigned(
+            lhs=attribute(op, "unsigned_a") is not None, rhs=attribute(op, "unsigned_b") is not None
+        )
         shape = tile_shape(emitter, op)
         if shape is None or not holds_block(emitter, shape, a, b, c):
             multiply_groups(emitter, a, b, c, starts_at_zero, unsigned)
         elif remainder := multiply_tiles(emitter, a, b, c, starts_at_zero, unsigned, steps=shape[2]):
+            # The slices of A and B with the last groups of K, which do not fill a register.
             multiply_groups(emitter, *remainder, c, starts_at_zero=False, unsigned=unsigned)
     elif b.strides[-1] == 1 or (b.sizes[-1] == 1 and b.strides[-2] != 1):  # rows of B, or a column with gaps
         distance = attribute(op, "prefetch")
@@ -127,7 +130,7 @@ def _widened(emitter: FunctionEmitter, memref: MemRef, piece: Piece, *indices: I
     """Emit the load of a vector of an operand, extended to the float type of the sums if its elements are shorter."""
     if memref.element == piece.element:
         return load(emitter, memref, piece.type, *indices)
-    type_ = f"<{piece.lanes} x {memory(memref.element)}>"
+    type_ = f"<{piece.lanes} x {memory_type_of(memref.element)}>"
     return emitter.body.let(f"fpext {type_} {load(emitter, memref, type_, *indices)} to {piece.type}")
 
 
@@ -189,7 +192,7 @@ def _along_k(emitter: FunctionEmitter, lhs: MemRef, rhs: MemRef, accumulator: Me
     assert isinstance(rows, int) and isinstance(columns, int)
     element = scalar(accumulator.element)
     lanes = max(1, vector_bits(emitter) // bit_width(accumulator.element))
-    piece = Piece(0, lanes, accumulator.element)
+    piece = Piece(first=0, lanes=lanes, element=accumulator.element)
     size = lhs.sizes[1] if isinstance(lhs.sizes[1], int) else rhs.sizes[0]
     parts = unrolling(rows * columns)
     step_size = lanes * parts
@@ -233,7 +236,7 @@ def _along_k(emitter: FunctionEmitter, lhs: MemRef, rhs: MemRef, accumulator: Me
     totals = _sums_of_lanes(emitter, piece, sums)
     tail = emitter.body.times(all_vectors, lanes)
     if tail != size:
-        lane = Piece(0, 1, accumulator.element)
+        lane = Piece(first=0, lanes=1, element=accumulator.element)
         lane_sums = [emitter.body.let(f"insertelement {lane.type} poison, {element} {v}, i64 0") for v in totals]
         lane_sums = loop(
             emitter,

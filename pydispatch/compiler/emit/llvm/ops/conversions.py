@@ -5,7 +5,7 @@ from __future__ import annotations
 from xdsl.ir import Operation
 
 from pydispatch.compiler.emit.llvm.body import as_index
-from pydispatch.compiler.emit.llvm.definitions import expand, native, natively
+from pydispatch.compiler.emit.llvm.definitions import expand, native_floats, natively
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.llvm.ops.arith import FLOAT_SUFFIX, float_type, int_type
 from pydispatch.compiler.emit.llvm.types import int_constant, scalar
@@ -63,17 +63,17 @@ def _saturated(emitter: FunctionEmitter, instruction: str, type_: str, operand: 
         target: LLVM type of the integer.
     """
     bits, signed = int(target[1:]), instruction == "fptosi"
-    lowest, limit = (-(1 << bits - 1), 1 << bits - 1) if signed else (0, 1 << bits)
+    lowest, limit = (-(1 << (bits - 1)), 1 << (bits - 1)) if signed else (0, 1 << bits)
     converted = emitter.body.let(f"freeze {target} {emitter.body.let(f'{instruction} {type_} {operand} to {target}')}")
     is_above = emitter.body.let(f"fcmp oge {type_} {operand}, {limit}.0")
     value = emitter.body.let(f"select i1 {is_above}, {target} {limit - 1}, {target} {converted}")
     if signed:
         is_below = emitter.body.let(f"fcmp olt {type_} {operand}, {lowest}.0")
         value = emitter.body.let(f"select i1 {is_below}, {target} {lowest}, {target} {value}")
-        is_nan = emitter.body.let(f"fcmp uno {type_} {operand}, {operand}")
+        becomes_zero = emitter.body.let(f"fcmp uno {type_} {operand}, {operand}")  # NaN
     else:
-        is_nan = emitter.body.let(f"fcmp ule {type_} {operand}, -1.0")
-    return emitter.body.let(f"select i1 {is_nan}, {target} 0, {target} {value}")
+        becomes_zero = emitter.body.let(f"fcmp ule {type_} {operand}, -1.0")  # NaN, or at most -1
+    return emitter.body.let(f"select i1 {becomes_zero}, {target} 0, {target} {value}")
 
 
 def _float_to_int(instruction: str) -> Lowering:
@@ -113,7 +113,7 @@ def _int_to_float(instruction: str) -> Lowering:
             raise emitter.error(
                 f"a float of {source} cannot be made in a kernel for this target", "use 64 bits at most"
             )
-        if type(target) in native(emitter.platform).arithmetic:
+        if type(target) in native_floats(emitter.platform).arithmetic:
             operand = emitter.get(op.operands[0])
             emitter.define(op.results[0], emitter.body.let(f"{instruction} {source} {operand} to {scalar(target)}"))
         else:
@@ -124,9 +124,9 @@ def _int_to_float(instruction: str) -> Lowering:
 
 def _convert_float(emitter: FunctionEmitter, op: Operation) -> None:
     """Lower `arith.extf` and `arith.truncf`: an instruction if the target has one, else the definition on bits."""
-    source, target, native_types = op.operands[0].type, op.results[0].type, native(emitter.platform).conversions
-    float_type(emitter, source)
-    float_type(emitter, target)
+    source, target, native_types = op.operands[0].type, op.results[0].type, native_floats(emitter.platform).conversions
+    for type_ in (source, target):
+        float_type(emitter, type_)  # raises for another type
     if type(source) in native_types and type(target) in native_types:
         instruction = "fpext" if bit_width(target) > bit_width(source) else "fptrunc"
         operand = emitter.get(op.operands[0])

@@ -11,13 +11,16 @@ from pydispatch.compiler.emit.llvm.ops.arith import int_type
 
 
 def _division(instruction: str) -> Lowering:
-    """Return the lowering to an instruction: of 32 bits where an index needs no more and the machine has only those."""
+    """Return the lowering to an instruction: of 32 bits for indices that fit, where the machine divides these faster.
+
+    `emitter.narrow_indices` states that all indices of the function fit and the machine is such a one.
+    """
 
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
-        """Emit a division; of indices that fit 32 bits, one of 32 bits, which is faster."""
+        """Emit a division: of 32 bits for narrow indices, else of the type's width."""
         (result,), let = op.results, emitter.body.let
         type_, operands = int_type(emitter, result.type), [emitter.get(operand) for operand in op.operands]
-        parts = [as_index(operand) for operand in operands]
+        parts = [as_index(operand) for operand in operands]  # an int if it is known
         is_small = all(not isinstance(part, int) or abs(part) < 1 << 31 for part in parts)
         if not (emitter.narrow_indices and isinstance(result.type, IndexType) and is_small):
             emitter.define(result, let(f"{instruction} {type_} {', '.join(operands)}"))

@@ -4,6 +4,7 @@ where there is one."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter
 from pydispatch.compiler.emit.llvm.ops.blocks import (
@@ -11,14 +12,14 @@ from pydispatch.compiler.emit.llvm.ops.blocks import (
     block_of,
     initial,
     load,
+    loop_over_k,
     pieces_of,
     run_all,
-    run_dims,
     shuffled,
     splat,
     write,
 )
-from pydispatch.compiler.emit.llvm.types import memory
+from pydispatch.compiler.emit.llvm.types import memory_type_of
 from pydispatch.compiler.emit.llvm.values import Index, MemRef
 from pydispatch.compiler.kernel_ir.types import is_float
 
@@ -42,8 +43,31 @@ PAIR_TYPE, GROUP_TYPE, TILE_TYPE = "<16 x i8>", "<8 x i8>", "<4 x i32>"
 TRANSPOSED = (0, 2, 1, 3)
 """Lanes of a row-major 2x2 matrix, in the order of its transpose."""
 
-Unsigned = tuple[bool, ...]
-"""Two flags: whether the elements of A are unsigned, and those of B."""
+
+class Unsigned(NamedTuple):
+    """Whether the elements of the factors are unsigned integers.
+
+    Attributes:
+        lhs: Whether those of A are.
+        rhs: Whether those of B are.
+    """
+
+    lhs: bool
+    rhs: bool
+
+
+class GroupForm(NamedTuple):
+    """Form of the groups of steps of K that one instruction multiplies and sums.
+
+    Attributes:
+        size: Number of steps.
+        element: LLVM type of the factors' elements.
+        unsigned: Signedness of the factors.
+    """
+
+    size: int
+    element: str
+    unsigned: Unsigned
 
 
 def multiply_groups(
@@ -59,19 +83,23 @@ def multiply_groups(
         rhs: B, of shape [K..., N, group].
         accumulator: C, of shape [M, N].
         starts_at_zero: Whether sums start at 0 instead of the values of C.
-        unsigned: Whether the elements of A, and of B, are unsigned.
+        unsigned: Signedness of the elements.
     """
     if rhs.sizes[-1] == MATRIX_GROUP:  # eight steps of K; the code below is for two of 16 bits and four of 8
         _multiply_matrices(emitter, lhs, rhs, accumulator, starts_at_zero, unsigned)
         return
     rows, columns = block_of(emitter, accumulator)
-    group, narrow = rhs.sizes[-1], memory(rhs.element)
-    assert isinstance(group, int)
+    group_size, element = rhs.sizes[-1], memory_type_of(rhs.element)
+    assert isinstance(group_size, int)
+    form = GroupForm(group_size, element, unsigned)
     pieces = pieces_of(emitter, columns, accumulator.element)
 
     def step(k: tuple[Index, ...], values: list[str]) -> list[str]:
         """Emit the addition of the products of group `k` to the sums `values`, row by row, and return the new sums."""
-        vectors = [load(emitter, rhs, f"<{group * piece.lanes} x {narrow}>", *k, piece.first, 0) for piece in pieces]
+        # In B, the elements of a group are adjacent, and so are the groups of neighbouring columns.
+        vectors = [
+            load(emitter, rhs, f"<{group_size * piece.lanes} x {element}>", *k, piece.first, 0) for piece in pieces
+        ]
         sums: list[str] = []
         for row in range(rows):
             row_group = load(emitter, lhs, "i32", row, *k, 0)  # two elements of 16 bits, or four of 8
@@ -79,23 +107,21 @@ def multiply_groups(
                 acc = values[row * len(pieces) + index]
                 broadcast = splat(emitter, row_group, "i32", piece.lanes)
                 left = emitter.body.let(
-                    f"bitcast <{piece.lanes} x i32> {broadcast} to <{group * piece.lanes} x {narrow}>"
+                    f"bitcast <{piece.lanes} x i32> {broadcast} to <{group_size * piece.lanes} x {element}>"
                 )
-                sums.append(group_products(emitter, piece, (group, narrow, unsigned), left, vectors[index], acc))
+                sums.append(group_products(emitter, piece, form, left, vectors[index], acc))
         return sums
 
     run_all(emitter, lhs, rhs, accumulator, pieces, starts_at_zero, step)
 
 
-def group_products(
-    emitter: FunctionEmitter, piece: Piece, form: tuple[int, str, Unsigned], lhs: str, rhs: str, acc: str
-) -> str:
+def group_products(emitter: FunctionEmitter, piece: Piece, form: GroupForm, lhs: str, rhs: str, acc: str) -> str:
     """Emit `acc[i] + sum(lhs[g * i + s] * rhs[g * i + s] for s in range(g))` for each lane i, and return its name.
 
     Args:
         emitter: The function's emitter.
         piece: The lanes of the accumulator.
-        form: The group size g, the LLVM type of the factors' elements, and whether those of lhs and rhs are unsigned.
+        form: Size g of a group, type and signedness of its elements.
         lhs, rhs: Names of the factors, vectors of g times as many lanes as `acc`.
         acc: Name of the accumulator.
     """
@@ -105,7 +131,7 @@ def group_products(
         return _pairs_of_halves(emitter, piece, type_, (lhs, rhs), acc)
     if group == 4 and (name := _byte_product_intrinsic(emitter, lanes, unsigned)):
         # The multiplication commutes, and intrinsics of mixed signs take the unsigned bytes first.
-        first, second = (rhs, lhs) if unsigned == (False, True) else (lhs, rhs)
+        first, second = (rhs, lhs) if unsigned.rhs and not unsigned.lhs else (lhs, rhs)
         return emitter.intrinsic(name, piece.type, (piece.type, acc), (type_, first), (type_, second))
     has_pmadd = lanes in PMADD and (lanes < 16 or "avx512bw" in emitter.platform.features)
     if group == 2 and emitter.platform.arch == "x86_64" and has_pmadd:
@@ -146,14 +172,17 @@ def _pairs_of_halves(emitter: FunctionEmitter, piece: Piece, type_: str, factors
 
 
 def _byte_product_intrinsic(emitter: FunctionEmitter, lanes: int, unsigned: Unsigned) -> str:
-    """Return the name of the intrinsic that adds four products of bytes to each lane; "" if the CPU has none."""
+    """Return the name of the intrinsic that adds four products of bytes to each lane; "" if the CPU has none.
+
+    Intrinsics of mixed signs take the unsigned factor first, whichever it is.
+    """
     features = emitter.platform.features
-    is_mixed = unsigned[0] != unsigned[1]
+    is_mixed = unsigned.lhs != unsigned.rhs
     if emitter.platform.arch == "x86_64" and is_mixed and lanes in VPDPBUSD:
         needs = {"avx512vnni"} if lanes == 16 else {"avx512vnni", "avx512vl"}
         return VPDPBUSD[lanes] if needs <= features or (lanes < 16 and "avxvnni" in features) else ""
     if emitter.platform.arch == "aarch64" and lanes == 4:
-        name, feature = ("usdot", "i8mm") if is_mixed else ("udot" if unsigned[0] else "sdot", "dotprod")
+        name, feature = ("usdot", "i8mm") if is_mixed else ("udot" if unsigned.lhs else "sdot", "dotprod")
         return f"llvm.aarch64.neon.{name}.v4i32.v16i8" if feature in features else ""
     return ""
 
@@ -175,8 +204,10 @@ def _multiply_matrices(
     if emitter.platform.arch != "aarch64" or "i8mm" not in emitter.platform.features:
         raise emitter.error("pyd.contract multiplies groups of eight bytes only for aarch64 with i8mm")
     rows, columns = block_of(emitter, accumulator)
-    pieces, is_transposed = pieces_of(emitter, columns, accumulator.element), unsigned == (False, True)
-    name = f"llvm.aarch64.neon.{'us' if unsigned[0] != unsigned[1] else 'u' if unsigned[0] else 's'}mmla.v4i32.v16i8"
+    pieces = pieces_of(emitter, columns, accumulator.element)
+    is_transposed = unsigned.rhs and not unsigned.lhs
+    signs = "us" if unsigned.lhs != unsigned.rhs else "u" if unsigned.lhs else "s"
+    name = f"llvm.aarch64.neon.{signs}mmla.v4i32.v16i8"
 
     def joined(first: str, second: str) -> str:
         """Concatenate two rows or columns of 8 bytes."""
@@ -198,8 +229,8 @@ def _multiply_matrices(
 
     row_starts, column_starts = range(0, rows, 2), range(0, columns, 2)
     tiles = [(row, column) for row in row_starts for column in column_starts]
-    # Along the outer dimension of this order, each pair is loaded when it is used; the other, fewer pairs stay in
-    # registers.
+    # The outer loop of this order is over the longer side: each of its pairs is loaded once, and dead after its tiles.
+    # The pairs of the shorter side stay in registers.
     order = sorted(tiles, key=lambda tile: tile[::-1]) if len(row_starts) < len(column_starts) else tiles
 
     def step(k: tuple[Index, ...], values: list[str]) -> list[str]:
@@ -224,7 +255,7 @@ def _multiply_matrices(
         start = _matrices_of(
             emitter, initial(emitter, accumulator, rows, pieces, starts_at_zero), pieces, is_transposed
         )
-    sums = run_dims(emitter, lhs, rhs, accumulator, [TILE_TYPE] * len(tiles), start, step)
+    sums = loop_over_k(emitter, lhs, rhs, accumulator, [TILE_TYPE] * len(tiles), start, step)
     write(emitter, accumulator, rows, pieces, _rows_of(emitter, sums, rows, pieces, is_transposed))
 
 

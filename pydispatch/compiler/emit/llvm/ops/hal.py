@@ -6,7 +6,7 @@ from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Operation, SSAValue
 
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
-from pydispatch.compiler.emit.llvm.types import memory
+from pydispatch.compiler.emit.llvm.types import memory_type_of
 from pydispatch.compiler.emit.llvm.values import Index, MemRef
 from pydispatch.compiler.kernel_ir.bindings import SUBSPAN
 from pydispatch.compiler.kernel_ir.readers import attribute, integer, integers, symbol
@@ -41,7 +41,7 @@ def _subspan(emitter: FunctionEmitter, op: Operation) -> None:
         pointer = emitter.body.byte_address(pointer, byte_offset)
     remaining = iter(dims)
     extents: list[Index] = [emitter.index(next(remaining)) if size is None else size for size in sizes]
-    memory(memref.element_type)  # raises for elements that memory cannot hold
+    memory_type_of(memref.element_type)  # raises for elements that memory cannot hold
     emitter.define(
         op.results[0],
         MemRef(

@@ -14,7 +14,7 @@ from xdsl.ir import Attribute, Operation
 
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.llvm.loops import nest
-from pydispatch.compiler.emit.llvm.types import float_bits, float_constant, int_constant, memory, scalar
+from pydispatch.compiler.emit.llvm.types import float_bits, float_constant, int_constant, memory_type_of, scalar
 from pydispatch.compiler.emit.llvm.values import Index, MemRef
 from pydispatch.compiler.kernel_ir.kernel import OWN_BYTE
 from pydispatch.compiler.kernel_ir.readers import attribute, integer, symbol, unsupported
@@ -50,7 +50,8 @@ def _pointer(emitter: FunctionEmitter, memref: MemRef, offset: Index) -> str:
     """Emit a pointer to the element at a linear offset, in elements."""
     if offset == 0:
         return memref.aligned
-    return emitter.body.let(f"getelementptr inbounds {memory(memref.element)}, ptr {memref.aligned}, i64 {offset}")
+    type_ = memory_type_of(memref.element)
+    return emitter.body.let(f"getelementptr inbounds {type_}, ptr {memref.aligned}, i64 {offset}")
 
 
 def _packed_place(emitter: FunctionEmitter, memref: MemRef, indices: Sequence[Index]) -> tuple[str, Index]:
@@ -80,7 +81,7 @@ def load(emitter: FunctionEmitter, memref: MemRef, indices: Sequence[Index], min
         else:
             byte = emitter.body.let(f"load i8, ptr {pointer}, align 1{emitter.access_metadata(memref)}")
         return emitter.body.let(f"trunc i8 {emitter.body.let(f'lshr i8 {byte}, {shift}')} to {scalar(element)}")
-    memory_type, align = memory(element), max(min_alignment, alignment(element))
+    memory_type, align = memory_type_of(element), max(min_alignment, alignment(element))
     value = emitter.body.let(
         f"load {memory_type}, ptr {address(emitter, memref, indices)}, align {align}{emitter.access_metadata(memref)}"
     )
@@ -95,7 +96,7 @@ def store(
     memref: MemRef,
     indices: Sequence[Index],
     min_alignment: int = 1,
-    own_byte: bool = False,
+    owns_byte: bool = False,
 ) -> None:
     """Emit the store of the element at `indices`, which leaves other elements of the same byte unchanged.
 
@@ -105,16 +106,16 @@ def store(
         memref: The memref.
         indices: Index along each dimension.
         min_alignment: Bytes that the address is a multiple of.
-        own_byte: Whether no other iteration writes elements of the same byte.
+        owns_byte: Whether no other iteration writes elements of the same byte.
     """
     element = memref.element
     if packed(element):
-        is_alone = own_byte or memref.root == "stack" or not emitter.platform.concurrent
+        is_alone = owns_byte or memref.root == "stack" or not emitter.platform.concurrent
         _store_packed(emitter, value, memref, indices, is_alone)
         return
     if bit_width(element) < 8:
         value = emitter.body.let(f"zext {scalar(element)} {value} to i8")
-    memory_type, align = memory(element), max(min_alignment, alignment(element))
+    memory_type, align = memory_type_of(element), max(min_alignment, alignment(element))
     pointer = address(emitter, memref, indices)
     emitter.body.emit(f"store {memory_type} {value}, ptr {pointer}, align {align}{emitter.access_metadata(memref)}")
 
@@ -162,7 +163,7 @@ def _store(emitter: FunctionEmitter, op: Operation) -> None:
         target,
         indices,
         min_alignment=integer(op, "alignment", default=1),
-        own_byte=attribute(op, OWN_BYTE) is not None,
+        owns_byte=attribute(op, OWN_BYTE) is not None,  # set where no other iteration writes elements of the byte
     )
 
 
@@ -200,17 +201,17 @@ def _fresh(pointer: str, memref: MemRefType, root: str) -> MemRef:
 
 
 def _alloc(emitter: FunctionEmitter, op: Operation) -> None:
-    """Lower an allocation: workgroup memory if invocations share it, else the stack.
-
-    Memory that is allocated inside a parallel loop belongs to one iteration; "stack" tells alias analysis so.
-    """
+    """Lower an allocation: workgroup memory if invocations share it, else the stack."""
     if not isinstance(op.results[0].type, MemRefType):
         raise unsupported(op)
     memref, size = _static(emitter, op.results[0].type)
     align = max(integer(op, "alignment", default=1), alignment(memref.element_type))
     if is_common(op, memref):
         pointer = emitter.platform.workgroup_memory(emitter, size, align)
-        emitter.define(op.results[0], _fresh(pointer, memref, "stack" if emitter.groups else "workgroup"))
+        # Inside of a parallel loop, memory belongs to one iteration: as for "stack", accesses of different iterations
+        # are not declared independent.
+        root = "stack" if emitter.groups else "workgroup"
+        emitter.define(op.results[0], _fresh(pointer, memref, root))
         return
     pointer = emitter.alloca(f"[{max(size, 1)} x i8]", size, max(align, 16))
     emitter.define(op.results[0], _fresh(pointer, memref, "stack"))
@@ -226,16 +227,15 @@ def _global(emitter: FunctionEmitter, op: Operation) -> None:
     declared = emitter.module.memref_globals.get(symbol(op, "name")) if isinstance(name, SymbolRefAttr) else None
     if declared is None:
         raise emitter.error(f"memref.get_global of an unknown global {name}")
-    memref, size = _static(emitter, op.results[0].type)
+    memref, _ = _static(emitter, op.results[0].type)
     llvm_name = "@" + f'"{symbol(op, "name")}.constant"'
-    emitter.module.globals.setdefault(llvm_name, f"{llvm_name} = {_initializer(emitter, declared, memref, size)}")
+    emitter.module.globals.setdefault(llvm_name, f"{llvm_name} = {_initializer(emitter, declared, memref)}")
     root = f"global {symbol(op, 'name')}"
-    emitter.define(
-        op.results[0], _fresh(llvm_name, memref, root).rooted(root, read_only=True)
-    )  # `_initializer` sees to it
+    # It is read-only: `_initializer` refuses globals that are not constant.
+    emitter.define(op.results[0], _fresh(llvm_name, memref, root).rooted(root, read_only=True))
 
 
-def _initializer(emitter: FunctionEmitter, op: Operation, memref: MemRefType, size: int) -> str:
+def _initializer(emitter: FunctionEmitter, op: Operation, memref: MemRefType) -> str:
     """Return the LLVM definition of a constant global.
 
     Raises:
@@ -247,18 +247,18 @@ def _initializer(emitter: FunctionEmitter, op: Operation, memref: MemRefType, si
             f"global '{symbol(op, 'sym_name')}' is not a constant with a value",
             "workgroups share no state: use a binding for data that kernels write",
         )
-    element, memory_type = memref.element_type, memory(memref.element_type)
-    count = prod(memref.get_shape())
+    element, memory_type = memref.element_type, memory_type_of(memref.element_type)
     data = list(values.get_values())
-    data = data * count if len(data) == 1 else data
+    if len(data) == 1:  # one value for all elements
+        data *= prod(memref.get_shape())
     if bit_width(element) < 8:
         codes = [float_bits(float(v), element) if is_float(element) else int(v) for v in data]
         texts = _bytes(codes, element)
     else:
         texts = [(float_constant if is_float(element) else int_constant)(value, element) for value in data]
-    count, elements = len(texts), ", ".join(f"{memory_type} {value}" for value in texts)
+    elements = ", ".join(f"{memory_type} {value}" for value in texts)
     align = max(integer(op, "alignment", default=1), 16)
-    return f"private constant [{count} x {memory_type}] [{elements}], align {align}"
+    return f"private constant [{len(texts)} x {memory_type}] [{elements}], align {align}"
 
 
 def _bytes(codes: list[int], type_: Attribute) -> list[str]:

@@ -134,7 +134,7 @@ def _iteration(
             if order is None:
                 emitter.region(region, lambda end: combined.append(emitter.get(end.operands[0])))
             else:
-                combined.append(order.combined(emitter))  # of `left` and `right`, which the Order names
+                combined.append(order.emit_step(emitter))  # of `left` and `right`, which the Order names
 
     emitter.region(loop.body, leave)
     return combined

@@ -90,6 +90,7 @@ def _for(emitter: FunctionEmitter, op: Operation) -> None:
     block = op.regions[0].blocks[0]
     # The loop carries some float maxima and minima as integers of the same order (extremes.py); others have no order.
     orders = [order_of(emitter, argument) for argument in block.args[1:]]
+    # The LLVM values of each initial value: several for a memref.
     starts = [emitter.flat([init]) if order is None else [order.integer_of(emitter, emitter.get(init))]
               for init, order in zip(inits, orders, strict=True)]  # fmt: skip
     loop = Loop(emitter, bounds, scalar(lower.type), "ult" if unsigned else "slt")

@@ -20,14 +20,14 @@ from pydispatch.ir.dialects.pyd.tile_registers import ConfigureTilesOp
 SIDE = 16
 """Rows of a register, and columns of 32 bits."""
 
-GROUP = 4
+GROUP_BYTES = 4
 """Bytes of a group of steps of K: 32 bits, which an instruction multiplies into one sum."""
 
 SUMS, OF_A, OF_B = 0, 4, 6
 """The first registers."""
 
 FEATURES = {"i8": "amx-int8", "bf16": "amx-bf16"}
-"""Element -> what a CPU has that multiplies it in these registers."""
+"""Element -> the feature of CPUs that multiply it in these registers."""
 
 BYTES = {
     (False, False): "tdpbssd", (False, True): "tdpbsud", (True, False): "tdpbusd", (True, True): "tdpbuud",
@@ -60,10 +60,11 @@ def tile_shape(emitter: FunctionEmitter, op: Operation) -> Shape | None:
 
 def holds_block(emitter: FunctionEmitter, shape: Shape, lhs: MemRef, rhs: MemRef, accumulator: MemRef) -> bool:
     """Return whether a product of groups fits the configured registers: its element type, shape and layout."""
-    group = GROUP * 8 // bit_width(rhs.element)  # steps of K, as elements
+    group = GROUP_BYTES * 8 // bit_width(rhs.element)  # steps of K, as elements
     rows, columns, _ = shape
+    has_instruction = FEATURES.get(str(rhs.element), "") in emitter.platform.features
     return (
-        FEATURES.get(str(rhs.element), "") in emitter.platform.features
+        has_instruction
         and accumulator.sizes == (rows, columns)
         and rhs.sizes[-1] == group
         and lhs.strides[-2:] == (group, 1)
@@ -203,11 +204,11 @@ def configuration(rows: int, columns: int, steps: int) -> bytes:
     widths = [min(SIDE, columns - at) for at in range(0, columns, SIDE)]
     row_bytes, row_counts = [0] * 16, [0] * 16
     for i, rows_of_tile in enumerate(heights):
-        row_bytes[OF_A + i], row_counts[OF_A + i] = GROUP * steps, rows_of_tile
+        row_bytes[OF_A + i], row_counts[OF_A + i] = GROUP_BYTES * steps, rows_of_tile
         for j, columns_of_tile in enumerate(widths):
-            row_bytes[SUMS + 2 * i + j], row_counts[SUMS + 2 * i + j] = GROUP * columns_of_tile, rows_of_tile
+            row_bytes[SUMS + 2 * i + j], row_counts[SUMS + 2 * i + j] = GROUP_BYTES * columns_of_tile, rows_of_tile
     for j, columns_of_tile in enumerate(widths):
-        row_bytes[OF_B + j], row_counts[OF_B + j] = GROUP * columns_of_tile, steps
+        row_bytes[OF_B + j], row_counts[OF_B + j] = GROUP_BYTES * columns_of_tile, steps
     return struct.pack("<BB14x16H16B", 1, 0, *row_bytes, *row_counts)
 
 

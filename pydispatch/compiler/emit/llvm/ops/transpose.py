@@ -6,7 +6,7 @@ from xdsl.ir import Operation
 
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.llvm.ops.blocks import address, vector_bits
-from pydispatch.compiler.emit.llvm.types import memory
+from pydispatch.compiler.emit.llvm.types import memory_type_of
 from pydispatch.compiler.emit.llvm.values import MemRef
 from pydispatch.compiler.kernel_ir.storage import READ_ONLY_NOTE
 from pydispatch.compiler.kernel_ir.types import alignment, bit_width
@@ -33,19 +33,20 @@ def _transpose(emitter: FunctionEmitter, op: Operation) -> None:
     assert isinstance(rows, int) and isinstance(columns, int)
     assert isinstance(target_rows, int) and isinstance(target_columns, int)
     side = min(MOST_LANES, vector_bits(emitter) // bit_width(source.element))
-    while rows % side or columns % side:
+    while rows % side or columns % side:  # squares are within the source, so that loads need no bounds
         side //= 2
+    # A target may have fewer rows and columns than the transposed source: the common part is moved.
     for row in range(0, min(rows, target_columns), side):
         for column in range(0, min(columns, target_rows), side):
             _square(emitter, source, target, row, column, side)
 
 
 def _square(emitter: FunctionEmitter, source: MemRef, target: MemRef, row: int, column: int, side: int) -> None:
-    """Emit the transposition of a square block of `side` elements in registers.
+    """Emit the transposition of the square block at (`row`, `column`) of the source, `side` elements wide, in registers.
 
     Elements beyond the rows and columns of the target are not stored.
     """
-    type_, align = f"<{side} x {memory(source.element)}>", alignment(source.element)
+    type_, align = f"<{side} x {memory_type_of(source.element)}>", alignment(source.element)
     metadata = emitter.access_metadata(source)
     values = [
         emitter.body.let(
@@ -61,7 +62,7 @@ def _square(emitter: FunctionEmitter, source: MemRef, target: MemRef, row: int, 
         if lanes < side:
             value = _shuffled(emitter, type_, value, value, list(range(lanes)))
         pointer = address(emitter, target, column + i, row)
-        stored_type = f"<{lanes} x {memory(source.element)}>"
+        stored_type = f"<{lanes} x {memory_type_of(source.element)}>"
         emitter.body.emit(f"store {stored_type} {value}, ptr {pointer}, align {align}{emitter.access_metadata(target)}")
 
 

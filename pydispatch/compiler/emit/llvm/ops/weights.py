@@ -18,7 +18,7 @@ from pydispatch.compiler.emit.llvm.ops.blocks import (
     unrolling,
     write,
 )
-from pydispatch.compiler.emit.llvm.ops.groups import group_products
+from pydispatch.compiler.emit.llvm.ops.groups import GroupForm, Unsigned, group_products
 from pydispatch.compiler.emit.llvm.values import Index, MemRef
 from pydispatch.compiler.kernel_ir.types import bit_width, is_float
 
@@ -98,7 +98,7 @@ class _WeightBlock:
                     broadcast = splat(self.emitter, steps, "i32", piece.lanes)
                     position = row * len(self.pieces) + index
                     left = body.let(f"bitcast <{piece.lanes} x i32> {broadcast} to <{BYTES * piece.lanes} x i8>")
-                    form = (BYTES, "i8", (False, True))  # group size, LLVM type, whether A and the weights are unsigned
+                    form = GroupForm(size=BYTES, element="i8", unsigned=Unsigned(lhs=False, rhs=True))
                     values[position] = group_products(self.emitter, piece, form, left, vectors[index], values[position])
         return values
 
