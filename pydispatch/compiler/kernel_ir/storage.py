@@ -35,7 +35,7 @@ def is_private(type_: MemRefType) -> bool:
     return "private" in str(space)
 
 
-def is_common(op: Operation, type_: MemRefType) -> bool:
+def is_shared_by_workgroup(op: Operation, type_: MemRefType) -> bool:
     """Return whether an allocation is shared by the workgroup: as a pass has stated it, else as its type states it."""
     stated = attribute(op, STORAGE)
     return stated.data == "workgroup" if isinstance(stated, StringAttr) else is_workgroup(type_)

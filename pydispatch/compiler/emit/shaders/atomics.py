@@ -73,7 +73,7 @@ class Atomics(Memory[E, V]):
             """Return the word after the operation, in which the bits of other elements are unchanged."""
             # The new element, by the body of the operation; `bits` and `shift` are those of the element in its word.
             new = combined(emitter, emitter.table, op, element, old_element(word))
-            if is_integer(element) and bit_width(element) < emitter.width(element):
+            if is_integer(element) and bit_width(element) < emitter.width(element):  # cut off the register's upper bits
                 new = self.wrap(emitter, new, bits=bit_width(element), width=emitter.width(element))
             part = self.to_word(emitter, new, element, bits, shift)
             if bits >= 32:

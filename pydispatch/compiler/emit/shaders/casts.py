@@ -153,12 +153,12 @@ class Casts(Registers[E, V]):
             if not is_native_float(operand.type):
                 self.expand(emitter, op)
                 return
-            bits, width = bits_of(emitter, result.type), emitter.width(result.type)
-            (value,), register = self.operands(emitter, [operand]), max(width, 32)
-            value = self.float_to_int(emitter, value, operand.type, bits, register, is_signed)
+            bits, width = bits_of(emitter, result.type), emitter.width(result.type)  # of the type; of its register
+            (value,), integer_width = self.operands(emitter, [operand]), max(width, 32)
+            value = self.float_to_int(emitter, value, operand.type, bits, integer_width, is_signed)
             if width > 1:
-                value = self.wrap(emitter, value, bits=bits, width=register)
-            else:
+                value = self.wrap(emitter, value, bits=bits, width=integer_width)
+            else:  # a truth value, whose register has one bit
                 value = self.resized(emitter, value, from_width=32, to_width=1)
             emitter.define(result, value)
 

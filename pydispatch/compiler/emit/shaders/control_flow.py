@@ -24,42 +24,43 @@ def _if(emitter: Emitter, op: Operation) -> None:
     # Storage of each yielded memref, None for scalars: the first region fills the list, the other must agree.
     roots: list[Root | None] = []
     results, (operand,) = op.results, operands_of(op)
-    condition = emitter.uniform(op, emitter.get(operand), operand)
+    condition = emitter.as_uniform(op, emitter.get(operand), operand)
     result = emitter.choose(
         condition,
         lambda: emitter.yielded(op.regions[0], roots),
         lambda: emitter.yielded(op.regions[1], roots),
         emitter.part_types(results),
     )
-    emitter.take(results, result, roots or [None] * len(results))
+    emitter.define_from_parts(results, result, roots)
 
 
 def _index_switch(emitter: Emitter, op: Operation) -> None:
     """Lower an `scf.index_switch` to a sequence of conditions, which suits few cases and 64-bit selectors."""
     cases, (operand,) = integers(op, "cases"), operands_of(op)
-    selector = emitter.uniform(op, emitter.get(operand), operand)
-    results, roots = list(op.results), list[Root | None]()  # storage of each yielded memref; regions must agree
+    selector = emitter.as_uniform(op, emitter.get(operand), operand)
+    # Storage of each yielded memref, None for scalars: the first region fills the list, the others must agree.
+    results, roots = list(op.results), list[Root | None]()
     types = emitter.part_types(results)
 
     def way(index: int) -> list[Any]:
         """Emit the comparison with case `index`, and in its else part those with later cases; the default is last.
 
-        Return the `parts` of the results: a memref is several indices into its storage, which is in `roots`.
+        Return the runtime values that the results are passed as: a memref is several indices into its root.
         """
         if index == len(cases):
             return emitter.yielded(op.regions[0], roots)
-        here = emitter.equals(selector, emitter.idx(cases[index]))
+        here = emitter.equals(selector, emitter.index_value(cases[index]))
         region = op.regions[index + 1]
         return emitter.choose(here, lambda: emitter.yielded(region, roots), lambda: way(index + 1), types)
 
-    emitter.take(results, way(0), roots or [None] * len(results))
+    emitter.define_from_parts(results, way(0), roots)
 
 
 def _execute_region(emitter: Emitter, op: Operation) -> None:
     """Lower an operation whose only region runs once."""
     roots: list[Root | None] = []  # storage of each yielded memref, None for scalars; `yielded` fills the list
     parts = emitter.yielded(op.regions[0], roots)
-    emitter.take(list(op.results), parts, roots or [None] * len(op.results))
+    emitter.define_from_parts(list(op.results), parts, roots)
 
 
 def _for(emitter: Emitter, op: Operation) -> None:
@@ -72,22 +73,22 @@ def _for(emitter: Emitter, op: Operation) -> None:
     def bound(operand: Any) -> Index:
         """Return a bound of the loop: an int, or a value that is equal in all invocations if the loop has barriers."""
         value = emitter.int_or_value(operand)
-        return value if known(value) else emitter.uniform(op, value, operand)
+        return value if known(value) else emitter.as_uniform(op, value, operand)
 
     def body(counter: Any, carried: list[Any]) -> list[Any]:
         """Emit an iteration at a counter, and return the parts of the values that it carries on.
 
-        carried: the parts of the loop-carried values, from which `take` defines the arguments of the body.
+        carried: the parts of the loop-carried values, which define the arguments of the body.
         """
         emitter.define(block.args[0], counter)
-        emitter.take(arguments, carried, roots)
-        return emitter.yielded(op.regions[0], list(roots) if roots else None)
+        emitter.define_from_parts(arguments, carried, roots)
+        return emitter.yielded(op.regions[0], list(roots))
 
     bounds = bound(lower), bound(upper), bound(step)
-    carried = list(zip(emitter.part_types(arguments), emitter.parts(inits), strict=True))
+    carried = list(zip(emitter.part_types(arguments), emitter.parts(inits), strict=True))  # (type, value before it)
     most, is_unsigned = integer(op, MOST_ITERATIONS, default=-1), attribute(op, "unsignedCmp") is not None
     result = emitter.loop(bounds, carried, body, width, is_unsigned, None if most < 0 else most)  # most iterations
-    emitter.take(list(op.results), result, roots)
+    emitter.define_from_parts(list(op.results), result, roots)
 
 
 def _unstructured(emitter: Emitter, op: Operation) -> None:

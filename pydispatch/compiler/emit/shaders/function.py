@@ -87,7 +87,7 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
         """Return an integer constant in the register of a scalar type."""
         raise NotImplementedError
 
-    def idx(self, value: int | V) -> V:
+    def index_value(self, value: int | V) -> V:
         """Return an index as a V; a known one becomes a constant."""
         raise NotImplementedError
 
@@ -153,7 +153,7 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
     # Values that travel
 
     def parts(self, values: Sequence[SSAValue]) -> list[V]:
-        """Return the Vs that values are passed as between blocks; a memref has several, see `flatten`."""
+        """Return the runtime values (V) that represent values between blocks; a memref has several, see `flatten`."""
         parts: list[V] = []
         for value in values:
             operand = self.values[value]
@@ -161,13 +161,13 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
                 parts.append(operand)  # type: ignore[arg-type]
             elif isinstance(operand, MemRef):
                 assert isinstance(value.type, MemRefType)
-                parts += [self.idx(part) for part in flatten(operand, value.type)]
+                parts += [self.index_value(part) for part in flatten(operand, value.type)]
             else:
                 parts.append(self.get(value))
         return parts
 
-    def take(self, values: Sequence[SSAValue], parts: Sequence[V], roots: Sequence[Root | None]) -> None:
-        """Define values from the Vs that they are passed as: the inverse of `parts`.
+    def define_from_parts(self, values: Sequence[SSAValue], parts: Sequence[V], roots: Sequence[Root | None]) -> None:
+        """Define values from the runtime values (V) that represent them: the inverse of `parts`.
 
         `roots` has the storage of each value that is a memref, None for others. A memref takes as many parts as its
         type has open parts: its base, and its dynamic offset, sizes and strides.
@@ -235,7 +235,7 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
 
     # Control flow
 
-    def uniform(self, op: Operation, handle: V, value: SSAValue) -> V:
+    def as_uniform(self, op: Operation, handle: V, value: SSAValue) -> V:
         """Return a value that decides how often regions of `op` run, in a form that is equal in all invocations.
 
         It is `handle` itself unless the language demands a proof.
@@ -298,8 +298,8 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
                 following = op.next_op
                 lowering = table.get(op.name)
                 if lowering is None:
-                    name = op_name(op)  # another one where no dialect registers it
-                    if name in LEAVES:
+                    name = op_name(op)  # of an unregistered operation, whose name is an attribute
+                    if name in LEAVES:  # a terminator
                         leave(op)
                         return
                     lowering = table.get(name)
@@ -319,7 +319,7 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
         """Emit a region, and return the parts of the values that it yields.
 
         `roots` is the storage of each yielded memref, and None for scalars. The caller passes an empty list for the
-        first region, whose yield fills it; later yields must be in the same storage.
+        first region, whose yield fills it; later yields must be in the same storage. None: no memrefs are yielded.
         """
         parts: list[V] = []
 
@@ -327,7 +327,7 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
             """Collect the parts of yielded values; all yields have the same roots."""
             operands = list(end.operands)
             if roots is not None:
-                if not roots:
+                if not roots:  # the first region
                     roots.extend(self.roots(operands))
                 self.require_same_roots(roots, operands)
             parts.extend(self.parts(operands))

@@ -146,9 +146,9 @@ class Integers(Registers[E, V]):
             if width == 1:
                 emitter.define(result, self.logical(emitter, LOGICAL[kind], emitter.get(first), emitter.get(second)))
                 return
-            neutral = _neutral(kind, a, b) if kind in INDEX_ARITHMETIC else None
-            if neutral is not None:
-                emitter.define(result, neutral)
+            unchanged = _operand_beside_neutral(kind, a, b) if kind in INDEX_ARITHMETIC else None
+            if unchanged is not None:  # x + 0 or x * 1
+                emitter.define(result, unchanged)
                 return
             emitter.define(result, self.arithmetic(emitter, kind, width, emitter.get(first), emitter.get(second)))
 
@@ -263,7 +263,8 @@ class Integers(Registers[E, V]):
         roots, index = emitter.roots([then]), IndexType()
         emitter.require_same_roots(roots, [other])
         pairs = zip(emitter.parts([then]), emitter.parts([other]), strict=True)
-        emitter.take([result], [a if a == b else self.select(emitter, index, condition, a, b) for a, b in pairs], roots)
+        parts = [a if a == b else self.select(emitter, index, condition, a, b) for a, b in pairs]
+        emitter.define_from_parts([result], parts, roots)
 
     def rows(self) -> dict[str, Callable[[E, Operation], None]]:
         """Return the lowerings by operation."""
@@ -312,7 +313,7 @@ LOGICAL = {"and": "and", "or": "or", "xor": "ne"}
 """Operations on truth values."""
 
 
-def _neutral(kind: str, lhs: Index, rhs: Index) -> Index | None:
+def _operand_beside_neutral(kind: str, lhs: Index, rhs: Index) -> Index | None:
     """Return the other operand if one is neutral (x + 0, x * 1); None if none is."""
     if kind == "mul":
         return rhs if known(lhs) and lhs == 1 else lhs if known(rhs) and rhs == 1 else None

@@ -33,7 +33,7 @@ class Iterations:
         self._runs: int | None = 1  # how often the code at the current position runs, at most; None if unknown
 
     @property
-    def is_open(self) -> bool:
+    def may_exceed_limit(self) -> bool:
         """Return whether the iteration count may exceed the limit of a device."""
         return self.total is None or self.total > LIMIT
 
@@ -67,9 +67,10 @@ class Iterations:
             self._runs = outer
 
     def copies(self, count: int | None) -> int:
-        """Return how often to write the body of a loop of `count` iterations, a power of two: 1 unless it is long.
+        """Return how often to write the body of a loop of `count` iterations, a power of two; None: unknown.
 
-        None is an unknown count.
+        It is 1 unless the iterations of all runs of the loop exceed ALLOWED_ITERATIONS, somewhat more than half of
+        LIMIT, so that there is room for other loops.
         """
         if count is None or self._runs is None or count * self._runs <= ALLOWED_ITERATIONS:
             return 1

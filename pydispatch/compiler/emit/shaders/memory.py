@@ -20,7 +20,7 @@ from pydispatch.compiler.emit.shaders.tables import table_values
 from pydispatch.compiler.emit.shaders.values import Index, MemRef, Root, known, whole_storage
 from pydispatch.compiler.kernel_ir.kernel import OWN_BYTE
 from pydispatch.compiler.kernel_ir.readers import attribute, operands_of, symbol, unsupported
-from pydispatch.compiler.kernel_ir.storage import READ_ONLY_NOTE, is_common
+from pydispatch.compiler.kernel_ir.storage import READ_ONLY_NOTE, is_shared_by_workgroup
 from pydispatch.compiler.kernel_ir.types import bit_width, storage_bits
 
 
@@ -193,7 +193,7 @@ class Memory(Registers[E, V]):
         if not isinstance(result.type, MemRefType):
             raise unsupported(op)
         memref, count = emitter.storage(result.type)
-        if is_common(op, memref):
+        if is_shared_by_workgroup(op, memref):
             root = Root("workgroup", op, variable=self.workgroup_variable(emitter, op, memref.element_type, count))
         else:
             emitter.check_private(memref, count)

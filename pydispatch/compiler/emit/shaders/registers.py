@@ -44,7 +44,7 @@ class Registers(ABC, Generic[E, V]):
 
     @abstractmethod
     def operands(self, emitter: E, values: Sequence[SSAValue]) -> list[V]:
-        """Return the values that one instruction takes as its operands."""
+        """Return the registers of values, all in one form that a single instruction accepts."""
 
     @abstractmethod
     def wrap(self, emitter: E, value: V, *, bits: int, width: int) -> V:
@@ -78,7 +78,7 @@ class Registers(ABC, Generic[E, V]):
     def compared(self, emitter: E, predicate: str, width: int, lhs: V, rhs: V) -> V:
         """Emit a comparison of integer registers, such as "slt".
 
-        Sign-extended registers have the order of unsigned integers, too.
+        Unsigned predicates need no other extension: sign extension keeps the order of unsigned integers, too.
         """
 
     @abstractmethod
@@ -103,11 +103,13 @@ class Registers(ABC, Generic[E, V]):
 
 
 _NATIVE = Native(registers=WIDTHS)
-"""What shader languages have instructions for, for definitions of other operations."""
+"""Types that shader languages compute with, in which definitions of other operations are written."""
 
 
 def definition_of(emitter: ShaderFunction[Any], op: Operation, exponent: int | None) -> Definition:
-    """Return the definition of an operation, for a power by `exponent` if that is known.
+    """Return the definition of an operation: a function of kernel IR that computes it by native instructions.
+
+    `exponent` is that of an integer power, if it is known.
 
     Raises:
         CompileError: The operation is on neither floats nor integers.

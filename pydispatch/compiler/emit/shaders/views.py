@@ -32,6 +32,7 @@ def _subspan(emitter: ShaderFunction[Any], op: Operation) -> None:
     extents: list[Index] = [emitter.int_or_value(next(remaining)) if size is None else size for size in shape]
     read_only = emitter.bindings[ordinal].read_only
     root = Root("binding", ("binding", ordinal), ordinal, read_only=read_only)
+    # A dynamic offset of the type is that of the subspan; a static one counts from the subspan's first element.
     base, offset_in_view = (0, start) if offset is None else (start, offset)
     emitter.values[result] = MemRef(
         root=root,

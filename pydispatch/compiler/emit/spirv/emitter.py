@@ -85,8 +85,8 @@ def _export(kernels: Kernels, export: Export, kernel: Kernel, reports_cut_loops:
     module, name = kernels.m, export.name
     f.declared_size, f.layout = export.workgroup_size, export.layout
     expand_integers(kernel.function, TargetIntegers(f.index_width, has_word_counts=True, registers=WIDTHS))
-    f.region(kernel.function.body, lambda op: None)
-    if reports_cut_loops and f.iterations.is_open:
+    f.region(kernel.function.body, leave=lambda op: None)
+    if reports_cut_loops and f.iterations.may_exceed_limit:
         watch_loops(f)
     f.code.do("Return")
     shared_bindings = integers(kernel.function, COHERENT_BINDINGS)
@@ -98,8 +98,8 @@ def _export(kernels: Kernels, export: Export, kernel: Kernel, reports_cut_loops:
                 module.decorate(variable, "Coherent")
     entry_id = module.id()
     void = module.void()
-    head = encode("Function", void, entry_id, NO_CONTROL, module.type("TypeFunction", void))
+    function_instruction = encode("Function", void, entry_id, NO_CONTROL, module.type("TypeFunction", void))
     f.code.lines[:0] = f.entry
-    f.code.finish(head)
+    f.code.finish(function_instruction)
     module.name(entry_id, name)
     module.entry(name, entry_id, [*f.interface.values()], kernel.size)

@@ -69,7 +69,7 @@ class FunctionEmitter(BlockArithmetic):
 
     def type(self, type_: Attribute) -> Id:
         """Return the SPIR-V type of the register of a scalar type."""
-        if type(type_) is Float32Type:
+        if type(type_) is Float32Type:  # the most frequent type: a shortcut
             return self.m.float(32)
         return register_type(self.m, type_, self.index_width)
 
@@ -88,7 +88,7 @@ class FunctionEmitter(BlockArithmetic):
         """Return the id that `make` emits into the entry block, once for each key."""
         if key not in self._cache:
             lines, self.code.lines = self.code.lines, self.entry
-            self._block = None  # BlockArithmetic reuses the sums of this block; None starts an empty one
+            self._block = None  # forget the block whose index sums are reused: those of the current block are not valid
             self._cache[key] = make()
             self._block, self.code.lines = None, lines
         return self._cache[key]
@@ -157,8 +157,9 @@ class FunctionEmitter(BlockArithmetic):
             if most is not None and known(upper):
                 copies = self.iterations.copies(most)
             elif known(lower) and lower >= 0 and carried and self.iterations.is_outside_loops:
+                # It starts at a constant, so that every invocation runs all of it, as a sum over a dynamic size does.
                 copies = UNKNOWN_COPIES if most is None else self.iterations.copies(most)
-        if copies == 1 or not known(step):
+        if copies == 1 or not known(step):  # the second part only narrows the type of `step`
             with self.iterations.inside(most):
                 return self.plain_loop(bounds, carried, body, width, is_unsigned)
         kind = self.m.int(width)
@@ -194,7 +195,10 @@ class FunctionEmitter(BlockArithmetic):
         width: int,
         is_unsigned: bool,
     ) -> list[Id]:
-        """Emit a counted loop that is not unrolled; parameters and results are those of `loop`."""
+        """Emit a counted loop that is not unrolled; parameters and results are those of `loop`.
+
+        Each row of `carried` is (type, value before the loop).
+        """
         code, module, less = self.code, self.m, "ULessThan" if is_unsigned else "SLessThan"
         type_ = module.int(width)
 
@@ -220,10 +224,13 @@ class FunctionEmitter(BlockArithmetic):
         code.lines += encode("IAdd", type_, next_counter, counter, stride)
         code.branch(head_label)
         rows = [(type_, counter, first, next_counter)]
-        rows += [(kind, phi, start, end) for (kind, start), phi, end in zip(carried, phis, results, strict=True)]
+        rows += [
+            (carried_type, phi, start, end)
+            for (carried_type, start), phi, end in zip(carried, phis, results, strict=True)
+        ]
         code.insert_phis(
             phi_position,
-            [(kind, phi, [(start, entry_label), (end, continue_label)]) for kind, phi, start, end in rows],
+            [(row_type, phi, [(start, entry_label), (end, continue_label)]) for row_type, phi, start, end in rows],
         )
         code.start(merge_label)
         return phis

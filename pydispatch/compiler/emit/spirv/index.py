@@ -24,7 +24,7 @@ class BlockArithmetic(ShaderFunction[Id]):
         """Return the SPIR-V type of an index."""
         return self.m.int(self.index_width)
 
-    def idx(self, value: Index) -> Id:
+    def index_value(self, value: Index) -> Id:
         """Return an index as an id; an int becomes a constant."""
         return value if type(value) is Id else self.m.integer(value, self.index_width)
 
@@ -34,7 +34,7 @@ class BlockArithmetic(ShaderFunction[Id]):
 
     def _difference(self, lhs: Index, rhs: Id) -> Id:
         """Emit a subtraction of indices."""
-        return self.code.let("ISub", self.index_type(), self.idx(lhs), rhs)
+        return self.code.let("ISub", self.index_type(), self.index_value(lhs), rhs)
 
     def _product(self, lhs: Id, rhs: Index) -> Id:
         """Emit a multiplication of indices."""
@@ -67,4 +67,4 @@ class BlockArithmetic(ShaderFunction[Id]):
             op, operand = ("BitwiseAnd", rhs - 1) if remainder else ("ShiftRightLogical", rhs.bit_length() - 1)
         else:
             op, operand = ("UMod" if remainder else "UDiv"), rhs
-        return self.code.let(op, self.index_type(), lhs, self.idx(operand))
+        return self.code.let(op, self.index_type(), lhs, self.index_value(operand))

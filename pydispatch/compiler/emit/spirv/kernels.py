@@ -18,7 +18,7 @@ class Kernels(Definitions):
 
     Attributes:
         m: The SPIR-V module.
-        table: The lowering of each operation, by operation name.
+        table: Operation name -> lowering.
         constants: The key of each word of the executable constants.
         libraries: (name, SPIR-V) of modules that define external functions.
     """

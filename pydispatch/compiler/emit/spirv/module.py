@@ -240,7 +240,7 @@ class Module:
         return self.once(key, make)
 
     def glsl(self) -> Id:
-        """Return the id of GLSL.std.450, and import it."""
+        """Return the id of GLSL.std.450; the module imports it if it has an id."""
         if self._glsl is None:
             self._glsl = self.id()
         return self._glsl
@@ -292,8 +292,8 @@ class Code:
 
     def __init__(self, module: Module) -> None:
         self.module = module
-        self.variables: list[int] = []
-        self.lines: list[int] = []
+        self.variables: list[int] = []  # words of OpVariable, which are the first instructions of the function
+        self.lines: list[int] = []  # words of the other instructions
         self.entry_label = module.id()  # of the first block
         self.label = self.entry_label  # of the current block
         self.is_block_open = True

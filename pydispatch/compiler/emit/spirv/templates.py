@@ -21,10 +21,10 @@ from pydispatch.compiler.emit.spirv.words import OP
 from pydispatch.compiler.kernel_ir.scan import ops_by_name
 from pydispatch.compiler.kernel_ir.simt.distribute import Kernel
 
-_LITERAL = {
+_LITERAL_POSITION = {
     OP["ExtInst"]: 4, OP["CompositeExtract"]: 4, OP["SelectionMerge"]: 2, OP["LoopMerge"]: 3, OP["Decorate"]: 2
 }  # fmt: skip
-"""Where an instruction has a word that is no id; in others the first word alone is none."""
+"""Opcode -> position of the only word of an instruction, besides the first, that is no id; others have none."""
 
 Make = Callable[[Module, list[Id]], Id]
 """Declares something in a module, with the ids of its parts there, and returns its id."""
@@ -54,7 +54,7 @@ class Template:
         f.index_width = index_width
         operands = [f.m.id() for _ in function.body.blocks[0].args]
         f.values.update(zip(function.body.blocks[0].args, operands, strict=True))
-        start, results = f.code.label, list[Id]()  # label of the first block
+        first_label, results = f.code.label, list[Id]()
 
         def leave(end: Operation) -> None:
             """Note the registers that the function returns."""
@@ -68,24 +68,24 @@ class Template:
         for word, is_literal in _words([*f.code.lines, *f.m.decorations]):
             if is_literal:
                 literals.setdefault(word, len(literals))
-            elif word not in operands and word != start:
+            elif word not in operands and word != first_label:
                 is_declared_outside = outer.record(word)
                 if not is_declared_outside:
                     own_ids.setdefault(word, len(own_ids))
         for result in results:
-            outer.record(result)  # if it is a constant
-        ids = [*outer.ids, *operands, start, *own_ids]
+            outer.record(result)  # does nothing unless it is a constant, which is declared outside the function
+        ids = [*outer.ids, *operands, first_label, *own_ids]
         index_of_id = {id_: len(literals) + index for index, id_ in enumerate(ids)}
 
         def getter(words: list[int]) -> Callable[[Sequence[int]], tuple[int, ...]]:
             """Return a function from a list of ids to these words with their ids and literals replaced."""
             positions = [literals[word] if is_literal else index_of_id[word] for word, is_literal in _words(words)]
-            return itemgetter(*positions, 0, 0)  # of two more, since an itemgetter of one item returns no tuple
+            return itemgetter(*positions, 0, 0)  # of two more positions: an itemgetter of one item returns no tuple
 
         self._literals, self._own_count, self._outer = list(literals), len(own_ids), outer.declarations
         self._lines, self._decorations = getter(f.code.lines), getter(f.m.decorations)
         self._results = [index_of_id[result] for result in results]
-        self._label = index_of_id[f.code.label]  # of the last block
+        self._last_label = index_of_id[f.code.label]  # the block that is open at the end
 
     def copy(self, emitter: FunctionEmitter, operands: list[Id]) -> list[Id]:
         """Append the function's body for these operands to an entry point, and return the ids of its results."""
@@ -93,23 +93,24 @@ class Template:
         for make, parts in self._outer:
             outer.append(make(module, [outer[part] for part in parts]))
         own_ids = range(module.bound, module.bound + self._own_count)
-        table = [*self._literals, *outer, *operands, emitter.code.label, *own_ids]  # as in __init__
+        # The order of __init__: literals, declarations outside, operands, the label of the first block, own ids.
+        table = [*self._literals, *outer, *operands, emitter.code.label, *own_ids]
         module.bound += self._own_count
-        emitter.code.lines += self._lines(table)[:-2]  # without the two words that make the getter return a tuple
+        emitter.code.lines += self._lines(table)[:-2]  # each itemgetter has two extra positions at its end
         module.decorations += self._decorations(table)[:-2]
-        emitter.code.label = Id(table[self._label])
+        emitter.code.label = Id(table[self._last_label])
         emitter.iterations.add(self._iterations)  # of the function's loops
         return [Id(table[result]) for result in self._results]
 
 
-def _words(lines: list[int]) -> Iterator[tuple[int, bool]]:
+def _words(code: list[int]) -> Iterator[tuple[int, bool]]:
     """Yield each word of instructions, and whether it is a literal instead of an id."""
     position = 0
-    while position < len(lines):
-        first_word = lines[position]
-        count, literal = first_word >> 16, _LITERAL.get(first_word & 0xFFFF)
+    while position < len(code):
+        first_word = code[position]  # the number of words in the high half, the opcode in the low one
+        count, literal_position = first_word >> 16, _LITERAL_POSITION.get(first_word & 0xFFFF)
         for index in range(count):
-            yield lines[position + index], index == 0 or index == literal
+            yield code[position + index], index == 0 or index == literal_position
         position += count
 
 
@@ -136,15 +137,17 @@ class _Declarations:
     """
 
     def __init__(self, module: Module) -> None:
-        self._keys = module.keys()  # id -> (name of the instruction, operands), or the key of a constant table
+        # id -> key of its declaration: (name of the instruction, operands), that of a constant table for its variable,
+        # or "glsl" for the instruction set GLSL.std.450
+        self._keys = module.keys()
         self._globals: dict[int, list[int]] = {}  # id -> words of its declaration
         at = 0
         while at < len(module.globals):
             words = module.globals[at : at + (module.globals[at] >> 16)]
             self._globals[_declared_id(words)] = words
             at += len(words)
-        self.ids: list[int] = []
-        self.declarations: list[tuple[Make, list[int]]] = []
+        self.ids: list[int] = []  # recorded so far
+        self.declarations: list[tuple[Make, list[int]]] = []  # of each id: (make, positions of its parts in `ids`)
 
     def record(self, id: int) -> bool:
         """Record an id if it is that of a declaration outside functions, after the declarations that it needs.
@@ -163,8 +166,9 @@ class _Declarations:
         # Words after the first. Variable: type, id, storage class, initializer. Constant: type, id, value.
         # ConstantComposite: type, id, elements. TypeInt and TypeFloat: id, width.
         if code == OP["Variable"]:  # a constant table
-            _, array, _, *elements = self._globals[words[4]]
-            element = self._globals[elements[0]][1]
+            initializer = words[4]
+            _, array, _, *elements = self._globals[initializer]  # ConstantComposite
+            element = self._globals[elements[0]][1]  # the type of the first one
             words_of_elements = [self._globals[id_][3:] for id_ in elements]  # an element may have two words
 
             def table(module: Module, parts: list[Id]) -> Id:
@@ -179,7 +183,8 @@ class _Declarations:
             width = words[2]
             return self._add(id, lambda m, parts: (m.int if code == OP["TypeInt"] else m.float)(width), parts=())
         if code == OP["Constant"]:
-            return self._add(id, lambda m, parts: m.constant(parts[0], *words[3:]), parts=[words[1]])
+            type_, value_words = words[1], words[3:]
+            return self._add(id, lambda m, parts: m.constant(parts[0], *value_words), parts=[type_])
         if code in (OP["ConstantTrue"], OP["ConstantFalse"]):
             return self._add(id, lambda m, parts: m.truth(code == OP["ConstantTrue"]), parts=())
         name, operands = key
@@ -190,7 +195,7 @@ class _Declarations:
     def _add(self, id: int, make: Make, parts: Sequence[int]) -> bool:
         """Record the declaration of an id after those of `parts`, which it needs.
 
-        Return True, the result of `record` for a declaration.
+        Return True: the id is declared outside functions.
         """
         for part in parts:
             self.record(part)

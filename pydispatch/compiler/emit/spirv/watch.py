@@ -35,4 +35,5 @@ def watch(emitter: FunctionEmitter) -> None:
         code.do("Store", code.let("AccessChain", pointer, variable, zero, zero), one)
         return []
 
-    emitter.choose(code.let("INotEqual", module.bool(), count, limit), note, list, [])  # type: ignore[arg-type]
+    is_cut_short = code.let("INotEqual", module.bool(), count, limit)
+    emitter.choose(is_cut_short, then=note, other=list, types=[])  # type: ignore[arg-type]

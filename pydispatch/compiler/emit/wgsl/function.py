@@ -36,29 +36,29 @@ class FunctionEmitter(StatementEmitter):
 
     # Indices
 
-    def idx(self, value: Index) -> Name:
+    def index_value(self, value: Index) -> Name:
         """Return an index as a name; a known one becomes a literal."""
         return self.number(value, self.index_width) if type(value) is int else value  # type: ignore[return-value]
 
     def _sum(self, lhs: Name, rhs: Index) -> Name:
         """Emit the sum of two indices, or reuse an equal one."""
         if self.index_width == 64:
-            return self._reused(f"{self.module.library('pyd_i64_add')}({lhs}, {self.idx(rhs)})")
+            return self._reused(f"{self.module.library('pyd_i64_add')}({lhs}, {self.index_value(rhs)})")
         if type(rhs) is int and rhs < 0 and rhs != -(1 << 31):
             return self._reused(f"{lhs} - {-rhs}")
-        return self._reused(f"{lhs} + {self.idx(rhs)}")
+        return self._reused(f"{lhs} + {self.index_value(rhs)}")
 
     def _difference(self, lhs: Index, rhs: Name) -> Name:
         """Emit a subtraction of indices."""
         if self.index_width == 64:
-            return self._reused(f"{self.module.library('pyd_i64_sub')}({self.idx(lhs)}, {rhs})")
-        return self._reused(f"{self.idx(lhs)} - {rhs}")
+            return self._reused(f"{self.module.library('pyd_i64_sub')}({self.index_value(lhs)}, {rhs})")
+        return self._reused(f"{self.index_value(lhs)} - {rhs}")
 
     def _product(self, lhs: Name, rhs: Index) -> Name:
         """Emit a multiplication of indices."""
         if self.index_width == 64:
-            return self._reused(f"{self.module.library('pyd_i64_mul')}({lhs}, {self.idx(rhs)})")
-        return self._reused(f"{lhs} * {self.idx(rhs)}")
+            return self._reused(f"{self.module.library('pyd_i64_mul')}({lhs}, {self.index_value(rhs)})")
+        return self._reused(f"{lhs} * {self.index_value(rhs)}")
 
     def _reused(self, expression: str) -> Name:
         """Return the name of an index expression: that of an equal one in this scope, or a new one."""
@@ -162,7 +162,7 @@ class FunctionEmitter(StatementEmitter):
             return f"{self.module.library('pyd_u64_lt' if unsigned else 'pyd_i64_lt')}({lhs}, {rhs})"
         return f"{as_unsigned(lhs)} < {as_unsigned(rhs)}" if unsigned else f"{lhs} < {rhs}"
 
-    def uniform(self, op: Operation, handle: Name, value: SSAValue) -> Name:
+    def as_uniform(self, op: Operation, handle: Name, value: SSAValue) -> Name:
         """Return a value as one that WGSL knows to be uniform, if the control flow that depends on it contains a
         barrier. `handle` is the WGSL name of `value`.
         """

@@ -18,7 +18,7 @@ from pydispatch.compiler.emit.llvm.types import float_bits, float_constant, int_
 from pydispatch.compiler.emit.llvm.values import Index, MemRef
 from pydispatch.compiler.kernel_ir.kernel import OWN_BYTE
 from pydispatch.compiler.kernel_ir.readers import attribute, integer, symbol, unsupported
-from pydispatch.compiler.kernel_ir.storage import READ_ONLY_NOTE, is_common
+from pydispatch.compiler.kernel_ir.storage import READ_ONLY_NOTE, is_shared_by_workgroup
 from pydispatch.compiler.kernel_ir.types import (
     alignment,
     bit_width,
@@ -206,7 +206,7 @@ def _alloc(emitter: FunctionEmitter, op: Operation) -> None:
         raise unsupported(op)
     memref, size = _static(emitter, op.results[0].type)
     align = max(integer(op, "alignment", default=1), alignment(memref.element_type))
-    if is_common(op, memref):
+    if is_shared_by_workgroup(op, memref):
         pointer = emitter.platform.workgroup_memory(emitter, size, align)
         # Inside of a parallel loop, memory belongs to one iteration: as for "stack", accesses of different iterations
         # are not declared independent.

@@ -42,7 +42,7 @@ def _transpose(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 def _square(emitter: FunctionEmitter, source: MemRef, target: MemRef, row: int, column: int, side: int) -> None:
-    """Emit the transposition of the square block at (`row`, `column`) of the source, `side` elements wide, in registers.
+    """Emit the transposition in registers of the block of `side` x `side` elements at (`row`, `column`) of the source.
 
     Elements beyond the rows and columns of the target are not stored.
     """

@@ -66,7 +66,7 @@ def linked_call(emitter: FunctionEmitter, op: Operation, callee: FuncOp, name: s
 def available(emitter: FunctionEmitter, callee: FuncOp, name: str) -> Id:
     """Return whether linking finds an external function, a truth value.
 
-    It is queried for optional imports only; all others are there.
+    It is queried for optional imports only; all others are there. `?name` is the symbol of the query for `name`.
     """
     name = name.removeprefix("?")
     if not is_import(callee) or not is_optional(callee):
@@ -103,7 +103,7 @@ def _buffer(emitter: FunctionEmitter, name: str, memref: MemRef) -> list[tuple[I
     unit = unit_of(memref.element)
     variable = buffer_variable(emitter, memref.root, unit)
     block = emitter.m.block(("buffer", unit), emitter.m.runtime_array(unit.type(emitter.m), unit.bits // 8))
-    offset = emitter.idx(element_index(emitter, memref, [0] * len(memref.strides)))
+    offset = emitter.index_value(element_index(emitter, memref, [0] * len(memref.strides)))
     if emitter.index_width == 64:
         offset = emitter.code.let("UConvert", emitter.m.int(32), offset)
     return [(emitter.m.pointer("StorageBuffer", block), variable), (emitter.m.int(32), offset)]

@@ -54,7 +54,7 @@ def _buffer_pointer(emitter: FunctionEmitter, root: Root, unit: Unit, index: Ind
     """Emit a pointer to the unit number `index` of a binding, and return it."""
     module, variable = emitter.m, buffer_variable(emitter, root, unit)
     pointer = module.pointer("StorageBuffer", unit.type(module))
-    return emitter.code.let("AccessChain", pointer, variable, module.integer(0), emitter.idx(index))
+    return emitter.code.let("AccessChain", pointer, variable, module.integer(0), emitter.index_value(index))
 
 
 class _PlainAccess(NamedTuple):
@@ -101,7 +101,7 @@ def _variable_pointer(emitter: FunctionEmitter, memref: MemRef, index: Index) ->
     """Emit a pointer to an element of memory that is one variable, which is workgroup or private memory, or a table."""
     storage = {"workgroup": "Workgroup", "function": "Function", "constant": "Private"}[memref.root.kind]
     pointer = emitter.m.pointer(storage, _stored_type(emitter, memref.element, memref.root.key))
-    return emitter.code.let("AccessChain", pointer, memref.root.variable, emitter.idx(index))
+    return emitter.code.let("AccessChain", pointer, memref.root.variable, emitter.index_value(index))
 
 
 def _stored_type(emitter: FunctionEmitter, element: Attribute, key: object) -> Id:
@@ -140,7 +140,7 @@ class _Memory(SpirvRegisters, Atomics[FunctionEmitter, Id]):
             return self.resized(emitter, value, from_width=32, to_width=1) if emitter.width(element) == 1 else value
         if (plain := _plain_access(emitter, memref)) is not None:  # the frequent case: AccessChain and Load, as words
             type_, pointer, variable, zero = plain
-            offset, at, loaded = emitter.idx(index), module.id(), module.id()
+            offset, at, loaded = emitter.index_value(index), module.id(), module.id()
             emitter.code.lines += (_ACCESS, pointer, at, variable, zero, offset, _LOAD, type_, loaded, at)
             return loaded
         unit, width = unit_of(element), emitter.width(element)
@@ -165,7 +165,7 @@ class _Memory(SpirvRegisters, Atomics[FunctionEmitter, Id]):
             return
         if (plain := _plain_access(emitter, memref)) is not None:  # AccessChain and Store, as words
             _, pointer, variable, zero = plain
-            offset, at = emitter.idx(index), module.id()
+            offset, at = emitter.index_value(index), module.id()
             emitter.code.lines += (_ACCESS, pointer, at, variable, zero, offset, _STORE, at, value)
             return
         unit = unit_of(element)

@@ -58,8 +58,8 @@ class SpirvRegisters(Registers[FunctionEmitter, Id]):
     def resized(self, emitter: FunctionEmitter, value: Id, from_width: int, to_width: int) -> Id:
         """Convert a register between 1 (bool), 32 and 64 bits.
 
-        A bool becomes 0 or -1; integers are extended with their sign, or lose their high bits, of which a bool has the
-        last.
+        A bool becomes 0 or -1, and is the lowest bit of an integer that becomes one. Other integers are extended with
+        their sign, or lose their high bits.
         """
         module, let = emitter.m, emitter.code.let
         if from_width == to_width:
@@ -118,7 +118,7 @@ class SpirvRegisters(Registers[FunctionEmitter, Id]):
 
     def to_bits(self, emitter: FunctionEmitter, value: Id, type_: Attribute) -> Id:
         """Return the register of a float as an integer register with its bits."""
-        if not is_native_float(type_):
+        if not is_native_float(type_):  # registers of other types hold their bits already
             return value
         return emitter.code.let("Bitcast", emitter.m.int(bit_width(type_)), value)
 

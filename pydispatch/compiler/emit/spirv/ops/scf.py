@@ -32,7 +32,7 @@ def _repeat(emitter: FunctionEmitter, op: Operation) -> None:
     code.do("LoopMerge", merge_label, continue_label, 0)
     code.branch(test_label)
     code.start(test_label)
-    emitter.take(arguments, phis, roots)
+    emitter.define_from_parts(arguments, phis, roots)
 
     def condition(end: Operation) -> None:
         """Lower the condition of a loop: pass its values on to the body and to the results, and branch."""

@@ -40,7 +40,7 @@ def _call(emitter: FunctionEmitter, op: Operation) -> None:
         value = emitter.values[operand]
         if isinstance(value, MemRef):
             buffers.append(_buffer(emitter, name, value))
-            offset = emitter.idx(element_index(emitter, value, [0] * len(value.strides)))
+            offset = emitter.index_value(element_index(emitter, value, [0] * len(value.strides)))
             types.append("u32")
             arguments.append(f"{offset}.x" if emitter.index_width == 64 else as_unsigned(offset))
         else:

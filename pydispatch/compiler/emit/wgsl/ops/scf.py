@@ -24,7 +24,7 @@ def _while(emitter: FunctionEmitter, op: Operation) -> None:
         emitter.var(t, v, "c") for t, v in zip(emitter.part_types(arguments), emitter.parts(op.operands), strict=True)
     ]
     results = [emitter.var(type_) for type_ in emitter.part_types(inner)]
-    emitter.take(arguments, carried_variables, roots)
+    emitter.define_from_parts(arguments, carried_variables, roots)
     ends: list[Root | None] = []
     has_barrier = emitter.uniformity.has_barrier(op)
 
@@ -41,10 +41,10 @@ def _while(emitter: FunctionEmitter, op: Operation) -> None:
         emitter.do("loop {")
         with emitter.scope():
             emitter.region(before, condition)
-            emitter.take(inner, results, ends)
+            emitter.define_from_parts(inner, results, ends)
             emitter.assign(carried_variables, emitter.yielded(after, roots=list(roots) if roots else None))
         emitter.do("}")
-    emitter.take(list(op.results), results, ends)
+    emitter.define_from_parts(list(op.results), results, ends)
 
 
 ROWS: dict[str, Lowering] = {"scf.while": _while}
