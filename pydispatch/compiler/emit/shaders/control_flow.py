@@ -86,8 +86,9 @@ def _for(emitter: Emitter, op: Operation) -> None:
 
     bounds = bound(lower), bound(upper), bound(step)
     carried = list(zip(emitter.part_types(arguments), emitter.parts(inits), strict=True))  # (type, value before it)
-    most, is_unsigned = integer(op, MOST_ITERATIONS, default=-1), attribute(op, "unsignedCmp") is not None
-    result = emitter.loop(bounds, carried, body, width, is_unsigned, None if most < 0 else most)  # most iterations
+    stated, is_unsigned = integer(op, MOST_ITERATIONS, default=-1), attribute(op, "unsignedCmp") is not None
+    most_iterations = None if stated < 0 else stated
+    result = emitter.loop(bounds, carried, body, width, is_unsigned, most_iterations)
     emitter.define_from_parts(list(op.results), result, roots)
 
 

@@ -259,7 +259,7 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
         body: Callable[[V, list[V]], list[V]],
         width: int,
         is_unsigned: bool = False,
-        most: int | None = None,
+        most_iterations: int | None = None,
     ) -> list[V]:
         """Emit a counted loop, and return the carried values after it.
 
@@ -269,7 +269,7 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
             body: Emits an iteration from the counter and the carried values, and returns the next carried values.
             width: Bits of the counter.
             is_unsigned: Whether the counter is compared without sign.
-            most: Upper bound of the iteration count, if the bounds do not state one.
+            most_iterations: Upper bound of the iteration count, if the bounds do not state one.
         """
         raise NotImplementedError
 

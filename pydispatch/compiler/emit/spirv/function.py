@@ -142,7 +142,7 @@ class FunctionEmitter(BlockArithmetic):
         body: Callable[[Id, list[Id]], list[Id]],
         width: int,
         is_unsigned: bool = False,
-        most: int | None = None,
+        most_iterations: int | None = None,
     ) -> list[Id]:
         """Emit a counted loop, see `ShaderFunction.loop`.
 
@@ -151,16 +151,16 @@ class FunctionEmitter(BlockArithmetic):
         """
         lower, upper, step = bounds
         if known(lower) and known(upper) and known(step) and step > 0:
-            most = max(0, -(-(upper - lower) // step))
+            most_iterations = max(0, -(-(upper - lower) // step))
         copies = 1
         if known(step) and not is_unsigned:
-            if most is not None and known(upper):
-                copies = self.iterations.copies(most)
+            if most_iterations is not None and known(upper):
+                copies = self.iterations.copies(most_iterations)
             elif known(lower) and lower >= 0 and carried and self.iterations.is_outside_loops:
                 # It starts at a constant, so that every invocation runs all of it, as a sum over a dynamic size does.
-                copies = UNKNOWN_COPIES if most is None else self.iterations.copies(most)
+                copies = UNKNOWN_COPIES if most_iterations is None else self.iterations.copies(most_iterations)
         if copies == 1 or not known(step):  # the second part only narrows the type of `step`
-            with self.iterations.inside(most):
+            with self.iterations.inside(most_iterations):
                 return self.plain_loop(bounds, carried, body, width, is_unsigned)
         kind = self.m.int(width)
         last: Index
@@ -180,7 +180,7 @@ class FunctionEmitter(BlockArithmetic):
             return [*values, counter]
 
         first = lower if isinstance(lower, Id) else self.m.integer(lower, width)
-        with self.iterations.inside(None if most is None else most // copies):
+        with self.iterations.inside(None if most_iterations is None else most_iterations // copies):
             unrolled = (lower, last, copies * step)
             *values, reached = self.plain_loop(unrolled, [*carried, (kind, first)], unrolled_body, width, is_unsigned)
         remaining = list(zip((type_ for type_, _ in carried), values, strict=True))

@@ -67,7 +67,7 @@ def plan(ops: Ops, has_f16: bool) -> dict[object, Buffer]:
     """
     uses: dict[object, _Uses] = {}
     for name, operand_index in _ACCESSES:
-        is_store = operand_index == 1 and name != "memref.load"
+        is_store = operand_index == 1  # loads have the memref as operand 0
         for op in ops.get(name, ()):
             memref = op.operands[operand_index]
             element = checked_memref(memref.type).element_type

@@ -77,32 +77,32 @@ def _write(outer: FunctionEmitter, op: Operation, function: FuncOp, tables: dict
     definitions.memref_globals = tables
     module = Module()
     kernel = Kernel(function, size=(1, 1, 1), ops=ops_by_name(function))
-    f = FunctionEmitter(module, definitions, outer.table, kernel)
-    f.is_definition, f.has_f16 = True, outer.has_f16
-    f.index_width, f.index_type = outer.index_width, outer.index_type
+    inner = FunctionEmitter(module, definitions, outer.table, kernel)
+    inner.is_definition, inner.has_f16 = True, outer.has_f16
+    inner.index_width, inner.index_type = outer.index_width, outer.index_type
     arguments = list(function.body.blocks[0].args)
     for position, argument in enumerate(arguments):
-        f.define(argument, Name(f"a{position}"))
+        inner.define(argument, Name(f"a{position}"))
     results: list[Name] = []
 
     def leave(end: Operation) -> None:
         """Take the operands of the return as results."""
-        results.extend(f.get(operand) for operand in end.operands)
+        results.extend(inner.get(operand) for operand in end.operands)
 
-    f.region(function.body, leave)
-    types = [f.type(typed.type) for typed in op.results]
+    inner.region(function.body, leave)
+    types = [inner.type(typed.type) for typed in op.results]
     fields = tuple(f"r{position}" for position in range(len(results))) if len(results) > 1 else ()
-    result = types[0]
+    result_type = types[0]
     value = results[0]
     if fields:
-        result = f"{name}_results"
+        result_type = f"{name}_results"
         members = ", ".join(f"{field}: {type_}" for field, type_ in zip(fields, types, strict=True))
-        module.declare(result, lambda: f"struct {result} {{ {members} }}")
-        value = Name(f"{result}({', '.join(results)})")
-    parameters = ", ".join(f"a{position}: {f.type(typed.type)}" for position, typed in enumerate(arguments))
-    lines = [f"fn {name}({parameters}) -> {result} {{", *f.entry, *f.lines, f"  return {value};", "}"]
+        module.declare(result_type, lambda: f"struct {result_type} {{ {members} }}")
+        value = Name(f"{result_type}({', '.join(results)})")
+    parameters = ", ".join(f"a{position}: {inner.type(typed.type)}" for position, typed in enumerate(arguments))
+    lines = [f"fn {name}({parameters}) -> {result_type} {{", *inner.entry, *inner.lines, f"  return {value};", "}"]
     module.functions[name] = "\n".join(lines)
-    return Written(name, module, fields, f.iterations.total)
+    return Written(name, module, fields, iterations=inner.iterations.total)
 
 
 def _name(emitter: FunctionEmitter, op: Operation, exponent: int | None) -> str:

@@ -43,28 +43,28 @@ class FunctionEmitter(StatementEmitter):
     def _sum(self, lhs: Name, rhs: Index) -> Name:
         """Emit the sum of two indices, or reuse an equal one."""
         if self.index_width == 64:
-            return self._reused(f"{self.module.library('pyd_i64_add')}({lhs}, {self.index_value(rhs)})")
+            return self._cached_let(f"{self.module.library('pyd_i64_add')}({lhs}, {self.index_value(rhs)})")
         if type(rhs) is int and rhs < 0 and rhs != -(1 << 31):
-            return self._reused(f"{lhs} - {-rhs}")
-        return self._reused(f"{lhs} + {self.index_value(rhs)}")
+            return self._cached_let(f"{lhs} - {-rhs}")
+        return self._cached_let(f"{lhs} + {self.index_value(rhs)}")
 
     def _difference(self, lhs: Index, rhs: Name) -> Name:
         """Emit a subtraction of indices."""
         if self.index_width == 64:
-            return self._reused(f"{self.module.library('pyd_i64_sub')}({self.index_value(lhs)}, {rhs})")
-        return self._reused(f"{self.index_value(lhs)} - {rhs}")
+            return self._cached_let(f"{self.module.library('pyd_i64_sub')}({self.index_value(lhs)}, {rhs})")
+        return self._cached_let(f"{self.index_value(lhs)} - {rhs}")
 
     def _product(self, lhs: Name, rhs: Index) -> Name:
         """Emit a multiplication of indices."""
         if self.index_width == 64:
-            return self._reused(f"{self.module.library('pyd_i64_mul')}({lhs}, {self.index_value(rhs)})")
-        return self._reused(f"{lhs} * {self.index_value(rhs)}")
+            return self._cached_let(f"{self.module.library('pyd_i64_mul')}({lhs}, {self.index_value(rhs)})")
+        return self._cached_let(f"{lhs} * {self.index_value(rhs)}")
 
-    def _reused(self, expression: str) -> Name:
-        """Return the name of an index expression: that of an equal one in this scope, or a new one."""
-        cached = self._sums.get(expression)
+    def _cached_let(self, expression: str) -> Name:
+        """Return the name of an index expression; emit a `let` for it unless an equal one has a name in this scope."""
+        cached = self._cached_sums.get(expression)
         if cached is None:
-            cached = self._sums[expression] = self.let(expression, "at")
+            cached = self._cached_sums[expression] = self.let(expression, stem="at")
         return cached
 
     def divide(self, lhs: Index, rhs: int, remainder: bool = False) -> Index:
@@ -75,10 +75,10 @@ class FunctionEmitter(StatementEmitter):
             return 0 if remainder else lhs
         if self.index_width == 64:
             function = self.module.library("pyd_u64_rem" if remainder else "pyd_u64_div")
-            return self._reused(f"{function}({lhs}, {two_words(rhs)})")
+            return self._cached_let(f"{function}({lhs}, {two_words(rhs)})")
         if rhs & (rhs - 1) == 0:
-            return self._reused(f"{lhs} & {rhs - 1}" if remainder else f"{lhs} >> {rhs.bit_length() - 1}u")
-        return self._reused(f"{lhs} {'%' if remainder else '/'} {rhs}")
+            return self._cached_let(f"{lhs} & {rhs - 1}" if remainder else f"{lhs} >> {rhs.bit_length() - 1}u")
+        return self._cached_let(f"{lhs} {'%' if remainder else '/'} {rhs}")
 
     def element_index(self, index: Index) -> str:
         """Return the text of an index in brackets; of 64 bits the low word, since no buffer has more elements."""
@@ -95,7 +95,7 @@ class FunctionEmitter(StatementEmitter):
         """Emit the conversion of a u32 below 2^31 to an index, at the beginning of the function; return its name."""
         narrow = self.index_width == 32
         text = f"i32({word})" if narrow else f"vec2u({word}, 0u)"
-        return self.at_entry(("index", word), lambda: self.let(text, "at"))
+        return self.at_entry(("index", word), lambda: self.let(text, stem="at"))
 
     def invocation(self) -> Name:
         """Return the number of the invocation in its workgroup, as an index."""
@@ -181,7 +181,7 @@ class FunctionEmitter(StatementEmitter):
         body: Callable[[Name, list[Name]], list[Name]],
         width: int,
         is_unsigned: bool = False,
-        most: int | None = None,
+        most_iterations: int | None = None,
     ) -> list[Name]:
         """Emit a counted loop, perhaps unrolled, and return the carried values after it.
 
@@ -194,40 +194,43 @@ class FunctionEmitter(StatementEmitter):
             body: Emits an iteration from the counter and the carried values; returns the next carried values.
             width: Bits of the counter, 32 or 64.
             is_unsigned: Whether counters are compared without sign.
-            most: At most so many iterations; None if unknown.
+            most_iterations: At most so many iterations; None if unknown.
         """
         lower, upper, step = bounds
         if known(lower) and known(upper) and known(step) and step > 0:  # type: ignore[operator]
-            most = max(0, -(-(upper - lower) // step))  # type: ignore[operator]
+            most_iterations = max(0, -(-(upper - lower) // step))  # type: ignore[operator]
         copies = 1
         if type(step) is int and not is_unsigned and width == 32:
-            has_known_end = most is not None and known(upper)
+            has_known_end = most_iterations is not None and known(upper)
             # Each invocation runs all iterations of a loop with carried values; other loops may be distributed.
             runs_all = bool(carried) and self.iterations.is_outside_loops
             may_unroll_unknown = type(lower) is int and lower >= 0 and runs_all
-            if has_known_end or (may_unroll_unknown and most is not None):
-                copies = self.iterations.copies(most)
+            if has_known_end or (may_unroll_unknown and most_iterations is not None):
+                copies = self.iterations.copies(most_iterations)
             elif may_unroll_unknown:
                 copies = UNKNOWN_COPIES
         if copies == 1:
-            with self.iterations.inside(most):
+            with self.iterations.inside(most_iterations):
                 return self._loop(bounds, carried, body, width, is_unsigned)
         assert isinstance(step, int)
         last: Index
         if type(upper) is int:
             last = upper - (copies - 1) * step
         else:  # not below `lower`, so that the difference does not wrap
-            last = self.let(f"max({upper}, {lower}) - {(copies - 1) * step}", "at")
+            last = self.let(f"max({upper}, {lower}) - {(copies - 1) * step}", stem="at")
 
         def unrolled_body(counter: Name, values: list[Name]) -> list[Name]:
-            """Emit `copies` iterations; the next counter is a further carried value, the last one."""
-            values = values[:-1]
+            """Emit `copies` iterations, and return the carried values and the next counter.
+
+            That counter is carried so that the loop over the remaining iterations begins at it.
+            """
+            values = values[:-1]  # without the counter, which is a parameter, too
             for _ in range(copies):
                 values = body(counter, values)
-                counter = self.let(f"{counter} + {step}", "at")
+                counter = self.let(f"{counter} + {step}", stem="at")
             return [*values, counter]
 
-        with self.iterations.inside(None if most is None else most // copies):
+        with self.iterations.inside(None if most_iterations is None else most_iterations // copies):
             start = ("i32", lower if isinstance(lower, Name) else integer(lower))
             final = self._loop((lower, last, copies * step), [*carried, start], unrolled_body, width, is_unsigned)
         *values, reached = final

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from pydispatch.compiler.emit.wgsl.library import functions
+from pydispatch.compiler.emit.wgsl.library import functions as library_functions
 from pydispatch.errors import CompileError
 
 _F16 = re.compile(r"\bf16\b")
@@ -36,9 +36,9 @@ class Module:
             CompileError: The library has no such function.
         """
         if name not in self.functions:
-            if name not in functions():
+            if name not in library_functions():  # only functions of f64 are not written
                 raise CompileError(f"f64 cannot be computed with on this target ({name})", note="compute in f32")
-            text, called = functions()[name]
+            text, called = library_functions()[name]
             for other in called:
                 self.library(other)
             self.functions[name] = text

@@ -38,13 +38,15 @@ class StatementEmitter(ShaderFunction[Name]):
         self, module: Module, definitions: Definitions, table: Table, kernel: Kernel, constants: Sequence[str] = ()
     ) -> None:
         super().__init__(table, kernel)
-        self.module, self.definitions, self.constants = module, definitions, tuple(constants)
-        self.entry: list[str] = []
-        self.lines: list[str] = []  # statements of the current function
+        self.module, self.definitions = module, definitions  # of WGSL; the functions and tables of kernel IR
+        self.constants = tuple(constants)  # the key of each word of the executable constants
+        self.entry: list[str] = []  # statements at the beginning of the function
+        self.lines: list[str] = []  # the other statements
         self.parameters: dict[str, str] = {}  # built-in parameters that it takes, name → declaration
-        self.buffers: Mapping[int, Buffer] = {}
+        self.buffers: Mapping[int, Buffer] = {}  # binding → how it is declared
         self.atomic: Mapping[object, Buffer] = {}  # allocations with atomic operations
-        self.is_definition = self.has_f16 = False
+        self.is_definition = False  # whether the function is the definition of an operation, not an entry point
+        self.has_f16 = False  # whether the language has the type f16
         self.synchronizes_buffers = False  # whether invocations read in bindings what others wrote before a barrier
         self.reads_constants = False  # whether code reads constants of the layout
         self.used_bindings: dict[int, None] = {}  # a set in order of first use
@@ -54,7 +56,7 @@ class StatementEmitter(ShaderFunction[Name]):
         self._pad = "  "
         self._count = 0
         self._cache: dict[object, Name] = {}  # names that `once` made, by key
-        self._sums: dict[str, Name] = {}  # index expression → name of its value, in the current scope
+        self._cached_sums: dict[str, Name] = {}  # index expression → name of its value, in the current scope
 
     # Statements
 
@@ -86,10 +88,10 @@ class StatementEmitter(ShaderFunction[Name]):
     @contextmanager
     def scope(self) -> Iterator[None]:
         """Indent the statements that are emitted in this context; names of indices in it are not reused after it."""
-        pad, sums = self._pad, self._sums
-        self._pad, self._sums = pad + "  ", dict(sums)
+        pad, sums = self._pad, self._cached_sums
+        self._pad, self._cached_sums = pad + "  ", dict(sums)
         yield
-        self._pad, self._sums = pad, sums
+        self._pad, self._cached_sums = pad, sums
 
     @contextmanager
     def at_source_line(self, op: Operation) -> Iterator[None]:
@@ -105,10 +107,10 @@ class StatementEmitter(ShaderFunction[Name]):
         """Return what `make` emits at the beginning of the function, once for each key."""
         cached = self._cache.get(key)
         if cached is None:
-            lines, pad, sums = self.lines, self._pad, self._sums
-            self.lines, self._pad, self._sums = self.entry, "  ", {}
+            lines, pad, sums = self.lines, self._pad, self._cached_sums
+            self.lines, self._pad, self._cached_sums = self.entry, "  ", {}
             cached = self._cache[key] = make()
-            self.lines, self._pad, self._sums = lines, pad, sums
+            self.lines, self._pad, self._cached_sums = lines, pad, sums
         return cached
 
     def operands(self, values: Sequence[SSAValue]) -> list[Name]:

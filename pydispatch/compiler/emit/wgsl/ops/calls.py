@@ -86,7 +86,7 @@ def _declared(
     key = (symbol, types, result, buffers)
     name_ = emitter.module.imports.get(key)
     if name_ is None:
-        stem = symbol if is_free(f"import_{symbol}") else "function"
+        stem = symbol if is_free(f"import_{symbol}") else "function"  # symbols may have characters that WGSL lacks
         name_ = emitter.module.imports[key] = f"import{len(emitter.module.imports)}_{stem}"
         import_ = Import(symbol, name_, types, result, buffers)
         emitter.module.declare(name_, lambda: import_line(import_))

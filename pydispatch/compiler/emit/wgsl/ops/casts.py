@@ -78,6 +78,7 @@ class _Casts(WgslRegisters, Casts[FunctionEmitter, Name]):
             return emitter.call("pyd_f16_nearest", self.operands(emitter, [value])[0])
         if not (is_native_float(source) and is_native_float(target)):
             return None
+        # f32 and f64 are left, one to the other.
         name = "pyd_f32_to_f64" if isinstance(target, Float64Type) else "pyd_f64_to_f32"
         return emitter.call(name, self.operands(emitter, [value])[0])
 

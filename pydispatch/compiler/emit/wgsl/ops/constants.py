@@ -19,7 +19,9 @@ class _Constants(WgslRegisters, Constants[FunctionEmitter, Name]):
 
     def layout_word(self, emitter: FunctionEmitter, index: int) -> Name:
         """Read a 32-bit constant of the dispatch by its index: a component of a uniform array of vec4u."""
-        vectors, emitter.reads_constants = -(-emitter.layout.constants // 4), True
+        emitter.reads_constants = True
+        vectors = -(-emitter.layout.constants // 4)
+        # Exports of one module may have layouts of different sizes, each of which is a variable.
         name = f"constants{vectors if vectors > 1 else ''}"
         emitter.module.declare(name, lambda: f"@group(3) @binding(0) var<uniform> {name}: array<vec4u, {vectors}>;")
         return emitter.let(f"i32({name}[{index // 4}].{'xyzw'[index % 4]})")

@@ -69,6 +69,7 @@ class _Floats(WgslRegisters, Floats[FunctionEmitter, Name]):
                 emitter.iterations.add(SQRT_ITERATIONS)
             return emitter.call(DOUBLE[name], *operands)
         text = SINGLE[name].format(*operands)
+        # Compilers may regroup sums and products, so that their rounding would be lost.
         return emitter.let(_as_written(emitter, op, text) if name in _REGROUPED else text)
 
     def plain_extreme(

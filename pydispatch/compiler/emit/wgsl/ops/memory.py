@@ -30,9 +30,10 @@ _WORDS = {"maxs": "i32", "mins": "i32", **dict.fromkeys(UNSIGNED, "u32")}
 
 
 def variable(emitter: FunctionEmitter, binding: int) -> tuple[str, Buffer]:
-    """Return the name of the variable of a binding, which is declared on first use, and its element type."""
+    """Return the name of the variable of a binding, which is declared on first use, and how it is declared."""
     buffer = emitter.buffers.get(binding, Buffer("u32"))
     emitter.used_bindings[binding] = None
+    # The declaration is in the name, since exports of one module may declare a binding differently.
     suffix = {"f32": "f", "i32": "i", "u32": "u", "vec2u": "w", "f16": "h"}[buffer.word] + "a" * buffer.is_atomic
     name = f"binding{binding}_{suffix}"
     text = f"@group(0) @binding({binding}) var<storage, read_write> {name}: array<{buffer.type}>;"
@@ -156,7 +157,7 @@ class _Memory(WgslRegisters, Atomics[FunctionEmitter, Name]):
         return emitter.module.declare(name, lambda: f"var<workgroup> {name}: array<{stored_type}, {count}>;")
 
     def private_variable(self, emitter: FunctionEmitter, op: Operation, element: Attribute, count: int) -> str:
-        """Declare `count` elements for each invocation for an allocation, and return their name."""
+        """Declare the private array of an allocation, of `count` elements, and return its name."""
         name = emitter.fresh("own")
         emitter.entry.append(f"  var {name}: array<{self._stored_type(emitter, op, element)}, {count}>;")
         return name

@@ -25,13 +25,13 @@ def _while(emitter: FunctionEmitter, op: Operation) -> None:
     ]
     results = [emitter.var(type_) for type_ in emitter.part_types(inner)]
     emitter.define_from_parts(arguments, carried_variables, roots)
-    ends: list[Root | None] = []
+    result_roots: list[Root | None] = []
     has_barrier = emitter.uniformity.has_barrier(op)
 
     def condition(end: Operation) -> None:
         """Lower the terminator of the first region: assign the results, and leave the loop if the condition fails."""
         test = emitter.get(end.operands[0])
-        ends.extend(emitter.roots(end.operands[1:]))  # storage of results that are memrefs
+        result_roots.extend(emitter.roots(end.operands[1:]))  # storage of results that are memrefs
         emitter.assign(results, emitter.parts(end.operands[1:]))
         if has_barrier:  # one value for the workgroup, so that WGSL knows the loop to be uniform
             test = emitter.shared_by_workgroup(test, value=None, type_="bool")
@@ -41,10 +41,10 @@ def _while(emitter: FunctionEmitter, op: Operation) -> None:
         emitter.do("loop {")
         with emitter.scope():
             emitter.region(before, condition)
-            emitter.define_from_parts(inner, results, ends)
+            emitter.define_from_parts(inner, results, result_roots)
             emitter.assign(carried_variables, emitter.yielded(after, roots=list(roots) if roots else None))
         emitter.do("}")
-    emitter.define_from_parts(list(op.results), results, ends)
+    emitter.define_from_parts(list(op.results), results, result_roots)
 
 
 ROWS: dict[str, Lowering] = {"scf.while": _while}
