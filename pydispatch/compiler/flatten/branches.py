@@ -26,11 +26,11 @@ def lower_branches(region: Region) -> None:
         _select(choice)
     block = region.blocks.first
     while block is not None:
-        op = next((o for o in block.ops if o.name in ROWS), None)
+        op = next((o for o in block.ops if o.name in LOWERINGS), None)
         if op is None:
             block = block.next_block
         else:
-            ROWS[op.name](op)
+            LOWERINGS[op.name](op)
     simplify(region)
 
 
@@ -326,7 +326,7 @@ def refuse(op: Operation) -> None:
                        "loops of the host are scf.for and scf.while; parallel ones belong into a dispatch")  # fmt: skip
 
 
-ROWS: dict[str, Callable[[Operation], None]] = {
+LOWERINGS: dict[str, Callable[[Operation], None]] = {
     "scf.if": _lower_if,
     "scf.for": _lower_for,
     "scf.while": _lower_while,

@@ -16,9 +16,9 @@ from pydispatch.ir.dialects.flow.calls import CallOp
 from pydispatch.ir.functions import CALLS, callee_name
 
 
-def find_commands(functions: Mapping[str, Operation]) -> None:
-    """Convert the calls of host functions without a body. Raise CompileError for a call that does not match its
-    declaration.
+def convert_calls_to_commands(functions: Mapping[str, Operation]) -> None:
+    """Convert the calls of host functions without a body to commands. Raise CompileError for a call that does not match
+    its declaration.
 
     A `flow.call` gets the declared type; a `util.call` or `func.call` of a declaration becomes a `flow.call`.
     """
@@ -87,10 +87,10 @@ def _to_command(call: Operation, declaration: Operation) -> None:
     assert block is not None
     ties = _ties(declaration, len(call.results))
     if _ties(call, len(call.results)) == [-1] * len(call.results):
-        call.properties["tied_operands"] = declaration.properties.get("tied_operands")  # type: ignore[assignment]
-        if call.properties["tied_operands"] is None:
-            del call.properties["tied_operands"]
-    _check_signature(call, declaration)
+        call.properties.pop("tied_operands", None)
+        if (tied_operands := declaration.properties.get("tied_operands")) is not None:
+            call.properties["tied_operands"] = tied_operands
+    _check_signature(call, declaration)  # the call's own ties must be those of the declaration
 
     def dims(value: SSAValue, type: Attribute) -> list[SSAValue]:
         """Return the dynamic sizes of a tensor."""

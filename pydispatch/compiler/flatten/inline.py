@@ -18,7 +18,7 @@ from xdsl.ir import Operation, Region, SSAValue
 
 from pydispatch.compiler.flatten.branches import lower_branches, simplify
 from pydispatch.compiler.flatten.buffer_views import buffer_views_to_tensors
-from pydispatch.compiler.flatten.commands import find_commands
+from pydispatch.compiler.flatten.commands import convert_calls_to_commands
 from pydispatch.compiler.flatten.fences import remove_fences
 from pydispatch.compiler.flatten.globals import fold_globals
 from pydispatch.errors import CompileError
@@ -49,7 +49,7 @@ def inline_calls(module: ModuleOp) -> None:
     buffer_views_to_tensors(functions)
     for function in functions.values():
         lower_branches(function.regions[0])
-    find_commands(functions)
+    convert_calls_to_commands(functions)
     roots = [name for name, function in functions.items() if name in initializers or not _is_private(function)]
     _require_few_copies(functions, roots)
     for name, function in functions.items():
@@ -109,7 +109,7 @@ def _require_few_copies(functions: dict[str, Operation], roots: Sequence[str]) -
     own = {name: sum(1 for _ in walk(function)) for name, function in functions.items()}
     grown: dict[str, int] = {}
     for name in functions:
-        _count_inlined(name, functions, calls, own, grown)
+        _check_and_count(name, functions, calls, own, grown)  # adds `name` and its callees to `grown`, callees first
     added = sum(grown[name] - own[name] for name in roots)
     if added <= MOST_ADDED_OPERATIONS:
         return
@@ -128,7 +128,7 @@ def _require_few_copies(functions: dict[str, Operation], roots: Sequence[str]) -
     )  # fmt: skip
 
 
-def _count_inlined(
+def _check_and_count(
     root: str,
     functions: dict[str, Operation],
     calls: dict[str, list[Operation]],
@@ -137,6 +137,8 @@ def _count_inlined(
 ) -> None:
     """Store in `grown` the number of operations of `root`, and of each function that it calls, after inlining.
 
+    Raises CompileError for a call of a function that is missing, has no body, is recursive, or has another signature.
+
     Args:
         root: Name of a function.
         functions: Name → function.
@@ -144,15 +146,16 @@ def _count_inlined(
         own: Name of a function → number of its operations before inlining.
         grown: Name of a function → number of its operations after inlining; callees are stored first.
     """
-    way = {} if root in grown else {root: iter(calls[root])}
-    while way:
-        name, left = next(reversed(way.items()))
-        call = next(left, None)
+    # Depth first: each function on the path, with an iterator over its calls that are not counted yet.
+    path = {} if root in grown else {root: iter(calls[root])}
+    while path:
+        name, remaining_calls = next(reversed(path.items()))
+        call = next(remaining_calls, None)
         if call is None:
             grown[name] = own[name] + sum(grown[callee_name(inner_call)] for inner_call in calls[name])
-            del way[name]
-        elif (callee := _checked_callee(call, functions, way)) not in grown:
-            way[callee] = iter(calls[callee])
+            del path[name]
+        elif (callee := _checked_callee(call, functions, path)) not in grown:
+            path[callee] = iter(calls[callee])
 
 
 def _inline_into(function: Operation, functions: dict[str, Operation]) -> None:

@@ -20,7 +20,7 @@ OTHERS = (
 
 def host_operations() -> list[str]:
     """Return the names of the operations that host code supports after dispatch formation, sorted."""
-    refused = {name for name, row in branches.ROWS.items() if row is branches.refuse}
-    names = {*tensor_rules(), *scalars.ROWS, *BINARY, *UNARY, *MATH, *branches.ROWS, *OTHERS}
+    refused = {name for name, row in branches.LOWERINGS.items() if row is branches.refuse}
+    names = {*tensor_rules(), *scalars.ROWS, *BINARY, *UNARY, *MATH, *branches.LOWERINGS, *OTHERS}
     names |= {f"check.{kind.name.lower()}" for kind in CheckKind}
     return sorted(names - refused)

@@ -31,19 +31,20 @@ def chosen_targets(op: Operation, targets: Sequence[hal.ExecutableTargetAttr]) -
     attribute = objects_attribute(op)
     for target in targets:
         backend, named = backend_of(target), _architectures(attribute, target)
-        known = None if backend is None else backend.architectures
-        if known is None or architecture(target) or not named:
+        architectures = None if backend is None else backend.architectures
+        if architectures is None or architecture(target) or not named:
             chosen.append(target)
         else:
             # "": the objects are listed under a key without an architecture, so that the target names none, either.
-            chosen += [known.target(target, name) if name else target for name in named]
+            chosen += [architectures.target(target, name) if name else target for name in named]
     if any(isinstance(inner, ModuleOp) for inner in op.regions[0].block.ops):
         return list(dict.fromkeys(chosen))
-    # Whole kernels are for the architectures that they are listed under, whatever was asked for.
-    return list(dict.fromkeys(_with_listed(target, attribute) for target in chosen))
+    # Without a module, the objects are whole kernels: for the architectures that they are listed under, whatever was
+    # requested.
+    return list(dict.fromkeys(_with_best_architecture(target, attribute) for target in chosen))
 
 
-def _with_listed(target: hal.ExecutableTargetAttr, attribute: Attribute | None) -> hal.ExecutableTargetAttr:
+def _with_best_architecture(target: hal.ExecutableTargetAttr, attribute: Attribute | None) -> hal.ExecutableTargetAttr:
     """Return the target with the best architecture that the listed objects allow."""
     name, backend = _best(target, attribute), backend_of(target)
     if not name or backend is None or backend.architectures is None:

@@ -139,8 +139,9 @@ class Backend:
         return False
 
     def cpu_machine(self, target: ExecutableTargetAttr) -> Machine | None:
-        """Return the machine for whose registers products are cut into blocks; None where no emitter has
-        `pyd.contract`.
+        """Return the machine whose vector registers hold the blocks of a matrix product.
+
+        `pyd.contract` computes one such block; None where no emitter has that operation.
         """
         return None
 

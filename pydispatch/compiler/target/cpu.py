@@ -139,13 +139,13 @@ class Machine:
 
     @property
     def triple(self) -> str:
-        """The triple. Hosted in name only: see `pydispatch.compiler.toolchain.tools`."""
+        """The triple. It names Linux on every system: kernels call no functions of the system."""
         return f"{self.arch}-unknown-linux-gnu"
 
     @property
     def llvm_features(self) -> str:
         """The feature string of LLVM's target machine."""
-        base = ("+m", "+a", "+f", "+d", "+c") if self.arch == "riscv64" else ()
+        base = ("+m", "+a", "+f", "+d", "+c") if self.arch == "riscv64" else ()  # LLVM assumes none of rv64gc
         return ",".join((*base, *self.features))
 
     @property
@@ -253,16 +253,18 @@ def _native(arch: str) -> tuple[str, frozenset[str], str]:
             note="name the CPU, or 'generic'",
         )
     if arch != "x86_64":
-        cpus = _ARM if arch == "aarch64" else _RISCV
-        known = _with_implied(_words(*cpus.values()))
-        return "generic", enabled & known - BASELINE[arch], name
+        features_by_cpu = _ARM if arch == "aarch64" else _RISCV
+        # Features that some CPU of the table has: all others are left out, since the runtime cannot detect them.
+        detected = _with_implied(_words(*features_by_cpu.values()))
+        return "generic", enabled & detected - BASELINE[arch], name
     level = max((level for level, needs in LEVELS.items() if needs <= enabled), key=lambda level: len(LEVELS[level]))
     own = (enabled & _DETECTED_X86) - LEVELS[level]
-    tune = name if name in _X86 else _nearest(level, own) or name  # of unknown names, LLVM assumes timings of old CPUs
+    # Of unknown names, LLVM assumes the timings of old CPUs.
+    tune = name if name in _X86 else _nearest_cpu(level, own) or name
     return level, own, tune
 
 
-def _nearest(level: str, own: frozenset[str]) -> str:
+def _nearest_cpu(level: str, own: frozenset[str]) -> str:
     """Return the CPU of the table that is the most like this machine: of this level, with the most additional features
     among those whose additional features the machine (`own`) has all of. Return "" if there is none.
 

@@ -12,7 +12,7 @@ from pydispatch.compiler.target.cpu import BASELINE, named_features
 from pydispatch.errors import CompileError
 from pydispatch.suggestions import nearest
 
-# LLVM prints the list to stderr, once in the life of a process.
+# LLVM prints the list to stderr, once in the life of a process: hence another process for each architecture.
 _LIST = (
     "import sys; from llvmlite import binding as b; b.initialize_all_targets(); b.initialize_all_asmprinters(); "
     "b.Target.from_triple(sys.argv[1] + '-unknown-linux-gnu').create_target_machine(features='+help')"
@@ -21,8 +21,9 @@ _LINE = re.compile(r"^  (\S+) +- ", re.MULTILINE)
 
 
 @functools.cache
-def known(arch: str) -> frozenset[str]:
+def llvm_features(arch: str) -> frozenset[str]:
     """Return the names of LLVM's features of an architecture; only our own tables' where LLVM does not list them."""
+    # A child process creates a target machine with the feature "+help", for which LLVM prints the list to stderr.
     done = subprocess.run([sys.executable, "-c", _LIST, arch], capture_output=True, text=True, check=False)
     listed = done.stderr.partition("Available features")[2]
     return frozenset(_LINE.findall(listed)) | named_features(arch)
@@ -41,7 +42,8 @@ def check_features(arch: str, stated: Iterable[str]) -> None:
                 f"CPU feature '{feature}': expected a sign and LLVM's name, such as '+avx2'",
                 note=f"did you mean '+{feature}'?" if feature in named_features(arch) else None,
             )
-        if name in named_features(arch) or name in (names := known(arch)):
+        # LLVM is asked only for names that are not in our own tables, since that takes a process.
+        if name in named_features(arch) or name in (names := llvm_features(arch)):
             continue
         note = nearest(name, names, most=3, cutoff=0.5, prefix=sign)
         if not note:

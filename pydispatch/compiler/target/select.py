@@ -76,16 +76,18 @@ def select_targets(
             architecture get the CPUs of `default_cpus`, or, with `is_single`, generic code alone.
     """
     own = module.attributes.get("hal.device.targets")
-    of_machine: set[ExecutableTargetAttr] = set()
+    # Targets whose CPU is open: named by a backend such as cpu, not by a machine or format, nor stated by the module.
+    may_use_default_cpus: set[ExecutableTargetAttr] = set()
     if targets is not None:
         stated = [] if own is None else executable_targets(own)
-        of_machine = {t for name in targets for t in _named(name, stated) if backend_named(name)} - set(stated)
+        by_backend = {target for name in targets if backend_named(name) for target in _named(name, stated)}
+        may_use_default_cpus = by_backend - set(stated)
         chosen = [target for name in targets for target in _named(name, stated)]
     elif own is not None and executable_targets(own):
         chosen = executable_targets(own)
     else:
         chosen = _named(DEFAULT, [])
-        of_machine = set(chosen)
+        may_use_default_cpus = set(chosen)
     chosen = list(dict.fromkeys(chosen))
     for target in chosen:
         require_backend(target, location=location_of(module))
@@ -93,7 +95,11 @@ def select_targets(
     if not levels and not features and is_single:
         return chosen
     if not levels and not features:
-        return [variant for target in chosen for variant in (_defaults(target) if target in of_machine else [target])]
+        return [
+            variant
+            for target in chosen
+            for variant in (_defaults(target) if target in may_use_default_cpus else [target])
+        ]
     with_levels = [t for target in chosen for t in apply_levels(target, levels, features)]
     _check_used(levels, chosen, with_levels)
     return with_levels
@@ -141,7 +147,8 @@ def _named(name: str, stated: Sequence[ExecutableTargetAttr]) -> list[Executable
         of_module = [target for target in stated if target.backend.data == backend.name]
         if of_module:
             return of_module
-    names_machine = backend is None  # each backend is asked for it; for "", `select` returns the backend's own target
+    names_machine = backend is None
+    # select(machine) returns a backend's target for a machine, None if the machine is not its own; "" is its default.
     for candidate in backends() if backend is None else [backend]:
         target = candidate.select(name if names_machine else "")
         if target is not None:

@@ -17,6 +17,9 @@ CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 # Bytes that a cache and a line may have: anything else is a hypervisor's mistake.
 _PLAUSIBLE_BYTES, _PLAUSIBLE_LINES = range(4 << 10, 1 << 32), (16, 32, 64, 128, 256)
 
+_USUAL_WAYS = 8
+"""Lines in a set of a cache for which neither the system nor the model states them."""
+
 
 class StatedCache(NamedTuple):
     """A data cache as the system describes it.
@@ -46,9 +49,9 @@ def with_caches_of_this_machine(model: MachineModel) -> MachineModel:
     own: dict[int, Cache | None] = {1: model.l1, 2: model.l2, 3: model.l3}
     for level, (size, ways, cores) in stated.by_level.items():
         before = own[level]
-        known = ways if ways > 0 else before.ways if before is not None else 8
-        if size % known == 0:
-            own[level] = Cache(size, known, cores if cores > 0 else before.cores if before is not None else 1)
+        known_ways = ways if ways > 0 else before.ways if before is not None else _USUAL_WAYS
+        if size % known_ways == 0:  # a size that is no multiple of the ways is a mistake of the system
+            own[level] = Cache(size, known_ways, cores if cores > 0 else before.cores if before is not None else 1)
     l1, l2 = own[1] or model.l1, own[2] or model.l2
     return replace(model, l1=l1, l2=l2, l3=own[3], line=stated.line or model.line, page=stated.page or model.page)
 

@@ -324,7 +324,7 @@ def load_object(attribute: hal.ExecutableObjectAttr, op: Operation, folders: Fol
 def _read(name: str, path: Path, op: Operation) -> ObjectFile | None:
     """Return the object file at a path, None where there is none."""
     if not path.exists() or path.is_dir():
-        files.record_accesses(missed=[str(path)])
+        files.record_accesses(missed=[str(path)])  # the compile cache depends on there being no such file
         return None
     try:
         return ObjectFile(str(path), files.read(path), location_of(op))

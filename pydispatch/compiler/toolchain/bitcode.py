@@ -101,7 +101,7 @@ def _identification(bits: _Bits, width: int) -> str:
             continue
         if kind == _UNABBREVIATED:
             code, count = bits.vbr(6), bits.vbr(6)
-            values = [bits.vbr(6) for _ in range(min(count, _PREFIX))]
+            values = [bits.vbr(6) for _ in range(min(count, _PREFIX))]  # see `_record`
         else:
             if kind - 4 >= len(abbreviations):
                 raise BitcodeError("a record of it uses an abbreviation that is not defined")

@@ -61,7 +61,7 @@ def _load(key: str, kind: str) -> bytes | None:
 
 def store(key: str, data: bytes, files: Iterable[str] = (), missed: Iterable[str] = (), kind: str = OBJECTS) -> None:
     """Keep `data` under `key` for as long as `files` stay as they are now, and `missed` are no files."""
-    files = list(files)
+    files, missed = list(files), list(missed)
     record_accesses(files)  # whoever is compiling a whole program depends on them, too
     with contextlib.suppress(OSError, ValueError):
         known = {file: _digest_of(file) for file in files}

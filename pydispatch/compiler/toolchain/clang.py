@@ -127,7 +127,13 @@ def _target_flags(arch: str, cpu: str, features: Sequence[str]) -> list[str]:
 
 
 def _dependencies(deps: Path, name: str, clang: Tool) -> list[str]:
-    """Return the included files, without the compiler's own, which are identified by its version."""
+    """Return the included files, without the compiler's own, which are identified by its version.
+
+    Args:
+        deps: The make rule that clang wrote for `-MD`.
+        name: The source file, which is left out, as is "-", the standard input.
+        clang: The compiler.
+    """
     text = deps.read_text(errors="replace").partition(":")[2].replace("\\\n", " ")
     files = [part.replace("\\ ", " ").replace("$$", "$") for part in re.findall(r"(?:\\ |\S)+", text)]
     # A compiler with `isystem`, ziglang's, has all its headers in the folder lib beside the program.

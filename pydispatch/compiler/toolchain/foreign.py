@@ -76,7 +76,9 @@ def adapted(text: str, known: Collection[str], machine: Collection[str]) -> str:
         """Return an attribute group without its target features, unless they go beyond those of file and machine."""
         features = used_features(group[0])
         own_features = features - common_features
-        is_kept = bool(missing_features(features, known, machine) or own_features - set(machine))
+        needs_more_instructions = bool(missing_features(features, known, machine))  # of the file or of the function
+        states_more = not own_features <= set(machine)  # of the function alone, tuning included
+        is_kept = needs_more_instructions or states_more
         kept = group[0] if is_kept else _TARGET_ATTRIBUTES.sub("", group[0])
         return with_placeholder_if_empty(_HARDENING_ATTRIBUTES.sub("", _CODE_GENERATION_ATTRIBUTES.sub("", kept)))
 

@@ -34,7 +34,18 @@ class UndefinedSymbolsError(ToolchainError):
 
 
 def link_own(objects: Sequence[Labelled], lazy: Sequence[Labelled], exports: Sequence[str], arch: str) -> bytes | None:
-    """See `Toolchain.link_shared`. None for what only a complete linker can do."""
+    """Link objects into an embedded ELF with the built-in linker; return None for what only a complete linker can do.
+
+    Args:
+        objects: ELF objects or archives of them.
+        lazy: Objects that are linked only if they define a symbol that is still missing.
+        exports: Symbols that the shared object exports.
+        arch: Architecture of the objects.
+
+    Raises:
+        UndefinedSymbolsError: No object defines a symbol.
+        ToolchainError: The objects cannot be linked.
+    """
     try:
         return link(objects, lazy, exports, arch)
     except UnsupportedError:
@@ -53,6 +64,7 @@ def link_with_lld(
         names: dict[str, str] = {}
 
         def written(kind: str, files: Sequence[Labelled]) -> list[str]:
+            """Write objects into the scratch folder, and return their paths."""
             paths = [Path(scratch, f"{kind}{index}.o") for index in range(len(files))]
             for path, (label, data) in zip(paths, files, strict=True):
                 path.write_bytes(data)
@@ -67,6 +79,7 @@ def link_with_lld(
         argv += [flag for name in exports for flag in ("--undefined", name)]
         inputs = written("object", objects)
         argv += ["-o", str(output), *inputs, "--start-lib", *written("lazy", lazy), "--end-lib"]
+        # lld writes this text into .comment instead of its version, so that the bytes do not depend on it.
         environment = {**os.environ, "LLD_VERSION": "pydispatch"}
         done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, check=False, env=environment)
         if done.returncode != 0:

@@ -29,7 +29,7 @@ from pydispatch.compiler.worker import llvm_process
 from pydispatch.compiler.worker.library import library
 from pydispatch.errors import CompileError
 
-_FLAGS = re.compile(r"^!llvm\.(?:module\.flags|ident|dbg\.cu) = .*\n", re.MULTILINE)
+_MODULE_FLAGS = re.compile(r"^!llvm\.(?:module\.flags|ident|dbg\.cu) = .*\n", re.MULTILINE)
 """Metadata of a module that clashes with that of other modules when they are linked."""
 _SUM_OF_LANES = "llvm.vector.reduce.fadd"
 _FREE_SUM_OF_LANES = re.compile(rf"(?<= call )(?:[a-z]+ )+(?=(?:half|float|double) @{re.escape(_SUM_OF_LANES)}\.)")
@@ -147,7 +147,8 @@ def _file(name: str, bitcode: bytes, machine: LlvmMachine) -> _File:
         foreign.check_state(name, text)
         known = known_features(machine.arch)
         extra_features = foreign.missing_features(foreign.used_features(text), known, machine.has)
-        adapted = _FLAGS.sub("", foreign.adapted(text, known, machine.has))
+        # Without flags of the module, which clash when it is linked; functions take the machine's features.
+        adapted = _MODULE_FLAGS.sub("", foreign.adapted(text, known, machine.has))
         adapted = re.sub(r"^target triple = .*$", f'target triple = "{machine.triple}"', adapted, flags=re.M)
         adapted = re.sub(r"^target datalayout = .*$", f'target datalayout = "{layout(machine)}"', adapted, flags=re.M)
         with llvm.parse_assembly(adapted, context) as module:
@@ -254,11 +255,12 @@ class LlvmModule:
         self._module.verify()
         with self._without_pass("licm-promotion", disabled=not promote_memory):
             builder.getModulePassManager().run(self._module, builder)
-        self._check_written()
-        if self.machine.arch == "riscv64" and "v" in self.machine.has:  # vectors: the pipeline has emitted such sums
+        self._check_no_shared_variables()
+        has_scalable_sums = self.machine.arch == "riscv64" and "v" in self.machine.has
+        if has_scalable_sums:  # the pipeline has emitted sums of lanes in any order: make them ordered
             self._order_sums_of_lanes()
 
-    def _check_written(self) -> None:
+    def _check_no_shared_variables(self) -> None:
         """Raise CompileError if code writes a variable of a linked file, because workgroups share no state.
 
         Call it after the optimization. Then LLVM has declared variables that no code writes as constant, and removed
@@ -267,6 +269,7 @@ class LlvmModule:
         if not self._variables:
             return
         for variable in sorted(foreign.writable_variables(str(self._module))):
+            # LLVM appends .N to a name that clashes with one of another linked module.
             name = variable if variable in self._variables else _RENAMED.sub("", variable)
             if name in self._variables:
                 raise CompileError(

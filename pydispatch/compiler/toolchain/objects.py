@@ -318,7 +318,7 @@ def _check_segments(name: str, elf: ElfFile, file: ObjectFile | None) -> None:
 
 
 def check_bitcode(file: ObjectFile) -> None:
-    """Check a bitcode file before LLVM sees it, in this process, for the first time."""
+    """Check a bitcode file: first its producer, without LLVM, then by LLVM in another process."""
     from pydispatch.compiler.toolchain.llvm import version
 
     ours = version()

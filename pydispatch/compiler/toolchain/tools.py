@@ -14,7 +14,7 @@ from pydispatch.compiler.toolchain import cache, clang, linker, programs
 from pydispatch.compiler.toolchain.clang import ARCHES, GPU_ARCHES, require
 from pydispatch.compiler.toolchain.linker import UndefinedSymbolsError
 from pydispatch.compiler.toolchain.programs import MAX_BITCODE_LLVM, MIN_CLANG, MIN_LLD, Tool, ToolchainError
-from pydispatch.link.elf.link import VERSION
+from pydispatch.link.elf.link import VERSION as LINKER_VERSION
 
 __all__ = ["ARCHES", "GPU_ARCHES", "Toolchain", "ToolchainError", "UndefinedSymbolsError", "find"]
 
@@ -33,7 +33,8 @@ class Toolchain:
         return {
             "clang": _shown(lambda: self.clang("obj")),
             "clang (bitcode)": _shown(lambda: self.clang("bc")),
-            "linker": "ld.lld" if programs.lld_is_named() else f"{VERSION} of pydispatch, else ld.lld",
+            # The built-in linker returns None for what it cannot link, which ld.lld then links.
+            "linker": "ld.lld" if programs.lld_is_named() else f"{LINKER_VERSION} of pydispatch, else ld.lld",
             "lld": _shown(self.lld),
             "cache": str(cache.directory() or "none: no folder can be written"),
         }

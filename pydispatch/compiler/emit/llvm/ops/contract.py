@@ -55,9 +55,7 @@ def _contract(emitter: FunctionEmitter, op: Operation) -> None:
     if isinstance(op, ContractOp) and op.has_packed_weights:
         multiply_weights(emitter, a, b, c, starts_at_zero)
     elif a.element != c.element:
-        unsigned = Unsigned(
-            lhs=attribute(op, "unsigned_a") is not None, rhs=attribute(op, "unsigned_b") is not None
-        )
+        unsigned = Unsigned(lhs=attribute(op, "unsigned_a") is not None, rhs=attribute(op, "unsigned_b") is not None)
         shape = tile_shape(emitter, op)
         if shape is None or not holds_block(emitter, shape, a, b, c):
             multiply_groups(emitter, a, b, c, starts_at_zero, unsigned)
