@@ -85,7 +85,7 @@ def _for(emitter: Emitter, op: Operation) -> None:
         return emitter.yielded(op.regions[0], list(roots))
 
     bounds = bound(lower), bound(upper), bound(step)
-    carried = list(zip(emitter.part_types(arguments), emitter.parts(inits), strict=True))  # (type, value before it)
+    carried = list(zip(emitter.part_types(arguments), emitter.parts(inits), strict=True))  # (type, initial value)
     stated, is_unsigned = integer(op, MOST_ITERATIONS, default=-1), attribute(op, "unsignedCmp") is not None
     most_iterations = None if stated < 0 else stated
     result = emitter.loop(bounds, carried, body, width, is_unsigned, most_iterations)

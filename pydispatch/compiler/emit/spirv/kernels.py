@@ -30,6 +30,7 @@ class Kernels(Definitions):
         constants: Sequence[str],
         libraries: Sequence[tuple[str, bytes]] = (),
     ) -> None:
+        """Create an empty SPIR-V module for `module`; the other parameters are attributes of the class."""
         super().__init__(module)
         self.m = Module()
         self.table, self.constants, self.libraries = table, tuple(constants), tuple(libraries)

@@ -96,7 +96,7 @@ def store(
     memref: MemRef,
     indices: Sequence[Index],
     min_alignment: int = 1,
-    owns_byte: bool = False,
+    has_own_byte: bool = False,
 ) -> None:
     """Emit the store of the element at `indices`, which leaves other elements of the same byte unchanged.
 
@@ -106,11 +106,11 @@ def store(
         memref: The memref.
         indices: Index along each dimension.
         min_alignment: Bytes that the address is a multiple of.
-        owns_byte: Whether no other iteration writes elements of the same byte.
+        has_own_byte: Whether no other iteration writes elements of the same byte.
     """
     element = memref.element
     if packed(element):
-        is_alone = owns_byte or memref.root == "stack" or not emitter.platform.concurrent
+        is_alone = has_own_byte or memref.root == "stack" or not emitter.platform.concurrent
         _store_packed(emitter, value, memref, indices, is_alone)
         return
     if bit_width(element) < 8:
@@ -163,7 +163,7 @@ def _store(emitter: FunctionEmitter, op: Operation) -> None:
         target,
         indices,
         min_alignment=integer(op, "alignment", default=1),
-        owns_byte=attribute(op, OWN_BYTE) is not None,  # set where no other iteration writes elements of the byte
+        has_own_byte=attribute(op, OWN_BYTE) is not None,  # set where no other iteration writes elements of the byte
     )
 
 
