@@ -64,8 +64,8 @@ class Input:
 class Builder(OperationWriter):
     """Builder of the tensors and functions of one module.
 
-    `filename` names the model in error messages. `weights` is described in `ReadOptions`. The module may be a mixed one:
-    MLIR of the user, of which only operations of some dialects, such as StableHLO, are converted.
+    `filename` names the model in error messages. `weights` is described in `ReadOptions`. The module may be a mixed
+    one: MLIR of the user, of which only operations of some dialects, such as StableHLO, are converted.
     """
 
     def __init__(self, filename: str, weights: str = "embed") -> None:

@@ -97,7 +97,7 @@ def _segments(own: dict[str, OutputSection], plan: RelocationPlan, exports: Sequ
             entry_size=4,
             link=".dynsym",
             info=0,
-            size=4 * (4 + len(exports)),  # words: two of header, one bucket, a chain of all symbols with the null symbol
+            size=4 * (4 + len(exports)),  # two words of header, one bucket, a chain of all symbols with the null symbol
         ),
         OutputSection(".dynstr", reader.SHT_STRTAB, alloc, alignment=1, size=len(texts), content=texts),
     ]

@@ -114,7 +114,10 @@ class PtxParts:
     """
 
     def __init__(self, code: bytes | memoryview, notes: object, where: str) -> None:
-        """Read the notes, the key "ptx". Raise ArtifactError, which begins with `where`, if they do not fit the code."""
+        """Read the notes, the key "ptx".
+
+        Raise ArtifactError, which begins with `where`, if they do not fit the code.
+        """
         self.where = where
         self.modules = [ModuleRange(0, len(code), kind_of(code))]
         self.entries: list[tuple[int, str]] | None = None

@@ -66,9 +66,7 @@ def _cast_and_call(run: Interpreter, op: Any, env: Env) -> None:
         run.forget_users(value)
     casts = any(o.name.startswith("transform.type_conversion.") for block in op.conversions.blocks for o in block.ops)
     has_func_call = op.name == "transform.func.cast_and_call"
-    call = call_in_place(
-        function, symbol_of(function), inputs, outputs, at, op, with_func=has_func_call, casts=casts
-    )
+    call = call_in_place(function, symbol_of(function), inputs, outputs, at, op, with_func=has_func_call, casts=casts)
     env[op.results[0]] = [call]
 
 

@@ -56,7 +56,9 @@ class Launch:
         if min(*self.grid, *self.block) < 1:
             raise InvalidArgumentError(f"kernel '{name}': grid {self.grid}, block {self.block}: sizes are 1 or more")
         if self.dynamic_shared < 0:
-            raise InvalidArgumentError(f"kernel '{name}': expected 0 or more bytes of shared memory, got {self.dynamic_shared}")
+            raise InvalidArgumentError(
+                f"kernel '{name}': expected 0 or more bytes of shared memory, got {self.dynamic_shared}"
+            )
         if self.threads > 1024:
             raise InvalidArgumentError(
                 f"kernel '{name}': block {self.block} has {self.threads} threads, 1024 is the most"

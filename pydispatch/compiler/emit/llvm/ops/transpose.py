@@ -49,9 +49,7 @@ def _square(emitter: FunctionEmitter, source: MemRef, target: MemRef, row: int, 
     type_, align = f"<{side} x {memory_type_of(source.element)}>", alignment(source.element)
     metadata = emitter.access_metadata(source)
     values = [
-        emitter.body.let(
-            f"load {type_}, ptr {address(emitter, source, row + i, column)}, align {align}{metadata}"
-        )
+        emitter.body.let(f"load {type_}, ptr {address(emitter, source, row + i, column)}, align {align}{metadata}")
         for i in range(side)
     ]
     network = _interleaved if side * bit_width(source.element) <= INTERLEAVED_BITS else _exchanged

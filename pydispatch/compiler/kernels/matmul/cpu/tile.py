@@ -347,9 +347,7 @@ class _Tile:
             sums = elements.fresh(self.plan.sum_type, schedule.nr * column_stride)
             rows_of_sums = StridedBlock(target.buffer, target.offset, stride=schedule.nr)
             columns_of_sums = StridedBlock(sums, offset=0, stride=column_stride)
-            transpose_block(
-                build, source=rows_of_sums, target=columns_of_sums, rows=column_stride, columns=schedule.nr
-            )
+            transpose_block(build, source=rows_of_sums, target=columns_of_sums, rows=column_stride, columns=schedule.nr)
 
         def element(inner: Builder, i: Index, j: Index) -> None:
             """Emit the outputs at row `i` and column `j` of the block."""
