@@ -95,7 +95,7 @@ def _flush() -> None:
 
 
 def _text_of(error: BaseException) -> str:
-    """Return the message of an error; for an OSError without errno but with the file name."""
+    """Return the message of an error; of an OSError its text and its file name, without the number of the error."""
     if not isinstance(error, OSError) or not error.errno:
         return str(error) or type(error).__name__
     return f"{error.strerror}: '{error.filename}'" if error.filename else str(error.strerror)

@@ -127,7 +127,8 @@ def _modes(args: argparse.Namespace) -> int:
     texts = args.modes.split(",") if args.modes else []
     if not all(text.isascii() and text.isdigit() and 0 < int(text) < 1 << 31 for text in texts):
         raise InvalidArgumentError(f"--modes={args.modes}: expected numbers of elements, such as 64,1024")
-    data = compare.figures([int(text) for text in texts] or compare.SIZES, args.seconds / 5)
+    seconds_per_mode = args.seconds / 5  # there are many modes and sizes, so that each takes less than a contender
+    data = compare.figures([int(text) for text in texts] or compare.SIZES, seconds_per_mode)
     print(compare.text(data))
     if args.plot:
         write("--plot", path_of("--plot", args.plot, "the path of an .svg file"), compare.picture(data).encode())

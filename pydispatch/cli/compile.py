@@ -72,7 +72,7 @@ def source_of(path: str) -> str | Path:
     if len(data) > LIMIT:
         raise CompileError(f"standard input has more than {LIMIT >> 30} GiB, the most that is read")
     try:
-        return data.decode("utf-8") + "\n"
+        return data.decode("utf-8") + "\n"  # a text with a line break is a program, never a path
     except UnicodeDecodeError as error:
         raise CompileError(f"standard input is not text: {error}", note="give MLIR text") from None
 

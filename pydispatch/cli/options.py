@@ -31,7 +31,7 @@ def add_flags(parser: argparse.ArgumentParser, names: Sequence[str] = FLAGS) -> 
             keywords["action"] = "append" if option.flag.repeatable else "store"
             keywords |= {"metavar": option.flag.metavar, "type": option.flag.parse, "choices": option.flag.choices}
         parser.add_argument(*option.flag.spellings, **keywords)
-        if name == "kernels":
+        if name == "kernels":  # --results belongs to --kernels; it is no option of its own
             add_results_flag(parser)
 
 
@@ -110,8 +110,8 @@ def _specs(options: Sequence[str]) -> dict[str, list[str]]:
     files: dict[str, list[str]] = {}
     for option in options:
         phase, equals, path = option.partition("=")
-        known = equals and "/" not in phase and "." not in phase
-        files.setdefault(phase if known else "preprocessing", []).append(path if known else option)
+        names_phase = equals and "/" not in phase and "." not in phase  # else the path itself contains "="
+        files.setdefault(phase if names_phase else "preprocessing", []).append(path if names_phase else option)
     return files
 
 

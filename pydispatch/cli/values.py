@@ -174,7 +174,7 @@ def parse_type(text: str) -> Spec:
         raise ValueError(f"rank {len(shape)} is more than NumPy has in common; at most 32")
     if name in _SMALL:
         return Spec(shape, type_of(dtype_word(_SMALL[name], int(name[1]))), is_hex=False)
-    match = re.fullmatch(r"(i|si|ui|f|bf|cf|x|\*)(\d+)", name)
+    match = re.fullmatch(r"(i|si|ui|f|bf|cf|x|\*)(\d+)", name)  # IREE writes opaque elements as x8 or *8
     if match is None or len(match[2]) > 3:  # the widest has 128 bits
         raise ValueError(f"unknown element type '{name}'; for example f32, i8, ui16, bf16, cf64, i1, x8")
     prefix, bits = match[1], int(match[2])

@@ -57,10 +57,10 @@ class Cotangents:
         self._tensors: dict[SSAValue, Tensor] = {}  # value of the program → the same as a tensor of the trace
 
     def pull_back(self, ops: Sequence[Operation], seeds: Iterable[tuple[SSAValue, Tensor | None]]) -> None:
-        """Compute the cotangents of the inputs of operations, which are all that the results depend on.
+        """Compute the cotangents of the inputs of operations from those of their results.
 
         Args:
-            ops: The operations, in the order in which they run.
+            ops: All operations that the results depend on, in the order in which they run.
             seeds: Pairs of a result of the operations and its cotangent; None for a result without one.
 
         Raises:

@@ -63,14 +63,14 @@ def _marked(trace: Trace, program: ProgramSource, args: Sequence[Any], named: Ma
     operands = [_operand(trace, values[name], type) for name, type in types.items()]
     returned = program.traced(*args, **named)
     results = [trace.tensor_of(value) for value in program.named(trace, returned).values()]
-    if any(len(trace.parts(of)) != 1 for of in (*operands, *results)):
+    if any(len(trace.parts(of)) != 1 for of in (*operands, *results)):  # a real and an imaginary part
         raise trace.fail(
             f"program '{program.name}' has complex numbers, of which a stated derivative has none",
             "pass real and imaginary parts as arrays of their own",
         )
     marker = marker_after(trace, operands, results)
     marker.attributes[_CALL] = IntAttr(len(trace.stated_calls))
-    statics = program.statics_among({**program.statics, **values})
+    statics = program.statics_among({**program.statics, **values})  # static arguments, with their defaults
     trace.stated_calls.append(StatedCall(program, tuple(types), statics))
     arrays = [
         Array(trace, trace.wrap(of.dtype, of.shape, value)) for of, value in zip(results, marker.results, strict=True)

@@ -74,6 +74,7 @@ class _Lowering:
             if op.name in FUNCTIONS or isinstance(op, InitializerOp):
                 for region in op.regions:
                     self._region(region)
+        # Declarations of a dialect at the top level, such as tosa.variable, are converted where they are used.
         self._converted += [op for op in self.module.ops if self._tracer_of(op) is not None]
         for op in reversed(self._converted):
             op.detach()
@@ -197,7 +198,7 @@ class _Lowering:
         for scope, known in self.materialized.get(value, ()):
             if self.b.is_open(scope):
                 return known
-        new = self.b.to_boundary(self.values[value])
+        new = self.b.to_boundary(self.values[value])  # as the types of signatures have it: complex is interleaved
         if new.type != value.type:
             new = self._cast(new, value.type)
         self.materialized.setdefault(value, []).append((self.b.scope, new))

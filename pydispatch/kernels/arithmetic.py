@@ -72,6 +72,7 @@ def check_literal(literal: Literal, type: str, what: str) -> None:
             raise TypeMismatch(f"{what} of {type} and the fraction {value!r}",
                                f"write a whole number, or pydispatch.f32(...) around the {type}")  # fmt: skip
         width = INTEGERS[type]
+        # A signed type also takes the literals of its bit patterns, such as 0xFF of an i8.
         if not (0 if type in UNSIGNED else -(1 << (width - 1))) <= value < 1 << width:
             raise TypeMismatch(f"the number {value} does not fit into {type}", "use a wider type")
 

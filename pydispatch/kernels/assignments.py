@@ -62,7 +62,7 @@ class Assignments(Expressions):
     def _combined(self, node: ast.AugAssign, old: Entity) -> Entity:
         """Return the new value of the target of an augmented assignment, from its old value."""
         symbol, value = BINARY.get(type(node.op)), self.evaluate(node.value)
-        if symbol is None:
+        if symbol is None:  # `@=`
             return self.matrix_product(node, old, value)
 
         def combined() -> Entity:

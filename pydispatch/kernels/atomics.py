@@ -42,7 +42,7 @@ def _element(context: CallContext, node: ast.Call, arguments: list[Entity]) -> t
 def _emit(context: CallContext, node: ast.Call, memory: MemoryRef, text: str) -> Scalar:
     """Emit an atomic operation on memory, whose MLIR text is `text`, and return the old element."""
     context.record_write(node, memory)
-    if memory.parameter:
+    if memory.parameter:  # an atomic operation also reads the parameter
         context.read.add(memory.parameter)
     context.writer.has_effects = True
     return context.writer.value(text, memory.dtype)

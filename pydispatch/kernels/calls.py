@@ -221,11 +221,11 @@ def bits(context: CallContext, node: ast.Call, arguments: list[Entity]) -> Entit
     """Emit `bitcast(value, dtype)`, which reinterprets the bits of a number. Types of other widths raise
     CompileError.
     """
-    check_count(context, node, arguments, min_count=2)
+    check_count(context, node, arguments, min_count=2)  # exactly 2
     x, target = number(context, node.args[0], arguments[0]), arguments[1]
     if not isinstance(x, Scalar) or not isinstance(target, Known) or not isinstance(target.value, DType):
         raise context.error(node, "bitcast takes a value and a type", "write pydispatch.bitcast(x, pydispatch.i32)")
-    widths = {**FLOATS, **INTEGERS, "index": 0}
+    widths = {**FLOATS, **INTEGERS, "index": 0}  # index has no width: it is only cast to itself
     if widths.get(x.type) != widths.get(target.value.name, 0):
         raise context.error(
             node, f"bitcast of {x.type} to {target.value.name}: their widths differ", "use a type of the same width"
@@ -264,7 +264,7 @@ def zipped(context: CallContext, node: ast.Call, arguments: list[Entity]) -> Ent
 
 def enumerated(context: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
     """Return `enumerate(...)` of a tuple, as a tuple of pairs."""
-    (items,) = _items(context, node, arguments[:1])
+    (items,) = _items(context, node, arguments[:1])  # the items of each tuple: here of one
     check_count(context, node, arguments, min_count=1)
     return TupleValue(tuple(TupleValue((Literal(i), item)) for i, item in enumerate(items)))
 

@@ -92,7 +92,7 @@ class Coverage(RaceInstrumentation):
     def indices(self, node: ast.expr, memory: MemoryRef, entity: Entity | None = None) -> str:
         """Return the indices of an element as MLIR text, and record the sizes that bound ids among them."""
         indices = super().indices(node, memory, entity)
-        self._record_indices("read", memory, indices)
+        self._record_indices("read", memory, indices)  # stores go through `record_write` as well
         return indices
 
     def on_access(self, node: ast.AST, memory: MemoryRef, indices: str, is_write: bool) -> None:
@@ -143,7 +143,7 @@ class Coverage(RaceInstrumentation):
     def _is_used(self, kind: str, axis: int) -> bool:
         """Return whether an operation has an invocation or workgroup number along the axis as an operand."""
         names = [re.escape(name) for name, key in self._axis_of.items() if key == (kind, axis)]
-        operand = re.compile(rf"(?:{'|'.join(names)})\b(?! = )")
+        operand = re.compile(rf"(?:{'|'.join(names)})\b(?! = )")  # not its definition, `%name = ...`
         return any(operand.search(line) for line in self.writer.lines)
 
 

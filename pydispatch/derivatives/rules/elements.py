@@ -35,7 +35,9 @@ def _remainder(a: Element, b: Element, y: Element, d: Element) -> Partials:
 
 
 def _extreme(order: str) -> ElementRule:
-    """Return the rule of the larger or smaller of two numbers. Equal ones have half of the cotangent each."""
+    """Return the rule of the larger ("gt") or smaller ("lt") of two numbers. Equal ones have half of the cotangent
+    each.
+    """
 
     def rule(a: Element, b: Element, y: Element, d: Element) -> Partials:
         """Return the cotangent to the operand that is the extreme."""

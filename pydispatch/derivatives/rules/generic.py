@@ -40,8 +40,8 @@ def generic(cotangents: Cotangents, op: Operation) -> None:
         if value in cotangents.active:
             arguments = [
                 argument
-                for argument, *operand in zip(nest.arguments, nest.inputs, nest.input_maps, strict=False)
-                if operand == [value, map]
+                for argument, other_value, other_map in zip(nest.arguments, nest.inputs, nest.input_maps, strict=False)
+                if other_value == value and other_map == map
             ]
             _add_to_operand(cotangents, nest, seeds, value, map, arguments)
     for read in nest.operations:

@@ -95,16 +95,17 @@ def _gradients(
     Args:
         cotangents: Cotangents of the program.
         kernel: The kernel whose derivative the rule is.
-        rule: A kernel that writes the gradients into zeros, or a program that returns them. Parameters of a program
-            whose type is None are static: they have values already.
+        rule: A kernel that writes the gradients into zeros, or a program that returns them. Its parameter `dx` is the
+            gradient of `x`. Parameters of a program whose type is None are static: they have values already.
         names: Arguments that have gradients.
         values: Arguments and results of the kernel, and gradients of the results, by name.
     """
     trace = cotangents.trace
     if isinstance(rule, KernelSource):
-        begun = {f"d{name}": Array(trace, _zeros_like(trace, values[name].tensor)) for name in names}
-        launch(rule, _by_name(trace, kernel, rule, [of.name for of in rule.passed], {**values, **begun}), grid=None)
-        return [gradient.tensor for gradient in begun.values()]
+        written = {f"d{name}": Array(trace, _zeros_like(trace, values[name].tensor)) for name in names}
+        arguments = _by_name(trace, kernel, rule, [parameter.name for parameter in rule.passed], {**values, **written})
+        launch(rule, arguments, grid=None)  # None: the grid that the rule itself states
+        return [gradient.tensor for gradient in written.values()]
     parameters = [name for name, type in rule.parameters.items() if type is not None]
     arguments = _by_name(trace, kernel, rule, parameters, values)
     returned = rule.traced(**dict(zip(parameters, arguments, strict=True)))

@@ -136,7 +136,9 @@ class LoopNest:
         operands = [operand for seed in seeds for operand in seed.operands]
 
         def cotangent(elements: Elements, extra: Sequence[Element]) -> Element | None:
-            """Emit the derivatives, and return the cotangent of the targets. `extra` has the elements of `operands`."""
+            """Emit the derivatives, and return the cotangent of the targets; None if they have none. `extra` has the
+            elements of the seeds' operands, in order.
+            """
             remaining = list(extra)
             by_value: dict[SSAValue, Element] = {}  # cotangents of values of the body, which grow below
             for seed in seeds:

@@ -26,7 +26,7 @@ def _sort(cotangents: Cotangents, op: Operation) -> None:
         body.block.insert_arg(I64.element, len(body.block.args))
     sources = list(op.operands)
     operands = [*sources, numbered]
-    again = SortOp.create(
+    again = SortOp.create(  # a sort has no inputs besides the tensors that are sorted in place: segments 0, n
         operands=operands, result_types=[operand.type for operand in operands], regions=[body],
         properties={**op.properties, "operandSegmentSizes": DenseArrayBase.from_list(i32, [0, len(operands)])},
     )  # fmt: skip

@@ -64,7 +64,8 @@ def _is_last(trace: Trace, indices: Tensor, x: Tensor) -> Tensor:
     numbers = shapes.reshape(trace, shapes.iota(trace, (product(lead),), axis=0, dtype=I64), lead)
     none = shapes.full(trace, -1, x.shape[:depth], I64)
     slices = shapes.reshape(trace, numbers, (*lead, *(1 for _ in range(depth))))
-    last = scatters.scatter_first(trace, none, indices, slices, depth, lambda s, old, new: new)
+    # Each slice scatters its number, and a later slice replaces an earlier one at its position.
+    last = scatters.scatter_first(trace, none, indices, slices, depth, combine=lambda s, old, new: new)
     return elementwise.compare(trace, "eq", gathers.take_nd(trace, last, indices, batch=0), numbers)
 
 

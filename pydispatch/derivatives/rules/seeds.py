@@ -27,7 +27,7 @@ def seeds_of(nest: LoopNest) -> list[Seed]:
             seeds.append(_of_reduction(nest, index, cotangent))
         else:
             operands = (Operand(cotangent, nest.result_maps[index]),)
-            seeds.append(Seed(nest.yielded[index], operands, lambda _, cotangent: cotangent))
+            seeds.append(Seed(nest.yielded[index], operands, cotangent=lambda _element, cotangent: cotangent))
     return seeds
 
 
@@ -58,7 +58,7 @@ def _of_reduction(nest: LoopNest, index: int, cotangent: Tensor) -> Seed:
 
 def _of_sum(nest: LoopNest, element: SSAValue, cotangent: Operand, result: Operand) -> Seed:
     """Return the seed of a sum: each term has the cotangent of the sum."""
-    return Seed(element, (cotangent,), lambda _, cotangent: cotangent)
+    return Seed(element, (cotangent,), cotangent=lambda _element, cotangent: cotangent)
 
 
 def _of_extreme(nest: LoopNest, element: SSAValue, cotangent: Operand, result: Operand) -> Seed:
@@ -101,8 +101,8 @@ def _of_product(nest: LoopNest, element: SSAValue, cotangent: Operand, result: O
     scaled = formula(nest.cotangents.trace, lambda d, p: d * p, cotangent.tensor, product)
 
     def derivative(own: Element, zero_count: Element, scaled: Element) -> Element:
-        """Return the cotangent of an element `own`. `scaled` is the cotangent of the product times all elements that
-        are not 0.
+        """Return the cotangent of an element `own`. `scaled` is the product of all elements that are not 0, multiplied
+        by the cotangent of the whole product.
 
         It is `scaled` for the only zero, `scaled / own` for an element if there are no zeros, and else 0.
         """

@@ -170,6 +170,7 @@ class MlirTracer:
             if convert is None:
                 raise self.b.fail(f"'{op.name}' is not supported in a {self.dialect} program", self.why_not(op))
             operands = [self.value(operand) for operand in op.operands]
+            # RecursionError is left to the caller of the whole trace.
             with guarded(self.b, f"'{op.name}'", lambda: ", ".join(map(str, operands)), outer=(RecursionError,)):
                 converted = convert(self, op, *operands)
             results = [converted] if isinstance(converted, Tensor) else list(converted)

@@ -228,7 +228,7 @@ class NodeCall:
         """Return distinct axes of a tensor of rank `rank` from an operand. Computed axes are chosen in each call."""
         integers = self.integers_of(of, what)
         computed = [n for n in integers if isinstance(n, HostInteger)]
-        if computed:
+        if computed:  # then all are: an operand is constant or computed as a whole
             return ChosenAxes(self.b, computed, rank)
         return self.axes([int(n) for n in integers], rank, what)  # type: ignore[arg-type]
 

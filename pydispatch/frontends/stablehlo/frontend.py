@@ -38,7 +38,7 @@ class StableHlo(DialectFrontend):
         """Return the program of a module, or parse the text of an object of JAX. Raise CompileError for bytecode."""
         from pydispatch.frontends.stablehlo.program import translated
 
-        if isinstance(source, Path):
+        if isinstance(source, Path):  # files of text arrive parsed, as a ModuleOp; only bytecode arrives as a path
             raise CompileError(
                 f"'{source}' is StableHLO bytecode, which is not supported",
                 note="give text: jax.jit(f).lower(x).as_text(), or jax.export.export(jax.jit(f))(x).mlir_module()",

@@ -54,7 +54,7 @@ class StablehloTracer(trace.MlirTracer):
         super().__init__(builder, module, table)
         self.options = options
         self._scalar_table = scalars
-        self._numbers: Operation | None = None  # the operation that `numbers_of` converts
+        self._dequantized_op: Operation | None = None  # the operation that `on_real_numbers` converts
         self._tuples: dict[SSAValue, Sequence[SSAValue]] = {}  # value of a tuple type -> its elements
         self.probes: dict[str, list[tuple[Operation | None, Tensor]]] = {}
         """Tensors that each `interpreter.probe` recorded, with the operation whose block contains the probe."""
@@ -173,24 +173,24 @@ class StablehloTracer(trace.MlirTracer):
     def dtype(self, op: Operation, index: int = 0) -> DType:
         """Return the element type of a result.
 
-        For a quantized result this is the stored type; within `numbers_of(op)` it is the type of the real numbers.
+        For a quantized result this is the stored type; within `on_real_numbers(op)` it is the type of the real numbers.
         """
         type = op.results[index].type
         quantization = quantization_of(type)
-        if quantization is not None and self._numbers is op:
+        if quantization is not None and self._dequantized_op is op:
             return of_element(quantization.expressed)
         return self.dtype_of(type)
 
     @contextmanager
-    def numbers_of(self, op: Operation) -> Iterator[None]:
-        """Convert `op`, whose types are quantized, on the real numbers that the stored integers represent, within the
-        context.
+    def on_real_numbers(self, op: Operation) -> Iterator[None]:
+        """Let a `with` block convert `op`, whose types are quantized, as an operation on the real numbers that the
+        stored integers represent: `dtype` returns the types of these numbers.
         """
-        self._numbers = op
+        self._dequantized_op = op
         try:
             yield
         finally:
-            self._numbers = None
+            self._dequantized_op = None
 
     def integers(self, op: Operation, name: str, default: Sequence[int] | None = None) -> tuple[int, ...]:
         """Return a property that is a list of integers; `default` if it is missing."""
@@ -214,7 +214,7 @@ class StablehloTracer(trace.MlirTracer):
         """
         values = integers(op.properties.get("padding"))
         values = values * (2 * rank) if len(values) == 1 else values or (0,) * (2 * rank)
-        self.entries(values, 2 * rank, "padding")
+        self.entries(values, 2 * rank, "padding")  # raises for another count
         return values[::2], values[1::2]
 
     def integer(self, op: Operation, name: str, default: int = 0) -> int:

@@ -20,6 +20,7 @@ from pydispatch.graph.dtypes import DType
 if TYPE_CHECKING:
     import numpy as np
 
+_MAX_ELEMENTS = 1 << 59  # of an empty array, without its zero sizes: elements of 16 bytes must fit 2^63 bytes
 _MAX_EXPANDED = 1 << 30
 """Maximum size of a weight that strides of 0 expand beyond its storage: a limit for the allocations of a
 hostile file."""
@@ -142,7 +143,7 @@ def _view(storage: memoryview, meta: TensorMeta, where: JsonValue) -> StoredArra
     item = meta.dtype.numpy.itemsize
     count, stored = math.prod(sizes), len(storage) // item
     if count == 0:
-        return StoredArray(meta.dtype, np.zeros(_within(sizes, where), meta.dtype.numpy))
+        return StoredArray(meta.dtype, np.zeros(_checked_empty_sizes(sizes, where), meta.dtype.numpy))
     last = offset + sum((n - 1) * s for n, s in zip(sizes, strides, strict=True))
     if last >= stored:
         raise where.fault(f"its last element is number {last} of a storage of {stored}")
@@ -154,10 +155,10 @@ def _view(storage: memoryview, meta: TensorMeta, where: JsonValue) -> StoredArra
     return StoredArray(meta.dtype, view != 0 if meta.dtype.is_bool else view)
 
 
-def _within(sizes: list[int], where: JsonValue) -> list[int]:
+def _checked_empty_sizes(sizes: list[int], where: JsonValue) -> list[int]:
     """Return the sizes of an empty array. Raise ProgramFault if the product of the non-zero ones exceeds
     NumPy's range.
     """
-    if math.prod(n for n in sizes if n) >= 1 << 59:
+    if math.prod(n for n in sizes if n) >= _MAX_ELEMENTS:
         raise where.fault(f"the sizes {sizes} are out of range")
     return sizes

@@ -98,7 +98,7 @@ def _promote_groups(higher: DType | None, lower: DType | None) -> DType | None:
         return higher
     if category(lower) == Category.COMPLEX and higher.is_float:
         return C128 if higher == F64 else C64
-    return lower if not higher.is_bool else promote(higher, lower)
+    return lower
 
 
 def as_tensor(builder: Builder, operand: Operand, dtype: DType | None = None) -> Tensor:

@@ -84,7 +84,7 @@ class _Program:
             elif spec.kind == "constant_input":
                 values.append(spec.value)
             elif spec.kind == "token":
-                values.append(self.b.constant([], F32))
+                values.append(self.b.constant([], F32))  # no node reads a token
             else:
                 values.append(self._weight(spec))
             if isinstance(spec.argument, ValueName) and isinstance(argument, ValueName) and spec.argument != argument:
@@ -146,6 +146,7 @@ class _Program:
         if name is None:
             term = evaluate(declared_size, self.symbols)
             if term is not None:
+                # The message has the values of both sizes, {a} and {b}, when a call fails.
                 self.b.require_equal(size, term, f"{what}, and {term} is {{b}}: PyTorch exported them as equal")
             return
         limits = self.program.ranges.get(name, SymbolRange(None, most=None))

@@ -105,7 +105,7 @@ class ExportedGraph:
         outputs: What it returns: names of values, or constants.
         nodes: Calls of operators, in the order in which they run.
         tensors: Types of values that are tensors, by name.
-        numbers: Sizes that values are, by name.
+        numbers: Values that are sizes: a number or an expression of symbols, by the name of the value.
     """
 
     inputs: tuple[Argument, ...]

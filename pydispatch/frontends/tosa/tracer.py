@@ -42,7 +42,7 @@ class TosaTracer(trace.MlirTracer):
 
     # -- operands
 
-    def rank(self, x: Tensor, rank: int, what: str = "the operand") -> None:
+    def require_rank(self, x: Tensor, rank: int, what: str = "the operand") -> None:
         """Raise CompileError unless a tensor has rank `rank`; `what` names it."""
         if x.rank != rank:
             raise self.b.fail(f"{what} is {x}, expected a tensor of rank {rank}")
@@ -52,13 +52,14 @@ class TosaTracer(trace.MlirTracer):
         if len({x.dtype for x in tensors}) > 1:
             raise self.b.fail(f"the operands {', '.join(map(str, tensors))} differ in their elements")
 
-    def listed(
+    def sizes_of(
         self, op: Operation, inputs: Sequence[Tensor], index: int, name: str, count: int | None = None
     ) -> list[Size]:
         """Return a list of sizes: operand `index` if present, else the attribute `name`, which older releases have
         instead.
 
-        Raise CompileError if the operand is not known while compiling, or unless there are `count` numbers.
+        Raise CompileError if the operand is not known while compiling, if a number is too large, or unless there are
+        `count` numbers.
         """
         if index < len(inputs):
             numbers = inputs[index].known_integers()
@@ -68,10 +69,10 @@ class TosaTracer(trace.MlirTracer):
             numbers = list(self.integers(op, name))
         if count is not None and len(numbers) != count:
             raise self.b.fail(f"the {name} has {len(numbers)} number(s), expected {count}")
-        self._bounded(name, numbers)
+        self._require_in_range(name, numbers)
         return numbers
 
-    def _bounded(self, name: str, numbers: Sequence[Size]) -> None:
+    def _require_in_range(self, name: str, numbers: Sequence[Size]) -> None:
         """Raise CompileError if a number exceeds TOSA's range of sizes: products of such numbers may not fit 64 bits.
 
         name: what the numbers are, for the error.
@@ -118,7 +119,7 @@ class TosaTracer(trace.MlirTracer):
             raise self.b.fail(f"{name} has {len(numbers)} number(s), expected {count}")
         if least is not None and any(n < least for n in numbers):
             raise self.b.fail(f"{name}: {list(numbers)} has a number below {least}")
-        self._bounded(name, numbers)
+        self._require_in_range(name, numbers)
         return numbers
 
     def integer(self, op: Operation, name: str, default: int | None = None) -> int:

@@ -10,7 +10,7 @@ from pydispatch.graph.dtypes import I64, DType, of_element
 from pydispatch.ir.core.syntax import DYNAMIC
 from pydispatch.ir.dialects.tosa.attributes import ShapeType
 
-ACCUMULATOR = 48
+ACCUMULATOR_BITS = 48
 """Width of TOSA's wide accumulators, which are stored in 64 bits."""
 
 
@@ -25,7 +25,7 @@ def dtype_of(type: Attribute, location: Location | None = None) -> DType:
 
 def element_dtype(element: Attribute, location: Location | None = None) -> DType:
     """Return the DType of an MLIR element type. Raise CompileError for unsupported types."""
-    if isinstance(element, IntegerType) and element.width.data == ACCUMULATOR:
+    if isinstance(element, IntegerType) and element.width.data == ACCUMULATOR_BITS:
         return I64
     try:
         return of_element(element)

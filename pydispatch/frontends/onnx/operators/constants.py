@@ -57,7 +57,10 @@ def _range(call: NodeCall, start: Tensor, limit: Tensor, delta: Tensor) -> Tenso
 
 
 def _count_of_integers(call: NodeCall, start: Tensor, limit: Tensor, delta: Tensor) -> Size:
-    """Return the length of a range of integers."""
+    """Return the length of a range of integers.
+
+    A number is an int or an expression of dynamic sizes, or a HostInteger, which is known only when the program runs.
+    """
     (first,), (last,), (step,) = (
         call.integers_of(t, what) for t, what in ((start, "start"), (limit, "limit"), (delta, "delta"))
     )

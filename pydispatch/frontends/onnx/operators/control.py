@@ -32,7 +32,8 @@ def _if(call: NodeCall, condition: Tensor) -> list[Tensor]:
     known = call.maybe_numbers(condition)
     if known is not None:
         return _run(call, then_branch if bool(known.reshape(-1)[0]) else else_branch, inputs=[])
-    remedy = f"one branch alone is taken where the condition is known{call.known_by(call.node.input[0])}"
+    how_to_fix = call.known_by(call.node.input[0])  # such as ", or give it where the model is compiled: ...", or ""
+    remedy = f"one branch alone is taken where the condition is known{how_to_fix}"
     branches = (lambda: _run(call, then_branch, inputs=[])), (lambda: _run(call, else_branch, inputs=[]))
     return control.if_(call.b, condition, *branches, remedy)
 
@@ -43,26 +44,27 @@ def _loop(
 ) -> list[Tensor]:
     """Run a graph until its condition is false, or as often as a limit states.
 
-    Of the results of an iteration, the first are passed to the next one, and the others are stacked: the rows.
+    Of the results of an iteration, the first are passed to the next one, and the others are stacked. Loops with few
+    iterations whose conditions are known while compiling are unrolled.
     """
     graph = call.graph("body")
     count = len(carried)
-    rows = len(graph.output) - 1 - count
-    if rows < 0 or len(graph.input) != 2 + count:
+    stack_count = len(graph.output) - 1 - count
+    if stack_count < 0 or len(graph.input) != 2 + count:
         raise call.fail(f"its graph has {len(graph.input)} inputs and {len(graph.output)} outputs for {count} tensors")
     always = condition is None or (condition.numbers is not None and bool(condition.numbers.all()))
     runs = None if limit is None else call.sizes(limit, "M")[0]
     if always and _keeps_condition(graph) and runs is not None:
-        return _counted(call, graph, runs, list(carried), rows)
+        return _counted(call, graph, runs, list(carried), stack_count)
     if (
         isinstance(runs, int)
         and runs <= _UNROLLED
-        and (unrolled := _unrolled(call, graph, runs, condition, list(carried), rows))
+        and (unrolled := _unrolled(call, graph, runs, condition, list(carried), stack_count))
     ):
         return unrolled
-    if rows and runs is None:
+    if stack_count and runs is None:
         raise call.fail("it stacks what its runs give, and nothing limits how many there are")
-    return _conditional_loop(call, graph, runs, condition, list(carried), rows)
+    return _conditional_loop(call, graph, runs, condition, list(carried), stack_count)
 
 
 def _keeps_condition(graph: model.GraphProto) -> bool:
@@ -84,7 +86,9 @@ def _is_true(tensor: model.TensorProto) -> bool:
     return tensor.data_type == 9 and (bytes(tensor.raw_data) == b"\1" or tensor.int32_data.tolist() == [1])
 
 
-def _counted(call: NodeCall, graph: model.GraphProto, runs: Size, carried: list[Tensor], rows: int) -> list[Tensor]:
+def _counted(
+    call: NodeCall, graph: model.GraphProto, runs: Size, carried: list[Tensor], stack_count: int
+) -> list[Tensor]:
     """Emit a loop of `runs` iterations; a small constant number of iterations is unrolled.
 
     Args:
@@ -92,7 +96,7 @@ def _counted(call: NodeCall, graph: model.GraphProto, runs: Size, carried: list[
         graph: Body of the loop.
         runs: Number of iterations.
         carried: Tensors before the first iteration.
-        rows: Number of results of an iteration that are stacked.
+        stack_count: Number of results of an iteration that are stacked.
     """
     b, true = call.b, call.b.constant(elements=True, dtype=BOOL)
 
@@ -101,14 +105,14 @@ def _counted(call: NodeCall, graph: model.GraphProto, runs: Size, carried: list[
         return _run(call, graph, [iteration, true, *tensors])[1:]
 
     if not isinstance(runs, Expr) and runs <= _UNROLLED:
-        columns: list[list[Tensor]] = [[] for _ in range(rows)]
+        columns: list[list[Tensor]] = [[] for _ in range(stack_count)]
         for iteration in range(runs):
             outputs = run_body(b.constant(iteration, I64), carried)
             for column, row in zip(columns, outputs[len(carried) :], strict=True):
                 column.append(row)
             carried = outputs[: len(carried)]
-        if rows and not runs:
-            return [*carried, *_no_rows(call, lambda: run_body(b.constant(0, I64), carried), rows)]
+        if stack_count and not runs:
+            return [*carried, *_empty_stacks(call, lambda: run_body(b.constant(0, I64), carried), stack_count)]
         return [*carried, *(slicing.stack(b, column, axis=0) for column in columns)]
 
     def run(iteration: Size, tensors: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
@@ -121,15 +125,21 @@ def _counted(call: NodeCall, graph: model.GraphProto, runs: Size, carried: list[
     return [*ends, *stacks]
 
 
-def _no_rows(call: NodeCall, run: Callable[[], list[Tensor]], rows: int) -> list[Tensor]:
-    """Return the stacks of a loop that never runs: 0 rows, of the types that `run` would return as its last `rows`
-    results.
+def _empty_stacks(call: NodeCall, run: Callable[[], list[Tensor]], stack_count: int) -> list[Tensor]:
+    """Return the stacks of a loop that never runs: tensors of 0 rows, of the types of the last `stack_count` results
+    that `run` would return.
     """
-    return [control.rows_buffer(call.b, 0, form) for form in control.rows_of(call.b, lambda: run()[-rows:])]
+    row_types = control.rows_of(call.b, lambda: run()[-stack_count:])
+    return [control.rows_buffer(call.b, count=0, row=row_type) for row_type in row_types]
 
 
 def _unrolled(
-    call: NodeCall, graph: model.GraphProto, runs: int, condition: Tensor | None, carried: list[Tensor], rows: int
+    call: NodeCall,
+    graph: model.GraphProto,
+    runs: int,
+    condition: Tensor | None,
+    carried: list[Tensor],
+    stack_count: int,
 ) -> list[Tensor] | None:
     """Emit the iterations of a loop one after the other. Return None if a condition is not known at compile time, or
     if no iteration runs and the types of the rows are therefore unknown.
@@ -140,10 +150,10 @@ def _unrolled(
         runs: Maximum number of iterations.
         condition: Condition of the first iteration; None for true.
         carried: Tensors before the first iteration.
-        rows: Number of results of an iteration that are stacked.
+        stack_count: Number of results of an iteration that are stacked.
     """
     b = call.b
-    columns: list[list[Tensor]] = [[] for _ in range(rows)]
+    columns: list[list[Tensor]] = [[] for _ in range(stack_count)]
     for iteration in range(runs):
         if condition is not None:
             known = call.maybe_numbers(condition)
@@ -156,7 +166,7 @@ def _unrolled(
         for column, row in zip(columns, outputs[len(carried) :], strict=True):
             column.append(row)
         carried = outputs[: len(carried)]
-    if rows and not columns[0]:
+    if stack_count and not columns[0]:
         return None
     return [*carried, *(slicing.stack(b, column, axis=0) for column in columns)]
 
@@ -167,7 +177,7 @@ def _conditional_loop(
     runs: Size | None,
     condition: Tensor | None,
     carried: list[Tensor],
-    rows: int,
+    stack_count: int,
 ) -> list[Tensor]:
     """Emit a loop that ends when a condition, which is computed at run time, is false, or after `runs` iterations.
 
@@ -177,7 +187,7 @@ def _conditional_loop(
         runs: Maximum number of iterations; None for no maximum.
         condition: Condition of the first iteration; None for true.
         carried: Tensors before the first iteration.
-        rows: Number of results of an iteration that are stacked.
+        stack_count: Number of results of an iteration that are stacked.
     """
     b = call.b
     first = condition if condition is not None else b.constant(elements=True, dtype=BOOL)
@@ -192,7 +202,7 @@ def _conditional_loop(
         return [following, shapes.reshape(b, continues, []), *outputs[: len(carried)]], outputs[len(carried) :]
 
     start = [zero, first, *carried]
-    forms = control.rows_of(b, lambda: run(start)[1]) if rows else []
+    forms = control.rows_of(b, lambda: run(start)[1]) if stack_count else []
     buffers = [control.rows_buffer(b, runs or 0, form) for form in forms]
 
     def body(tensors: list[Tensor]) -> list[Tensor]:
@@ -215,7 +225,7 @@ def _conditional_loop(
         return elementwise.binary(b, "and", continues, elementwise.compare(b, "lt", iteration, limit))
 
     count, _, *ends = control.while_(b, [*start, *buffers], goes_on, body, shapes_vary=True)
-    if not rows:
+    if not stack_count:
         return ends
     total = b.size_of(b.scalar(count), hint="runs")
     return [
@@ -236,18 +246,20 @@ def _scan(call: NodeCall, *operands: Tensor | None) -> list[Tensor]:
     if call.version < 9:
         return _scan_of_batches(call, graph, scanned, *operands)
     tensors = [t for t in operands if t is not None]
-    carried, sequences, rows = _divide_operands(call, graph, scanned, tensors)
+    carried, sequences, stack_count = _divide_operands(call, graph, scanned, tensors)
     axes = call.integers("scan_input_axes", [0] * scanned)
     backwards = call.integers("scan_input_directions", [0] * scanned)
-    out_axes, out_backwards = (call.integers(f"scan_output_{name}", [0] * rows) for name in ("axes", "directions"))
-    if len(axes) != scanned or len(backwards) != scanned or len(out_axes) != rows or len(out_backwards) != rows:
+    out_axes, out_backwards = (
+        call.integers(f"scan_output_{name}", [0] * stack_count) for name in ("axes", "directions")
+    )
+    if {len(axes), len(backwards)} != {scanned} or {len(out_axes), len(out_backwards)} != {stack_count}:
         raise call.fail("its axes or directions are not as many as what it scans")
     fronts = []
     for t, axis, back in zip(sequences, axes, backwards, strict=True):
         axis = call.axis(axis, t.rank)
         front = shapes.transpose(call.b, t, [axis, *(d for d in range(t.rank) if d != axis)])
         fronts.append(reverse(call.b, front, axes=[0]) if back else front)
-    carried, stacks = _scanned(call, graph, carried, fronts, rows)
+    carried, stacks = _scanned(call, graph, carried, fronts, stack_count)
     stacked = []
     for t, axis, back in zip(stacks, out_axes, out_backwards, strict=True):
         t = reverse(call.b, t, axes=[0]) if back else t
@@ -261,32 +273,34 @@ def _divide_operands(
 ) -> tuple[list[Tensor], list[Tensor], int]:
     """Return the carried operands, the `scanned` last operands, and how many results of an iteration are stacked."""
     count = len(operands) - scanned
-    rows = len(graph.output) - count
-    if not 0 < scanned <= len(operands) or rows < 0:
+    stack_count = len(graph.output) - count
+    if not 0 < scanned <= len(operands) or stack_count < 0:
         raise call.fail(f"it scans {scanned} of {len(operands)} operands")
-    return operands[:count], operands[count:], rows
+    return operands[:count], operands[count:], stack_count
 
 
 def _scanned(
-    call: NodeCall, graph: model.GraphProto, carried: list[Tensor], sequences: list[Tensor], rows: int
+    call: NodeCall, graph: model.GraphProto, carried: list[Tensor], sequences: list[Tensor], stack_count: int
 ) -> tuple[list[Tensor], list[Tensor]]:
     """Run a graph for each slice along the first axes of `sequences`. Return the carried tensors after the last
     iteration, and the stacked rows of all iterations.
     """
-    b, count, runs = call.b, len(carried), sequences[0].shape[0]
+    b, carried_count, runs = call.b, len(carried), sequences[0].shape[0]
 
     def run(iteration: Size, tensors: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
-        """Emit the iteration for one slice of each scanned tensor."""
+        """Emit the iteration for one slice of each scanned tensor. Return the tensors that are carried to the next
+        one, and the rows to stack.
+        """
         slices = [
             shapes.reshape(b, slicing.slice_axis(b, t, axis=0, start=iteration, limit=iteration + 1), t.shape[1:])
             for t in sequences
         ]
         outputs = _run(call, graph, [*tensors, *slices])
-        return outputs[:count], outputs[count:]
+        return outputs[:carried_count], outputs[carried_count:]
 
     if isinstance(runs, Expr) or not 0 < runs <= _UNROLLED:
         return control.scan(b, runs, carried, run, shapes_vary=True)
-    columns: list[list[Tensor]] = [[] for _ in range(rows)]
+    columns: list[list[Tensor]] = [[] for _ in range(stack_count)]
     for iteration in range(runs):
         carried, row_tensors = run(iteration, carried)
         for column, row in zip(columns, row_tensors, strict=True):
@@ -301,7 +315,7 @@ def _scan_of_batches(
     if lengths is not None:
         raise call.fail("sequences of different lengths are not supported before version 9; convert the model to that")
     tensors = [t for t in operands if t is not None]
-    carried, sequences, stacked_count = _divide_operands(call, graph, scanned, tensors)
+    carried, sequences, stack_count = _divide_operands(call, graph, scanned, tensors)
     backwards = call.integers("directions", [0] * scanned)
     batches = tensors[0].shape[0]
     if isinstance(batches, Expr) or not 0 < batches <= _UNROLLED or len(backwards) != scanned:
@@ -316,6 +330,6 @@ def _scan_of_batches(
             ]
             for group in (carried, sequences)
         )
-        ends, stacks = _scanned(call, graph, own_carried, own_sequences, rows=stacked_count)
+        ends, stacks = _scanned(call, graph, own_carried, own_sequences, stack_count)
         by_batch.append([*ends, *stacks])
     return [slicing.stack(call.b, column, axis=0) for column in zip(*by_batch, strict=True)]

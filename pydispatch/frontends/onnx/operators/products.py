@@ -82,7 +82,7 @@ def spatial_rank(call: NodeCall, x: Tensor) -> int:
     return x.rank - 2
 
 
-def window_of(call: NodeCall, x: Tensor, kernel: Sequence[Size], ceil: bool = False) -> Window:
+def window_of(call: NodeCall, x: Tensor, kernel: Sequence[Size]) -> Window:
     """Return the window geometry of a convolution or pooling, from the attributes strides, dilations, pads and
     auto_pad.
     """

@@ -38,7 +38,8 @@ def _uniform(call: NodeCall, shape: Sequence[Size], to: DType) -> Tensor:
 def _normal(call: NodeCall, shape: Sequence[Size], to: DType) -> Tensor:
     """Return random numbers of the normal distribution with the attributes `mean` and `scale`."""
     mean, scale = call.real("mean", 0.0), call.real("scale", 1.0)
-    samples = random.normal(call.b, *_drawn(call, shape), F32)
+    first, second = _drawn(call, shape)
+    samples = random.normal(call.b, first, second, F32)
     return cast_to(call, formula(call.b, lambda v: v * scale + mean, samples), to)
 
 

@@ -44,8 +44,12 @@ def _activations(call: NodeCall, defaults: Sequence[str], directions: int) -> li
     for name in names:
         if name.lower() not in _ACTIVATIONS:
             raise call.fail(f"activation '{name:.40}' is not known")
-        function, numbers = _ACTIVATIONS[name.lower()]
-        parameters = [(alphas, betas)[n].pop(0) if (alphas, betas)[n] else default for n, default in enumerate(numbers)]
+        function, default_parameters = _ACTIVATIONS[name.lower()]
+        # The attributes list the alphas and betas of those activations only that have them, in order.
+        parameters = [
+            stated.pop(0) if stated else default
+            for stated, default in zip((alphas, betas), default_parameters, strict=False)
+        ]
         functions.append(_bind_parameters(function, parameters, limit))
     return [functions[n * len(defaults) : (n + 1) * len(defaults)] for n in range(directions)]
 
@@ -267,7 +271,10 @@ def _lstm(
         peeps = _split_gates(call, row(call.b, peepholes, n), count=3) if peepholes is not None else None
 
         def gate(u: Tensor, v: Tensor, inner: Tensor, peep: int) -> Tensor:
-            """Return the value of a gate, with the peephole `peep` at the cell state `inner` if there are any."""
+            """Return the value of a gate, with the peephole `peep` at the cell state `inner` if there are any.
+
+            u, v: the parts of its argument that the input and the old hidden state contribute.
+            """
             if peeps is None:
                 return formula(call.b, lambda a, e: f(a + e), u, v)
             return formula(call.b, lambda a, e, s, p: f(a + e + s * p), u, v, inner, peeps[peep])

@@ -74,7 +74,8 @@ def _upsample(call: NodeCall, x: Tensor, scales: Tensor | None = None) -> Tensor
         scales = call.b.constant(np.array(call.reals("scales"), np.float32))
     wanted, ratios = _scaled_sizes(call, x.shape, scales)
     resized = [ResizedAxis(*one) for one in zip(range(x.rank), wanted, ratios, strict=True)]
-    return _resize_axes(call, x, resized, Filter("linear" if mode == "bilinear" else mode, "asymmetric"), 0.0)
+    how = Filter("linear" if mode == "bilinear" else mode, "asymmetric")
+    return _resize_axes(call, x, resized, how, beyond=0.0)
 
 
 def _numbers(call: NodeCall, of: Tensor, what: str, count: int) -> list[Number]:

@@ -23,7 +23,7 @@ def _reshape(call: NodeCall, x: Tensor, shape: Tensor) -> Tensor:
     """Return x in another shape. -1 stands for the remaining elements, 0 for the size that x has there."""
     allow_zero = call.flag("allowzero")
     integers = call.integers_of(shape, "shape")
-    if any(isinstance(n, HostInteger) for n in integers):
+    if any(isinstance(n, HostInteger) for n in integers):  # numbers that the host reads only when the program runs
         return shapes.reshape(call.b, x, _computed_shape(call, x, integers, allow_zero))
     sizes = call.sizes(shape, "shape")
     if not allow_zero:
@@ -90,7 +90,7 @@ def _unsqueeze(call: NodeCall, x: Tensor, axes: Tensor | None = None) -> Tensor:
         raise call.fail("its axes are missing")
     stated = call.integers_of(axes, "axes")
     computed = [n for n in stated if isinstance(n, HostInteger)]
-    if computed:
+    if computed:  # then all are: an operand is constant or computed as a whole
         return shapes.reshape(call.b, x, ChosenAxes(call.b, computed, x.rank + len(stated)).inserted(x.shape))
     return shapes.expand_dims(call.b, x, _added_axes(call, x, [int(n) for n in stated]))  # type: ignore[arg-type]
 
@@ -121,18 +121,19 @@ def _concat(call: NodeCall, *tensors: Tensor) -> Tensor:
 def _split(call: NodeCall, x: Tensor, sizes: Tensor | None = None) -> list[Tensor]:
     """Split an axis into the stated sizes, or into `num_outputs` equal parts, of which the last may be smaller."""
     axis = call.axis(call.integer("axis", 0), x.rank)
-    part_sizes = (
-        call.maybe_integers("split") if call.version < 13 else None if sizes is None else call.sizes(sizes, "split")
-    )
+    part_sizes: Sequence[Size] | None
+    if call.version < 13:
+        part_sizes = call.maybe_integers("split")
+    else:
+        part_sizes = None if sizes is None else call.sizes(sizes, "split")
     total = x.shape[axis]
     if part_sizes is None:
         parts = call.integer("num_outputs", call.results)
         if not 0 < parts <= 1 << 16:
             raise call.fail(f"it has {parts} outputs")
         part_size = ceil_div(total, parts)
-        part_sizes = [part_size] * (parts - 1)
-        part_sizes.append(total - part_size * (parts - 1))
-    if total == 0:
+        part_sizes = [*[part_size] * (parts - 1), total - part_size * (parts - 1)]
+    if total == 0:  # an empty axis has empty parts, whatever sizes the node states
         part_sizes = [0] * len(part_sizes)
     if is_static([total, *part_sizes]):
         if sum(part_sizes) != total:

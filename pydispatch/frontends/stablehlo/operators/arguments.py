@@ -66,8 +66,8 @@ def _is_choice(tracer: StablehloTracer, region: Region, name: str) -> bool:
     numbers: dict[SSAValue, int] = {argument: position for position, argument in enumerate(block.args)}
     actual = []
     for op in block.ops:
-        kind, rank = comparison(op) if op.name == "stablehlo.compare" else (op.name.split(".")[-1], None)
-        if rank is not None:  # an order in which NaN has a place
+        kind, total_order = comparison(op) if op.name == "stablehlo.compare" else (op.name.split(".")[-1], None)
+        if total_order is not None:  # an order in which NaN is a number among the others
             return False
         actual.append((kind, *(numbers.get(operand, -1) for operand in op.operands)))
         numbers |= {result: len(numbers) for result in op.results}

@@ -62,8 +62,11 @@ def _unchanged(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> lis
     return results
 
 
-def _of_group(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> list[Tensor]:
-    """Convert a collective in which each participant is in a group."""
+def _in_required_group(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> list[Tensor]:
+    """Convert a collective whose groups must list every participant: return its operands unchanged.
+
+    Raise CompileError if no group has participant 0, which runs the program.
+    """
     if not _is_in_group(tracer, op):
         raise tracer.b.fail(f"'{op.name}' has replica_groups without participant 0, which runs the program")
     return _unchanged(tracer, op, *operands)
@@ -73,7 +76,7 @@ def _all_to_all(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> li
     """Convert an exchange of parts, of which a group of one participant has one."""
     if (count := tracer.integer(op, "split_count")) != 1:
         raise tracer.b.fail(f"'{op.name}' splits into {count} parts, expected 1 for a group of one participant")
-    return _of_group(tracer, op, *operands)
+    return _in_required_group(tracer, op, *operands)
 
 
 def _or_zeros(tracer: StablehloTracer, op: Operation, operands: Sequence[Tensor], is_sent: bool) -> list[Tensor]:
@@ -96,11 +99,11 @@ def _permute(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> list[
 
 
 ROWS: dict[str, Convert] = {
-    "stablehlo.all_gather": _of_group,
-    "stablehlo.all_reduce": _of_group,
+    "stablehlo.all_gather": _in_required_group,
+    "stablehlo.all_reduce": _in_required_group,
     "stablehlo.all_to_all": _all_to_all,
     "stablehlo.collective_broadcast": _from_root,
     "stablehlo.collective_permute": _permute,
     "stablehlo.collective_reduce": _from_root,
-    "stablehlo.reduce_scatter": _of_group,
+    "stablehlo.reduce_scatter": _in_required_group,
 }

@@ -73,7 +73,7 @@ def _counted(tracer: StablehloTracer, op: Operation, operands: Sequence[Tensor])
         for n, x in enumerate(operands)
         if x.rank == 0 and x.dtype.is_integer and (numbers := x.known_integers())
     }
-    steps = {n: step for n in starts if (step := _step(tracer, body, n))}
+    steps = {n: step for n in starts if (step := _step(tracer, body, n))}  # without those that stay the same
     bound = _bound(tracer, bound_value, cond, body, operands)
     if steps.get(counter, 0) <= 0 or bound is None:
         return None
@@ -151,6 +151,7 @@ def _step(tracer: StablehloTracer, body: Region, index: int) -> int | None:
     """Return the constant, above 0, that an iteration adds to loop variable `index`; else None."""
     block = body.blocks[0]
     last: Any = block.last_op
+    # frame: what the arguments of called functions stand for; there are none in the body itself.
     return _added(tracer, last.operands[index], block.args[index], frame={}, depth=0)
 
 

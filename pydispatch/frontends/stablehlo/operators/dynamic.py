@@ -60,7 +60,7 @@ def _pad(tracer: StablehloTracer, op: Operation, x: Tensor, value: Tensor, *padd
     if any(isinstance(n, Expr) for n in interior):
         return padding.pad_between(tracer.b, x, low, high, value, interior)
     inner = [int(n) for n in interior]  # type: ignore[arg-type]
-    tracer.entries(inner, x.rank, "interior_padding", least=0)
+    tracer.entries(inner, x.rank, "interior_padding", least=0)  # raises for negative numbers
     return slicing.pad(tracer.b, x, low, high, value, inner)
 
 
@@ -70,7 +70,7 @@ def _slice(tracer: StablehloTracer, op: Operation, x: Tensor, *bounds: Tensor) -
     starts, limits, strides = (sizes_in(tracer, g, hint) for g, hint in zip(bounds, hints, strict=True))
     if any(len(one) != x.rank for one in (starts, limits, strides)):
         raise tracer.b.fail(f"'stablehlo.real_dynamic_slice' of {x} needs as many numbers as axes")
-    # Slice by the strides that are known; the loop below then takes every n-th element along the others.
+    # Slice by the known strides, which must be 1 or more; the loop below takes every n-th element along other axes.
     known = tracer.entries([1 if isinstance(n, Expr) else n for n in strides], x.rank, "strides", least=1)
     x = slicing.slice_(tracer.b, x, starts, limits, known)
     for axis, n in enumerate(strides):

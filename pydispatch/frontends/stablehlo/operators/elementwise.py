@@ -164,7 +164,7 @@ def _check_shapes(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> 
             raise tracer.b.fail(f"'{op.name}' of {shapes[0]} and {x}: the shapes differ")
 
 
-def _tensors(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Tensor:
+def _emit_elementwise(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Tensor:
     """Apply the function on elements of an operation to tensors."""
     _check_shapes(tracer, op, *operands)
     function = SCALAR_FUNCTIONS[op.name]
@@ -189,10 +189,11 @@ def _guarded(name: str, tracer: StablehloTracer, op: Operation, x: Tensor, y: Te
     GUARDED.
     """
     _check_shapes(tracer, op, x, y)
+    # Symbolic divisors are computed from sizes of tensors, and are taken to be positive.
     is_positive = y.known is not None and (y.is_symbolic or (y.known > 0).all())
     if x.dtype.is_float or (x.dtype.is_integer and is_positive):
         return ew.binary(tracer.b, name, x, y)
-    return _tensors(tracer, op, x, y)
+    return _emit_elementwise(tracer, op, x, y)
 
 
 def _compare_tensors(tracer: StablehloTracer, op: Operation, x: Tensor, y: Tensor) -> Tensor:
@@ -217,7 +218,7 @@ def _clamp_tensors(tracer: StablehloTracer, op: Operation, low: Tensor, x: Tenso
     _check_shapes(tracer, op, low, x, high)
     if all(tensor.known is not None for tensor in (low, x, high)):
         return ew.binary(tracer.b, "min", ew.binary(tracer.b, "max", x, low), high)
-    return _tensors(tracer, op, low, x, high)
+    return _emit_elementwise(tracer, op, low, x, high)
 
 
 def _select_tensors(tracer: StablehloTracer, op: Operation, condition: Tensor, a: Tensor, b: Tensor) -> Tensor:
@@ -230,7 +231,7 @@ def _select_tensors(tracer: StablehloTracer, op: Operation, condition: Tensor, a
 
 def _convert_tensor(tracer: StablehloTracer, op: Operation, x: Tensor) -> Tensor:
     """Convert the elements of a tensor to the result's type."""
-    return _tensors(tracer, op, x) if x.dtype.is_complex else ew.convert(tracer.b, x, tracer.dtype(op))
+    return _emit_elementwise(tracer, op, x) if x.dtype.is_complex else ew.convert(tracer.b, x, tracer.dtype(op))
 
 
 def _bitcast_tensor(tracer: StablehloTracer, op: Operation, x: Tensor) -> Tensor:
@@ -285,7 +286,7 @@ BROADCAST = (
 """Names of the CHLO operations `broadcast_...`."""
 
 ROWS: dict[str, Convert] = {
-    **dict.fromkeys(SCALAR_FUNCTIONS, _tensors),
+    **dict.fromkeys(SCALAR_FUNCTIONS, _emit_elementwise),
     **{f"stablehlo.{op}": partial(_foldable, ew.unary, name) for op, name in UNARY.items()},
     **{f"stablehlo.{op}": partial(_foldable, ew.binary, name) for op, name in BINARY.items()},
     **{f"chlo.broadcast_{op}": _broadcast for op in BROADCAST},

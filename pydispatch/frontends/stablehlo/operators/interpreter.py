@@ -127,7 +127,7 @@ def while_with_probes(
 
     empty = [shapes.full(b, 0, _static_shape(tracer, probe), tracer.dtype(probe)) for probe, _ in slots]
     *state, iterations = control.while_(b, [*operands, *empty, b.constant(0, I64)], holds, iteration)
-    tracer.probes.update(earlier)
+    tracer.probes.update(earlier)  # without what the body recorded: those values exist only inside of the loop
     for (probe, n), value in zip(slots, state[state_count:], strict=True):
         _assert_above(b, iterations, n, f"probe '{_name(probe)}' has no value of iteration {n} of the loop")
         tracer.probes[_name(probe)].append((op.parent_op(), value))

@@ -44,7 +44,7 @@ def dimension_pairs(
         if len(lhs) != len(rhs):
             raise tracer.b.fail(f"{len(lhs)} {what} dimensions of the left operand, {len(rhs)} of the right one")
         pairs.append(list(zip(lhs, rhs, strict=True)))
-    for side, operand in enumerate((x, y)):
+    for side, operand in enumerate((x, y)):  # raises for axes that are repeated or missing
         tracer.axes([pair[side] for pair in (*pairs[0], *pairs[1])], name, operand.rank)
     return pairs
 
@@ -74,7 +74,8 @@ def convolution(
         for name in ("window_strides", "rhs_dilation", "lhs_dilation")
     )
     flipped = tracer.listed(op, "window_reversal", spatial, default=0)
-    x = shapes.transpose(tracer.b, x, (image.first, image.second, *image.spatial))
+    batch, feature = image.first, image.second
+    x = shapes.transpose(tracer.b, x, (batch, feature, *image.spatial))
     input_feature, output_feature = kernel.first, kernel.second
     w = shapes.transpose(tracer.b, w, (output_feature, input_feature, *kernel.spatial))
     if any(flipped):
@@ -88,7 +89,7 @@ def convolution(
     order = [0] * x.rank
     for position, axis in enumerate((result.first, result.second, *result.spatial)):
         order[axis] = position
-    if (sizes := _sizes_without_products(x, w, window, input_dilations)) is not None:
+    if (sizes := _sizes_without_products(x, w, window, input_dilations)) is not None:  # sums of no terms are 0
         shape = (x.shape[0], w.shape[0], *sizes)
         return shapes.full(tracer.b, 0, [shape[position] for position in order], tracer.dtype(op))
     channels_last = result.second == x.rank - 1

@@ -29,7 +29,7 @@ def _along(
     table = np.array(values).reshape(quantization.shape)
     if not quantization.axes:
         return tracer.b.constant(table, dtype)
-    tracer.axes(quantization.axes, "the axes of the scales", x.rank)
+    tracer.axes(quantization.axes, "the axes of the scales", x.rank)  # raises for axes that x lacks
     for position, axis in enumerate(quantization.axes):
         size = quantization.blocks[position] if quantization.blocks else 1
         n = x.shape[axis]
@@ -117,7 +117,7 @@ def on_numbers(convert: Convert) -> Convert:
         if op.name in _OF_STORED or not any(isinstance(ty, TensorType) and quantization_of(ty) for ty in types):
             return convert(tracer, op, *operands)
         dequantized = [_dequantized(tracer, x, v.type) for x, v in zip(operands, op.operands, strict=True)]
-        with tracer.numbers_of(op):  # within it, the result types of `op` are those of the real numbers
+        with tracer.on_real_numbers(op):  # within it, the result types of `op` are those of the real numbers
             computed = convert(tracer, op, *dequantized)
         results = [computed] if isinstance(computed, Tensor) else list(computed)
         return [_stored(tracer, x, r.type) for x, r in zip(results, op.results, strict=True)]

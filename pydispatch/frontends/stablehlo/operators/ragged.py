@@ -78,12 +78,12 @@ def _sums_of_groups(
     are replaced by zeros in both operands, because NaN times zero is NaN.
     """
     b = tracer.b
-    of_x = {e: d for d, e in (*batching, *contracting)}
-    shared = [of_x[e] for e in range(y.rank) if e in of_x]
-    others = [d for d in range(x.rank) if d not in shared]
+    x_dim_of = {e: d for d, e in (*batching, *contracting)}  # dimension of y -> the dimension of x that it shares
+    shared = [x_dim_of[e] for e in range(y.rank) if e in x_dim_of]
+    others = [d for d in range(x.rank) if d not in shared]  # of size 1 in is_member, so that the reshape drops them
     ordered = shapes.transpose(b, is_member, [0, *(d + 1 for d in (*shared, *others))])
     of_y = shapes.reshape(b, ordered, [is_member.shape[0], *(
-        is_member.shape[of_x[e] + 1] if e in of_x else 1 for e in range(y.rank)
+        is_member.shape[x_dim_of[e] + 1] if e in x_dim_of else 1 for e in range(y.rank)
     )])  # fmt: skip
     zero = b.constant(0, x.dtype)
     left, right = (

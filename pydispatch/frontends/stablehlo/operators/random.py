@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from xdsl.ir import Operation
 from pydispatch.frontends.stablehlo.tracer import Convert, Results, StablehloTracer
 from pydispatch.frontends.stablehlo.types import shape_of
 from pydispatch.graph.dtypes import F32, F64, U32, U64
+from pydispatch.graph.sizes import Size
 from pydispatch.graph.values import Tensor
 from pydispatch.operations import elementwise as ew
 from pydispatch.operations import random
@@ -31,9 +33,12 @@ def _bits(tracer: StablehloTracer, op: Operation, state: Tensor) -> Results:
 def _rng(tracer: StablehloTracer, op: Operation, low: Tensor, high: Tensor, sizes: Tensor) -> Tensor:
     """Return random numbers in a range or of a normal distribution. The operation has no state, so that of the program
     is used.
+
+    low, high: the range; or mean and standard deviation. sizes: the shape, for a type with dynamic sizes.
     """
-    stated = shape_of(op.results[0].type)
-    shape = stated if None not in stated else sizes.known_integers() or stated
+    shape: Sequence[Size | None] = shape_of(op.results[0].type)
+    if None in shape:
+        shape = sizes.known_integers() or shape
     static = [n for n in shape if isinstance(n, int)]
     if len(static) < len(shape):
         raise tracer.b.fail("the shape of random numbers must be known")
@@ -48,9 +53,9 @@ def _rng(tracer: StablehloTracer, op: Operation, low: Tensor, high: Tensor, size
         if not dtype.is_float:
             raise tracer.b.fail(f"normal random numbers of {dtype} are not defined")
 
-        def normal(s: Any, drawn: Any, mean: Any, scale: Any) -> Any:
-            """Return a number of the standard normal distribution times the scale plus the mean."""
-            return s.binary("add", s.binary("mul", s.convert(drawn, dtype), scale), mean)
+        def normal(s: Any, z: Any, mean: Any, scale: Any) -> Any:
+            """Return z, a number of the standard normal distribution, times the scale plus the mean."""
+            return s.binary("add", s.binary("mul", s.convert(z, dtype), scale), mean)
 
         return ew.apply(tracer.b, normal, random.quantile(tracer.b, unit), low, high)
 

@@ -23,7 +23,7 @@ def _reduce(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Result
         raise tracer.b.fail("a reduction takes tensors of one shape, and a single element to begin with for each")
     axes = tracer.axes(tracer.integers(op, "dimensions"), "dimensions", tensors[0].rank)
     if not axes:
-        return tensors if half else ()
+        return tensors
     if (results := argument_of(tracer, op, tensors, starts, axes)) is not None:
         return results
     return reductions.reduce_with(tracer.b, tensors, starts, axes, tracer.combination(op.regions[0]))

@@ -33,7 +33,7 @@ def _scan(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Results:
         if x.rank <= axis or x.shape[axis] != inputs[0].shape[axis]:
             raise tracer.b.fail(f"'chlo.scan' of {inputs[0]} and {x}: dimension {axis} differs")
     backwards = bool(tracer.integer(op, "is_reverse"))
-    block, outputs = tracer.block_of(op.body), len(op.outputs)
+    block, output_count = tracer.block_of(op.body), len(op.outputs)
     if len(block.args) != len(operands):
         raise tracer.b.fail(f"the region of 'chlo.scan' takes {len(operands)} value(s), got {len(block.args)}")
     length = inputs[0].shape[axis]
@@ -43,9 +43,9 @@ def _scan(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Results:
         def step(scalars: Scalars, elements: list[Scalar], carried: list[Scalar]) -> scans.Stepped:
             """Return the outputs and the next carried elements of one position, as two lists."""
             results = function(scalars, [*elements, *carried])
-            return results[:outputs], results[outputs:]
+            return results[:output_count], results[output_count:]
 
-        types = [tracer.dtype(op, n) for n in range(outputs)]
+        types = [tracer.dtype(op, n) for n in range(output_count)]
         results, ends = scans.recurrence(tracer.b, inputs, inits, axis, step, types, backwards)
         return [*results, *ends]
 
@@ -55,7 +55,7 @@ def _scan(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Results:
             shapes.squeeze(tracer.b, slicing.slice_axis(tracer.b, x, axis, index, index + 1), [axis]) for x in inputs
         ]
         results = tracer.region(op.body, [*slices, *carried])
-        return results[outputs:], results[:outputs]
+        return results[output_count:], results[:output_count]
 
     ends, rows = control.scan(tracer.b, length, inits, body, backwards=backwards)
     return [*(_moved(tracer, x, axis) for x in rows), *ends]

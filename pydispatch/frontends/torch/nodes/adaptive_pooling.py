@@ -81,14 +81,18 @@ def _windows(builder: Builder, n: Size, out: Size) -> tuple[Tensor, Tensor]:
 @converts(*(f"aten.adaptive_avg_pool{n}d" for n in (1, 2, 3)), *(f"aten._adaptive_avg_pool{n}d" for n in (2, 3)))
 def adaptive_avg_pool(builder: Builder, self: Tensor, output_size: Sizes) -> Tensor:
     """Return the means of `output_size` windows along each spatial axis, which cover it evenly."""
-    inner = normalization.wide(self.dtype)
+    accumulation_dtype = normalization.wide(self.dtype)
 
     def mean(parts: list[Tensor], axis: int) -> list[Tensor]:
         """Return the means of windows that all have the same size."""
         return [reductions.mean(builder, part, [axis], keep=True) for part in parts]
 
     def mean_of_windows(parts: list[Tensor], axis: int, counts: Tensor) -> list[Tensor]:
-        """Return the means of windows of different sizes, whose elements beyond the size are left out."""
+        """Return the means of windows of different sizes, whose elements beyond the size are left out.
+
+        parts: one tensor; its axis `axis` has as many elements as the largest window, and the axis before it counts
+        windows. counts: number of elements of each window.
+        """
         (part,) = parts
         count = shapes.reshape(builder, counts, [*counts.shape, *[1] * (part.rank - axis - 1)])
         index = shapes.reshape(
@@ -96,11 +100,11 @@ def adaptive_avg_pool(builder: Builder, self: Tensor, output_size: Sizes) -> Ten
         )
         counted = formula(builder, lambda v, k, c: (k < c).where(v, 0.0), part, index, count)
         total = reductions.reduce(builder, "add", counted, [axis], keep=True)
-        return [formula(builder, lambda v, c: v / c.to(inner), total, count)]
+        return [formula(builder, lambda v, c: v / c.to(accumulation_dtype), total, count)]
 
     (means,) = _pooled(
         builder,
-        [ew.convert(builder, self, inner)],
+        [ew.convert(builder, self, accumulation_dtype)],
         output_size,
         reduce_equal_windows=mean,
         reduce_gathered_windows=mean_of_windows,

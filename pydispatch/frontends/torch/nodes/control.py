@@ -51,35 +51,36 @@ def scan(tracer: Tracer, body: ExportedGraph, init: Operands, xs: Operands, extr
 
     Return the final carried tensors and the stacked slices of results.
     """
-    carried, rows, more = [as_tensor(tracer.b, x) for x in init], [as_tensor(tracer.b, x) for x in xs], list(extra)
-    return _over_rows(tracer, body, carried, rows, more)
+    carried, scanned = ([as_tensor(tracer.b, x) for x in tensors] for tensors in (init, xs))
+    return _scan_rows(tracer, body, carried, scanned, invariants=list(extra))
 
 
 @converts("higher_order.map_impl")
 def map_(tracer: Tracer, body: ExportedGraph, xs: Operands, extra: Operands = ()) -> tuple[Tensor, ...]:
     """Run body(a slice of each x..., extra...) for all slices, and stack the results."""
-    return _over_rows(tracer, body, carried=[], rows=[as_tensor(tracer.b, x) for x in xs], more=list(extra))
+    scanned = [as_tensor(tracer.b, x) for x in xs]
+    return _scan_rows(tracer, body, carried=[], scanned=scanned, invariants=list(extra))
 
 
-def _over_rows(
-    tracer: Tracer, body: ExportedGraph, carried: list[Tensor], rows: list[Tensor], more: list[Operand]
+def _scan_rows(
+    tracer: Tracer, body: ExportedGraph, carried: list[Tensor], scanned: list[Tensor], invariants: list[Operand]
 ) -> tuple[Tensor, ...]:
-    """Run `body` for each slice along the first axis of `rows`.
+    """Run `body` for each slice along the first axis of the `scanned` tensors.
 
-    Return the final carried tensors and, stacked along a new first axis, the other results. more: the operands of
+    Return the final carried tensors and, stacked along a new first axis, the other results. invariants: the operands of
     `body` after its slices, the same in each run.
     """
-    if not rows:
+    if not scanned:
         raise tracer.b.fail("a scan over nothing")
-    count, carried_count = rows[0].shape[0], len(carried)
+    count, carried_count = scanned[0].shape[0], len(carried)
 
-    def step(index: Size, now: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+    def step(index: Size, carried_now: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
         """Run `body` for the slices at `index`. Return the next carried tensors, and the results to stack."""
         slices = [
             shapes.squeeze(tracer.b, slicing.slice_axis(tracer.b, x, axis=0, start=index, limit=index + 1), axes=[0])
-            for x in rows
+            for x in scanned
         ]
-        results = list(tracer.tensors(body, [*now, *slices, *more]))
+        results = list(tracer.tensors(body, [*carried_now, *slices, *invariants]))
         return results[:carried_count], results[carried_count:]
 
     ends, stacks = control.scan(tracer.b, count, carried, step)

@@ -86,7 +86,11 @@ def _counts(builder: Builder, bag: Tensor, bags: Size) -> Tensor:
 
 
 def _argmax_of_bags(builder: Builder, largest: Tensor, rows: Tensor, bag: Tensor, indices: Tensor) -> Tensor:
-    """Return, for each bag and column, the table index of the first row that has the maximum."""
+    """Return, for each bag and column, the table index of the first row that has the maximum.
+
+    largest: the maxima [bags, columns]. rows: the gathered rows [n, columns]. bag, indices: the bag and the table index
+    of each row.
+    """
     no_row = reductions.largest(I64)
     largest_of_bag = gathers.take(builder, largest, bag, axis=0)
     row_numbers = formula(

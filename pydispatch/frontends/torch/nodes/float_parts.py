@@ -45,16 +45,17 @@ def frexp(builder: Builder, self: Tensor) -> tuple[Tensor, Tensor]:
     if not self.dtype.is_float:
         raise builder.fail(f"fractions and exponents of {self}; expected floats")
     inner = wide(self.dtype)
-    # Subnormal numbers have no exact quotient by 2^exponent, so those below min_normal are multiplied by 2^lift first.
+    # Subnormal numbers have no exact quotient by 2^exponent: numbers below least_unscaled, which is twice the smallest
+    # normal number, are multiplied by 2^lift first.
     # The logarithm may be rounded to the next integer, so the exponent is corrected by one where needed.
-    min_normal, lift = {"f64": (2.0**-1021, 54)}.get(inner.name, (2.0**-125, 24))
+    least_unscaled, lift = {"f64": (2.0**-1021, 54)}.get(inner.name, (2.0**-125, 24))
 
     def written(e: Element) -> list[Element]:
         """Return (fraction, exponent) of one element."""
         e = e.to(inner)
         size = e.unary("abs")
         is_special = e.is_equal(0.0) | ~e.unary("is_finite")
-        is_subnormal = size < min_normal
+        is_subnormal = size < least_unscaled
         scaled = is_special.where(1.0, is_subnormal.where(size * 2.0**lift, size))
         exponent = scaled.unary("log2").unary("floor") + 1.0
         # The division is in two steps, because 2^exponent may be infinite where the number is not.

@@ -22,15 +22,16 @@ _SCALES = {None: (0, _BY_COUNT), "backward": (0, _BY_COUNT), "ortho": (_BY_ROOT,
 """Codes of the scaling of forward and of inverse transforms, by the argument `norm`."""
 
 
-def _scaled(builder: Builder, x: Tensor, count: Size, normalization: int, back: bool = False) -> Tensor:
-    """Divide the result of a transform of `count` elements as a code of the scaling states.
+def _scaled(builder: Builder, x: Tensor, count: Size, normalization: int, is_divided: bool = False) -> Tensor:
+    """Divide the result of a transform of `count` elements as PyTorch's code `normalization` states: by `count`, by its
+    root or not at all.
 
-    back: whether `operations.fourier` has divided the result by the count already, which is undone.
+    is_divided: whether `operations.fourier` has divided the result by the count already, which is undone.
     """
     if isinstance(count, Expr):
         raise builder.fail("a Fourier transform along an axis whose size is not known")
     factor = {_BY_ROOT: 1 / math.sqrt(max(count, 1)), _BY_COUNT: 1 / max(count, 1)}.get(normalization, 1.0)
-    factor *= count if back else 1
+    factor *= count if is_divided else 1
     return x if factor == 1 else ew.binary(builder, "mul", x, as_tensor(builder, factor, x.dtype))
 
 
@@ -46,7 +47,7 @@ def complex_to_complex(builder: Builder, self: Tensor, dim: Ints, normalization:
     result = self
     for axis in axes:
         result = fourier.fft(builder, result, axis, inverse=not forward)
-    return _scaled(builder, result, _count(self, axes), normalization, back=not forward)
+    return _scaled(builder, result, _count(self, axes), normalization, is_divided=not forward)
 
 
 @converts("aten._fft_r2c")
@@ -67,7 +68,7 @@ def complex_to_real(builder: Builder, self: Tensor, dim: Ints, normalization: in
     for axis in axes[:-1]:
         result = fourier.fft(builder, result, axis, inverse=True)
     result = fourier.irfft(builder, result, last_dim_size, axes[-1])
-    return _scaled(builder, result, _count(result, axes), normalization, back=True)
+    return _scaled(builder, result, _count(result, axes), normalization, is_divided=True)
 
 
 def _crop_or_pad(builder: Builder, x: Tensor, n: Size | None, axis: int) -> Tensor:

@@ -78,7 +78,7 @@ def eigh(builder: Builder, self: Tensor, UPLO: str = "L", compute_v: bool = True
     """Return eigenvalues, ascending, and eigenvectors of symmetric or Hermitian matrices. UPLO: the triangle that is
     read.
     """
-    return eigen.eigh(builder, self, UPLO.upper() != "U")
+    return eigen.eigh(builder, self, lower=UPLO.upper() != "U")
 
 
 @converts("aten.linalg_eigvalsh")

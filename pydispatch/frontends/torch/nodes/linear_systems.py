@@ -44,10 +44,10 @@ def _permutation_of_pivots(builder: Builder, pivots: Tensor, n: Size) -> Tensor:
     `pivots` are LAPACK's successive row exchanges, counted from 1.
     """
     lead, count = pivots.shape[:-1], pivots.shape[-1]
-    exchanges = shapes.reshape(builder, pivots, [product(lead), count])
-    rows = shapes.broadcast_to(builder, shapes.iota(builder, [n], axis=0, dtype=I64), [exchanges.shape[0], n])
+    pivot_rows = shapes.reshape(builder, pivots, [product(lead), count])
+    rows = shapes.broadcast_to(builder, shapes.iota(builder, [n], axis=0, dtype=I64), [pivot_rows.shape[0], n])
 
-    def exchanged(
+    def entry_after_exchange(
         row: Element, index: Element, j: Element, pivot: Element, row_j: Element, pivot_row: Element
     ) -> Element:
         """Return entry `index` of the permutation after the exchange of entry j with the entry of the pivot."""
@@ -56,13 +56,13 @@ def _permutation_of_pivots(builder: Builder, pivots: Tensor, n: Size) -> Tensor:
     def step(j: Size, tensors: list[Tensor]) -> list[Tensor]:
         """Exchange row j with the row that its pivot names, in the permutation [matrices, n] so far."""
         (rows,) = tensors
-        position = shapes.broadcast_to(builder, reductions.size_as(builder, j, I64), [exchanges.shape[0], 1])
+        position = shapes.broadcast_to(builder, reductions.size_as(builder, j, I64), [pivot_rows.shape[0], 1])
         pivot = formula(
-            builder, lambda p: p.to(I64) - 1, slicing.slice_axis(builder, exchanges, axis=1, start=j, limit=j + 1)
+            builder, lambda p: p.to(I64) - 1, slicing.slice_axis(builder, pivot_rows, axis=1, start=j, limit=j + 1)
         )
         row_j, pivot_row = (gathers.take_along(builder, rows, index, axis=1) for index in (position, pivot))
         indices = shapes.iota(builder, rows.shape, axis=1, dtype=I64)
-        return [formula(builder, exchanged, rows, indices, position, pivot, row_j, pivot_row)]
+        return [formula(builder, entry_after_exchange, rows, indices, position, pivot, row_j, pivot_row)]
 
     ordered = rows if count == 0 else for_(builder, count, [rows], step)[0]
     return shapes.reshape(builder, ordered, [*lead, n])
@@ -177,8 +177,15 @@ def logdet(tracer: Tracer, A: TensorMemory) -> Tensor:  # noqa: N803
     """Return the logarithm of the determinant: NaN if it is negative, the principal value if it is complex."""
     sign, log = slogdet(tracer, A)
     if sign.dtype.is_complex:
-        return ew.apply(tracer.b, lambda s, z, v: s.complex(v, s.binary("atan2", s.imag(z), s.real(z))), sign, log)
-    return formula(tracer.b, lambda s, v: (s < 0.0).where(float("nan"), v), sign, log)
+        return ew.apply(
+            tracer.b,
+            lambda scalars, z, log_size: scalars.complex(
+                log_size, scalars.binary("atan2", scalars.imag(z), scalars.real(z))
+            ),
+            sign,
+            log,
+        )
+    return formula(tracer.b, lambda sign, log_size: (sign < 0.0).where(float("nan"), log_size), sign, log)
 
 
 # -- linear systems

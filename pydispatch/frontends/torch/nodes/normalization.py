@@ -19,9 +19,9 @@ Normalized = tuple[Tensor, Saved, Saved]
 """A normalized tensor, and the mean and 1 / sqrt(variance + epsilon), which its gradients need."""
 
 
-def _with_saved_statistics(normalized: Tensor, mean: Tensor, root: Tensor) -> Normalized:
+def _with_saved_statistics(normalized: Tensor, mean: Tensor, inverse_deviation: Tensor) -> Normalized:
     """Mark the mean and the inverse deviation as results that PyTorch saves for gradients."""
-    return normalized, Saved(mean), Saved(root)
+    return normalized, Saved(mean), Saved(inverse_deviation)
 
 
 def _last_axes(builder: Builder, x: Tensor, shape: Sizes) -> range:
@@ -175,7 +175,7 @@ def _batch_norm_inference(
         builder, input, axis=1, mean=running_mean, variance=running_var, scale=weight, bias=bias, epsilon=eps
     )
     empty = builder.constant([], input.dtype)
-    return _with_saved_statistics(normalized, mean=empty, root=empty)
+    return _with_saved_statistics(normalized, mean=empty, inverse_deviation=empty)
 
 
 @converts("aten._native_batch_norm_legit_functional")
@@ -196,7 +196,7 @@ def _batch_norm_functional(
         return (*normalized, running_mean, running_var)
     running = (running_mean, running_var)
     saved, updated = _normalize_by_batch(builder, input, weight, bias, momentum, eps, running)
-    # Saved: their element type depends on the device of the model, as that of the moments does.
+    # Saved: converted to the type that the exported program states, which depends on the device of the model.
     return (*saved, *(Saved(statistic) for statistic in updated if statistic is not None))
 
 
@@ -211,4 +211,5 @@ def _batch_norm_without_running(
     eps: float,
 ) -> Normalized:
     """Normalize each channel by the statistics of the batch; there are no running statistics."""
-    return _normalize_by_batch(builder, input, weight, bias, momentum, eps, (None, None))[0]
+    results, _no_updates = _normalize_by_batch(builder, input, weight, bias, momentum, eps, running=(None, None))
+    return results

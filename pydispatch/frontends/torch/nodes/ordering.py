@@ -107,7 +107,7 @@ def searchsorted(
 ) -> Tensor:  # fmt: skip
     """Return, for each element, the number of elements of a sorted row that are less; with `right`, less or equal.
 
-    NaN is greater than all.
+    A NaN of x is greater than all elements: `not (element >= NaN)` holds for each.
     """
     x, rows = promoted(builder, as_tensor(builder, self), sorted_sequence)
     if sorter is not None:

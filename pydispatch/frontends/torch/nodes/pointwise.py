@@ -219,7 +219,7 @@ def _floor_quotient_of_floats(e: Element, n: Element) -> Element:
 def remainder(builder: Builder, self: Operand, other: Operand) -> Tensor:
     """Return the remainder of a division, with the sign of the divisor."""
     x, y = promoted(builder, self, other)
-    if x.dtype.is_unsigned or x.is_symbolic or y.is_symbolic:
+    if x.dtype.is_unsigned or x.is_symbolic or y.is_symbolic:  # symbolic: sizes, which are not negative
         return ew.binary(builder, "rem", x, y)
     return formula(builder, floor_remainder, x, y)
 

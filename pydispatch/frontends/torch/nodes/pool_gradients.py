@@ -80,7 +80,10 @@ def _adaptive_mean_weights(builder: Builder, size: Size, out: Size, dtype: DType
     numbers = shapes.reshape(builder, shapes.iota(builder, [size], axis=0, dtype=I64), [size, 1])
 
     def share(i: Element, n: Element, m: Element) -> Element:
-        """Return the weight of element i of n in a window of m: 1 / size of the window if it is inside, else 0."""
+        """Return the weight of element i of n in one of m windows: 1 / size of the window if it is inside, else 0.
+
+        The window is the position along axis 1 of the table [n, m].
+        """
         window = i.position(axis=1, dtype=I64)
         first, limit = (window * n) / m, ((window + 1) * n + m - 1) / m
         weight = i.const(1).to(dtype) / (limit - first).to(dtype)

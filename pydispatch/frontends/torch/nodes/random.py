@@ -29,7 +29,7 @@ def _unit(builder: Builder, shape: Sizes) -> Tensor:
     return random.uniform(builder, random.draw(builder, shape)[0], F32)
 
 
-def _check_float(builder: Builder, dtype: DType) -> DType:
+def _require_float(builder: Builder, dtype: DType) -> DType:
     """Return the type. Raise CompileError if it is not a float."""
     if not dtype.is_float:
         raise builder.fail(f"random numbers of {dtype} are not defined; they are floats")
@@ -39,12 +39,12 @@ def _check_float(builder: Builder, dtype: DType) -> DType:
 @converts("aten.rand")
 def rand(builder: Builder, size: Sizes, *, dtype: DType | None = None) -> Tensor:
     """Return uniformly distributed floats in [0, 1)."""
-    return uniform_samples(builder, size, _check_float(builder, dtype or F32), 0.0, 1.0)
+    return uniform_samples(builder, size, _require_float(builder, dtype or F32), 0.0, 1.0)
 
 
 def _floats_of(builder: Builder, like: Tensor, written: Callable[[Element], Element], samples: Tensor) -> Tensor:
     """Apply a formula to samples, and convert them to the type of a tensor. Raise CompileError if it is no float."""
-    return ew.convert(builder, formula(builder, written, samples), _check_float(builder, like.dtype))
+    return ew.convert(builder, formula(builder, written, samples), _require_float(builder, like.dtype))
 
 
 def _normal_for(builder: Builder, like: Tensor) -> Tensor:
@@ -61,7 +61,7 @@ def uniform_samples(builder: Builder, shape: Sizes, dtype: DType, low: float, hi
 @converts("aten.randn")
 def randn(builder: Builder, size: Sizes, *, dtype: DType | None = None) -> Tensor:
     """Return standard normal floats."""
-    return random.normal(builder, *random.draw(builder, size), _check_float(builder, dtype or F32))
+    return random.normal(builder, *random.draw(builder, size), _require_float(builder, dtype or F32))
 
 
 @converts("aten.randint")
@@ -141,7 +141,7 @@ def random_mask(builder: Builder, shape: Sizes, p: float) -> Tensor:
 @converts("aten.uniform")
 def uniform(builder: Builder, self: Tensor, from_: float = 0.0, to: float = 1.0) -> Tensor:
     """Return uniformly distributed floats in [from_, to) of the type and shape of a tensor."""
-    return uniform_samples(builder, self.shape, _check_float(builder, self.dtype), from_, to)
+    return uniform_samples(builder, self.shape, _require_float(builder, self.dtype), from_, to)
 
 
 @converts("aten.normal_functional", "aten.normal.default")
@@ -182,7 +182,7 @@ def exponential(builder: Builder, self: Tensor, lambd: float = 1.0) -> Tensor:
 def normal_by_element(builder: Builder, mean: Operand, std: Operand) -> Tensor:
     """Return normally distributed numbers, each with its own mean or standard deviation."""
     tensors = [v for v in (mean, std) if isinstance(v, Tensor)]
-    dtype, shape = _check_float(builder, tensors[0].dtype), ew.broadcast_shape(builder, *(v.shape for v in tensors))
+    dtype, shape = _require_float(builder, tensors[0].dtype), ew.broadcast_shape(builder, *(v.shape for v in tensors))
     return pointwise.add(builder, pointwise.mul(builder, randn(builder, shape, dtype=dtype), std), mean)
 
 
@@ -285,7 +285,7 @@ def _random_leaky_relu(
     low, high = float(lower), float(upper)  # type: ignore[arg-type]
     if not training:
         return leaky_relu(builder, x, (low + high) / 2), x
-    random_slopes = uniform_samples(builder, x.shape, _check_float(builder, x.dtype), low, high)
+    random_slopes = uniform_samples(builder, x.shape, _require_float(builder, x.dtype), low, high)
     slopes = formula(builder, lambda v, s: (v <= 0.0).where(s, 1.0), x, random_slopes)
     return ew.binary(builder, "mul", x, slopes), slopes
 

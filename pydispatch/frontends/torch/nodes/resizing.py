@@ -223,7 +223,7 @@ def _resize_axis(
         scale: Factor that the caller states; None for the ratio of the sizes.
         corners: Whether the centers of the corner elements coincide.
         how: The method.
-        ignoring_scale: Repetition counts for which the scale is ignored, as in `repetitions`.
+        ignoring_scale: Repetition counts for which PyTorch repeats elements whatever `scale` is.
     """
     n = x.shape[axis]
     if (repeats := repetitions(n, out, scale, how, ignoring_scale)) is not None:
@@ -288,7 +288,7 @@ def _overload_with_list(spatial_axes: int, method: Method) -> Conversion:
         align_corners: bool,
         scale_factors: Floats | None = None,
     ) -> Tensor:
-        """Convert the overload of an interpolation."""
+        """Resize the last `spatial_axes` axes by interpolation, to sizes or by a list of factors."""
         scales = _scales(builder, scale_factors, spatial_axes)
         return _resize_axes(builder, self, output_size, scales, align_corners, method)
 
@@ -306,7 +306,7 @@ def _overload_with_numbers(spatial_axes: int, method: Method) -> Conversion:
     def interpolated(
         builder: Builder, self: Tensor, output_size: Sizes, align_corners: bool, *scales: float | None
     ) -> Tensor:
-        """Convert the overload of an interpolation."""
+        """Resize the last `spatial_axes` axes by interpolation, to sizes; `scales` has a factor for each axis."""
         return _resize_axes(
             builder, self, output_size, _scales(builder, scales, spatial_axes), align_corners, how=method
         )

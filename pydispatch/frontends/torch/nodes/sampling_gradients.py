@@ -66,6 +66,7 @@ def _axis_gradient(
     source] of weights.
     """
     out = grad.shape[axis]
+    # For these counts PyTorch repeats elements whatever `scale` is.
     if (repeats := repetitions(n, out, scale, how, ignoring_scale=SCALE_IGNORING_COUNTS)) is not None:
         split = shapes.reshape(builder, grad, [*grad.shape[:axis], n, repeats, *grad.shape[axis + 1 :]])
         return reductions.reduce(builder, "add", split, [axis + 1])

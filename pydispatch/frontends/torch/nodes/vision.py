@@ -34,8 +34,9 @@ def nms(builder: Builder, dets: Tensor, scores: Tensor, iou_threshold: float) ->
     real = ordered.dtype.numpy.type
     limit = real(iou_threshold)
     limit = np.nextafter(limit, real(-1)) if float(limit) > iou_threshold else limit
+    all_are_candidates = shapes.full(builder, value=True, shape=(1, count), dtype=BOOL)
     is_kept = regions.best_boxes(
-        builder, [y0, x0, y1, x1], shapes.full(builder, value=True, shape=(1, count), dtype=BOOL),
+        builder, [y0, x0, y1, x1], all_are_candidates,
         builder.constant(limit, ordered.dtype), lambda common, both, limit: common / both > limit,
     )  # fmt: skip
     return gathers.take(

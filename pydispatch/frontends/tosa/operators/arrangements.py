@@ -16,7 +16,7 @@ from pydispatch.operations.custom import custom_call
 
 def _pad(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     """Pad by the numbers in `padding`, before and after each axis in turn."""
-    amounts = tracer.listed(op, inputs, index=1, name="padding", count=2 * inputs[0].rank)
+    amounts = tracer.sizes_of(op, inputs, index=1, name="padding", count=2 * inputs[0].rank)
     if any(not isinstance(n, Expr) and n < 0 for n in amounts):
         raise tracer.b.fail(f"the padding {amounts} has a negative number")
     # Older releases have no operand for the value: they pad with the zero point, which is an attribute.
@@ -31,7 +31,7 @@ def _reshape(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     """Reshape. More than one -1 stands for dynamic sizes; they are replaced by the static sizes of the result's
     type.
     """
-    sizes = tracer.listed(op, inputs, index=1, name="new_shape")
+    sizes = tracer.sizes_of(op, inputs, index=1, name="new_shape")
     declared = shape_of(op.results[0].type)
     if sizes.count(-1) > 1 and declared is not None and len(declared) == len(sizes):
         sizes = [n if n != -1 or m is None else m for n, m in zip(sizes, declared, strict=True)]
@@ -40,7 +40,7 @@ def _reshape(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
 
 def _slice(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     """Return the slice of a size from a start along each axis; the size -1 stands for that of the operand."""
-    starts, sizes = (tracer.listed(op, inputs, at, name, inputs[0].rank) for at, name in ((1, "start"), (2, "size")))
+    starts, sizes = (tracer.sizes_of(op, inputs, at, name, inputs[0].rank) for at, name in ((1, "start"), (2, "size")))
     limits: list[Size] = [
         whole if size == -1 else start + size for start, size, whole in zip(starts, sizes, inputs[0].shape, strict=True)
     ]
@@ -49,7 +49,7 @@ def _slice(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
 
 def _tile(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     """Repeat the tensor along each axis."""
-    repeats = tracer.listed(op, inputs, index=1, name="multiples", count=inputs[0].rank)
+    repeats = tracer.sizes_of(op, inputs, index=1, name="multiples", count=inputs[0].rank)
     if any(not isinstance(n, Expr) and n < 0 for n in repeats):
         raise tracer.b.fail(f"the multiples {repeats} have a negative number")
     return shapes.tile(tracer.b, inputs[0], repeats)
@@ -57,7 +57,7 @@ def _tile(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
 
 def _transpose(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     """Permute the axes."""
-    order = tracer.listed(op, inputs, index=1, name="perms", count=inputs[0].rank)
+    order = tracer.sizes_of(op, inputs, index=1, name="perms", count=inputs[0].rank)
     return shapes.transpose(tracer.b, inputs[0], [n for n in order if isinstance(n, int)])
 
 
@@ -66,6 +66,7 @@ def _custom(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
 
     A dynamic size of a result is that of the first operand of the same rank.
     """
+    # The second names are those of the attributes in older releases of TOSA.
     name, domain = tracer.text(op, "operator_name", "identifier"), tracer.text(op, "domain_name", "config")
     results: list[Any] = []
     for result in op.results:

@@ -31,8 +31,8 @@ def _operands(tracer: TosaTracer, op: Operation, inputs: Sequence[Tensor], spati
     or types.
     """
     for tensor, what in ((inputs[0], "the image"), (inputs[1], "the kernel")):
-        tracer.rank(tensor, spatial + 2, what)
-    tracer.rank(inputs[2], 1, "the bias")
+        tracer.require_rank(tensor, spatial + 2, what)
+    tracer.require_rank(inputs[2], 1, "the bias")
     if inputs[0].dtype.is_float != inputs[1].dtype.is_float:
         raise tracer.b.fail(f"a convolution of {inputs[0]} by {inputs[1]}: both are floats or both are integers")
     zeros = [
@@ -64,8 +64,8 @@ def _pairs(numbers: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 def _window(tracer: TosaTracer, op: Operation, spatial: int) -> Window:
     """Return the window geometry, from the attributes pad, stride and dilation."""
-    low, high = _pairs(tracer.integers(op, "pad", 2 * spatial, 0))
-    strides, dilations = (tracer.integers(op, name, spatial, 1) for name in ("stride", "dilation"))
+    low, high = _pairs(tracer.integers(op, "pad", count=2 * spatial, least=0))
+    strides, dilations = (tracer.integers(op, name, count=spatial, least=1) for name in ("stride", "dilation"))
     return Window(strides, low, high, dilations)
 
 
@@ -142,7 +142,7 @@ def _transpose_conv(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Resul
 def _matmul(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     """Return the products of matrices [n, m, k] and [n, k, l]."""
     for tensor in inputs[:2]:
-        tracer.rank(tensor, 3)
+        tracer.require_rank(tensor, 3)
     zeros = [
         tracer.zero_point(op, inputs, index=2, name="a_zp", dtype=I32),
         tracer.zero_point(op, inputs, index=3, name="b_zp", dtype=I32),

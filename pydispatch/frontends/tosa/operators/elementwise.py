@@ -123,7 +123,7 @@ def _negate(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     dtype = inputs[0].dtype
     if dtype.is_float:
         return ew.unary(tracer.b, "neg", inputs[0])
-    zeros = [
+    zeros = [  # of: the entry of `quantization_info` in older releases
         tracer.zero_point(op, inputs, index=1, name="input1_zp", dtype=dtype, of="input_zp"),
         tracer.zero_point(op, inputs, index=2, name="output_zp", dtype=dtype),
     ]

@@ -12,7 +12,7 @@ from pydispatch.operations.fourier import complex_of, parts_of, rfft, unscaled_t
 
 def _check(tracer: TosaTracer, x: Tensor) -> None:
     """Raise CompileError unless x is f32 of rank 3."""
-    tracer.rank(x, 3)
+    tracer.require_rank(x, 3)
     if x.dtype != F32:
         raise tracer.b.fail(f"Fourier transforms are of f32, got {x}")
 

@@ -24,8 +24,8 @@ _PAIRS = GatherAxes(
 
 def _checked(tracer: TosaTracer, table: Tensor, indices: Tensor) -> None:
     """Raise CompileError unless the table and the indices have the right ranks and types."""
-    tracer.rank(table, 3, "the table")
-    tracer.rank(indices, 2, "the list of indices")
+    tracer.require_rank(table, 3, "the table")
+    tracer.require_rank(indices, 2, "the list of indices")
     if not indices.dtype.is_integer:
         raise tracer.b.fail(f"indices are integers, got {indices}")
 
@@ -39,7 +39,7 @@ def _gather(tracer: TosaTracer, op: Operation, table: Tensor, indices: Tensor) -
 def _scatter(tracer: TosaTracer, op: Operation, table: Tensor, indices: Tensor, rows: Tensor) -> Results:
     """Return tables with the rows at indices [n, w] replaced by [n, w, c]. An index out of bounds has no effect."""
     _checked(tracer, table, indices)
-    tracer.rank(rows, 3, "the new rows")
+    tracer.require_rank(rows, 3, "the new rows")
     tracer.same_type(table, rows)
     numbers = shapes.iota(tracer.b, indices.shape[:1], axis=0, dtype=indices.dtype)
     pairs = slicing.stack(tracer.b, [shapes.broadcast_to(tracer.b, numbers, indices.shape, [0]), indices], axis=2)

@@ -25,15 +25,17 @@ Combine = Callable[[Element, Element], Element]
 """Function combine(running value, element) -> new running value."""
 
 
-def _attributes(tracer: TosaTracer, op: Operation, inputs: Sequence[Tensor], first: int) -> tuple[list[Size], Window]:
+def _attributes(
+    tracer: TosaTracer, op: Operation, inputs: Sequence[Tensor], first_operand: int
+) -> tuple[list[Size], Window]:
     """Return the kernel and the window geometry. Raise CompileError unless all of their numbers are known.
 
-    They are the operands `first`, `first + 1` and `first + 2`, if there are that many operands, else attributes.
+    They are three operands from number `first_operand` on, if there are that many operands, else attributes.
     """
-    tracer.rank(inputs[0], 4, "the image")
-    operands = inputs if len(inputs) > first else []  # if empty, `listed` reads attributes
+    tracer.require_rank(inputs[0], 4, "the image")
+    operands = inputs if len(inputs) > first_operand else []  # if empty, `sizes_of` reads attributes
     kernel, strides, pad = (
-        tracer.listed(op, operands, index=first + n, name=name, count=count)
+        tracer.sizes_of(op, operands, index=first_operand + n, name=name, count=count)
         for n, (name, count) in enumerate((("kernel", 2), ("stride", 2), ("pad", 4)))
     )
     known = [[n for n in numbers if isinstance(n, int)] for numbers in (kernel, strides, pad)]
@@ -62,7 +64,7 @@ def _pooled(
 
 def _max_pool(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     """Return the maximum of each window. Floats of fewer than 16 bits are compared as f32."""
-    kernel, window = _attributes(tracer, op, inputs, first=1)
+    kernel, window = _attributes(tracer, op, inputs, first_operand=1)
     values = (
         ew.convert(tracer.b, inputs[0], F32) if inputs[0].dtype.is_float and inputs[0].dtype.bits < 16 else inputs[0]
     )
@@ -97,7 +99,7 @@ def _avg_pool(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     The number of these elements is the product of the counts along both axes. For integers the division by it is exact
     fixed-point arithmetic, with the zero points subtracted before and added after.
     """
-    kernel, window = _attributes(tracer, op, inputs, first=3)
+    kernel, window = _attributes(tracer, op, inputs, first_operand=3)
     acc, dtype = accumulator(tracer, op), tracer.dtype(op)
     if acc == dtype and dtype.is_integer:
         acc = I32

@@ -20,13 +20,15 @@ def _unsigned(dtype: DType) -> DType:
     return DTYPES[f"u{dtype.bits}"] if dtype.kind is Kind.INT else dtype
 
 
-def _number(tracer: TosaTracer, op: Operation, inputs: Sequence[Tensor], at: int, name: str, unsigned: bool) -> Tensor:
+def _zero_point(
+    tracer: TosaTracer, op: Operation, inputs: Sequence[Tensor], at: int, name: str, unsigned: bool
+) -> Tensor:
     """Return a zero point as an i64 scalar.
 
     at, name: its operand and attribute, see `TosaTracer.zero_point`. unsigned: whether the bits of the operand are
     those of an unsigned number; an attribute has the number itself.
     """
-    zero = shapes.reshape(tracer.b, tracer.zero_point(op, inputs, at, name, I32), [])
+    zero = shapes.reshape(tracer.b, tracer.zero_point(op, inputs, at, name, dtype=I32), [])
     read_as = _unsigned(zero.dtype) if unsigned and at < len(inputs) else zero.dtype
     return formula(tracer.b, lambda n: n.bitcast(read_as).to(I64), zero)
 
@@ -40,7 +42,7 @@ def _factors(
     """
     factors = inputs[index] if index < len(inputs) else tracer.b.constant(list(tracer.integers(op, name)), I64)
     channels = inputs[0].shape[-1:] if per_channel else (1,)
-    tracer.rank(factors, 1, f"the {name}")
+    tracer.require_rank(factors, 1, f"the {name}")
     if factors.shape != channels and not (per_channel and factors.shape == (1,)):
         raise tracer.b.fail(f"the {name} is {factors}, expected {channels[0] if channels else 1} number(s)")
     return factors if per_channel and inputs[0].rank else shapes.reshape(tracer.b, factors, [])
@@ -54,25 +56,25 @@ def _rescale(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     if not (dtype.is_integer and source.is_integer):
         raise tracer.b.fail(f"integers are rescaled, got {inputs[0]} to {dtype}")
     unsigned_in, unsigned_out = (bool(tracer.integer(op, name, 0)) for name in ("input_unsigned", "output_unsigned"))
-    double = tracer.word(op, "rounding_mode", "") == "DOUBLE_ROUND" or bool(tracer.integer(op, "double_round", 0))
+    double_round = tracer.word(op, "rounding_mode", "") == "DOUBLE_ROUND" or bool(tracer.integer(op, "double_round", 0))
     wide = bool(tracer.integer(op, "scale32", 1))
-    if double and not wide:
+    if double_round and not wide:
         raise tracer.b.fail("DOUBLE_ROUND needs scale32 = true")
     per_channel = bool(tracer.integer(op, "per_channel", 0))
-    read_as = _unsigned(source) if unsigned_in else source
+    operand_type = _unsigned(source) if unsigned_in else source
     target = _unsigned(dtype) if unsigned_out else dtype
     low, high = int(least(target)), int(largest(target))
 
     def rescaled(u: Element, multiplier: Element, shift: Element, zero: Element, out: Element) -> Element:
         """Return the result for one element. zero: zero point of the operand. out: that of the result."""
-        value = u.bitcast(read_as).to(I64) - zero
-        value = scaled(value, multiplier.to(I64), shift.to(I64), double) + out
+        value = u.bitcast(operand_type).to(I64) - zero
+        value = scaled(value, multiplier.to(I64), shift.to(I64), double_round) + out
         return value.max(low).min(high).to(dtype)
 
     factors = [_factors(tracer, op, inputs, at, name, per_channel) for at, name in ((1, "multiplier"), (2, "shift"))]
     zeros = [
-        _number(tracer, op, inputs, at=3, name="input_zp", unsigned=unsigned_in),
-        _number(tracer, op, inputs, at=4, name="output_zp", unsigned=unsigned_out),
+        _zero_point(tracer, op, inputs, at=3, name="input_zp", unsigned=unsigned_in),
+        _zero_point(tracer, op, inputs, at=4, name="output_zp", unsigned=unsigned_out),
     ]
     return formula(tracer.b, rescaled, inputs[0], *factors, *zeros)
 

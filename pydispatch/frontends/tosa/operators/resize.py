@@ -108,8 +108,8 @@ def _resize(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     The operands `scale` (numerator and denominator of the height, then of the width), `offset` and `border` define the
     positions along each axis, see `_axis`.
     """
-    tracer.rank(inputs[0], 4, "the image")
-    attributes = [tracer.listed(op, inputs, index=at, name=name, count=count)
+    tracer.require_rank(inputs[0], 4, "the image")
+    attributes = [tracer.sizes_of(op, inputs, index=at, name=name, count=count)
              for at, name, count in ((1, "scale", 4), (2, "offset", 2), (3, "border", 2))]  # fmt: skip
     # Dynamic sizes, which are no ints, are left out here and refused below.
     scale, offset, border = ([n for n in sizes if isinstance(n, int)] for sizes in attributes)

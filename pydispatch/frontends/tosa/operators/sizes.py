@@ -26,7 +26,7 @@ def _list(tracer: TosaTracer, sizes: list[Any]) -> Tensor:
 
 def _on_sizes(function: Callable[[Any, Any], Any], tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     """Apply a function to pairs of elements of two lists of sizes. A division by 0 raises CompileError."""
-    a, b = (tracer.listed(op, inputs, at, "operand") for at in (0, 1))
+    a, b = (tracer.sizes_of(op, inputs, at, "operand") for at in (0, 1))
     if len(a) != len(b):
         raise tracer.b.fail(f"lists of {len(a)} and {len(b)} sizes")
     if function in (operator.floordiv, operator.mod, ceil_div) and 0 in b:
@@ -36,15 +36,15 @@ def _on_sizes(function: Callable[[Any, Any], Any], tracer: TosaTracer, op: Opera
 
 def _concat(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     """Concatenate lists of sizes."""
-    return _list(tracer, [n for at in range(len(inputs)) for n in tracer.listed(op, inputs, at, "operand")])
+    return _list(tracer, [n for at in range(len(inputs)) for n in tracer.sizes_of(op, inputs, at, "operand")])
 
 
 def _slice(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     """Return a part of a list of sizes."""
     (start,), (size,) = (
-        tracer.listed(op, inputs, index=at, name=name, count=1) for at, name in ((1, "start"), (2, "size"))
+        tracer.sizes_of(op, inputs, index=at, name=name, count=1) for at, name in ((1, "start"), (2, "size"))
     )
-    sizes = tracer.listed(op, inputs, index=0, name="operand")
+    sizes = tracer.sizes_of(op, inputs, index=0, name="operand")
     if isinstance(start, Expr) or isinstance(size, Expr) or not 0 <= start <= start + size <= len(sizes):
         raise tracer.b.fail(f"{size} size(s) from {start} of a list of {len(sizes)}")
     return _list(tracer, sizes[start : start + size])

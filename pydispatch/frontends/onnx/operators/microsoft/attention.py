@@ -114,7 +114,7 @@ def _qattention(
 @MICROSOFT.converts("MultiHeadAttention")
 def _multi_head_attention(
     call: NodeCall, query: Tensor, key: Tensor | None = None, value: Tensor | None = None, bias: Tensor | None = None,
-    mask: Tensor | None = None, added: Tensor | None = None, past_key: Tensor | None = None,
+    mask: Tensor | None = None, score_bias: Tensor | None = None, past_key: Tensor | None = None,
     past_value: Tensor | None = None,
 ) -> Sequence[Tensor]:  # fmt: skip
     """Return attention of projected queries, keys and values [batch, length, heads * size], with the keys and values of
@@ -135,7 +135,7 @@ def _multi_head_attention(
     keys, values = (t if t.rank == 4 else attention.split_heads(call.b, t, heads) for t in (key, value))
     if past_key is not None and past_value is not None:
         keys, values = slicing.concat(b, [past_key, keys], axis=2), slicing.concat(b, [past_value, values], axis=2)
-    masks = _masks(call, queries, keys, mask, added)
+    masks = _masks(call, queries, keys, mask, score_bias)
     scale = call.real("scale", 0.0)
     filler = call.real("mask_filter_value", -10000.0)
     result, _ = attention.attend(b, queries, keys, values, masks, scale=scale or None, filler=filler)

@@ -116,8 +116,8 @@ def _dynamic_quantize_matmul(
     call: NodeCall, x: Tensor, y: Tensor, scale: Tensor, zero: Tensor | None = None, bias: Tensor | None = None
 ) -> Tensor:
     """Quantize x to bytes by its own range, and return its product by quantized y, scaled to f32."""
-    rows, x_scale, x_zero = quantization.dynamic_quantize(call, x)
-    return scaled(call, integer_product(call, rows, y, x_zero, zero), [x_scale, scale], bias)
+    quantized_x, x_scale, x_zero = quantization.dynamic_quantize(call, x)
+    return scaled(call, integer_product(call, quantized_x, y, x_zero, zero), [x_scale, scale], bias)
 
 
 @MICROSOFT.converts("MatMulIntegerToFloat")
@@ -246,7 +246,7 @@ def _embed_norm(
     normalized = normalization.layer_norm(
         b, total, axes=[2], scale=scale, bias=shift, epsilon=call.real("epsilon", 1e-12)
     )[0]
-    counted = mask if mask is not None else formula(b, lambda v: v * 0, words)
+    counted = mask if mask is not None else formula(b, lambda v: v * 0, words)  # without a mask the numbers are 0
     return [normalized, reductions.reduce(b, "add", counted, axes=[1]), total]
 
 
