@@ -53,7 +53,7 @@ class Coverage(RaceInstrumentation):
         self._axis_of: dict[str, tuple[str, int]] = {}  # SSA name of an id → ("global" or "group", axis)
         self._evidence: dict[tuple[str, int], Evidence] = {}  # ("global" or "group", axis) → its bounds
 
-    def positioned(self, node: ast.AST, kind: str, axis: int, index: Entity) -> Entity:
+    def record_position(self, node: ast.AST, kind: str, axis: int, index: Entity) -> Entity:
         """Record an id of the invocation or of its workgroup as a value that sizes may bound, and return it.
 
         `kind` is "global", "local", "group", "size" or "grid"; only "global" and "group" are recorded. `index` is the
@@ -92,7 +92,7 @@ class Coverage(RaceInstrumentation):
     def indices(self, node: ast.expr, memory: MemoryRef, entity: Entity | None = None) -> str:
         """Return the indices of an element as MLIR text, and record the sizes that bound ids among them."""
         indices = super().indices(node, memory, entity)
-        self._record_indices("read", memory, indices)  # stores go through `record_write` as well
+        self._record_indices("read", memory, indices)  # `on_access` records those of a store as "stored" too
         return indices
 
     def on_access(self, node: ast.AST, memory: MemoryRef, indices: str, is_write: bool) -> None:

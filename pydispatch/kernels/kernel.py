@@ -71,7 +71,12 @@ class KernelSource(KernelLike):
     def lowered(
         self, grid_in_call: bool = False, allocated: Collection[str] = (), batched: Collection[str] = ()
     ) -> Lowered:
-        """Lower the kernel to a program. grid_in_call, allocated, batched: as for `module.lower`.
+        """Lower the kernel to a program.
+
+        Args:
+            grid_in_call: Whether three more arguments of the host function are the grid.
+            allocated: Names of written views that the host function allocates.
+            batched: Names of views that have a leading dimension in the host function.
 
         Raises:
             CompileError: The function is no valid kernel.
@@ -95,7 +100,7 @@ class KernelSource(KernelLike):
 
     @cached_property
     def computed(self) -> tuple[str, ...]:
-        """Names of the views that an operator returns and does not take.
+        """Names of the views that a call of the kernel as an operator allocates and returns, and does not take.
 
         The kernel writes them as a whole and never reads them, and their sizes are those of other views. Raises as
         `lowered`.

@@ -74,6 +74,7 @@ class LoopBounds(Subgroups):
         conditions can be vectorized.
         """
         *before, last = nodes
+        # A spilled variable has a value for every invocation, so that its phase runs for all of them.
         assigns_spilled = not self.variables.spilled.isdisjoint(assigned_in(nodes))
         if not isinstance(last, ast.If) or last.orelse or assigns_spilled or _has_exit(last):
             if isinstance(last, ast.If) or len(nodes) < 2:

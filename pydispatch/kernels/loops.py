@@ -110,7 +110,7 @@ class Loops(Statements):
     def _unroll(self, node: ast.For, items: Sequence[Entity]) -> None:
         """Emit the body of a loop once for each item of a tuple."""
         if exits := {name for statement in node.body for name in exits_of(statement)}:
-            left = sorted(exits)[0].strip()
+            left = sorted(exits)[0].strip()  # names of exits end with a space
             raise self.error(
                 node, f"'{left}' in a loop over a tuple, which is written once for each item",
                 "let a condition decide what is done",

@@ -43,7 +43,8 @@ class Lowered:
         overwritten: Positions of the written views that the kernel never reads and that are not marked `Partial`.
         asserts: Message of each assertion, by the error code that a workgroup returns.
         complete: Positions of the views that a checked kernel must write as a whole.
-        stamps: Name and type of the race stamps of each such view, as values of the body.
+        stamps: Name and type of the race stamps of each such view, as values of the body. They record which invocation
+            has accessed each element; 0 is none.
         covering: Of an inferred grid, for each axis: a size, or the SSA name of one, and how many of its elements a
             workgroup covers.
         prints: Lines that a checked kernel prints.
@@ -82,7 +83,8 @@ class Lowered:
         lines = [f"func.func @{symbol}({arguments}) -> ({types}) {{", *self.body, f"return {values} : {types}"]
         executable = self.executable
         if marks_lines:
-            marked = _INVOCATIONS.replace("{", "{pyd.lines, ")  # the attribute pyd.lines, of the kernel's function
+            # _INVOCATIONS occurs once: `attributes {pyd.invocations = ...`, of the kernel's function.
+            marked = _INVOCATIONS.replace("{", "{pyd.lines, ")
             executable = tuple(line.replace(_INVOCATIONS, marked, 1) for line in executable)
         lines = [f"module @{self.name} {{", *executable, *lines, f"}} {self.location}", "}", ""]
         return GeneratedText(ascii_names("\n".join(lines)))
@@ -274,7 +276,7 @@ def _stamps_result(view: Parameter) -> str:
 def _stamps(
     writer: Writer, watched: Sequence[Parameter], symbols: Mapping[tuple[str, int], str]
 ) -> list[tuple[str, str]]:
-    """Emit race stamps for each watched view, all unset, and return their names and types."""
+    """Emit race stamps for each watched view, all 0 (no access yet), and return their names and types."""
     stamps = []
     none = writer.constant(0, "i64").name if watched else ""
     for parameter in watched:
@@ -352,7 +354,8 @@ def _allocate(
 ) -> None:
     """Define the argument of a view as a new tensor, of zeros or undefined."""
     empty = f"%a_{view.name}" if not is_zeroed else f"%empty_{view.name}"
-    writer.line(f"{empty} = tensor.empty({dynamic_sizes(view, symbols).strip('{}')}) : {type}")
+    sizes = dynamic_sizes(view, symbols).strip("{}")  # such as "%n, %m"
+    writer.line(f"{empty} = tensor.empty({sizes}) : {type}")
     if is_zeroed:
         assert view.type is not None
         zero = writer.constant(0, view.type.dtype)

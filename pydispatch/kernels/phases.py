@@ -49,6 +49,7 @@ class Phases(LoopBounds):
                 self.environment[name] = Formula(value)
             for name in sorted(self.variables.spilled):
                 self.environment[name] = Spilled(Slot(name))
+        # A return at the end of the kernel needs no flag that skips statements after it.
         self.block(body, exits_without_flag=frozenset({RETURN}))
         return self.writer.lines
 
@@ -86,7 +87,7 @@ class Phases(LoopBounds):
         """Return the id or size that a function such as global_id gives, and record it for the inference of the
         grid.
         """
-        return self.positioned(node, kind, axis, self._position(node, kind, axis))
+        return self.record_position(node, kind, axis, self._position(node, kind, axis))
 
     def _position(self, node: ast.AST, kind: str, axis: int) -> Entity:
         """Emit an id of the invocation or workgroup, or a size, along one axis.
@@ -156,7 +157,7 @@ class Phases(LoopBounds):
         """Emit the statements between two barriers as one parallel loop over the invocations.
 
         Spilled variables are loaded at its beginning and stored at its end; uniform variables are computed after the
-        loop.
+        loop. exits_without_flag: as in `block`; it has RETURN outside of control statements only.
         """
         is_last = nodes[-1] is self.source.body[-1]
         exit_statement = next((statement for statement in nodes if exits_of(statement)), None)
@@ -211,7 +212,7 @@ class Phases(LoopBounds):
         return bool(names) and names <= self.variables.formulas.keys()
 
     def _parallel(
-        self, body: Callable[[], None], bound: Scalar | None = None, reduced: str = "", end: str = ""
+        self, body: Callable[[], None], bound: Scalar | None = None, reduced: str = "", result_prefix: str = ""
     ) -> None:
         """Emit a parallel loop over the invocations of the workgroup.
 
@@ -219,8 +220,8 @@ class Phases(LoopBounds):
             body: Emits the loop body.
             bound: Upper bound along axis 0; None for the size of the workgroup.
             reduced: Text between the loop's head and its body, such as the initial value of a reduction.
-            end: Text before the loop's head that names the result of a reduction; `body` then emits the scf.reduce
-                itself.
+            result_prefix: Text before the loop's head that names the result of a reduction, such as `%1 = `; `body`
+                then emits the scf.reduce itself.
         """
         outer, saved = self.writer, self.environment
         axes = range(len(self.workgroup))
@@ -231,12 +232,12 @@ class Phases(LoopBounds):
         # Axis 0, along which neighbouring invocations access neighbouring elements, is the innermost: the last one.
         names = [scalar.name for scalar in reversed(self.local)]
         ends = [bound.name if bound and axis == 0 else self.extents[axis].name for axis in reversed(axes)]
-        if not end:
+        if not result_prefix:
             self.writer.lines.append("scf.reduce")  # the terminator of a loop without results
         inner, self.writer, self.environment, self.local = self.writer, outer, saved, None
         zeros, ones = (", ".join([scalar.name] * len(names)) for scalar in (self.zero, self.one))
         head = f"scf.parallel ({', '.join(names)}) = ({zeros}) to ({', '.join(ends)}) step ({ones})"
-        outer.region(f"{end}{head}{reduced}", inner)
+        outer.region(f"{result_prefix}{head}{reduced}", inner)
 
     # ---- reductions
 
@@ -248,7 +249,7 @@ class Phases(LoopBounds):
     def _own_value(self, call: ast.Call) -> Scalar:
         """Return the first argument of a collective in this invocation: the value that it contributes."""
         names = read_in([call])
-        self._evaluate_formulas(names)
+        self._evaluate_formulas(names)  # variables whose expressions are computed again in each phase
         for name, entity in list(self.environment.items()):
             if isinstance(entity, Spilled) and name in names:
                 self.environment[name] = self._restored(entity.slot)
@@ -299,7 +300,7 @@ class Phases(LoopBounds):
         head_index = len(outer.lines)
         neutral_name = outer.fresh()
         # The type of the value is known only after the body was emitted, and replaces TYPE in the loop's head.
-        self._parallel(body, reduced=f" init ({neutral_name}) -> TYPE", end=f"{result} = ")
+        self._parallel(body, reduced=f" init ({neutral_name}) -> TYPE", result_prefix=f"{result} = ")
         type = types[0]
         outer.lines[head_index] = outer.lines[head_index].replace("-> TYPE", f"-> {type}")
         start = outer.nested()

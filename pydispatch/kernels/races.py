@@ -46,6 +46,7 @@ class RaceInstrumentation(WorkgroupMemory):
 
         They are the row-major number of the workgroup (%race_group), the number of its first invocation in the whole
         grid plus 1 (%race_first), and the count of barriers that the workgroup has passed (%race_passed), 0 at first.
+        A stamp of 0 thus means that no invocation has accessed the element.
         """
         if self.watched is None:
             return
@@ -149,10 +150,11 @@ class RaceInstrumentation(WorkgroupMemory):
         is_race = races[0]
         for stamp in races[1:]:
             is_race = self._i1_op("ori", is_race, stamp)
-        none = self.writer.value(f"arith.xori {is_race}, {self.writer.constant(value=True, type='i1').name} : i1", "i1")
+        true = self.writer.constant(value=True, type="i1")
+        no_race = self.writer.value(f"arith.xori {is_race}, {true.name} : i1", "i1")
         how = "written here and read or written" if is_write else "read here and written"
         element = ast.unparse(node)
-        self.stated(node, none, f"{element} is {how} by another invocation at the same time; {REMEDY}")
+        self.emit_assertion(node, no_race, f"{element} is {how} by another invocation at the same time; {REMEDY}")
 
     # ---- parts
 

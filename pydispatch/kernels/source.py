@@ -208,6 +208,7 @@ class Source:
 def is_set(cell: Any) -> bool:
     """Return whether the cell of a closure has a value."""
     try:
-        return cell.cell_contents is not MISSING
-    except ValueError:
+        _ = cell.cell_contents
+    except ValueError:  # the enclosing function has not assigned the name yet
         return False
+    return True

@@ -108,19 +108,20 @@ class Statements(Assignments):
     ) -> None:
         """Emit the rest of a block, guarded by a test that none of the exits was taken.
 
-        exits: names of the flags of the exits before it. exits_without_flag: as in `block`, for exits in the rest.
+        exits: names of the flags of the exits before it. exits_without_flag: exits in the rest (`RETURN`, `CONTINUE`)
+        that set no flag, because nothing runs after them.
         """
         if not rest:
             return None
-        left: Scalar | Literal = Literal(value=False)
+        has_left: Scalar | Literal = Literal(value=False)
         for name in sorted(exits):
             flag = self.environment.get(name)
             if isinstance(flag, Scalar):
-                left = flag if isinstance(left, Literal) else self._either(left, flag)
-        if isinstance(left, Literal):
+                has_left = flag if isinstance(has_left, Literal) else self._either(has_left, flag)
+        if isinstance(has_left, Literal):
             return self.block(rest, exits_without_flag)
         true = self.writer.constant(value=True, type="i1")
-        stays = self.writer.value(f"arith.xori {left.name}, {true.name} : i1", "i1")
+        stays = self.writer.value(f"arith.xori {has_left.name}, {true.name} : i1", "i1")
         return self._choose(rest[0], stays, lambda: self.block(rest, exits_without_flag), lambda: None)
 
     def _either(self, lhs: Scalar, rhs: Scalar) -> Scalar:
@@ -138,7 +139,8 @@ class Statements(Assignments):
     ) -> None:
         """Emit an `if`. With a condition known at compile time only the branch taken is emitted.
 
-        then, other: statements of the branches. exits_without_flag: as in `block`.
+        then, other: statements of the branches. exits_without_flag: exits in them (`RETURN`, `CONTINUE`) that set no
+        flag, because nothing runs after them.
         """
         condition = self.condition(node.test)
         if isinstance(condition, Literal):
@@ -176,15 +178,15 @@ class Statements(Assignments):
                 line = self.source.location(node).line
                 before[name] = Undefined(f"has no value on every way from the condition in line {line}")
                 continue
-            writers_of = [writer.at(self.source, node) for writer in writers]
-            with writers_of[0], writers_of[1]:  # each value is converted to the common type in its own branch
+            positions = [writer.at(self.source, node) for writer in writers]  # contexts that set the source location
+            with positions[0], positions[1]:  # each value is converted to the common type in its own branch
                 values.append((name, self.unified(node, writers, [e for e in pair if e is not None])))
         types = [scalar.type for _, pair in values for scalar in scalars_in(pair[0]) or []]
         if types:
             for index, writer in enumerate(writers):
                 names = [scalar.name for _, pair in values for scalar in scalars_in(pair[index]) or []]
                 writer.line(f"scf.yield {', '.join(names)} : {', '.join(types)}")
-        head, results = outer.results(types)
+        head, results = outer.results(types)  # head: such as "%a, %b = "
         result_types = f" -> ({', '.join(types)})" if types else ""
         outer.branches(f"{head}scf.if {condition.name}{result_types}", *writers)
         self._bind_results(before, [(name, pair[0]) for name, pair in values], results)
@@ -217,7 +219,7 @@ class Statements(Assignments):
         if isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             return
         if isinstance(node.value, (ast.Yield, ast.YieldFrom, ast.Await)):
-            self.evaluate(node.value)
+            self.evaluate(node.value)  # raises the error for expressions that kernels do not have
         if not isinstance(node.value, ast.Call):
             raise self.error(node, f"'{ast.unparse(node)}' does nothing", "assign it")
         self.evaluate(node.value)
@@ -229,7 +231,7 @@ class Statements(Assignments):
         """Emit an `assert` with its message, or the text of its condition."""
         condition = cast(self.writer, self.condition(node.test), "i1")
         text = str(node.msg.value) if isinstance(node.msg, ast.Constant) else ast.unparse(node.test)
-        self.stated(node, condition, text)
+        self.emit_assertion(node, condition, text)
 
     def inlined(self, node: ast.Call, function: Callable[..., Any], arguments: list[Entity]) -> Entity:
         """Inline a call of a Python function: lower its statements in place of the call, and return its result.

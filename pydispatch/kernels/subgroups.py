@@ -91,7 +91,7 @@ class Subgroups(Coverage):
             result = coordinate if scaled is None else binary(self.writer, "+", scaled, coordinate)
         return cast(self.writer, result, "index")
 
-    def _begin(self, linear: Scalar) -> Scalar:
+    def _first_of_subgroup(self, linear: Scalar) -> Scalar:
         """Return the index in the workgroup of the first invocation of this subgroup; `linear` is that of this
         invocation.
         """
@@ -118,7 +118,7 @@ class Subgroups(Coverage):
         """
         linear, lanes = self._linear_id(), self._published.get(node.args[1])
         lane = cast(self.writer, self._lane(node) if lanes is None else self._loaded(lanes, linear), "index")
-        other = binary(self.writer, "+", self._begin(linear), lane)
+        other = binary(self.writer, "+", self._first_of_subgroup(linear), lane)
         assert isinstance(other, Scalar)
         inside = [
             self.writer.value(f"arith.cmpi ult, {index.name}, {end.name} : index", "i1")
@@ -136,7 +136,8 @@ class Subgroups(Coverage):
         if memory.dtype == "i1":
             raise self.error(node.args[0], "a reduction of conditions", "convert them: pydispatch.i32(...)")
         operation = f"reduce {combiner(symbol, memory.dtype)}"
-        return self._exchanged(operation, memory, own=self._linear_id(), dtype=memory.dtype)
+        own = self._linear_id()  # index in memory of the value that this invocation has stored
+        return self._exchanged(operation, memory, own=own, dtype=memory.dtype)
 
     def _exchanged(self, operation: str, memory: MemoryRef, own: Scalar, dtype: str, operands: str = "") -> Scalar:
         """Emit a `pyd.subgroup_*` operation on published values.
@@ -163,5 +164,6 @@ class Subgroups(Coverage):
                 "write total = pydispatch.subgroup_sum(value)",
             )
         is_shuffle = self._exchange_of(call) is functions.subgroup_shuffle
-        check_count(self, call, [Known(argument) for argument in call.args], min_count=2 if is_shuffle else 1)
+        arguments: list[Entity] = [Known(argument) for argument in call.args]  # only their number is checked
+        check_count(self, call, arguments, min_count=2 if is_shuffle else 1)
         return call

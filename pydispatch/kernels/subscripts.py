@@ -30,7 +30,7 @@ class Subscripts(Numbers):
         if isinstance(base, MemoryRef):
             indices = self.indices(node.slice, base)
             self.on_access(node, base, indices, is_write=False)
-            self.writer.has_effects = True
+            self.writer.has_effects = True  # a load is not moved past stores
             return self.writer.value(f"memref.load {base.name}[{indices}] : {base.type}", base.dtype)
         if isinstance(base, TupleValue):
             index = self.evaluate(node.slice)
@@ -100,9 +100,9 @@ class Subscripts(Numbers):
         """Emit an assertion that an index is less than the size of its dimension."""
         extent = cast(self.writer, size, "index")
         inside = self.writer.value(f"arith.cmpi ult, {index.name}, {extent.name} : index", "i1")
-        self.stated(node, inside, f"the index {ast.unparse(node)} is outside of dimension {dimension}")
+        self.emit_assertion(node, inside, f"the index {ast.unparse(node)} is outside of dimension {dimension}")
 
-    def stated(self, node: ast.AST, condition: Scalar, text: str) -> None:
+    def emit_assertion(self, node: ast.AST, condition: Scalar, text: str) -> None:
         """Emit an assertion. If it fails, the workgroup returns an error code that identifies the assertion."""
         code = FIRST_CODE + len(self.asserts)
         self.asserts[code] = message = f"{self.source.location(node)}: {text}"

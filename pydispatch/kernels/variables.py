@@ -114,8 +114,8 @@ def classify(
 
     Args:
         statements: The body of the kernel.
-        kind_of: Returns the kind of a statement: "phase", a collective such as "barrier", or "control", as in
-            `Stretch.kind`.
+        kind_of: Returns the kind of a statement: "phase", "control" or a collective ("barrier", "shared", "reduction",
+            "exchange"), as in `Stretch.kind`.
         is_pure: Returns whether an expression reads no memory, and no variables but the given names.
         never_assigned: Names that no statement assigns.
         differing: Returns whether an expression depends on the id of the invocation.
@@ -125,6 +125,9 @@ def classify(
     def visit(block: Sequence[ast.stmt]) -> None:
         """Collect the stretches of a block: its phases, the expressions of its headers and collectives, and uniform
         variables.
+
+        A reduction has one result for all invocations, so that its targets are uniform; an exchange has another result
+        for each.
         """
         for part in split(block, kind_of):
             node = part.nodes[0]
@@ -161,7 +164,8 @@ def _add_formulas(
     variables: Variables, crossing: set[str], assigned: dict[str, list[Assignment]],
     is_pure: Callable[[ast.expr, set[str]], bool], never_assigned: set[str],
 ) -> None:  # fmt: skip
-    """Add to `variables.formulas` each crossing variable that is assigned once, from formulas and unchanging values.
+    """Add to `variables.formulas` each crossing variable that is assigned once, by a statement of its own, from
+    formulas and values that never change.
 
     Args:
         variables: The classification so far.

@@ -46,7 +46,7 @@ class WorkgroupMemory(Loops):
 
     def _restored(self, slot: Slot) -> Scalar:
         """Emit the load of a spilled variable."""
-        self.writer.has_effects = True
+        self.writer.has_effects = True  # memory may change in between: the load is not moved or repeated
         return self.writer.value(
             f"memref.load %kept_{slot.name}[{self._local_indices()}] : {self._slot_type(slot.type)}", slot.type
         )
@@ -67,7 +67,8 @@ class WorkgroupMemory(Loops):
             )
         if not slot.type:
             slot.type = value.type
-            self._allocate(node, f"%kept_{name}", self._slot_type(value.type), self._invocation_count(), value.type)
+            memref_type = self._slot_type(value.type)
+            self._allocate(node, f"%kept_{name}", memref_type, count=self._invocation_count(), dtype=value.type)
         self.writer.line(
             f"memref.store {value.name}, %kept_{name}[{self._local_indices()}] : {self._slot_type(slot.type)}"
         )

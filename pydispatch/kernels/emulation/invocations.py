@@ -27,7 +27,8 @@ class Invocation(TileFunctions):
         extents: Invocations of a workgroup along each axis.
         counts: Workgroups along each axis.
         shared_memory: Workgroup memory in the order of its allocation, which all invocations of the workgroup share.
-        meet: Called for collectives.
+        meet: Called for a collective with the arguments of this invocation. It waits for the other invocations, and
+            returns the result.
     """
 
     def __init__(

@@ -31,8 +31,8 @@ class _Turns:
     """Threads of the invocations of a workgroup, one of which runs at a time, from collective to collective."""
 
     def __init__(self) -> None:
-        self.main = threading.Semaphore(0)  # released when an invocation has reached a collective or has ended
-        self.own: dict[Invocation, threading.Semaphore] = {}  # released when it is the invocation's turn
+        self.main_turn = threading.Semaphore(0)  # released when an invocation has reached a collective or has ended
+        self.turn_of: dict[Invocation, threading.Semaphore] = {}  # released when it is the invocation's turn
         # Invocation → (collective operation that it has reached, arguments).
         self.waiting: dict[Invocation, tuple[str, tuple[Any, ...]]] = {}
         self.results: dict[Invocation, Any] = {}  # invocation → result of the last collective operation
@@ -47,8 +47,8 @@ class _Turns:
             arguments: Arguments of this invocation.
         """
         self.waiting[invocation] = name, arguments
-        self.main.release()
-        self.own[invocation].acquire()
+        self.main_turn.release()
+        self.turn_of[invocation].acquire()
         if self.error is not None:
             raise _Stopped
         return self.results[invocation]
@@ -63,7 +63,7 @@ class _Turns:
         threads = [
             threading.Thread(target=self._body, args=(invocation, run), daemon=True) for invocation in invocations
         ]
-        self.own = {invocation: threading.Semaphore(0) for invocation in invocations}
+        self.turn_of = {invocation: threading.Semaphore(0) for invocation in invocations}
         for thread in threads:
             thread.start()
         try:
@@ -71,7 +71,7 @@ class _Turns:
         except BaseException as error:
             self.error = error
         for invocation in invocations:
-            self.own[invocation].release()
+            self.turn_of[invocation].release()
         for thread in threads:
             thread.join()
         if self.error is not None:
@@ -87,8 +87,8 @@ class _Turns:
         while left:
             self.waiting.clear()
             for invocation in left:
-                self.own[invocation].release()
-                self.main.acquire()
+                self.turn_of[invocation].release()
+                self.main_turn.acquire()
                 if self.error is not None:
                     return
             if self.waiting and len(self.waiting) < len(invocations):
@@ -99,17 +99,17 @@ class _Turns:
 
     def _body(self, invocation: Invocation, run: Run) -> None:
         """Run one invocation in its thread."""
-        self.own[invocation].acquire()
+        self.turn_of[invocation].acquire()
         functions.running.invocation = invocation
         try:
             if self.error is None:
                 with np.errstate(all="ignore"):
                     run()
-        except _Stopped:
+        except _Stopped:  # another invocation has failed
             pass
         except BaseException as error:
             self.error = error
-        self.main.release()
+        self.main_turn.release()
 
     def _complete(self, invocations: Sequence[Invocation]) -> None:
         """Compute the results of a collective that all invocations have come to."""

@@ -24,22 +24,22 @@ class Lifetimes:
     def __init__(self, tree: ast.FunctionDef) -> None:
         self.assigned: Counter[str] = Counter()
         self.read: Counter[str] = Counter()
-        self._last: dict[str, Position] = {}
-        self._stores: dict[str, list[Position]] = {}
+        self._last_read: dict[str, Position] = {}  # position of the last read in the text of the function
+        self._stores: dict[str, list[Position]] = {}  # positions of the assignments
         self._loops = [node for node in ast.walk(tree) if isinstance(node, (ast.For, ast.While))]
         for node in ast.walk(tree):
             for name in targets_of(node):
                 self.assigned[name] += 1
                 self._stores.setdefault(name, []).append(_begin(node))
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-                self._reads(node.id, node)
+                self._record_read(node.id, node)
             elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
-                self._reads(node.target.id, node.target)
+                self._record_read(node.target.id, node.target)
 
-    def _reads(self, name: str, node: ast.AST) -> None:
+    def _record_read(self, name: str, node: ast.AST) -> None:
         """Record that a node reads a variable."""
         self.read[name] += 1
-        self._last[name] = max(self._last.get(name, _BEGIN), _begin(node))
+        self._last_read[name] = max(self._last_read.get(name, _BEGIN), _begin(node))
 
     def ends(self, name: str, statement: ast.stmt) -> bool:
         """Return whether a variable is dead after a statement.
@@ -48,7 +48,7 @@ class Lifetimes:
         loop.
         """
         end = statement.end_lineno or 0, statement.end_col_offset or 0
-        if self._last.get(name, _BEGIN) >= end:
+        if self._last_read.get(name, _BEGIN) >= end:
             return False
         begin = _begin(statement)
         stores = self._stores.get(name, [_BEGIN])  # a parameter has its value at the beginning

@@ -29,7 +29,7 @@ class Reductions(TileValues):
             self._reduce_rows(result, tile, symbol)
         else:
             self._reduce_outer_axis(result, tile, symbol, axis)
-        return result if keepdims else self.without(node, result, axis)
+        return result if keepdims else self.without_axis(node, result, axis)
 
     def _combine_partial(self, symbol: str, lhs: Scalar, rhs: Scalar) -> Scalar:
         """Combine two partial results. Additions of floats may be reassociated."""
@@ -64,7 +64,7 @@ class Reductions(TileValues):
                 "}",
             ]
 
-        self.over(tile.shape, body, result=f"{result.name} = ", reduced=f" init ({start.name}) -> {type}")
+        self.parallel_over(tile.shape, body, result=f"{result.name} = ", reduced=f" init ({start.name}) -> {type}")
         return result
 
     def _reduce_rows(self, result: Tile, tile: Tile, symbol: str) -> None:
@@ -91,7 +91,7 @@ class Reductions(TileValues):
             )
             self.store(result, indices, total)
 
-        self.over(result.shape, body)
+        self.parallel_over(result.shape, body)
 
     def _reduce_outer_axis(self, result: Tile, tile: Tile, symbol: str, axis: int) -> None:
         """Emit a reduction along an axis other than the last: one loop that combines the slices of the tile in order.
@@ -101,10 +101,10 @@ class Reductions(TileValues):
         """
         type = tile.dtype
         start = self.writer.value(f"arith.constant {neutral(symbol, type)} : {type}", type)
-        self.over(result.shape, lambda indices: self.store(result, indices, start))
+        self.parallel_over(result.shape, lambda indices: self.store(result, indices, start))
         outer = self.writer
         counter = Scalar(outer.fresh(), "index")
-        self.writer = outer.nested()
+        self.writer = outer.nested()  # of the body of the scf.for, which is emitted around it below
 
         def body(indices: list[Scalar]) -> None:
             """Combine one slice's element into the result."""
@@ -112,12 +112,12 @@ class Reductions(TileValues):
             so_far = self.element(result, indices)
             self.store(result, indices, self._combine_partial(symbol, so_far, self.element(tile, where)))
 
-        self.over(result.shape, body)
+        self.parallel_over(result.shape, body)
         inner, self.writer = self.writer, outer
         end = self.extent(tile.shape[axis])
         outer.region(f"scf.for {counter.name} = {ZERO.name} to {end.name} step {ONE.name}", inner)
 
-    def without(self, node: ast.AST, tile: Tile, axis: int) -> Tile:
+    def without_axis(self, node: ast.AST, tile: Tile, axis: int) -> Tile:
         """Return a tile without an axis of size 1."""
         shape = tile.shape[:axis] + tile.shape[axis + 1 :]
         return self.lazy(
@@ -126,5 +126,5 @@ class Reductions(TileValues):
             tile.dtype,
             [tile],
             lambda at: self.element(tile, [*at[:axis], ZERO, *at[axis:]]),
-            reads_other_indices=True,
+            reads_other_indices=True,  # an element of the result has another index than the element that it reads
         )

@@ -78,7 +78,7 @@ class Scans(Reductions):
             return TupleValue(tuple(results))
         if len(shape) == 1:
             return TupleValue(tuple(self.element(result, [ZERO]) for result in results))
-        return TupleValue(tuple(self.without(node, result, axis) for result in results))
+        return TupleValue(tuple(self.without_axis(node, result, axis) for result in results))
 
     def _is_better(self, symbol: str, value: Scalar, best: Scalar) -> Scalar:
         """Emit the test that a value replaces the best one so far: it is beyond it, or the first NaN."""
@@ -99,14 +99,14 @@ class Scans(Reductions):
         `line` emits the loop body. It is passed a function from the index along the axis to all indices of an element.
         """
         shape = tuple(1 if dimension == axis else size for dimension, size in enumerate(tile.shape))
-        self.over(shape, lambda indices: line(lambda index: [*indices[:axis], index, *indices[axis + 1 :]]))
+        self.parallel_over(shape, lambda indices: line(lambda index: [*indices[:axis], index, *indices[axis + 1 :]]))
 
     def _loop_along(self, size: int, first: Sequence[Scalar], step: Step) -> list[Scalar]:
         """Emit a sequential loop over the indices 1 to size - 1, and return the values after it.
 
         Args:
             size: Size of the axis.
-            first: Values before the loop, which those of index 0 are computed from.
+            first: The carried values after index 0.
             step: Emits an iteration.
         """
         outer = self.writer

@@ -100,7 +100,7 @@ class Slices(Scans):
     """(start, extent, index) of the bounded loop that `write` emits: its element at `start + index` is within `extent`.
     Loads and stores in its body, of slices with the same start and extent, omit the test of their bounds."""
 
-    def part(self, node: ast.Subscript, memory: MemoryRef) -> ViewSlice:
+    def slice_of(self, node: ast.Subscript, memory: MemoryRef) -> ViewSlice:
         """Return the slice of a view that a subscript denotes, such as x[i:i + 16, j].
 
         Raise CompileError if a size is not known at compile time.
@@ -115,7 +115,7 @@ class Slices(Scans):
             )
         ranges = tuple(
             self._range(index, size, dimension) if isinstance(index, ast.Slice)
-            else self._single(node, index, size, dimension)
+            else self._index_of_dimension(node, index, size, dimension)
             for dimension, (index, size) in enumerate(zip(nodes, memory.shape, strict=True))
         )  # fmt: skip
         part = self._with_index_axis(node, ViewSlice(memory, ranges))
@@ -123,13 +123,14 @@ class Slices(Scans):
             raise self.error(node, f"a tile of {len(part.shape)} dimensions", "tiles have one to three")
         return part
 
-    def _single(
+    def _index_of_dimension(
         self, node: ast.Subscript, index: ast.expr, size: Scalar | Literal, dimension: int
     ) -> Range | IndexTile:
         """Return the indices of one dimension that a number or a tile states."""
         entity = self.evaluate(index)
         if not isinstance(entity, Tile):
-            return Range(self.index(node, index, entity, size, dimension), size=None, extent=size)
+            start = self.index(node, index, entity, size, dimension)
+            return Range(start, size=None, extent=size)  # size None: a single index, whose dimension is dropped
         if entity.dtype not in INTEGERS:
             raise self.error(index, f"{described(entity)} as indices", "convert it: pydispatch.i32(...)")
         return IndexTile(self.as_indexable(index, entity), extent=size)
@@ -261,6 +262,7 @@ class Slices(Scans):
                 index if is_first else self.writer.value(f"arith.addi {start.name}, {index.name} : index", "index")
             )
             subscripts.append(subscript.name)
+            # The bounds of the loop around it then keep the index inside.
             has_loop_bounds = (range_.start, range_.extent, index) == self._within_bounds
             if range_.is_inside or has_loop_bounds:
                 continue
@@ -299,6 +301,7 @@ class Slices(Scans):
             self.writer.branches(f"{head}scf.if {inside.name} -> ({memory.dtype})", inner, rest)
             return value
 
+        # The indices of `index_tiles` are read at other positions than those of the result.
         tile = self.lazy(node, part.shape, memory.dtype, part.index_tiles, element, reads_other_indices=True)
         # Slices with the same origin, the start indices, read the same element at the same index.
         reads = {**tile.reads, memory.name: OTHER_INDEX if part.index_tiles else part.origin}
@@ -358,11 +361,13 @@ class Slices(Scans):
             inner.line(text)
             self.writer.branches(f"scf.if {inside.name}", inner, None)
 
-        self.over(part.shape, store, bounds=self._bounds(axis) if is_bounded and axis is not None else None)
+        self.parallel_over(part.shape, store, bounds=self._bounds(axis) if is_bounded and axis is not None else None)
         self._within_bounds = None
 
     def _unaffected(self, node: ast.AST, range_: Range | IndexTile, memory: MemoryRef) -> Range | IndexTile:
-        """Return indices that stores to a memory do not change: those that are read from it are stored first."""
+        """Return `range_`, made independent of stores to `memory`: a lazy tile of indices that reads it is stored
+        first.
+        """
         if isinstance(range_, IndexTile) and memory.name in range_.start.reads:
             return replace(range_, start=self.materialized(node, range_.start, is_temporary=True))
         return range_
@@ -374,7 +379,7 @@ class Slices(Scans):
         x[i:i + 16] of a view of n elements has the bounds max(0, 0 - i) and min(16, n - i). Slices with equal start and
         extent, as in one elementwise expression, have equal bounds.
         """
-        start, extent, size = axis.start, axis.extent, Literal(axis.size or 1)
+        start, extent, size = axis.start, axis.extent, Literal(axis.size or 1)  # a single index is one element
         low = binary(self.writer, "max", Literal(0), binary(self.writer, "-", Literal(0), start))
         high = binary(self.writer, "min", size, binary(self.writer, "-", extent, start))
         return cast(self.writer, low, "index"), cast(self.writer, high, "index")

@@ -130,7 +130,7 @@ class TileKernel(TileVariables):
     def assign(self, target: ast.expr, value: Entity, origin: ast.AST) -> None:
         """Write a slice of memory, or assign as the base class does."""
         if isinstance(target, ast.Subscript) and self._has_tile_index(target):
-            self._write(target, self.part(target, self._memory(target)), value, origin)
+            self._write(target, self.slice_of(target, self._memory(target)), value, origin)
             return
         super().assign(target, value, origin)
 
@@ -142,7 +142,7 @@ class TileKernel(TileVariables):
     def _augassign_statement(self, node: ast.AugAssign) -> None:
         """Combine a slice of memory with a value in place, or assign as the base class does."""
         if isinstance(node.target, ast.Subscript) and self._has_tile_index(node.target):
-            part = self.part(node.target, self._memory(node.target))
+            part = self.slice_of(node.target, self._memory(node.target))
             self._write(node.target, part, self._combined(node, self.loaded(node.target, part)), node)
             return
         super()._augassign_statement(node)
@@ -163,7 +163,7 @@ class TileKernel(TileVariables):
         return super().inlined(
             node,
             function,
-            [
+            [  # a snapshot is no variable of the caller: assignments to the parameter do not change that
                 snapshot(self.materialized(node, argument)) if isinstance(argument, Tile) else argument
                 for argument in arguments
             ],
@@ -175,10 +175,10 @@ class TileKernel(TileVariables):
         """Load a slice of memory, add axes to a tile, or index as the base class does."""
         base = self.evaluate(node.value)
         if isinstance(base, MemoryRef) and self._has_tile_index(node):
-            return self.loaded(node, self.part(node, base))
+            return self.loaded(node, self.slice_of(node, base))
         if isinstance(base, Tile):
             return self._with_axes(node, base)
-        self._evaluated[node.value] = base
+        self._evaluated[node.value] = base  # super() does not evaluate it again
         return super()._subscript(node)
 
     def _has_tile_index(self, node: ast.Subscript) -> bool:
@@ -224,7 +224,7 @@ class TileKernel(TileVariables):
             tile.dtype,
             [tile],
             lambda at: self.element(tile, [at[dimension] for dimension in dimensions]),
-            reads_other_indices=True,
+            reads_other_indices=True,  # an element of the result has another index than the element that it reads
         )
 
     def _attribute(self, node: ast.Attribute) -> Entity:
@@ -252,7 +252,7 @@ class TileKernel(TileVariables):
         """Lower a binary operation; `total + a @ b` accumulates in place of a sum of two tiles."""
         if not isinstance(node.op, ast.Add):
             return super()._binop(node)
-        a, b = self.evaluate(node.left), self.evaluate(node.right)
+        a, b = self.evaluate(node.left), self.evaluate(node.right)  # a product is a tile that is not emitted yet
         if (product := self.summed_product(node, a, b)) is not None:
             return product
         return self.elementwise((node.left, node.right), (a, b), lambda x, y: binary(self.writer, "+", x, y))
@@ -279,12 +279,12 @@ class TileKernel(TileVariables):
         if handler in TAKES_TILES:
             return handler(self, node, arguments)
         if handler in ATOMICS:
-            return self._updated(node, handler, arguments)
+            return self._atomic_update(node, handler, arguments)
+        if not any(isinstance(argument, Tile) for argument in arguments):
+            return handler(self, node, arguments)
         operands = [
             self.as_indexable(node, argument) if isinstance(argument, Tile) else argument for argument in arguments
         ]
-        if not any(isinstance(argument, Tile) for argument in operands):
-            return handler(self, node, arguments)
         self._check_elementwise(node, handler, arguments)
         return self.lazy_elementwise(node, operands, lambda *elements: handler(self, node, list(elements)))
 
@@ -297,11 +297,12 @@ class TileKernel(TileVariables):
         if len(arguments) == 1 and handler in MIN_MAX:
             raise self.error(node, f"{name} of {described(arguments[0])}", f"write pydispatch.{name}(tile)")
 
-    def _updated(self, node: ast.Call, handler: Handler, arguments: list[Entity]) -> Entity:
-        """Emit an atomic operation on an element, or on one for each element of tiles."""
+    def _atomic_update(self, node: ast.Call, handler: Handler, arguments: list[Entity]) -> Entity:
+        """Emit an atomic operation: on one element or, if its arguments are tiles, on an element for each of theirs."""
         memory = arguments[0] if len(arguments) > 1 else None
         if isinstance(memory, MemoryRef):
             name = memory.name
+            # Tiles that are still expressions read the memory before it changes.
             self.materialize_readers(node, lambda tile: name in tile.reads)
             has_tiles = self.update_elements(node, handler, memory, arguments[1], arguments[2:])
             if has_tiles:

@@ -67,6 +67,6 @@ class Updates(Products):
             if inside is not None:
                 outer.branches(f"scf.if {inside.name}", inner, None)
 
-        self.over(shape, update)
+        self.parallel_over(shape, update)
         self.writer.has_effects = True
         return True

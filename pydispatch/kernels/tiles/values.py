@@ -51,10 +51,13 @@ class TileValues(WorkgroupMemory):
             self.prologue.append(f"{scalar.name} = arith.constant {size} : index")
         return self._extents[size]
 
-    def over(
+    def parallel_over(
         self, shape: Shape, body: Body, result: str = "", reduced: str = "", bounds: tuple[Scalar, Scalar] | None = None
     ) -> None:
         """Emit a parallel loop over the elements of a tile; axes of size 1 are not looped over.
+
+        Its head is `scf.parallel (...) = (...) to (...) step (...)`, or `%r = scf.parallel ... init (...) -> type` for
+        a reduction.
 
         Args:
             shape: Shape of the tile.
@@ -74,10 +77,10 @@ class TileValues(WorkgroupMemory):
         if not reduced:
             inner.lines.append("scf.reduce")
         names, ends = (", ".join(scalar.name for scalar in column) for column in zip(*looped, strict=True))
-        zeros, ones = (", ".join([scalar.name] * len(looped)) for scalar in (ZERO, ONE))
+        starts, steps = (", ".join([scalar.name] * len(looped)) for scalar in (ZERO, ONE))
         if bounds is not None:
-            zeros, ends = bounds[0].name, bounds[1].name
-        outer.region(f"{result}scf.parallel ({names}) = ({zeros}) to ({ends}) step ({ones}){reduced}", inner)
+            starts, ends = (bound.name for bound in bounds)
+        outer.region(f"{result}scf.parallel ({names}) = ({starts}) to ({ends}) step ({steps}){reduced}", inner)
 
     # ---- memory
 
@@ -101,7 +104,7 @@ class TileValues(WorkgroupMemory):
         if free := self._free.get(key):
             name = free.pop()
         else:
-            name = f"%tile{self.writer.fresh()[1:]}"
+            name = f"%tile{self.writer.fresh().removeprefix('%')}"
             self._allocate(node, name, self.memory_type(shape, dtype), math.prod(shape), dtype)
         if is_temporary:
             self._temporaries.append((key, name))
@@ -139,7 +142,7 @@ class TileValues(WorkgroupMemory):
             """Compute the element of `value` at these indices, and store it in the buffer."""
             self.store(target, indices, cast(self.writer, self.element(value, indices), target.dtype))
 
-        self.over(target.shape, store)
+        self.parallel_over(target.shape, store)
 
     def store(self, target: Tile, indices: Sequence[Scalar], value: Scalar) -> None:
         """Emit a store of one element of a tile."""

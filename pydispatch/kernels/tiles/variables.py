@@ -36,8 +36,8 @@ class TileVariables(Updates):
         """The variable that each buffer was allocated for, by the buffer's name. Other variables may be lazy tiles that
         read the buffer (`Tile.reads`)."""
         self._depth = 0  # number of loops and conditions around the current statement
-        self._bound: dict[Variable, int] = {}
-        """Value of `_depth` at the first value of each variable, which determines the variable's shape."""
+        self._depth_of_first_value: dict[Variable, int] = {}
+        """Value of `_depth` where each variable gets its first value. That value determines the variable's shape."""
 
     @property
     def _lifetimes(self) -> Lifetimes:
@@ -74,11 +74,11 @@ class TileVariables(Updates):
             )
         variable = self._variable(name)
         # A variable may get another shape in the block of its first value, but not in loops and conditions inside it.
-        is_beside_first_value = self._bound.get(variable) == self._depth
+        is_beside_first_value = self._depth_of_first_value.get(variable) == self._depth
         if isinstance(old, Tile) and old.is_variable and (old.shape == value.shape or not is_beside_first_value):
             self._assign_variable(name, old, value, origin)
         else:
-            self._bound[variable] = self._depth
+            self._depth_of_first_value[variable] = self._depth
             value = snapshot(value)
             if not value.buffer and self._lifetimes.read[name] > 1:
                 value = self._store_variable(name, value, origin)
@@ -95,7 +95,7 @@ class TileVariables(Updates):
         has_one_target = isinstance(statement, ast.AnnAssign) or (
             isinstance(statement, ast.Assign) and len(statement.targets) == 1
         )
-        if has_one_target:
+        if has_one_target:  # other targets would still read the memory that is reused
             for other, entity in list(self.environment.items()):
                 if (
                     isinstance(entity, Tile)
