@@ -91,6 +91,7 @@ class ChosenAxes:
         result: list[Size] = []
         for d, is_chosen in enumerate(self.is_chosen):
             if sizes:
+                # Index of this axis among those that are not chosen; in range, but unused, where it is chosen.
                 n = _selected(self.builder, (d - self._count_before(d)).min(len(sizes) - 1), sizes)
                 result.append(is_chosen.where(1, n).size())
             else:

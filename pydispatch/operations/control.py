@@ -59,6 +59,7 @@ def _truth(builder: Builder, condition: Tensor) -> SSAValue:
 
 def switch(builder: Builder, index: Tensor, branches: Sequence[Branch]) -> list[Tensor]:
     """Add a branch on an integer, and return its results. A number without a branch selects the last one."""
+    # An integer that is not computed from sizes selects a branch at compile time.
     if (known := index.known_integers()) is not None and not isinstance(known[0], Expr):
         branch_index = known[0] if 0 <= known[0] < len(branches) else len(branches) - 1
         return list(branches[branch_index]())
@@ -89,7 +90,7 @@ def _branches(
             results.append(list(branch()))
     forms: list[Form] = [(x.dtype, tuple(n if symbols_of(n) <= outside else None for n in x.shape)) for x in results[0]]
     for other in results[1:]:
-        if not _alike(results[0], other):
+        if not _have_equal_types_and_ranks(results[0], other):
             shown = [", ".join(map(str, tensors)) for tensors in (results[0], other)]
             raise builder.fail(f"the branches give different tensors: {shown[0]} and {shown[1]}", remedy)
         forms = _joined(forms, other)
@@ -115,7 +116,7 @@ def while_(
     dtypes and ranks must not change. With `shapes_vary` an iteration may change sizes; otherwise all shapes are those
     of `first`.
     """
-    # forms: the types that the tensors have before and after each iteration.
+    # forms: dtype and shape of each tensor before and after each iteration. A while loop has no index (`lead`).
     after, forms = _iteration(builder, first, lead=[], body=lambda _, tensors: body(tensors), shapes_vary=shapes_vary)
     before = Block(arg_types=_types(forms))
     with builder.inside(before):
@@ -201,7 +202,7 @@ def rows_buffer(builder: Builder, count: Size, row: Row) -> Tensor:
     """Return a tensor of `count` rows with undefined elements."""
     dtype, shape = row
     size = (count, *shape)
-    return builder.wrap(dtype, size, *(builder.empty(dtype.element, size) for _ in range(_parts(dtype))))
+    return builder.wrap(dtype, size, *(builder.empty(dtype.element, size) for _ in range(_part_count(dtype))))
 
 
 def with_row(builder: Builder, x: Tensor, index: Size, row: Tensor) -> Tensor:
@@ -221,7 +222,8 @@ def _iteration(
     Args:
         builder: The builder.
         first: The tensors before the first iteration.
-        lead: Types of the arguments of the block before the tensors: of the loop index, or none.
+        lead: Types of the arguments of the block before the tensors: that of the loop index in a counted loop, else
+            none.
         body: Emits the iteration: body(values of `lead`, tensors) -> tensors after the iteration.
         shapes_vary: Whether an iteration may change sizes.
     """
@@ -232,8 +234,10 @@ def _iteration(
             results = list(body(block.args[: len(lead)], _wrap_values(builder, block.args[len(lead) :], forms)))
             if len(results) != len(first):
                 raise builder.fail(f"a loop over {len(first)} value(s) gives {len(results)}")
-            if not _alike(first, results):
-                x, y = next((x, y) for x, y in zip(first, results, strict=True) if not _alike([x], [y]))
+            if not _have_equal_types_and_ranks(first, results):
+                x, y = next(
+                    (x, y) for x, y in zip(first, results, strict=True) if not _have_equal_types_and_ranks([x], [y])
+                )
                 raise builder.fail(f"a loop begins with {x}, and an iteration gives {y}")
             if not shapes_vary:
                 results = [builder.as_shape(y, x.shape) for x, y in zip(first, results, strict=True)]
@@ -247,7 +251,7 @@ def _iteration(
 # -- types of the results of regions
 
 
-def _alike(these: Tensors, those: Tensors) -> bool:
+def _have_equal_types_and_ranks(these: Tensors, those: Tensors) -> bool:
     """Return whether two lists of tensors have the same dtypes and ranks."""
     return [(x.dtype, x.rank) for x in these] == [(y.dtype, y.rank) for y in those]
 
@@ -258,7 +262,7 @@ def _joined(forms: Sequence[Form], tensors: Tensors) -> list[Form]:
             for (dtype, shape), x in zip(forms, tensors, strict=True)]  # fmt: skip
 
 
-def _parts(dtype: DType) -> int:
+def _part_count(dtype: DType) -> int:
     """Return the number of SSA values of an element: 2 for complex types, else 1."""
     return 2 if dtype.is_complex else 1
 
@@ -271,7 +275,7 @@ def _type(form: Form) -> Attribute:
 
 def _types(forms: Sequence[Form]) -> list[Attribute]:
     """Return the MLIR types of all parts of tensors, two for each complex one."""
-    return [_type(form) for form in forms for _ in range(_parts(form[0]))]
+    return [_type(form) for form in forms for _ in range(_part_count(form[0]))]
 
 
 def _wrap_values(builder: Builder, values: Sequence[SSAValue], forms: Sequence[Form]) -> list[Tensor]:
@@ -279,7 +283,7 @@ def _wrap_values(builder: Builder, values: Sequence[SSAValue], forms: Sequence[F
     remaining = iter(values)
     tensors = []
     for dtype, shape in forms:
-        parts = [next(remaining) for _ in range(_parts(dtype))]
+        parts = [next(remaining) for _ in range(_part_count(dtype))]
         sizes = [size_at(builder, parts[0], d) if n is None else n for d, n in enumerate(shape)]
         tensors.append(builder.wrap(dtype, sizes, *parts))
     return tensors

@@ -269,8 +269,9 @@ def filter_gradient(
     n, c, f = x.shape[0], x.shape[1], grad.shape[1]
     if isinstance(c, Expr) or isinstance(f, Expr) or c % groups or f % groups:
         raise builder.fail(f"gradient of the filters of {x} in {groups} group(s): numbers of channels must be known")
-    x = pad(builder, x, (0, 0, *window.low), (0, 0, *window.high), 0, [0] * x.rank)
-    inside = Window(window.dilations, (0,) * spatial, (0,) * spatial, window.strides)
+    x = pad(builder, x, (0, 0, *window.low), (0, 0, *window.high), value=0, interior=[0] * x.rank)
+    no_padding = (0,) * spatial
+    inside = Window(strides=window.dilations, low=no_padding, high=no_padding, dilations=window.strides)
     rest, dtype = range(2, x.rank), dtype or x.dtype
     if groups == 1:
         images, filters = (transpose(builder, operand, [1, 0, *rest]) for operand in (x, grad))

@@ -57,7 +57,8 @@ def custom_call(
         name: Name of the custom operation.
         operands: The operands.
         results: Types of the results.
-        attributes: Numeric attributes by name; a float is passed as `float_dtype`, an integer as i64.
+        attributes: Numeric attributes by name; a float is passed as `float_dtype`, an integer as i64, a tensor of one
+            element as its element.
         names: Names of the operands for the kernel.
         float_dtype: Type of float attributes.
         other_names: What the model calls each operand, then each result; kernels may use these names too.

@@ -74,6 +74,7 @@ def eig(builder: Builder, x: Tensor, left: bool = False) -> tuple[Tensor, Tensor
         from pydispatch.operations.schur_kernels import split_pairs_kernel  # no other program needs kernels in Python
 
         zero = shapes.full(builder, 0.0, a.shape, a.dtype)
+        # The real Schur form has 2x2 blocks for conjugate pairs; this makes it triangular and complex.
         t, q = _complex_results(builder, split_pairs_kernel(DType(str(a.dtype))), [t, zero, q, zero])
 
     def vectors(columns: Tensor) -> Tensor:
@@ -167,10 +168,10 @@ def _scaled_schur(builder: Builder, a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
     packed, scales = factors.hessenberg(builder, formula(builder, quotient, a, scale, largest))
     n = a.shape[1]
-    one = one_unless_empty(n)
-    below = slicing.slice_(builder, packed, (0, one, 0), (a.shape[0], n, n - one))
+    one = one_unless_empty(n)  # rows and columns that are cut off and padded again: none if n is 0
+    reflections = slicing.slice_(builder, packed, (0, one, 0), (a.shape[0], n, n - one))  # in the format of `qr`
     inner = slicing.pad(
-        builder, factors.of_reflections(builder, below, scales), [0, one, one], high=[0, 0, 0], value=0.0
+        builder, factors.of_reflections(builder, reflections, scales), [0, one, one], high=[0, 0, 0], value=0.0
     )
 
     def corner(value: Element, largest: Element) -> Element:
@@ -232,7 +233,7 @@ def _values_of_schur(builder: Builder, t: Tensor) -> Tensor:
     diagonal = matrices.diagonals(builder, t)
     if t.dtype.is_complex:
         return diagonal
-    if t.shape[1] == 0:
+    if t.shape[1] == 0:  # no eigenvalues: any complex elements
         return formula(builder, lambda v: v.with_imag(v), diagonal)
     batch, n, _ = t.shape
     one = one_unless_empty(n)
@@ -287,7 +288,7 @@ def _vectors_of_triangular(builder: Builder, t: Tensor) -> Tensor:
 
         def stored(old: Element, new: Element, row_index: Element) -> Element:
             """Return an element of the vectors with the new row at its index; divide each vector so that it does not
-            overflow.
+            overflow. `new` has one element for each vector.
             """
             growth = new.unary("abs").max(1.0)
             chosen = old.position(axis=1, dtype=I64).is_equal(row_index).where(new, old)

@@ -24,7 +24,7 @@ Elements = Scalar | Sequence[Scalar]
 Function = Callable[..., Elements]
 """Function of elements: function(scalars, one element of each tensor...) -> one element, or several."""
 
-FOLDED = 4096
+MOST_FOLDED_ELEMENTS = 4096
 """Maximum number of elements of a constant for which operations are evaluated at compile time."""
 
 
@@ -131,15 +131,21 @@ def convert(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
     """Convert a tensor to another type, as `Reals.convert` does."""
     if x.dtype == dtype:
         return x
-    if x.is_symbolic and dtype.is_integer:
+    if x.is_symbolic and dtype.is_integer:  # its elements are expressions of sizes
         return Tensor(dtype, x.shape, known=x.known)
-    if x.numbers is not None and x.dtype.has_numpy_values and x.numbers.size <= FOLDED and not x.is_symbolic \
-            and not (x.dtype.is_complex and not dtype.is_complex) and _converts(x.numbers, dtype):  # fmt: skip
+    if (
+        x.numbers is not None
+        and x.dtype.has_numpy_values
+        and x.numbers.size <= MOST_FOLDED_ELEMENTS
+        and not x.is_symbolic
+        and not (x.dtype.is_complex and not dtype.is_complex)
+        and _converts_exactly(x.numbers, dtype)
+    ):
         return builder.constant(x.numbers, dtype)
     return apply(builder, lambda s, u: s.convert(u, dtype), x)
 
 
-def _converts(numbers: np.ndarray[Any, Any], dtype: DType) -> bool:
+def _converts_exactly(numbers: np.ndarray[Any, Any], dtype: DType) -> bool:
     """Return whether NumPy's conversion of these numbers equals that of `Reals.convert`."""
     import numpy as np
 
@@ -158,7 +164,7 @@ def bitcast(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
     return apply(builder, lambda s, u: s.bitcast(u, dtype), x)
 
 
-def _floor_div(lhs: Any, rhs: Any) -> Any:
+def _truncating_div(lhs: Any, rhs: Any) -> Any:
     """Divide arrays of integers, rounding towards zero. Object arrays contain sizes, which are not negative."""
     import numpy as np
 
@@ -173,7 +179,7 @@ def _fold_table() -> dict[str, Callable[..., Any]]:
     import numpy as np
 
     return {
-        "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": _floor_div, "rem": np.fmod,
+        "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": _truncating_div, "rem": np.fmod,
         "max": np.maximum, "min": np.minimum, "neg": operator.neg, "abs": np.abs, "sign": np.sign,
         "and": operator.and_, "or": operator.or_, "xor": operator.xor, "not": operator.invert,
         "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt,
@@ -194,7 +200,7 @@ def _folded(builder: Builder, name: str, *tensors: Tensor) -> Tensor | None:
     """
     import numpy as np
 
-    if any(t.known is None or t.known.size > FOLDED for t in tensors):
+    if any(t.known is None or t.known.size > MOST_FOLDED_ELEMENTS for t in tensors):
         return None
     dtype = tensors[0].dtype
     table = _fold_table()

@@ -179,15 +179,15 @@ def _column_reduced(builder: Builder, a: Tensor, j: Size, row: Size) -> tuple[Te
 
     Returns:
         The columns from j on, reflected; the vector is in column j below the row.
-        The vector [batch, m, 1], which is 0 above the row and 1 in it.
+        The vector [batch, m, 1] of the reflection, which is 0 above the row and 1 in it.
         The factor [batch, 1, 1].
     """
-    position, diagonal = _scalar_of(builder, j), _scalar_of(builder, row)
+    column_index, row_index = _scalar_of(builder, j), _scalar_of(builder, row)  # j and row as scalars of the program
     column, alpha = slice_axis(builder, a, axis=2, start=j, limit=j + 1), _element(builder, a, row, j)
 
     def below(value: Element, order: str) -> Element:
         """Return whether an element is below the row (gt), or in or below it (ge)."""
-        return value.position(1, I64).compare(order, value.element_of(diagonal))
+        return value.position(1, I64).compare(order, value.element_of(row_index))
 
     def size(value: Element) -> Element:
         """Return the larger magnitude of the real and the imaginary part, and 0 above the row."""
@@ -223,7 +223,7 @@ def _column_reduced(builder: Builder, a: Tensor, j: Size, row: Size) -> tuple[Te
 
     beta, factor, divisor = formulas(builder, reflection, alpha, rest, unit)
 
-    vector = formula(builder, lambda v, by: _with_leading_one(diagonal, v / by), column, divisor)
+    vector = formula(builder, lambda v, by: _with_leading_one(row_index, v / by), column, divisor)
     reflected = _reflected(builder, a, vector, formula(builder, lambda f: f.conj(), factor))
 
     def element(value: Element, new: Element, v: Element, beta: Element) -> Element:
@@ -231,10 +231,10 @@ def _column_reduced(builder: Builder, a: Tensor, j: Size, row: Size) -> tuple[Te
 
         Elements above the row in column j, and all left of the column, are unchanged.
         """
-        k, at = value.position(axis=2, dtype=I64), value.element_of(position)
+        k, own_column = value.position(axis=2, dtype=I64), value.element_of(column_index)
         is_below, is_in_or_below = below(value, "gt"), below(value, "ge")
         in_column = is_below.where(v, is_in_or_below.where(beta, value))
-        return (k > at).where(new, k.is_equal(at).where(in_column, value))
+        return (k > own_column).where(new, k.is_equal(own_column).where(in_column, value))
 
     return formula(builder, element, a, reflected, vector, beta), vector, factor
 
@@ -247,11 +247,11 @@ def _quotient(value: Element, by: Element) -> Element:
 def _with_factor(builder: Builder, factors: Tensor, position: Scalar, factor: Tensor) -> Tensor:
     """Return factors [batch, count] with the one at a position replaced by a factor [batch, 1, 1]."""
 
-    def noted(before: Element, factor: Element) -> Element:
-        """Return the factor at the position, and the element from before elsewhere."""
-        return before.position(1, I64).is_equal(before.element_of(position)).where(factor, before)
+    def replaced(old: Element, new: Element) -> Element:
+        """Return the new factor at the position, and the old one elsewhere."""
+        return old.position(1, I64).is_equal(old.element_of(position)).where(new, old)
 
-    return formula(builder, noted, factors, reshape(builder, factor, (factors.shape[0], 1)))
+    return formula(builder, replaced, factors, reshape(builder, factor, (factors.shape[0], 1)))
 
 
 def _matrices(builder: Builder, what: str, x: Tensor) -> Tensor:

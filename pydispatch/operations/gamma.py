@@ -45,9 +45,9 @@ def lgamma(x: Element) -> Element:
     size = x.unary("abs")
     part = size - size.unary("floor")
     part = (part < 0.5).where(part, 1.0 - part)
-    sine = (part * math.pi).unary("sin").unary("log")
-    finite = sine.unary("is_finite")
-    reflected = finite.where(math.log(math.pi) - sine - above, -sine)
+    log_sine = (part * math.pi).unary("sin").unary("log")
+    is_no_pole = log_sine.unary("is_finite")
+    reflected = is_no_pole.where(math.log(math.pi) - log_sine - above, -log_sine)
     result = below.where(reflected, above)
     return size.is_equal(math.inf).where(math.inf, result)
 
@@ -176,7 +176,8 @@ def digamma_derivative(scalars: Scalars, n: int, x: Scalar) -> Scalar:
 
     A pole has the sign of the derivative next to 0.
     """
-    # n! = scale^(n + 1), so n! / a^(n + 1) is a power of scale / a, which overflows only if the result does.
+    # scale is the factor that makes the sum a derivative: n! = scale^(n + 1), so n! / a^(n + 1) is a power of
+    # scale / a, which overflows only if the result does.
     scale = math.exp(math.lgamma(n + 1) / (n + 1))
 
     def power(a: Element, exponent: int) -> Element:

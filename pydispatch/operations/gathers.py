@@ -17,7 +17,7 @@ from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import I64
 from pydispatch.graph.sizes import Expr, Shape, Size
 from pydispatch.graph.values import Tensor
-from pydispatch.operations.elementwise import FOLDED, broadcast_shape
+from pydispatch.operations.elementwise import MOST_FOLDED_ELEMENTS, broadcast_shape
 from pydispatch.operations.indexing import (
     CoordinateBuilder,
     clamped_start,
@@ -73,7 +73,7 @@ def take(builder: Builder, x: Tensor, indices: Tensor, axis: int) -> Tensor:
     n = x.shape[axis]
     if known is not None and not isinstance(n, Expr) and (known.min(initial=0) < -n or known.max(initial=-n) >= n):
         raise builder.fail(f"an index in {known.reshape(-1)[:8].tolist()} is not within axis {axis} of {x}")
-    if known is not None and x.known is not None and x.known.size <= FOLDED:
+    if known is not None and x.known is not None and x.known.size <= MOST_FOLDED_ELEMENTS:
         return builder.constant(x.known.take(known, axis), x.dtype)
     shape = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
     if known is not None and known.size == 1 and (known.item() >= 0 or not isinstance(n, Expr)):
@@ -140,7 +140,9 @@ def index(builder: Builder, x: Tensor, indices: Sequence[Tensor | None]) -> Tens
 
 def _computed_at_compile_time(builder: Builder, x: Tensor, indices: Sequence[Tensor | None]) -> Tensor | None:
     """Return x[indices], computed at compile time, if x is a small constant and the indices are constant; else None."""
-    if x.known is None or x.known.size > FOLDED or any(i is not None and i.numbers is None for i in indices):
+    if x.known is None or x.known.size > MOST_FOLDED_ELEMENTS:
+        return None
+    if any(i is not None and i.numbers is None for i in indices):
         return None
     positions = tuple(slice(None) if i is None else i.numbers for i in indices)
     try:

@@ -20,11 +20,11 @@ def by_groups_of_rows(builder: Builder, rows: Tensor, matrices: Tensor, ends: Te
     Row r is in the first group g with r < ends[g]; ends are ascending. A row in no group gives zeros.
     """
     total = builder.splat(builder.scalar_constant(0, dtype), (rows.shape[0], matrices.shape[2]))
-    first = builder.scalar_constant(0, I32)
+    first_row = builder.scalar_constant(0, I32)
     op = GroupMatmulOp.create(
-        operands=[builder.value(rows), builder.value(matrices), builder.value(ends), first, total],
+        operands=[builder.value(rows), builder.value(matrices), builder.value(ends), first_row, total],
         result_types=[total.type],
-        properties={"operandSegmentSizes": DenseArrayBase.from_list(i32, [4, 1])},
+        properties={"operandSegmentSizes": DenseArrayBase.from_list(i32, [4, 1])},  # inputs, outputs
     )
     return builder.wrap(dtype, (rows.shape[0], matrices.shape[2]), builder.add(op).results[0])
 

@@ -19,7 +19,7 @@ from pydispatch.ir.dialects.flow.tensors import TensorTieShapeOp
 from pydispatch.ir.dialects.iree_linalg_ext.base import YieldOp
 from pydispatch.ir.dialects.iree_linalg_ext.indexing import MapStoreOp
 from pydispatch.ir.dialects.util.dialect import GlobalLoadOp
-from pydispatch.operations.elementwise import FOLDED, apply, broadcast_map
+from pydispatch.operations.elementwise import MOST_FOLDED_ELEMENTS, apply, broadcast_map
 from pydispatch.operations.host_integers import HostInteger
 from pydispatch.operations.reals import Scalar
 from pydispatch.operations.scalars import Scalars, scalars_of
@@ -93,7 +93,7 @@ def elements_at(
 
 def reverse(builder: Builder, x: Tensor, axes: Sequence[int]) -> Tensor:
     """Reverse the order of elements along axes."""
-    if x.known is not None and x.known.size <= FOLDED:
+    if x.known is not None and x.known.size <= MOST_FOLDED_ELEMENTS:
         import numpy as np
 
         return Tensor(x.dtype, x.shape, known=np.flip(x.known, tuple(axes)))
@@ -290,10 +290,10 @@ def insert_slice(
     """
     if update.shape == x.shape:
         return update
-    if x.known is not None and update.known is not None and x.known.size <= FOLDED:
+    if x.known is not None and update.known is not None and x.known.size <= MOST_FOLDED_ELEMENTS:
         numbers = [n for n in begins if not isinstance(n, Expr)]
         if len(numbers) == x.rank:
-            # Known elements may be expressions over sizes, which NumPy stores as objects.
+            # Expressions over sizes are stored as objects by NumPy; if x has them, it is an array of objects already.
             array = x.known.astype(object) if update.is_symbolic else x.known.copy()
             steps = zip(numbers, update.known.shape, strides or [1] * x.rank, strict=True)
             array[tuple(slice(n, n + size * step, step) for n, size, step in steps)] = update.known

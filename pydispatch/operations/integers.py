@@ -90,11 +90,9 @@ def split_bits(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
     count = x.dtype.bits // dtype.bits
 
     def part(element: Element) -> Element:
-        """Return the bits from at * width on, of the smaller type's width, where `at` is the index along the new last
-        axis.
-        """
-        at = element.position(x.rank, wide) * dtype.bits
-        bits = element.bitcast(wide).binary("shift_right_logical", at)
+        """Return the bits of an element from `first_bit` on, as many as the smaller type has."""
+        first_bit = element.position(x.rank, wide) * dtype.bits
+        bits = element.bitcast(wide).binary("shift_right_logical", first_bit)  # as an unsigned integer
         return (bits & 1).to(dtype) if dtype.is_bool else bits.to(DTYPES[f"u{dtype.bits}"]).bitcast(dtype)
 
     return ew.apply_several(builder, of_scalars(part), expand_dims(builder, x, [x.rank]), shape=(*x.shape, count))[0]

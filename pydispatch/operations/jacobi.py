@@ -278,7 +278,8 @@ def _mark_padding(builder: Builder, values: Tensor, vectors: Tensor, n: Size, la
     """Return the values [batch, columns] with `last` for columns that pad the first n ones, so that these are sorted to
     the end.
 
-    No rotation changes padding columns, so their vectors are unit vectors of the padding.
+    No rotation changes padding columns, so their vectors are unit vectors of the padding: of `vectors` [batch, columns,
+    rows], the rows of the padding have a squared length of 1 in padding columns, else 0.
     """
     count = vectors.shape[1]
     if count == n:
@@ -343,17 +344,17 @@ def _entry(builder: Builder, a: Tensor, first: int, second: int) -> Tensor:
     Pair i has rows and columns i and half + i of a [batch, n, n], so these elements are the diagonal of a quarter of a.
     """
     half = int(a.shape[1]) // 2  # type: ignore[arg-type]
-    row, pair, _ = (AffineExpr.dimension(d) for d in range(3))
+    batch, pair, _ = (AffineExpr.dimension(d) for d in range(3))
     starts = (0, first * half, second * half)
     block = slicing.slice_(builder, a, starts, (a.shape[0], starts[1] + half, starts[2] + half))
-    return shapes.rearranged(builder, block, (a.shape[0], half, 1), AffineMap(3, 0, (row, pair, pair)))
+    return shapes.rearranged(builder, block, (a.shape[0], half, 1), AffineMap(3, 0, (batch, pair, pair)))
 
 
 def _angles(builder: Builder, p: Tensor, q: Tensor, r: Tensor) -> list[Tensor]:
     """Return cosine and sine of the rotation that diagonalizes each matrix [[p, r], [r, q]]."""
 
     def written(p: Element, q: Element, r: Element) -> list[Element]:
-        """Return (cosine, sine) of the rotation by the smaller of the two possible angles."""
+        """Return (cosine, sine) of the rotation that makes [[p, r], [r, q]] diagonal, by the smaller of both angles."""
         is_diagonal = r.is_equal(0.0)
         cotangent = (q - p) / (is_diagonal.where(1.0, r) * 2.0)
         size = cotangent.unary("abs")
@@ -372,13 +373,13 @@ def _rotate_rows(builder: Builder, x: Tensor, cos: Tensor, sin: Tensor) -> Tenso
     half = cos.shape[1]
     first, second = slicing.split(builder, x, axis=1, sizes=[half, half])
 
-    def written(u: Element, value: Element, c: Element, s: Element) -> list[Element]:
+    def rotated(u: Element, v: Element, c: Element, s: Element) -> list[Element]:
         """Rotate one pair of elements."""
         # cos u - sin v and sin u + cos v, written as small changes of u and v, which have small rounding errors.
         half_tangent = s / (c + 1.0)
-        return [u - s * (value + half_tangent * u), value + s * (u - half_tangent * value)]
+        return [u - s * (v + half_tangent * u), v + s * (u - half_tangent * v)]
 
-    return slicing.concat(builder, formulas(builder, written, first, second, cos, sin), axis=1)
+    return slicing.concat(builder, formulas(builder, rotated, first, second, cos, sin), axis=1)
 
 
 def _next_round(builder: Builder, x: Tensor, half: Size) -> Tensor:

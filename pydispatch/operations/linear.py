@@ -78,7 +78,7 @@ def triangular_solve(
     n = order_of(builder, "a triangular system", a)
     if y.rank != a.rank or y.dtype != a.dtype or differ(y.shape[-2 if left else -1], n):
         raise builder.fail(f"a triangular system of {a} with {y}: their types and sizes do not fit each other")
-    builder.require_equal(
+    builder.require_equal(  # which fills in {a} and {b}, the two sizes
         y.shape[-2 if left else -1], n, f"a triangular system of {a} with {y}: {{a}} equations, and the order is {{b}}"
     )
     lead = product(a.shape[:-2])

@@ -95,11 +95,11 @@ def normalized(
     inner = wide(x.dtype)
     operands = [x, mean, variance, *(t for t in (scale, bias) if t is not None)]
 
-    def written(e: Element, m: Element, value: Element, *more: Element) -> Element:
+    def written(e: Element, mean: Element, variance: Element, *more: Element) -> Element:
         """Return one normalized element. `more` has elements of the scale and of the bias, as far as these are
         stated.
         """
-        result = (e.to(inner) - m.to(inner)) * (value.to(inner) + epsilon).unary("rsqrt")
+        result = (e.to(inner) - mean.to(inner)) * (variance.to(inner) + epsilon).unary("rsqrt")
         rest = [n.to(inner) for n in more]
         result = result * rest.pop(0) if scale is not None else result
         return (result + rest.pop(0) if bias is not None else result).to(x.dtype)

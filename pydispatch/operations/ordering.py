@@ -30,13 +30,13 @@ def sort(builder: Builder, tensors: Sequence[Tensor], axis: int, before: Before)
     before: before(scalars, elements, other elements) is whether the elements, one of each tensor, come before the
     others.
     """
-    parts = [part for x in tensors for part in builder.parts(x)]
+    parts = [part for x in tensors for part in builder.parts(x)]  # complex tensors have two: real and imaginary
     dtypes = [x.dtype for x in tensors]
     block = Block(arg_types=[element for element in elements_of(dtypes) for _ in range(2)])
     first = before(Scalars(block), scalars_of(dtypes, block.args[::2]), scalars_of(dtypes, block.args[1::2]))
     block.add_op(YieldOp.create(operands=[first.value]))
     op = SortOp.create(
-        operands=parts, result_types=[part.type for part in parts],
+        operands=parts, result_types=[part.type for part in parts],  # all are sorted in place: no other operands
         properties={"dimension": IntegerAttr(axis, i64),
                     "operandSegmentSizes": DenseArrayBase.from_list(i32, [0, len(parts)])},
         regions=[Region(block)],

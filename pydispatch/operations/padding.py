@@ -31,7 +31,7 @@ def pad_with(builder: Builder, x: Tensor, low: Sequence[Size], high: Sequence[Si
     def coordinates(coords: CoordinateBuilder) -> list[SSAValue]:
         """Return the coordinates in x of an element of the result: its own position, moved into x by the mode."""
         return [
-            _position(coords, mode, coords.minus(coords.loop_index(d), before[d]), sizes[d], x.shape[d])
+            _position(coords, mode, coords.minus(coords.loop_index(d), before[d]), size=sizes[d], known=x.shape[d])
             if is_padded[d]
             else coords.loop_index(d)
             for d in range(x.rank)
@@ -51,7 +51,7 @@ def pad_between(
     steps: list[Size] = []
     shape: list[Size] = []
     for n, below, above, between in zip(x.shape, low, high, interior, strict=True):
-        steps.append(_step(builder, between))
+        steps.append(_step(builder, between))  # between + 1, with a check
         spread = builder.index(n * steps[-1] - steps[-1] + 1)
         whole = builder.size_of(builder.add(arith.MaxSIOp(spread, builder.index(0))).result, "spread")
         shape.append(below + whole + above)

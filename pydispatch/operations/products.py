@@ -138,17 +138,17 @@ def einsum(builder: Builder, equation: str, *operands: Tensor) -> Tensor:
 
     Before each product, axes that no later operand and not the result have are summed.
     """
-    inputs, names = _parsed(builder, equation, operands)
+    inputs, result_letters = _parsed(builder, equation, operands)
     result, letters = operands[0], inputs[0]
     result, letters = _diagonal(builder, result, letters)
     for n, other in enumerate(operands[1:], 1):
-        later = set(names).union(*inputs[n + 1 :])
+        later = set(result_letters).union(*inputs[n + 1 :])
         result, letters = _sum_unneeded(builder, result, letters, later | set(inputs[n]))
         y, other_letters = _diagonal(builder, other, inputs[n])
         y, other_letters = _sum_unneeded(builder, y, other_letters, later | set(letters))
         result, letters = _product(builder, result, letters, y, other_letters, later)
-    result, letters = _sum_unneeded(builder, result, letters, set(names))
-    return transpose(builder, result, [letters.index(c) for c in names])
+    result, letters = _sum_unneeded(builder, result, letters, set(result_letters))
+    return transpose(builder, result, [letters.index(c) for c in result_letters])
 
 
 def _parsed(builder: Builder, equation: str, operands: Sequence[Tensor]) -> tuple[list[list[str]], list[str]]:

@@ -250,8 +250,8 @@ def key_of_call(builder: Builder, seed: int | None = None) -> Tensor:
 
     `seed` replaces that of the program's state.
     """
-    state = builder.state.get(STATE)
-    if state is None:
+    state = builder.state.get(STATE)  # [seed, number of calls]
+    if state is None:  # is_own: it belongs to the program, not to the model
         state = builder.state[STATE] = builder.weight(STATE, np.zeros(2, np.uint64), U64, is_own=True)
     if not builder.is_call_counted:
         builder.is_call_counted = True

@@ -267,7 +267,7 @@ class Reals:
             raise UnsupportedTypeError(
                 f"a choice between {lhs.dtype} and {rhs.dtype} by {condition.dtype} is not defined"
             )
-        parts = zip(lhs.parts, rhs.parts, strict=True)
+        parts = zip(lhs.parts, rhs.parts, strict=True)  # a complex number has two: real and imaginary
         return Scalar(lhs.dtype, tuple(self.add_op(arith.SelectOp(condition.value, x, y)) for x, y in parts))
 
     # -- types

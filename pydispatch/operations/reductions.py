@@ -103,7 +103,7 @@ def _folded(builder: Builder, name: str, x: Tensor, axes: Sequence[int], keep: b
     """Return the reduction of a small constant, computed at compile time; None for other operands."""
     import numpy as np
 
-    if x.known is None or x.known.size > ew.FOLDED or not x.dtype.is_integer:
+    if x.known is None or x.known.size > ew.MOST_FOLDED_ELEMENTS or not x.dtype.is_integer:
         return None
     functions: dict[str, Any] = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
     is_unordered = x.is_symbolic and name in ("max", "min")  # expressions over sizes do not compare

@@ -85,6 +85,8 @@ def box_taps(
 ) -> list[list[Tap]]:  # fmt: skip
     """Return the taps of the samples in each cell of boxes, along the rows and the columns of images.
 
+    A tap is the index and the weight of an element that a sample reads.
+
     Args:
         builder: The builder.
         x: Images, [images, channels, h, w].
@@ -207,7 +209,7 @@ def moved_windows(
                      f"{kernel_size * rank} offsets for each of groups of equally many channels")  # fmt: skip
     # Samples are [n * groups, channels of a group, kernel, ...].
     moved = shapes.reshape(builder, offset, [n * shared, 1, kernel_size, rank, *out])
-    taps = []
+    taps = []  # along each axis the two neighbours of each position, with their weights
     for d in range(rank):
         at = shapes.reshape(
             builder,

@@ -58,7 +58,7 @@ class ResizedAxis:
     Attributes:
         axis: The axis.
         size: The new size.
-        scale: Nominal ratio of the new to the old size; None for the ratio itself.
+        scale: Ratio of the new to the old size that the model states; None for size / old size.
         start: Start of the region of interest as a fraction of the axis (tf_crop_and_resize).
         end: End of the region of interest.
     """
@@ -85,10 +85,11 @@ def resize_axis(builder: Builder, x: Tensor, to: ResizedAxis, how: Filter) -> tu
     scale = to.scale if to.scale is not None else int(to.size) / int(old)  # type: ignore[arg-type]
     if (old, scale, to.start, to.end) == (to.size, 1.0, 0.0, 1.0):
         return x, None
+    # In the order of the parameter `axis` of _position.
     region = [np.float64(n) for n in (old, to.size, scale, scale * old, to.start, to.end)]  # type: ignore[arg-type, operator]
     with np.errstate(all="ignore"):
         indices = np.arange(int(to.size), dtype=np.float64)  # type: ignore[arg-type]
-        positions = _position(indices, region, how, lambda n, one, other: one if n == 1 else other)
+        positions = _position(indices, region, how, if_one=lambda n, one, other: one if n == 1 else other)
     outside = None
     if how.transformation == "tf_crop_and_resize":
         outside = builder.constant((positions < 0) | (positions > int(old) - 1))  # type: ignore[arg-type]
@@ -180,11 +181,13 @@ def _resized_at_run_time(builder: Builder, x: Tensor, to: ResizedAxis, how: Filt
     b, axis = builder, to.axis
     old, new = (reductions.size_as(b, n, F32) for n in (x.shape[axis], to.size))
     scale = _scalar(b, to.scale) if to.scale is not None else formula(b, lambda n, m: n / m, new, old)
-    length = new if to.scale is None else formula(b, lambda s, m: s * m, scale, old)
+    length = new if to.scale is None else formula(b, lambda s, m: s * m, scale, old)  # the new size before rounding
 
     def position(i: Element, *operands: Element) -> Element:
         """Return the position on the old axis of element i; `operands` are those of `region`."""
-        element: Element = _position(i, operands, how, lambda n, one, other: n.is_equal(1.0).where(one, other))
+        element: Element = _position(
+            i, operands, how, if_one=lambda n, one, other: n.is_equal(1.0).where(one, other)
+        )
         return element
 
     region = [old, new, scale, length, _scalar(b, to.start), _scalar(b, to.end)]

@@ -211,7 +211,7 @@ def _taps_of_axis(builder: Builder, at: Tensor, size: Size, how: GridSampler, sl
     positions = formula(builder, how.position, at, length)
     base = positions if how.mode == "nearest" else formula(builder, lambda v: v.unary("floor"), positions)
     speeds = formula(builder, how.position_derivative, at, length) if slopes else None
-    weights, derivatives = _TAPS[how.mode]
+    weights, derivatives = _TAPS[how.mode]  # (offset, function) of each tap: its weight, and the derivative of that
     taps = []
     for (offset, weight), (_, derivative) in zip(weights, derivatives, strict=True):
 
@@ -219,7 +219,9 @@ def _taps_of_axis(builder: Builder, at: Tensor, size: Size, how: GridSampler, sl
             """Return the index of the tap `offset` elements after `low`, moved into an axis of n elements."""
             return how.inside(low + offset, n).to(I64).max(0).min(n - 1)
 
-        def part(value: Element, low: Element, n: Element, offset: int = offset, weight: Weight = weight) -> Element:
+        def tap_weight(
+            value: Element, low: Element, n: Element, offset: int = offset, weight: Weight = weight
+        ) -> Element:
             """Return the weight of the tap `offset` elements after `low`; 0 outside of the axis if values there are
             zeros.
             """
@@ -229,9 +231,9 @@ def _taps_of_axis(builder: Builder, at: Tensor, size: Size, how: GridSampler, sl
         operands = (positions, base, length)
         slope = None
         if speeds is not None:
-            by_position = formula(builder, partial(part, weight=derivative), *operands)
+            by_position = formula(builder, partial(tap_weight, weight=derivative), *operands)
             slope = elementwise.binary(builder, "mul", by_position, speeds)
-        taps.append(Tap(formula(builder, index, base, length), formula(builder, part, *operands), slope))
+        taps.append(Tap(formula(builder, index, base, length), formula(builder, tap_weight, *operands), slope))
     return taps
 
 

@@ -55,7 +55,7 @@ def grid_gradient(builder: Builder, grad: Tensor, x: Tensor, grid: Tensor, how: 
     """Return the gradient of the grid [n, ..., axes] of `grid_sample` for the gradient `grad` of its result."""
     axes = grid_taps(builder, x, grid, how, slopes=True)
     gradients = []
-    for d in reversed(range(len(axes))):
+    for d in reversed(range(len(axes))):  # the grid has the coordinate along the last axis first
         slopes = [replace(tap, weight=tap.slope) for tap in axes[d] if tap.slope is not None]
         by_position = sampled(builder, x, grad.shape, [slopes if n == d else taps for n, taps in enumerate(axes)])
         product_ = elementwise.binary(builder, "mul", by_position, grad)

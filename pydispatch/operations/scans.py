@@ -43,6 +43,7 @@ def cumulative(
     after = s.binary(combine, running, element) if isinstance(combine, str) else combine(s, running, element)
     block.add_op(YieldOp.create(operands=[after.value]))
     rest = tuple(n for d, n in enumerate(x.shape) if d != axis)
+    # The initial value; an inclusive scan does not read it.
     carried = builder.splat(builder.scalar_constant(1 if combine == "mul" else 0, x.dtype), rest)
     results = [tensor_type(x.dtype.element, x.shape), tensor_type(x.dtype.element, rest)]
     op = ScanOp.create(
@@ -82,7 +83,7 @@ def recurrence(
         tensors: Operands of one shape, at least one. The axis must have at least one element.
         first: Initial carried values of each row, without the axis.
         axis: The axis.
-        step: Function of one element.
+        step: step(scalars, elements, carried values) returns one element of each result, and the next carried values.
         results: Types of the results.
         backwards: Whether to go from the last element to the first.
 

@@ -133,9 +133,10 @@ def scatter_first(
     indices [n, depth] has the positions. slices [n, ...] has all axes of x, with size 1 along the first `depth` ones.
     Positions outside of x are ignored.
     """
-    return _scattered(builder, [x], indices, [slices], depth, lambda s, old, new: [combine(s, old[0], new[0])], unique)[
-        0
-    ]
+    (result,) = _scattered(
+        builder, [x], indices, [slices], depth, lambda s, old, new: [combine(s, old[0], new[0])], unique
+    )
+    return result
 
 
 def _scattered(
@@ -145,7 +146,8 @@ def _scattered(
     """Apply `scatter_first` to several tensors, whose elements `combine` combines together.
 
     Each part (real, imaginary) of each tensor is a scatter of its own if its new value depends on that part alone.
-    Otherwise slices are combined in a loop. `depth` is the number of leading axes of the tensors that are indexed.
+    Otherwise slices are combined in a loop. `depth` is the number of leading axes of the tensors that are indexed,
+    `unique` whether no position occurs twice.
     """
     for x, update in zip(tensors, slices, strict=True):
         if update.dtype != x.dtype:

@@ -81,7 +81,7 @@ def _standard_rotation(a: Any, b: Any, c: Any, d: Any) -> tuple[Any, Any]:
     """
     half = 0.5 * (a - d)
     discriminant = half * half + b * c
-    cos, sin = 1.0 + 0.0 * a, 0.0 * a
+    cos, sin = 1.0 + 0.0 * a, 0.0 * a  # 1 and 0 of the type of a
     if discriminant >= 0.0 and c != 0.0:
         # The rows of the matrix minus the eigenvalue farther from d are multiples of each other.
         root = half + _with_sign(math.sqrt(discriminant), half)
@@ -118,8 +118,8 @@ def _standardize(h: View, q: View, i: int, row: int) -> None:
 def _francis_step(h: View, q: View, i: int, first: int, last: int, trace: Any, det: Any) -> None:
     """Apply one QR step with two shifts to rows `first` to `last` of h[i], and multiply q[i] by its reflections.
 
-    The shifts are given by their sum `trace` and their product `det`, which are real for conjugate shifts. Reflections
-    of two or three rows move a bulge down the diagonal.
+    There are at least three rows. The shifts are given by their sum `trace` and their product `det`, which are real for
+    conjugate shifts. Reflections of two or three rows move a bulge down the diagonal.
     """
     n = h.shape[2]
     a, b, c = h[i, first, first], h[i, first, first + 1], h[i, first + 1, first]
@@ -129,7 +129,7 @@ def _francis_step(h: View, q: View, i: int, first: int, last: int, trace: Any, d
     for k in range(first, last):
         if k > first:
             x, y = h[i, k, k - 1], h[i, k + 1, k - 1]
-            z = h[i, k + 2, k - 1] if k + 2 <= last else 0.0 * x
+            z = h[i, k + 2, k - 1] if k + 2 <= last else 0.0 * x  # 0 of the type of x
         size = max(max(abs(x), abs(y)), abs(z))
         if size > 0.0:
             x, y, z = x / size, y / size, z / size
@@ -240,16 +240,19 @@ def _wilkinson_shift(re: View, im: View, i: int, last: int) -> tuple[Any, Any]:
     """
     a, b = re[i, last, last], im[i, last, last]
     half_re, half_im = 0.5 * (re[i, last - 1, last - 1] - a), 0.5 * (im[i, last - 1, last - 1] - b)
-    u, v = _product(re[i, last - 1, last], im[i, last - 1, last], re[i, last, last - 1], im[i, last, last - 1])
+    off_re, off_im = _product(
+        re[i, last - 1, last], im[i, last - 1, last], re[i, last, last - 1], im[i, last, last - 1]
+    )
     x, y = _product(half_re, half_im, half_re, half_im)
-    root_re, root_im = _square_root(x + u, y + v)
-    # The sum without cancellation is the larger denominator of the smaller correction.
+    root_re, root_im = _square_root(x + off_re, y + off_im)
+    # The eigenvalues are a - off / (half +- root). The sign without cancellation has the larger denominator, and so the
+    # eigenvalue that is closer to a.
     if half_re * root_re + half_im * root_im < 0.0:
         root_re, root_im = -root_re, -root_im
     root_re, root_im = root_re + half_re, root_im + half_im
     square = root_re * root_re + root_im * root_im
     if square > 0.0:
-        x, y = _product(u, v, root_re, -root_im)
+        x, y = _product(off_re, off_im, root_re, -root_im)
         a, b = a - x / square, b - y / square
     return a, b
 
@@ -333,10 +336,10 @@ def complex_schur_kernel(dtype: DType) -> KernelSource:
                 iterations = 0
             else:
                 iterations += 1
-                a, b = _wilkinson_shift(re, im, i, last)
-                if iterations % EXCEPTIONAL == 0:
-                    a += abs(re[i, last, last - 1]) + abs(im[i, last, last - 1])
-                _complex_step(re, im, qre, qim, i, first, last, a, b)
+                shift_re, shift_im = _wilkinson_shift(re, im, i, last)
+                if iterations % EXCEPTIONAL == 0:  # another shift, in case the iteration cycles
+                    shift_re += abs(re[i, last, last - 1]) + abs(im[i, last, last - 1])
+                _complex_step(re, im, qre, qim, i, first, last, shift_re, shift_im)
         if last >= 0:
             _fill_with_nan(re, i)
             _fill_with_nan(im, i)

@@ -40,12 +40,12 @@ def over_steps(
     """
     b, steps = builder, inputs.shape[0]
 
-    def run(now: Size, old: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
-        """Do step `now` from the states `old`. Return the new states, and a list with the output alone."""
-        new = step(row(b, inputs, now), old)
+    def run(step_index: Size, old: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+        """Do a step from the states `old`. Return the new states, and a list with the output alone: the first state."""
+        new = step(row(b, inputs, step_index), old)
         if lengths is None:
             return new, new[:1]
-        index = reductions.size_as(b, now, I64)
+        index = reductions.size_as(b, step_index, I64)
         is_valid = formula(b, lambda n, i: n.to(I64) > i, shapes.expand_dims(b, lengths, axes=[1]), index)
         selected = [elementwise.select(b, is_valid, *pair) for pair in zip(new, old, strict=True)]
         return selected, [formula(b, lambda i, v: i.where(v, 0.0), is_valid, new[0])]

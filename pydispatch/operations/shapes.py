@@ -14,7 +14,7 @@ from pydispatch.graph.dtypes import DType
 from pydispatch.graph.sizes import Expr, Shape, Size, UndecidedError, differ, product, sign
 from pydispatch.graph.values import Tensor, tensor_type
 from pydispatch.ir.dialects.flow.tensors import TensorReshapeOp
-from pydispatch.operations.elementwise import FOLDED, apply_several
+from pydispatch.operations.elementwise import MOST_FOLDED_ELEMENTS, apply_several
 
 
 def axis_of(builder: Builder, axis: int, rank: int) -> int:
@@ -34,7 +34,7 @@ def axes_of(builder: Builder, axes: Sequence[int] | None, rank: int) -> list[int
 
 def is_small(x: Tensor) -> bool:
     """Return whether a tensor is a constant small enough to evaluate operations on it at compile time."""
-    return x.known is not None and x.known.size <= FOLDED
+    return x.known is not None and x.known.size <= MOST_FOLDED_ELEMENTS
 
 
 # -- reshape
@@ -119,7 +119,7 @@ def _groups(old: Shape, new: Shape) -> list[Group] | None:
     return groups
 
 
-def _merged_ones(groups: list[Group]) -> list[Group]:
+def _without_groups_of_ones(groups: list[Group]) -> list[Group]:
     """Merge groups that have axes in one shape only (sizes of 1) with the group before, and return the groups."""
     merged: list[Group] = []
     for old, new in groups:
@@ -143,7 +143,7 @@ def _reshaped(builder: Builder, value: SSAValue, old: Shape, new: Shape) -> SSAV
         dims = [builder.indices(old), builder.indices(new)]
         result = tensor_type(value.type.element_type, new)  # type: ignore[attr-defined]
         return builder.add(TensorReshapeOp(operands=[value, *dims], result_types=[result])).result
-    groups = _merged_ones(groups)
+    groups = _without_groups_of_ones(groups)
     if not old or not new:
         return builder.expand(value, [], new) if not old else builder.collapse(value, [], new)
     middle = tuple(product(old[d] for d in group) for group, _ in groups)  # one axis for each group
@@ -222,7 +222,7 @@ def broadcast_to(builder: Builder, x: Tensor, shape: Sequence[Size], axes: Seque
     # Known elements are numbers (`numbers`), or expressions over sizes (`is_symbolic`); `known` has either.
     if x.numbers is not None and x.numbers.size == 1 and not x.dtype.is_complex:
         value = x.numbers.reshape(-1)[0]
-        if all(not isinstance(n, Expr) for n in shape) and product(shape) <= FOLDED:
+        if all(not isinstance(n, Expr) for n in shape) and product(shape) <= MOST_FOLDED_ELEMENTS:
             import numpy as np
 
             return Tensor(x.dtype, shape, known=np.full(shape, value, dtype=x.numbers.dtype))
@@ -275,7 +275,7 @@ def iota(builder: Builder, shape: Sequence[Size], axis: int, dtype: DType) -> Te
     import numpy as np
 
     shape = tuple(shape)
-    if len(shape) == 1 and not isinstance(shape[0], Expr) and shape[0] <= FOLDED and not dtype.is_complex:
+    if len(shape) == 1 and not isinstance(shape[0], Expr) and shape[0] <= MOST_FOLDED_ELEMENTS and not dtype.is_complex:
         return builder.constant(np.arange(shape[0]), dtype)
     return apply_several(builder, lambda s: s.convert(s.position(axis), dtype), shape=shape)[0]
 

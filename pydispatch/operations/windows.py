@@ -200,15 +200,18 @@ def sum_over_windows(
     high = [size - 1 + before - (n - 1) * stride for size, before, n, stride in pairs]
     ones, zeros = (1,) * spatial, (0, 0)
     padded = Window((1, 1, *ones), (*zeros, *low), (*zeros, *high), (1, 1, *window.dilations))
-    counts = [builder.index(n) for n in sizes]
+    axis_sizes = [builder.index(n) for n in sizes]
 
     def combine(scalars: Scalars, running: Sequence[Scalar], elements: Sequence[Scalar]) -> list[Scalar]:
-        """Add the element of a window that contains this one, or that chose it."""
+        """Add the element of a window that contains this one; with `positions`, only of a window that chose it.
+
+        elements: the value of the window, and the index of the element that it chose.
+        """
         value = elements[0]
         if positions is not None:
             own_index = scalars.const(0, I64)
             for d in range(spatial):
-                count = scalars.emit(I64, arith.IndexCastOp(counts[d], I64.element))
+                count = scalars.emit(I64, arith.IndexCastOp(axis_sizes[d], I64.element))
                 own_index = scalars.binary("add", scalars.binary("mul", own_index, count), scalars.position(2 + d))
             value = scalars.select(scalars.compare("eq", own_index, elements[1]), value, scalars.const(0, value.dtype))
         return [scalars.binary("add", running[0], value)]
@@ -292,13 +295,14 @@ def _selected_positions(
     to_result = AffineMap(loops, 0, tuple(AffineExpr.dimension(d) for d in range(rank)))
     shape = [builder.index(n) for n in x.shape]
     lows = [builder.index(n) for n in window.low]
-    readable = with_an_element(builder, x)
+    readable = with_an_element(builder, x)  # x, or one element if x is empty: clamped reads are in bounds
     last = [builder.index(n - 1) for n in readable.shape]
     values = builder.parts(readable)
 
     def body(block: Block, args: Sequence[SSAValue]) -> list[SSAValue]:
         """Replace (best, its index) by an element of the window that `select` prefers.
 
+        The loops are over the positions in the result, then over the positions in a window.
         `args` are an element of `window_extent`, the parts of the best element so far, and its index; -1 for none yet.
         """
         p = CoordinateBuilder(block, [])

@@ -72,6 +72,7 @@ class CFunction:
             isinstance(tile, Mapping) and len(tile) == 1 and all(isinstance(k, str) and _is_count(v)
                                                                  for k, v in tile.items())
         ):  # fmt: skip
+            # The size is one of the pattern, the count how many of its elements one workgroup computes.
             raise InvalidArgumentError(f"CFunction: tile names one size and a count of at least 1, got {tile!r}")
         object.__setattr__(self, "source", source)
         object.__setattr__(self, "symbol", symbol)
@@ -137,10 +138,8 @@ class WholeKernel:
         defines, folders = tuple(self.defines), tuple(map(str, self.include_dirs))
         result = []
         for format, source in self.files.items():
-            if isinstance(source, str) and "\n" not in source:
-                result.append((format, _read(source, defines, folders)))
-                continue
-            if isinstance(source, os.PathLike):
+            # A text has several lines; a string of one line is a path.
+            if isinstance(source, os.PathLike) or (isinstance(source, str) and "\n" not in source):
                 result.append((format, _read(source, defines, folders)))
                 continue
             suffix = _TEXT_SUFFIX.get(format) if isinstance(source, str) else None
@@ -277,7 +276,7 @@ class Generated:
 
     Attributes:
         make: Function of the match that returns the kernel for that match only: any kernel of this module, or C text.
-        symbol: Required name of the function of C text.
+        symbol: Name of the function, if `make` returns C text; else "".
     """
 
     make: Callable[[Any], Any]

@@ -46,7 +46,7 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
         self.trace, self._tensor = trace, tensor
         self._scope = trace.scope if scope is None else scope
         self._changes = 0  # number of assignments to elements
-        self._view: _View | None = None  # of an array that is a view
+        self._view: _View | None = None  # owner, and how to compute the view again; None for an array of its own
 
     @property
     def tensor(self) -> Tensor:
@@ -314,16 +314,16 @@ class _View:
     @property
     def is_outdated(self) -> bool:
         """Whether the owner was assigned to since the elements of the view were computed or assigned."""
-        return self._changes_when_derived != self._changes()
+        return self._changes_when_derived != self._owner_changes()
 
     def mark_current(self) -> None:
         """Record that the elements of the view are those of the owner now."""
-        self._changes_when_derived = self._changes()
+        self._changes_when_derived = self._owner_changes()
 
-    def _changes(self) -> int:
+    def _owner_changes(self) -> int:
         """Return the number of assignments to the owner, and to the arrays that it is a view of."""
         above = self.owner._view
-        return self.owner._changes + (0 if above is None else above._changes())
+        return self.owner._changes + (0 if above is None else above._owner_changes())
 
 
 _VIEWS = {"reshape", "ravel", "transpose", "permute_dims", "matrix_transpose", "swapaxes", "moveaxis", "expand_dims",

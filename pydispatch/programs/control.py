@@ -24,12 +24,12 @@ def cond(condition: Any, then: Callable[..., Any], otherwise: Callable[..., Any]
     trace = current()
     if trace is None or not isinstance(condition, Array):
         return then(*args) if condition else otherwise(*args)
-    forms: list[bool] = []
+    is_tuple: list[bool] = []  # whether each branch returned a tuple
     with trace.here():
         results = control.if_(
-            trace, condition.tensor, _branch(trace, then, args, forms), _branch(trace, otherwise, args, forms)
+            trace, condition.tensor, _branch(trace, then, args, is_tuple), _branch(trace, otherwise, args, is_tuple)
         )
-    return _given(trace, results, forms[0])
+    return _given(trace, results, is_tuple[0])
 
 
 def loop(count: Any, body: Callable[..., Any], *first: Any) -> Any:
@@ -83,19 +83,19 @@ def _run_untraced(count: Any, body: Callable[..., Any], first: Sequence[Any]) ->
 
 
 def _branch(
-    trace: Trace, function: Callable[..., Any], args: Sequence[Any], forms: list[bool]
+    trace: Trace, function: Callable[..., Any], args: Sequence[Any], is_tuple: list[bool]
 ) -> Callable[[], list[Tensor]]:
-    """Return a function that traces a branch and returns its tensors. It appends to `forms` whether the branch is a
-    tuple.
+    """Return a function that traces a branch and returns its tensors. It appends to `is_tuple` whether the branch
+    returned a tuple.
     """
-    return lambda: [trace.tensor_of(value) for value in _listed(function(*args), forms)]
+    return lambda: [trace.tensor_of(value) for value in _listed(function(*args), is_tuple)]
 
 
-def _listed(result: Any, forms: list[bool] | None = None) -> list[Any]:
-    """Return the result of a function as a list of values, and append to `forms` whether it was a tuple or a list."""
+def _listed(result: Any, is_tuple: list[bool] | None = None) -> list[Any]:
+    """Return the result of a function as a list of values; append to `is_tuple` whether it was a tuple or a list."""
     is_sequence = isinstance(result, (tuple, list))
-    if forms is not None:
-        forms.append(is_sequence)
+    if is_tuple is not None:
+        is_tuple.append(is_sequence)
     return list(result) if is_sequence else [result]
 
 

@@ -29,13 +29,14 @@ def launch(kernel: KernelSource, args: Sequence[Any], grid: Sequence[Any] | None
         if len(args) != len(kernel.passed):
             names = ", ".join(argument.name for argument in kernel.passed)
             raise trace.fail(f"kernel '{kernel.name}' takes {len(kernel.passed)} arguments ({names}), got {len(args)}")
-        lowered, function = function_of_kernel(trace, kernel, grid is not None)
+        has_grid_arguments = grid is not None
+        lowered, function = function_of_kernel(trace, kernel, has_grid_arguments)
         types = list(function.function_type.inputs)
         values = [_value(trace, kernel, index, argument, types[index]) for index, argument in enumerate(args)]
         for argument in grid or ():
             values.append(trace.add(arith.IndexCastOp(trace.index(argument), DTYPES["i64"].element)).result)
         call = trace.add(func.CallOp(function.sym_name.data, values, list(function.function_type.outputs)))
-        for index, result in zip(lowered.written, call.results, strict=True):
+        for index, result in zip(lowered.written, call.results, strict=True):  # positions of the arguments it writes
             array = args[index]
             if not isinstance(array, Array):
                 raise trace.fail(
@@ -51,8 +52,8 @@ def _cast(trace: Trace, value: SSAValue, like: Tensor) -> SSAValue:
     return value if value.type == type else trace.add(tensor.CastOp(value, type)).dest
 
 
-def _value(trace: Trace, kernel: KernelSource, index: int, argument: Any, type: Any) -> SSAValue:
-    """Return an argument of a kernel as a value of the type of its parameter.
+def _value(trace: Trace, kernel: KernelSource, index: int, argument: Any, ir_type: Any) -> SSAValue:
+    """Return an argument of a kernel as a value of `ir_type`, the type of its parameter in the kernel's function.
 
     Raise CompileError if it does not match.
     """
@@ -67,7 +68,7 @@ def _value(trace: Trace, kernel: KernelSource, index: int, argument: Any, type: 
         raise trace.fail(f"'{parameter.name}' of kernel '{kernel.name}' is {parameter.type}, and this is {operand}",
                          f"convert it: x.astype(numpy.{dtype.numpy})")  # fmt: skip
     value = trace.value(operand)
-    return value if value.type == type else trace.add(tensor.CastOp(value, type)).dest
+    return value if value.type == ir_type else trace.add(tensor.CastOp(value, ir_type)).dest
 
 
 def _type_of_name(name: str) -> Any:

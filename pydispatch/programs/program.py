@@ -41,7 +41,8 @@ class ProgramSource:
         self.statics = dict(statics or {})
         self.has_state = False
         """Whether the traced program has state that calls change."""
-        self.derivative: Any = None  # (program that computes gradients, names of their arguments): `pydispatch.vjp`
+        # (program that computes gradients, names of the arguments that these are gradients of): `pydispatch.vjp`
+        self.derivative: Any = None
         self.parameters = self._parameters()
 
     @property
@@ -104,6 +105,7 @@ class ProgramSource:
             raise InvalidArgumentError(f"program '{self.name}': a program is not compiled while another one is traced")
         state_names = {} if state_names is None else state_names
         trace = self._traced(weights, state_names)
+        # A function with side effects, or one that draws random numbers, gives another module the second time.
         require_same(self.name, trace.module, self._traced(weights, state_names, trace.copies).module)
         self.has_state = trace.states is not None
         return trace.module
@@ -133,10 +135,11 @@ class ProgramSource:
     def _traced(self, weights: str, state_names: dict[Any, str], copies: dict[int, Copied] | None = None) -> Trace:
         """Run the function on traced arrays, and return the finished trace.
 
-        weights, state_names: as for `module`. copies: arrays that an earlier trace has copied.
+        weights: as for `pydispatch.compile`. state_names: names of states, to which those of this program are added.
+        copies: arrays that an earlier trace has copied.
         """
         trace = Trace(self.function.__code__.co_filename, weights, copies, state_names)
-        inputs = {name: type for name, type in self.parameters.items() if type is not None}
+        inputs = {name: type for name, type in self.parameters.items() if type is not None}  # None: a static parameter
         code = self.function.__code__
         with trace.at(CodeLoc(code, instruction=-1, line=definition_line(code))):
             tensors = trace.begin([_input(name, type) for name, type in inputs.items()])

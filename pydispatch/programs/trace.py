@@ -272,8 +272,10 @@ def current() -> Trace | None:
 
 
 def _users_frame() -> FrameType | None:
-    """Return the innermost frame of a function that is neither of this package nor of NumPy."""
-    frame: FrameType | None = sys._getframe(2)
+    """Return the innermost frame of a function that is neither of this package, nor of NumPy, nor of contextlib, whose
+    frames are in between.
+    """
+    frame: FrameType | None = sys._getframe(2)  # without this function and its caller
     while frame is not None and (
         frame.f_code.co_filename.startswith(_NOT_THE_USERS) or "contextlib" in frame.f_code.co_filename
     ):

@@ -198,9 +198,9 @@ def allclose(trace: Trace, a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-
     return np.all(isclose(trace, a, b, rtol, atol, equal_nan))
 
 
-def _of_numbers(function: Any, other: float) -> Callable[..., Any]:
-    """Return the handler of a reduction that takes `other` in place of NaN."""
-    return lambda t, a, axis=None, keepdims=False: function(
+def _ignoring_nan(function: Any, other: float) -> Callable[..., Any]:
+    """Return the handler of a reduction that takes `other` in place of NaN. NumPy's functions are traced in it."""
+    return lambda _trace, a, axis=None, keepdims=False: function(
         np.where(np.isnan(a), other, a) if a.dtype.kind == "f" else a, axis=axis, keepdims=keepdims
     )
 
@@ -225,5 +225,5 @@ Array.FUNCTIONS |= {
     "diff": diff, "ptp": ptp, "vstack": vstack, "hstack": hstack, "column_stack": column_stack,
     "atleast_1d": atleast_nd(1), "atleast_2d": atleast_nd(2), "norm": norm, "trace": trace_of, "nan_to_num": nan_to_num,
     "count_nonzero": count_nonzero, "average": average, "inner": inner, "isclose": isclose, "allclose": allclose,
-    "nansum": _of_numbers(np.sum, 0.0), "nanprod": _of_numbers(np.prod, 1.0), "nanmean": nanmean,
+    "nansum": _ignoring_nan(np.sum, 0.0), "nanprod": _ignoring_nan(np.prod, 1.0), "nanmean": nanmean,
 }  # fmt: skip

@@ -47,7 +47,7 @@ def promoted(trace: Trace, *operands: Any) -> list[Tensor]:
     if (
         len(array_types) == 1
         and all(isinstance(operand, Array) or is_bare(operand) for operand in operands)
-        and not _widens(array_types, operands)
+        and not _widens(next(iter(array_types)), operands)
     ):
         dtype = next(iter(array_types))  # also a type that NumPy lacks, such as bf16
     else:
@@ -62,13 +62,12 @@ def is_bare(value: Any) -> bool:
     return isinstance(value, WEAKLY_TYPED) and not isinstance(value, np.generic)
 
 
-def _widens(array_types: set[DType], operands: Sequence[Any]) -> bool:
-    """Return whether one of the bare numbers has a kind that the arrays lack.
+def _widens(dtype: DType, operands: Sequence[Any]) -> bool:
+    """Return whether one of the bare numbers has a kind that arrays of type `dtype` lack.
 
     That is a complex number with real arrays, a fraction with arrays of integers, and any number with arrays of
-    conditions. `array_types` has the type of the arrays.
+    conditions.
     """
-    dtype = next(iter(array_types))
     if dtype.is_bool:
         return True
     wider = () if dtype.is_complex else complex if dtype.is_float else (float, complex)

@@ -126,8 +126,9 @@ def _floor_of_floats(trace: Trace, x: Tensor, y: Tensor) -> Array:
     """
     a, b = Array(trace, x), Array(trace, y)
     rest = Array(trace, elementwise.binary(trace, "rem", x, y))
+    # rest has the sign of x: the floor is one less where y has another sign.
     quotient = (a - rest) / b - ((rest != 0) & ((rest < 0) != (b < 0)))
-    below = np.floor(quotient)
+    below = np.floor(quotient)  # the quotient is a whole number except for its rounding error, which is undone here
     return where(trace, b == 0, a / b, below + (quotient - below > 0.5))
 
 

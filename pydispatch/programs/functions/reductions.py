@@ -57,8 +57,8 @@ def _require_elements(trace: Trace, name: str, x: Tensor, axes: Sequence[int] | 
 
 def _truths(name: str) -> Callable[..., Array]:
     """Return the handler of "and" (numpy.all) or "or" (numpy.any) of truth values."""
-    return lambda t, a, axis=None, keepdims=False: Array(
-        t, reductions.reduce(t, name, truth(t, a), axes_of(axis), keepdims)
+    return lambda trace, a, axis=None, keepdims=False: Array(
+        trace, reductions.reduce(trace, name, truth(trace, a), axes_of(axis), keepdims)
     )
 
 
