@@ -39,8 +39,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", nargs="?", metavar="FILE", help="a .pdx or .mlir file, or a model (.onnx, .pt2)")
     parser.add_argument(
         "--modes", nargs="?", const="", metavar="SIZE,...",
-        help="instead of FILE: one operation as generated code, C, plugins, whole kernels, a host command, and on each "
-        "device, over numbers of elements",
+        help="instead of FILE: measure one elementwise operation, dispatched in each possible way (generated code, C, "
+        "plugins, whole kernels, a host command, each device), for these numbers of elements",
     )  # fmt: skip
     parser.add_argument("--plot", metavar="FILE.svg", help="of --modes: time of a call and of an element over sizes")
     add_loading_arguments(parser)

@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--iree-cuda-target-features", dest="cuda_features", metavar="+ptx76", help=argparse.SUPPRESS)
     parser.add_argument(
         "--tune-plugin", dest="tune_plugins", action="append", default=[], metavar="FILE",
-        help="a plugin for imports of programs that are measured; repeatable",
+        help="a plugin with the functions that the program imports, for when tuning runs it; repeatable",
     )  # fmt: skip
     parser.add_argument(
         "--compile-to", metavar="PHASE", help="write the program after a phase instead: to -o, else to standard output"

@@ -40,9 +40,12 @@ def _element(context: CallContext, node: ast.Call, arguments: list[Entity]) -> t
 
 
 def _emit(context: CallContext, node: ast.Call, memory: MemoryRef, text: str) -> Scalar:
-    """Emit an atomic operation on memory, whose MLIR text is `text`, and return the old element."""
+    """Emit an atomic operation on memory, whose MLIR text is `text`, and return the old element.
+
+    The operation counts as a write of the memory and, if that is a parameter, as a read.
+    """
     context.record_write(node, memory)
-    if memory.parameter:  # an atomic operation also reads the parameter
+    if memory.parameter:
         context.read.add(memory.parameter)
     context.writer.has_effects = True
     return context.writer.value(text, memory.dtype)

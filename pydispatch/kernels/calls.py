@@ -109,7 +109,9 @@ def _signature_of(context: CallContext, node: ast.Call) -> str:
 def check_count(
     context: CallContext, node: ast.Call, arguments: list[Entity], min_count: int, max_count: int | None = None
 ) -> None:
-    """Raise CompileError unless a call has min_count to max_count arguments without keywords."""
+    """Raise CompileError unless a call has min_count to max_count arguments without keywords; without max_count,
+    exactly min_count.
+    """
     max_count = min_count if max_count is None else max_count
     if node.keywords:
         raise context.error(
@@ -221,7 +223,7 @@ def bits(context: CallContext, node: ast.Call, arguments: list[Entity]) -> Entit
     """Emit `bitcast(value, dtype)`, which reinterprets the bits of a number. Types of other widths raise
     CompileError.
     """
-    check_count(context, node, arguments, min_count=2)  # exactly 2
+    check_count(context, node, arguments, min_count=2)
     x, target = number(context, node.args[0], arguments[0]), arguments[1]
     if not isinstance(x, Scalar) or not isinstance(target, Known) or not isinstance(target.value, DType):
         raise context.error(node, "bitcast takes a value and a type", "write pydispatch.bitcast(x, pydispatch.i32)")

@@ -57,7 +57,7 @@ class Coverage(RaceInstrumentation):
         """Record an id of the invocation or of its workgroup as a value that sizes may bound, and return it.
 
         `kind` is "global", "local", "group", "size" or "grid"; only "global" and "group" are recorded. `index` is the
-        value.
+        value. Its sizes are collected in an `Evidence`, which has the error for an id that no size bounds.
         """
         if isinstance(index, Scalar) and kind in ("global", "group"):
             if axis >= len(self.workgroup):  # a workgroup is one invocation there, so that both ids are equal

@@ -40,7 +40,8 @@ def workgroup_counts(
         passed: Parameters that are passed at run time.
         symbols: SSA name of each dynamic size, by (view, dimension).
         statics: Values of the static parameters.
-        covered: Result of `covering`, for a kernel whose grid is inferred.
+        covered: For a kernel whose grid is inferred: for each axis, x first, a size, and how many of its elements a
+            workgroup covers.
         grid: The stated grid, or a function that computes it; None for an inferred grid.
         grid_in_call: Whether the host function has the grid as arguments.
     """
@@ -60,7 +61,7 @@ def workgroup_counts(
         views: dict[str, Any] = {}
         for parameter in passed:
             view: Any = _Shape(shape(parameter, call)) if parameter.is_view else None
-            if parameter.tuple_name:
+            if parameter.tuple_name:  # one of the views of a parameter `*views`
                 view = (*views.get(parameter.tuple_name, ()), view)
             views[parameter.tuple_name or parameter.name] = view
         return _checked_counts(source, grid(*(views.get(name, statics.get(name)) for name in source.parameter_names)))

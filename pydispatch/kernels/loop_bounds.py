@@ -68,7 +68,8 @@ class LoopBounds(Subgroups):
         return any(isinstance(child, ast.Call) and self._named_object(child.func) in ids for child in ast.walk(node))
 
     def _bounded(self, nodes: Sequence[ast.stmt]) -> tuple[Sequence[ast.stmt], Scalar | None]:
-        """Return the statements of a phase, and the upper bound of its loop along axis 0 or None.
+        """Return the statements of a phase (those between two barriers), and the upper bound of its loop along axis 0
+        or None.
 
         If the whole phase is guarded by `global_id(0) < n`, the loop over invocations ends at n instead: loops without
         conditions can be vectorized.

@@ -38,7 +38,11 @@ def _identity(counter: Scalar) -> Scalar:
 
 
 class Loops(Statements):
-    """Code generator for the loops of a kernel: scf.for for counted loops, scf.while for all others."""
+    """Code generator for the loops of a kernel: scf.for for counted loops, scf.while for all others.
+
+    A `continue`, `break` or `return` in a condition sets a flag, which the statements after it test. An exit that no
+    statement follows needs none.
+    """
 
     def carried(self, body: Iterable[ast.stmt], counters: Iterable[str]) -> list[str]:
         """Return the loop-carried variables: those that the body reassigns and that have a numeric value before the

@@ -99,7 +99,7 @@ def _value(node: ast.AST, name: str) -> ast.expr | None:
             return next(v for t, v in pairs if isinstance(t, ast.Name) and t.id == name)
     if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
         changed = ast.BinOp(ast.Name(name, ast.Load()), node.op, node.value)
-        return ast.copy_location(ast.fix_missing_locations(ast.copy_location(changed, node)), node)
+        return ast.fix_missing_locations(ast.copy_location(changed, node))
     return None
 
 

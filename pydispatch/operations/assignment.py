@@ -15,7 +15,7 @@ from pydispatch.operations.gathers import index_columns
 from pydispatch.operations.reals import Scalar
 from pydispatch.operations.reductions import size_as
 from pydispatch.operations.scalars import Scalars
-from pydispatch.operations.scatters import scatter_first
+from pydispatch.operations.scatters import scatter_leading
 from pydispatch.operations.shapes import broadcast_to, expand_dims, iota, reshape
 from pydispatch.operations.slicing import concat
 
@@ -128,4 +128,4 @@ def put_rows(
         """Return the old and new element combined by the function `combine`, or the new one if it is None."""
         return scalars.binary(combine, old, new) if combine else new
 
-    return scatter_first(builder, x, rows, slices, depth, combined, unique)
+    return scatter_leading(builder, x, rows, slices, depth, combined, unique)

@@ -103,12 +103,12 @@ def triangular_solve(
             _diagonal_element(builder, matrix, j),
         )
 
-        def element(value: Element, factor: Element, row: Element, pivot: Element) -> Element:
+        def element(value: Element, factor: Element, in_row_j: Element, on_diagonal: Element) -> Element:
             """Return an element of row j solved, and one below it without the contribution of row j.
 
-            `factor` is the element of the matrix in column j, `row` that of row j of x, `pivot` the diagonal element.
+            `factor` is the element of the matrix in column j, `in_row_j` that of row j of x in the same column.
             """
-            solved = row if has_unit_diagonal else row / pivot
+            solved = in_row_j if has_unit_diagonal else in_row_j / on_diagonal
             row_of_element, row_number = value.position(1, I64), value.element_of(step_number)
             unsolved = (row_of_element > row_number).where(value - factor * solved, value)
             return row_of_element.is_equal(row_number).where(solved, unsolved)

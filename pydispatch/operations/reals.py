@@ -116,7 +116,10 @@ def _operation(kind: Callable[..., Operation], *operands: SSAValue) -> Operation
 
 
 class Reals:
-    """Builder of scalar operations in a block; both operands of a binary operation have the same type."""
+    """Builder of scalar operations in a block; both operands of a binary operation have the same type.
+
+    Complex numbers are only composed and taken apart here; the subclass `Scalars` computes with them.
+    """
 
     def __init__(self, block: Block) -> None:
         self.block = block

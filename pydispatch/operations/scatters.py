@@ -125,7 +125,7 @@ def _with_all_axes(builder: Builder, updates: Tensor, x: Tensor, axes: GatherAxe
     return reshape(builder, slices, shape)
 
 
-def scatter_first(
+def scatter_leading(
     builder: Builder, x: Tensor, indices: Tensor, slices: Tensor, depth: int, combine: Combine, unique: bool = False
 ) -> Tensor:
     """Return x with slices combined into it at positions along its first `depth` axes.
@@ -143,7 +143,7 @@ def _scattered(
     builder: Builder, tensors: Sequence[Tensor], indices: Tensor, slices: Sequence[Tensor], depth: int,
     combine: CombineSeveral, unique: bool,
 ) -> list[Tensor]:  # fmt: skip
-    """Apply `scatter_first` to several tensors, whose elements `combine` combines together.
+    """Apply `scatter_leading` to several tensors, whose elements `combine` combines together.
 
     Each part (real, imaginary) of each tensor is a scatter of its own if its new value depends on that part alone.
     Otherwise slices are combined in a loop. `depth` is the number of leading axes of the tensors that are indexed,
@@ -272,7 +272,7 @@ def _slice_by_slice(
             position is clamped to `last`, and the element is not used.
             """
             old, begins = operands[: len(running)], operands[len(running) :]
-            p = CoordinateBuilder(scalars.block, [])
+            p = CoordinateBuilder(scalars.block, elements=[])
             inside, at = p.const(value=True, dtype=BOOL), []
             for d in range(rank):
                 position = p.loop_index(d)

@@ -89,7 +89,7 @@ class Trace(Builder):
         self, filename: str, weights: str = "embed", copies: dict[int, Copied] | None = None,
         state_names: dict[Any, str] | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(filename, weights)
+        super().__init__(filename, weights)  # weights: "embed" stores constants in the program, "external" does not
         self.copies: dict[int, Copied] = {} if copies is None else copies
         """Arrays of the user by their id: several traces of one function share the copies."""
         self._traced_constants: dict[int, Tensor] = {}  # identity of an array → its tensor

@@ -108,7 +108,7 @@ def test_a_scatter_without_elements_changes_nothing(run: Any, shape: tuple[int, 
     x = np.arange(shape[0] * shape[1], dtype=np.float32).reshape(shape)
     positions, slices = np.zeros((count, 2), np.int64), np.full((count, 1, 1), 9, np.float32)
     (found,) = run(
-        lambda b, x, at, new: scatters.scatter_first(b, x, at, new, 2, lambda s, old, new: new), x, positions, slices
+        lambda b, x, at, new: scatters.scatter_leading(b, x, at, new, 2, lambda s, old, new: new), x, positions, slices
     )
     np.testing.assert_array_equal(found, x)
 

@@ -40,13 +40,13 @@ def add_to_source(nest: LoopNest, seeds: Sequence[Seed], read: tensor.ExtractOp)
     loops_of_slices = list(along.values())
     rows = shapes.transpose(trace, updates, [*batch, *loops_of_slices])
     sizes = [source.shape[axis] for axis in along]
-    # scatter_first needs at least one indexed axis: an axis of size 1 otherwise
+    # scatter_leading needs at least one indexed axis: an axis of size 1 otherwise
     lead = [source.shape[axis] for axis in indexed] or [1]
     rows = shapes.reshape(trace, rows, [count, *(1 for _ in lead), *sizes])  # one element along each indexed axis
     columns = [shapes.reshape(trace, _positions(nest, read.indices[axis], batch), [count, 1]) for axis in indexed]
     columns = columns or [shapes.full(trace, 0, (count, 1), I64)]
     zeros = shapes.full(trace, 0, [*lead, *sizes], source.dtype)
-    total = scatters.scatter_first(
+    total = scatters.scatter_leading(
         trace,
         zeros,
         slicing.concat(trace, columns, axis=1),

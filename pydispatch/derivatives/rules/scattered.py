@@ -39,7 +39,7 @@ def _scatter(cotangents: Cotangents, op: Operation) -> None:
         is_effective = _is_inside(trace, indices, of_result)
     else:
         zeros = cotangents.zeros(slices)
-        of_x = scatters.scatter_first(trace, of_result, indices, zeros, depth, combine=lambda s, old, new: new)
+        of_x = scatters.scatter_leading(trace, of_result, indices, zeros, depth, combine=lambda s, old, new: new)
         cotangents.add(x, of_x)
         is_effective = _is_last(trace, indices, of_result)
     trailing_ones = [1] * (of_slices.rank - is_effective.rank)
@@ -65,7 +65,7 @@ def _is_last(trace: Trace, indices: Tensor, x: Tensor) -> Tensor:
     none = shapes.full(trace, -1, x.shape[:depth], I64)
     slices = shapes.reshape(trace, numbers, (*lead, *(1 for _ in range(depth))))
     # Each slice scatters its number, and a later slice replaces an earlier one at its position.
-    last = scatters.scatter_first(trace, none, indices, slices, depth, combine=lambda s, old, new: new)
+    last = scatters.scatter_leading(trace, none, indices, slices, depth, combine=lambda s, old, new: new)
     return elementwise.compare(trace, "eq", gathers.take_nd(trace, last, indices, batch=0), numbers)
 
 

@@ -69,7 +69,11 @@ class TensorView(TensorMemory):
     def __init__(
         self, base: TensorMemory, tensor: Tensor, take: Take, put: Put | None, ambiguous: Callable[[], CompileError]
     ) -> None:
-        """Create a view whose contents are cached; the arguments are described in the class."""
+        """Create a view whose contents are cached.
+
+        take(base) returns the view; put(base, contents) returns the base after a write, and is None if PyTorch may have
+        made a copy instead of a view. ambiguous() returns the error for an access whose result depends on that.
+        """
         super().__init__(tensor)
         self._base = base
         self._base_writes = base.writes  # the writes that the cached contents include

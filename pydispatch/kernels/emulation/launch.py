@@ -79,8 +79,9 @@ def _counts(kernel: KernelSource, args: Sequence[Any], values: Mapping[str, Any]
     """Return the number of workgroups along the three axes."""
     if kernel.grid is None:
         symbols = size_symbols(kernel.passed)
-        sizes = {symbol: args[_position(kernel, name)].shape[axis] for (name, axis), symbol in symbols.items()}
-        chosen: Any = [-(-sizes.get(str(size), size) // extent) for size, extent in kernel.covering]
+        size_by_symbol = {symbol: args[_position(kernel, name)].shape[axis] for (name, axis), symbol in symbols.items()}
+        # covering: for each axis a size, or the symbol of one, and how many of its elements a workgroup covers.
+        chosen: Any = [-(-size_by_symbol.get(str(size), size) // extent) for size, extent in kernel.covering]
     else:
         chosen = kernel.grid(*values.values()) if callable(kernel.grid) else kernel.grid
     counts = tuple(chosen) if isinstance(chosen, (tuple, list)) else (chosen,)

@@ -57,12 +57,12 @@ def _shift(function: str, tracer: TosaTracer, op: Operation, *inputs: Tensor) ->
     return formula(tracer.b, partial(integers.shift, function), *inputs)
 
 
-def extreme(name: str, ignore_nan: bool, u: Element, value: Element) -> Element:
+def extreme(name: str, ignore_nan: bool, lhs: Element, rhs: Element) -> Element:
     """Return the "max" or "min" of two numbers.
 
     NaN is propagated. With `ignore_nan` the result is NaN only if both numbers are.
     """
-    return extreme_ignoring_nan(name, u, value) if ignore_nan else u.binary(name, value)
+    return extreme_ignoring_nan(name, lhs, rhs) if ignore_nan else lhs.binary(name, rhs)
 
 
 def ignores_nan(tracer: TosaTracer, op: Operation) -> bool:

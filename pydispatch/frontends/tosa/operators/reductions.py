@@ -31,9 +31,8 @@ def _extreme(name: str, tracer: TosaTracer, op: Operation, *inputs: Tensor) -> R
 
     def combine(scalars: Scalars, running: Sequence[Scalar], elements: Sequence[Scalar]) -> list[Scalar]:
         """Return the extreme of the running value and an element, ignoring NaN."""
-        return [
-            extreme(name, ignore_nan=True, u=Element(scalars, running[0]), value=Element(scalars, elements[0])).scalar
-        ]
+        lhs, rhs = Element(scalars, running[0]), Element(scalars, elements[0])
+        return [extreme(name, ignore_nan=True, lhs=lhs, rhs=rhs).scalar]
 
     start = tracer.b.constant(_start(name, inputs[0].dtype), inputs[0].dtype)
     (result,) = reductions.reduce_with(tracer.b, inputs, [start], [axis], combine)

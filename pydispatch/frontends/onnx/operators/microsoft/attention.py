@@ -155,17 +155,17 @@ def _group_query_attention(
     start at the length of the past. `total` is the number of keys, which the shapes of the past and the key also state.
     """
     b = call.b
-    heads, shared = call.integer("num_heads"), call.integer("kv_num_heads")
+    heads, kv_heads = call.integer("num_heads"), call.integer("kv_num_heads")
     scale, softcap = call.real("scale", 0.0), call.real("softcap", 0.0)
     window = call.integer("local_window_size", -1)
     call.ignore("smooth_softmax")
     if key is None or value is None:
         width = query.shape[2]
-        if isinstance(width, Expr) or width % (heads + 2 * shared):
-            raise call.fail(f"{query} cannot be divided among {heads} + 2 * {shared} heads")
-        head_size = width // (heads + 2 * shared)
+        if isinstance(width, Expr) or width % (heads + 2 * kv_heads):
+            raise call.fail(f"{query} cannot be divided among {heads} + 2 * {kv_heads} heads")
+        head_size = width // (heads + 2 * kv_heads)
         query, key, value = slicing.split(
-            b, query, axis=2, sizes=[heads * head_size, shared * head_size, shared * head_size]
+            b, query, axis=2, sizes=[heads * head_size, kv_heads * head_size, kv_heads * head_size]
         )
     past_length: Size = past_key.shape[2] if past_key is not None else 0
     if call.flag("do_rotary"):
@@ -177,11 +177,11 @@ def _group_query_attention(
         rotary_width = 2 * static_size(call, cosines.shape[1])
         query, key = (
             rotate_any(call, x, cosines, sines, position_ids, n, interleaved, rotary_width)
-            for x, n in ((query, heads), (key, shared))
+            for x, n in ((query, heads), (key, kv_heads))
         )
     call.ignore("rotary_interleaved")  # without effect unless `do_rotary` is set
     queries, keys, values = (
-        attention.split_heads(call.b, t, n) for t, n in ((query, heads), (key, shared), (value, shared))
+        attention.split_heads(call.b, t, n) for t, n in ((query, heads), (key, kv_heads), (value, kv_heads))
     )
     if past_key is not None and past_value is not None:
         keys, values = slicing.concat(b, [past_key, keys], axis=2), slicing.concat(b, [past_value, values], axis=2)
