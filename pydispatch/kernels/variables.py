@@ -120,7 +120,7 @@ def classify(
         never_assigned: Names that no statement assigns.
         differing: Returns whether an expression depends on the id of the invocation.
     """
-    phases, headers, uniform = list[Stretch](), list[ast.expr](), set[str]()
+    phases, evaluated_everywhere, uniform = list[Stretch](), list[ast.expr](), set[str]()
 
     def visit(block: Sequence[ast.stmt]) -> None:
         """Collect the stretches of a block: its phases, the expressions of its headers and collectives, and uniform
@@ -135,14 +135,14 @@ def classify(
                 phases.append(part)
             elif part.kind == "reduction":
                 uniform.update(targets_of(node))
-                headers.extend(n for n in ast.walk(node) if isinstance(n, ast.Call))
+                evaluated_everywhere.extend(n for n in ast.walk(node) if isinstance(n, ast.Call))
             elif part.kind == "exchange":
-                headers.extend(n for n in ast.walk(node) if isinstance(n, ast.Call))
+                evaluated_everywhere.extend(n for n in ast.walk(node) if isinstance(n, ast.Call))
             elif part.kind == "control":
                 assert isinstance(node, (ast.If, ast.For, ast.While))
                 if isinstance(node, ast.For):
                     uniform.update(targets_of(node))
-                headers.append(node.iter if isinstance(node, ast.For) else node.test)
+                evaluated_everywhere.append(node.iter if isinstance(node, ast.For) else node.test)
                 visit(node.body)
                 visit(node.orelse)
 
@@ -151,7 +151,7 @@ def classify(
     for index, part in enumerate(phases):
         for name, value, is_statement in assignments(part.nodes):
             assigned.setdefault(name, []).append(Assignment(index, value, is_statement))
-    exposed = read_in(headers).union(*(read_before_assigned(part.nodes) for part in phases))
+    exposed = read_in(evaluated_everywhere).union(*(read_before_assigned(part.nodes) for part in phases))
     crossing = assigned.keys() & exposed - uniform
     variables = Variables(uniform=uniform)
     _add_formulas(variables, crossing, assigned, is_pure, never_assigned)

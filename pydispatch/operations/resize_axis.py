@@ -185,9 +185,7 @@ def _resized_at_run_time(builder: Builder, x: Tensor, to: ResizedAxis, how: Filt
 
     def position(i: Element, *operands: Element) -> Element:
         """Return the position on the old axis of element i; `operands` are those of `region`."""
-        element: Element = _position(
-            i, operands, how, if_one=lambda n, one, other: n.is_equal(1.0).where(one, other)
-        )
+        element: Element = _position(i, operands, how, if_one=lambda n, one, other: n.is_equal(1.0).where(one, other))
         return element
 
     region = [old, new, scale, length, _scalar(b, to.start), _scalar(b, to.end)]

@@ -194,7 +194,7 @@ def sum_over_windows(
     each window, a window contributes to that element only.
     """
     # The sum is a transposed pooling: windows of stride 1 slide over x, whose elements are window.strides apart.
-    spatial = len(sizes)
+    spatial = len(sizes)  # number of spatial axes; the first two axes are the images and the channels
     low = [(k - 1) * step - before for k, step, before in zip(kernel, window.dilations, window.low, strict=True)]
     pairs = zip(sizes, window.low, x.shape[2:], window.strides, strict=True)
     high = [size - 1 + before - (n - 1) * stride for size, before, n, stride in pairs]

@@ -56,7 +56,7 @@ def _loop(
     runs = None if limit is None else call.sizes(limit, "M")[0]
     if always and _keeps_condition(graph) and runs is not None:
         return _counted(call, graph, runs, list(carried), stack_count)
-    # `_unrolled` returns nothing if a condition is known only at run time: the loop is then emitted as one.
+    # `_unrolled` returns None if a condition is known only at run time: the loop is then emitted as a loop.
     if (
         isinstance(runs, int)
         and runs <= _UNROLLED
