@@ -46,7 +46,7 @@ class WorkgroupMemory(Loops):
 
     def _restored(self, slot: Slot) -> Scalar:
         """Emit the load of a spilled variable."""
-        self.writer.has_effects = True  # memory may change in between: the load is not moved or repeated
+        self.writer.has_effects = True  # like each memory access: it is not computed unconditionally
         return self.writer.value(
             f"memref.load %kept_{slot.name}[{self._local_indices()}] : {self._slot_type(slot.type)}", slot.type
         )

@@ -188,7 +188,7 @@ def digamma_derivative(scalars: Scalars, n: int, x: Scalar) -> Scalar:
         """Return the n-th derivative of digamma at x."""
 
         def sum_from(q: Element) -> Element:
-            """Return n! times the sum for a positive q, by the Euler-Maclaurin formula. Its integral is a power as well."""
+            """Return n! times the sum for a positive q, by the Euler-Maclaurin formula."""
             order = x.const(n + 1.0)
             return _euler_maclaurin(
                 order, q, power=lambda a: power(a, n + 1), integral=lambda a, _power_of_a: power(a, n) * (scale / n)

@@ -195,7 +195,7 @@ def _elements(tensor: Any) -> StoredArray:
 
 def _size(n: Any) -> SizeText:
     """Return a size: a number, or sympy's expression as text."""
-    if isinstance(n, int) and not hasattr(n, "node"):  # a SymInt, which is no number, has a node
+    if isinstance(n, int) and not hasattr(n, "node"):  # a SymInt has a node, with its expression
         return n
     expression = n.node.expr
     return int(expression) if expression.is_number else Symbolic(_text(expression))
