@@ -30,7 +30,7 @@ class Subscripts(Numbers):
         if isinstance(base, MemoryRef):
             indices = self.indices(node.slice, base)
             self.on_access(node, base, indices, is_write=False)
-            self.writer.has_effects = True  # under a condition it is not computed unconditionally: it may be out of bounds
+            self.writer.has_effects = True  # it may be out of bounds unless a condition around it holds
             return self.writer.value(f"memref.load {base.name}[{indices}] : {base.type}", base.dtype)
         if isinstance(base, TupleValue):
             index = self.evaluate(node.slice)
