@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
     A test is a public function without arguments. Each file runs in a process of its own.
     """
     if args.jobs < 0:  # 0, the default, stands for the number of CPUs
-        raise InvalidArgumentError(f"--jobs={args.jobs}: expected 1 or more")
+        raise InvalidArgumentError(f"--jobs={args.jobs}: expected 0 (all CPUs) or more")
     if not 0 < args.timeout <= _MOST_SECONDS:
         raise InvalidArgumentError(f"--timeout={args.timeout:g}: expected more than 0 seconds, at most {_MOST_SECONDS}")
     devices = args.devices or ["cpu"]

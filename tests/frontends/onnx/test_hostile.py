@@ -234,3 +234,21 @@ def test_indices_that_are_no_integers(op: str, tmp_path: Path) -> None:
     (tmp_path / "model.onnx").write_bytes(model([node(op, operands, ["y"])], [X], [Y]))
     with pytest.raises(pd.CompileError, match=f"{op}: its indices are .*f32.*; expected integers"):
         pd.compile(tmp_path / "model.onnx")
+
+
+def test_smooth_softmax_is_refused(tmp_path: Path) -> None:
+    numbers = {"num_heads": 2, "kv_num_heads": 1, "smooth_softmax": 1}
+    attributes = [message((1, name), (3, number), (20, 2)) for name, number in numbers.items()]
+    domain = "com.microsoft"
+    attention = node("GroupQueryAttention", [*"qkv", "", "", "n", "t"], ["y"], *attributes, domain=domain)
+    inputs = [
+        value("q", 1, 2, 16),
+        value("k", 1, 2, 8),
+        value("v", 1, 2, 8),
+        value("n", 1, dtype=6),
+        value("t", dtype=6),
+    ]
+    sets = (8, message((1, domain), (2, 1)))
+    (tmp_path / "model.onnx").write_bytes(model([attention], inputs, [value("y", 1, 2, 16)], [], 17, sets))
+    with pytest.raises(pd.CompileError, match=r"GroupQueryAttention: .*smooth_softmax=1\) is not supported"):
+        pd.compile(tmp_path / "model.onnx")

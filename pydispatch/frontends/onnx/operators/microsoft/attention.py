@@ -158,7 +158,8 @@ def _group_query_attention(
     heads, kv_heads = call.integer("num_heads"), call.integer("kv_num_heads")
     scale, softcap = call.real("scale", 0.0), call.real("softcap", 0.0)
     window = call.integer("local_window_size", -1)
-    call.ignore("smooth_softmax")
+    if call.integer("smooth_softmax", 0) == 1:
+        raise call.fail("softmax with 1 added to its sums (smooth_softmax=1) is not supported")
     if key is None or value is None:
         width = query.shape[2]
         if isinstance(width, Expr) or width % (heads + 2 * kv_heads):
