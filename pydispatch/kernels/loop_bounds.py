@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 from pydispatch.kernels import functions
 from pydispatch.kernels.arithmetic import binary, cast, is_float
@@ -56,11 +56,12 @@ class LoopBounds(Subgroups):
                 is_size = isinstance(child.value, ast.Attribute) and child.value.attr == "shape"
                 if not is_size:
                     return False
-            elif isinstance(child, ast.Call):
-                called = self._named_object(child.func)
-                if not isinstance(called, DType) and (called not in TABLE or called in COLLECTIVES):
-                    return False
-        return True
+        return self._has_no_effects(node)
+
+    def _has_no_effects(self, node: ast.expr) -> bool:
+        """Return whether an expression calls nothing but conversions and functions that are no collectives."""
+        calls = (self._named_object(child.func) for child in ast.walk(node) if isinstance(child, ast.Call))
+        return all(isinstance(called, DType) or (called in TABLE and called not in COLLECTIVES) for called in calls)
 
     def _depends_on_invocation(self, node: ast.expr) -> bool:
         """Return whether an expression calls global_id or local_id, so that its value differs between invocations."""
@@ -84,15 +85,21 @@ class LoopBounds(Subgroups):
         tests = (
             last.test.values if isinstance(last.test, ast.BoolOp) and isinstance(last.test.op, ast.And) else [last.test]
         )
-        values = dict(self.variables.formulas)
+        values: dict[str, ast.expr] = {}  # of each variable before `last`
+        for name, value in self.variables.formulas.items():
+            values[name] = _expression_of(value, values)
         for statement in before:
-            if not isinstance(statement, ast.Assign) or not self._is_pure(statement.value, self._assigned):
+            if not _assigns_variables(statement) or not self._is_pure(statement.value, self._assigned):
                 return nodes, None
-            values |= {name: value for name, value, _ in assignments([statement]) if value is not None}
-        if assigned_in(before) - values.keys():  # names without an expression of their own
-            return nodes, None
+            assigned = {name: value for name, value, _ in assignments([statement])}
+            expressions = {name: value for name, value in assigned.items() if value is not None}
+            if len(expressions) < len(assigned):  # a name without an expression of its own
+                return nodes, None
+            values |= {name: _expression_of(value, values) for name, value in expressions.items()}
         for test in tests:
             end = self._loop_end_of_test(test, values)
+            if end is None and not self._has_no_effects(test):
+                break  # every invocation evaluates this test, also those that do not pass the ones after it
             if end is None:
                 continue
             rest = [statement for statement in tests if statement is not test]
@@ -131,15 +138,11 @@ class LoopBounds(Subgroups):
 
         Args:
             test: The condition.
-            values: The expression of each variable that the test may name, such as `global_id(0)` of `i`.
+            values: The present expression of each variable that the test may name, such as `global_id(0)` of `i`.
         """
         if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], ast.Lt):
             return None
-        left, right = test.left, test.comparators[0]
-        while isinstance(left, ast.Name) and left.id in values:
-            left = values[left.id]
-        if isinstance(right, ast.Name):
-            right = values.get(right.id, right)
+        left, right = (_expression_of(side, values) for side in (test.left, test.comparators[0]))
         is_first = (
             isinstance(left, ast.Call)
             and self._named_object(left.func) is functions.global_id
@@ -158,6 +161,18 @@ class LoopBounds(Subgroups):
         end = binary(self.writer, "min", self.extents[0], left_over)
         assert isinstance(end, Scalar)
         return end
+
+
+def _expression_of(value: ast.expr, values: Mapping[str, ast.expr]) -> ast.expr:
+    """Return the expression of a variable for its name, and any other expression itself."""
+    return values.get(value.id, value) if isinstance(value, ast.Name) else value
+
+
+def _assigns_variables(statement: ast.stmt) -> TypeGuard[ast.Assign]:
+    """Return whether a statement is an assignment that stores into no memory."""
+    return isinstance(statement, ast.Assign) and not any(
+        isinstance(node, ast.Subscript) for target in statement.targets for node in ast.walk(target)
+    )
 
 
 def _has_exit(node: ast.If) -> bool:

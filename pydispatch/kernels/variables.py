@@ -96,7 +96,7 @@ def _value(node: ast.AST, name: str) -> ast.expr | None:
             return value
         if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
             pairs = zip(target.elts, value.elts, strict=True)
-            return next(v for t, v in pairs if isinstance(t, ast.Name) and t.id == name)
+            return next((v for t, v in pairs if isinstance(t, ast.Name) and t.id == name), None)
     if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
         changed = ast.BinOp(ast.Name(name, ast.Load()), node.op, node.value)
         return ast.fix_missing_locations(ast.copy_location(changed, node))
