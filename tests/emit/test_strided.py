@@ -196,3 +196,21 @@ def test_the_last_step_ends_with_the_elements(n: int, seed: int) -> None:
     )
     np.testing.assert_array_equal(twice, 2 * x)
     np.testing.assert_array_equal(around, np.concatenate([[7] * 64, 2 * x, [7] * 64]))
+
+
+@pd.kernel(workgroup=64, grid=1)
+def even_elements(x: Floats, sums: Annotated[pd.View, pd.f32[64]]) -> None:
+    """A loop whose condition has the slope 2 in the lane of a vector: `index_sets` splits no vectors."""
+    lane = pd.local_id(0)
+    total = 0.0
+    for j in range(lane, x.shape[0], 64):
+        if 2 * j < x.shape[0]:
+            total += x[2 * j]
+    sums[lane] = total
+
+
+@pytest.mark.parametrize("n", [0, 1, 100, 129, 300])
+def test_conditions_on_every_second_element(n: int) -> None:
+    x = np.random.default_rng(n).standard_normal(n).astype(np.float32)
+    expected = [x[::2][lane::64].sum(dtype=np.float64) for lane in range(64)]
+    np.testing.assert_allclose(program(even_elements)(x, np.zeros(64, np.float32)), expected, rtol=1e-5, atol=1e-5)

@@ -16,9 +16,11 @@ from dataclasses import dataclass
 from xdsl.dialects import arith, memref, scf
 from xdsl.dialects.builtin import BoolAttr, IndexType
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
+from xdsl.ir import Block, OpResult, Region, SSAValue
 
 from pydispatch.compiler.kernel_ir.build import Build, Entry, Index, known
+from pydispatch.compiler.kernel_ir.kernel import ONE_VECTOR
+from pydispatch.compiler.kernel_ir.outer_loops.lanes import is_inside
 from pydispatch.compiler.kernel_ir.readers import INT_PREDICATES
 from pydispatch.ir.core.walk import walk
 
@@ -56,10 +58,11 @@ def split_index_sets(function: FuncOp) -> None:
 def _is_simple(loop: scf.ParallelOp) -> bool:
     """Return whether a loop may be split.
 
-    It is innermost, has a short body, a step of 1, and, if that is known, at least `FEWEST` iterations.
+    It is innermost, has a short body, a step of 1, and, if that is known, at least `FEWEST` iterations. Those of one
+    vector stay together.
     """
     block = loop.body.block
-    if len(block.args) != 1 or loop.initVals or known(loop.step[0]) != 1:
+    if ONE_VECTOR in loop.attributes or len(block.args) != 1 or loop.initVals or known(loop.step[0]) != 1:
         return False
     low, high = known(loop.lowerBound[0]), known(loop.upperBound[0])
     if isinstance(low, int) and isinstance(high, int) and high - low < FEWEST:
@@ -183,7 +186,7 @@ def _linear(build: Build, value: SSAValue, block: Block) -> Linear | None:
     """Return an index as a linear form of the counter of the loop with the body `block`; None if it is not linear."""
     if value is block.args[0]:
         return Linear(1, 0)
-    if not isinstance(value, OpResult) or not _is_inside(value.op, block):
+    if not isinstance(value, OpResult) or not is_inside(value.op, block):
         return Linear(0, known(value))
     int_or_value = known(value)
     if isinstance(int_or_value, int):
@@ -202,12 +205,3 @@ def _linear(build: Build, value: SSAValue, block: Block) -> Linear | None:
     if isinstance(right.start, int) and right.slope == 0:
         return Linear(left.slope * right.start, build.times(left.start, right.start))
     return Linear(0, build.times(left.start, right.start)) if left.slope == right.slope == 0 else None
-
-
-def _is_inside(op: Operation, block: Block) -> bool:
-    """Return whether a block contains an operation, also nested."""
-    enclosing: Block | None = op.parent
-    while enclosing is not None and enclosing is not block:
-        parent = enclosing.parent_op()
-        enclosing = None if parent is None else parent.parent
-    return enclosing is block
