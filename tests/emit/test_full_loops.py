@@ -18,7 +18,7 @@ from pydispatch.compiler.kernel_ir.full_loops import separate_full_loops
 from pydispatch.ir import parse
 
 
-def kernel(limit: str, step: int = 1, share: int = 32, body: str = "") -> FuncOp:
+def kernel(limit: str, step: int = 1, share: int = 32, body: str = "", order: str = "") -> FuncOp:
     """A sum of the elements from `begin` to `end`, the value that `limit` defines."""
     module = parse(f"""
 func.func @kernel(%a: memref<?xf32>, %begin: index, %n: index) -> f32 {{
@@ -28,7 +28,7 @@ func.func @kernel(%a: memref<?xf32>, %begin: index, %n: index) -> f32 {{
   %twice = arith.addi %begin, %begin : index
   %zero = arith.constant 0.0 : f32
   {limit}
-  %sum = scf.for %i = %begin to %end step %step iter_args(%so_far = %zero) -> (f32) {{
+  %sum = scf.for {order} %i = %begin to %end step %step iter_args(%so_far = %zero) -> (f32) {{
     %x = memref.load %a[%i] : memref<?xf32>
     {body}
     %next = arith.addf %so_far, %x : f32
@@ -54,9 +54,20 @@ SHARE_OR_END = "%end = arith.minsi %full, %n : index"
         ({"limit": SHARE_OR_END, "step": 2}, None),
         ({"limit": "%end = arith.minsi %twice, %n : index"}, None),
         ({"limit": "%end = arith.minui %full, %n : index"}, None),
+        ({"limit": SHARE_OR_END, "order": "unsigned"}, None),
         ({"limit": SHARE_OR_END, "body": "scf.execute_region { scf.yield }"}, None),
     ],
-    ids=["share first", "end first", "long", "empty", "another step", "not a share", "unsigned", "with regions"],
+    ids=[
+        "share first",
+        "end first",
+        "long",
+        "empty",
+        "another step",
+        "not a share",
+        "unsigned minimum",
+        "unsigned counter",
+        "with regions",
+    ],
 )
 def test_which_loops_get_a_version(changed: dict[str, Any], steps: int | None) -> None:
     function = kernel(**changed)
@@ -65,6 +76,26 @@ def test_which_loops_get_a_version(changed: dict[str, Any], steps: int | None) -
     loops = [op for op in function.walk() if isinstance(op, scf.ForOp)]
     full = [known(loop.ub) for loop in loops if isinstance(known(loop.ub), int)]
     assert full == ([steps] if steps else []) and len(loops) == (2 if steps else 1)
+
+
+def test_a_loop_of_integers_stays() -> None:
+    module = parse("""
+func.func @kernel(%begin: i32, %n: i32) -> i32 {
+  %step = arith.constant 1 : i32
+  %share = arith.constant 4 : i32
+  %full = arith.addi %begin, %share : i32
+  %end = arith.minsi %full, %n : i32
+  %sum = scf.for %i = %begin to %end step %step iter_args(%so_far = %begin) -> (i32) : i32 {
+    %next = arith.addi %so_far, %i : i32
+    scf.yield %next : i32
+  }
+  func.return %sum : i32
+}
+""")
+    (function,) = (op for op in module.walk() if isinstance(op, FuncOp))
+    separate_full_loops(function)
+    function.verify()
+    assert sum(isinstance(op, scf.ForOp) for op in function.walk()) == 1
 
 
 Integers = Annotated[pd.View, pd.i32["n"]]
@@ -90,3 +121,20 @@ def test_shares_that_the_end_cuts_short(n: int) -> None:
     x = np.arange(n, dtype=np.int32) % 7 - 2
     padded = np.pad(x, (0, -n % 8)).reshape(-1, 8)
     np.testing.assert_array_equal(sums_of_shares()(x, np.zeros_like(x)), np.cumsum(padded, axis=1).reshape(-1)[:n])
+
+
+@pd.kernel(workgroup=1, grid=2)
+def far_apart(x: Integers, y: Annotated[pd.View, pd.i32[2]]) -> None:
+    """The second workgroup has the largest index as its first: the end of its share wraps around."""
+    group = pd.group_id(0)
+    begin, total = group * ((1 << 63) - 1), 0
+    for i in range(begin, min(begin + 8, x.shape[0])):
+        total += x[i]
+    y[group] = total
+
+
+def test_a_share_whose_end_wraps_around_is_empty() -> None:
+    x = np.arange(20, dtype=np.int32) + 1
+    y = np.full(2, 7, np.int32)
+    far_apart(x, y)
+    np.testing.assert_array_equal(y, [x[:8].sum(), 0])

@@ -13,6 +13,7 @@ from xdsl.dialects.builtin import (
     AffineMapAttr,
     ArrayAttr,
     DenseArrayBase,
+    IndexType,
     IntegerAttr,
     StringAttr,
     SymbolRefAttr,
@@ -112,6 +113,11 @@ def reassociation(op: Operation) -> list[list[int]]:
             raise unsupported(op)
         groups.append([int(item.value.data) for item in group.data if isinstance(item, IntegerAttr)])
     return groups
+
+
+def counts_indices(loop: Operation) -> bool:
+    """Return whether the counter of an `scf.for` is an index, compared as signed, as in the loops that passes emit."""
+    return isinstance(loop.operands[0].type, IndexType) and attribute(loop, "unsignedCmp") is None
 
 
 def affine_map(op: Operation, name: str = "map") -> AffineMap:
