@@ -30,7 +30,7 @@ CHOSEN = f"""%is_long = arith.cmpi sgt, %n, %c4 : index
 
 def kernel(
     lanes: int = 32, end: str = "%n", index: str = "%j", flags: str = "flags(ReadOnly)", inside: str = "",
-    before: str = "%count = arith.constant 4 : i32", after: str = "",
+    before: str = "%count = arith.constant 4 : i32", after: str = "", order: str = "",
 ) -> FuncOp:  # fmt: skip
     """Sums of elements in each of `lanes` iterations. inside: more operations of the loop, and before and after it."""
     module = parse(f"""
@@ -49,7 +49,7 @@ func.func @kernel(%n: index) {{
     %fourth = arith.muli %lane, %c4 : index
     {before}
     %end = arith.index_cast %count : i32 to index
-    %sum = scf.for %j = %c0 to {end} step %c1 iter_args(%so_far = %zero) -> (f32) {{
+    %sum = scf.for {order} %j = %c0 to {end} step %c1 iter_args(%so_far = %zero) -> (f32) {{
       %next_to = arith.addi %lane, %j : index
       %apart = arith.muli %lane, %j : index
       %even = arith.muli %next_to, %c2 : index
@@ -92,6 +92,7 @@ func.func @kernel(%n: index) {{
         ({"index": "%fourth", "flags": ""}, 0),
         ({"inside": "%old = memref.atomic_rmw addf %zero, %b[%lane] : (f32, memref<4096xf32>) -> f32"}, 0),
         ({"inside": "memref.store %zero, %b[%fourth] : memref<4096xf32>"}, 0),
+        ({"order": "unsigned"}, 0),
     ],
     ids=[
         "same for all", "contiguous", "strided, hoisted", "interleaved", "half of interleaved",
@@ -99,7 +100,7 @@ func.func @kernel(%n: index) {{
         "a loaded end", "a loaded end in a branch", "an end loaded by each lane", "a branch of each lane",
         "a loaded end, written", "atomic after the loop",
         "too few", "an end in each lane", "strided, moving",
-        "strided, written", "atomic", "strided store",
+        "strided, written", "atomic", "strided store", "an unsigned counter",
     ],
 )  # fmt: skip
 def test_which_loops_are_interchanged(changed: dict[str, Any], vectors: int) -> None:
@@ -244,3 +245,27 @@ def test_loops_that_only_write_have_wide_strips(tmp_path: Path) -> None:
     pd.compile(halves, cpu="native", dump=tmp_path)
     (notes,) = (path.read_text() for path in tmp_path.glob("*.vectors.txt"))
     assert "lanes of vectors, 64 at a time" in notes
+
+
+@pytest.mark.parametrize(("operations", "lanes"), [(8, 64), (80, 16)])
+def test_strips_are_narrower_if_the_stack_has_no_room_for_wide_ones(operations: int, lanes: int) -> None:
+    sums = "\n".join(f"%x{k + 1} = arith.addf %x{k}, %x{k} : f32" for k in range(operations))
+    module = parse(f"""
+func.func @kernel(%a: memref<64xf32>, %b: memref<64xf32>, %n: index) {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  scf.parallel (%lane) = (%c0) to (%c64) step (%c1) {{
+    scf.for %j = %c0 to %n step %c1 {{
+      %x0 = memref.load %a[%lane] : memref<64xf32>
+      {sums}
+      memref.store %x{operations}, %b[%lane] : memref<64xf32>
+    }}
+    scf.reduce
+  }}
+  func.return
+}}
+""")
+    (function,) = (op for op in module.walk() if isinstance(op, FuncOp))
+    (note,) = vectorize_outer_loops(function)
+    assert f"lanes of vectors, {lanes} at a time" in note

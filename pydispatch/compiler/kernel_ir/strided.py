@@ -39,6 +39,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from pydispatch.compiler.kernel_ir.bindings import read_only_memrefs
 from pydispatch.compiler.kernel_ir.build import INDEX, Build, Entry, Index, known
 from pydispatch.compiler.kernel_ir.kernel import ONE_VECTOR
+from pydispatch.compiler.kernel_ir.readers import counts_indices
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.op_info import info_of
 
@@ -107,7 +108,7 @@ def _find_strided_loop(loop: scf.ParallelOp, read_only: frozenset[SSAValue]) -> 
     for op in block.ops:
         if isinstance(op, scf.ForOp):
             start = _uniform_start(op.lb, block.args[0], varying)
-            if start is None or known(op.step) != width or op.ub in varying:
+            if start is None or not counts_indices(op) or known(op.step) != width or op.ub in varying:
                 return None
             fits = all(_fits_workgroup_memory(result.type) for result in op.results)
             has_parallel_loop = any(isinstance(inner_op, scf.ParallelOp) for inner_op in walk(op))

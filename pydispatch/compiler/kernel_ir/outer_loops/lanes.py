@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import Float16Type, Float32Type, Float64Type, IndexTy
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
 from pydispatch.compiler.kernel_ir.build import known
+from pydispatch.compiler.kernel_ir.readers import counts_indices
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.op_info import Cost, info_of
 
@@ -93,11 +94,17 @@ class Lanes:
         elif lanes._covers(block) and not lanes.ops_with_lane_loops and not lanes._pays_without_loops(block):
             lanes._refuse(loop, "there is no loop in it")
         elif lanes.refusal is None and lanes.ops_with_lane_loops and lanes._only_streams():
-            lanes.is_streamed, lanes.width = True, min(STREAMED_LANES, lanes._iterations or STREAMED_LANES)
-        variables = lanes.varying - lanes.lane_integers
-        if len(variables) * MOST_BYTES_OF_VALUE * lanes.width > MOST_BYTES:
+            width = min(STREAMED_LANES, lanes._iterations or STREAMED_LANES)
+            if lanes._has_stack_for(width):
+                lanes.is_streamed, lanes.width = True, width
+        if not lanes._has_stack_for(lanes.width):
             lanes._refuse(loop, "there are too many variables")
         return lanes
+
+    def _has_stack_for(self, width: int) -> bool:
+        """Return whether the stack has room for the values of strips with this many lanes."""
+        variables = self.varying - self.lane_integers
+        return len(variables) * MOST_BYTES_OF_VALUE * width <= MOST_BYTES
 
     def _pays_without_loops(self, block: Block) -> bool:
         """Return whether strips of lanes pay for a loop whose body has no sequential loops.
@@ -204,6 +211,8 @@ class Lanes:
         Its bounds must be equal in all lanes, or its counter an integer of the lane with a known number of iterations.
         """
         counter, *carried = op.body.block.args
+        if not counts_indices(op):
+            return self._refuse(op, "the counter of the loop is no signed index")
         if self.unrolled_starts(op) is not None:
             self.varying.add(counter)
             self.lane_integers.add(counter)
