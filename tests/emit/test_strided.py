@@ -9,16 +9,18 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from xdsl.dialects import scf
+from xdsl.dialects import memref, scf
 from xdsl.dialects.func import FuncOp
 
 import pydispatch as pd
 from pydispatch.compiler.kernel_ir.kernel import ONE_VECTOR
-from pydispatch.compiler.kernel_ir.strided import take_steps_together
+from pydispatch.compiler.kernel_ir.strided import MOST_STACK_BYTES, take_steps_together
 from pydispatch.ir import parse
 
 
-def kernel(start: str = "%lane", step: int = 64, end: str = "%n", inside: str = "", body: str = "") -> FuncOp:
+def kernel(
+    start: str = "%lane", step: int = 64, end: str = "%n", inside: str = "", body: str = "", after: str = ""
+) -> FuncOp:
     """A sum of every stepth element in each of 64 invocations.
 
     Taken together, the initial values, a whole step of four vectors, the last step and the rest are parallel loops.
@@ -41,6 +43,7 @@ func.func @kernel(%a: memref<?xf32>, %b: memref<64xf32>, %n: index, %half: index
       %next = arith.addf %so_far, %x : f32
       scf.yield %next : f32
     }}
+    {after}
     memref.store %sum, %b[%lane] : memref<64xf32>
     scf.reduce
   }}
@@ -98,16 +101,33 @@ def test_which_loops_are_turned(changed: dict[str, Any], loops: int) -> None:
     assert len(nested) == (loops > 1)
 
 
+def products(count: int) -> str:
+    """Return the text of `count` strided loops, each of which begins with what the one before it has computed."""
+    return "%product0 = arith.negf %sum : f32\n" + "\n".join(
+        f"""%product{k + 1} = scf.for %i{k} = %lane to %n step %step iter_args(%old{k} = %product{k}) -> (f32) {{
+      %x{k} = memref.load %a[%i{k}] : memref<?xf32>
+      %new{k} = arith.mulf %old{k}, %x{k} : f32
+      scf.yield %new{k} : f32
+    }}"""
+        for k in range(count)
+    )
+
+
 @pytest.mark.parametrize(
-    ("changed", "vectors"),
+    ("changed", "vectors", "parallel_loops"),
     [
-        ({}, 16),
-        ({"body": "%old = memref.atomic_rmw addf %x, %b[%lane] : (f32, memref<64xf32>) -> f32"}, 4),
-        ({"body": "scf.if %is_large { scf.yield }", "inside": "%is_large = arith.cmpi sgt, %lane, %half : index"}, 4),
+        ({}, 16, 16),
+        ({"after": products(1)}, 28, 28),
+        ({"body": "%old = memref.atomic_rmw addf %x, %b[%lane] : (f32, memref<64xf32>) -> f32"}, 4, 7),
+        (
+            {"body": "scf.if %is_large { scf.yield }", "inside": "%is_large = arith.cmpi sgt, %lane, %half : index"},
+            4,
+            7,
+        ),
     ],
-    ids=["plain", "atomic", "with a branch"],
+    ids=["plain", "two loops", "atomic", "with a branch"],
 )
-def test_steps_of_vectors_under_masks(changed: dict[str, Any], vectors: int) -> None:
+def test_steps_of_vectors_under_masks(changed: dict[str, Any], vectors: int, parallel_loops: int) -> None:
     """The initial values, a whole step, the last step and the rest are four vectors each, if masks can replace a
     branch around the body; else the whole step alone."""
     function = kernel(**changed)
@@ -115,7 +135,17 @@ def test_steps_of_vectors_under_masks(changed: dict[str, Any], vectors: int) -> 
     function.verify()
     loops = [op for op in function.walk() if isinstance(op, scf.ParallelOp)]
     assert sum(ONE_VECTOR in loop.attributes for loop in loops) == vectors
-    assert len(loops) == (16 if vectors == 16 else 7)
+    assert len(loops) == parallel_loops
+
+
+def test_values_of_many_loops_are_in_workgroup_memory() -> None:
+    """The stack has room for those of some loops: 64 values of 8 bytes at most are carried by each."""
+    function = kernel(after=products(count=33))
+    take_steps_together(function, has_masks=True)
+    function.verify()
+    on_stack = sum(isinstance(op, memref.AllocaOp) for op in function.walk())
+    shared = sum(isinstance(op, memref.AllocOp) for op in function.walk())
+    assert on_stack == MOST_STACK_BYTES // (64 * 8) and on_stack + shared == 35  # and one of the kernel itself
 
 
 Floats = Annotated[pd.View, pd.f32["n"]]

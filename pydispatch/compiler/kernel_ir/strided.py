@@ -39,6 +39,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from pydispatch.compiler.kernel_ir.bindings import read_only_memrefs
 from pydispatch.compiler.kernel_ir.build import INDEX, Build, Entry, Index, known
 from pydispatch.compiler.kernel_ir.kernel import ONE_VECTOR
+from pydispatch.compiler.kernel_ir.outer_loops.lanes import MOST_BYTES_OF_VALUE
 from pydispatch.compiler.kernel_ir.readers import counts_indices
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.op_info import info_of
@@ -56,6 +57,9 @@ LANES = 16
 MOST_COPIED = 256
 """Operations that copies of the body for vectors of invocations may have together."""
 
+MOST_STACK_BYTES = 16 << 10
+"""Bytes of the stack, of which a function has 64 KiB, that carried values of strided loops may take together."""
+
 _WORKGROUP = IntegerAttr(3, 64)
 """The memory space of workgroup memory."""
 
@@ -68,12 +72,15 @@ def take_steps_together(function: FuncOp, has_masks: bool = False) -> None:
     pending = [op for op in walk(function) if isinstance(op, scf.ParallelOp)]
     entry, read_only = Entry(function), read_only_memrefs(function)
     after_vectors = set[scf.ParallelOp]()  # loops with the code after strided loops whose steps are all vectors
+    stack_bytes = 0
     while pending:
         loop = pending.pop()
         strided = _find_strided_loop(loop, read_only)
         if strided is not None:
-            if _interchange(entry, loop, strided, has_masks):
+            own_bytes = strided.carried_bytes
+            if _interchange(entry, loop, strided, has_masks and stack_bytes + own_bytes <= MOST_STACK_BYTES):
                 after_vectors.add(loop)
+                stack_bytes += own_bytes
             pending.append(loop)
         elif loop in after_vectors:
             _divide_into_vectors(entry, loop)
@@ -94,6 +101,13 @@ class StridedLoop:
     start: Index
     own: Sequence[Operation]
     shared: Sequence[Operation]
+
+    @property
+    def carried_bytes(self) -> int:
+        """Bytes of the carried values of all invocations, at most."""
+        invocations = known(self.loop.step)
+        assert isinstance(invocations, int)
+        return invocations * MOST_BYTES_OF_VALUE * len(self.loop.results)
 
 
 def _find_strided_loop(loop: scf.ParallelOp, read_only: frozenset[SSAValue]) -> StridedLoop | None:
@@ -125,9 +139,12 @@ def _find_strided_loop(loop: scf.ParallelOp, read_only: frozenset[SSAValue]) -> 
 
 
 def _is_unchanged(memory: SSAValue, loop: scf.ParallelOp) -> bool:
-    """Return whether `memory` is an allocation that no operation in the strided loops of `loop` can write."""
+    """Return whether `memory` is an allocation that no operation in the strided loops of `loop` can write.
+
+    Such are the carried values of strided loops that were interchanged before.
+    """
     strided = [op for op in loop.body.block.ops if isinstance(op, scf.ForOp)]
-    return isinstance(memory.owner, memref.AllocOp) and all(
+    return isinstance(memory.owner, memref.AllocOp | memref.AllocaOp) and all(
         isinstance(use.operation, memref.LoadOp)
         or (isinstance(use.operation, memref.StoreOp) and not any(op.is_ancestor(use.operation) for op in strided))
         for use in memory.uses
