@@ -83,7 +83,7 @@ class Workgroup:
         ops: Its operations by name.
         machine: Properties of the target.
         rules: Operation name -> method that lowers the operation in uniform code.
-        size, count: Invocations of a workgroup along each dimension, and in all.
+        size, invocation_count: Invocations of a workgroup along each dimension, and in all.
         hazards: The accesses since the last barrier.
         divides_in_32_bits: Whether all indices fit into 31 bits, and are divided faster as 32-bit integers.
     """
