@@ -50,6 +50,8 @@ def test_refused(text: str) -> None:
     ("memref<1x?xf32>, memref<1x?xf32, 3>", "copies one static row"),
     ("memref<1x4xf32>, memref<1x2xf32, 3>", "copies one static row"),
     ("memref<1x4xf32>, memref<1x4xi32, 3>", "their elements differ"),
+    ("memref<1x3xf32>, memref<1x3xf32, 3>", "copies 4, 8 or 16 bytes"),
+    ("memref<1x2xi8>, memref<1x2xi8, 3>", "copies 4, 8 or 16 bytes"),
 ])  # fmt: skip
 def test_asynchronous_copies_that_are_refused(types: str, message: str) -> None:
     source, target = types.split(", ", 1)

@@ -11,8 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kernel_works import check
+from xdsl.dialects.func import FuncOp
 
 import pydispatch as pd
+from pydispatch.compiler.kernels.tiles.stages import stage_loops
+from pydispatch.ir import parse
 
 A, B = Annotated[pd.View, pd.f32["m", "k"]], Annotated[pd.View, pd.f32["k", "n"]]
 C = Annotated[pd.View, pd.f32["m", "n"]]
@@ -283,6 +286,32 @@ def test_tiles_that_cannot_be_read_ahead() -> None:
     np.testing.assert_array_equal(on_sm_80(powers, a, rows, b), expected)
     powers.python(a, rows, b)
     np.testing.assert_array_equal(a, expected)
+
+
+@pytest.mark.parametrize("is_inside", [False, True])
+def test_views_that_a_loop_defines_are_not_read_ahead(is_inside: bool) -> None:
+    offset = "%k" if is_inside else "%n"
+    view = f"""%view = memref.reinterpret_cast %x to offset: [{offset}], sizes: [16, 16], strides: [16, 1]
+        : memref<65536xf32> to memref<16x16xf32, strided<[16, 1], offset: ?>>"""
+    module = parse(f"""
+func.func @kernel(%x: memref<65536xf32>, %n: index) {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %a = memref.alloc() : memref<16x16xf32, 3>
+  %c = memref.alloc() : memref<16x16xf32, 3>
+  {"" if is_inside else view}
+  scf.for %k = %c0 to %n step %c1 {{
+    {view if is_inside else ""}
+    pyd.read_tile %view[%c0, %c0], %a : memref<16x16xf32, strided<[16, 1], offset: ?>>, memref<16x16xf32, 3>
+    pyd.matmul %a, %a, %c : memref<16x16xf32, 3>, memref<16x16xf32, 3>, memref<16x16xf32, 3>
+  }} {{pyd.stages = 2 : i64}}
+  func.return
+}}
+""")
+    (function,) = (op for op in module.walk() if isinstance(op, FuncOp))
+    stage_loops(function, invocations=64, generation=80)
+    function.verify()
+    assert ("pyd.copy_async" in str(module)) == (not is_inside)
 
 
 def test_copies_are_asynchronous_from_sm_80_on(tmp_path: Path) -> None:

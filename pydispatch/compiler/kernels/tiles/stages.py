@@ -124,11 +124,11 @@ def _run_of(loop: scf.ForOp, op: ReadTileOp) -> int | None:
 def _is_read_ahead(loop: scf.ForOp, op: ReadTileOp) -> bool:
     """Return whether a tile of a later iteration may be read early, into memory of its own.
 
-    Its place must follow from the loop's variable, the loop must not write its view, which is in global memory, and
-    its memory must have no contents from elsewhere (`_uses_of`).
+    Its place must follow from the loop's variable. Its view must be in global memory and defined outside of the loop,
+    which must not write it. Its memory must have no contents from elsewhere (`_uses_of`).
     """
     is_own = isinstance(op.tile.owner, memref.AllocOp) and _uses_of(loop, op) is not None
-    is_unchanged = not accesses_of(loop).writes & base_of(op.view)
+    is_unchanged = _is_from_outside(loop, op.view) and not accesses_of(loop).writes & base_of(op.view)
     is_global = isinstance(memref_type(op.view).memory_space, NoneAttr)
     return is_own and is_unchanged and is_global and all(_is_computed(loop, index) for index in (op.row, op.column))
 
@@ -159,23 +159,29 @@ def _uses_of(loop: scf.ForOp, op: ReadTileOp) -> list[Use] | None:
     return [use for position, use in uses if begin < position < end]
 
 
+def _is_from_outside(loop: scf.ForOp, value: SSAValue) -> bool:
+    """Return whether a value is defined outside of a loop."""
+    return not loop.is_ancestor(value.owner)
+
+
 def _is_computed(loop: scf.ForOp, value: SSAValue) -> bool:
     """Return whether a value follows from the variable of a loop and values from before it, by pure operations."""
-    if isinstance(value.owner, Block):
-        return value is loop.body.block.args[0] or not loop.is_ancestor(value.owner)
-    if not loop.is_ancestor(value.owner):
+    if value is loop.body.block.args[0] or _is_from_outside(loop, value):
         return True
-    is_pure = info_of(value.owner).is_pure and not value.owner.regions
-    return is_pure and all(_is_computed(loop, operand) for operand in value.owner.operands)
+    op = value.owner
+    if not isinstance(op, Operation) or not info_of(op).is_pure or op.regions:
+        return False
+    return all(_is_computed(loop, operand) for operand in op.operands)
 
 
 def _in_iteration(build: Builder, loop: scf.ForOp, value: SSAValue, variable: Index) -> Index:
     """Emit the operations of a loop that compute a value, for another value of the loop's variable."""
     if value is loop.body.block.args[0]:
         return variable
-    if isinstance(value.owner, Block) or not loop.is_ancestor(value.owner):
+    if _is_from_outside(loop, value):
         return value
     op = value.owner
+    assert isinstance(op, Operation), "it is computed"
     operands = [build.value(_in_iteration(build, loop, operand, variable)) for operand in op.operands]
     clone = op.clone(dict(zip(op.operands, operands, strict=True)))
     build.add(clone)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import IntegerAttr, MemRefType
+from xdsl.dialects.builtin import FixedBitwidthType, IntegerAttr, MemRefType
 from xdsl.ir import Operation
 from xdsl.irdl import IRDLOperation, operand_def, prop_def
 from xdsl.utils.exceptions import VerifyException
@@ -25,7 +25,7 @@ class CopyAsyncOp(IRDLOperation):
     assembly_format = "$source `,` $target attr-dict `:` type($source) `,` type($target)"
 
     def verify_(self) -> None:
-        """Check that both are rows of equal static length and of one element type."""
+        """Check that both are rows of equal static length and of one element type, of as many bytes as are copied."""
         source, target = self.source.type, self.target.type
         assert isinstance(source, MemRefType) and isinstance(target, MemRefType)
         shapes = tuple(source.get_shape()), tuple(target.get_shape())
@@ -33,6 +33,10 @@ class CopyAsyncOp(IRDLOperation):
             raise VerifyException(f"pyd.copy_async copies one static row, got {source} and {target}")
         if source.element_type != target.element_type:
             raise VerifyException(f"pyd.copy_async of {source} into {target}: their elements differ")
+        element = source.element_type
+        bits = shapes[0][1] * element.bitwidth if isinstance(element, FixedBitwidthType) else 0
+        if bits not in (32, 64, 128):
+            raise VerifyException(f"pyd.copy_async copies 4, 8 or 16 bytes, got {source}")
 
 
 @op_definition
