@@ -56,6 +56,16 @@ def turned_sums(a: A, b: Annotated[pd.View, pd.f32["n", "k"]], c: C) -> None:
     c[i : i + EACH, j : j + EACH] = total
 
 
+@pd.kernel(grid=lambda a, b, c, shift: tiles(a, b, c))
+def shifted(a: A, b: B, c: C, shift: Annotated[int, pd.i64]) -> None:
+    """The columns of the first factor begin anywhere; those outside of it are 0."""
+    i, j = pd.group_id(1) * EACH, pd.group_id(0) * EACH
+    total = pd.zeros((EACH, EACH), pd.f32)
+    for k in range(0, a.shape[1], EACH):
+        total += a[i : i + EACH, k + shift : k + shift + EACH] @ b[k : k + EACH, j : j + EACH]
+    c[i : i + EACH, j : j + EACH] = total
+
+
 def random(m: int, k: int, n: int, seed: int = 1) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     numbers = np.random.default_rng(seed)
     a, b = numbers.standard_normal((m, k), np.float32), numbers.standard_normal((k, n), np.float32)
@@ -211,6 +221,14 @@ def test_products_in_expressions() -> None:
     inner = a @ a.T @ a + 1
     both = 2 * a @ a.T + inner @ inner.T * (a @ a.T)
     check(nested, (a, np.zeros((6, 6), np.float32)), both - 2 * a @ a.T + both)
+
+
+@pytest.mark.parametrize("shift", [0, 3, -5, 40, -40, (1 << 63) - 1, -(1 << 63)])
+def test_factors_that_begin_anywhere(shift: int) -> None:
+    a, b, c = random(20, 33, 17)
+    moved = np.stack([a[:, k + shift] if 0 <= k + shift < 33 else np.zeros(20, np.float32) for k in range(33)], axis=1)
+    shifted(a, b, c, shift)
+    close(c, moved @ b)
 
 
 STAGES = 3

@@ -93,7 +93,8 @@ class TileView:
         condition: SSAValue | bool = True
         start, extent = self._along(dimension)
         other, _ = self._along(1 - dimension)
-        for low, high in ((0, start), (build.plus(start, size), extent), (0, other)):
+        # The end of the part may wrap around, but not the last start of a part that is inside.
+        for low, high in ((0, start), (start, build.minus(extent, size)), (0, other)):
             if isinstance(low, int) and isinstance(high, int):
                 condition = both(build, condition, low <= high)
             else:
@@ -107,6 +108,7 @@ class TileView:
     def existing_range(self, build: Builder, dimension: int, size: int) -> tuple[Index, Index]:
         """Return (begin, end) of those of `size` rows (dimension 0) or columns (1) that are inside the memref."""
         start, extent = self._along(dimension)
+        start = build.most(start, -size)  # there are no elements before, and differences do not wrap around
         low = build.least(build.most(build.minus(0, start), 0), size)
         return low, build.most(build.least(build.minus(extent, start), size), 0)
 
