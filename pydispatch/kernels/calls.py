@@ -344,7 +344,7 @@ REMEDIES: dict[Any, str] = {
     builtins.float: "write pydispatch.f32(...)",
     builtins.bool: "compare with 0",
     builtins.breakpoint: "kernel.checked()(...) with arrays of the CPU, and kernel.python(...), stop there",
-    builtins.range: "range is for the head of a for",
+    **dict.fromkeys((builtins.range, functions.range), "range is for the head of a for"),
     builtins.sum: "add in a loop, or use pydispatch.group_sum",
     builtins.round: "write pydispatch.floor(x + 0.5)",
     math.pow: "write a ** b",

@@ -65,6 +65,7 @@ class Loops(Statements):
             self._unroll(node, items)
             return
         low, high, step = self.range_of(node)
+        stages = self._stages_of(node)
         assert isinstance(node.target, ast.Name)
         self.check_name(node.target)
         variable_of_counter: VariableOfCounter = _identity
@@ -93,7 +94,6 @@ class Loops(Statements):
         head, results = outer.results(types)
         passed = ", ".join(f"{a.name} = {b.name}" for a, b in zip(arguments, before, strict=True))
         tail = f" iter_args({passed}) -> ({', '.join(types)})" if types else ""
-        stages = self._stages_of(node)
         outer.region(
             f"{head}scf.for {variable} = {start.name} to {end.name} step {stride.name}{tail}", inner_writer,
             "}" if stages == 1 else f"}} {{pyd.stages = {stages} : i64}}",
@@ -190,7 +190,7 @@ class Loops(Statements):
         is_range = (
             isinstance(call, ast.Call)
             and isinstance(called := self.evaluate(call.func), Known)
-            and called.value in (range, functions.range)
+            and (called.value is range or called.value is functions.range)
         )
         if not is_range or not isinstance(call, ast.Call):
             raise self.error(
