@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from inspect import isfunction, ismodule
 
@@ -12,7 +12,13 @@ from pydispatch.errors import InvalidArgumentError
 from pydispatch.kernels.source import MISSING, Source
 
 _LIBRARIES = ("numpy", "pydispatch")
-"""Packages whose functions are not searched, since they are not inlined."""
+"""Packages whose functions in Python are not written like kernels."""
+
+
+def is_like_kernel(function: Callable[..., object], caller: Source) -> bool:
+    """Return whether a function of Python is written like a kernel: of no library, or beside its caller."""
+    module = function.__module__ or ""
+    return module.partition(".")[0] not in _LIBRARIES or module == caller.function.__module__
 
 
 def sources_of(kernel: Source) -> Iterator[Source]:
@@ -23,7 +29,7 @@ def sources_of(kernel: Source) -> Iterator[Source]:
         yield source
         for call in ast.walk(source.tree):
             called = named_object(source, call.func) if isinstance(call, ast.Call) else MISSING
-            if isfunction(called) and called not in seen and not called.__module__.startswith(_LIBRARIES):
+            if isfunction(called) and called not in seen and is_like_kernel(called, source):
                 seen.add(called)
                 with suppress(InvalidArgumentError):  # a call of what has no source is an error of its own
                     pending.append(Source(called, "function"))

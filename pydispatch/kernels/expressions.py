@@ -13,6 +13,7 @@ from typing import Any
 from pydispatch.errors import CompileError
 from pydispatch.kernels import calls
 from pydispatch.kernels.arithmetic import TypeMismatch, binary, cast, compare, inverted, joined, negated
+from pydispatch.kernels.called_functions import is_like_kernel
 from pydispatch.kernels.entities import (
     Entity,
     Formula,
@@ -326,7 +327,7 @@ class Expressions(Subscripts):
             return self._named_tuple(node, function, arguments)
         if isinstance(function, ImportedSource):
             return self._imported(node, function, arguments)
-        if inspect.isfunction(function) and self._is_like_kernel(function):
+        if inspect.isfunction(function) and is_like_kernel(function, self.source):
             return self.inlined(node, function, arguments)
         inner = getattr(function, "__wrapped__", None)
         raise self.error(
@@ -337,11 +338,6 @@ class Expressions(Subscripts):
             else foreign_function(function, self.handlers)
             or "functions of Python that are written like kernels can, and those of pydispatch and math",
         )
-
-    def _is_like_kernel(self, function: Any) -> bool:
-        """Return whether a function of Python is written like a kernel: of no library, or beside the kernel."""
-        module = function.__module__ or ""
-        return module.partition(".")[0] not in _LIBRARIES or module == self.source.function.__module__
 
     def _named_tuple(self, node: ast.Call, kind: Any, arguments: list[Entity]) -> TupleValue:
         """Return the tuple that a call of a subclass of NamedTuple gives. Raise CompileError for other arguments."""
@@ -382,10 +378,6 @@ class Expressions(Subscripts):
         """Record that the kernel writes a view; workgroup memory is not recorded."""
         if memory.parameter:
             self.written.add(memory.parameter)
-
-
-_LIBRARIES = ("numpy", "pydispatch")
-"""Packages whose functions in Python are not written like kernels."""
 
 
 def _may_be_key(value: object) -> bool:

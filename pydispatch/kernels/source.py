@@ -42,7 +42,10 @@ class Source:
         self.file = function.__code__.co_filename
         self._lines, self._first = lines, first
         self._indent = len(lines[0]) - len(dedented.splitlines(keepends=True)[0])
-        tree = ast.parse(dedented).body[0]
+        try:
+            tree, *_ = ast.parse(dedented).body
+        except SyntaxError:  # of a lambda, these are the lines around it
+            tree = ast.Pass()
         if not isinstance(tree, ast.FunctionDef):
             raise InvalidArgumentError(
                 f"{what} '{self.name}': expected a function under def, not a lambda or a coroutine"
