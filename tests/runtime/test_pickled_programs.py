@@ -65,6 +65,17 @@ def test_what_was_added_to_a_device_is_not_lost_silently(artifact: pd.Artifact) 
     assert pickle.loads(pickle.dumps(before)).f(A).tolist() == [2, 6, 12]
 
 
+def test_an_absolute_path_needs_no_working_directory(
+    artifact: pd.Artifact, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    artifact.save(tmp_path / "f.pdx")
+    folder = tmp_path / "removed"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    folder.rmdir()
+    assert pd.device("cpu?workers=1").load(tmp_path / "f.pdx", WEIGHTS).f(A).tolist() == [2, 6, 12]
+
+
 def test_processes_share_the_pages_of_a_file(tmp_path: Path) -> None:
     """Weights of an artifact are mapped, not copied: a second process takes no memory of its own for them."""
     count = 1 << 20

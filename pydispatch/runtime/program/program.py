@@ -180,8 +180,11 @@ def remember(program: Program, device: str, source: Any, parameters: Mapping[str
         parameters: The argument of `Device.load`.
     """
     if isinstance(source, (str, os.PathLike)):
-        # pathlib would be 6 % of the time of a load.
-        source = os.path.join(os.getcwd(), os.fspath(source))  # noqa: PTH109, PTH118
+        source = os.fspath(source)
+        # Without pathlib, whose share of the time of a load can be measured. An absolute path needs no working
+        # directory, which may have been removed.
+        if not os.path.isabs(source):  # noqa: PTH117
+            source = os.path.join(os.getcwd(), source)  # noqa: PTH109, PTH118
     elif isinstance(source, (bytearray, memoryview)):
         source = bytes(source)
     program.origin = _load, (device, source, parameters)
