@@ -175,7 +175,10 @@ def process() -> int:
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     quick_exit = QuickExit()
-    quick_exit.status = status = main()
+    status = main()
+    # Libraries of users, which the runtime loads, may have work at exit: destructors, text that printf buffers.
+    if "pydispatch.runtime" not in sys.modules:
+        quick_exit.status = status
     return status
 
 

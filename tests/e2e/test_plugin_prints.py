@@ -21,6 +21,8 @@ SOURCES = {
     "silent": SILENT,
     "loud": LOUD.replace("float scale", 'printf("kernel %d\\n", (int)p->group);\n  float scale', 1),
     "begins": LOUD + '__attribute__((constructor)) static void begin(void) { printf("loaded\\n"); }',
+    "ends": SILENT.replace("#include <stddef.h>", "#include <stddef.h>\n#include <stdio.h>")
+    + '__attribute__((destructor)) static void finish(void) { printf("ended\\n"); }',
 }
 A = np.ones(100, np.float32)
 
@@ -79,3 +81,13 @@ print("after")
 """
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert out.splitlines() == ["before", "loaded", "after"]
+
+
+def test_what_a_plugin_prints_at_the_end_of_a_command_is_written(
+    artifact: pd.Artifact, built: Callable[[str], Path], tmp_path: Path
+) -> None:
+    artifact.save(tmp_path / "p.pdx")
+    command = [sys.executable, "-m", "pydispatch.cli", "run", tmp_path / "p.pdx", "--input=8xf32=2", "--input=8xf32=4"]
+    plugin = f"--executable_plugin={built('ends')}"
+    out = subprocess.run([*command, plugin], capture_output=True, text=True, check=True).stdout
+    assert "8xf32=8 8" in out and out.endswith("ended\n")
