@@ -202,6 +202,9 @@ def copied(x: Any, y: Any) -> None:
     y[0:8] = x[8:16]
 
 
+copied.__module__ = "pydispatch_of_users"  # a package whose name only begins as that of a library
+
+
 @pd.kernel(grid=1)
 def in_functions(x: Vector, y: Vector) -> None:
     copied(x, y)
