@@ -193,6 +193,7 @@ def range(*bounds: int, stages: int = 1) -> builtins.range:
 
     On CUDA devices from compute capability 8.0 on, tiles that such a loop reads from views for `@` are copied while
     those of earlier iterations are used. Other devices read tiles when they are needed, with equal results.
+    A loop with `break`, `return` or a negative step reads none ahead.
 
     Args:
         bounds: The end; the first number and the end; or these and the step.

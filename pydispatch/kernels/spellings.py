@@ -45,10 +45,16 @@ def missing_attribute(node: ast.Attribute, attributes: Sequence[str]) -> str:
 
 
 def foreign_function(function: object, own: Iterable[object]) -> str:
-    """Return the remedy for a call of a function of another library: the function of kernels of the same name.
+    """Return the remedy for a call of a function of another library: the function of the same name that kernels have.
 
-    own: the functions of kernels.
+    own: the functions that kernels may call.
     """
     name = getattr(function, "__name__", "")
-    is_own = any(getattr(other, "__name__", "") == name for other in own)
-    return f"write pydispatch.{name}" if name and is_own else ""
+    homes = {_package_of(other) for other in own if getattr(other, "__name__", None) == name}
+    home = next((package for package in ("pydispatch", "math", "builtins") if package in homes), "")
+    return f"write {name if home == 'builtins' else f'{home}.{name}'}" if name and home else ""
+
+
+def _package_of(function: object) -> str:
+    """Return the name of the top-level package that defines a function."""
+    return (getattr(function, "__module__", None) or "").partition(".")[0]
