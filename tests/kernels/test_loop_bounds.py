@@ -37,6 +37,13 @@ def exchanged(y: Marks, n: I64) -> None:
         y[i] = 1
 
 
+def exchanged_before_the_bound(y: Marks, n: I64) -> None:
+    i, k = pd.global_id(0), SIZE - pd.global_id(0)
+    i, k = k, i
+    if k < n:
+        y[i] = 1
+
+
 def stored_before(y: Marks, n: I64) -> None:
     i = pd.global_id(0)
     y[i] = 1
@@ -67,6 +74,7 @@ def marked(below: int, others: int, last: int = 0) -> np.ndarray:
         (named_twice, marked(1, 0)),
         (named_before_it_changes, marked(1, 1)),
         (exchanged, marked(1, 1)),
+        (exchanged_before_the_bound, marked(1, 0)[::-1]),
         (stored_before, marked(2, 1)),
         (counted_before, marked(1, 0, SIZE)),
         (unpacked_before, marked(3, 0)),
