@@ -219,7 +219,7 @@ class Kernel(KernelCall, KernelSource):
         from pydispatch.kernels.emulation.launch import launch
 
         device = self._device(args)
-        if not device.startswith("cpu"):
+        if not is_cpu(device):
             raise InvalidArgumentError(
                 f"kernel '{self.name}' has a breakpoint, at which it stops on CPUs only; got '{device}'. "
                 f"Pass arrays of NumPy, or leave breakpoint() out"
@@ -248,7 +248,7 @@ class Kernel(KernelCall, KernelSource):
         import pydispatch
 
         lowered = self.lowered(grid_in_call)
-        has_stamps = bool(lowered.complete) and device.startswith("cpu")  # complete: views that must be written whole
+        has_stamps = bool(lowered.complete) and is_cpu(device)  # complete: views that must be written whole
         text = lowered.program(self.name, with_stamps=has_stamps)
         artifact = pydispatch.compile(text, **options_of(device))
         opened = pydispatch.device(device)
@@ -267,7 +267,7 @@ class Kernel(KernelCall, KernelSource):
         """
         from pydispatch.integrations.printed_values import printer
 
-        if not device.startswith("cpu"):
+        if not is_cpu(device):
             raise InvalidArgumentError(f"kernel '{self.name}' prints, which it does on CPUs only; got '{device}'")
         self._printers.append(printer(lines))
         return self._printers[-1]
@@ -316,3 +316,8 @@ def options_of(device_name: str) -> dict[str, Any]:
     scheme = device_name.partition(":")[0].partition("?")[0]
     targets = {"vulkan": "vulkan", "webgpu": "webgpu", "cuda": "cuda", "ptx-interpreter": "cuda"}
     return {"targets": targets[scheme]} if scheme in targets else {"cpu": "native"}
+
+
+def is_cpu(device_name: str) -> bool:
+    """Return whether a name is that of CPUs, such as "cpu" or "local-sync"."""
+    return "targets" not in options_of(device_name)

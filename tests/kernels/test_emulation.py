@@ -141,6 +141,9 @@ def test_breakpoints_of_a_checked_kernel(grid: int | None, monkeypatch: pytest.M
     device = pd.device("cpu?checks=1")
     stopping(device.upload(x), device.upload(y))
     assert len(stops) == 4
+    local = pd.device("local-sync")
+    checked(local.upload(x), local.upload(y))
+    assert len(stops) == 6
     with pytest.raises(pd.KernelError, match="the index 2 is outside of dimension 0 of 'y'"):
         checked(x, y[:2])
     interpreter = pd.device("ptx-interpreter")
