@@ -33,7 +33,8 @@ class ImportedSource:
             )
         self.function, self.name, self.symbol = function, function.__name__, symbol or function.__name__
         annotations = inspect.get_annotations(function, eval_str=True)
-        names = list(inspect.signature(function).parameters)
+        self.__signature__ = inspect.signature(function)  # for messages and `help`
+        names = list(self.__signature__.parameters)
         if not _SYMBOL.fullmatch(self.symbol):
             raise InvalidArgumentError(f"import '{self.name}': {self.symbol!r} is no name of a function of C")
         self.parameters = tuple(self._scalar_type(name, annotations.get(name)) for name in names)

@@ -141,8 +141,8 @@ def test_calls_that_are_wrong() -> None:
         return first(x, x)
 
     for source, message in (
-        (few, "takes 2 arguments, got 1"), (wrong, "f32"), (shapes, "arrays of different shapes: .4,., .2,."),
-        (types, "'x1' of kernel 'first'"),
+        (few, r"takes 2 arguments, got 1(.|\n)*write first\(x, n\)"), (wrong, "f32"),
+        (shapes, "arrays of different shapes: .4,., .2,."), (types, "'x1' of kernel 'first'"),
     ):  # fmt: skip
         with pytest.raises(pd.CompileError, match=message):
             pd.compile(source, targets="cpu")
