@@ -51,7 +51,7 @@ def _scatter(cotangents: Cotangents, op: Operation) -> None:
 def _is_inside(trace: Trace, indices: Tensor, x: Tensor) -> Tensor:
     """Return for each slice whether its position is within x."""
     inside = shapes.full(trace, value=True, shape=indices.shape[:-1], dtype=BOOL)
-    for axis, positions in enumerate(gathers.columns(trace, indices)):
+    for axis, positions in enumerate(gathers.index_columns(trace, indices)):
         size = reductions.size_as(trace, x.shape[axis], positions.dtype)
         inside = formula(trace, lambda i, at, n: i & ~(at < 0) & (at < n), inside, positions, size)
     return inside
