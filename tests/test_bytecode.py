@@ -27,8 +27,8 @@ def file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
 
 
 def starts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bytecode, "_before", {})
-    monkeypatch.setattr(bytecode, "_met", {})
+    monkeypatch.setattr(bytecode, "_in_file", {})
+    monkeypatch.setattr(bytecode, "_used", {})
     monkeypatch.setattr(bytecode, "_users", 0)
 
 

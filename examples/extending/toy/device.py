@@ -126,7 +126,7 @@ class ToyDevice(AcceleratorDevice):
     def _executor(self):
         return Executor(self._context)
 
-    def _host(self):
+    def _properties(self):
         return DeviceProperties((self.name,), FORMAT, frozenset(), frozenset(), (0,) * 8, workers=1)
 
     def _check_code(self, data, where):

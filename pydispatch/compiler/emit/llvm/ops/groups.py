@@ -45,11 +45,11 @@ TRANSPOSED = (0, 2, 1, 3)
 
 
 class Unsigned(NamedTuple):
-    """Whether the elements of the factors are unsigned integers.
+    """Signedness of the factors of a product of integers.
 
     Attributes:
-        lhs: Whether those of A are.
-        rhs: Whether those of B are.
+        lhs: Whether the elements of A are unsigned.
+        rhs: Whether the elements of B are unsigned.
     """
 
     lhs: bool
