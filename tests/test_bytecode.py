@@ -99,7 +99,7 @@ def test_nothing_is_written_where_python_writes_no_bytecode(file: Path, monkeypa
 
 def test_old_code_goes(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Above a number of texts the file has only those that the last process met."""
-    monkeypatch.setattr(bytecode, "_MOST", 8)
+    monkeypatch.setattr(bytecode, "_MOST_TEXTS", 8)
     sizes = []
     for number in range(4):
         starts(monkeypatch)
