@@ -128,5 +128,5 @@ def test_sums_that_f32_may_not_hold_exactly_are_sums_of_floats(monkeypatch: pyte
 
     text = program("addf", "0.0", (0, 0), "0.0")
     assert "arith.addi" in compile_to("dispatches", text, targets="cpu")
-    monkeypatch.setattr(pooling, "EXACT", WINDOW << pooling.BYTE)
+    monkeypatch.setattr(pooling, "EXACT", WINDOW << pooling.BYTE_BITS)
     assert "arith.addi" not in compile_to("dispatches", text, targets="cpu")

@@ -87,7 +87,7 @@ def test_a_signal_in_a_copy(
 def test_messages_of_wgpu_run_no_python(device: Any) -> None:
     """A callback of Python could be interrupted, and its exception lost."""
     errors = device._context.errors
-    for fields in (errors.on_lost, errors.on_error, {"callback": errors._scope.callback}):
+    for fields in (errors.on_lost, errors.on_error, {"callback": errors._scope_callback.callback}):
         assert "python" not in repr(fields["callback"]).lower()
     errors.begin()
     errors.lib.wgpuBufferUnmap(device.upload(A).memory.block.buffer)
