@@ -176,8 +176,8 @@ def process() -> int:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     quick_exit = QuickExit()
     status = main()
-    # Libraries of users, which the runtime loads, may have work at exit: destructors, text that printf buffers.
-    if "pydispatch.runtime" not in sys.modules:
+    # Libraries of users, which devices load, may have work at exit: destructors, text that printf buffers.
+    if "pydispatch.runtime.devices" not in sys.modules:
         quick_exit.status = status
     return status
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -99,3 +100,23 @@ def test_dumps_leave_large_constants_out(tmp_path: Path) -> None:
     pd.compile(text, dump=tmp_path)
     assert "__elided__" in (tmp_path / "module.input.mlir").read_text()
     assert len((tmp_path / "module.input.mlir").read_text()) < 1000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "calls_earlier_handlers"), [(["compile"], False), (["run", "--function=f"], True)]
+)
+def test_only_commands_without_devices_skip_exit_handlers(
+    arguments: list[str], calls_earlier_handlers: bool, tmp_path: Path
+) -> None:
+    """Devices load libraries of users, whose handlers have to run; a compilation ends without freeing its objects."""
+    (tmp_path / "f.mlir").write_text("func.func @f() -> i32 {\n  %c = arith.constant 3 : i32\n  return %c : i32\n}")
+    command = [arguments[0], "f.mlir", *arguments[1:], *(["-o", "f.pdx"] if arguments[0] == "compile" else [])]
+    script = (
+        "import atexit, sys\n"
+        "from pydispatch.cli.__main__ import process\n"
+        "atexit.register(lambda: print('handlers'))\n"
+        f"sys.argv = ['pydispatch', *{command!r}]\n"
+        "sys.exit(process())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert ("handlers" in done.stdout) == calls_earlier_handlers
