@@ -144,13 +144,15 @@ class Size:
         return self._comparison("ne", 0)
 
 
-def called(source: Source, first_call: GridCall, results: Callable[[GridCall], list[Size | int]]) -> list[Size | int]:
+def emit_grid(
+    source: Source, first_call: GridCall, counts_of: Callable[[GridCall], list[Size | int]]
+) -> list[Size | int]:
     """Emit the computation of a grid function, and return the number of workgroups along the three axes.
 
     Args:
         source: Source of the kernel, for errors.
         first_call: State of the first call, without assumed results of comparisons.
-        results: Calls the grid function with symbolic sizes of this state.
+        counts_of: Calls the grid function with symbolic sizes of this state.
 
     Raises:
         InvalidArgumentError: The grid function raises, or has more than `MAX_CASES` combinations of comparisons.
@@ -165,7 +167,7 @@ def called(source: Source, first_call: GridCall, results: Callable[[GridCall], l
         """
         nonlocal cases
         try:
-            return results(call)
+            return counts_of(call)
         except _Undecided as undecided:
             condition = undecided.condition
         cases += 1
@@ -174,6 +176,7 @@ def called(source: Source, first_call: GridCall, results: Callable[[GridCall], l
                 f"kernel '{source.name}': grid: comparisons of sizes have more than {MAX_CASES} cases; compute "
                 "with + - * // instead, or give the grid in the call, kernel[x, y]"
             )
+        # Each branch assumes one result; it contains the branches of the comparisons after this one.
         writers = call.writer.nested(), call.writer.nested()
         for writer, is_true in zip(writers, (True, False), strict=True):
             counts = branch(GridCall(writer, [*call.decided, is_true]))
@@ -181,9 +184,9 @@ def called(source: Source, first_call: GridCall, results: Callable[[GridCall], l
                 count.name if isinstance(count, Size) else writer.constant(count, "index").name for count in counts
             ]
             writer.line(f"scf.yield {', '.join(named)} : index, index, index")
-        head, values = call.writer.results(["index"] * 3)
-        call.writer.branches(f"{head}scf.if {condition} -> (index, index, index)", *writers)
-        return [Size(call, value.name) for value in values]
+        assignment, results = call.writer.results(["index"] * 3)  # `%5:3 = `, and the three names
+        call.writer.branches(f"{assignment}scf.if {condition} -> (index, index, index)", *writers)
+        return [Size(call, result.name) for result in results]
 
     try:
         return branch(first_call)

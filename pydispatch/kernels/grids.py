@@ -8,7 +8,7 @@ from typing import Any
 from pydispatch.errors import InvalidArgumentError
 from pydispatch.kernels.annotations import Parameter
 from pydispatch.kernels.entities import Literal, Scalar
-from pydispatch.kernels.grid_sizes import GridCall, Size, called
+from pydispatch.kernels.grid_sizes import GridCall, Size, emit_grid
 from pydispatch.kernels.phases import Phases
 from pydispatch.kernels.source import Source
 from pydispatch.kernels.tiles.tile_kernel import TileKernel
@@ -55,7 +55,7 @@ def workgroup_counts(
             size if isinstance(size, int) else Size(call, symbols[parameter.name, d]) for d, size in enumerate(sizes)
         )
 
-    def results(call: GridCall) -> list[Size | int]:
+    def counts_of(call: GridCall) -> list[Size | int]:
         """Return the numbers of workgroups that the grid function computes from symbolic sizes."""
         assert callable(grid)
         views: dict[str, Any] = {}
@@ -74,7 +74,7 @@ def workgroup_counts(
             chosen.append(count if extent == 1 else -(-count // extent))
         chosen += [1] * (3 - len(chosen))
     else:
-        chosen = called(source, call, results) if callable(grid) else _checked_counts(source, grid)
+        chosen = emit_grid(source, call, counts_of) if callable(grid) else _checked_counts(source, grid)
     return [count.name if isinstance(count, Size) else writer.constant(count, "index").name for count in chosen]
 
 

@@ -71,6 +71,7 @@ def take(builder: Builder, x: Tensor, indices: Tensor, axis: int) -> Tensor:
     """
     known = indices.numbers
     n = x.shape[axis]
+    # `initial`, the result without indices, is in bounds unless the axis is empty.
     if known is not None and not isinstance(n, Expr) and (known.min(initial=0) < -n or known.max(initial=-n) >= n):
         raise builder.fail(f"an index in {known.reshape(-1)[:8].tolist()} is not within axis {axis} of {x}")
     if known is not None and x.known is not None and x.known.size <= MOST_FOLDED_ELEMENTS:
@@ -80,10 +81,11 @@ def take(builder: Builder, x: Tensor, indices: Tensor, axis: int) -> Tensor:
         at = known.item() % n if not isinstance(n, Expr) else known.item()
         return reshape(builder, slice_axis(builder, x, axis, at, at + 1), shape)
     trailing_axes = x.rank - axis - 1
+    # Along `axis`, an element is at the position in `indices`, which broadcast over the trailing axes of the result.
     positions = {axis: reshape(builder, indices, [*indices.shape, *[1] * trailing_axes])}
-    # Axis d of x is indexed by this axis of the result.
-    others = {d: d if d < axis else d + indices.rank - 1 for d in range(x.rank)}
-    return _elements(builder, x, shape, positions, others)
+    # Along any other axis of x, it is at its own position along this axis of the result.
+    result_axes = {d: d if d < axis else d + indices.rank - 1 for d in range(x.rank)}
+    return _elements(builder, x, shape, positions, others=result_axes)
 
 
 def take_along(builder: Builder, x: Tensor, indices: Tensor, axis: int) -> Tensor:

@@ -294,36 +294,39 @@ def _selected_positions(
     loops_in_window = AffineMap(loops, 0, tuple(AffineExpr.dimension(rank + d) for d in range(rank)))
     to_result = AffineMap(loops, 0, tuple(AffineExpr.dimension(d) for d in range(rank)))
     shape = [builder.index(n) for n in x.shape]
-    lows = [builder.index(n) for n in window.low]
+    padding_before = [builder.index(n) for n in window.low]
     readable = with_an_element(builder, x)  # x, or one element if x is empty: clamped reads are in bounds
-    last = [builder.index(n - 1) for n in readable.shape]
-    values = builder.parts(readable)
+    last_position = [builder.index(n - 1) for n in readable.shape]
+    parts_of_x = builder.parts(readable)
 
     def body(block: Block, args: Sequence[SSAValue]) -> list[SSAValue]:
-        """Replace (best, its index) by an element of the window that `select` prefers.
+        """Replace (best, its index) by an element of the window unless `select` returns that the best one stays.
 
         The loops are over the positions in the result, then over the positions in a window.
         `args` are an element of `window_extent`, the parts of the best element so far, and its index; -1 for none yet.
         """
         p = CoordinateBuilder(block, [])
         best, chosen_index = Scalar(x.dtype, tuple(args[1:-1])), Scalar(I64, (args[-1],))
-        at, valid, clamped = [], _true(p), []
+        position_in_x, valid, clamped = [], _true(p), []
         for d in range(rank):
             first = p.times(p.loop_index(d), p.index_constant(window.strides[d]))
-            position = p.minus(p.plus(first, p.loop_index(rank + d)), lows[d])
+            position = p.minus(p.plus(first, p.loop_index(rank + d)), padding_before[d])
             is_inside = p.add_op(arith.AndIOp(p.add_op(arith.CmpiOp(position, p.index_constant(0), "sge")),
                                               p.add_op(arith.CmpiOp(position, shape[d], "slt"))))  # fmt: skip
             valid = p.add_op(arith.AndIOp(valid, is_inside))
-            at.append(position)
-            clamped.append(p.clamped(position, last[d]))
-        element = Scalar(x.dtype, tuple(p.add_op(tensor.ExtractOp(part, clamped, x.dtype.element)) for part in values))
-        here = Scalar(I64, (p.add_op(arith.IndexCastOp(_flat(p, at, shape), I64.element)),))
+            position_in_x.append(position)
+            clamped.append(p.clamped(position, last_position[d]))
+        element = Scalar(
+            x.dtype, tuple(p.add_op(tensor.ExtractOp(part, clamped, x.dtype.element)) for part in parts_of_x)
+        )
+        here = Scalar(I64, (p.add_op(arith.IndexCastOp(_flat(p, position_in_x, shape), I64.element)),))
         is_first = p.compare("lt", chosen_index, p.const(0, I64))
-        better = p.binary("or", is_first, p.unary("not", select(p, best, element)))
-        taken = p.binary("and", Scalar(BOOL, (valid,)), better)
+        best_stays = select(p, best, element)
+        is_preferred = p.binary("or", is_first, p.unary("not", best_stays))
+        taken = p.binary("and", Scalar(BOOL, (valid,)), is_preferred)  # padding is never selected
         return [*p.select(taken, element, best).parts, p.select(taken, here, chosen_index).value]
 
-    starts = [*(builder.scalar_constant(0, x.dtype) for _ in values), builder.scalar_constant(-1, I64)]
+    starts = [*(builder.scalar_constant(0, x.dtype) for _ in parts_of_x), builder.scalar_constant(-1, I64)]
     outputs = [(builder.splat(start, out), to_result) for start in starts]
     parallel = [n < rank for n in range(loops)]
     *_, chosen = builder.generic([(window_extent, loops_in_window)], outputs, parallel=parallel, body=body)

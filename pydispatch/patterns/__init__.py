@@ -203,11 +203,12 @@ def _check(what: str, function: object, benefit: object, phase: object) -> None:
 
 
 def _traced(function: Callable[..., Any], benefit: int, phase: str) -> Pattern:
-    """Return the pattern of a function or a program."""
+    """Return the pattern of a function or a program. phase: the phase of the compiler that applies the pattern."""
     if hasattr(function, "module") and hasattr(function, "parameters"):
         return _pattern_of_program(function, benefit, phase)
     name = function.__name__
     inputs = tuple(_typed_parameters(function))
+    # The `detail` of an input is its position among the parameters.
     values = [Value("input", type, detail=position) for position, (_, type) in enumerate(inputs)]
     outputs = tuple(outputs_of(function(*values), name))
     return Pattern(name, inputs, outputs, benefit, phase)

@@ -14,8 +14,8 @@ from pydispatch.ir.core.walk import walk
 from pydispatch.ir.values import Dim
 
 _INDEX_VALUE_RANK, _COMPUTED_RANK = 2**29, 2**30
-"""Second entries of the sort keys of `Sizes._rank`, where a tensor's dimension has its axis. They are larger than any
-axis, so that of sizes that are defined equally early, dimensions are preferred, then index values, then sums and
+"""Second entries of the sort keys of `Sizes._preference`, where a tensor's dimension has its axis. They are larger than
+any axis, so that of sizes that are defined equally early, dimensions are preferred, then index values, then sums and
 products."""
 
 
@@ -43,12 +43,13 @@ class Sizes:
         """Record which sizes are equal because of an operation, such as the sizes of both operands of an addition."""
         for row in equal_sizes(op):
             terms = {self.resolve(size_of(dim.tensor, dim.axis)) for dim in row}
-            best = min(terms, key=self._rank, default=None)
+            # The representative is a constant if one is known, else the size that is defined first.
+            representative = min(terms, key=self._preference, default=None)
             for term in terms:
-                if term != best and best is not None and not isinstance(term, int):
-                    self._same[term] = best
+                if term != representative and representative is not None and not isinstance(term, int):
+                    self._same[term] = representative
 
-    def _rank(self, term: Term) -> tuple[int, int]:
+    def _preference(self, term: Term) -> tuple[int, int]:
         """Return a sort key by which the representative of equal sizes is chosen, the least one.
 
         Integers are first, then the terms that are defined earliest.
@@ -58,7 +59,7 @@ class Sizes:
         if isinstance(term, Dim):
             return (self._order.get(term.tensor, -1), term.axis)
         if isinstance(term, (Sum, Product)):
-            return (max(self._rank(p)[0] for p in term.parts), _COMPUTED_RANK)
+            return (max(self._preference(p)[0] for p in term.parts), _COMPUTED_RANK)
         return (self._order.get(term, -1), _INDEX_VALUE_RANK)
 
     def resolve(self, term: Term) -> Term:

@@ -74,11 +74,14 @@ class GroupOrder:
 
     def merge(self, a: int, into: int) -> None:
         """Merge node `a` into node `into`. No other node may be on a path between the two."""
+        # Of the nodes with ranks between the two: those that the later one depends on, and those that depend on the
+        # earlier one.
         predecessors, successors = self._between(a, into, limit=None)
         assert not predecessors & successors, "the merged node would need itself"
         by_rank = self._rank.__getitem__
-        # The ranks of all these nodes are assigned again: the lowest ones to the predecessors, the next one to the
-        # merged node, the highest ones to the successors. One rank remains unused, because two nodes become one.
+        # The merged node belongs after the predecessors and before the successors. So the ranks of all these nodes are
+        # assigned again in this order. Other nodes keep their ranks: predecessors only move down, and successors only
+        # move up. One rank remains unused, because two nodes become one.
         ranks = sorted(map(by_rank, (*predecessors, *successors, a, into)))
         merged_at = len(predecessors)
         predecessor_ranks, merged_rank, successor_ranks = ranks[:merged_at], ranks[merged_at], ranks[merged_at + 2 :]

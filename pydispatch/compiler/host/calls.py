@@ -21,12 +21,14 @@ MAX_SCALARS, MAX_TENSORS, MAX_SIZES = 32, 64, 128  # limits of a host command, s
 
 
 def call(straight: Straight, op: Operation) -> None:
-    """Lower a `flow.call`: check the sizes of operands and results, and add the host command. Raises CompileError for
-    unsupported types.
+    """Lower a `flow.call`: emit checks of the sizes of operands and results, and add the host command.
+
+    A tied result is in the memory of an argument, which the command overwrites; other results get new memory. Raises
+    CompileError for unsupported types.
     """
     assert isinstance(op, CallOp) and isinstance(op.declared, FunctionType)
     name = op.callee.root_reference.data
-    written = {op.tied_argument(i) for i in range(len(op.results_))} - {None}
+    tied_arguments = {op.tied_argument(i) for i in range(len(op.results_))} - {None}
     operands: list[HostOperand] = []
     tensors: list[tuple[HostTensor, Access]] = []
     constants: list[int] = []
@@ -48,9 +50,9 @@ def call(straight: Straight, op: Operation) -> None:
     tensor_index: dict[int, int] = {}  # index of an argument, and its index among the tensors
     for index, (value, declared) in enumerate(zip(op.arguments, op.declared.inputs.data, strict=True)):
         if isinstance(declared, TensorType):
-            tensor = _overwritten_tensor(straight, op, value) if index in written else straight.tensors[value]
+            tensor = _overwritten_tensor(straight, op, value) if index in tied_arguments else straight.tensors[value]
             tensor_index[index] = len(tensors)
-            add(tensor, declared, Access.READ_WRITE if index in written else Access.READ, f"operand {index}")
+            add(tensor, declared, Access.READ_WRITE if index in tied_arguments else Access.READ, f"operand {index}")
             continue
         bits = bit_width(declared)
         if bits is None or bits > 64:  # None: no scalar
@@ -59,7 +61,7 @@ def call(straight: Straight, op: Operation) -> None:
                 "host commands take tensors and scalars of up to 64 bits",
             )  # fmt: skip
         operands.append(HostOperand(dtype_of(declared, location_of(op)), sizes=None))
-        constants += both_words(straight.registers[value])
+        constants += both_words(straight.registers[value])  # the low and the high 32 bits of the register
     for index, (result, declared) in enumerate(zip(op.results_, op.declared.outputs.data, strict=True)):
         if not isinstance(declared, TensorType):
             raise CompileError(f"'@{name}' cannot return {declared}", location_of(op), "host commands return tensors")
@@ -70,7 +72,8 @@ def call(straight: Straight, op: Operation) -> None:
             target_tensor = straight.new_tensor(shape, dtype)
             add(target_tensor, declared, Access.WRITE, f"result {index}")
         else:
-            target = tensors[tensor_index[tied]][0]
+            # The memory of the argument is the result; the run-time check compares their sizes in bytes.
+            target, _access = tensors[tensor_index[tied]]
             what = f"result {index} of '@{name}', tied to operand {tied}: size in bytes"
             straight.require_equal(straight.size(target), straight.bytes_of(shape, dtype), what, op)
             target_tensor = HostTensor(

@@ -63,14 +63,14 @@ class ScalarLowering:
             return True
         if op.name not in BINARY and op.name not in UNARY and op.name not in MATH:
             return False
-        bits = width_or_format(op.results[0].type, op)
+        modifier = width_or_format(op.results[0].type, op)  # bits of integers; a code of `FORMATS` for floats
         operands = [registers[v] for v in op.operands]
         if op.name in BINARY:
-            register = self.function.binary(BINARY[op.name], operands[0], operands[1], bits)
+            register = self.function.binary(BINARY[op.name], operands[0], operands[1], modifier)
         elif op.name in UNARY:
-            register = self.function.unary(UNARY[op.name], operands[0], bits)
+            register = self.function.unary(UNARY[op.name], operands[0], modifier)
         else:
-            register = self._math(op.name, operands[0], bits)
+            register = self._math(op.name, operands[0], modifier)
         registers[op.results[0]] = register
         return True
 

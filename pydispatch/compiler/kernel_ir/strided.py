@@ -200,6 +200,7 @@ def _emit_lanes(build: Build, lanes: Index, body: Block) -> None:
 def _interchange(entry: Entry, loop: scf.ParallelOp, strided: StridedLoop, has_masks: bool) -> bool:
     """Emit the interchanged loops before `loop`, and return whether all their steps are vectors of invocations.
 
+    Whole steps always are; the last step, in which not all invocations have an element, is only if masks are used.
     The code after the strided loop remains in `loop`. It reads the loop's results from the memory of carried values.
     """
     build = Build.before(entry, loop)
@@ -209,8 +210,9 @@ def _interchange(entry: Entry, loop: scf.ParallelOp, strided: StridedLoop, has_m
     interchange = _Interchange(build, loop, strided, has_masks)
     interchange.emit(build)
     after = Build.before(entry, strided.loop)
+    invocation = loop.body.block.args[0]
     for result, memory in zip(strided.loop.results, interchange.memories, strict=True):
-        result.replace_all_uses_with(after.let(memref.LoadOp.get(memory, [loop.body.block.args[0]])))
+        result.replace_all_uses_with(after.let(memref.LoadOp.get(memory, [invocation])))
     strided.loop.detach()
     strided.loop.erase()
     return interchange.is_masked

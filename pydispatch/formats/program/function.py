@@ -65,7 +65,8 @@ class Buffer:
         first: Index of the first region that uses it.
         last: Index of the last region that uses it.
         used: Whether a command uses it.
-        tile_bytes: Bytes of one tile, for a transient that only one tile-fused dispatch sequence uses; else 0.
+        tile_bytes: Bytes of one tile, for a transient that only one tile-fused dispatch sequence uses; else 0. Such a
+            sequence runs tile by tile: all its dispatches for the workgroups of one tile, then for those of the next.
     """
 
     kind: BufferKind

@@ -77,11 +77,12 @@ def _with_number(module: WgslModule, variable: Declaration, key: str, value: int
         i for i in range(variable.first, variable.end) if tokens[i].text == key and tokens[i - 1].text == "@"
     )
     first = end = key_index + 2  # after the key and its parenthesis
-    depth = 1
+    depth = 1  # of parentheses; at 0, `end` is after the closing one
     while depth:
         depth += (tokens[end].text == "(") - (tokens[end].text == ")")
         end += 1
-    return {first: str(value), **dict.fromkeys(range(first + 1, end - 1), "")}
+    closing = end - 1
+    return {first: str(value), **dict.fromkeys(range(first + 1, closing), "")}  # the other tokens of it become empty
 
 
 def _narrow_access(module: WgslModule, read_only: Mapping[str, Sequence[bool]]) -> Edits:

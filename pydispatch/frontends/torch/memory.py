@@ -32,7 +32,7 @@ class TensorMemory:
         """Strides and offset in PyTorch's storage; None means row-major from offset 0."""
 
     @property
-    def writes(self) -> int:
+    def write_count(self) -> int:
         """Return how often the memory was written."""
         return self._writes
 
@@ -76,15 +76,15 @@ class TensorView(TensorMemory):
         """
         super().__init__(tensor)
         self._base = base
-        self._base_writes = base.writes  # the writes that the cached contents include
+        self._base_writes = base.write_count  # the writes that the cached contents include
         self._take = take
         self._put = put
         self._ambiguous = ambiguous
 
     @property
-    def writes(self) -> int:
+    def write_count(self) -> int:
         """Return how often the base was written."""
-        return self._base.writes
+        return self._base.write_count
 
     @property
     def whole(self) -> TensorMemory:
@@ -96,10 +96,10 @@ class TensorView(TensorMemory):
         """Return the current contents, taken from the base again if that was written. Raises CompileError if this may
         be a copy of what the base was.
         """
-        if self._base_writes != self._base.writes:
+        if self._base_writes != self._base.write_count:
             if self._put is None:  # PyTorch may have returned a copy, which a write to the base does not change
                 raise self._ambiguous()
-            self._tensor, self._base_writes = self._take(self._base.tensor), self._base.writes
+            self._tensor, self._base_writes = self._take(self._base.tensor), self._base.write_count
         return self._tensor
 
     def write(self, tensor: Tensor) -> None:
@@ -107,4 +107,4 @@ class TensorView(TensorMemory):
         if self._put is None:
             raise self._ambiguous()
         self._base.write(self._put(self._base.tensor, tensor))
-        self._tensor, self._base_writes = tensor, self._base.writes
+        self._tensor, self._base_writes = tensor, self._base.write_count

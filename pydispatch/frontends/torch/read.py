@@ -71,6 +71,7 @@ class _Program:
         users = [
             spec for spec in self.program.inputs if spec.kind == "user_input" and isinstance(spec.argument, ValueName)
         ]
+        # The graph may write its arguments: each tensor is a memory, which has its current value.
         arguments = [TensorMemory(x) if isinstance(x, Tensor) else x for x in self._declare_arguments(users)]
         remaining = iter(arguments)
         values: list[Any] = []
@@ -86,20 +87,21 @@ class _Program:
             elif spec.kind == "token":
                 values.append(self.b.constant([], F32))  # no node reads a token
             else:
-                values.append(self._weight(spec))
+                values.append(self._weight(spec))  # a parameter, buffer or constant of the file
             if isinstance(spec.argument, ValueName) and isinstance(argument, ValueName) and spec.argument != argument:
                 raise self.b.fail(
                     f"input '{argument.name:.120}' of the graph is '{spec.argument.name:.120}' in the signature"
                 )
         outputs = self.tracer.graph(self.program.graph, values)
+        # The updated value of an argument is returned under the name of the argument.
         results = {
             _name(spec): memory.tensor
             for spec, memory in zip(users, arguments, strict=True)
-            if isinstance(memory, TensorMemory) and memory.writes
+            if isinstance(memory, TensorMemory) and memory.write_count
         }
         self._collect_outputs(outputs, results)
         for weight, memory in self.weights.values():
-            if memory.writes:  # the number of times that the graph has written it
+            if memory.write_count:
                 self.b.store(weight, memory.tensor)
         self.b.finish("main", results)
 

@@ -130,14 +130,16 @@ class SourceLoc(BuiltinAttribute):
         setter(self, "source", source)
         setter(self, "start", start)
         setter(self, "end", end)
-        setter(self, "origin_start", origin_start)  # of the `(` in `loc(...)`; -1: the text states none
+        setter(self, "origin_start", origin_start)
 
     def resolve(self) -> Location | None:
-        """Return the location for messages. Its layer is the name that a `loc("name"(...))` in the text states.
+        """Return the location for messages: in the user's file, never in text that a frontend wrote.
 
-        In generated text it is the location that the text states for the operation; None if it states none.
+        In the user's text, it is that of the operation. Its layer, the layer of the model, is the name that a
+        `loc("name"(...))` after the operation states. In generated text, which the user does not have, it is the
+        location that such a `loc(...)` states; None if it states none.
         """
-        states_origin = self.origin_start >= 0  # origin_start: offset of the `(` in `loc(...)`
+        states_origin = self.origin_start >= 0
         if self.source.is_generated:
             return self.source.locate(self.origin_start - len("loc")) if states_origin else None  # of `loc(...)` itself
         location = self.source.locate(self.start, self.end)

@@ -11,9 +11,10 @@ from xdsl.ir import Block, Operation, Region
 def walk(root: Operation | Region | Block) -> Iterator[Operation]:
     """Yield an operation and all nested operations, or all operations in a region or block, in preorder.
 
-    As in `Operation.walk()`, the regions of an operation are read after it was yielded, its successor before that, so
-    the visitor may change the former. One generator with a stack handles all levels: most operations with regions have
-    few inner operations, for which a generator of their own would be half of the time.
+    As in `Operation.walk()`, the visitor may change the regions of the operation that it gets, and erase the operation,
+    but not its successor: regions are read after the operation was yielded, the successor before. One generator with a
+    stack handles all levels: most operations with regions have few inner operations, for which a generator of their own
+    would be half of the time.
     """
     pending: list[Operation | Region | Block] = []  # visited later, the next one last
     op: Operation | None = None
@@ -36,10 +37,10 @@ def walk(root: Operation | Region | Block) -> Iterator[Operation]:
             op = after
         if not pending:
             return
-        op = _entered(pending.pop(), pending)
+        op = _first_operation(pending.pop(), pending)  # also pushes the next block of a region
 
 
-def _entered(node: Operation | Region | Block, pending: list[Operation | Region | Block]) -> Operation | None:
+def _first_operation(node: Operation | Region | Block, pending: list[Operation | Region | Block]) -> Operation | None:
     """Return an operation itself; of a region or block the first operation, None if it has none, and push the block
     after it to `pending`.
     """

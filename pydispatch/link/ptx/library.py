@@ -85,23 +85,23 @@ def read_parts(source: PtxModule | str | bytes | bytearray | memoryview, name: s
         module, words = read.read_words(source, name)
     parts = PtxParts(module, words)
     everything: list[PtxFunction | Variable] = [*module.variables, *module.functions]
-    # First word of a declaration → its names: `.global .b32 a, b` declares two, which stay together.
-    together: dict[int, list[str]] = {}
+    # Index of a statement's first word → names that it declares: two for `.global .b32 a, b`, which stay together.
+    names_of_statement: dict[int, list[str]] = {}
     for declaration in everything:
         first, last = bisect_left(words.starts, declaration.start), bisect_left(words.starts, declaration.end)
         item = Item(declaration.name, declaration, first, last)
-        together.setdefault(first, []).append(declaration.name)
+        names_of_statement.setdefault(first, []).append(declaration.name)
         if not item.is_defined:
             parts.declarations.append(item)
         known = parts.items.get(declaration.name)
         if known is None or (item.is_defined and not known.is_defined):
             parts.items[declaration.name] = item
-    uses: dict[int, tuple[str, ...]] = {}
+    uses_of_statement: dict[int, tuple[str, ...]] = {}  # index of its first word → names that it mentions
     for item in parts.items.values():
-        if item.is_defined and item.first not in uses:
-            mentioned = dict.fromkeys((*words.words[item.first : item.last], *together[item.first]))
-            uses[item.first] = tuple(word for word in mentioned if word in parts.items)
-        item.uses = uses.get(item.first, ())
+        if item.is_defined and item.first not in uses_of_statement:
+            mentioned = dict.fromkeys((*words.words[item.first : item.last], *names_of_statement[item.first]))
+            uses_of_statement[item.first] = tuple(word for word in mentioned if word in parts.items)
+        item.uses = uses_of_statement.get(item.first, ())
     return parts
 
 

@@ -140,7 +140,10 @@ class Resolver:
             self.providers.setdefault(name, providers[0].name)
 
     def _check_presence_test(self, parts: PtxParts, wanted: Item) -> None:
-        """Raise InvalidArgumentError unless a presence test is declared as a function `() -> .b32`."""
+        """Raise InvalidArgumentError unless a presence test is declared as a function `() -> .b32`.
+
+        A presence test `pyd_has_f` is a declaration that the linker defines: it returns 1 if a library has f, else 0.
+        """
         function = wanted.declaration
         if isinstance(function, PtxFunction) and not function.params and [p.size for p in function.returns] == [4]:
             return

@@ -59,10 +59,10 @@ class AcceleratorDevice(MakesBuffers, Device):
     def __init__(self, name: str, context: Context, dialect: Dialect) -> None:
         self.name = self.spec = name
         self._context: Any = context
-        self._dialect = dialect
+        self._dialect = dialect  # language of its kernels, such as PTX or SPIR-V
         self._supplied_code: dict[str, tuple[bytes, str]] = {}  # code of `add_executable` and its file, by name
-        self._libraries = Libraries(dialect)
-        self._registry: Registry | None = None  # of host commands
+        self._libraries = Libraries(dialect)  # of `add_plugin`, with functions that kernels may call
+        self._registry: Registry | None = None  # the host commands; None before the first `add_command`
         # Id of the registration of a host command (its Provider) → whether the command waits for earlier work.
         self._synchronous: dict[int, bool] = {}
 
@@ -103,6 +103,7 @@ class AcceleratorDevice(MakesBuffers, Device):
             raise InvalidArgumentError(
                 f"load: expected a path, a pydispatch.Artifact or bytes, got {type(source).__name__}"
             )
+        # Resolves the functions that kernels import, and records the library of each.
         resolution = Resolution(self._dialect, self._libraries.in_search_order())
         linker = _Linker(
             self._executor(), dict(self._supplied_code), resolution, self._registry, dict(self._synchronous)

@@ -126,10 +126,12 @@ def as_single_term(source: Integer | Real, rank: int) -> Real:
 def scaled(value: Real, factor: Constant) -> Real:
     """Multiply a number by a constant.
 
-    The factor is moved into the terms, bounds included, where the result is the same. Otherwise the number becomes a
-    term: a rounded number, or a clamped one if the factor varies or is not positive.
+    The factor is moved into the terms, the offset and the bounds where the result is the same. Otherwise the number
+    becomes a term: a rounded number, or a clamped one if the factor varies or is not positive.
     """
-    if not value.rounded and (value.is_affine or (factor.size == 1 and factor.item() > 0)):
+    # One factor f > 0 scales the bounds, too: clamp(x, low, high) * f = clamp(x * f, low * f, high * f).
+    scales_bounds = factor.size == 1 and factor.item() > 0
+    if not value.rounded and (value.is_affine or scales_bounds):
         terms = tuple((source, f * factor) for source, f in value.terms)
         # The bounds of affine numbers are infinite; for others, the factor is one positive element.
         low, high = (b if math.isinf(b) else b * factor.item() for b in (value.low, value.high))

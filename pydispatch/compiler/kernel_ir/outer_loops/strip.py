@@ -145,11 +145,12 @@ class Strip:
         together if all take it. If one lane does not, each lane takes its own region, lane by lane.
         """
         for result in op.results:
-            self.memory_of[result] = self._memory(build, result.type)  # with an element for each lane
+            self.memory_of[result] = self._memory(build, result.type)  # both regions store results, one for each lane
         if op.cond not in self.lanes.varying:
             self._over_lanes(build, pending, consumer=op)
             branches = [functools.partial(self._emit_branch, op, region) for region in op.regions]
-            self._choose(build, self.copies.get(op.cond, op.cond), *branches)
+            condition = self.copies.get(op.cond, op.cond)  # its copy in the emitted code, if it is of the loop
+            self._choose(build, condition, *branches)
             return
         conditions = self._memory(build, TRUTH)  # the condition of each lane
         self._over_lanes(build, pending, stores=[(op.cond, conditions)], consumer=op)
@@ -167,7 +168,7 @@ class Strip:
 
         lane_by_lane = functools.partial(self._lane_by_lane, op)
         together = functools.partial(self._emit_branch, op, with_loops)
-        self._choose(build, self._any_lane(build, takes_other), lane_by_lane, together)
+        self._choose(build, self._any_lane(build, takes_other), then=lane_by_lane, other=together)
 
     def _emit_branch(self, op: scf.IfOp, region: Region, build: Build) -> None:
         """Emit one region of a branch for all lanes; its results are stored in memory."""
@@ -178,11 +179,11 @@ class Strip:
             self.block(build, region.block, stores=list(zip(terminator.operands, results, strict=True)))
 
     def _choose(
-        self, build: Build, condition: SSAValue, first: Callable[[Build], None], second: Callable[[Build], None]
+        self, build: Build, condition: SSAValue, then: Callable[[Build], None], other: Callable[[Build], None]
     ) -> None:
-        """Emit an `scf.if` without results: `first` emits its then branch, `second` the else branch."""
+        """Emit an `scf.if` without results: `then` emits its first branch, `other` the else branch."""
         blocks = Block(), Block()
-        for emit, block in zip((first, second), blocks, strict=True):
+        for emit, block in zip((then, other), blocks, strict=True):
             inner = build.inside(block)
             emit(inner)
             inner.end()

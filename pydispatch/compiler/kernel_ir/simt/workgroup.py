@@ -338,13 +338,16 @@ class Workgroup:
         self.passed_barrier()
 
     def branches(self, op: Operation) -> None:
-        """Lower an operation that executes one of its regions, and join the hazard states after all of them."""
+        """Lower an operation that executes one of its regions, and join the hazard states after all of them.
+
+        An enclosing loop has passed a barrier only if each of its iterations has, whichever region it executes.
+        """
         start, joined = self.hazards.copy(), None
         had_passed_barrier = [loop.has_passed_barrier for loop in self.loops]
         for region in op.regions:
             self.hazards = start.copy()
             self.region(region)
-            self._restore_passed_barriers(had_passed_barrier)  # a barrier in one region does not run for another
+            self._restore_passed_barriers(had_passed_barrier)  # the iteration may not execute this region
             if joined is None:
                 joined = self.hazards
             else:

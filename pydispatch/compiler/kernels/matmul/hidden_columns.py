@@ -46,8 +46,11 @@ NEUTRAL = {
 def ignores_hidden_columns(chain: Chain, is_infinite: bool) -> bool:
     """Return whether `chain.rows` is 0 at hidden columns, and does not depend on the number of hidden columns.
 
+    Hidden columns are those whose scores the mask of an attention replaces by -inf or by a very low number, the fill.
+
     is_infinite: whether scores at hidden columns are -inf; otherwise they are at most a finite fill.
     """
+    # A score of -inf has both properties: it is at most any fill.
     hidden = Hidden.AT_MOST_FILL | Hidden.NEGATIVE_INFINITY if is_infinite else Hidden.AT_MOST_FILL
     known: dict[SSAValue, Hidden] = {chain.scores: hidden}
     for op in chain.parts.row_operations:

@@ -79,7 +79,7 @@ class DagPattern:
         self.view = GraphView()
         self.inputs = list(block.args)
         self.nodes = self.view.nodes(root)  # one for each result of the root
-        self._index: dict[SSAValue, int] = {a: i for i, a in enumerate(block.args)}  # input → its position
+        self._input_index: dict[SSAValue, int] = {a: i for i, a in enumerate(block.args)}  # input → its position
         # Inputs that the root depends on, and `path`, by which an index finds the patterns that a program may match.
         used, self._path = self._inputs_and_path()
         self.unused = [a for a in block.args if a not in used]
@@ -140,10 +140,10 @@ class DagPattern:
             pending += inner.children
 
     def leaf(self, child: SSAValue | Node) -> int | None:
-        """Return the index of the pattern input that a child is; None for other children."""
+        """Return the index of the pattern input that a child is, casts of static sizes aside; None for others."""
         if isinstance(child, Node):
             return None
-        return self._index.get(source_of(child))
+        return self._input_index.get(source_of(child))
 
     def name_only(self, child: SSAValue | Node) -> str | None:
         """Return the operation name of a child if the pattern compares only its name, else None."""

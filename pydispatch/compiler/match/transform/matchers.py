@@ -115,7 +115,12 @@ def _dag(run: Interpreter, op: Any, env: Env) -> None:
 
 
 class Absent:
-    """An output tensor of the pattern that does not exist in the program; a call gets an empty tensor for it."""
+    """Output tensor of a pattern that does not exist in the program; a call gets an empty tensor for it.
+
+    Attributes:
+        type: Type of the tensor.
+        root: Operation of the program that the pattern's root matched.
+    """
 
     def __init__(self, type: Attribute, root: Operation) -> None:
         self.type, self.root = type, root

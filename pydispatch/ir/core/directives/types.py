@@ -97,13 +97,15 @@ class Absent(Implied):
 
 @for_every_format
 class TruthOf(Implied):
-    """Directive without text: `type` is i1, or a tensor of i1 in the shape of `other`, which was parsed before."""
+    """Directive without text: `type` is i1, or a tensor of i1 in the shape of `other`, the type of one operand that was
+    parsed before."""
 
     type: TypeDirective
     other: TypeDirective
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        self.type.set(state, (with_element(parsed_types(self.other, state)[0], i1),))
+        (other_type,) = parsed_types(self.other, state)
+        self.type.set(state, (with_element(other_type, i1),))
 
 
 @for_every_format

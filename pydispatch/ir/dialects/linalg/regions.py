@@ -103,7 +103,10 @@ class Trait(CustomDirective):
 
 @directive
 class OtherAttributes(TrailingAttributes):
-    """Directive for `attrs = {...}`, the attributes that are not part of the trait."""
+    """Directive for `attrs = {...}`: attributes besides those in the leading dictionary of a `linalg.generic`.
+
+    It is printed, unlike `TrailingAttributes`, whose field `attributes` has the directive of the dictionary.
+    """
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         if op.attributes:

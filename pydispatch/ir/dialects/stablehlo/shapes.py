@@ -36,13 +36,14 @@ class ConstantOp(IRDLOperation):
     @classmethod
     def parse(cls, parser: Parser) -> ConstantOp:
         """Parse `dense<...> : type`, or `() <{value = ...}> : signature` for a type that differs from the value's."""
-        properties: Properties = {}
+        properties: Properties = {}  # `parse_attributes` adds those that are written in the attribute dictionary
         if parser.parse_optional_punctuation("(") is not None:  # Quantized ones are written `constant() <{...}>`.
             parser.parse_punctuation(")")
             properties |= parser.parse_optional_properties_dict()
             attributes = parse_attributes(parser, cls, properties)
             parser.parse_punctuation(":")
-            return make(cls, parser, (), FUNCTIONAL.parse(parser, operand_count=0), properties, attributes)
+            signature = FUNCTIONAL.parse(parser, operand_count=0)
+            return make(cls, parser, operands=(), types=signature, properties=properties, attributes=attributes)
         attributes = parse_attributes(parser, cls, properties)
         start = parser.pos
         value = parser.parse_attribute()
@@ -50,7 +51,8 @@ class ConstantOp(IRDLOperation):
         if not isinstance(type, Attribute):
             sample = "dense<0.0> : tensor<4xf32>"
             parser.raise_error(f"expected a constant with its type, such as {sample}", start, parser.pos)
-        return make(cls, parser, (), Types((), [type]), {"value": value}, attributes)
+        types = Types(operands=(), results=[type])
+        return make(cls, parser, operands=(), types=types, properties={"value": value}, attributes=attributes)
 
     def print(self, printer: Printer) -> None:
         """Print the syntax that `parse` reads."""

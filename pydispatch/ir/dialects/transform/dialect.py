@@ -309,6 +309,7 @@ class CastOp(TransformOp):
     """Conversion of a handle to another handle type."""
 
     name = "transform.cast"
+    # `handles` and `results_` are the variadic operands and results of all transform operations, here one of each.
     assembly_format = "custom<OneOperand>($handles) attr-dict `:` type($handles) `to` type($results_)"
 
 

@@ -108,11 +108,12 @@ class Features:
             kinds.append("VkPhysicalDeviceVulkan13Features")
         if ATOMIC_FLOAT in self.extensions:
             kinds.append("VkPhysicalDeviceShaderAtomicFloatFeaturesEXT")
-        self.features: set[str] = set()
+        self.features: set[str] = set()  # `_enable` adds the names
         self.enabled = self._enable(ffi, lib, kinds)
         self.subgroup_size, subgroup_bits = self._subgroups(ffi, lib)
         self.limits = self._limits(ffi)
-        # Capabilities, features and limits that a variant of an executable may require.
+        # A variant of an executable may require capabilities, features, and limits such as "maxPushConstantsSize>=128".
+        # `Names` compares the latter with `limits`.
         self.names = Names(self._names(subgroup_bits))
         self.names.limits = self.limits
 

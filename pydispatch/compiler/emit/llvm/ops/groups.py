@@ -62,7 +62,7 @@ class GroupForm(NamedTuple):
     Attributes:
         size: Number of steps.
         element: LLVM type of the factors' elements.
-        unsigned: Signedness of the factors.
+        unsigned: Whether the elements of lhs, and of rhs, are unsigned integers.
     """
 
     size: int

@@ -125,7 +125,11 @@ class WgslRegisters(Registers[FunctionEmitter, Name]):
         return two_words(bits) if is_native_float(type_) else integer(signed(bits, bit_width(type_)))
 
     def from_bits(self, emitter: FunctionEmitter, value: Name, type_: Attribute) -> Name:
-        """Reinterpret bits as a float register."""
+        """Reinterpret the bits of a float, in an integer register, as a float register.
+
+        Registers of f32 are WGSL's f32. The function emitter converts f16 where the device has it; registers of the
+        other floats have their bits, and remain as they are.
+        """
         if type(type_) is Float32Type:
             return emitter.let(f"bitcast<f32>({value})")
         return emitter.from_bits(value, type_)

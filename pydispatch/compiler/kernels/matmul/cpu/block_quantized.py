@@ -212,12 +212,16 @@ class _Workgroup:
         Args:
             build: Receives the code.
             rows: The rows of A.
-            sums: Buffer for the product of one register block.
-            totals: Sums of the panel so far, [row][column].
+            sums: Buffer for the product of one register block, which each overwrites.
+            totals: Sums of the panel over the blocks so far, [row][column].
             panel, block: Which panel, and which block of K.
+
+        Returns:
+            [], the values that the loop over blocks carries.
         """
         schedule = self.schedule
-        for column in range(0, self.match.width, schedule.columns):
+        panel_columns, block_columns = self.match.width, schedule.columns
+        for column in range(0, panel_columns, block_columns):
             for row in range(0, schedule.rows, schedule.row_block):
                 position = _Position(panel=panel, block=block, row=row, column=column)
                 height = min(schedule.row_block, schedule.rows - row)

@@ -326,11 +326,17 @@ def _statements(plan: Plan, packs_a: bool, is_batched: bool) -> tuple[Node, ...]
 
     If one pass over K has all products of a block, the sums of the block stay in registers from the first product to
     the results. Otherwise the reductions are loops around the blocks, and the sums of the tile are stored in memory
-    between two iterations. `packs_a` and `is_batched` are those of `Nest.of`.
+    between two iterations.
+
+    Args:
+        plan: The plan.
+        packs_a: Whether A is packed where the plan says so; False for an A that is in workgroup memory already.
+        is_batched: Whether the workgroup has a batch of outer indices.
     """
     pack_a = (TileStep.PACK_A,) if plan.schedule.pack_a and packs_a else ()
     pack_b = (TileStep.PACK_B,) if plan.schedule.pack_b else ()
     has_offsets = bool(plan.arithmetic.a_offset or plan.arithmetic.b_offset)
+    # Sums of the packed rows of A and columns of B, which correct products for the offsets that packing subtracts.
     clear = (TileStep.CLEAR_FACTOR_SUMS,) if has_offsets else ()
     add = (TileStep.ADD_FACTOR_SUMS,) if has_offsets else ()
     if plan.sums_in_registers:

@@ -222,15 +222,15 @@ def _block_rows(level: Level, vectors: int, m: int | None, minimizes_passes: boo
 
 
 def _skinny_vectors(level: Level, m: int) -> int:
-    """Return the vectors of a row of a block that has all m rows of a skinny product.
+    """Return the width, in vectors, of the register block of a skinny product. The block has all m rows.
 
-    Beside the sums, the block's column of A or its row of B is in registers, whichever is shorter, and one vector of
-    the other: 7x512x512 with a vector more took 1.8x the time.
+    Beside the m * width vectors of sums, the block's column of A or its row of B is in registers, whichever is shorter,
+    and one vector of the other: 7x512x512 with a vector more took 1.8x the time.
     """
 
     def fits(vectors: int) -> bool:
         """Return whether the sums, the shorter operand, and a vector of the other one fit into the registers."""
-        sums = m * vectors
+        sums = m * vectors  # vector registers; `level.accumulators` of all `level.registers` may hold sums
         return sums <= level.accumulators and sums + min(m, vectors) + 1 <= level.registers
 
     return next((vectors for vectors in range(MOST_SKINNY_VECTORS, 0, -1) if fits(vectors)), 1)

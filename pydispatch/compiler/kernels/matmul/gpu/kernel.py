@@ -352,17 +352,18 @@ def _axis(
     def at(offset: int) -> tuple[SSAValue | bool, Index]:
         """Return whether the index at an offset from `first` is below the size, and the index.
 
-        One test serves a run of neighbours. Of a run beyond the end, the indices of the last run are returned.
+        A run is `neighbours` adjacent indices, all below the size or all beyond it, so that one test serves them. For a
+        run beyond the end the indices of the last run are returned: reads at them are in bounds.
         """
-        start = offset // neighbours * neighbours
-        if is_exact:
+        if is_exact:  # tiles fill the dimension
             return True, build.plus(first, offset)
+        start = offset // neighbours * neighbours  # offset of the run that has the index
         if start not in known_runs:
-            index = build.plus(first, start)  # of the run's first index; no run crosses the end
-            exists = build.less(index, build.minus(size, neighbours - 1))
-            known_runs[start] = exists, build.least(index, build.minus(size, neighbours))
-        exists, index = known_runs[start]
-        return exists, build.plus(index, offset - start)
+            first_of_run = build.plus(first, start)
+            exists = build.less(first_of_run, build.minus(size, neighbours - 1))  # the run's last index is below size
+            known_runs[start] = exists, build.least(first_of_run, build.minus(size, neighbours))
+        exists, first_of_run = known_runs[start]
+        return exists, build.plus(first_of_run, offset - start)
 
     return at
 
