@@ -157,6 +157,20 @@ def test_streamed_rows_are_prefetched_where_the_cpu_is_late() -> None:
     assert chunks == {(1, 4096): 4096, (1, 1024): 0, (4, 1024): 1024, (16, 512): 512, (16, 256): 0, (64, 512): 0}
 
 
+@pytest.mark.parametrize(
+    ("keys", "heads", "width", "queries_per_head", "is_prefetched"),
+    [(512, 12, 64, 1, False), (1024, 32, 128, 1, True), (1024, 32, 128, 4, False)],
+)
+def test_heads_that_share_rows_are_counted_once(
+    keys: int, heads: int, width: int, queries_per_head: int, is_prefetched: bool
+) -> None:
+    """The values of one position are a row of all heads. Those of 16 MiB fill half of the third-level cache."""
+    row = Operand(True, heads // queries_per_head * width * 4, False, True)
+    values = replace(product(1, keys, width), outer=heads, b_uses=queries_per_head, b=row)
+    distance = streaming_prefetch_distance(level("znver4"), values, steps=8)
+    assert distance == (8 * row.row_stride_bytes if is_prefetched else 0)
+
+
 def test_rows_in_one_cache_set_are_read_in_place_by_low_blocks() -> None:
     """Each element of A is read once if a block has all columns, so that a packed copy would not pay."""
     zen4 = level("znver4")

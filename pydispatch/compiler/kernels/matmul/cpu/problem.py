@@ -102,8 +102,17 @@ class Problem:
 
     @property
     def b_bytes(self) -> int:
-        """Bytes of B in memory, with all outer dimensions; 0 if a size is dynamic."""
+        """Bytes that B spans in memory if its outer dimensions follow each other; 0 if a size is dynamic.
+
+        An upper bound: outer dimensions may share rows, as the heads of an attention do.
+        """
         return self.outer * self.b.row_stride_bytes * (self.k or 0)
+
+    @property
+    def b_elements_bytes(self) -> int:
+        """Bytes of all elements of B, with the outer dimensions that index it; 0 if a size is dynamic."""
+        element_bytes = self.b.element_bytes or self.sum_bytes
+        return self.outer // self.b_uses * (self.k or 0) * (self.n or 0) * element_bytes
 
     @property
     def widens_b(self) -> bool:
