@@ -89,6 +89,45 @@ def test_strength_reduction_is_for_code_without_register_blocks(
     assert len(asked[False]) == len(SIZES) - 1
 
 
+CONVOLUTION = """
+func.func @f(%x: tensor<{x}xf32>, %w: tensor<3x3x8x{channels}xf32>) -> tensor<{x}xf32> {{
+  %y = stablehlo.convolution(%x, %w) dim_numbers = [{dims}]x[0, 1, i, o]->[{dims}], window = {{pad = [[1, 1], [1, 1]]}}
+    {{batch_group_count = 1 : i64, feature_group_count = {groups} : i64}}
+    : (tensor<{x}xf32>, tensor<3x3x8x{channels}xf32>) -> tensor<{x}xf32>
+  return %y : tensor<{x}xf32>
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("x", "channels", "dims", "groups", "level"),
+    [
+        pytest.param("1x14x14x16", 16, "b, 0, 1, f", 2, 3, id="groups, channels last"),
+        pytest.param("1x16x14x14", 16, "b, f, 0, 1", 2, 2, id="groups, channels first"),
+        pytest.param("1x14x14x8", 8, "b, 0, 1, f", 1, 2, id="channels last"),
+    ],
+)
+def test_full_effort_is_for_strided_loads_under_conditions(
+    no_cache: None, monkeypatch: pytest.MonkeyPatch, x: str, channels: int, dims: str, groups: int, level: int
+) -> None:
+    """A group whose channels are last is copied an element of each position at a time, with zeros around the image.
+
+    Other images are copied by contiguous loads, which LLVM vectorizes under masks with less effort.
+    """
+    levels: list[int] = []
+    real = llvm.LlvmModule.optimize
+
+    def optimize(module: llvm.LlvmModule, effort: machines.Effort, promote_memory: bool) -> None:
+        if not promote_memory:  # a kernel of register blocks
+            levels.append(effort.level)
+        real(module, effort, promote_memory)
+
+    monkeypatch.setenv(llvm_process.PROCESSES_VARIABLE, "0")
+    monkeypatch.setattr(llvm.LlvmModule, "optimize", optimize)
+    pd.compile(CONVOLUTION.format(x=x, channels=channels, dims=dims, groups=groups), targets="cpu", cpu="x86-64-v4")
+    assert levels == [level]
+
+
 @pytest.fixture
 def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The texts that LLVM gets."""

@@ -18,10 +18,10 @@ from collections.abc import Iterator
 from xdsl.dialects import arith, scf
 from xdsl.dialects.builtin import BoolAttr
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block, OpResult, Region, SSAValue
+from xdsl.ir import Block, Region, SSAValue
 
 from pydispatch.compiler.kernel_ir.build import Build, Entry, Index, known
-from pydispatch.compiler.kernel_ir.outer_loops.lanes import is_inside
+from pydispatch.compiler.kernel_ir.outer_loops.lanes import is_defined_outside
 from pydispatch.compiler.kernel_ir.readers import INT_PREDICATES
 from pydispatch.ir.core.walk import walk
 
@@ -58,18 +58,13 @@ def _comparisons(loop: scf.ParallelOp) -> Iterator[Comparison]:
         if not isinstance(op, arith.CmpiOp) or INT_PREDICATES[op.predicate.value.data] != "ult":
             continue
         total = op.lhs.owner
-        if not isinstance(total, arith.AddiOp) or not _is_invariant(op.rhs, block):
+        if not isinstance(total, arith.AddiOp) or not is_defined_outside(op.rhs, block):
             continue
         for counter, start in (total.operands, reversed(total.operands)):
             count = steps.get(counter)
-            if isinstance(count, int) and _is_invariant(start, block):
+            if isinstance(count, int) and is_defined_outside(start, block):
                 yield op, start, count
                 break
-
-
-def _is_invariant(value: SSAValue, block: Block) -> bool:
-    """Return whether a value is defined outside of a block."""
-    return not is_inside(value.op, block) if isinstance(value, OpResult) else value.owner is not block
 
 
 def _add_full_version(entry: Entry, loop: scf.ParallelOp, comparisons: list[Comparison]) -> None:

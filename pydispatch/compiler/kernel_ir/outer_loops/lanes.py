@@ -301,13 +301,11 @@ class Lanes:
 
         A value that the loop computes may be if it is rematerialized: it has no effects, and is computed at each use.
         """
-        if not isinstance(value, OpResult):
-            return not (value.owner is block or is_inside(value.owner.parent_op(), block))
-        if not is_inside(value.op, block):
+        if is_defined_outside(value, block):
             return True
-        return self.is_rematerialized(value) and all(
-            self._is_invariant(operand, block) for operand in value.op.operands
-        )
+        if not isinstance(value, OpResult) or not self.is_rematerialized(value):
+            return False
+        return all(self._is_invariant(operand, block) for operand in value.op.operands)
 
     def is_rematerialized(self, value: OpResult) -> bool:
         """Return whether a value of the loop is computed again at each use, instead of being stored for each lane."""
@@ -388,6 +386,13 @@ def is_inside(op: Operation | None, block: Block) -> bool:
     while op is not None and op.parent is not block:
         op = op.parent_op()
     return op is not None
+
+
+def is_defined_outside(value: SSAValue, block: Block) -> bool:
+    """Return whether a value is defined neither in a block nor in a region of an operation in it."""
+    if isinstance(value, OpResult):
+        return not is_inside(value.op, block)
+    return value.owner is not block and not is_inside(value.owner.parent_op(), block)
 
 
 def _fits(type_: Attribute) -> bool:
