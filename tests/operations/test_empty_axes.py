@@ -89,6 +89,8 @@ def test_a_result_without_elements_reads_none(run: Any, dynamic: bool) -> None:
     assert found.shape == (0,)
     (found,) = run(lambda b, x, i: gathers.take(b, x, i, 0), ROWS[:, :0], INDICES, dynamic=dynamic)
     assert found.shape == (2, 0)
+    (found,) = run(lambda b, x: gathers.take(b, x, b.constant(INDICES[:0]), 1), ROWS[:, :0], dynamic=dynamic)
+    assert found.shape == (len(ROWS), 0)
     (found,) = run(slices, TWO, INDICES[:0, None], dynamic=dynamic)
     assert found.shape == (0, 3)
 
