@@ -13,6 +13,9 @@ Steps in which all invocations have an element are a loop of their own, with a p
 invocations: LLVM keeps their carried values in registers. A layer norm of 2,048 rows of 1,000 takes 0.53 of the time
 (AMD EPYC Zen 4). Where the CPU accesses memory with masks, the last step is such vectors, too, and the values stay in
 registers from the initial ones to the code after the loop: another 0.89 of the time.
+
+A loop with atomic operations, which are not vectorized, keeps one parallel loop of min(W, n - first) invocations: its
+copies would take LLVM longer, and a histogram of 4 Mi integers 1.8 times the time (AMD EPYC Zen 4).
 """
 
 from __future__ import annotations
@@ -36,6 +39,7 @@ from xdsl.dialects.builtin import (
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
+from pydispatch.compiler.kernel_ir.atomics import UPDATES
 from pydispatch.compiler.kernel_ir.bindings import read_only_memrefs
 from pydispatch.compiler.kernel_ir.build import INDEX, Build, Entry, Index, known
 from pydispatch.compiler.kernel_ir.kernel import ONE_VECTOR
@@ -243,12 +247,20 @@ class _Interchange:
         self.memories = [allocated(build, op.type, invocations) for op in strided.loop.results]
 
     def emit(self, build: Build) -> None:
-        """Emit the stores of the initial values, the steps in which all invocations have an element, and the last."""
-        start, end = self.strided.start, known(self.strided.loop.ub)
+        """Emit the stores of the initial values, and the steps."""
         if self.memories:
             width = self.vector if self.is_masked else self.invocations
             for first_lane in range(0, self.invocations, width):
                 self._emit_invocations(build, width, self._store_initial_values, first_lane)
+        if _has_atomics(self.strided.loop):
+            end = known(self.strided.loop.ub)
+            build.loop(self.strided.start, end, self.invocations, (), self._emit_scalar_step)
+        else:
+            self._emit_vector_steps(build)
+
+    def _emit_vector_steps(self, build: Build) -> None:
+        """Emit the steps in which all invocations have an element, and the last one."""
+        start, end = self.strided.start, known(self.strided.loop.ub)
         elements = build.most(build.minus(end, start), 0)
         _, rest = build.divide(elements, self.invocations)
         end_of_whole_steps = build.plus(start, build.minus(elements, rest))
@@ -270,6 +282,15 @@ class _Interchange:
         """
         for first_lane in range(0, self.invocations, self.vector):
             self._emit_step(build, first, min(self.vector, self.invocations - first_lane), first_lane)
+        return ()
+
+    def _emit_scalar_step(self, build: Build, first: SSAValue, carried: list[SSAValue]) -> Sequence[SSAValue]:
+        """Emit a step of the invocations that have an element from `first` on, which are not vectorized.
+
+        It is one parallel loop of unknown length, which LLVM unrolls by a small factor. `carried` is empty.
+        """
+        remaining = build.minus(known(self.strided.loop.ub), first)
+        self._emit_step(build, first, build.least(remaining, self.invocations))
         return ()
 
     def _emit_step(self, build: Build, first: Index, lanes: Index, first_lane: int = 0) -> None:
@@ -338,6 +359,11 @@ def _lanes_of_vector(loop: scf.ForOp, invocations: int) -> int:
     copies = ceil(invocations / LANES)
     operations = sum(1 for _ in walk(loop.body.block))
     return LANES if copies * operations <= MOST_COPIED else invocations
+
+
+def _has_atomics(loop: scf.ForOp) -> bool:
+    """Return whether the iterations of a loop have atomic operations, which keep LLVM from vectorizing them."""
+    return any(op.name in UPDATES for op in walk(loop.body.block))
 
 
 def _is_plain(block: Block) -> bool:
