@@ -16,11 +16,19 @@ import pydispatch as pd
 from pydispatch.compiler.kernel_ir.full_tiles import separate_full_tiles
 from pydispatch.ir import parse
 
+GATHERED = """
+    %number = memref.load %numbers[%row] : memref<?xindex>
+    %x = memref.load %a[%number] : memref<?xf32>
+"""
+"""Load an element of the row whose number is an element."""
 
-def kernel(index: str = "%column", limit: str = "%n", predicate: str = "ult", columns: int = 32) -> FuncOp:
+
+def kernel(
+    index: str = "%column", limit: str = "%n", predicate: str = "ult", columns: int = 32, inside: str = ""
+) -> FuncOp:
     """A tile of 4 rows whose elements are stored where a comparison holds."""
     module = parse(f"""
-func.func @kernel(%a: memref<?xf32>, %start: index, %n: index) {{
+func.func @kernel(%a: memref<?xf32>, %numbers: memref<?xindex>, %start: index, %n: index) {{
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c4 = arith.constant 4 : index
@@ -31,6 +39,7 @@ func.func @kernel(%a: memref<?xf32>, %start: index, %n: index) {{
     %column = arith.addi %start, %j : index
     %twice = arith.addi %column, %j : index
     %is_inside = arith.cmpi {predicate}, {index}, {limit} : index
+    {inside}
     scf.if %is_inside {{
       memref.store %zero, %a[%column] : memref<?xf32>
     }}
@@ -52,8 +61,21 @@ func.func @kernel(%a: memref<?xf32>, %start: index, %n: index) {{
         (kernel(limit="%row"), False),
         (kernel(predicate="slt"), False),
         (kernel(columns=8), False),
+        (kernel(inside=GATHERED), False),
+        (kernel(inside=GATHERED.replace("[%number]", "[%row]")), True),
+        (kernel(inside=GATHERED + "%y = arith.negf %x : f32"), True),
     ],
-    ids=["columns", "rows", "a stride", "a moving limit", "signed", "few columns"],
+    ids=[
+        "columns",
+        "rows",
+        "a stride",
+        "a moving limit",
+        "signed",
+        "few columns",
+        "gathered rows",
+        "rows that are not gathered",
+        "computed elements of gathered rows",
+    ],
 )
 def test_which_loops_get_a_version(function: FuncOp, has_versions: bool) -> None:
     separate_full_tiles(function)
