@@ -83,7 +83,8 @@ REASONS: tuple[Reason, ...] = (
         (
             "llama *",
             "bert *",
-            "unet 3x3 16x16x640 *",
+            "unet 3x3 *",
+            "gpt2 tied head 1x768x8192t",
             "gpt2 up *",
             "mobilenet 1x1 7x7x320 *",
             "int8_weight_only",
@@ -99,12 +100,6 @@ REASONS: tuple[Reason, ...] = (
         "64 dependent steps: nine tenths of the time are products of 8 rows by 3.1 MB of weights from the third-level "
         "cache, at 0.8 to 0.9 of the FMA rate; gates take 7 %, and 5 us of each step are between dispatches",
         peers=("onnxruntime", "jax"),
-    ),
-    Reason(
-        ZEN_4,
-        ("matmul_chain",),
-        "66 dependent products of 10 to 120 us, each with a join of the workers: two take 0.63 of the time of one",
-        peers=("onnxruntime",),
     ),
     Reason(
         ZEN_4,
@@ -152,7 +147,7 @@ REASONS: tuple[Reason, ...] = (
         ("MatMulNBits 128x2048x2048*",),
         "12.1 ms are 76 % of the FMA rate, the peer's 10.8 are 85 %: blocks of 32 steps are dequantized one by one, so "
         "that sums pass through memory after every 32 multiply-adds; three bytes for each f32 would take 13 ms",
-        peers=("openvino",),
+        peers=("openvino", "onnxruntime"),
     ),
     *(
         Reason(
