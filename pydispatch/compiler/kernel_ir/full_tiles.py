@@ -24,10 +24,9 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Region, SSAValue
 
 from pydispatch.compiler.kernel_ir.build import Build, Entry, Index, known
-from pydispatch.compiler.kernel_ir.outer_loops.lanes import is_defined_outside
 from pydispatch.compiler.kernel_ir.readers import INT_PREDICATES
 from pydispatch.compiler.kernel_ir.types import is_float
-from pydispatch.ir.core.walk import walk
+from pydispatch.ir.core.walk import is_defined_outside, walk
 
 MOST_OPERATIONS = 64
 """Operations in the body of a loop, up to which there are two versions of it."""

@@ -20,9 +20,8 @@ from xdsl.ir import Block, OpResult, Region, SSAValue
 
 from pydispatch.compiler.kernel_ir.build import Build, Entry, Index, known
 from pydispatch.compiler.kernel_ir.kernel import ONE_VECTOR
-from pydispatch.compiler.kernel_ir.outer_loops.lanes import is_inside
 from pydispatch.compiler.kernel_ir.readers import INT_PREDICATES
-from pydispatch.ir.core.walk import walk
+from pydispatch.ir.core.walk import is_inside, walk
 
 MOST_OPERATIONS = 48
 """Of the body of a loop that is written up to three times."""

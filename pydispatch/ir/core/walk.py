@@ -1,11 +1,11 @@
-"""A walk over nested operations in the order of their text, at a fraction of the cost of the library's."""
+"""Nested operations: a walk in the order of their text, faster than the library's, and whether a block contains one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import cast
 
-from xdsl.ir import Block, Operation, Region
+from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
 
 
 def walk(root: Operation | Region | Block) -> Iterator[Operation]:
@@ -51,3 +51,17 @@ def _first_operation(node: Operation | Region | Block, pending: list[Operation |
     if block._next_block is not None:
         pending.append(block._next_block)
     return block._first_op
+
+
+def is_inside(op: Operation | None, block: Block) -> bool:
+    """Return whether an operation is in a block, or in a region of an operation in it."""
+    while op is not None and op.parent is not block:
+        op = op.parent_op()
+    return op is not None
+
+
+def is_defined_outside(value: SSAValue, block: Block) -> bool:
+    """Return whether a value is defined neither in a block nor in a region of an operation in it."""
+    if isinstance(value, OpResult):
+        return not is_inside(value.op, block)
+    return value.owner is not block and not is_inside(value.owner.parent_op(), block)

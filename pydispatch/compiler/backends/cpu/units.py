@@ -30,7 +30,6 @@ from pydispatch.compiler.emit.llvm.module import Symbols, symbols_of
 from pydispatch.compiler.kernel_ir.calls import is_declaration
 from pydispatch.compiler.kernel_ir.fallbacks import resolve_fallbacks
 from pydispatch.compiler.kernel_ir.kernel import Export, Variant
-from pydispatch.compiler.kernel_ir.outer_loops.lanes import is_defined_outside
 from pydispatch.compiler.kernel_ir.readers import quoted
 from pydispatch.compiler.target.backend import Dump
 from pydispatch.compiler.target.cpu import Machine
@@ -39,7 +38,7 @@ from pydispatch.compiler.worker import llvm_process
 from pydispatch.distributions import version
 from pydispatch.errors import CompileError
 from pydispatch.formats.artifact.imports import ImportSignature
-from pydispatch.ir.core.walk import walk
+from pydispatch.ir.core.walk import is_defined_outside, walk
 from pydispatch.ir.dialects.pyd.contract import ContractOp
 
 Linked = tuple[str, bytes, bool]

@@ -10,7 +10,7 @@ from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
 from pydispatch.compiler.kernel_ir.build import known
 from pydispatch.compiler.kernel_ir.readers import counts_indices
-from pydispatch.ir.core.walk import walk
+from pydispatch.ir.core.walk import is_defined_outside, is_inside, walk
 from pydispatch.ir.op_info import Cost, info_of
 
 LANES = 16
@@ -379,20 +379,6 @@ def _ends_at_small_minimum(loop: scf.ParallelOp) -> bool:
     end = loop.upperBound[-1].owner
     limits = map(known, end.operands) if isinstance(end, arith.MinSIOp) else ()
     return any(isinstance(limit, int) and LANES <= limit <= MOST_STRIPS * LANES for limit in limits)
-
-
-def is_inside(op: Operation | None, block: Block) -> bool:
-    """Return whether an operation is in a block, or in a region of an operation in it."""
-    while op is not None and op.parent is not block:
-        op = op.parent_op()
-    return op is not None
-
-
-def is_defined_outside(value: SSAValue, block: Block) -> bool:
-    """Return whether a value is defined neither in a block nor in a region of an operation in it."""
-    if isinstance(value, OpResult):
-        return not is_inside(value.op, block)
-    return value.owner is not block and not is_inside(value.owner.parent_op(), block)
 
 
 def _fits(type_: Attribute) -> bool:

@@ -11,8 +11,8 @@ from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 
 from pydispatch.compiler.kernel_ir.build import INDEX, TRUTH, Build, Index, known
 from pydispatch.compiler.kernel_ir.kernel import ONE_VECTOR
-from pydispatch.compiler.kernel_ir.outer_loops.lanes import LANES, Lanes, is_inside
-from pydispatch.ir.core.walk import walk
+from pydispatch.compiler.kernel_ir.outer_loops.lanes import LANES, Lanes
+from pydispatch.ir.core.walk import is_inside, walk
 
 Copies = dict[SSAValue, SSAValue]
 """Value of the original loop → its value in the emitted code, in one lane or for all lanes."""
