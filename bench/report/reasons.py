@@ -62,10 +62,6 @@ PYTHON_KERNELS = {
         "16 MiB read and rows of 32 MiB updated in random order: in turns 1.99 to 2.08 ms with one worker, clang 2.32 "
         "to 2.87"
     ),
-    ("embedding_bag",): (
-        "32 MiB in rows of 256 bytes from a table of 16 MiB, at 45 GB/s by two workers: in turns 0.74 ms, gcc 0.70; "
-        "with one worker 1.84 ms, gcc 2.16"
-    ),
     ("top_k",): (
         "each of the 8 elements takes two reductions over the 128 elements of a row and the numbers of those not yet "
         "found, 93 ns; loops in C and Numba pass over the row once and insert elements into a sorted list"
@@ -100,13 +96,6 @@ REASONS: tuple[Reason, ...] = (
         "64 dependent steps: nine tenths of the time are products of 8 rows by 3.1 MB of weights from the third-level "
         "cache, at 0.8 to 0.9 of the FMA rate; gates take 7 %, and 5 us of each step are between dispatches",
         peers=("onnxruntime", "jax"),
-    ),
-    Reason(
-        ZEN_4,
-        ("sum 1024x4096",),
-        "48 MB, of which the third-level cache holds a part, at 29 GB/s; NumPy's loop takes 1.64 ms, ours 1.67 to 1.82 "
-        "by the addresses of the arguments, and onnxruntime 1.55",
-        peers=("onnxruntime",),
     ),
     Reason(
         ZEN_4,
