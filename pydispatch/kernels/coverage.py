@@ -110,7 +110,8 @@ class Coverage(RaceInstrumentation):
         `kind` is the set of `Evidence` that gets the sizes: "stored" or "read".
         """
         is_view = bool(memory.parameter)
-        for name, size in zip(indices.split(", "), memory.shape, strict=True):
+        names = indices.split(", ") if indices else []  # a view of rank 0 has none
+        for name, size in zip(names, memory.shape, strict=True):
             if is_view:
                 self._record(kind, Scalar(name, "index"), size)
 

@@ -9,6 +9,7 @@ from kernel_works import DEVICES
 import pydispatch as pd
 
 Vector = Annotated[pd.View, pd.f32["n"]]
+Point = Annotated[pd.View, pd.f32[()]]
 TARGETS = dict(zip(DEVICES, ("cpu", "vulkan", "webgpu", "cuda"), strict=True))
 MODEL = """func.func @f(%a: tensor<8xf32>, %b: tensor<8xf32>) -> tensor<8xf32> {
   %0 = arith.mulf %a, %b : tensor<8xf32>
@@ -24,6 +25,11 @@ def fused(lhs: Vector, rhs: Vector, out: Vector) -> None:
     i = pd.global_id(0)
     if i < out.shape[0]:
         out[i] = -abs(lhs[i] * rhs[i]) + 1000  # so that it shows who computed
+
+
+@pd.kernel
+def fused_points(lhs: Point, rhs: Point, out: Point) -> None:
+    out[()] = -abs(lhs[()] * rhs[()]) + 1000
 
 
 @pd.kernel
@@ -54,6 +60,17 @@ def test_a_kernel_replaces_what_a_pattern_finds(device: str) -> None:
     artifact = pd.compile(MODEL, patterns=[found(fused)], targets=TARGETS[device])
     result = np.asarray(pd.device(device).load(artifact).f(A, B))
     np.testing.assert_array_equal(result, 1000 - abs(A * B))
+
+
+def test_a_kernel_with_views_of_rank_0() -> None:
+    @pd.pattern
+    def of_points(lhs: pd.f32[()], rhs: pd.f32[()]):
+        return -abs(lhs * rhs)
+
+    model = MODEL.replace("tensor<8xf32>", "tensor<f32>")
+    artifact = pd.compile(model, patterns=[of_points.replace(fused_points)], targets="cpu")
+    result = pd.device("cpu").load(artifact).f(np.array(2, np.float32), np.array(3, np.float32))
+    np.testing.assert_array_equal(result, np.float32(994))
 
 
 def test_the_executable_is_named_after_the_pattern() -> None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
 from pydispatch.compiler.match.python.text import OWN_ARGUMENT, MatchSignature
 from pydispatch.errors import CompileError
 from pydispatch.kernels.kernel import KernelSource
 from pydispatch.kernels.module import EXECUTABLE
 from pydispatch.locations import GeneratedText
 from pydispatch.patterns.types import TensorType
+
+_TENSOR = re.compile(r"tensor<((?:(?:\?|\d+)x)*)(\w+)>")
+"""Tensor type as text: its sizes, each followed by x, and its element type."""
 
 
 def dispatch_of_kernel(name: str, kernel: KernelSource, signature: MatchSignature) -> GeneratedText:
@@ -91,22 +96,16 @@ def _converted(
     """Return the operations that convert a value of the pattern to the type of the kernel's parameter. Raises
     CompileError if the element type or rank differs.
     """
-    scalar = declared.shape is None
-    fits = type == declared.dtype if scalar else type.startswith("tensor<") and _rank(type) == len(declared.shape or ())
-    if not fits or _element_of(type) != declared.dtype:
+    if declared.shape is None:
+        fits = type == declared.dtype
+    else:
+        tensor = _TENSOR.fullmatch(type)
+        fits = tensor is not None and tensor[2] == declared.dtype and tensor[1].count("x") == len(declared.shape)
+    if not fits:
         raise CompileError(
             f"pattern '{name}': parameter '{parameter}' of kernel '{kernel.name}' is {type}, in the pattern {declared}",
             note="give both the same element type and as many dimensions",
         )
-    if scalar:  # not converted: the operation only gives it the name %a_...
+    if declared.shape is None:  # not converted: the operation only gives it the name %a_...
         return [f"%a_{parameter} = arith.bitcast {value} : {type} to {type}"]
     return [f"%a_{parameter} = tensor.cast {value} : {declared.mlir} to {type}"]
-
-
-def _rank(type: str) -> int:
-    return type.count("x")
-
-
-def _element_of(type: str) -> str:
-    """Return the element type of a tensor type as text, and a scalar type itself."""
-    return type.rstrip(">").rpartition("x")[2]
