@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from xdsl.dialects.func import FuncOp
 
-from pydispatch.compiler.emit.llvm.cpu.imports import bare_symbol, imports_of, reached_imports
-from pydispatch.compiler.kernel_ir.calls import import_symbol, is_declaration, is_import
+from pydispatch.compiler.emit.llvm.cpu.imports import imports_of
+from pydispatch.compiler.kernel_ir.calls import bare_symbol, import_symbol, is_declaration, is_import, reached_imports
 from pydispatch.compiler.kernel_ir.kernel import Variant
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of

@@ -64,6 +64,22 @@ def import_symbol(function: FuncOp) -> str:
     return str(value.data) if isinstance(value, StringAttr) else str(function.sym_name.data)
 
 
+def bare_symbol(function: FuncOp) -> str:
+    """Return the symbol of an import without the mark of an optional one."""
+    return import_symbol(function).removeprefix("?")
+
+
+def is_optional(function: FuncOp) -> bool:
+    """Return whether a program runs without the symbol of this declaration."""
+    return is_set(function, "hal.import.optional") or import_symbol(function).startswith("?")
+
+
+def reached_imports(functions: Mapping[str, FuncOp], export: str) -> list[FuncOp]:
+    """Return the declarations of imports that an export reaches, in the order of the module."""
+    reached = reachable(functions, export) if export in functions else set()
+    return [function for name, function in functions.items() if name in reached and is_import(function)]
+
+
 def import_fields(function: FuncOp) -> list[str]:
     """Return the entries of hal.import.fields."""
     value = attribute(function, "hal.import.fields")

@@ -20,8 +20,7 @@ from pydispatch.compiler.backends.cuda import tools
 from pydispatch.compiler.backends.cuda.link import link_machine_code
 from pydispatch.compiler.backends.cuda.objects import with_kind
 from pydispatch.compiler.backends.functions import Language, check_static, imports_at_load
-from pydispatch.compiler.emit.llvm.cpu.imports import bare_symbol
-from pydispatch.compiler.kernel_ir.calls import is_declaration, is_set, reachable
+from pydispatch.compiler.kernel_ir.calls import bare_symbol, is_declaration, is_set, reachable
 from pydispatch.compiler.kernel_ir.fallbacks import resolve_fallbacks
 from pydispatch.compiler.kernel_ir.kernel import Export, ObjectFile, Variant
 from pydispatch.compiler.kernel_ir.types import bit_width, is_float

@@ -8,10 +8,9 @@ from xdsl.dialects.builtin import MemRefType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
-from pydispatch.compiler.emit.llvm.cpu.imports import is_optional
 from pydispatch.compiler.emit.shaders.function import ShaderFunction
 from pydispatch.compiler.emit.shaders.values import MemRef
-from pydispatch.compiler.kernel_ir.calls import import_fields, is_import
+from pydispatch.compiler.kernel_ir.calls import import_fields, is_import, is_optional
 from pydispatch.compiler.kernel_ir.guards import is_guarded
 from pydispatch.compiler.kernel_ir.readers import symbol
 from pydispatch.compiler.kernel_ir.types import packed

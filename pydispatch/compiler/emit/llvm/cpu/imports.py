@@ -17,7 +17,7 @@ from pydispatch.compiler.emit.llvm.function import FunctionEmitter
 from pydispatch.compiler.emit.llvm.ops.calls import c_arguments, stop_on_failure
 from pydispatch.compiler.emit.llvm.types import memory_type_of, scalar
 from pydispatch.compiler.emit.llvm.values import Value
-from pydispatch.compiler.kernel_ir.calls import import_fields, import_symbol, is_import, is_set, reachable
+from pydispatch.compiler.kernel_ir.calls import bare_symbol, import_fields, is_optional, is_set, reached_imports
 from pydispatch.formats.artifact.imports import ImportSignature, ParamsLayout, layout
 
 MISSING_IMPORT = 0x50594405
@@ -49,22 +49,6 @@ class Import:
     def marked_symbol(self) -> str:
         """The symbol as import tables and artifacts spell it: with a leading `?` if it is optional."""
         return f"?{self.symbol}" if self.optional else self.symbol
-
-
-def bare_symbol(function: FuncOp) -> str:
-    """Return the symbol of an import without the mark of an optional one."""
-    return import_symbol(function).removeprefix("?")
-
-
-def is_optional(function: FuncOp) -> bool:
-    """Return whether a program runs without the symbol of this declaration."""
-    return is_set(function, "hal.import.optional") or import_symbol(function).startswith("?")
-
-
-def reached_imports(functions: Mapping[str, FuncOp], export: str) -> list[FuncOp]:
-    """Return the declarations of imports that an export reaches, in the order of the module."""
-    reached = reachable(functions, export) if export in functions else set()
-    return [function for name, function in functions.items() if name in reached and is_import(function)]
 
 
 def imports_of(functions: Mapping[str, FuncOp], exports: Sequence[str]) -> tuple[Import, ...]:

@@ -13,7 +13,6 @@ from xdsl.dialects.builtin import IndexType, IntegerAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 
-from pydispatch.compiler.emit.llvm.cpu.imports import bare_symbol, is_optional
 from pydispatch.compiler.emit.llvm.emitter import SUBJECTS as COMMON
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter
 from pydispatch.compiler.emit.llvm.module import ModuleWriter
@@ -24,7 +23,7 @@ from pydispatch.compiler.emit.llvm.platform import Platform
 from pydispatch.compiler.emit.llvm.types import scalar
 from pydispatch.compiler.emit.llvm.values import Value
 from pydispatch.compiler.kernel_ir.bindings import SUBSPAN, bindings_of
-from pydispatch.compiler.kernel_ir.calls import is_declaration
+from pydispatch.compiler.kernel_ir.calls import bare_symbol, is_declaration, is_optional
 from pydispatch.compiler.kernel_ir.guards import is_guarded
 from pydispatch.compiler.kernel_ir.kernel import Export
 from pydispatch.compiler.kernel_ir.readers import attribute, integer
@@ -220,7 +219,7 @@ class CudaPlatform(Platform[FunctionEmitter]):
         start = -(-self.shared[emitter.name] // align) * align
         byte_size = -(-byte_size // 4) * 4  # atomic operations are on words
         self.shared[emitter.name] = start + byte_size
-        if emitter.name in self._dynamic:  # more than STATIC_SHARED bytes, which are passed at launch
+        if emitter.name in self._dynamic:  # exceeds STATIC_SHARED: the size is passed at launch
             base = "@pyd_shared"
             emitter.module.globals[base] = f"{base} = external addrspace(3) global [0 x i8], align 128"
             place = emitter.body.let_entry(f"getelementptr i8, ptr addrspace(3) {base}, i64 {start}")

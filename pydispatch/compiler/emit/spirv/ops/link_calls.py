@@ -11,7 +11,6 @@ from xdsl.dialects.builtin import IndexType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from pydispatch.compiler.emit.llvm.cpu.imports import is_optional
 from pydispatch.compiler.emit.shaders.calls import check_buffer, check_call
 from pydispatch.compiler.emit.shaders.memory import element_index
 from pydispatch.compiler.emit.shaders.values import MemRef, is_native_float
@@ -21,7 +20,7 @@ from pydispatch.compiler.emit.spirv.ops.memory import buffer_variable
 from pydispatch.compiler.emit.spirv.ops.registers import REGISTERS
 from pydispatch.compiler.emit.spirv.types import unit_of
 from pydispatch.compiler.emit.spirv.words import NO_CONTROL, encode
-from pydispatch.compiler.kernel_ir.calls import is_import
+from pydispatch.compiler.kernel_ir.calls import is_import, is_optional
 from pydispatch.compiler.kernel_ir.types import bit_width
 from pydispatch.formats.spirv.instruction import text_words
 from pydispatch.formats.spirv.names import Decoration

@@ -10,7 +10,6 @@ from __future__ import annotations
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Operation
 
-from pydispatch.compiler.emit.llvm.cpu.imports import bare_symbol, is_optional
 from pydispatch.compiler.emit.shaders.calls import callee_of, check_buffer, check_call
 from pydispatch.compiler.emit.shaders.memory import element_index
 from pydispatch.compiler.emit.shaders.values import MemRef
@@ -18,7 +17,7 @@ from pydispatch.compiler.emit.wgsl.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.wgsl.ops.memory import variable
 from pydispatch.compiler.emit.wgsl.ops.registers import REGISTERS
 from pydispatch.compiler.emit.wgsl.words import Name, as_unsigned, is_free
-from pydispatch.compiler.kernel_ir.calls import AVAILABLE, is_declaration, is_import
+from pydispatch.compiler.kernel_ir.calls import AVAILABLE, bare_symbol, is_declaration, is_import, is_optional
 from pydispatch.compiler.kernel_ir.types import bit_width
 from pydispatch.link.wgsl.link import Import, available_line, import_line
 
