@@ -19,8 +19,7 @@ _DEFINED = re.compile(r"^(define [^@\n]*@(?P<name>[\w.$]+)\([^\n]*?)(?P<end>(?: 
 def object_of(module: bytes, arch: str, cpu: str, features: Sequence[str]) -> bytes:
     """Compile bitcode to an ELF object, with each function in a section of its own.
 
-    LLVM's passes over the module do not run: they would turn the loop of memcpy() into a call of memcpy(). `opt` is the
-    effort of code generation.
+    LLVM's passes over the module do not run: they would turn the loop of memcpy() into a call of memcpy().
     """
     from llvmlite import binding as llvm
 

@@ -172,9 +172,8 @@ def _fold_inverse_reshape(op: Operation) -> SSAValue | None:
         return inner.operands[0]  # only dimensions of size 1 were added and dropped: a single dynamic one is the same
     is_static = all(n >= 0 for n in shape)  # the equal types then have equal sizes
     has_same_groups = inner.properties["reassociation"] == op.properties["reassociation"]
-    restores_groups = (
-        has_same_groups and op.name == "tensor.collapse_shape"
-    )  # an expand may choose other factors of dynamic sizes
+    # An expand_shape may choose other factors of dynamic sizes.
+    restores_groups = has_same_groups and op.name == "tensor.collapse_shape"
     return inner.operands[0] if is_static or restores_groups else None
 
 

@@ -12,7 +12,7 @@ from pydispatch.compiler.target.cpu import BASELINE, named_features
 from pydispatch.errors import CompileError
 from pydispatch.suggestions import nearest
 
-# LLVM prints the list to stderr, once in the life of a process: hence another process for each architecture.
+# LLVM prints the list to stderr for the feature "+help", but only once in the life of a process.
 _LIST = (
     "import sys; from llvmlite import binding as b; b.initialize_all_targets(); b.initialize_all_asmprinters(); "
     "b.Target.from_triple(sys.argv[1] + '-unknown-linux-gnu').create_target_machine(features='+help')"
@@ -23,7 +23,6 @@ _LINE = re.compile(r"^  (\S+) +- ", re.MULTILINE)
 @functools.cache
 def llvm_features(arch: str) -> frozenset[str]:
     """Return the names of LLVM's features of an architecture; only our own tables' where LLVM does not list them."""
-    # A child process creates a target machine with the feature "+help", for which LLVM prints the list to stderr.
     done = subprocess.run([sys.executable, "-c", _LIST, arch], capture_output=True, text=True, check=False)
     listed = done.stderr.partition("Available features")[2]
     return frozenset(_LINE.findall(listed)) | named_features(arch)

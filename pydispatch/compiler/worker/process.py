@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from pydispatch.compiler.kernel_ir.kernel import Variant
 
 PROCESSES_VARIABLE = "PYDISPATCH_LLVM_PROCESS"
-"""How many processes work side by side, at most; 0: none, LLVM runs in this one. Without it, one for each processor."""
+"""Environment variable: maximum number of LLVM processes, by default one for each processor; with 0, LLVM runs in this
+process."""
 
 HEAD = 8
 """The prefix of a message: its length, little endian."""

@@ -1,5 +1,6 @@
-"""LLVM modules of a variant, and their compilation to objects: one for each export if the exports share nothing, or
-for exports that differ only in integers.
+"""LLVM modules of a variant, and their compilation to objects.
+
+Exports that share nothing have one module each; in a fallback variant, exports that differ only in integers share one.
 
 Each module is compiled separately, so that its code does not depend on the rest of the program. Modules are compiled in
 parallel processes, and results are cached by text, machine and tools.

@@ -147,8 +147,9 @@ def _library(module: CudaModule) -> PtxLibrary | None:
 
 
 def _linked_and_checked(module: CudaModule, libraries: Sequence[PtxLibrary]) -> CudaModule:
-    """Link the functions of libraries that a module calls into it, and check it by ptxas if available. Return the
-    module; a cubin, and a module that is not one of the user's files, unchanged. Raises CompileError.
+    """Link the functions of libraries that a module calls into it, check it by ptxas if available, and return it.
+
+    A cubin, and a module that is not one of the user's files, are returned unchanged. Raises CompileError.
     """
     file = module.file
     if module.ptx is None or file is None:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 LIMIT = 65_000
 """Iterations of an invocation that lavapipe never cuts short, somewhat below its limit."""
 ALLOWED_ITERATIONS = 40_000
-"""Iterations of a loop, in all its runs, up to which it is not unrolled: so that there is room for other loops."""
+"""Iterations of a loop, in all its runs, up to which it is not unrolled; below LIMIT, to leave room for other loops."""
 MOST_COPIES = 256
 """Copies of the body of a loop, at most."""
 UNKNOWN_COPIES = 16

@@ -29,8 +29,8 @@ class ProgramSizes:
         self.same = same
         self._arguments = {argument: index for index, argument in enumerate(block.args)}
         self._loop_nests = [(op, loops) for op in block.ops if (loops := _loops_of(op)) is not None]
-        computed = [result for op, _ in self._loop_nests for result in op.results]
-        other = [result for op in block.ops for result in op.results if result not in set(computed)]
+        computed = dict.fromkeys(result for op, _ in self._loop_nests for result in op.results)
+        other = [result for op in block.ops for result in op.results if result not in computed]
         self._compared_count = len(block.args) + len(other)
         self._numbers = {value: index for index, value in enumerate([*block.args, *other, *computed])}
         for _, maps in self._loop_nests:

@@ -28,9 +28,11 @@ CompareAxis = tuple["int | OpResult", int]
 def to_compare(pattern: Pattern, block: Block | None) -> list[tuple[str, list[CompareAxis]]]:
     """Return, for each size name, the axes that the matcher must compare: one axis of each equivalence class.
 
-    Names whose axes the computation itself makes equal are omitted. block: the operations of the pattern, of which
-    those of a program may also repeat elements as often as a size says. Raise CompileError if they do so as often as
-    a size that the pattern computes.
+    Names whose axes the computation itself makes equal are omitted. A pattern that is a program may also repeat
+    elements as often as a size: that axis is compared, too. Raise CompileError if the size is computed, and not that of
+    a parameter.
+
+    block: the operations of the pattern, which are needed if it is a program.
     """
     same = SameSizes()  # receives the sizes that the computation makes equal
     repeated: dict[str, list[CompareAxis]] = {}

@@ -4,7 +4,7 @@ A run is a sorted sequence of elements of a row. A pass merges pairs of runs, bl
 finds by bisection where it begins in the two runs that it merges, and then takes the lesser of their next elements,
 again and again. Blocks and rows are independent.
 
-Functions emit code. Tensors have the shape (rows, n); an element of several ones is a value of each.
+Functions emit code. Tensors have the shape (rows, n); of several tensors, an element is one value of each.
 """
 
 from __future__ import annotations

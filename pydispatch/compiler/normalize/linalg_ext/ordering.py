@@ -71,7 +71,7 @@ def _ordered(
             build.add(cf.AssertOp(enough, f"the first {count} elements are wanted of fewer"))
         if selects_by_heap(build, count, size):
             if along != len(shape) - 1:
-                # As no memory of its own, the transposition would be fused into the heap's scan of the rows.
+                # Without memory of its own, the transposition would be fused into the heap's scan of the rows.
                 flat = [_contiguous(build, t) for t in flat]
             *ordered, of_heap = top_of_rows(build, flat, body, count, positions or IndexType())
             ordered += [of_heap] if positions is not None else []  # a heap returns the positions in any case

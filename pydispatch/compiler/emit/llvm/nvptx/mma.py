@@ -218,7 +218,7 @@ def _product(
     On sm_75 it is two instructions of 8 products each.
     """
     if "sm_75" in emitter.platform.features and len(rhs) == 2:
-        # The first two words of A, and the first of B, have the products 0 to 7; the others 8 to 15.
+        # The first two words of A, and the first of B, hold steps 0 to 7 of K; the others hold steps 8 to 15.
         first_sums = _product(emitter, accumulator, lhs[:2], rhs[:1], sums)
         return _product(emitter, accumulator, lhs[2:], rhs[1:], first_sums)
     if isinstance(accumulator.element, BFloat16Type):
