@@ -45,7 +45,8 @@ class QuickExit:
     Freeing the objects of the compiler's modules takes 2 to 4 % of the time of a small compilation. Create this before
     other exit handlers are registered: Python joins threads first, and calls handlers in reverse order, so that the
     processes of LLVM have ended. It also raises the thresholds of the garbage collector, so it is only for processes
-    that pydispatch owns, and have loaded no libraries of users: exit handlers and buffers of C are skipped.
+    that pydispatch owns. It skips the exit handlers and buffers of C, so set `status` only where no library of users
+    was loaded.
 
     Attributes:
         status: The exit status; None exits as Python does.

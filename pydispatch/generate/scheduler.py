@@ -239,7 +239,7 @@ class Scheduler:
             self._publish_full_pages(sequence)
         if sequence.computed < len(sequence.prompt):
             return
-        was_preempted = bool(sequence.generated)  # it has its first token, which `decode` computes again
+        was_preempted = bool(sequence.generated)  # `decode` computes its generated tokens again
         if was_preempted or self._deliver(sequence, int(self._prefill.sampled[0])):  # it has not ended
             self._start_decoding(sequence)
 

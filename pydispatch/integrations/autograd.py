@@ -35,7 +35,7 @@ def make_differentiable(torch: Any, name: str, library: Any, backward: Backward)
         """Return the gradients of the arguments, for those of the results."""
         return backward(context, gradients)
 
-    # Functional transforms come here once for each of their levels, so that a call is differentiated for one level.
+    # Functional transforms call `kernel` once for each of their levels: each call is differentiated for one of them.
     methods = {"forward": forward, "setup_context": _save_arguments, "backward": differentiate}
     members = {key: staticmethod(value) for key, value in methods.items()}
     autograd_function: Any = type(operator, (torch.autograd.function._SingleLevelFunction,), members)
@@ -72,7 +72,7 @@ def let_users_differentiate(torch: Any, name: str) -> None:
 
 
 def _save_arguments(ctx: Any, inputs: Sequence[Any], output: Any) -> None:
-    """Save arguments and results of a call for its derivative. PyTorch passes `inputs` and `output` by name.
+    """Save arguments and results of a call for its derivative.
 
     Tensors are saved by PyTorch. `ctx.others` has one entry per value: None for a tensor, and any other value itself.
     """

@@ -233,7 +233,7 @@ class Kernel(KernelCall, KernelSource):
         if loaded is None or is_closed(loaded[0]):
             require_open(view)
             loaded = self._loaded[device, grid_in_call] = self._load(device, grid_in_call)
-        if type(view) is not Buffer and not grid_in_call:  # later calls with arrays of the host do not come here
+        if type(view) is not Buffer and not grid_in_call:  # later calls with arrays of the host skip this method
             function, written = loaded  # `bind` lets calls of the kernel run `function` directly
             self.bind(function, written, count=len(self.passed), views=self._views)
         return loaded

@@ -73,8 +73,9 @@ class Captures:
         yield from self._changed_contents()
 
     def _changed_contents(self) -> Iterator[str]:
-        """Yield the paths of mappings whose length, and of arrays whose elements have changed, and of arrays that were
-        read-only and are writeable now."""
+        """Yield the paths of mappings with another length, of arrays with other elements, and of arrays that were
+        read-only and are writeable now.
+        """
         yield from (path for sized, size, path in self._sizes if len(sized) != size)
         yield from (path for array, digest, path in self._arrays if _digest(array) != digest)
         yield from (path for array, path in self._frozen if array.flags.writeable)

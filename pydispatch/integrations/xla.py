@@ -64,7 +64,7 @@ class JaxFunction:
                 _registered.add(name)
             _callables.add(self)
         gradient = callee.gradient
-        self._rule = None if gradient is None else JaxFunction(gradient.rule, f"{name}.vjp")  # the user's derivative
+        self._rule = None if gradient is None else JaxFunction(gradient.rule, f"{name}.vjp")
         self._batches = callee.batches
         # `_run` is the call with the rule for jax.vmap, if there is one; `_call` is `_run` with the derivative.
         self._run = self._bind_call if self._batches is None else self._batchable(self._batches)
@@ -92,9 +92,9 @@ class JaxFunction:
         return self._call(*[self._array(i, value) for i, value in enumerate(function.arranged(args, named))])
 
     def _differentiable(self, gradient: Gradient) -> Any:
-        """Return the call as a function of JAX with a derivative: `backward` calls the user's derivative.
+        """Return the call as a function of JAX with a derivative: `backward` calls `self._rule`.
 
-        gradient: which values that derivative takes, and the positions of the arguments whose gradients it returns.
+        gradient: which values that rule takes, and the positions of the arguments whose gradients it returns.
         """
         call, rule = self._jax.custom_vjp(self._run), self._rule
         assert rule is not None

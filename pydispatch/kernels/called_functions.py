@@ -31,7 +31,7 @@ def sources_of(kernel: Source) -> Iterator[Source]:
             called = named_object(source, call.func) if isinstance(call, ast.Call) else MISSING
             if isfunction(called) and called not in seen and is_like_kernel(called, source):
                 seen.add(called)
-                with suppress(InvalidArgumentError):  # a call of what has no source is an error of its own
+                with suppress(InvalidArgumentError):  # lowering the call reports a function without source
                     pending.append(Source(called, "function"))
 
 

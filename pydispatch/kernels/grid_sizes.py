@@ -152,7 +152,7 @@ def emit_grid(
     Args:
         source: Source of the kernel, for errors.
         first_call: State of the first call, without assumed results of comparisons.
-        counts_of: Calls the grid function with symbolic sizes of this state.
+        counts_of: Calls the grid function with the symbolic sizes of a state.
 
     Raises:
         InvalidArgumentError: The grid function raises, or has more than `MAX_CASES` combinations of comparisons.

@@ -61,7 +61,7 @@ def workgroup_counts(
         views: dict[str, Any] = {}
         for parameter in passed:
             view: Any = _Shape(shape(parameter, call)) if parameter.is_view else None
-            if parameter.tuple_name:  # one of the views of a parameter `*views`
+            if parameter.tuple_name:  # an item of a tuple of views
                 view = (*views.get(parameter.tuple_name, ()), view)
             views[parameter.tuple_name or parameter.name] = view
         return _checked_counts(source, grid(*(views.get(name, statics.get(name)) for name in source.parameter_names)))

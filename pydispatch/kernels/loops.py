@@ -25,8 +25,8 @@ from pydispatch.kernels.entities import (
 from pydispatch.kernels.names import BREAK, CONTINUE, RETURN, assigned_in, exits_of, names_in
 from pydispatch.kernels.statements import Statements
 
-MOST_STAGES = 8
-"""Stages of a loop over tiles. More of them need more workgroup memory than devices have."""
+MAX_STAGES = 8
+"""Maximum number of stages of a loop over tiles. More need more workgroup memory than devices have."""
 
 VariableOfCounter = Callable[[Scalar], Scalar]
 """Function that emits the value of a loop variable from the counter of the loop."""
@@ -227,9 +227,9 @@ class Loops(Statements):
         if stated is None:
             return 1
         stages = self.evaluate(stated)
-        if not isinstance(stages, Literal) or type(stages.value) is not int or not 1 <= stages.value <= MOST_STAGES:
+        if not isinstance(stages, Literal) or type(stages.value) is not int or not 1 <= stages.value <= MAX_STAGES:
             raise self.error(
-                stated, f"stages of {described(stages)}", f"give a known number from 1 to {MOST_STAGES}, or a pd.static"
+                stated, f"stages of {described(stages)}", f"give a known number from 1 to {MAX_STAGES}, or a pd.static"
             )
         return stages.value
 

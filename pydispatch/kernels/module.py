@@ -170,7 +170,7 @@ def lower(
 
 
 def _environment(passed: Sequence[Parameter], symbols: Mapping[tuple[str, int], str]) -> dict[str, Entity]:
-    """Return what each parameter stands for, by name: a number, a view in memory, or for a group a tuple of views.
+    """Return what each parameter stands for, by name: a number, a view in memory, or a tuple of views.
 
     passed: the parameters. symbols: SSA names of dynamic sizes, by the name of a view and the dimension.
     """

@@ -45,7 +45,8 @@ def missing_attribute(node: ast.Attribute, attributes: Sequence[str]) -> str:
 
 
 def foreign_function(function: object, own: Iterable[object]) -> str:
-    """Return the remedy for a call of a function of another library: the function of the same name that kernels have.
+    """Return the remedy for a call of a function of another library: the function of the same name that kernels have,
+    or "" if there is none.
 
     own: the functions that kernels may call.
     """

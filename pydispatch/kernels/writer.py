@@ -119,7 +119,7 @@ class _SpecialBits(NamedTuple):
 
 
 _F8_BITS = {"f8E4M3FN": _SpecialBits(infinity=0x7F, nan=0x7F), "f8E5M2": _SpecialBits(infinity=0x7C, nan=0x7E)}
-"""f8E4M3FN has no infinity, which becomes NaN."""
+"""Special values by type. f8E4M3FN has no infinity: NaN is written instead."""
 _F8_SIGN = 0x80
 _UNSIGNED = re.compile(r"(?:(?<=[\d?]x)|(?<![\w%@.$\"x]))u(8|16|32|64)\b")
 

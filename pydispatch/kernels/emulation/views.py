@@ -104,7 +104,7 @@ class ArrayView:
 
         `indices` are those of `_indices`. The results have the shape of the slice.
 
-        Tiles of indices are broadcast together. Their axes are those of the first tile, as NumPy's advanced indices.
+        Tiles of indices are broadcast together. The axes of their common shape replace that of the first tile's index.
         """
         tiles = [np.asarray(index) for index in indices if isinstance(index, np.ndarray)]
         tile_shape = np.broadcast_shapes(*(index.shape for index in tiles)) if tiles else ()
