@@ -49,7 +49,7 @@ def differentiated(
     gradients = [cotangents.of(trace.value(of)) or cotangents.zeros(trace.value(of)) for of in marked]
     for marker in markers:
         trace.replace(marker, marker.inputs)
-    # The markers of calls with a stated derivative stay for enclosing differentiations, which read them too.
+    # Markers of functions with rules of their own stay for enclosing differentiations, which read them too.
     if trace.differentiations == 0:
         erase_markers(trace)
     return results, gradients

@@ -178,8 +178,7 @@ class Builder(OperationWriter):
         """Emit a load of a weight's global, and return its value. Weights that are one array share a global.
 
         If `self.weights` is "embed", the program contains the elements; otherwise they are a parameter that is passed
-        when the
-        program is loaded. A weight of the program's own, such as its random state, is always embedded.
+        when the program is loaded. A weight of the program's own, such as its random state, is always embedded.
         """
         global_op = self._weights.get(id(weight.array))
         if global_op is None:
@@ -204,7 +203,7 @@ class Builder(OperationWriter):
         calls.
         """
         assert of.weight is not None
-        self.parts(of)  # declares the global, unless the function reads the weight
+        self.parts(of)  # declares the global if the function has not read the weight yet
         known = self._weights[id(of.weight.array)]
         known.properties["is_mutable"] = builtin.UnitAttr()
         name = builtin.SymbolRefAttr(known.sym_name)
@@ -226,7 +225,7 @@ class Builder(OperationWriter):
     def as_shape(self, value: Tensor, shape: Sequence[Size]) -> Tensor:
         """Return the tensor with a shape that is known to equal its own, but is spelled with other symbols.
 
-        The cast checks at run time that its sizes are those of `shape`.
+        Static sizes of `shape` are checked at run time where those of the tensor are dynamic.
         """
         shape = tuple(shape)
         if value.shape == shape or value.known is not None:  # the shape of a constant has no symbols

@@ -96,7 +96,7 @@ class OperationWriter:
         self._locations: list[Attribute] = [LayerLoc(filename, layer="")]
         self._scopes: list[Scope] = []  # blocks being written, innermost last
         self._symbols: dict[str, SSAValue] = {}  # named size → its value
-        self._names: set[str] = set()  # names that `unused_name` returned
+        self._names: set[str] = set()  # taken names: of sizes, and of operations of the module
 
     # -- locations
 

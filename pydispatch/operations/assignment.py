@@ -74,7 +74,7 @@ def put(
     by_axis = {d: i for d, i in enumerate(indices) if isinstance(i, Tensor)}
     axes = list(by_axis)
     shape = broadcast_shape(builder, *(i.shape for i in by_axis.values()))
-    # As in NumPy, the axes of index tensors are at the first indexed axis, or in front if these are not adjacent.
+    # As in NumPy, the axes of index tensors are at the first indexed axis, or first if these are not adjacent.
     first = axes[0] if axes and axes == list(range(axes[0], axes[0] + len(axes))) else 0
     others = [d for d in range(x.rank) if d not in by_axis]
     sizes = [i.size if isinstance(i := indices[d], Range) else x.shape[d] for d in others]

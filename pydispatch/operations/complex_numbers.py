@@ -141,7 +141,7 @@ def _log_of_length(z: Element, excess: Element) -> Element:
 def _log(z: Element) -> Element:
     """Return log(z) = log|z| + i arg(z)."""
     x, y = z.real.unary("abs"), z.imag.unary("abs")
-    # excess: |z|^2 - 1, which is exact also for |z| near 1, where the logarithm would cancel.
+    # excess: |z|^2 - 1, which is accurate also for |z| near 1, where log|z| loses digits.
     log_length = _log_of_length(z, excess=_sum_with_squares(x.const(-1.0), x.max(y), x.min(y)))
     return log_length.with_imag(z.imag.binary("atan2", z.real))
 

@@ -167,8 +167,9 @@ def _svd_by_columns(builder: Builder, a: Tensor, full: bool) -> tuple[Tensor, Te
         if not is_complex:
             return columns, vectors
         first, second = rows_of_pairs(columns)
+        # Parts of the complex inner product: the imaginary one is the real inner product of i * first and second.
         real_part = product_of(first, second)
-        imaginary_part = product_of(times_imaginary_unit(builder, first), second)  # of the inner product, as i x first
+        imaginary_part = product_of(times_imaginary_unit(builder, first), second)
         phase_real, phase_imaginary = formulas(builder, unit_conjugate, real_part, imaginary_part)
         return tuple(  # type: ignore[return-value]
             slicing.concat(builder, [u, times_number(builder, v, phase_real, phase_imaginary)], axis=1)

@@ -32,7 +32,7 @@ def cholesky(builder: Builder, x: Tensor, lower: bool = True) -> Tensor:
     def step(j: Size, step_number: Scalar, a: Tensor) -> Tensor:
         """Subtract the outer product of column j from the elements to the right of and below the diagonal element j.
 
-        `step_number` is j as a scalar of the formula.
+        `step_number` is j as a scalar of the program.
         """
         column, pivot = slice_axis(builder, a, axis=2, start=j, limit=j + 1), _diagonal_element(builder, a, j)
         row = adjoint(builder, column)
@@ -72,13 +72,13 @@ def triangular_solve(
 ) -> Tensor:  # fmt: skip
     """Solve op(a) x = y, or x op(a) = y if not `left`. op transposes if `transposed`, and conjugates if `conjugated`.
 
-    a is [..., n, n] of floats or complex numbers. Only its lower or upper triangle is read; its diagonal is
-    not read if it `has_unit_diagonal`. y is [..., n, m], or [..., m, n] if not `left`.
+    a is [..., n, n] of floats or complex numbers. Only its lower or upper triangle is read; with `has_unit_diagonal`
+    its diagonal is 1 and not read. y is [..., n, m], or [..., m, n] if not `left`.
     """
     n = order_of(builder, "a triangular system", a)
     if y.rank != a.rank or y.dtype != a.dtype or differ(y.shape[-2 if left else -1], n):
         raise builder.fail(f"a triangular system of {a} with {y}: their types and sizes do not fit each other")
-    builder.require_equal(  # which fills in {a} and {b}, the two sizes
+    builder.require_equal(  # a failure replaces {a} and {b} by the two sizes
         y.shape[-2 if left else -1], n, f"a triangular system of {a} with {y}: {{a}} equations, and the order is {{b}}"
     )
     lead = product(a.shape[:-2])
@@ -95,7 +95,7 @@ def triangular_solve(
     def step(j: Size, step_number: Scalar, x: Tensor) -> Tensor:
         """Solve row j of x, and subtract its contribution from the rows below it.
 
-        `step_number` is j as a scalar of the formula.
+        `step_number` is j as a scalar of the program.
         """
         column, row, pivot = (
             slice_axis(builder, matrix, axis=2, start=j, limit=j + 1),
@@ -126,7 +126,7 @@ def _diagonal_element(builder: Builder, x: Tensor, j: Size) -> Tensor:
 
 
 def _loop(builder: Builder, count: Size, step: Callable[[Size, Scalar, Tensor], Tensor], x: Tensor) -> Tensor:
-    """Return x after step(j, j as a scalar, x) for each j < count."""
+    """Return x after step(j, j as a scalar of the program, x) for each j < count."""
 
     def body(j: Size, tensors: list[Tensor]) -> list[Tensor]:
         """Run one step, with j as a scalar too."""

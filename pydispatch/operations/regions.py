@@ -157,8 +157,9 @@ def _clamped_taps(builder: Builder, positions: Tensor, length: Tensor) -> list[T
 
 
 def mean_of_boxes(
-    builder: Builder, x: Tensor, images: Tensor, taps: Sequence[Sequence[Tap]], cells: Sequence[int], ratio: int
-) -> Tensor:
+    builder: Builder, x: Tensor, images: Tensor, taps: Sequence[Sequence[Tap]], cells: Sequence[int],
+    samples_per_cell: int,
+) -> Tensor:  # fmt: skip
     """Return the mean of the samples of each cell, [boxes, channels, cells...].
 
     Args:
@@ -167,15 +168,14 @@ def mean_of_boxes(
         images: Index of the image of each box, [boxes].
         taps: Taps of the samples along each spatial axis.
         cells: Numbers of rows and columns of cells in a box.
-        ratio: Samples of a cell along each axis.
+        samples_per_cell: Number of samples in a cell along each axis.
     """
     count, channels = images.shape[0], x.shape[1]
     high, wide = cells
     batch = shapes.reshape(builder, images, [count, 1, 1, 1])
-    samples = sampled(builder, x, (count, channels, high * ratio, wide * ratio), taps, batch)
-    return reductions.mean(
-        builder, shapes.reshape(builder, samples, [count, channels, high, ratio, wide, ratio]), axes=[3, 5]
-    )
+    samples = sampled(builder, x, (count, channels, high * samples_per_cell, wide * samples_per_cell), taps, batch)
+    by_cell = shapes.reshape(builder, samples, [count, channels, high, samples_per_cell, wide, samples_per_cell])
+    return reductions.mean(builder, by_cell, axes=[3, 5])
 
 
 # -- windows of displaced elements, of deformable convolutions
@@ -183,7 +183,7 @@ def mean_of_boxes(
 
 def moved_windows(
     builder: Builder, x: Tensor, offset: Tensor, mask: Tensor | None, kernel: Sequence[int], strides: Sequence[int],
-    low: Sequence[int], dilations: Sequence[int], shared: int,
+    low: Sequence[int], dilations: Sequence[int], offset_groups: int,
 ) -> Tensor:  # fmt: skip
     """Return the elements of sliding windows, each displaced by an offset, as channels: [n, channels * elements of the
     kernel, out...].
@@ -193,28 +193,33 @@ def moved_windows(
     Args:
         builder: The builder.
         x: Images, [n, channels, ...].
-        offset: Displacements, [n, shared * elements of the kernel * axes, out...].
-        mask: Factor of each element, [n, shared * elements of the kernel, out...]; None for 1.
+        offset: Displacements, [n, offset_groups * elements of the kernel * axes, out...].
+        mask: Factor of each element, [n, offset_groups * elements of the kernel, out...]; None for 1.
         kernel: Size of the windows.
         strides: Strides of the windows.
         low: Padding before each axis.
         dilations: Distances of window elements.
-        shared: Number of groups of channels that have the same offsets.
+        offset_groups: Number of groups of channels that have the same offsets.
     """
     rank = len(kernel)
     n, channels = x.shape[:2]
     out, kernel_size = offset.shape[2:], int(np.prod(kernel))
-    if isinstance(channels, Expr) or shared < 1 or channels % shared or offset.shape[1] != shared * kernel_size * rank:
-        raise builder.fail(f"windows of {x} are moved by {offset} in {shared} group(s) of offsets; expected "
+    if (
+        isinstance(channels, Expr)
+        or offset_groups < 1
+        or channels % offset_groups
+        or offset.shape[1] != offset_groups * kernel_size * rank
+    ):
+        raise builder.fail(f"windows of {x} are moved by {offset} in {offset_groups} group(s) of offsets; expected "
                      f"{kernel_size * rank} offsets for each of groups of equally many channels")  # fmt: skip
     # Samples are [n * groups, channels of a group, kernel, ...].
-    moved = shapes.reshape(builder, offset, [n * shared, 1, kernel_size, rank, *out])
+    moved = shapes.reshape(builder, offset, [n * offset_groups, 1, kernel_size, rank, *out])
     taps = []  # along each axis the two neighbours of each position, with their weights
     for d in range(rank):
         at = shapes.reshape(
             builder,
             slicing.slice_axis(builder, moved, axis=3, start=d, limit=d + 1),
-            [n * shared, 1, kernel_size, *out],
+            [n * offset_groups, 1, kernel_size, *out],
         )
         inner = np.unravel_index(np.arange(kernel_size), kernel)[d] * dilations[d] - low[d]
         base = builder.constant(inner.reshape(1, 1, kernel_size, *[1] * rank), F32)
@@ -224,10 +229,10 @@ def moved_windows(
         step = strides[d]
         positions = formula(builder, lambda v, k, i, step=step: v.to(F32) + k + i * float(step), at, base, line)
         taps.append(zero_padded_taps(builder, positions, reductions.size_as(builder, x.shape[2 + d], F32)))
-    images = shapes.reshape(builder, x, [n * shared, channels // shared, *x.shape[2:]])
-    samples = sampled(builder, images, (n * shared, channels // shared, kernel_size, *out), taps)
+    images = shapes.reshape(builder, x, [n * offset_groups, channels // offset_groups, *x.shape[2:]])
+    samples = sampled(builder, images, (n * offset_groups, channels // offset_groups, kernel_size, *out), taps)
     if mask is not None:
         samples = elementwise.binary(
-            builder, "mul", samples, shapes.reshape(builder, mask, [n * shared, 1, kernel_size, *out])
+            builder, "mul", samples, shapes.reshape(builder, mask, [n * offset_groups, 1, kernel_size, *out])
         )
     return shapes.reshape(builder, samples, [n, channels * kernel_size, *out])

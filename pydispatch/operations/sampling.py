@@ -210,7 +210,7 @@ def _taps_of_axis(builder: Builder, at: Tensor, size: Size, how: GridSampler, sl
     length = reductions.size_as(builder, size, I64)
     positions = formula(builder, how.position, at, length)
     base = positions if how.mode == "nearest" else formula(builder, lambda v: v.unary("floor"), positions)
-    speeds = formula(builder, how.position_derivative, at, length) if slopes else None
+    position_derivatives = formula(builder, how.position_derivative, at, length) if slopes else None
     weights, derivatives = _TAPS[how.mode]  # (offset, function) of each tap: its weight, and the derivative of that
     taps = []
     for (offset, weight), (_, derivative) in zip(weights, derivatives, strict=True):
@@ -230,9 +230,9 @@ def _taps_of_axis(builder: Builder, at: Tensor, size: Size, how: GridSampler, sl
 
         operands = (positions, base, length)
         slope = None
-        if speeds is not None:
+        if position_derivatives is not None:
             by_position = formula(builder, partial(tap_weight, weight=derivative), *operands)
-            slope = elementwise.binary(builder, "mul", by_position, speeds)
+            slope = elementwise.binary(builder, "mul", by_position, position_derivatives)
         taps.append(Tap(formula(builder, index, base, length), formula(builder, tap_weight, *operands), slope))
     return taps
 

@@ -1,4 +1,4 @@
-"""Derivatives of functions of matrices, of which one formula is shorter and more accurate than that of each step."""
+"""Derivatives of functions of matrices: one formula, shorter and more accurate than the derivatives of all steps."""
 
 from __future__ import annotations
 

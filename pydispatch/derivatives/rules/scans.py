@@ -33,7 +33,8 @@ def _of_products(trace: Trace, x: Tensor, cotangent: Tensor, axis: int, is_exclu
     """Return the cotangent of the factors of running products, without a division, so that zeros have theirs too.
 
     It is the product of the factors before an element, times a sum over the products that have the element as a factor:
-    of their cotangents times their factors after the element. The sum of an element follows from that of the next one.
+    of their cotangents times their factors after the element. The sum of an element is computed from that of the next
+    one.
 
     Args:
         trace: Builder of the program.

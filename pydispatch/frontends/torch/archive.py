@@ -20,7 +20,8 @@ from pydispatch.graph.dtypes import DType
 if TYPE_CHECKING:
     import numpy as np
 
-_MAX_ELEMENTS = 1 << 59  # of an empty array, without its zero sizes: elements of 16 bytes must fit 2^63 bytes
+_MAX_ELEMENTS = 1 << 59
+"""Limit of the product of an empty array's non-zero sizes: with elements of 16 bytes, NumPy refuses 2^63 bytes."""
 _MAX_EXPANDED = 1 << 30
 """Maximum size of a weight that strides of 0 expand beyond its storage: a limit for the allocations of a
 hostile file."""

@@ -121,7 +121,7 @@ class _Program:
                 continue
             inputs.append(Input(name, meta.dtype, tuple(_size(n, name, d) for d, n in enumerate(meta.sizes))))
         arguments: list[Any] = []
-        sizes: list[tuple[str, SizeText, Size]] = []  # (message, in which {a} stands for the size at run time, ...)
+        sizes: list[tuple[str, SizeText, Size]] = []  # (message with {a} for the run-time size, declared size, size)
         for tensor, spec, name in zip(self.b.begin(inputs), users, names, strict=True):
             meta = graph.tensors.get(_name(spec))
             if meta is None:

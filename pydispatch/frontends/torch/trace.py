@@ -311,8 +311,8 @@ class Tracer:
 class Saved:
     """Result that PyTorch saves for the backward pass, whose element type and shape depend on the device of the model.
 
-    Its elements are converted to the type in the file. If the shape in the file differs, an operator that uses the
-    result is an error, as if the conversion did not compute it.
+    Its elements are converted to the type in the file. If the shape in the file differs, operators that use the result
+    are refused, as for a result that the conversion does not compute.
     """
 
     tensor: Tensor

@@ -335,13 +335,20 @@ def test_a_size_that_is_a_term_of_another(tmp_path: Path) -> None:
         main(np.ones((8, 4), np.float32), np.ones((5, 4), np.float32))
 
 
-def test_a_range_of_fractions_up_to_a_dynamic_size_is_refused() -> None:
+@pytest.mark.parametrize(
+    ("number", "message"),
+    [
+        ({"as_float": -0.5}, r"arange with the step -0\.5 between .*must be whole numbers"),
+        ({"as_int": 0}, r"arange with the step 0 between s21 and .*: it must be a number other than 0"),
+    ],
+)
+def test_a_range_up_to_a_dynamic_size_needs_a_whole_step_other_than_0(number: dict[str, Any], message: str) -> None:
     def change(value: Any) -> None:
         nodes = value["graph_module"]["graph"]["nodes"]
         (step,) = (i for node in nodes for i in node["inputs"] if i["name"] == "step")
-        step["arg"] = {"as_float": -0.5}
+        step["arg"] = number
 
-    with pytest.raises(pd.CompileError, match=r"arange with the step -0\.5 between .*must be whole numbers"):
+    with pytest.raises(pd.CompileError, match=message):
         written(changed("symbols", MODEL, change))
 
 

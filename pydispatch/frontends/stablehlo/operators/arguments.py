@@ -67,7 +67,7 @@ def _is_choice(tracer: StablehloTracer, region: Region, name: str) -> bool:
     actual = []
     for op in block.ops:
         kind, total_order = comparison(op) if op.name == "stablehlo.compare" else (op.name.split(".")[-1], None)
-        if total_order is not None:  # an order in which NaN is a number among the others
+        if total_order is not None:  # an order in which NaN has a position, as in TOTALORDER
             return False
         actual.append((kind, *(numbers.get(operand, -1) for operand in op.operands)))
         numbers |= {result: len(numbers) for result in op.results}

@@ -18,8 +18,8 @@ from pydispatch.ir.dialects import check
 from pydispatch.operations import control, shapes
 from pydispatch.operations.formulas import formula
 
-MOST_RECORDED = 32
-"""Iterations of a loop whose values probes may record. Each is a tensor that the loop carries: compile time grows."""
+MAX_RECORDED_ITERATIONS = 32
+"""Iterations of a loop whose values probes may record. The loop carries a tensor for each: compile time grows."""
 
 
 def _probe(tracer: StablehloTracer, op: Operation, x: Tensor) -> Results:
@@ -75,9 +75,9 @@ def _values_needed(tracer: StablehloTracer, loop: Operation, name: str) -> int:
     Values that the probe's name has from before the loop are counted first.
     """
     last = max(tracer.integer(other, "iteration") for other in _checks_after_loop(loop) if _name(other) == name)
-    if last >= MOST_RECORDED:
+    if last >= MAX_RECORDED_ITERATIONS:
         raise tracer.b.fail(
-            f"a check names iteration {last} of probe '{name}', and a loop records the first {MOST_RECORDED}",
+            f"a check names iteration {last} of probe '{name}', and a loop records the first {MAX_RECORDED_ITERATIONS}",
             "check an earlier iteration, or a result of the loop",
         )
     return max(0, last + 1 - len(tracer.probes.get(name, [])))

@@ -105,7 +105,7 @@ def arange_step(
             f"arange with the step {step} between {start} and {end}: with dynamic sizes all three must be whole numbers"
         )
     if not step:
-        raise builder.fail(f"arange with the step {step}")
+        raise builder.fail(f"arange with the step {step} between {start} and {end}: it must not be 0")
     first, last, interval = float(start), float(end), float(step)  # type: ignore[arg-type]
     positions = shapes.iota(builder, [max(0, math.ceil((last - first) / interval))], axis=0, dtype=I64)
     values = formula(builder, lambda e: e.to(F64) * interval + first, positions)
@@ -118,7 +118,7 @@ def _integer_range(builder: Builder, start: Any, end: Any, step: Any, dtype: DTy
     start, end: ints or sizes. step: an int; it is not 0, or CompileError is raised.
     """
     if not isinstance(step, int) or not step:
-        raise builder.fail(f"arange with the step {step}")
+        raise builder.fail(f"arange with the step {step} between {start} and {end}: it must be a number other than 0")
     count = ceil_div(end - start, step) if step > 0 else ceil_div(start - end, -step)
     count = max(count, 0) if isinstance(count, int) else count
     return ew.convert(builder, iota(builder, count, start=start, step=step, dtype=I64), dtype)

@@ -46,8 +46,8 @@ def frexp(builder: Builder, self: Tensor) -> tuple[Tensor, Tensor]:
         raise builder.fail(f"fractions and exponents of {self}; expected floats")
     inner = wide(self.dtype)
     # Subnormal numbers have no exact quotient by 2^exponent: numbers below least_unscaled, which is twice the smallest
-    # normal number, are multiplied by 2^lift first.
-    # The logarithm may be rounded to the next integer, so the exponent is corrected by one where needed.
+    # normal number, are multiplied by 2^lift first. The logarithm may be rounded to the next integer, so the
+    # exponent is corrected by one where needed.
     least_unscaled, lift = {"f64": (2.0**-1021, 54)}.get(inner.name, (2.0**-125, 24))
 
     def written(e: Element) -> list[Element]:
@@ -55,8 +55,8 @@ def frexp(builder: Builder, self: Tensor) -> tuple[Tensor, Tensor]:
         e = e.to(inner)
         size = e.unary("abs")
         is_special = e.is_equal(0.0) | ~e.unary("is_finite")
-        is_subnormal = size < least_unscaled
-        scaled = is_special.where(1.0, is_subnormal.where(size * 2.0**lift, size))
+        is_scaled = size < least_unscaled
+        scaled = is_special.where(1.0, is_scaled.where(size * 2.0**lift, size))
         exponent = scaled.unary("log2").unary("floor") + 1.0
         # The division is in two steps, because 2^exponent may be infinite where the number is not.
         half = (exponent * 0.5).unary("floor")
@@ -64,7 +64,7 @@ def frexp(builder: Builder, self: Tensor) -> tuple[Tensor, Tensor]:
         is_too_large, is_too_small = fraction_part >= 1.0, fraction_part < 0.5
         exponent = is_too_large.where(exponent + 1.0, is_too_small.where(exponent - 1.0, exponent))
         fraction_part = is_too_large.where(fraction_part * 0.5, is_too_small.where(fraction_part * 2.0, fraction_part))
-        exponent = is_subnormal.where(exponent - float(lift), exponent)
+        exponent = is_scaled.where(exponent - float(lift), exponent)
         fraction = is_special.where(e, fraction_part.binary("copysign", e))
         return [fraction.to(self.dtype), is_special.where(0.0, exponent).to(I32)]
 
