@@ -32,7 +32,7 @@ MOST_OPERATIONS = 64
 """Operations in the body of a loop, up to which there are two versions of it."""
 
 FEWEST_COLUMNS = 16
-"""Steps of the last axis that fill a vector."""
+"""Steps of the last axis from which on there are two versions: fewer do not fill a vector."""
 
 Comparison = tuple[arith.CmpiOp, SSAValue, int]
 """A comparison `start + counter <u size` with the counter of an axis, `start`, and the steps of the axis."""

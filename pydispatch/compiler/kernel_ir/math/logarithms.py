@@ -88,7 +88,7 @@ def _in_base(parts: Parts, factor: Constants, log_of_2: Constants | None = None)
 
     Args:
         parts: These parts; `half` is None for 0, see `Parts`.
-        factor: What the natural logarithm is multiplied with, as the sum of two floats.
+        factor: The factor of the natural logarithm, as the sum of two floats.
         log_of_2: The logarithm of 2 in the other base, as the sum of two floats; None if it is 1.
     """
     k, f, half, tail = parts

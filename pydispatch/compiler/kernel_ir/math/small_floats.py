@@ -63,7 +63,7 @@ class Layout:
         """The code of a NaN without sign."""
         if self.special == "ieee":  # the code of infinity with the quiet bit
             return self.largest + 1 + (1 << (self.fraction - 1))
-        # "fn": all bits but the sign. Others: the code of -0, which is the NaN of "fnuz" and stands for it in "finite".
+        # "fn": all bits but the sign. Others: the code of -0. It is the NaN of "fnuz"; "finite" has none, and gets -0.
         return self.sign_mask - 1 if self.special == "fn" else self.sign_mask
 
     @property

@@ -95,7 +95,7 @@ class Workgroup:
         self.function, self.ops, self.machine, self.rules = function, ops, machine, rules
         self.size, self.invocation_count = size, prod(size)
         self.entry = Entry(function)
-        written_once = attribute(function, "pyd.once")  # bindings whose elements are written at most once, and not read
+        written_once = attribute(function, "pyd.once")  # bindings whose elements are written at most once
         ordinals = written_once.data if isinstance(written_once, ArrayAttr) else ()
         self.hazards = Hazards(("binding", int(n.value.data)) for n in ordinals if isinstance(n, IntegerAttr))
         index_width = attribute(function, "pyd.index_width")

@@ -53,8 +53,8 @@ class LoopNest:
 
     Attributes:
         stores: The results, each with its buffer.
-        space: What the loops run over: the elements of a result, those that an update writes, or those of the results
-            of a recurrence, which have equal sizes.
+        space: The iteration space: the elements of a result, those that an update writes, or those of the results of
+            a recurrence, which have equal sizes.
         outer_rank: Number of outer dimensions; the others are inner ones.
         by_rows: Whether a workgroup computes whole rows, which are all inner dimensions at one outer index.
         row_stores: Results that have one element per row, each with its buffer.

@@ -165,8 +165,8 @@ class Frame:
     def finish(self, workgroups: Grid | None, tiles: tuple[int, ...] = ()) -> Kernel:
         """Complete the function, and return its kernel.
 
-        `workgroups` emits the number of workgroups; None for one workgroup. `tiles`: for each
-        binding the bytes per workgroup, see `Kernel.tiles`.
+        `workgroups` emits the number of workgroups; None for one workgroup. `tiles` has the bytes of a workgroup in
+        each binding, see `Kernel.tiles`.
         """
         self.build.add(func.ReturnOp())
         function = func.FuncOp(self.source.sym_name.data, ([], []), Region(self.block))

@@ -133,7 +133,7 @@ class _Ranges:
 def _elements(value: Attribute) -> Range | None:
     """Return the least and the greatest element of a constant, as signed integers.
 
-    Return None for a large or empty constant, or if its elements are stored unsigned and some are negative.
+    Return None for a large or empty constant, or if its elements are stored unsigned and have different signs.
     """
     if isinstance(value, NumPyArrayAttr) and value.count <= MAX_ELEMENTS:
         value = value.dense()

@@ -172,8 +172,9 @@ def reassociable(generic: Structured) -> frozenset[Operation]:
 
 
 SHORT_LOOP_STEPS = 512
-"""An innermost loop of fewer steps is merged with the loop around it, since vectors and unrolled steps hardly fill it.
-A longer loop gains little, and the merged index is divided again where an operand lacks one of the dimensions."""
+"""An innermost loop of fewer steps is merged with the loop around it: so few steps hardly fill vectors and unrolled
+iterations. A longer loop gains little, and the merged index is divided again where an operand lacks one of the
+dimensions."""
 
 
 def _merges(generic: Structured, sizes: Sequence[Index]) -> bool:

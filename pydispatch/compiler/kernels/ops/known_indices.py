@@ -8,7 +8,7 @@ from pydispatch.compiler.kernel_ir.build import Index
 
 
 class KnownIndices:
-    """Record of what is known of index values, shared by all builders of a kernel.
+    """Known properties of index values, shared by all builders of a kernel.
 
     Attributes:
         parts: Value -> (high, size, low) where it is high * size + low, and low < size.

@@ -136,7 +136,7 @@ class _SumNest:
     Attributes:
         levels: The loops, outermost first.
         sizes: The size of each dimension.
-        sums: Whether each carried value is a float sum, which gets fresh accumulators where a level asks for them.
+        sums: Whether each carried value is a float sum, which gets a fresh accumulator at each level with `fresh`.
         body: Emits one iteration of the innermost loop.
     """
 

@@ -34,7 +34,7 @@ def lower_tiles(module: ModuleOp, target: ExecutableTargetAttr) -> None:
         stated = attribute(function, "pyd.invocations")
         invocations = int(stated.value.data) if isinstance(stated, IntegerAttr) else INVOCATIONS
         stage_loops(function, invocations, generation)
-        ops = [op for op in ops if op.parent is not None]
+        ops = [op for op in ops if op.parent is not None]  # `stage_loops` erases the reads that it replaces
         level = None if machine is None else level_of(machine)
         reads = cpu.reads_for_products(ops) if level is not None else {}
         # Reads that products do themselves: no tile is filled for them.

@@ -124,10 +124,10 @@ def _run_of(loop: scf.ForOp, op: ReadTileOp) -> int | None:
 def _is_read_ahead(loop: scf.ForOp, op: ReadTileOp) -> bool:
     """Return whether a tile of a later iteration may be read early, into memory of its own.
 
-    Its place must follow from the loop's variable. Its view must be in global memory and defined outside of the loop,
-    which must not write it. Its memory must have no contents from elsewhere (`_uses_of`).
+    Its row and column must be computed from the loop's variable. Its view must be in global memory and defined outside
+    of the loop, which must not write it. `_uses_of` checks the other contents of its memory.
     """
-    is_own = isinstance(op.tile.owner, memref.AllocOp) and _uses_of(loop, op) is not None
+    is_own = isinstance(op.tile.owner, memref.AllocOp)
     is_unchanged = _is_from_outside(loop, op.view) and not accesses_of(loop).writes & base_of(op.view)
     is_global = isinstance(memref_type(op.view).memory_space, NoneAttr)
     return is_own and is_unchanged and is_global and all(_is_computed(loop, index) for index in (op.row, op.column))
@@ -140,18 +140,18 @@ def _uses_of(loop: scf.ForOp, op: ReadTileOp) -> list[Use] | None:
     if other operations write it.
     """
     block = loop.body.block
-    positions = {directly: position for position, directly in enumerate(block.ops)}
+    positions = {op_in_loop: position for position, op_in_loop in enumerate(block.ops)}
     uses: list[tuple[int, Use]] = []
     reads: list[int] = []
     for use in op.tile.uses:
-        user, directly = use.operation, block.find_ancestor_op_in_block(use.operation)
+        user, op_in_loop = use.operation, block.find_ancestor_op_in_block(use.operation)
         is_loaded = isinstance(user, memref.LoadOp) or (isinstance(user, MatmulOp) and user.c is not op.tile)
-        if directly is None or not (is_loaded or (isinstance(user, ReadTileOp) and user is directly)):
+        if op_in_loop is None or not (is_loaded or (isinstance(user, ReadTileOp) and user is op_in_loop)):
             return None
         if is_loaded:
-            uses.append((positions[directly], use))
+            uses.append((positions[op_in_loop], use))
         else:
-            reads.append(positions[directly])
+            reads.append(positions[op_in_loop])
     begin = positions[op]
     end = min((position for position in reads if position > begin), default=len(positions))
     if any(position < min(reads) for position, _ in uses):
@@ -165,7 +165,7 @@ def _is_from_outside(loop: scf.ForOp, value: SSAValue) -> bool:
 
 
 def _is_computed(loop: scf.ForOp, value: SSAValue) -> bool:
-    """Return whether a value follows from the variable of a loop and values from before it, by pure operations."""
+    """Return whether pure operations compute a value from the variable of a loop and values from before the loop."""
     if value is loop.body.block.args[0] or _is_from_outside(loop, value):
         return True
     op = value.owner
@@ -181,7 +181,7 @@ def _in_iteration(build: Builder, loop: scf.ForOp, value: SSAValue, variable: In
     if _is_from_outside(loop, value):
         return value
     op = value.owner
-    assert isinstance(op, Operation), "it is computed"
+    assert isinstance(op, Operation), "`_is_computed` must have checked it"
     operands = [build.value(_in_iteration(build, loop, operand, variable)) for operand in op.operands]
     clone = op.clone(dict(zip(op.operands, operands, strict=True)))
     build.add(clone)
@@ -205,26 +205,28 @@ def _copy(build: Builder, loop: scf.ForOp, reads: Sequence[_Read], variable: Ind
     variable: value of the loop's variable in the iteration. slot: index of its tile in the memory of each read.
     """
     for read in reads:
-        op, (rows, columns) = read.op, shape_of(read.op.tile)
-        start = tuple(_in_iteration(build, loop, index, variable) for index in (op.row, op.column))
-        part = TileView(op, op.view, first=(start[0], start[1]), transposed=op.turned is not None)
-        tile = build.times(slot, rows * columns)
+        _copy_tile(build, loop, read, variable, slot)
 
-        def one(builder: Builder, flat: Index, read: _Read = read, part: TileView = part, tile: Index = tile) -> None:
-            """Begin one copy; consecutive invocations copy neighbours in memory."""
-            (rows, columns), run = shape_of(read.op.tile), read.run
-            if part.transposed:
-                column, row = builder.split(flat, [columns // run, rows])
-            else:
-                row, column = builder.split(flat, [rows, columns // run])
-            column = builder.times(column, run)
-            target = builder.plus(tile, builder.plus(builder.times(row, columns), column))
-            builder.when(
-                builder.less(variable, loop.ub),
-                lambda inner: _copy_run(inner, read, part, (row, column), target),
-            )
 
-        build.parallel(0, rows * columns // read.run, one)
+def _copy_tile(build: Builder, loop: scf.ForOp, read: _Read, variable: Index, slot: Index) -> None:
+    """Begin the copies of one tile; parameters are those of `_copy`."""
+    op, run, (rows, columns) = read.op, read.run, shape_of(read.op.tile)
+    first = (_in_iteration(build, loop, op.row, variable), _in_iteration(build, loop, op.column, variable))
+    part = TileView(op, op.view, first=first, transposed=op.turned is not None)
+    tile = build.times(slot, rows * columns)
+
+    def copy_run(builder: Builder, flat: Index) -> None:
+        """Begin the copy of one run; consecutive invocations copy neighbours in memory."""
+        if part.transposed:
+            run_in_row, row = builder.split(flat, [columns // run, rows])
+        else:
+            row, run_in_row = builder.split(flat, [rows, columns // run])
+        column = builder.times(run_in_row, run)
+        target = builder.plus(tile, builder.plus(builder.times(row, columns), column))
+        has_iteration = builder.less(variable, loop.ub)
+        builder.when(has_iteration, lambda inner: _copy_run(inner, read, part, (row, column), target))
+
+    build.parallel(0, rows * columns // run, copy_run)
 
 
 def _copy_run(build: Builder, read: _Read, part: TileView, position: tuple[Index, Index], target: Index) -> None:
@@ -270,11 +272,11 @@ def _is_aligned(build: Builder, part: TileView, row: Index, column: Index, run: 
 def _commit(build: Builder, invocations: int, pending: int) -> None:
     """End the group of copies of each invocation, and wait for all but the last `pending` groups."""
 
-    def one(builder: Builder, _: Index) -> None:
+    def commit(builder: Builder, _: Index) -> None:
         """End the group of one invocation."""
         builder.add(CommitCopiesOp(properties={"pending": IntegerAttr(pending, i64)}))
 
-    build.parallel(0, invocations, one, index_below=invocations)
+    build.parallel(0, invocations, commit, index_below=invocations)
 
 
 def _insert_before(block: Block, op: Operation) -> None:

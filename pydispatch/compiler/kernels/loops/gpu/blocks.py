@@ -218,7 +218,7 @@ def _emit_paired(
         column = builder.plus(first_column, builder.times(lane, 2))
         corner = _loop_indices(generic, block, [*outer, column])  # the block's first element
         offsets = [(r, column_offset(c)) for r in range(block.rows) for c in range(block.columns)]
-        row_dim = block.dim  # dimension of the result that the rows of a block are of
+        row_dim = block.dim  # dimension of the nest that the rows of a block are along
         dims = block.loop_of_dim[row_dim], block.loop_of_dim[-1]
         results = reduce_paired(
             elements,

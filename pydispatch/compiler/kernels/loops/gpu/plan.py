@@ -71,7 +71,7 @@ class GpuLoopPlan:
 
     Attributes:
         nest: The nest.
-        distribution: What an invocation or workgroup computes.
+        distribution: The share of an invocation or workgroup.
         inner: For `ELEMENTS`: the number of inner dimensions that are collapsed into one.
         block: For `BLOCKS`: the block of one invocation.
     """

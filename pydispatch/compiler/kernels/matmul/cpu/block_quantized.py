@@ -283,7 +283,7 @@ class _Workgroup:
         row_sum = load(build, rows.sums, block_of_row)
         if unit is not None:
             row_sum = build.add(arith.MulfOp(row_sum, unit))
-        # What the zero point adds: zero * (sum of the lowest digits, sum of the integers of the higher digits).
+        # Terms of the zero point: zero * (sum of the lowest digits, sum of the integers that the higher digits form).
         corrections: list[SSAValue] = []
         if rows.low is not None and rows.high is not None and isinstance(match.zero, float):
             zero = i32_constant(build, int(match.zero))

@@ -42,7 +42,7 @@ class Problem:
     """Properties of a contraction that determine its schedule.
 
     Attributes:
-        sum_bytes: Bytes of an accumulator, and of a packed element.
+        sum_bytes: Bytes of an accumulator, and of a packed element unless steps of K are grouped.
         m, n, k: Sizes; None if dynamic.
         min_rows, max_rows: Bounds of the row count that the kernel is used for; max_rows is None for no upper bound.
         outer, reductions: Products of the sizes of the other parallel dimensions, and of the other reduced

@@ -48,7 +48,7 @@ CONVERTED_BLOCKS = 4
 1x4096x4096 in 721 us, not 769; four times as many leave no tiles for several workers."""
 
 LONG_STEPS = 64
-"""Steps of K from which on vectors along K pay also for a B that fills less than half a vector with its columns."""
+"""Steps of K from which on vectors along K pay also for a B whose columns fill at most half of a vector."""
 
 SHORTEST_VECTOR_BYTES = 16
 """Bytes of the shortest vector registers."""

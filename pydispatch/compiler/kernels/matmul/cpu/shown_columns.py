@@ -53,7 +53,7 @@ def last_shown(
             shown = [mask.emit(frame.elements, innermost, [*point[:-1], column]) for mask in limits.stored]
             return reduce(lambda a, b: innermost.add(arith.AndIOp(a, b)), shown)
 
-        # Units are visited from the last one on until one is shown.
+        # Masks are read from the last unit on, until a unit has a shown column.
         not_found = inner.value(begin)
         (later_end,) = carried
         overlaps_range = both(inner, inner.less(first, end), inner.less(begin, stop))

@@ -44,8 +44,8 @@ LONG_CHUNK_ROWS = 8
 first-level cache."""
 
 MAX_SINGLE_PASS_ROWS = 32
-"""Rows of A up to which a B between half of the second-level cache and twice its size is streamed. AMD EPYC Zen 4, one
-worker: 16x536x544 takes 268 us in place and 110 streamed if B is not in the cache, 83 and 87 if it is."""
+"""Rows of A up to which a B between half of the second-level cache and twice its size is streamed, see 16x536x544 in
+docs/contractions.md."""
 
 
 def streams_b(level: Level, problem: Problem) -> bool:
@@ -81,7 +81,8 @@ def streaming_tiles(level: Level, problem: Problem, tiles: Tiles) -> Tiles:
     has_long_chunks = _has_long_chunks(level, problem)
     mr, nr = tiles.mr, tiles.nr
     if problem.m == 1 and _has_registers_of_wide_block(level) and problem.n * problem.sum_bytes <= WIDE_BLOCK_BYTES:
-        # Blocks of all columns do not overlap: three products of 1x700x200 take 19.0 us, in blocks of 128 columns 23.4.
+        # Blocks of all columns do not overlap: three products of 1x700x200 take 19.0 us, in blocks of 128 columns 23.4
+        # (AMD EPYC Zen 4, one worker).
         nr = problem.n
     elif problem.m > 2:
         mr, nr = _streaming_block(level, problem.m, problem.n, problem.sum_bytes, has_long_chunks)
@@ -144,7 +145,8 @@ def _streaming_block(level: Level, m: int, n: int, sum_bytes: int, has_long_chun
     """Return (rows, columns) of the register block that streams B for at least three rows of A; m and n are sizes.
 
     A block has four vectors of columns where several blocks of three rows or more read a short chunk of B, else two.
-    Its height is the one that computes the fewest rows twice.
+    The height for a short chunk is the one that computes the fewest rows twice; for a long chunk, the one that loads
+    least for a step of K.
     """
     if has_long_chunks:
         most = max(1, min(m, LONG_CHUNK_ROWS, level.accumulators // 2))

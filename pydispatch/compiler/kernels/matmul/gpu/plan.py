@@ -243,7 +243,7 @@ def _operands(
     Args:
         elements: Tensors of the dispatch function.
         contraction: The contraction.
-        values: What is multiplied of A and of B: the factor, or the f16 or bf16 that it is extended from.
+        values: The multiplied values of A and of B: the factor, or the f16 or bf16 that it is extended from.
         dims: The dimensions that are collapsed into the rows of A, and into the columns of B.
         tile: The tile of a workgroup.
         sizes: Sizes of all loop dimensions; None where dynamic.

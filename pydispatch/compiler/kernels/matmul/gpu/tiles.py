@@ -93,7 +93,7 @@ def choose_tile(table: Sequence[Tile], height: int | None, width: int | None, ou
     Args:
         table: The tiles to choose from.
         height, width: Rows and columns of the product; None if dynamic.
-        outer: Number of products: of the indices of its outer dimensions.
+        outer: Number of products: one for each index of the outer dimensions.
     """
 
     def time(tile: Tile) -> float:

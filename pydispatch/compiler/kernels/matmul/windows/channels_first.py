@@ -222,7 +222,7 @@ class _Workgroup:
     def _reduce(self, build: Builder, origin: Sequence[Index]) -> None:
         """Emit the sums of all window positions of a tile, as one parallel loop over one long row.
 
-        Sums between two rows of positions are computed from what is between them, and never read.
+        Sums between two rows of positions are computed from the elements between them, and never read.
 
         origin: index of each loop: of the tile in the outer dimensions, else 0. It is the same for all positions, since
         the body reads no input at it: `Elements.define` gives the body the loaded element, under the indices as a key.

@@ -164,7 +164,7 @@ def image_plan(generic: Structured, frame: Frame) -> ImagePlan | None:
 def _initial_dims(generic: Structured) -> set[int]:
     """Return the dimensions that the initial value of the sums depends on; none for a splat.
 
-    They must not be dimensions of positions: `_reduce` reads the initial value of position 0 for all.
+    They must not be dimensions of positions: the kernel reads the initial value of position 0 for all.
     """
     owner = generic.outputs[0].owner
     is_splat = isinstance(owner, Operation) and owner.name == "tensor.splat"
