@@ -7,7 +7,7 @@ from pydispatch._core.public cimport PublicFunction
 
 # Type and rank of an argument or result, in the form that the fast path of calls compares.
 cdef struct Value:
-    PyObject* descr       # the NumPy descriptor; borrowed from Function.types. NULL for a scalar
+    PyObject* descr       # the NumPy descriptor; borrowed from arg_types or result_types. NULL for a scalar
     uint32_t rank
     uint32_t dims_offset  # of an argument, in the list of all sizes
     uint32_t tied         # of a result: the argument that it may update in place

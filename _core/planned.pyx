@@ -27,7 +27,7 @@ cnp.import_array()
 
 
 cdef class PlannedFunction(PublicFunction):
-    """Base of Function: what it knows of its arguments and results, and its plans by the sizes of calls."""
+    """Base of Function: the layout of its arguments and results, and a cache of its plans by the sizes of calls."""
 
     def __init__(self, Module module not None, uint32_t index):
         if self.module is not None:

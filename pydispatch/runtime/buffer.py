@@ -273,7 +273,7 @@ _SMALL = (
 
 
 def element_of(dtype: DTypeLike, where: str = "") -> ElementType:
-    """Return the element type of a NumPy dtype. InvalidArgumentError, which begins with `where`, when there is none.
+    """Return the element type of a NumPy dtype. Raise InvalidArgumentError, which begins with `where`, without one.
 
     The word of an element type encodes its numerical type and its bits.
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ import user_program
 import pydispatch as pd
 from pydispatch.cli.__main__ import main
 from pydispatch.errors import ArtifactError
-from pydispatch.formats.artifact.stub import module_of
+from pydispatch.formats.artifact.stub import PROGRAM_ATTRIBUTES, module_of
 
 PROGRAM = """
 func.func @two_results(%a: tensor<?x4xf32> {pyd.name = "a"}, %k: i32 {pyd.name = "out"}) -> (tensor<?x4xf32>, i32) {
@@ -71,6 +72,7 @@ def test_it_runs(folder: Path) -> None:
     text = (folder / "made.py").read_text()
     assert "two_results(a: f32[d0, 4], out: i32) -> (f32[d0, 4], i32)" in text
     assert "# 'close': program['close']" in text, "a method of Program has the name"
+    assert {name for name in dir(pd.Program) if not name.startswith("_")} == set(PROGRAM_ATTRIBUTES)
     assert "TwoResults_:" not in text and "twoResults: TwoResults_" in text
 
 
@@ -104,3 +106,12 @@ def test_names_that_python_cannot_write(name: str) -> None:
     text = module_of(artifact, f"{name}.pdx")
     compile(text, "made.py", "exec")
     assert "(Protocol)" not in text
+
+
+def test_each_class_has_a_name_of_its_own() -> None:
+    """The class of a function may be called like the prepared calls of another one."""
+    body = "(%a: tensor<2xf32>) -> tensor<2xf32> {\n return %a : tensor<2xf32>\n}\n"
+    artifact = pd.compile(f"func.func @f{body}func.func @g{body}")
+    artifact.manifest.functions[0].name, artifact.manifest.functions[1].name = "hPrepared", "h"
+    classes = re.findall(r"^class (\w+)", module_of(artifact, "h.pdx"), re.MULTILINE)
+    assert len(classes) == len(set(classes)) == 5

@@ -34,8 +34,10 @@ SHADERS = {
     ),
     "atomics": (
         "#extension GL_KHR_shader_subgroup_arithmetic : require\n"
-        "#extension GL_EXT_shader_explicit_arithmetic_types : require",
-        buffers("-a", "b", type="uint") + "void main() { atomicAdd(b[0], subgroupAdd(a[1])); int64_t x = int64_t(a[2]);"
+        "#extension GL_EXT_shader_explicit_arithmetic_types : require\n"
+        "#extension GL_EXT_shader_atomic_float : require",
+        buffers("-a", "b", type="uint") + "layout(set=0, binding=2) buffer F { float f[]; };\n"
+        "void main() { atomicAdd(f[0], 1.0); atomicAdd(b[0], subgroupAdd(a[1])); int64_t x = int64_t(a[2]);"
         " b[1] = uint(x >> 3) + uint(float16_t(a[3])); }",
         "local_size_x = 8",
     ),
@@ -84,7 +86,7 @@ def test_facts_of_each(glsl: Any) -> None:
     assert specialized.workgroup_size == (1, 2, 1) and specialized.size_spec == (9, None, None)
     assert specialized.uses_grid_size and not specialized.one_subgroup
     atomics = entry(glsl, "atomics")
-    assert atomics.one_subgroup and [r.written for r in atomics.resources] == [False, True]
+    assert atomics.one_subgroup and [r.written for r in atomics.resources] == [False, True, True]
     head, text, size = SHADERS["atomics"]
     needs = requirements(reflect(glsl("atomics", text, size, head).read_bytes()), atomics)
     assert {"Int64", "Float16", "GroupNonUniformArithmetic"} <= set(needs)

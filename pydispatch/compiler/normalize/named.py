@@ -1,4 +1,4 @@
-"""Contractions, convolutions, poolings, elementwise operations and fills, by the tables of `ir.linalg_table`."""
+"""Contractions, convolutions, poolings, elementwise operations and fills, by the tables of `ir.dialects.linalg`."""
 
 from __future__ import annotations
 

@@ -19,8 +19,8 @@ ELEMENTS = {
 NUMBERS = {"f": "float", "i1": "bool", "i": "int", "c": "complex"}
 """Types of numbers by the beginning of their names; the longest that fits."""
 
-PROGRAM_ATTRIBUTES = ("close", "functions", "imports", "parameters")
-"""Attributes of pydispatch.Program; functions with these names have no attribute."""
+PROGRAM_ATTRIBUTES = ("close", "functions", "imports", "parameters", "session")
+"""Public attributes of pydispatch.Program; functions with these names have no attribute."""
 
 TAKEN = ("self", "out", "workers")
 """Names of parameters of every stub method, which no argument can have."""
@@ -81,7 +81,7 @@ def module_of(artifact: Artifact, file: str, buffers: bool = False) -> str:
             members.append(f"    # {entry.name!r}: program[{entry.name!r}]")
             continue
         class_name = "".join(part[:1].upper() + part[1:] for part in entry.name.split("_")) or entry.name
-        while class_name in class_names:
+        while class_name in class_names or f"{class_name}Prepared" in class_names:
             class_name += "_"
         class_names |= {class_name, f"{class_name}Prepared"}
         parts.append(_function(class_name, entry, entry.inputs, entry.outputs, buffers))

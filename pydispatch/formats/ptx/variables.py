@@ -154,10 +154,7 @@ class DeclarationCursor(Cursor):
             if word == "{":
                 if level + 1 >= len(sizes):
                     raise self.fail(f"more braces than '{name}' has dimensions")
-                inner = 1
-                for size in sizes[level + 2 :]:
-                    inner *= size
-                before, whole = len(values), sizes[level + 1] * inner
+                before, whole = len(values), math.prod(sizes[level + 1 :])
                 at = self.at
                 self._braces(sizes, level + 1, values, name, resolve)
                 if len(values) - before > whole or whole > _MAX_BYTES:

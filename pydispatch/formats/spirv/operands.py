@@ -82,6 +82,13 @@ PATTERNS = {
 }  # fmt: skip
 """Pattern → the opcodes that have it."""
 
+WRITTEN_POINTERS: dict[int, int] = {
+    Op.STORE: 1, Op.COPY_MEMORY: 1, Op.COPY_MEMORY_SIZED: 1, Op.ATOMIC_STORE: 1, Op.ATOMIC_FLAG_CLEAR: 1,
+    Op.ATOMIC_FLAG_TEST_AND_SET: 3, Op.ATOMIC_F_MIN: 3, Op.ATOMIC_F_MAX: 3, Op.ATOMIC_F_ADD: 3,
+    **dict.fromkeys(range(Op.ATOMIC_EXCHANGE, Op.ATOMIC_LAST + 1), 3),
+}  # fmt: skip
+"""Opcode of an instruction that writes memory → index of the word with the pointer to it."""
+
 _PLAIN_OPERANDS = frozenset("TRIL*?")
 """Letters of patterns whose operands take one word each: type, result, id, literal, repetition, optional."""
 _MAX_CACHED_WORDS = 32

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from pydispatch.formats.spirv.module import SpirvTables
 from pydispatch.formats.spirv.names import Op
+from pydispatch.formats.spirv.operands import WRITTEN_POINTERS
 
 
 @dataclass
@@ -23,14 +24,12 @@ class VariableUse:
     has_subgroup_ops: bool = False
 
 
-_POINTER_POSITIONS = {
+_POINTER_POSITIONS: dict[int, tuple[int, ...]] = {
     Op.LOAD: (3,), Op.STORE: (1, 2), Op.COPY_MEMORY: (1, 2), Op.COPY_MEMORY_SIZED: (1, 2), Op.ACCESS_CHAIN: (3,),
     Op.IN_BOUNDS_ACCESS_CHAIN: (3,), Op.PTR_ACCESS_CHAIN: (3,), Op.IN_BOUNDS_PTR_ACCESS_CHAIN: (3,),
-    Op.ARRAY_LENGTH: (3,), Op.COPY_OBJECT: (3,), Op.IMAGE_TEXEL_POINTER: (3,), Op.ATOMIC_STORE: (1,),
+    Op.ARRAY_LENGTH: (3,), Op.COPY_OBJECT: (3,), Op.IMAGE_TEXEL_POINTER: (3,), Op.ATOMIC_LOAD: (3,),
 }  # fmt: skip
-"""Opcode → indices of the instruction's words that may be the id of a variable."""
-_TARGET_POSITION = 1
-"""Index of the word of a store or copy that is the pointer to which it writes."""
+"""Opcode → indices of the words that may be the id of a variable; for other opcodes, of the written pointer alone."""
 _DERIVING_OPCODES = (
     Op.ACCESS_CHAIN, Op.IN_BOUNDS_ACCESS_CHAIN, Op.PTR_ACCESS_CHAIN, Op.IN_BOUNDS_PTR_ACCESS_CHAIN, Op.COPY_OBJECT,
 )  # fmt: skip
@@ -64,17 +63,15 @@ def _record_body(tables: SpirvTables, function: int, use: VariableUse) -> list[i
         if Op.GROUP_NON_UNIFORM_FIRST <= op <= Op.GROUP_NON_UNIFORM_LAST:
             use.has_subgroup_ops = True
             continue
-        atomic = Op.ATOMIC_LOAD <= op <= Op.ATOMIC_LAST
-        has_result = atomic and op != Op.ATOMIC_STORE  # type and result precede the pointer
-        positions = (3,) if has_result else _POINTER_POSITIONS.get(op, ())  # type: ignore[call-overload]
+        written_word = WRITTEN_POINTERS.get(op)
+        positions = _POINTER_POSITIONS.get(op) or (() if written_word is None else (written_word,))
         for position in positions:
             base = bases.get(words[position], words[position])
             if base not in variables:
                 continue
             use.variables.add(base)
-            is_written = position == _TARGET_POSITION or (atomic and op != Op.ATOMIC_LOAD)
             if op in _DERIVING_OPCODES:
                 bases[words[2]] = base
-            elif is_written:
+            elif position == written_word:
                 use.written.add(base)
     return called

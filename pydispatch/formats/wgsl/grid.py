@@ -12,7 +12,7 @@ from pydispatch.formats.wgsl.lex import WgslToken
 from pydispatch.formats.wgsl.module import Declaration, UniformBinding, WgslModule
 
 GRID = UniformBinding(group=2, binding=0)
-"""Uniform buffer of the grid that is asked for: `vec4<u32>` of its sizes and their product."""
+"""Uniform buffer of the requested grid: `vec4<u32>` of its sizes and their product."""
 
 _WORKGROUP_LIMIT = 1 << 32
 """Number of workgroups that is too large for their linear index, a u32."""

@@ -112,12 +112,11 @@ def _text(
     module: WgslModule, entry: Declaration, buffers: dict[int, Declaration], bindings: Sequence[tuple[int, ...]]
 ) -> str:
     """Return the text of the merged module. `bindings` are the original bindings of each new one."""
-    tokens, text, prefix, attempt = module.tokens, module.text, "merged_", 0
-    while any(token.text.startswith(prefix) for token in tokens):
+    prefix, attempt = "merged_", 0
+    while any(token.text.startswith(prefix) for token in module.tokens):
         prefix, attempt = f"merged{attempt}_", attempt + 1
     offset_count = max(1, sum(len(group) for group in bindings))
-    # The first `directives` tokens are the directives of the module, such as `enable f16;`.
-    parts = [text[: tokens[module.first_declaration_token].start]] if module.first_declaration_token else []
+    parts = [module.directives] if module.directives else []
     parts.append(f"@group({OFFSETS.group}) @binding({OFFSETS.binding}) var<uniform> {prefix}offsets: "
                  f"array<vec4<u32>, {-(-offset_count // 4)}>;")  # fmt: skip
     slices: dict[str, tuple[str, str]] = {}

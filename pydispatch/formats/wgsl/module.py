@@ -111,6 +111,12 @@ class WgslModule:
     values: Mapping[str, float | None] = field(default_factory=dict)
     """Values of overrides by name, None for an unknown value: see `with_overrides`."""
 
+    @property
+    def directives(self) -> str:
+        """The text before the declarations, with directives such as `enable f16;`."""
+        first = self.first_declaration_token
+        return self.text[: self.tokens[first].start] if first else ""
+
     @cached_property
     def entry_points(self) -> list[Declaration]:
         """The functions with `@compute`."""

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from xdsl.dialects.builtin import (
-    AnyFloat,
-    ComplexType,
-)
+from xdsl.dialects.builtin import AnyFloat, ComplexType
 from xdsl.parser import AttrParser
 
 

@@ -105,7 +105,7 @@ def applied(sections: Sequence[OutputSection], plan: RelocationPlan, table: Outp
     words = bytearray(table.size)
     for symbol, offset in plan.entries.items():
         struct.pack_into("<Q", words, offset, symbol.address)
-        if symbol.part is not None:  # the address of an absolute symbol is not relative to the base
+        if symbol.part is not None:  # else a weak symbol without a definition, whose address stays 0
             relative_relocations.append((table.address + offset, symbol.address))
     table.content = words
     kind = plan.machine.relative

@@ -97,7 +97,7 @@ class _SpirvLinker:
         for id, text in declared.items():
             self._check_declaration(kernel.functions[id], text)
         library_of = self._defining_libraries()
-        unresolved: dict[int, tuple[str, int]] = {}  # id → (symbol, IMPORT), to which _function() may add
+        unresolved: dict[int, tuple[str, int]] = {}  # id → (symbol, IMPORT)
         for id, text in declared.items():
             symbol = text.removeprefix(PRESENCE_PREFIX)
             if symbol not in library_of and symbol not in absent:

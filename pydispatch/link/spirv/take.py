@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pydispatch.errors import InvalidArgumentError
 from pydispatch.formats.spirv.instruction import SpirvFunction, SpirvInstruction
 from pydispatch.formats.spirv.names import DEBUG_SETS, BuiltIn, Decoration, Op, Storage
+from pydispatch.formats.spirv.operands import WRITTEN_POINTERS
 from pydispatch.link.spirv.library import SpirvLibrary, reached
 from pydispatch.link.spirv.output import SpirvOutput, instruction
 
@@ -28,18 +29,6 @@ _POINTER_DERIVING = (Op.ACCESS_CHAIN, Op.IN_BOUNDS_ACCESS_CHAIN, Op.PTR_ACCESS_C
 
 _PLAIN_POINTERS = (Op.VARIABLE, Op.ACCESS_CHAIN, Op.IN_BOUNDS_ACCESS_CHAIN)
 """Instructions whose pointers need no capability; other pointers into buffers need VariablePointers."""
-_ATOMIC_FLAG_TEST_AND_SET, _ATOMIC_FLAG_CLEAR = 318, 319
-_ATOMIC_FLOATS = (5614, 5615, 6035)
-"""Atomic minimum, maximum and addition of floats, of extensions."""
-
-
-def _written_word(op: int) -> int | None:
-    """Return the index of the word with the pointer that an instruction writes; None if it writes none."""
-    if op in (Op.STORE, Op.COPY_MEMORY, Op.COPY_MEMORY_SIZED, Op.ATOMIC_STORE, _ATOMIC_FLAG_CLEAR):
-        return 1
-    if Op.ATOMIC_LOAD < op <= Op.ATOMIC_LAST or op in (_ATOMIC_FLAG_TEST_AND_SET, *_ATOMIC_FLOATS):
-        return 3
-    return None
 
 
 @dataclass(frozen=True)
@@ -378,7 +367,7 @@ class _Writer:
         if op in _POINTER_DERIVING:
             self.bases[ids[inst.id]] = base(3)
             return
-        written_word = _written_word(op)
+        written_word = WRITTEN_POINTERS.get(op)
         if written_word is None:
             return
         out, variable = self.copier.out, base(written_word)

@@ -60,11 +60,7 @@ class WgslOutput:
                     fresh.append(declaration)
             renamed[declaration.name] = name
         self._parts += [_renamed(module, declaration, renamed) for declaration in fresh]
-        # The first `module.first_declaration_token` tokens are directives, such as `enable f16;`.
-        directives = (
-            module.text[: module.tokens[module.first_declaration_token].start] if module.first_declaration_token else ""
-        )
-        for line in re.findall(r"\b(?:enable|requires)\s[^;]*;", directives):
+        for line in re.findall(r"\b(?:enable|requires)\s[^;]*;", module.directives):
             if line not in self._directives and line.split()[1].rstrip(";") not in self.kernel.enables:
                 self._directives.append(line)
         return renamed[function.name]

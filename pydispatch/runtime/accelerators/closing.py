@@ -72,7 +72,7 @@ class Closing:
     def _destroy_if_unused(self) -> None:
         """Destroy the device unless one of its blocks is in use."""
         if self.is_forked or not self.lock.acquire(blocking=False):
-            return  # the thread that has the lock holds a block and comes here when it releases it, or is here now
+            return  # the thread that has the lock runs this function now, or when it releases its last block
         try:
             if not self._is_destroyed and all(pool.stats()["live_blocks"] == 0 for pool in self._pools()):
                 self._is_destroyed = True

@@ -69,10 +69,10 @@ class Context(Protocol):
 
     borrow: Callable[[NDArray[Any], int], Any] | None = None
     """borrow(array, bytes) → a block over the memory of an array, to be read, or None. Only for a device that has read
-    it when a run returns. The block goes back with `release`."""
+    it when a run returns. Release the block with `release`."""
 
     convert: Callable[..., Any] | None = None
-    """convert(value, is_out=False) is asked for arguments and `out=` values that are neither arrays of NumPy, nor
+    """convert(value, is_out=False) is called for arguments and `out=` values that are neither arrays of NumPy, nor
     buffers, nor numbers: it returns a buffer over memory of this device that others own, or the value."""
 
     def acquire(self, size: int) -> Any:

@@ -45,7 +45,7 @@ class Program:
         self._state = state  # globals of a session; None for those of the module
         self._name = name
         self._imports = tuple(imports)
-        self.origin: tuple[Any, ...] | None = None  # what loads it again: a function and its arguments
+        self._origin: tuple[Any, ...] | None = None  # what loads it again: a function and its arguments
         self._is_session = False  # until `session` sets it
         functions = self._make(module)
         self._functions = functions
@@ -104,12 +104,12 @@ class Program:
         Raises:
             InvalidArgumentError: Plugins, imports, commands or code were added to the device.
         """
-        if self.origin is None:
+        if self._origin is None:
             raise InvalidArgumentError(
                 f"{self!r} cannot be pickled: plugins, imports, commands or code were added to its device; send its "
                 "artifact, and load it where a device has the same"
             )
-        return self.origin
+        return self._origin
 
     def session(self) -> Self:
         """Return a program with the code and weights of this one, and globals of its own.
@@ -130,7 +130,7 @@ class Program:
                 raise Error(f"{self!r} is closed; load it again")
             state = State(self._module, is_session=True)
         session = self._with_state(state)
-        session.origin, session._is_session = self.origin, True
+        session._origin, session._is_session = self._origin, True
         return session
 
     def _with_state(self, state: State | None) -> Self:
@@ -187,7 +187,7 @@ def remember(program: Program, device: str, source: Any, parameters: Mapping[str
             source = os.path.join(os.getcwd(), source)  # noqa: PTH109, PTH118
     elif isinstance(source, (bytearray, memoryview)):
         source = bytes(source)
-    program.origin = _load, (device, source, parameters)
+    program._origin = _load, (device, source, parameters)
 
 
 def _load(device: str, source: Any, parameters: Mapping[str, Any] | None) -> Program:

@@ -50,7 +50,7 @@ class ElementwiseOp(StructuredOp):
     """Base of elementwise operations; all operands have the same shape unless indexing maps are given."""
 
     def function(self) -> str:
-        """Return the name of the scalar function: a key of `linalg_table.ELEMENTWISE_KINDS`, or `copy`."""
+        """Return the name of the scalar function: a key of `table.ELEMENTWISE_KINDS`, or `copy`."""
         return self.name.partition(".")[2]
 
     def structure(self) -> Structure:

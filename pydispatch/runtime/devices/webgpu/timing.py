@@ -34,7 +34,7 @@ def seconds_of(context: LogicalDevice, recorded: RecordedPlan, host: HostCommand
 
 
 def _alone(context: LogicalDevice, recorded: RecordedPlan, span: list[Any], host: HostCommands | None) -> float:
-    """Run one command in a submission of its own, and return its seconds. span: the recorded steps of the command."""
+    """Run one command in a submission of its own, and return its seconds. span: its pieces of the recording."""
     context.wait()
     begin = time.perf_counter()
     recorded.submit(span, context.name, host)
@@ -47,7 +47,7 @@ def _stamped(
 ) -> list[float]:
     """Run a recording with a timestamp after each command, and return the seconds of each.
 
-    spans: the recorded steps of each command.
+    spans: the pieces of each command.
     """
     ffi, lib, count = context.ffi, context.lib, len(spans) + 1
     create = ffi.new("WGPUQuerySetDescriptor*", {"type": api.TIMESTAMPS, "count": count})
@@ -61,12 +61,12 @@ def _stamped(
     stage = context.readback.acquire(8 * count)
     try:
         stamp: Any = lib.wgpuCommandEncoderWriteTimestamp
-        steps: list[Any] = [(stamp, queries, 0)]
+        pieces: list[Any] = [(stamp, queries, 0)]
         for index, span in enumerate(spans):
-            steps += [*span, (stamp, queries, index + 1)]
-        steps.append((lib.wgpuCommandEncoderResolveQuerySet, queries, 0, count, buffer, 0))
-        steps.append((lib.wgpuCommandEncoderCopyBufferToBuffer, buffer, 0, stage.buffer, 0, 8 * count))
-        recorded.submit(steps, context.name, host)
+            pieces += [*span, (stamp, queries, index + 1)]
+        pieces.append((lib.wgpuCommandEncoderResolveQuerySet, queries, 0, count, buffer, 0))
+        pieces.append((lib.wgpuCommandEncoderCopyBufferToBuffer, buffer, 0, stage.buffer, 0, 8 * count))
+        recorded.submit(pieces, context.name, host)
         with context.lock:
             context.read_mapped(stage, stamps, 8 * count)
     finally:

@@ -169,7 +169,7 @@ class GlobalMemory:
     def _append_allocation(self, data: Any, size: int, kind: str, name: str, is_adopted: bool = False) -> int:
         """Add an allocation after the last one, with a gap, and return its address.
 
-        `size` is the number of bytes that were asked for; `data` may have more, up to a whole word.
+        `size` is the requested number of bytes; `data` may have more, up to a whole word.
         """
         start = self._next
         self._next = -(-(start + data.size + GAP_BYTES) // ALIGNMENT) * ALIGNMENT

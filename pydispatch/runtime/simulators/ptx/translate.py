@@ -138,7 +138,7 @@ class Translator:
         """Emit a branch around a guarded instruction that is not a closure of its own.
 
         The instruction becomes the block `after` the branch, and nothing else is in that block. Threads that skip it
-        continue at the block behind it.
+        continue at the block after it.
         """
         assert instruction.guard is not None
         block = self._blocks[-1] if not self._next_needs_new_block else self._open_block()
@@ -258,21 +258,21 @@ class Translator:
                     if last_access[register] == access:
                         free_arrays.setdefault(store_kinds[store_of[register]], []).append(store_of[register])
 
-    def _summarize_accesses(self, block: CodeBlock, block_local_stores: set[int], store_of: list[int]) -> None:
+    def _summarize_accesses(self, block: CodeBlock, block_local: set[int], store_of: list[int]) -> None:
         """Set the slots and stores that a block accesses.
 
         Args:
             block: The block.
-            block_local_stores: Registers that live inside one block.
+            block_local: Registers that live inside one block.
             store_of: Register → its store.
         """
         slots: set[int] = set().union(*(access.reads | access.writes for access in block.accesses))
         block.slots = sorted(slots)
         registers = set(self._registers(slots))
-        block.block_local_stores = sorted({store_of[r] for r in registers & block_local_stores})
-        block.live_stores = sorted({store_of[r] for r in registers - block_local_stores})
+        block.block_local_stores = sorted({store_of[r] for r in registers & block_local})
+        block.live_stores = sorted({store_of[r] for r in registers - block_local})
         for access in block.accesses:
-            block.writes |= {store_of[r] for r in self._registers(access.writes) if r not in block_local_stores}
+            block.writes |= {store_of[r] for r in self._registers(access.writes) if r not in block_local}
         block.accesses = []
 
 
