@@ -209,6 +209,64 @@ def test_workgroups(n: int, folder: Path) -> None:
     np.testing.assert_array_equal(load(WORKGROUPS, folder).scaled(a, b), a * b)
 
 
+READWRITE = """
+func.func @shifted(%a: tensor<8xf32>) -> tensor<8xf32> {
+  %four = arith.constant 4 : index
+  %x = arith.constant 10.0 : f32
+  %y = flow.dispatch.workgroups[%four](%a, %four, %x) : (tensor<8xf32>, index, f32) -> %a =
+      (%io: !iree_tensor_ext.dispatch.tensor<readwrite:tensor<8xf32>>, %n: index, %added: f32) {
+    %c0 = arith.constant 0 : index
+    %old = iree_tensor_ext.dispatch.tensor.load %io, offsets = [0], sizes = [4], strides = [1] : !iree_tensor_ext.dispatch.tensor<readwrite:tensor<8xf32>> -> tensor<4xf32>
+    FIRST
+    %r = iree_codegen.ukernel.generic {hal.executable.objects = [#hal.executable.object<{path = "kernels.c"}>]} "add_in_place" outs(%old : tensor<4xf32>)
+      (%n, %added : index, f32) fn_def_attrs {hal.import.static} strided_dims([[0]]) -> tensor<4xf32>
+    BETWEEN
+    iree_tensor_ext.dispatch.tensor.store %r, %io, offsets = [0], sizes = [4], strides = [1] : tensor<4xf32> -> !iree_tensor_ext.dispatch.tensor<readwrite:tensor<8xf32>>
+    AFTER
+    flow.return
+  } count(%w: index) -> (index, index, index) {
+    %c1 = arith.constant 1 : index
+    flow.return %c1, %c1, %c1 : index, index, index
+  }
+  return %y : tensor<8xf32>
+}
+"""
+COPIED = "%copied = iree_tensor_ext.dispatch.tensor.load %io, offsets = [0], sizes = [4], strides = [1] : !iree_tensor_ext.dispatch.tensor<readwrite:tensor<8xf32>> -> tensor<4xf32>"
+
+
+STORED_AGAIN = "iree_tensor_ext.dispatch.tensor.store %copied, %io, offsets = [4], sizes = [4], strides = [1] : tensor<4xf32> -> !iree_tensor_ext.dispatch.tensor<readwrite:tensor<8xf32>>"
+
+
+def readwrite(load_position: str, store_position: str) -> str:
+    """Return a program that adds 10 to four elements in place, and loads and stores a copy of them at two positions."""
+    text = READWRITE
+    for name in ("FIRST", "BETWEEN", "AFTER"):
+        ops = (COPIED if name == load_position else "", STORED_AGAIN if name == store_position else "")
+        text = text.replace(name, "\n    ".join(ops))
+    return text
+
+
+def test_a_load_after_the_store_of_a_slice_reads_its_new_elements(folder: Path) -> None:
+    a = np.arange(8, dtype=np.float32)
+    y = load(readwrite("AFTER", "AFTER"), folder).shifted(a.copy())
+    np.testing.assert_array_equal(y, np.tile(a[:4] + 10, 2))
+
+
+def test_a_load_and_its_use_before_a_slice_is_overwritten_read_its_old_elements(folder: Path) -> None:
+    a = np.arange(8, dtype=np.float32)
+    y = load(readwrite("FIRST", "FIRST"), folder).shifted(a.copy())
+    np.testing.assert_array_equal(y, np.concatenate([a[:4] + 10, a[:4]]))
+
+
+@pytest.mark.parametrize(
+    "positions", [("FIRST", "BETWEEN"), ("FIRST", "AFTER"), ("BETWEEN", "BETWEEN"), ("BETWEEN", "AFTER")]
+)
+def test_a_use_of_old_elements_after_a_slice_is_overwritten_is_refused(positions: tuple[str, str]) -> None:
+    with pytest.raises(CompileError, match="a slice is read after its binding was written") as caught:
+        compile_to("dispatches", readwrite(*positions))
+    assert caught.value.location is not None
+
+
 def test_export_config_is_the_size_of_the_export() -> None:
     """The stated size, filled up with ones, stands in the export and in what the loader reads of it."""
     config = "attributes {export_config = #iree_codegen.export_config<workgroup_size = [16, 2]>} {"

@@ -55,6 +55,8 @@ class KernelBody(ABC):
         self._writes: dict[SSAValue, int] = {}  # binding → number of writes so far
         # Loaded slice → writes of its binding when it was loaded: after further ones its memory has other elements.
         self._writes_before_load: dict[SSAValue, int] = {}
+        # Stores still to come of slices that a microkernel has overwritten: loads before them need the old elements.
+        self._early_stores: set[Operation] = set()
 
     # -- implemented by subclasses
 
@@ -110,7 +112,9 @@ class KernelBody(ABC):
         for op in ops:
             self.source = op
             if op.name in LOADS:
-                self._writes_before_load[op.results[0]] = self._writes.get(op.operands[0], 0)
+                binding = op.operands[0]
+                early = sum(store.operands[1] is binding for store in self._early_stores)
+                self._writes_before_load[op.results[0]] = self._writes.get(binding, 0) - early
             elif op.name in LAZY:
                 pass  # a view of a tensor is emitted where it is used
             elif op.name in ALIASES:
@@ -119,6 +123,7 @@ class KernelBody(ABC):
                 stored, binding = op.operands[:2]
                 self._store_slice(stored, self.target(op), op)
                 self._record_write(binding)
+                self._early_stores.discard(op)
             elif op.name == "tensor.insert_slice":
                 self._store_slice(op.operands[0], self.to_write(op.operands[1]), op)
             elif op.name == "tensor.dim":
@@ -216,7 +221,10 @@ class KernelBody(ABC):
         if owner.name in LOADS:
             is_stale = self._writes.get(owner.operands[0], 0) != self._writes_before_load[value]
             if is_stale:
-                raise self.error("a slice is read after its binding was written", "read all slices first")
+                raise self.error(
+                    "a slice is read after its binding was written",
+                    "move what reads the slice before the first microkernel or store that writes it",
+                )
             return self.view(self.target(owner), owner)
         return self.to_write(value)  # a result or an empty tensor, which is in the memory that it is stored in
 
@@ -335,8 +343,8 @@ class KernelBody(ABC):
         for value in op.outputs:
             final_write = final_write_of(value)
             if final_write is not None and final_write.name in STORES:
-                binding = final_write.operands[1]
-                self._record_write(binding)
+                self._record_write(final_write.operands[1])
+                self._early_stores.add(final_write)
         self.microkernels.add_objects(op)
 
     def _check_last_use(self, value: SSAValue, op: Operation) -> None:

@@ -38,12 +38,12 @@ _DERIVING_OPCODES = (
 
 def use_of(tables: SpirvTables, function: int) -> VariableUse:
     """Return the global variables and subgroup operations that a function and its callees use."""
-    use, seen, todo = VariableUse(), {function}, [function]
-    while todo:
-        for callee in _record_body(tables, todo.pop(), use):
+    use, seen, pending = VariableUse(), {function}, [function]
+    while pending:
+        for callee in _record_body(tables, pending.pop(), use):
             if callee not in seen:
                 seen.add(callee)
-                todo.append(callee)
+                pending.append(callee)
     return use
 
 
