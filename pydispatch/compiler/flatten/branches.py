@@ -22,15 +22,16 @@ from pydispatch.ir.op_info import info_of
 
 def lower_branches(region: Region) -> None:
     """Lower the control flow of a host function's body in place."""
+    # Inner scf.ifs come first: one that contains an scf.if can be converted when that has become selects.
     for choice in [o for o in region.walk(reverse=True) if isinstance(o, scf.IfOp)]:
-        _select(choice)
+        _convert_to_selects(choice)
     block = region.blocks.first
     while block is not None:
         op = next((o for o in block.ops if o.name in LOWERINGS), None)
         if op is None:
             block = block.next_block
         else:
-            LOWERINGS[op.name](op)
+            LOWERINGS[op.name](op)  # inserts blocks after `block`, which the loop visits next
     simplify(region)
 
 
@@ -41,24 +42,27 @@ def simplify(region: Region) -> None:
 
 
 def successors(block: Block) -> Sequence[Block]:
-    """Return the successors of a block."""
-    last = block.last_op
-    return () if last is None else last.successors
+    """Return the blocks that the terminator of a block may branch to."""
+    terminator = block.last_op
+    return () if terminator is None else terminator.successors
 
 
 # -- scf.if without branches
 
 
 def _is_speculatable(op: Operation) -> bool:
-    """Return whether an operation may run unconditionally: it has no side effects, cannot trap, and has no tensors."""
+    """Return whether an operation may run unconditionally: it has no side effects, cannot trap, and is inexpensive.
+
+    Operations on tensors are expensive, except for reading a size.
+    """
     if op.name == "tensor.dim":
         return True
     tensors = any(isinstance(v.type, TensorType) for v in (*op.operands, *op.results))
     return info_of(op).is_pure and not info_of(op).traps and not tensors
 
 
-def _select(op: scf.IfOp) -> None:
-    """Replace an `scf.if` by selects when it yields only scalars and its regions hold only inexpensive operations."""
+def _convert_to_selects(op: scf.IfOp) -> None:
+    """Replace an `scf.if` by selects if it yields only scalars and its operations may run unconditionally."""
     regions = [r for r in op.regions if r.blocks]
     if any(isinstance(r.type, TensorType) for r in op.results) or any(len(r.blocks) != 1 for r in regions):
         return
@@ -87,9 +91,10 @@ def _select(op: scf.IfOp) -> None:
 
 
 def _split(op: Operation) -> tuple[Block, Block]:
-    """Split the block that contains `op` after it, detach `op`, and return the two blocks.
+    """Split the block that contains `op` after `op`, detach `op`, and return the two blocks.
 
-    The second block has an argument for each result of `op`, which replaces the result.
+    The first block then has no terminator: the caller adds one. The second block has an argument for each result of
+    `op`, which replaces the result.
     """
     block = op.parent
     assert block is not None and op.next_op is not None
@@ -114,7 +119,7 @@ def _append_value(block: Block, op: Operation, like: Operation) -> SSAValue:
 
 
 def _move_blocks(region: Region, after: Block) -> Block:
-    """Move the blocks of `region` before `after`, and return the first of them."""
+    """Move the blocks of `region` into the region of the block `after`, before it, and return the first of them."""
     first = region.blocks.first
     assert first is not None
     region.move_blocks_before(after)
@@ -122,10 +127,10 @@ def _move_blocks(region: Region, after: Block) -> Block:
 
 
 def _redirect(first: Block, after: Block, terminator: str, target: Block) -> None:
-    """Replace terminators named `terminator` by branches to `target` with the values that they yield.
+    """Replace terminators named `terminator` by branches to `target`, to which they pass the values that they yield.
 
-    The blocks are those from `first` on, up to and without `after`. A block without operations is the region of an
-    scf operation whose yield is implicit.
+    Only the blocks from `first` up to `after`, which is excluded, are changed. A block without operations is the region
+    of an scf operation whose yield is implicit: it branches to `target`, too.
     """
     block: Block | None = first
     while block is not None and block is not after:
@@ -149,6 +154,7 @@ def _add_implicit_yield(region: Region) -> None:
 
 TERMINATORS = ("scf.yield", "scf.condition", "cf.br", "cf.cond_br", "cf.switch", "func.return", "util.return",
                "util.unreachable")  # fmt: skip
+"""Operations that end a block of a host function; after any other last operation, an `scf.yield` is implicit."""
 
 
 def _lower_if(op: Operation) -> None:
@@ -187,6 +193,7 @@ def _lower_for(op: Operation) -> None:
     assert parent is not None
     parent.insert_block_before(header, after)
     first = _move_blocks(op.body, after)
+    # The body uses the arguments of the header, which dominates it and branches to it without values.
     for old, new in zip(first.args, header.args, strict=True):
         new.name_hint = old.name_hint
         old.replace_all_uses_with(new)
@@ -202,10 +209,10 @@ def _lower_for(op: Operation) -> None:
         last = last.next_block
     end = last.last_op
     assert end is not None
-    values = list(end.operands)
+    values = list(end.operands)  # of scf.yield: the iteration arguments of the next iteration
     end.detach()
-    following = _append_value(last, arith.AddiOp(header.args[0], op.step), op)
-    _append(last, cf.BranchOp(header, following, *values), end)
+    next_index = _append_value(last, arith.AddiOp(header.args[0], op.step), op)
+    _append(last, cf.BranchOp(header, next_index, *values), end)
     end.erase(safe_erase=False)
     op.erase(safe_erase=False)
 
@@ -217,7 +224,7 @@ def _lower_while(op: Operation) -> None:
     _add_implicit_yield(op.after_region)
     before = _move_blocks(op.before_region, after)
     body = _move_blocks(op.after_region, after)
-    _redirect(body, after, "scf.yield", before)
+    _redirect(body, after=after, terminator="scf.yield", target=before)
     _append(block, cf.BranchOp(before, *op.arguments), op)
     inner: Block | None = before
     while inner is not None and inner is not body:
@@ -249,8 +256,8 @@ def _append_comparisons(
 
     Args:
         block: The block; further blocks are inserted after it.
-        flag: The value to compare.
-        cases: The value of each case.
+        flag: The integer or index to compare.
+        cases: The constant that `flag` equals in each case.
         targets: (block, arguments) to branch to in each case.
         default: (block, arguments) to branch to in no case.
         like: Operation whose location the new ones have.
@@ -275,14 +282,14 @@ def _lower_index_switch(op: Operation) -> None:
     """Lower `scf.index_switch` to a chain of comparisons."""
     assert isinstance(op, scf.IndexSwitchOp)
     block, after = _split(op)
-    firsts = []
+    entry_blocks = []  # of the default region, then of the region of each case
     for region in (op.default_region, *op.case_regions):
         _add_implicit_yield(region)
         first = _move_blocks(region, after)
         _redirect(first, after=after, terminator="scf.yield", target=after)
-        firsts.append(first)
+        entry_blocks.append(first)
     cases = [int(n) for n in cast(Any, op.cases).get_values()]
-    default, *targets = [(first, list[SSAValue]()) for first in firsts]  # blocks without arguments
+    default, *targets = [(entry, list[SSAValue]()) for entry in entry_blocks]  # blocks without arguments
     _append_comparisons(block, op.arg, cases, targets=targets, default=default, like=op)
     op.erase(safe_erase=False)
 
@@ -298,7 +305,7 @@ def _lower_switch(op: Operation) -> None:
         targets.append((target, [next(values) for _ in range(int(count))]))
     default = op.default_block, list(op.default_operands)
     op.detach()
-    _append_comparisons(block, op.flag, cases, targets, default, op)
+    _append_comparisons(block, op.flag, cases, targets=targets, default=default, like=op)
     op.erase(safe_erase=False)
 
 
@@ -313,7 +320,7 @@ def _lower_unreachable(op: Operation) -> None:
     _append(block, cf.AssertOp(false, text), op)
     region = block.parent
     assert region is not None
-    forever = Block()
+    forever = Block()  # an endless loop: a return would need values for the results of the function
     region.insert_block_after(forever, block)
     _append(block, cf.BranchOp(forever), op)
     _append(forever, cf.BranchOp(forever), op)
@@ -368,14 +375,14 @@ def _drop_unreachable(region: Region) -> None:
 
 def _merge(region: Region) -> None:
     """Merge each block whose only predecessor branches to it unconditionally into that predecessor."""
-    jumps = Counter(
-        s for block in region.blocks for s in successors(block)
-    )  # predecessors of each block; merging leaves them unchanged
+    # Number of branches to each block. Merging leaves these numbers unchanged.
+    jumps = Counter(s for block in region.blocks for s in successors(block))
     block = region.blocks.first
     while block is not None:
         last = block.last_op
         if isinstance(last, cf.BranchOp):
             target = last.successor
+            # The entry block has one more predecessor: the caller.
             if target is not region.blocks.first and target is not block and jumps[target] == 1:
                 for argument, value in zip(target.args, last.arguments, strict=True):
                     argument.replace_all_uses_with(value)
@@ -384,5 +391,5 @@ def _merge(region: Region) -> None:
                     op.detach()
                     block.add_op(op)
                 region.erase_block(target)
-                continue
+                continue  # `block` has a new terminator, which may be such a branch again
         block = block.next_block

@@ -20,23 +20,32 @@ from pydispatch.ir.dialects.hal.tensor import TensorExportOp, TensorImportOp
 from pydispatch.ir.functions import CALLS, RETURNS, callee_name
 
 IMPORT, EXPORT, ALIAS = "hal.tensor.import", "hal.tensor.export", "hal.tensor.alias"
+"""Conversion of a buffer view to a tensor, of a tensor to a buffer view, store of a tensor in the caller's memory."""
 
 
 def buffer_views_to_tensors(functions: Mapping[str, Operation]) -> None:
     """Convert host functions in place. Raise CompileError for a buffer view of unknown tensor type, and for writes to
     the caller's memory.
     """
-    done: set[str] = set()
+    converted: set[str] = set()
     for name in functions:
-        _convert(name, functions, done)
+        _convert(name, functions, converted)
 
 
-def _convert(name: str, functions: Mapping[str, Operation], done: set[str]) -> None:
-    """Convert a function after its callees, whose signatures are over tensors by then."""
+def _convert(name: str, functions: Mapping[str, Operation], converted: set[str]) -> None:
+    """Convert a function after its callees, whose signatures are over tensors by then.
+
+    Calls of functions that are missing or have no body are left to later passes, which convert or refuse them.
+
+    Args:
+        name: Name of the function.
+        functions: Name → function.
+        converted: Names of the functions that were converted before, or whose callees are being converted.
+    """
     function = functions.get(name)
-    if name in done or function is None or not function.regions[0].blocks:
+    if name in converted or function is None or not function.regions[0].blocks:
         return
-    done.add(name)
+    converted.add(name)
     for op in list(walk(function)):
         if op.name == ALIAS:
             raise CompileError(
@@ -44,7 +53,7 @@ def _convert(name: str, functions: Mapping[str, Operation], done: set[str]) -> N
                 "return the tensor: a caller that wants it in an array of its own passes out=",
             )  # fmt: skip
         if op.name in CALLS and any(_is_view(v) for v in (*op.operands, *op.results)):
-            _convert(callee_name(op), functions, done)
+            _convert(callee_name(op), functions, converted)
             if callee_name(op) in functions:
                 _call_with_tensors(op, cast(FunctionType, functions[callee_name(op)].properties["function_type"]))
     entry = function.regions[0].blocks[0]
@@ -92,12 +101,14 @@ def _call_with_tensors(call: Operation, type: FunctionType) -> None:
         type: Type of the callee, over tensors.
     """
     if (len(type.inputs), len(type.outputs)) != (len(call.operands), len(call.results)):
-        return  # The call is refused where it is inlined.
+        return  # inlining refuses the call, and states both signatures
     operands: list[SSAValue] = []
     for value, input in zip(call.operands, type.inputs, strict=True):
         if _is_view(value) and isinstance(input, TensorType):
-            (value,) = _insert_before(call, TensorImportOp(operands=[value, [], []], result_types=[input]))
+            import_op = TensorImportOp(operands=[value, [], []], result_types=[input])  # no sizes and no fence
+            (value,) = _insert_before(call, import_op)
         operands.append(value)
+    # For each result of the call: whether the converted callee returns a tensor instead of a buffer view.
     exported = [_is_view(r) and isinstance(t, TensorType) for r, t in zip(call.results, type.outputs, strict=True)]
     results = [t if is_tensor else r.type for r, t, is_tensor in zip(call.results, type.outputs, exported, strict=True)]
     new_call = cast(Any, call).create(
@@ -105,7 +116,7 @@ def _call_with_tensors(call: Operation, type: FunctionType) -> None:
     )
     for old, new, is_tensor in zip(call.results, _insert_before(call, new_call), exported, strict=True):
         if is_tensor:
-            (new,) = _insert_before(call, TensorExportOp(operands=[new, []], result_types=[old.type]))
+            (new,) = _insert_before(call, TensorExportOp(operands=[new, []], result_types=[old.type]))  # no sizes
         new.name_hint = old.name_hint
         old.replace_all_uses_with(new)
     erase_op(call)
@@ -127,8 +138,13 @@ def _import_of_export(op: Operation, value: SSAValue) -> None:
 
 
 def _convert_argument(block: Block, argument: SSAValue) -> None:
-    """Convert an argument from a buffer view to the tensor type that the function imports it as. Raise CompileError if
-    there is no such type, or several.
+    """Convert an argument of a function from a buffer view to the tensor type that the function imports it as.
+
+    An argument without uses stays a buffer view. Raise CompileError if there is no such type, or several.
+
+    Args:
+        block: The entry block of the function.
+        argument: The argument, of that block.
     """
     uses = [use.operation for use in argument.uses]
     if not uses:
@@ -152,7 +168,7 @@ def _convert_argument(block: Block, argument: SSAValue) -> None:
             op.results[0].replace_all_uses_with(_index_constant(op, cast(Any, new.type).get_num_dims()))
         elif op.name in RETURNS:
             op.operands = [new if value is argument else value for value in op.operands]
-            continue
+            continue  # all other uses are replaced by values, and erased
         elif op.name in CALLS:
             raise CompileError(f"'@{callee_name(op)}' takes a buffer view of which it does not say the type",
                                location_of(op), "take it there with hal.tensor.import")  # fmt: skip

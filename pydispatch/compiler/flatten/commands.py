@@ -1,4 +1,7 @@
-"""Conversion of calls of functions without a body to `flow.call` operations of host commands."""
+"""Conversion of calls of functions without a body to `flow.call`: they are host commands.
+
+A host command is code of the host, supplied by the user, that runs between dispatches in the order of the device.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,8 @@ def convert_calls_to_commands(functions: Mapping[str, Operation]) -> None:
     """Convert the calls of host functions without a body to commands. Raise CompileError for a call that does not match
     its declaration.
 
-    A `flow.call` gets the declared type; a `util.call` or `func.call` of a declaration becomes a `flow.call`.
+    A `flow.call` gets the function type of its declaration; a `util.call` or `func.call` of a declaration becomes a
+    `flow.call`. functions: name → function.
     """
     for function in functions.values():
         for op in list(walk(function)):
@@ -71,10 +75,10 @@ def _check_signature(call: Operation, declaration: Operation) -> None:
         )  # fmt: skip
 
 
-def _ties(op: Operation, results: int) -> list[int]:
-    """Return, for each result, the index of the operand that it shares memory with, or -1."""
+def _ties(op: Operation, result_count: int) -> list[int]:
+    """Return, for each result of a call or declaration, the index of the operand whose memory it shares, or -1."""
     tied = op.properties.get("tied_operands")
-    return [int(i) for i in tied.get_values()] if isinstance(tied, DenseArrayBase) else [-1] * results
+    return [int(i) for i in tied.get_values()] if isinstance(tied, DenseArrayBase) else [-1] * result_count
 
 
 def _to_command(call: Operation, declaration: Operation) -> None:
@@ -86,6 +90,7 @@ def _to_command(call: Operation, declaration: Operation) -> None:
     block = call.parent
     assert block is not None
     ties = _ties(declaration, len(call.results))
+    # A call that states no ties has those of the declaration.
     if _ties(call, len(call.results)) == [-1] * len(call.results):
         call.properties.pop("tied_operands", None)
         if (tied_operands := declaration.properties.get("tied_operands")) is not None:
@@ -93,7 +98,7 @@ def _to_command(call: Operation, declaration: Operation) -> None:
     _check_signature(call, declaration)  # the call's own ties must be those of the declaration
 
     def dims(value: SSAValue, type: Attribute) -> list[SSAValue]:
-        """Return the dynamic sizes of a tensor."""
+        """Emit the sizes of the dynamic dimensions of `type`, read from the tensor `value`, before the call."""
         sizes: list[SSAValue] = []
         for axis, size in enumerate(type.get_shape() if isinstance(type, TensorType) else ()):
             if size < 0:
@@ -128,5 +133,13 @@ def command_call(
     arguments: Sequence[SSAValue], argument_dims: Sequence[SSAValue], result_dims: Sequence[SSAValue],
     types: Sequence[Attribute], properties: Mapping[str, Attribute],
 ) -> CallOp:  # fmt: skip
-    """Create a `flow.call`."""
+    """Create a `flow.call`.
+
+    Args:
+        arguments: The arguments: tensors and scalars.
+        argument_dims: Sizes of the dynamic dimensions of all arguments that are tensors, in order.
+        result_dims: Sizes of the dynamic dimensions of all results, in order.
+        types: Types of the results.
+        properties: `callee`, `declared`, and `tied_operands` if results share memory with operands.
+    """
     return CallOp(operands=[arguments, argument_dims, result_dims], result_types=[types], properties=dict(properties))

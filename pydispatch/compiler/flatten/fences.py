@@ -18,10 +18,11 @@ from pydispatch.ir.dialects.hal.tensor import TensorAliasOp, TensorImportOp
 from pydispatch.ir.functions import CALLS, callee_name
 
 ASYNC = "$async"
-"""Suffix of the function with fences where the function without the suffix calls it and waits for it."""
+"""Suffix of the name of a function that takes fences. The function without the suffix calls it, and waits for the last
+fence."""
 
-MAKES = ("hal.fence.create", "hal.fence.join", "util.null", "hal.devices.get")
-"""Operations that are dropped when only fences needed them."""
+ERASED_IF_UNUSED = ("hal.fence.create", "hal.fence.join", "util.null", "hal.devices.get")
+"""Operations that create fences, and those that compute their operands."""
 
 
 def remove_fences(functions: Mapping[str, Operation]) -> None:
@@ -32,10 +33,10 @@ def remove_fences(functions: Mapping[str, Operation]) -> None:
     """
     for name, function in functions.items():
         _hide_async_variant(name, function, functions)
-    creations: list[Operation] = []
+    creations: list[Operation] = []  # in program order
     for function in functions.values():
         for op in list(walk(function)):
-            if op.name in MAKES:
+            if op.name in ERASED_IF_UNUSED:
                 creations.append(op)
             else:
                 _without_fences(op)
@@ -58,9 +59,9 @@ def _hide_async_variant(name: str, function: Operation, functions: Mapping[str, 
 
 
 def _without_fences(op: Operation) -> None:
-    """Rewrite an operation on fences as if all earlier work were complete."""
+    """Rewrite an operation that takes fences as if all earlier work were complete; leave other operations unchanged."""
     if op.name in ("hal.fence.await", "hal.fence.query"):
-        reached = arith.ConstantOp(IntegerAttr(0, i32))
+        reached = arith.ConstantOp(IntegerAttr(0, i32))  # the status "ok": all fences are reached
         set_location(reached, op)
         assert op.parent is not None
         op.parent.insert_op_before(reached, op)
@@ -70,7 +71,7 @@ def _without_fences(op: Operation) -> None:
     elif op.name == "hal.tensor.barrier":
         _replace(op, *(v for v in op.operands if not _is_fence(v)))
     elif isinstance(op, TensorImportOp | TensorAliasOp) and op.wait_fence is not None:
-        op.operands = op.operands[:-1]
+        op.operands = op.operands[:-1]  # the fence is the last operand
         sizes = cast(DenseArrayBase[Any], op.properties["operandSegmentSizes"]).get_values()
         op.properties["operandSegmentSizes"] = DenseArrayBase.from_list(i32, [*(int(n) for n in sizes[:-1]), 0])
     elif op.name in CALLS:
@@ -80,7 +81,7 @@ def _without_fences(op: Operation) -> None:
 
 
 def _drop_fence_arguments(function: Operation) -> None:
-    """Remove the fences from the signature of a function."""
+    """Remove the fences from the signature of a function, and from the arguments of its entry block."""
     type = cast(FunctionType, function.properties["function_type"])
     kept = [index for index, input in enumerate(type.inputs) if not isinstance(input, FenceType)]
     if len(kept) == len(type.inputs):
@@ -99,7 +100,10 @@ def _drop_fence_arguments(function: Operation) -> None:
 
 
 def _retie(op: Operation, kept: Sequence[int]) -> None:
-    """Renumber the operands or arguments that results are tied to. kept: the previous numbers of the remaining ones."""
+    """Renumber the operands or arguments whose memory results share (`tied_operands`), after some were removed.
+
+    kept: the previous indices of the remaining operands, ascending. A result tied to a removed one is not tied then.
+    """
     tied = op.properties.get("tied_operands")
     if isinstance(tied, DenseArrayBase):
         new = {old: index for index, old in enumerate(kept)}
@@ -117,11 +121,12 @@ def _check_unused(value: SSAValue) -> None:
 
 
 def _is_fence(value: SSAValue) -> bool:
+    """Return whether a value is a fence."""
     return isinstance(value.type, FenceType)
 
 
 def _replace(op: Operation, *values: SSAValue) -> None:
-    """Erase an operation; the values stand for its results."""
+    """Replace the results of an operation by as many `values`, in order, and erase it."""
     for result, value in zip(op.results, values, strict=True):
         result.replace_all_uses_with(value)
     erase_op(op)

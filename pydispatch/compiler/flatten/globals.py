@@ -18,9 +18,11 @@ from pydispatch.ir.dialects.pyd.array import NumPyArrayAttr
 from pydispatch.ir.dialects.util import dialect as util
 
 PARAMETER = "flow.parameter.named"
+"""Name of the initial values whose bytes are not in the program: they are passed by scope and key."""
 
 
 def globals_of(module: ModuleOp) -> dict[str, util.GlobalOp]:
+    """Return the globals of a module by name."""
     return {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, util.GlobalOp)}
 
 
@@ -32,6 +34,9 @@ def name_of(op: Operation) -> str:
 def fold_globals(module: ModuleOp) -> None:
     """Replace loads of globals that are never stored to by constants. Raise CompileError for a load of an undefined
     global.
+
+    A small value becomes an arith.constant, which kernels contain. A larger array, or a parameter of a file, becomes a
+    flow.tensor.constant, which kernels read from memory. Globals with other initial values, or none, stay.
     """
     known = globals_of(module)
     if not known:
@@ -41,7 +46,7 @@ def fold_globals(module: ModuleOp) -> None:
     for op in loads:
         source = known.get(name_of(op))
         if source is None:
-            raise _missing(op, list(known))
+            raise undefined_global(op, list(known))
         value = source.initial_value
         if value is None or name_of(op) in stored or source.type != op.results[0].type:
             continue
@@ -62,7 +67,7 @@ def fold_globals(module: ModuleOp) -> None:
         erase_op(op)
 
 
-def _missing(op: Operation, known: list[str]) -> CompileError:
+def undefined_global(op: Operation, known: list[str]) -> CompileError:
     """Return the error for a global variable that the program does not define."""
     return CompileError(f"there is no global '@{name_of(op)}'", location_of(op),
                         f"globals: {', '.join('@' + n for n in known) or 'none'}")  # fmt: skip

@@ -29,6 +29,8 @@ from pydispatch.ir.dialects.util import dialect as util
 from pydispatch.ir.functions import CALLS, FUNCTIONS, RETURNS, callee_name, symbol_name
 
 INITIALIZER = "pyd.initializer"
+"""Attribute of the private functions that initializers of globals become; they run when a program is loaded."""
+
 DERIVED = "pyd.derived"
 """Attribute of private functions whose results become constants, see `compiler/constants`."""
 
@@ -50,6 +52,7 @@ def inline_calls(module: ModuleOp) -> None:
     for function in functions.values():
         lower_branches(function.regions[0])
     convert_calls_to_commands(functions)
+    # The functions that stay: calls in them are inlined, and all other functions are erased.
     roots = [name for name, function in functions.items() if name in initializers or not _is_private(function)]
     _require_few_copies(functions, roots)
     for name, function in functions.items():
@@ -92,7 +95,7 @@ def _initializers_to_functions(module: ModuleOp) -> list[str]:
 
 
 def _is_private(function: Operation) -> bool:
-    """Return whether a function is called only inside the module."""
+    """Return whether a function is called only by functions of the module, not by users or to derive constants."""
     return DERIVED not in function.attributes and function.properties.get("sym_visibility") == StringAttr("private")
 
 
@@ -104,27 +107,32 @@ def _calls(ops: Iterable[Operation]) -> list[Operation]:
 def _require_few_copies(functions: dict[str, Operation], roots: Sequence[str]) -> None:
     """Check every call, and raise CompileError if inlining all calls of `roots` would add too many operations. Nothing
     is copied yet.
+
+    Args:
+        functions: Name → function.
+        roots: Names of the functions whose calls will be inlined.
     """
     calls = {name: _calls([function]) for name, function in functions.items()}
-    own = {name: sum(1 for _ in walk(function)) for name, function in functions.items()}
-    grown: dict[str, int] = {}
+    size_before = {name: sum(1 for _ in walk(function)) for name, function in functions.items()}
+    size_after: dict[str, int] = {}
     for name in functions:
-        _check_and_count(name, functions, calls, own, grown)  # adds `name` and its callees to `grown`, callees first
-    added = sum(grown[name] - own[name] for name in roots)
+        _check_and_count(name, functions, calls, size_before, size_after)
+    added = sum(size_after[name] - size_before[name] for name in roots)
     if added <= MOST_ADDED_OPERATIONS:
         return
-    copies = Counter(roots)
-    for name in reversed(grown):  # callers before their callees
+    # The error names the root that grows most, and the function whose copies have the most operations.
+    copies = Counter(roots)  # of the body of each function in the inlined program
+    for name in reversed(size_after):  # callers before their callees
         for call in calls[name]:
             copies[callee_name(call)] += copies[name]
-    root = max(roots, key=lambda name: grown[name] - own[name])
+    root = max(roots, key=lambda name: size_after[name] - size_before[name])
     callees = {callee_name(call) for calls_of_function in calls.values() for call in calls_of_function}
-    most = max(sorted(callees), key=lambda name: copies[name] * own[name])
+    largest = max(sorted(callees), key=lambda name: copies[name] * size_before[name])
     raise CompileError(
-        f"inlining the calls of '@{root}' makes {grown[root]:,} operations of {sum(own.values()):,}; calls may add "
-        f"{MOST_ADDED_OPERATIONS:,}", location_of(functions[root]),
-        f"each call is replaced by a copy of the function, and '@{most}' is copied {copies[most]:,} times; repeat it "
-        "with scf.for, or pass on the result of one call",
+        f"inlining the calls of '@{root}' makes {size_after[root]:,} operations of {sum(size_before.values()):,}; "
+        f"calls may add {MOST_ADDED_OPERATIONS:,}", location_of(functions[root]),
+        f"each call is replaced by a copy of the function, and '@{largest}' is copied {copies[largest]:,} times; "
+        "repeat it with scf.for, or pass on the result of one call",
     )  # fmt: skip
 
 
@@ -132,10 +140,10 @@ def _check_and_count(
     root: str,
     functions: dict[str, Operation],
     calls: dict[str, list[Operation]],
-    own: dict[str, int],
-    grown: dict[str, int],
+    size_before: dict[str, int],
+    size_after: dict[str, int],
 ) -> None:
-    """Store in `grown` the number of operations of `root`, and of each function that it calls, after inlining.
+    """Store in `size_after` the number of operations of `root`, and of each function that it calls, after inlining.
 
     Raises CompileError for a call of a function that is missing, has no body, is recursive, or has another signature.
 
@@ -143,23 +151,26 @@ def _check_and_count(
         root: Name of a function.
         functions: Name → function.
         calls: Name of a function → its calls.
-        own: Name of a function → number of its operations before inlining.
-        grown: Name of a function → number of its operations after inlining; callees are stored first.
+        size_before: Name of a function → number of its operations before inlining.
+        size_after: Name of a function → number of its operations after inlining; callees are stored before callers.
     """
     # Depth first: each function on the path, with an iterator over its calls that are not counted yet.
-    path = {} if root in grown else {root: iter(calls[root])}
+    path = {} if root in size_after else {root: iter(calls[root])}
     while path:
         name, remaining_calls = next(reversed(path.items()))
         call = next(remaining_calls, None)
         if call is None:
-            grown[name] = own[name] + sum(grown[callee_name(inner_call)] for inner_call in calls[name])
+            size_after[name] = size_before[name] + sum(size_after[callee_name(inner)] for inner in calls[name])
             del path[name]
-        elif (callee := _checked_callee(call, functions, path)) not in grown:
+        elif (callee := _checked_callee(call, functions, path)) not in size_after:
             path[callee] = iter(calls[callee])
 
 
 def _inline_into(function: Operation, functions: dict[str, Operation]) -> None:
-    """Inline every call in a function, and the calls in the inlined copies. The callees themselves are unchanged."""
+    """Inline every call in a function, and the calls in the inlined copies. The callees themselves are unchanged.
+
+    It ends because _require_few_copies() has refused recursion.
+    """
     pending = _calls([function])
     while pending:
         call = pending.pop()
@@ -190,6 +201,7 @@ def _checked_callee(call: Operation, functions: dict[str, Operation], callers: C
         )  # fmt: skip
     passed, taken = [v.type for v in call.operands], [a.type for a in blocks[0].args]
     ends = [block.last_op for block in blocks if block.last_op is not None and block.last_op.name in RETURNS]
+    # A function without a return never ends: it returns whatever the call expects.
     returned = [v.type for v in ends[0].operands] if ends else [r.type for r in call.results]
     for what, here, there in (("arguments", passed, taken), ("results", [r.type for r in call.results], returned)):
         if here != there:
@@ -208,13 +220,13 @@ def _replace(call: Operation, function: Operation) -> list[Operation]:
 
 
 def _replace_straight(call: Operation, function: Operation) -> list[Operation]:
-    """Inline a function of one block; return the copied operations."""
+    """Replace a call by a copy of the function's only block; return the copied operations."""
     source, block = function.regions[0].block, call.parent
     assert block is not None
     copies: list[Operation] = []
     mapping: dict[SSAValue, SSAValue] = dict(zip(source.args, call.operands, strict=True))
     for op in source.ops:
-        if op.next_op is None:
+        if op.next_op is None:  # the return
             for result, value in zip(call.results, op.operands, strict=True):
                 result.replace_all_uses_with(mapping[value])
             continue
@@ -228,7 +240,11 @@ def _replace_straight(call: Operation, function: Operation) -> list[Operation]:
 
 
 def _replace_branching(call: Operation, function: Operation) -> list[Operation]:
-    """Inline a function of several blocks between the two halves of the calling block; return the copied operations."""
+    """Replace a call by copies of the function's blocks; return the copied operations.
+
+    The calling block is split at the call. Its first half branches to the copied entry block, and each copied return to
+    the second half, which has an argument for each result of the call.
+    """
     block = call.parent
     assert block is not None and call.next_op is not None
     after = block.split_before(call.next_op, arg_types=[r.type for r in call.results])

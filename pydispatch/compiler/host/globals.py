@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.ir import Attribute, Operation
 
 from pydispatch.compiler.analysis.types import dtype_of
-from pydispatch.compiler.flatten.globals import _missing, globals_of, name_of
+from pydispatch.compiler.flatten.globals import globals_of, name_of, undefined_global
 from pydispatch.compiler.host.constants import Constants
 from pydispatch.compiler.host.scalar_table import constant_bits
 from pydispatch.errors import CompileError
@@ -34,7 +34,7 @@ class Globals:
         known = globals_of(self.module)
         source = known.get(name)
         if source is None:
-            raise _missing(op, list(known))
+            raise undefined_global(op, list(known))
         value = op.results[0] if op.results else op.operands[0]
         if value.type != source.type:
             raise CompileError(f"global '@{name}' is {source.type}, here it is {value.type}", location_of(op))

@@ -18,18 +18,25 @@ from pydispatch.ir.core.locations import line_of
 
 
 class StatementEmitter(ShaderFunction[Name]):
-    """Emitter of the statements of one WGSL entry point or definition, one for each value.
+    """Emitter of the statements of one WGSL function: an entry point, or a definition.
+
+    A definition is a function that computes one operation, such as `exp`, and that entry points call.
 
     Attributes:
-        module, definitions: The module that is emitted, and the functions and tables of the kernel IR.
-        constants: The key of each word of the executable constants.
-        entry: Statements at the beginning of the function.
-        lines: All other statements.
-        parameters: Declarations of the built-in parameters that it uses, by name.
-        buffers: How each binding is declared.
-        atomic: How each allocation with atomic operations is declared.
-        is_definition: Whether the function is a definition instead of an entry point.
-        has_f16: Whether f16 is a type of the language.
+        module, definitions: The WGSL module that is emitted; the functions and constant tables of the kernel IR.
+        constants: The key (name) of each 32-bit word of the executable constants, in order.
+        entry: Statements at the beginning of the function, where they dominate all others.
+        lines: The other statements. Both lists have indented lines of WGSL.
+        parameters: Built-in parameter that the function takes → its declaration.
+        buffers: Ordinal of a binding → its declared element type.
+        atomic: Allocation (its operation) that atomic operations access → its declared element type.
+        is_definition: Whether the function is a definition.
+        has_f16: Whether the target's WGSL has the type f16; without it, an i32 holds the bits of an f16.
+        synchronizes_buffers: Whether invocations read in bindings what others wrote before a barrier.
+        reads_constants: Whether the code reads constants of the layout (scalar arguments of the dispatch).
+        used_bindings: Ordinals of the bindings that the code accesses, in order of first use.
+        workgroup_bytes: Bytes of the workgroup memory declared so far.
+        index_type: WGSL type of an index: i32, or vec2u (low word first) for 64 bits.
     """
 
     handle_type = Name
@@ -38,30 +45,30 @@ class StatementEmitter(ShaderFunction[Name]):
         self, module: Module, definitions: Definitions, table: Table, kernel: Kernel, constants: Sequence[str] = ()
     ) -> None:
         super().__init__(table, kernel)
-        self.module, self.definitions = module, definitions  # of WGSL; the functions and tables of kernel IR
-        self.constants = tuple(constants)  # the key of each word of the executable constants
-        self.entry: list[str] = []  # statements at the beginning of the function
-        self.lines: list[str] = []  # the other statements
-        self.parameters: dict[str, str] = {}  # built-in parameters that it takes, name → declaration
-        self.buffers: Mapping[int, Buffer] = {}  # binding → how it is declared
-        self.atomic: Mapping[object, Buffer] = {}  # allocations with atomic operations
-        self.is_definition = False  # whether the function is the definition of an operation, not an entry point
-        self.has_f16 = False  # whether the language has the type f16
-        self.synchronizes_buffers = False  # whether invocations read in bindings what others wrote before a barrier
-        self.reads_constants = False  # whether code reads constants of the layout
-        self.used_bindings: dict[int, None] = {}  # a set in order of first use
-        self.workgroup_bytes = 0  # of the workgroup memory declared so far
+        self.module, self.definitions = module, definitions
+        self.constants = tuple(constants)
+        self.entry: list[str] = []
+        self.lines: list[str] = []
+        self.parameters: dict[str, str] = {}
+        self.buffers: Mapping[int, Buffer] = {}
+        self.atomic: Mapping[object, Buffer] = {}
+        self.is_definition = False
+        self.has_f16 = False
+        self.synchronizes_buffers = False
+        self.reads_constants = False
+        self.used_bindings: dict[int, None] = {}  # a set with an order
+        self.workgroup_bytes = 0
         self.uniformity = Uniformity(kernel.barriers)
         self.index_type = "i32" if self.index_width == 32 else "vec2u"
-        self._pad = "  "
-        self._count = 0
-        self._cache: dict[object, Name] = {}  # names that `once` made, by key
+        self._pad = "  "  # indentation of the current scope
+        self._count = 0  # names that fresh() returned
+        self._cache: dict[object, Name] = {}  # key → name that at_entry() returned
         self._cached_sums: dict[str, Name] = {}  # index expression → name of its value, in the current scope
 
     # Statements
 
     def fresh(self, stem: str = "v") -> Name:
-        """Return a new name for a value."""
+        """Return a new name for a value: `stem` with a number that no other name of the function has."""
         self._count += 1
         return Name(f"{stem}{self._count}")
 
@@ -80,14 +87,17 @@ class StatementEmitter(ShaderFunction[Name]):
         return self.let(f"{self.module.library(function)}({', '.join(map(str, arguments))})")
 
     def var(self, type_: str, value: str = "", stem: str = "r") -> Name:
-        """Declare a variable of the current scope, zero without a value, and return its name."""
+        """Declare a variable of the current scope and return its name. Without a `value`, WGSL initializes it to 0."""
         name = self.fresh(stem)
         self.do(f"var {name}: {type_}{f' = {value}' if value else ''};")
         return name
 
     @contextmanager
     def scope(self) -> Iterator[None]:
-        """Indent the statements that are emitted in this context; names of indices in it are not reused after it."""
+        """Indent the statements that are emitted in this context.
+
+        Index sums that are cached in it are dropped afterwards: their names are not visible outside of the scope.
+        """
         pad, sums = self._pad, self._cached_sums
         self._pad, self._cached_sums = pad + "  ", dict(sums)
         yield
@@ -104,7 +114,7 @@ class StatementEmitter(ShaderFunction[Name]):
                     lines[index] += f" // line {location.line}"
 
     def at_entry(self, key: object, make: Callable[[], Name]) -> Name:
-        """Return what `make` emits at the beginning of the function, once for each key."""
+        """Return the cached name of `key`; on a miss call `make`, and add what it emits to the function's beginning."""
         cached = self._cache.get(key)
         if cached is None:
             lines, pad, sums = self.lines, self._pad, self._cached_sums
@@ -114,9 +124,9 @@ class StatementEmitter(ShaderFunction[Name]):
         return cached
 
     def operands(self, values: Sequence[SSAValue]) -> list[Name]:
-        """Return the names of scalars; if all are literals, one is bound to a name.
+        """Return the names of scalars; if all are literals, the first one is bound to a name.
 
-        WGSL evaluates expressions of literals at compile time and refuses those that overflow.
+        WGSL evaluates expressions of literals alone at compile time, and refuses those that overflow.
         """
         operands = [self.get(value) for value in values]
         if operands and all(type(operand) is Literal for operand in operands):
@@ -130,7 +140,7 @@ class StatementEmitter(ShaderFunction[Name]):
     # Types and constants
 
     def type(self, type_: Attribute) -> str:
-        """Return the WGSL type of the register of a scalar type."""
+        """Return the WGSL type of the register that holds a scalar of kernel IR: narrow integers are widened to i32."""
         if type(type_) is Float32Type:
             return "f32"
         if self.is_f16(type_):
@@ -138,15 +148,15 @@ class StatementEmitter(ShaderFunction[Name]):
         return {1: "bool", 32: "i32", 64: "vec2u"}[self.width(type_)]
 
     def is_f16(self, type_: Attribute) -> bool:
-        """Return whether values of a type are f16 of the language."""
+        """Return whether registers of a type have the WGSL type f16: false for f16 on targets without it."""
         return self.has_f16 and type(type_) is Float16Type
 
     def from_bits(self, value: Name, type_: Attribute) -> Name:
-        """Convert the bits of a scalar, as in memory, to its register."""
+        """Return the register of a scalar from its bits as they are stored in memory: the two differ for f16 alone."""
         return self.call("pyd_f16", value) if self.is_f16(type_) else value
 
     def to_bits(self, value: Name, type_: Attribute) -> Name:
-        """Convert a register to the bits of the scalar, as in memory."""
+        """Return the bits of a scalar, as they are stored in memory, from its register; the inverse of from_bits()."""
         return self.call("pyd_f16_bits", value) if self.is_f16(type_) else value
 
     def constant(self, value: int, type_: Attribute) -> Name:

@@ -14,41 +14,44 @@ from pydispatch.compiler.kernel_ir.atomics import UPDATES
 from pydispatch.compiler.kernel_ir.readers import op_name
 
 _DIFFERS = frozenset(("memref.load", *UPDATES, "gpu.thread_id", "func.call", "util.call"))
-"""Operations whose results may differ between invocations."""
+"""Operations whose results may differ between invocations although their operands are uniform: WGSL takes memory that
+is written, and calls, for non-uniform."""
 
 
 class Uniformity:
     """Uniformity of the values of one entry point, and the operations that contain its barriers."""
 
     def __init__(self, barriers: Iterable[Operation]) -> None:
-        self._barriers = barriers
-        self._around: set[Operation] | None = None
-        self._found: dict[SSAValue, bool] = {}
+        self._barriers = barriers  # all barriers of the entry point
+        self._ops_around_barriers: set[Operation] | None = None  # barriers and their ancestors; None: not computed yet
+        self._is_uniform: dict[SSAValue, bool] = {}  # cached results of is_uniform()
 
     def has_barrier(self, op: Operation) -> bool:
-        """Return whether a region of an operation contains a barrier."""
-        if self._around is None:
-            self._around = set()
+        """Return whether a region of an operation contains a barrier, at any depth."""
+        if self._ops_around_barriers is None:
+            self._ops_around_barriers = set()
             for barrier in self._barriers:
                 parent: Operation | None = barrier
-                while parent is not None and parent not in self._around:
-                    self._around.add(parent)
+                while parent is not None and parent not in self._ops_around_barriers:
+                    self._ops_around_barriers.add(parent)
                     parent = parent.parent_op()
-        return op in self._around
+        return op in self._ops_around_barriers
 
     def is_uniform(self, value: SSAValue) -> bool:
         """Return whether a value is uniform; the value must be defined outside divergent control flow."""
-        decided = self._found.get(value)
-        if decided is None:
-            self._found[value] = False  # of what depends on itself
-            decided = self._found[value] = self._decide(value)
-        return decided
+        if value not in self._is_uniform:
+            self._is_uniform[value] = self._depends_on_uniform_values(value)
+        return self._is_uniform[value]
 
-    def _decide(self, value: SSAValue) -> bool:
-        """Return whether WGSL sees that a value is equal in all invocations: it depends on uniform values alone."""
+    def _depends_on_uniform_values(self, value: SSAValue) -> bool:
+        """Return whether a value is computed from uniform values alone, so that WGSL can prove it uniform.
+
+        Results of loops and branches, and values that loops carry, count as not uniform: they are variables of WGSL.
+        """
         if isinstance(value, OpResult):
             op = value.op
             return not op.regions and op_name(op) not in _DIFFERS and all(map(self.is_uniform, op.operands))
         loop = value.owner.parent_op()
         is_counter = loop is not None and loop.name == "scf.for" and value.index == 0  # type: ignore[attr-defined]
-        return is_counter and all(map(self.is_uniform, loop.operands[:3]))  # type: ignore[union-attr]
+        bounds_and_step = loop.operands[:3] if is_counter else ()  # type: ignore[union-attr]
+        return is_counter and all(map(self.is_uniform, bounds_and_step))

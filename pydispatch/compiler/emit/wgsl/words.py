@@ -24,7 +24,7 @@ template this thread_local throw trait try type typedef typeid typename typeof u
 using varying virtual volatile wgsl where with writeonly yield
 """
 RESERVED = frozenset(_RESERVED.split())
-"""Keywords, and words that later versions may use."""
+"""Keywords, and words that the specification reserves for later versions of WGSL."""
 
 _BUILT_IN = """
 abs all any array atomic atomicAdd atomicAnd atomicExchange atomicLoad atomicMax atomicMin atomicOr atomicStore
@@ -80,7 +80,7 @@ def two_words(value: int) -> Literal:
 @lru_cache(4096)
 def finite_f32(bits: int) -> Literal | None:
     """Return the f32 literal with these bits; None for infinities and NaN, which have no literals."""
-    if bits & 0x7F800000 == 0x7F800000:
+    if bits & 0x7F800000 == 0x7F800000:  # the exponent of infinities and NaN
         return None
     value = np.uint32(bits).view(np.float32)
     text = str(value)
@@ -90,7 +90,7 @@ def finite_f32(bits: int) -> Literal | None:
 
 
 def as_unsigned(value: object) -> str:
-    """Return the expression of an i32, or a truth value, as a u32."""
+    """Return a WGSL expression that converts `value`, an expression of type i32 or bool, to u32."""
     # An integer literal is "7", "(-7)" or "i32(-2147483648)"; "true" and "false" are literals, too.
     if type(value) is Literal and value[0] not in "tf":
         return unsigned(int(value.removeprefix("i32").strip("()")))

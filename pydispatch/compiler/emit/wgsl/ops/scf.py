@@ -13,17 +13,17 @@ from pydispatch.compiler.kernel_ir.readers import integer
 def _while(emitter: FunctionEmitter, op: Operation) -> None:
     """Lower `scf.while`; its carried values and results are variables.
 
-    A scalar has one part, a register. A memref has its dynamic offset, sizes and strides as parts, and its storage as
-    root; all memrefs that a variable stands for have the same root.
+    `parts` are the WGSL expressions that represent a value: one register of a scalar, the dynamic offset, sizes and
+    strides of a memref. The storage of a memref, its root, is known at compile time and the same in all iterations.
     """
-    before, after = op.regions[0], op.regions[1]
+    before, after = op.regions[0], op.regions[1]  # `before` ends in scf.condition, `after` (the body) in scf.yield
     arguments = list(before.blocks[0].args)
-    inner = list(after.blocks[0].args)
+    body_arguments = list(after.blocks[0].args)  # the values that scf.condition passes on: also the results
     roots = emitter.roots(op.operands)
     carried_variables = [
         emitter.var(t, v, "c") for t, v in zip(emitter.part_types(arguments), emitter.parts(op.operands), strict=True)
     ]
-    results = [emitter.var(type_) for type_ in emitter.part_types(inner)]
+    results = [emitter.var(type_) for type_ in emitter.part_types(body_arguments)]
     emitter.define_from_parts(arguments, carried_variables, roots)
     result_roots: list[Root | None] = []
     has_barrier = emitter.uniformity.has_barrier(op)
@@ -37,11 +37,12 @@ def _while(emitter: FunctionEmitter, op: Operation) -> None:
             test = emitter.shared_by_workgroup(test, value=None, type_="bool")
         emitter.do(f"if !{test} {{ break; }}")
 
-    with emitter.iterations.inside(integer(op, MOST_ITERATIONS, default=0) or None):
+    most_iterations = integer(op, MOST_ITERATIONS, default=0) or None  # None: not known
+    with emitter.iterations.inside(most_iterations):
         emitter.do("loop {")
         with emitter.scope():
             emitter.region(before, condition)
-            emitter.define_from_parts(inner, results, result_roots)
+            emitter.define_from_parts(body_arguments, results, result_roots)
             emitter.assign(carried_variables, emitter.yielded(after, roots=list(roots) if roots else None))
         emitter.do("}")
     emitter.define_from_parts(list(op.results), results, result_roots)
