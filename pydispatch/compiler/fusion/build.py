@@ -19,16 +19,16 @@ from pydispatch.compiler.analysis.edit import insert_before
 def rewrite_loops(
     op: GenericOp, operands: Sequence[SSAValue], maps: Sequence[AffineMap], iterators: Iterable[str] | None = None
 ) -> SSAValue:
-    """Insert a generic with the body of `op` and other loops or operands before it.
+    """Insert a generic before `op` that has the body of `op`, but other operands or loops.
 
     Args:
-        op: The generic; it stays, and its body is copied.
-        operands: The inputs and outputs, as many of each as `op` has.
+        op: The generic. It is not changed; its body is copied.
+        operands: The inputs, then the outputs of the new generic, as many of each as `op` has.
         maps: The indexing map of each operand, over the new loops.
-        iterators: The iterator type of each new loop; by default, the loops are those of `op`.
+        iterators: "parallel" or "reduction" for each new loop; by default, the iterator types of `op`.
 
     Returns:
-        The first result.
+        The first result of the new generic.
     """
     inputs, outputs = operands[: len(op.inputs)], operands[len(op.inputs) :]
     kinds = op.iterator_types if iterators is None else iterator_types(iterators)
@@ -39,14 +39,14 @@ def rewrite_loops(
 def insert_copy(
     op: Operation, value: SSAValue, index: AffineMap, type_: TensorType[Attribute], dims: Sequence[SSAValue] = ()
 ) -> SSAValue:
-    """Insert a generic that copies elements of a tensor before `op`.
+    """Insert a generic before `op` that copies elements of a tensor.
 
     Args:
         op: The operation before which it is inserted.
         value: The tensor that is read.
         index: The map from an index of the result to the index in `value`.
         type_: The type of the result.
-        dims: The dynamic sizes of the result, in order.
+        dims: The sizes of the dynamic dimensions of the result, in order.
 
     Returns:
         The copy.
@@ -87,7 +87,7 @@ def generic_op(
 
 @lru_cache(maxsize=256)
 def _segment_sizes(*sizes: int) -> DenseArrayBase[Any]:
-    """Return the attribute with the number of operands in each group of operands."""
+    """Return `operandSegmentSizes`: the number of operands in each group, here inputs and outputs, from a cache."""
     return DenseArrayBase.from_list(i32, sizes)
 
 
@@ -103,7 +103,7 @@ def iterator_types(names: Iterable[str]) -> ArrayAttr[IteratorTypeAttr]:
 
 @lru_cache(maxsize=1024)
 def _iterator_types(names: tuple[str, ...]) -> ArrayAttr[IteratorTypeAttr]:
-    """Return the attribute; the generics of a model have few different ones."""
+    """Return the attribute from a cache: the generics of a model have few different `iterator_types`."""
     return ArrayAttr([IteratorTypeAttr(IteratorType(n)) for n in names])
 
 

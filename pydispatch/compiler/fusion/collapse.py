@@ -23,8 +23,13 @@ DimGroups = list[list[int]]
 
 
 def move_below_readers(expand: tensor.ExpandShapeOp, groups: DimGroups) -> None:
-    """Move a tensor.expand_shape below the elementwise operations that are its only readers, so that they fuse with the
-    producer.
+    """Move a tensor.expand_shape below the elementwise operations that read it, as long as it has a single reader.
+
+    These operations then read the collapsed tensor, and fuse with the operation that computes it.
+
+    Args:
+        expand: The reshape.
+        groups: For each dimension of its operand, the dimensions of its result.
     """
     sunk: tensor.ExpandShapeOp | None = expand
     while sunk is not None:
@@ -32,8 +37,10 @@ def move_below_readers(expand: tensor.ExpandShapeOp, groups: DimGroups) -> None:
 
 
 def _move_below_reader(expand: tensor.ExpandShapeOp, groups: DimGroups) -> tensor.ExpandShapeOp | None:
-    """Move a tensor.expand_shape below the elementwise generic that is its only reader. Return the new expand_shape, or
-    None if it cannot move.
+    """Move a tensor.expand_shape below the elementwise generic that is its only reader: the generic iterates over the
+    dimensions of the operand, and its result is expanded. Return the new expand_shape, or None if it cannot move.
+
+    groups: for each dimension of the operand, the dimensions of the result.
     """
     uses = list(expand.result.uses)
     user = uses[0].operation if len(uses) == 1 else None
@@ -42,9 +49,9 @@ def _move_below_reader(expand: tensor.ExpandShapeOp, groups: DimGroups) -> tenso
     generic = structured(user)
     if set(generic.iterators) != {"parallel"} or generic.maps[-1] != AffineMap.identity(len(shape_of(expand.result))):
         return None
-    if any(inner.name == "linalg.index" for inner in walk(user.body)):
+    if any(inner.name == "linalg.index" for inner in walk(user.body)):  # it reads the index of a loop that disappears
         return None
-    # For each operand the numbers of the groups of dimensions that it has, in its order.
+    # For each operand, inputs and output, the groups whose dimensions it has; None if it has only a part of a group.
     groups_of_operands = [_groups_of_map(map_, groups) for map_ in generic.maps]
     is_read_in_order = generic.maps[generic.operands.index(expand.result)] == generic.maps[-1]
     if not is_read_in_order or any(operand_groups is None for operand_groups in groups_of_operands):
@@ -81,11 +88,13 @@ def _move_below_reader(expand: tensor.ExpandShapeOp, groups: DimGroups) -> tenso
 
 
 def _groups_of_map(map_: AffineMap, groups: DimGroups) -> list[int] | None:
-    """Return the groups of dimensions that a map consists of, in order; None if it has a partial group or another
-    index.
+    """Return the positions in `groups` of the groups of dimensions that a map consists of, in the order of its results.
+
+    The groups [[0, 1], [2]] and the map to (d2, d0, d1) give [1, 0]. Return None if the map has only a part of a group,
+    or an index that is no dimension.
     """
     map_groups: list[int] = []
-    remaining_dims = [r.position if isinstance(r, AffineDimExpr) else -1 for r in map_.results]
+    remaining_dims = [r.position if isinstance(r, AffineDimExpr) else -1 for r in map_.results]  # -1: in no group
     while remaining_dims:
         g = next((i for i, group in enumerate(groups) if remaining_dims[: len(group)] == group), None)
         if g is None:
@@ -108,16 +117,17 @@ def collapsed(op: Operation, value: SSAValue, groups: DimGroups, shape: list[int
     Args:
         op: The operation before which new ones are inserted.
         value: The tensor.
-        groups: Its dimensions in groups; an empty group adds a dimension of size 1.
-        shape: The new sizes.
+        groups: For each dimension of the result, the dimensions of the tensor; an empty group adds one of size 1.
+        shape: The sizes of the result, in order; DYNAMIC_INDEX for a dynamic one.
     """
     assert isinstance(value.type, TensorType)
     type_ = TensorType(value.type.element_type, shape)
     owner = value.owner
-    if isinstance(owner, tensor.ExpandShapeOp) and owner.src.type == type_:  # either way the order of memory stays
+    # The source of an expand_shape has the same elements in the same order: of this type, it is the collapsed tensor.
+    if isinstance(owner, tensor.ExpandShapeOp) and owner.src.type == type_:
         return owner.src
     if isinstance(owner, Operation) and owner.name in ("tensor.empty", "tensor.splat"):
-        dims = size_operands(owner)  # callers collapse no dynamic dimension with others, so that these sizes stay
+        dims = size_operands(owner)  # unchanged: callers collapse no dynamic dimension with others
         is_empty = owner.name == "tensor.empty"
         new = tensor.EmptyOp(dims, type_) if is_empty else tensor.SplatOp(owner.operands[0], dims, type_)
         return insert_before(new, op)

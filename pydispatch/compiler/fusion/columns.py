@@ -36,15 +36,16 @@ def split_off_columns(function: Operation) -> None:
     """
     concatenations = [op for op in walk(function) if isinstance(op, tensor.ConcatOp) and _has_columns(op)]
     if concatenations:
-        erase_unused(function)  # such as the indices of a maximum, which need the whole tensor
+        # A reader without uses must not count, such as the indices of a maximum: it needs the whole tensor.
+        erase_unused(function)
     for op in concatenations:
-        readers = None if op.parent is None else _readers(op)
+        readers = None if op.parent is None else _readers(op)  # without a parent, erase_unused() has erased it
         if readers is not None:
             _Parts(op).rewrite(readers)
 
 
 def _has_columns(concat: tensor.ConcatOp) -> bool:
-    """Return whether all parts but the first have size 1 along the axis of a concatenation."""
+    """Return whether all operands of a concatenation but the first, and at least one, have size 1 along its axis."""
     axis = int(concat.dim.value.data)
     return len(concat.inputs) > 1 and all(shape_of(column)[axis] == 1 for column in concat.inputs[1:])
 
@@ -54,9 +55,9 @@ class _Readers:
     """Operations that depend on a concatenation, each list in the order of the block.
 
     Attributes:
-        elementwise: Their results have an element for each element of the concatenation.
-        reductions: They combine the elements along the axis of the concatenation.
-        slices: They read elements of the first part alone.
+        elementwise: Operations whose results have an element for each element of the concatenation.
+        reductions: Operations that combine the elements along the axis of the concatenation, or of such a result.
+        slices: Slices of the concatenation, or of such a result, that have just the first part along the axis.
     """
 
     elementwise: list[GenericOp]
@@ -68,7 +69,7 @@ def _readers(concat: tensor.ConcatOp) -> _Readers | None:
     """Return the readers of a concatenation; None if one of them is of another kind, or if none is a reduction."""
     axis = int(concat.dim.value.data)
     readers = _Readers([], [], slices=[])
-    values: set[SSAValue] = {concat.results[0]}
+    values: set[SSAValue] = {concat.results[0]}  # the concatenation, and what is computed from it elementwise
     assert concat.parent is not None
     for op in concat.parent.ops:
         if values.isdisjoint(op.operands):
@@ -96,45 +97,52 @@ def _readers(concat: tensor.ConcatOp) -> _Readers | None:
 def _kind_of(op: Operation, values: set[SSAValue], axis: int) -> str | None:
     """Return "elementwise" or "reduction" for a reader of tensors with the shape of a concatenation; None for others.
 
-    values: the concatenation and tensors that are computed from it elementwise.
+    Args:
+        op: The reader.
+        values: The concatenation and tensors that are computed from it elementwise.
+        axis: The axis of the concatenation.
     """
     if not isinstance(op, GenericOp) or len(op.results) != 1:
         return None
-    if any(inner.name == "linalg.index" for inner in walk(op.body)):
+    if any(inner.name == "linalg.index" for inner in walk(op.body)):  # indices in a part differ from those in the whole
         return None
     generic = structured(op)
-    sizes = [extent or 0 for extent in generic.extents]
+    sizes = [extent or 0 for extent in generic.extents]  # 0: dynamic, which does not count as a loop of size 1
     for operand, map_ in zip(generic.inputs, generic.maps, strict=False):
         if operand in values:
-            is_read_alike = is_identity(with_unit_loops(map_, sizes))
-        else:  # each part reads all of it
-            is_read_alike = axis not in dims_in(map_)
-        if not is_read_alike:
+            is_same_for_parts = is_identity(with_unit_loops(map_, sizes))
+        else:  # the operations on all parts read the whole operand
+            is_same_for_parts = axis not in dims_in(map_)
+        if not is_same_for_parts:
             return None
-    if any(output in values for output in generic.outputs):
+    if any(output in values for output in generic.outputs):  # as initial values
         return None
     if generic.is_parallel:
         is_overwritten = not generic.block.args[-1].uses.get_length()
         return "elementwise" if is_identity(generic.maps[-1]) and is_overwritten else None
-    kept = tuple(AffineExpr.dimension(d) for d in range(len(generic.iterators)) if d != axis)
-    is_along_axis = generic.maps[-1].results == kept and len(generic.inputs) == 1
+    other_dims = tuple(AffineExpr.dimension(d) for d in range(len(generic.iterators)) if d != axis)
+    is_along_axis = generic.maps[-1].results == other_dims and len(generic.inputs) == 1
     return "reduction" if is_along_axis and combiner(op) is not None else None
 
 
 def _reads_first_part(op: tensor.ExtractSliceOp, part: SSAValue, axis: int) -> bool:
-    """Return whether a slice of a concatenation begins and ends with the first part along the axis."""
+    """Return whether a slice of a concatenation has exactly the elements of its first operand, `part`, along the axis.
+
+    Sizes that are not constants are compared as symbolic terms.
+    """
     offset, size, stride = (row[axis] for row in slice_of(op).components)
     end = size if isinstance(size, int) else term_of(size)
     return offset == 0 and stride == 1 and end == size_of(part, axis)
 
 
 class _Parts:
-    """The parts of a concatenation, and of tensors of its shape.
+    """The operands (parts) of a concatenation, and the parts of tensors that are computed from it elementwise.
 
     Attributes:
         concat: The concatenation.
         axis: Its axis.
-        parts_of: The parts of each tensor, in the order of the concatenation: a first part, then single columns.
+        parts_of: Tensor of the concatenation's shape → its parts in order: a first part, then columns, which have size
+            1 along the axis.
     """
 
     def __init__(self, concat: tensor.ConcatOp) -> None:
@@ -155,7 +163,7 @@ class _Parts:
             slice_.operands[0] = first
 
     def _elementwise(self, op: GenericOp) -> list[SSAValue]:
-        """Compute the parts of an elementwise result."""
+        """Insert operations before `op` that compute the parts of its elementwise result, and return the parts."""
         result = cast("TensorType[Attribute]", op.results[0].type)
         parts = []
         for index, part in enumerate(self.concat.inputs):
@@ -166,7 +174,7 @@ class _Parts:
         return parts
 
     def _reduced(self, op: GenericOp) -> SSAValue:
-        """Reduce the first part, and combine the result with each column."""
+        """Insert the reduction of the first part before `op`, combine it with each column, and return the result."""
         first, *columns = self.parts_of[op.inputs[0]]
         generic = structured(op)
         total = rewrite_loops(op, [first, op.outputs[0]], generic.maps)
@@ -175,7 +183,13 @@ class _Parts:
         return total
 
     def _combined(self, op: GenericOp, column: SSAValue, total: SSAValue) -> SSAValue:
-        """Combine a reduction's result so far with the elements of one column."""
+        """Insert the operation that combines a reduction's result so far with one column, and return its result.
+
+        Args:
+            op: The reduction, whose body is copied.
+            column: The column, which has one dimension, of size 1, more than the result.
+            total: The result so far.
+        """
         type_ = cast("TensorType[Attribute]", total.type)
         rank = type_.get_num_dims()
         dims = [AffineExpr.dimension(d) for d in range(rank)]

@@ -24,9 +24,9 @@ def complete(groups: FusionGroups) -> None:
     """Copy or move into each group the operations that it reads and that belong to no group."""
     _copy_duplicable(groups)
     _add_fills(groups)
-    _drop_fills(groups)  # those without readers outside of groups
+    _drop_fills(groups)
     _absorb_scalars(groups)
-    _add_fills(groups)  # that the moved scalars read
+    _add_fills(groups)  # fills that the scalars read which have just become members
 
 
 def _copy_duplicable(groups: FusionGroups) -> None:
@@ -49,7 +49,7 @@ def _copy_to_readers(groups: FusionGroups, op: Operation) -> None:
     original is erased.
     """
     op_is_view = is_view(op)
-    users: dict[int | None, list[Operation]] = {}
+    users: dict[int | None, list[Operation]] = {}  # group → its readers of `op`; None: readers in no group
     for result in op.results:
         for use in result.uses:
             user = groups.ancestor(use.operation)
@@ -59,7 +59,7 @@ def _copy_to_readers(groups: FusionGroups, op: Operation) -> None:
         if group is None:
             continue
         # On the host a view costs nothing: only groups that compute its source need a copy.
-        if op_is_view and not _views_computed_in(groups, op, group):
+        if op_is_view and not _has_source_of_view(groups, op, group):
             has_other_readers = True
             continue
         copy = _copy_into(groups, op, group, readers)
@@ -83,9 +83,12 @@ def _copy_to_readers(groups: FusionGroups, op: Operation) -> None:
         groups.add(op)
 
 
-def _views_computed_in(groups: FusionGroups, op: Operation, group: int) -> bool:
-    """Return whether the source of a view is computed in the group, or is copied into it."""
-    source = groups.producer(op.operands[0])
+def _has_source_of_view(groups: FusionGroups, view: Operation, group: int) -> bool:
+    """Return whether the tensor that a view reads, perhaps through other views, is computed in or copied into `group`.
+
+    A tensor from outside of the block is neither.
+    """
+    source = groups.producer(view.operands[0])
     while source is not None and source not in groups.group_of and is_view(source):
         source = groups.producer(source.operands[0])
     if source is None:
@@ -100,7 +103,7 @@ def _copy_into(groups: FusionGroups, op: Operation, group: int, readers: Iterabl
     copy = op.clone()
     set_location(copy, op)
     groups.block.insert_op_before(copy, op)
-    groups.position[copy] = groups.position[op]
+    groups.position[copy] = groups.position[op]  # in program order, a copy counts as its original
     for old, new in zip(op.results, copy.results, strict=True):
         new.name_hint = old.name_hint
         for reader in readers:
@@ -161,7 +164,7 @@ def _absorb_scalars(groups: FusionGroups) -> None:
     no element stay on the host.
     """
     group_of_scalar: dict[Operation, int] = {}  # scalar → the only group that uses it, also through other scalars
-    for op in reversed(list(groups.block.ops)):
+    for op in reversed(list(groups.block.ops)):  # readers before the scalars that they read
         if not is_scalar_code(op):
             continue
         readers: set[int | None] = set()  # None for the host, which computes sizes and scalars outside of groups
@@ -174,7 +177,7 @@ def _absorb_scalars(groups: FusionGroups) -> None:
                 readers.add(groups.group_of.get(user, group_of_scalar.get(user)))
         if len(readers) == 1 and None not in readers:
             group_of_scalar[op] = next(group for group in readers if group is not None)
-    element_readers: set[Operation] = set()  # moved scalars
+    element_readers: set[Operation] = set()  # scalars that depend on an element, and are moved
     for op in groups.block.ops:
         if op in group_of_scalar and (
             op.name == "tensor.extract" or any(groups.producer(v) in element_readers for v in op.operands)

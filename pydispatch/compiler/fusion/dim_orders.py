@@ -40,7 +40,7 @@ def write_as_read(op: Operation) -> None:
     if order is None or order == sorted(order):
         return
     init = permuted_fill(op, generic.outputs[0], order)
-    if init is None:
+    if init is None:  # the initial values are a computed tensor, which would need a transposition
         return
     result_map = generic.maps[-1]
     maps = [*generic.maps[:-1], AffineMap(result_map.num_dims, 0, tuple(result_map.results[d] for d in order))]
@@ -55,9 +55,10 @@ def write_as_read(op: Operation) -> None:
 
 
 def write_as_computed(op: Operation) -> SSAValue | None:
-    """Make an elementwise operation or a row reduction write its result in the order of its operands.
+    """Make an elementwise operation or a row reduction write its result in the order of dimensions of its operands.
 
-    Return a new copy of the result in the old order, which the caller gives to the readers; None if nothing changes.
+    Return a transposing copy of the new result in the old order, for which the caller replaces the old result; None if
+    nothing changes.
     """
     generic = structured(op)
     order = _order_computed(generic)
@@ -70,19 +71,21 @@ def write_as_computed(op: Operation) -> SSAValue | None:
 
 def computed_in(op: Operation, order: Sequence[int]) -> SSAValue | None:
     """Rewrite a generic to iterate over its loops in the order `order`, and to write its result in that order. Return a
-    copy in the old order; None if nothing changes, or if the initial values of the result are no fill.
+    transposing copy of the new result in the old order. Return None if nothing changes, or if the initial values of the
+    result are neither a splat nor an empty tensor.
 
     order: for each new loop, the old one.
     """
     generic = structured(op)
-    loops_of_result = [order.index(cast(AffineDimExpr, e).position) for e in generic.maps[-1].results]  # new loops
+    # For each dimension of the old result, the new loop that indexes it.
+    loops_of_result = [order.index(cast(AffineDimExpr, e).position) for e in generic.maps[-1].results]
     if list(order) == sorted(order) and loops_of_result == sorted(loops_of_result):
         return None
     result_order = sorted(range(len(loops_of_result)), key=loops_of_result.__getitem__)
     init = permuted_fill(op, generic.outputs[0], result_order)
     if init is None:
         return None
-    new_loops: list[AffineExpr] = [AffineExpr.dimension(order.index(d)) for d in range(len(order))]  # of the old ones
+    new_loops: list[AffineExpr] = [AffineExpr.dimension(order.index(d)) for d in range(len(order))]  # by old loop
     maps = [m.replace_dims_and_symbols(new_loops, [], len(order), 0) for m in generic.maps[:-1]]
     maps.append(AffineMap(len(order), 0, tuple(AffineExpr.dimension(dim) for dim in sorted(loops_of_result))))
     new = generic_like(
@@ -92,9 +95,10 @@ def computed_in(op: Operation, order: Sequence[int]) -> SSAValue | None:
 
 
 def _order_computed(generic: Structured) -> list[int] | None:
-    """Return the loop order that all computed operands share; None for a contraction, or without a common order.
+    """Return the order of loops in which all computed operands are stored; None for a contraction, or without one.
 
-    Only operands count that the generic reads by a permutation, and that are not written in the order of their readers.
+    The order has, for each dimension of these operands, the loop that indexes it. Operands do not count that are
+    arguments or fills, that the generic does not read by a permutation, or that `write_as_read` can adapt to it.
     """
     if generic.contracts:
         return None
@@ -115,7 +119,11 @@ def _is_written_as_read(value: OpResult) -> bool:
 
 
 def _order_of_readers(result: OpResult) -> list[int] | None:
-    """Return the order of a result's dimensions that all its readers have in their own results; None if they differ."""
+    """Return the order of a result's dimensions that all its readers have in their own results; None if they differ.
+
+    It lists, for each dimension of a reader's result, the dimension of `result`. It is also None if a reader is not
+    elementwise, or reads `result` as its initial value.
+    """
     common_order: list[int] | None = None
     for use in result.uses:
         if use.operation.name != GENERIC or use.operation.parent is not result.owner.parent:
@@ -135,9 +143,9 @@ def _order_of_readers(result: OpResult) -> list[int] | None:
 
 
 def permuted_fill(op: Operation, value: SSAValue, order: Sequence[int]) -> SSAValue | None:
-    """Emit a splat or an empty tensor like `value` with its dimensions in another order before `op`, and return it.
+    """Insert a splat or an empty tensor before `op`, like `value` but with its dimensions in another order; return it.
 
-    Return None if `value` is any other tensor.
+    Return None if `value` is any other tensor. order: for each dimension of the new tensor, that of `value`.
     """
     shape, owner = shape_of(value), value.owner
     if not isinstance(owner, tensor.SplatOp | tensor.EmptyOp):
@@ -151,8 +159,8 @@ def permuted_fill(op: Operation, value: SSAValue, order: Sequence[int]) -> SSAVa
 
 
 def elementwise_of_copy(op: Operation) -> SSAValue | None:
-    """Move a transposition below the elementwise operation that reads it, and return the transposed result; None where
-    that is not possible.
+    """Apply a unary elementwise operation to the source of a transposition instead of its result, and return the
+    transposed new result. Return None for other operations and operands, and for dynamic sizes.
     """
     copy = defining_copy(op.operands[0]) if len(op.operands) == len(op.results) == 1 and not op.regions else None
     if copy is None or not all(is_permutation(m) for m in copy.maps):
@@ -167,7 +175,7 @@ def elementwise_of_copy(op: Operation) -> SSAValue | None:
 
 
 def pad_before_copy(op: Operation) -> SSAValue | None:
-    """Replace the padding of a transposed tensor by the transposition of a padded tensor, and return it.
+    """Pad the source of a transposition instead of its result, and return the transposed padded tensor.
 
     Return None if the padding is dynamic or of several values, or if the tensor is no transposition.
     """

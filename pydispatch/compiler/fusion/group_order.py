@@ -26,7 +26,7 @@ class GroupOrder:
 
     def __init__(self) -> None:
         self.visited = 0
-        """Nodes that all searches visited."""
+        """Number of nodes that all searches have visited, as a measure of their cost."""
         self._rank: dict[int, int] = {}  # a topological order: the sources of a node have lower ranks
         self._next_rank = 0
         self._sources: dict[int, set[int]] = {}  # node → nodes that it reads
@@ -38,6 +38,7 @@ class GroupOrder:
         end = node
         while end in self._merged:
             end = self._merged[end]
+        # Path compression: later calls find `end` in one step.
         while node != end:
             self._merged[node], node = end, self._merged[node]
         return end
@@ -59,21 +60,21 @@ class GroupOrder:
 
         Raises TooFarError if the search visits more than MOST_VISITED nodes.
         """
+        # A node that depends on another has a higher rank: neither lower nodes nor paths through them matter.
         lowest_rank = min(self._rank[other] for other in others)
         candidates = [node for node in nodes if self._rank[node] > lowest_rank]
         if not candidates:
             return False
-        sources = self._search(
-            self._sources, candidates, above=lowest_rank - 1, below=self._next_rank, limit=MOST_VISITED
-        )
+        above = lowest_rank - 1  # excluded, so that `others` themselves are visited
+        sources = self._search(self._sources, candidates, above, below=self._next_rank, limit=MOST_VISITED)
         return not sources.isdisjoint(others)
 
     def require_near(self, lhs: int, rhs: int) -> None:
-        """Raise TooFarError when `merge` of two nodes would visit too many others."""
+        """Raise TooFarError if `merge` of two nodes would visit more than MOST_VISITED others."""
         self._between(lhs, rhs, MOST_VISITED)
 
     def merge(self, a: int, into: int) -> None:
-        """Merge node `a` into node `into`. No other node may be on a path between the two."""
+        """Merge node `a` into node `into`, whose number remains. No other node may be on a path between the two."""
         # Of the nodes with ranks between the two: those that the later one depends on, and those that depend on the
         # earlier one.
         predecessors, successors = self._between(a, into, limit=None)

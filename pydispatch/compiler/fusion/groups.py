@@ -33,15 +33,16 @@ def form_groups(block: Block, legality: Legality = ELEMENTWISE) -> tuple[list[li
     """Partition the tensor operations of `block` into groups; return them, and the edges between operations that were
     not fused.
 
-    Each group is listed in an order in which it can run. Duplicable operations and fills are copied into the groups
-    that read them, so that every operation belongs to at most one group.
+    Groups are listed by their last operations in the block, and the operations of a group in topological order.
+    Duplicable operations (views, and inexpensive ones with large results) and fills are copied into the groups that
+    read them, so that every operation belongs to at most one group.
     """
     groups = FusionGroups(block, legality)
-    previous: Operation | None = None
+    last_with_effects: Operation | None = None  # operations with effects run in program order
     for op in list(block.ops):
         effects = has_effects(op)
-        groups.enter(op, previous if effects else None)
-        previous = op if effects else previous
+        groups.enter(op, last_with_effects if effects else None)
+        last_with_effects = op if effects else last_with_effects
         if may_join(op) and not is_duplicable(op):
             groups.add(op)
     groups.join_siblings()
@@ -58,7 +59,11 @@ def form_groups(block: Block, legality: Legality = ELEMENTWISE) -> tuple[list[li
 
 
 def run_order(ops: set[Operation], position: dict[Operation, int]) -> list[Operation]:
-    """Return `ops` in topological order; ties have the order of the block."""
+    """Return `ops` in topological order; operations that do not depend on each other have the order of the block.
+
+    position: operation → its index in the block. Positions alone do not suffice: fills from
+    outside of the block all have the position -1.
+    """
     order: list[Operation] = []
     ordered: set[Operation] = set()
     for first in sorted(ops, key=position.__getitem__):
