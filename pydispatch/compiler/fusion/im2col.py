@@ -68,10 +68,10 @@ class Convolution:
         filter: The filter.
         image_map: Map from the loops to the index of the image.
         sizes: Number of iterations of each loop; DYNAMIC_INDEX for dynamic batch sizes.
-        batches: Loops over images.
-        rows: Loops over filters (output channels).
-        spatial: Loops over the pixels of the result.
-        steps: Reduction loops: input channels, and positions in the window.
+        batches: Loops over images, in the order of the result.
+        rows: Loops over filters (output channels), in the order of the result.
+        spatial: Loops over the pixels of the result, in its order.
+        steps: Reduction loops, over input channels and positions in the window, in the order of the filter.
         channels_last: Whether the result has its channels last.
     """
 
@@ -87,19 +87,19 @@ class Convolution:
     channels_last: bool
 
     def count(self, dims: tuple[int, ...]) -> int:
-        """Return the number of elements of these dimensions; a dynamic one counts as 1."""
+        """Return the number of iterations of some nested loops; a loop of dynamic size counts as 1."""
         return math.prod(1 if self.sizes[d] < 0 else self.sizes[d] for d in dims)
 
 
 Decide = Callable[[Sequence[Convolution]], Sequence[bool]]
-"""Callback that returns for each convolution whether to convert it."""
+"""Callback that returns for each convolution, in order, whether to convert it to a product."""
 
 
 def convert_convolutions_to_products(function: Operation, decide: Decide | None = None) -> None:
     """Convert the convolutions of a host function to products in place where that pays. The order of summation is
     unchanged.
 
-    decide: replaces the heuristic `im2col_pays`.
+    decide: chooses the convolutions to convert; by default, the heuristic `im2col_pays` does.
     """
     ops = [cast(GenericOp, op) for op in walk(function) if op.name == "linalg.generic" and op.parent is not None]
     convolutions = [c for op in ops if (c := convolution_of(op)) is not None]
@@ -114,11 +114,12 @@ def im2col_pays(convolution: Convolution) -> bool:
     """Return whether the product is likely to be faster, judged by sizes alone; dynamic sizes count as 1."""
     element = cast("TensorType[Attribute]", convolution.image.type).element_type
     pixels, filters = convolution.count(convolution.spatial), convolution.count(convolution.rows)
+    # Bytes of the window of one pixel in all input channels, which are also those of one filter. An index has 64 bits.
     column_bytes = convolution.count(convolution.steps) * (bit_width(element) or 64) // 8
     # Bytes of the im2col matrix; 0 if a size is 0.
     matrix_bytes = convolution.count(convolution.batches) * pixels * column_bytes
     if convolution.channels_last:
-        filter_bytes, image_bytes = filters * column_bytes, pixels * column_bytes
+        filter_bytes, image_bytes = filters * column_bytes, pixels * column_bytes  # of all windows of one image
         is_filter_large = filter_bytes >= LARGE_FILTER and image_bytes <= MAX_IMAGE_PER_FILTER * filter_bytes
         columns_overlap = any(convolution.sizes[d] > 1 for d in convolution.steps[:-1])  # the last step is the channel
         fewest_pixels = FEWEST_PIXELS_CONSTANT_FILTER if is_constant(convolution.filter) else FEWEST_PIXELS
@@ -151,7 +152,7 @@ def convolution_of(op: GenericOp) -> Convolution | None:
         return None
     steps = tuple(d for d, kind in enumerate(generic.iterators) if kind != "parallel")
     rows = tuple(d for d in result_dims if d in weights.dims)
-    image_dims = [d for d in result_dims if d not in weights.dims]
+    image_dims = [d for d in result_dims if d not in weights.dims]  # batches and pixels
     if not rows or any(d in image.dims for d in rows) or not set(steps) <= image.dims:
         return None
     channels_last = result_dims[-1] == rows[-1]
@@ -165,7 +166,7 @@ def convolution_of(op: GenericOp) -> Convolution | None:
     spatial = tuple(d for d in image_dims if d not in batches)
     if any(sizes[d] < 0 for d in (*spatial, *rows, *steps)) or not _only_batches_are_dynamic(generic, batches):
         return None
-    if channels_last:
+    if channels_last:  # with one spatial dimension, all pixels of an image are in one dimension already
         fewest_spatial, result_order, filter_order = 2, [*batches, *spatial, *rows], [*steps, *rows]
     else:
         fewest_spatial, result_order, filter_order = 1, [*batches, *rows, *spatial], [*rows, *steps]
@@ -210,7 +211,7 @@ def _rewrite_to_product(convolution: Convolution) -> None:
     Channels last: patches [batch, pixel, step] times filter [step, row] is [batch, pixel, row]. Channels first: filter
     [row, step] times patches [batch, step, pixel] is [batch, row, pixel].
     """
-    op, output = convolution.op, convolution.op.outputs[0]
+    op, output = convolution.op, convolution.op.outputs[0]  # the output has the initial values of the sums
     type_ = cast("TensorType[Attribute]", op.results[0].type)
     element = cast("TensorType[Attribute]", convolution.image.type).element_type
     spatial, steps, rows = convolution.spatial, convolution.steps, convolution.rows
@@ -221,12 +222,13 @@ def _rewrite_to_product(convolution: Convolution) -> None:
     order = [*convolution.batches, *patch_dims[0], *patch_dims[1]]
     patches_type = TensorType(element, [convolution.sizes[d] for d in order])
     dynamic_dims = dynamic_sizes(output, op)  # those of batches, which the patches have too: no others are dynamic
+    # For each loop of the convolution, its dimension of the patches; loops over filters do not index the image.
     new_dims = [AffineExpr.dimension(order.index(d) if d in order else 0) for d in range(len(convolution.sizes))]
     image_index = AffineMap(
         len(order), 0, tuple(r.replace_dims_and_symbols(new_dims, []) for r in convolution.image_map.results)
     )
     patches = insert_copy(op, convolution.image, image_index, patches_type, dynamic_dims)
-    n = len(convolution.batches)
+    n = len(convolution.batches)  # also the first dimension after the batches
     batch_groups = [[i] for i in range(n)]
     columns = _matrix(op, patches, batch_groups, matrix_dims=patch_dims, convolution=convolution)
     filter_matrix = _matrix(op, convolution.filter, [], matrix_dims=filter_dims, convolution=convolution)

@@ -37,8 +37,8 @@ class Legality:
 
 
 def elementwise_only(group: Sequence[Operation]) -> str | None:
-    """Return None if all operations are elementwise and of one shape, else the reason why not. This is the simplest
-    legality.
+    """Return None if all operations are elementwise and of one shape, else the reason why they cannot share a dispatch.
+    This is the simplest `Legality.why_not`.
     """
     for op in group:
         if not info_of(op).elementwise:

@@ -32,7 +32,7 @@ from pydispatch.ir.values import reordered_type, shape_of
 def defining_copy(value: SSAValue) -> Structured | None:
     """Return the generic that defines `value` if it only copies elements of another tensor; None for other values.
 
-    The index that it reads consists of distinct loop dimensions and constants, as in a transposition or a broadcast.
+    Each index into that tensor is a loop or a constant, and no loop occurs twice, as in a transposition or a broadcast.
     """
     op = value.owner
     if not isinstance(op, Operation) or op.name != GENERIC or len(op.operands) != 2:
@@ -48,7 +48,7 @@ def defining_copy(value: SSAValue) -> Structured | None:
 
 
 def _is_selection(map_: AffineMap) -> bool:
-    """Return whether a map consists of distinct dimensions and constants."""
+    """Return whether each result of a map is a dimension or a constant, and no dimension occurs twice."""
     dims = [e.position for e in map_.results if isinstance(e, AffineDimExpr)]
     constants = sum(isinstance(e, AffineConstantExpr) for e in map_.results)
     return len(dims) == len(set(dims)) and len(dims) + constants == len(map_.results)
@@ -57,7 +57,8 @@ def _is_selection(map_: AffineMap) -> bool:
 def read_through_copies(op: Operation) -> SSAValue | None:
     """Make a generic read the sources of copies instead of the copies, and return its new result.
 
-    A copy is skipped only if the operands still state the sizes of all loops. Return None if none can be skipped.
+    A copy is skipped only if the operands still state the sizes of all loops: a broadcast may be all that states one.
+    Return None if no copy can be skipped.
     """
     generic = structured(op)
     inputs, maps = list(generic.inputs), list(generic.maps)
@@ -66,11 +67,12 @@ def read_through_copies(op: Operation) -> SSAValue | None:
         if copy is None:
             continue
         source_map, copy_map = copy.maps
+        # For each loop of the copy, its index over the loops of `op`.
         copy_loops: list[AffineExpr] = [AffineConstantExpr(0)] * len(copy.iterators)
         for loop, result in zip(copy_map.results, maps[operand_index].results, strict=True):
             copy_loops[cast(AffineDimExpr, loop).position] = result
         source_index = [r.replace_dims_and_symbols(copy_loops, []) for r in source_map.results]
-        # A kept order has contiguous elements along the last dimension, which must stay the last one.
+        # KEPT_ORDER: a pass chose an order in which elements along the last dimension are contiguous: keep it last.
         if KEPT_ORDER in op.attributes and source_index[-1:] != list(maps[operand_index].results[-1:]):
             continue
         trial_maps = [
@@ -113,12 +115,12 @@ def pad_without_unit_dimensions(op: Operation) -> SSAValue | None:
 
 
 def padded(pad: tensor.PadOp, source: SSAValue, dims: Sequence[int]) -> SSAValue:
-    """Pad a tensor like `pad`, and return the result.
+    """Insert a padding before `pad` that pads another tensor in the same way, and return the result.
 
     Args:
-        pad: The padding.
-        source: A tensor that has some dimensions of the padded one.
-        dims: Those dimensions, in the order of `source`.
+        pad: The padding, of static widths.
+        source: A tensor that has some dimensions of the result of `pad`, in any order.
+        dims: For each dimension of `source`, the dimension of the result of `pad` whose widths it has.
     """
     low, high = ([int(n) for n in a.get_values()] for a in (pad.static_low, pad.static_high))
     region, old_block = Region(Block(arg_types=[IndexType()] * len(dims))), pad.region.block
@@ -130,7 +132,10 @@ def padded(pad: tensor.PadOp, source: SSAValue, dims: Sequence[int]) -> SSAValue
 
 
 def has_static_uniform_padding(pad: tensor.PadOp) -> bool:
-    """Return whether padding widths are static, the padding value is uniform, and `nofold` does not forbid folding."""
+    """Return whether padding widths are static, one value is padded everywhere, and `nofold` does not forbid folding.
+
+    The value is then defined outside of the region, which holds the yield alone.
+    """
     ops = list(pad.region.block.ops)
     is_static = not pad.low and not pad.high
     return is_static and len(ops) == 1 and pad.nofold is None and not isinstance(ops[0].operands[0], BlockArgument)
@@ -158,7 +163,7 @@ def drop_unit_dimensions(op: Operation) -> SSAValue | None:
         indices = [r for r, n in zip(map_.results, shape_of(value), strict=False) if n != 1]
         results = tuple(r.replace_dims_and_symbols(new_loops, []) for r in indices)
         # An index 2 * y + i whose loop y has one iteration becomes i. The dimension is then sliced to the size of the
-        # loop i, because a dimension that a loop indexes by itself states the loop's size.
+        # loop i, because a dimension that a loop indexes by itself states the loop's size. Axis → that size:
         strided_sizes = {
             axis: generic.extents[other_loops[e.position]] for axis, e in enumerate(results)
             if isinstance(e, AffineDimExpr) and not isinstance(indices[axis], AffineDimExpr)
@@ -197,7 +202,7 @@ def _leading_elements(op: Operation, value: SSAValue, sizes: Mapping[int, int]) 
 def elementwise_without_unit_dimensions(op: Operation) -> SSAValue | None:
     """Compute an elementwise operation without dimensions of size 1, and return its result in the old shape.
 
-    Return None if the result has none.
+    Return None if the result has none, or if a tensor operand has another shape than the result.
     """
     result = op.results[0]
     if len(op.results) != 1 or op.regions or 1 not in shape_of(result) or not isinstance(result.type, TensorType):
@@ -218,6 +223,7 @@ def slice_without_unit_dimensions(op: Operation) -> SSAValue | None:
     Return None if there are none, or if the offset of one is not known to be 0.
     """
     slice_, source, shape = slice_of(op), shape_of(op.operands[0]), shape_of(op.results[0])
+    # For each dimension of the source: whether it has size 1 and the slice takes all of it, from offset 0.
     is_whole_unit = [
         n == size == stride == 1 and offset == 0
         for n, offset, size, stride in zip(source, *slice_.components, strict=True)
@@ -242,7 +248,7 @@ def _unit_groups(shape: Sequence[int]) -> list[list[int]]:
     (1, 4, 1, 8) gives [[0, 1, 2], [3]]; a shape of ones gives no group.
     """
     groups: list[list[int]] = []
-    leading: list[int] = []
+    leading: list[int] = []  # dimensions of size 1 before the first other one, whose group they join
     for d, n in enumerate(shape):
         if n != 1:
             groups.append([*leading, d])
@@ -255,7 +261,7 @@ def _unit_groups(shape: Sequence[int]) -> list[list[int]]:
 
 
 def _without_units(op: Operation, value: SSAValue) -> SSAValue:
-    """Return a tensor without its dimensions of size 1; fills and empty tensors are recreated."""
+    """Return a tensor without its dimensions of size 1: a reshape, or a new splat or empty tensor, before `op`."""
     shape = shape_of(value)
     if 1 not in shape:
         return value
@@ -273,12 +279,12 @@ def _without_units(op: Operation, value: SSAValue) -> SSAValue:
 
 @lru_cache(maxsize=1024)
 def _type_without_units(type_: TensorType[Attribute]) -> TensorType[Attribute]:
-    """Return a type without its dimensions of size 1; a model has few different types."""
+    """Return a tensor type without its dimensions of size 1, from a cache: a model has few different types."""
     return TensorType(type_.element_type, [n for n in type_.get_shape() if n != 1])
 
 
 def _with_units(op: Operation, value: SSAValue, like: SSAValue) -> SSAValue:
-    """Expand a value to the type of `like`, which has additional dimensions of size 1."""
+    """Insert a reshape before `op` that adds the dimensions of size 1 that the type of `like` has, and return it."""
     if value.type == like.type:
         return value
     shape, dims = shape_of(like), dynamic_sizes(value, op)
@@ -290,7 +296,7 @@ def _with_units(op: Operation, value: SSAValue, like: SSAValue) -> SSAValue:
 
 @lru_cache(maxsize=1024)
 def _sizes(shape: tuple[int, ...]) -> DenseArrayBase[Any]:
-    """Return the sizes of a shape as an attribute."""
+    """Return the sizes of a shape as an attribute, from a cache."""
     return DenseArrayBase.from_list(i64, shape)
 
 

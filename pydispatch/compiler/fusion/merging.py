@@ -17,7 +17,7 @@ from pydispatch.compiler.fusion.uniform import Uniform
 from pydispatch.ir.values import shape_of
 
 MOST_OPERATIONS = 96
-"""Maximum number of operations of a group: compile time grows faster than the run time that a longer chain saves."""
+"""Maximum number of operations of a group: the compile time of larger ones grows faster than the run time they save."""
 MOST_SIBLINGS = 64
 """Maximum number of readers of one tensor that a group is compared with, without joining any.
 
@@ -26,12 +26,15 @@ With more of them, formation is quadratic in the number of readers; with fewer, 
 
 
 class FusionGroups:
-    """The groups of tensor operations of one block. A group's index is the position of its initial operation.
+    """The groups of tensor operations of one block; each group becomes a dispatch.
+
+    A group is a number: the position of the operation that it began with. Duplicable operations are views, and
+    inexpensive operations that compute a large tensor from a small one; they belong to no group at first.
 
     Attributes:
         block: The block.
         legality: The rules for operations that one kernel may compute.
-        position: Operation of the block → its index in program order.
+        position: Operation of the block → its index in program order. A copy has the position of its original.
         members: Group → its operations, unordered.
         group_of: Operation → its group.
         intermediates: Group → duplicable operations between two of its members, which are copied into it at the end.
@@ -55,19 +58,22 @@ class FusionGroups:
     # -- the graph
 
     def producer(self, value: SSAValue) -> Operation | None:
-        """Return the operation of the block that defines `value`; None for values from outside."""
+        """Return the operation of the block that defines `value`; None for a value from outside of the block."""
         owner = value.owner
         return owner if owner in self.position else None  # type: ignore[return-value]  # a block has no position
 
     def node(self, op: Operation) -> int:
-        """Return the number of the node of an operation: that of its group, or its own."""
+        """Return the node of an operation in `order`: the number of its group, or the position of the operation."""
         return self.group_of.get(op, self.position[op])
 
     def enter(self, op: Operation, previous: Operation | None) -> None:
-        """Add the next operation of the block to the dependence graph. previous: an operation that must run before
-        it.
+        """Add the next operation of the block to the dependence graph.
 
-        An update depends on the operations before it that read its destination, so that it can be made in place.
+        An operation that updates a tensor in place depends on the earlier operations that read the old tensor.
+
+        Args:
+            op: The operation.
+            previous: An operation that must run before it, although it reads none of its results; None for none.
         """
         sources: set[int] = set()
         position = self.position[op]
@@ -95,10 +101,10 @@ class FusionGroups:
                 self.join(self.group_of[op], candidate)
 
     def _groups_read(self, op: Operation) -> list[int]:
-        """Return the groups whose values `op` reads, also through duplicable operations; those with the tensors of the
-        highest rank first.
+        """Return the groups whose values `op` reads, also through duplicable operations. Groups of tensors with more
+        dimensions, which are likely the larger ones, come first.
         """
-        ranks: dict[int, int] = {}
+        ranks: dict[int, int] = {}  # group → highest rank of a tensor that is read from it
         seen: set[Operation] = set()
         pending = inputs_of(op)
         while pending:
@@ -140,9 +146,9 @@ class FusionGroups:
         return None
 
     def _uniform_union(self, group: int, other: int) -> Uniform | None:
-        """Return the common iteration space and tensors of two groups that have the same iteration space.
+        """Return the union of two groups whose operations all have the same iteration space.
 
-        Return None for other groups: legality must then check their operations one by one.
+        Return None for other groups: `legality` must then check their operations together.
         """
         first, second = self._common_space.get(group), self._common_space.get(other)
         if first is None or second is None:
@@ -155,7 +161,7 @@ class FusionGroups:
         Only cycles and limits are checked. Raises TooFarError if the groups are too far apart for that.
         """
         groups = [other, group]
-        other_sources = (self.order.sources(group) | self.order.sources(other)).difference(groups)
+        other_sources = (self.order.sources(group) | self.order.sources(other)).difference(groups)  # other groups read
         if self.order.needs(other_sources, groups):  # the merged group would need itself through another group
             obstacle = self._operation_between(groups, self.members[group] | self.members[other])
             assert obstacle is not None
@@ -170,7 +176,7 @@ class FusionGroups:
 
         Raises TooFarError if the groups are too far apart to be checked (`require_near`).
         """
-        union = intermediates.union(*map(self.members_of, groups))
+        union = intermediates.union(*map(self._members_and_intermediates, groups))
         obstacle = self._operation_between(groups, union)
         if obstacle is not None:
             return reasons.cycle(describe_location(obstacle))
@@ -180,7 +186,7 @@ class FusionGroups:
             self.order.require_near(groups[0], group)
         return self.legality.violation(self.in_order(union))
 
-    def members_of(self, group: int) -> set[Operation]:
+    def _members_and_intermediates(self, group: int) -> set[Operation]:
         """Return the operations of a group, and the duplicable operations between them."""
         return self.members[group] | self.intermediates.get(group, set())
 
@@ -197,7 +203,7 @@ class FusionGroups:
             no group.
             """
             if op not in depends_on_other:
-                depends_on_other[op] = False
+                depends_on_other[op] = False  # visited; the result replaces it
                 sources = [s for s in map(self.producer, inputs_of(op)) if s is not None]
                 passing = [s for s in sources if s not in self.group_of and is_duplicable(s) and reaches_other(s)]
                 depends_on_other[op] = bool(passing) or any(self.group_of.get(s) == other for s in sources)
@@ -210,9 +216,11 @@ class FusionGroups:
     def _operation_between(self, groups: Sequence[int], inside: set[Operation]) -> Operation | None:
         """Return an operation outside of the groups on a path from one to another; None if there is none.
 
-        If the groups were merged, such an operation would depend on the merged group, and that on the operation.
+        If the groups were merged, the merged group would depend on such an operation, and the operation on the group.
 
-        inside: the operations of the groups.
+        Args:
+            groups: The groups.
+            inside: Their operations, and the duplicable ones between them.
         """
         outside = [s for op in inside for s in map(self.producer, inputs_of(op)) if s is not None and s not in inside]
         nodes = {source: self.node(source) for source in outside}
@@ -222,7 +230,9 @@ class FusionGroups:
         return next(source for source in between if self.order.needs([nodes[source]], groups))
 
     def _record_rejection(self, group: int, other: int, intermediates: set[Operation], reason: str) -> None:
-        """Record `reason` for each edge from `other` to `group`, also for edges through duplicable operations."""
+        """Record in `rejected` that `reason` forbids fusion of each operation of `group` with those of `other` that it
+        reads, directly or through `intermediates`. Do nothing if `group` does not read `other`.
+        """
         if other not in self.order.sources(group):
             return
         for op in self.members[group]:
@@ -237,7 +247,7 @@ class FusionGroups:
                     pending += inputs_of(source)
 
     def _merge_into(self, group: int, other: int, intermediates: set[Operation]) -> None:
-        """Merge `group` into `other`, with the duplicable operations between them."""
+        """Merge `group` into `other`, with the duplicable operations between the two (`intermediates`)."""
         for op in self.members[group]:
             self.group_of[op] = other
         self.members[other] |= self.members.pop(group)
@@ -245,7 +255,7 @@ class FusionGroups:
             self.intermediates.pop(other, set()) | self.intermediates.pop(group, set()) | intermediates
         )
         self.order.merge(group, other)
-        self._common_space[group] = self._common_space[other] = None  # join() records one that both have
+        self._common_space[group] = self._common_space[other] = None  # join() then sets that of the union, if any
 
     # -- after all operations have entered
 
@@ -287,7 +297,7 @@ class FusionGroups:
 
     def join_chains(self) -> None:
         """Merge three groups at once where no two of them could merge: a producer, a group that reads it, and the only
-        reader of that group.
+        reader of that group. One kernel may compute all three, as in attention: product, softmax, product.
         """
         for middle in list(self.members):
             if middle not in self.members:
@@ -295,7 +305,7 @@ class FusionGroups:
             readers = self._readers(middle)
             sources = [g for op in self.in_order(self.members[middle]) for g in self._groups_read(op) if g != middle]
             reader = next(iter(readers)) if len(readers) == 1 else None
-            if reader is None:  # several readers, or one outside of all groups
+            if reader is None:  # no reader, several, or one outside of all groups
                 continue
             for source in dict.fromkeys(sources):
                 if source == reader:

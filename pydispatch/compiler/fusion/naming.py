@@ -16,7 +16,9 @@ from pydispatch.ir.structured import is_reduction, structured
 
 
 def body_words(op: Operation) -> list[str]:
-    """Return the names of the arithmetic operations in an operation: `addf`, `exp`, ..."""
+    """Return the names, without their dialect, of the elementwise operations in the body of an operation, in order:
+    `addf`, `exp`, ... Without a body, return that of the operation itself if it is elementwise.
+    """
     ops = walk(op.regions[0]) if op.regions else [op]
     return [o.name.split(".")[1] for o in ops if info_of(o).elementwise]
 
@@ -33,7 +35,7 @@ def op_word(op: Operation) -> str:
         if not words:
             is_copy = all(is_identity(m) for m in structured(op).maps)
             inputs = structured(op).maps[:-1]
-            is_transpose = bool(inputs) and len(inputs[0].results) == inputs[0].num_dims
+            is_transpose = bool(inputs) and len(inputs[0].results) == inputs[0].num_dims  # fewer: a broadcast
             return "copy" if is_copy else "transpose" if is_transpose else "broadcast"
         return words[-1] if len(words) == 1 else "elementwise"
     return op.name.split(".")[-1]
@@ -49,7 +51,7 @@ def describe_location(op: Operation) -> str:
 
 
 def contraction_word(op: Operation) -> str:
-    """Return the kind of a contraction: batch_matmul, matmul, matvec, vecmat, dot or conv."""
+    """Return the kind of a contraction: conv, or matmul, matvec, vecmat or dot with or without the prefix batch_."""
     generic = structured(op)
     if any(_is_window(e, generic.iterators) for m in generic.maps for e in m.results):
         return "conv"
@@ -63,9 +65,14 @@ def contraction_word(op: Operation) -> str:
 
 
 def _is_window(position: AffineExpr, iterators: Sequence[str]) -> bool:
-    """Return whether a window slides along a dimension, rather than that several loops count along it together.
+    """Return whether a sliding window reads a dimension of an operand, as with the index d0 + d1 of a convolution.
 
-    The panels and columns of a packed factor are such loops: all are parallel, or all reductions.
+    Several loops that are all parallel, or all reductions, are no window: together they count along the dimension, as
+    the panels and the columns of a panel of a packed factor do.
+
+    Args:
+        position: Index along the dimension, over the loops.
+        iterators: "parallel" or "reduction" for each loop.
     """
     kinds = [iterators[d] for d in position.used_dims()]
     return not isinstance(position, AffineDimExpr) and (len(kinds) < 2 or len(set(kinds)) > 1)

@@ -30,7 +30,7 @@ from pydispatch.ir.values import shape_of
 from pydispatch.logs import caller_level
 
 FEW_OPERANDS = 4
-"""Number of operands whose tensors and sizes fit the limits of every target."""
+"""Number of operands that fit one dispatch on every target, with their dynamic sizes: fewer need no check."""
 
 
 def narrow_operations(function: Operation, most_tensors: int) -> None:
@@ -54,7 +54,7 @@ def _fits(op: Operation, most_tensors: int) -> bool:
 
 
 def _warn(op: Operation, most_tensors: int) -> None:
-    """Warn about an operation that exceeds `most_tensors` and cannot be split."""
+    """Warn about an operation that cannot be split, if it reads and writes more than `most_tensors` tensors."""
     count = len(arguments_of([op]).tensors) + len(op.results)
     if count > most_tensors:
         warnings.warn(
@@ -74,7 +74,7 @@ def _split_concat(op: tensor.ConcatOp, most_tensors: int) -> None:
     """
     axis, type_ = op.dim.value.data, op.results[0].type
     assert isinstance(type_, TensorType)
-    parts = 2
+    parts = 2  # number of inner concatenations: the smallest with which each of them fits one dispatch
     while not all(_fits_together(part, most_tensors) for part in _equal_parts(op.operands, parts)):
         parts += 1
     concatenations: list[SSAValue] = []
@@ -90,15 +90,16 @@ def _split_concat(op: tensor.ConcatOp, most_tensors: int) -> None:
 
 
 def _equal_parts(operands: Sequence[SSAValue], parts: int) -> list[Sequence[SSAValue]]:
-    """Return the operands in contiguous chunks of nearly equal length."""
+    """Return the operands as `parts` lists of adjacent ones, with nearly equal lengths."""
     bounds = [len(operands) * n // parts for n in range(parts + 1)]
     return [operands[begin:end] for begin, end in pairwise(bounds)]
 
 
 def _fits_together(operands: Sequence[SSAValue], most_tensors: int) -> bool:
-    """Return whether operands may be arguments of one dispatch; a single operand always may."""
-    sizes = sum(1 for v in operands for n in shape_of(v) if n < 0)
-    return len(operands) == 1 or (len(operands) < most_tensors and sizes <= MOST_SCALARS)
+    """Return whether one dispatch may concatenate operands; a single operand always fits, since it cannot be split."""
+    dynamic_sizes = sum(1 for v in operands for n in shape_of(v) if n < 0)  # each one is a scalar argument
+    # The result is one more tensor.
+    return len(operands) == 1 or (len(operands) < most_tensors and dynamic_sizes <= MOST_SCALARS)
 
 
 # -- elementwise generics
@@ -111,7 +112,8 @@ class _ElementwiseSplitter:
         op: The generic.
         g: The generic as a structured operation.
         loops: Identity map of its loops, by which tensors of intermediate values are indexed.
-        tensors: Value of the body → the tensor that holds it at each iteration, and the map to index it.
+        tensors: Value of the body → (the tensor that holds it for each iteration, map from the loops to its element).
+            It has the operands of the generic, and the results of body operations that have become generics.
     """
 
     def __init__(self, op: GenericOp, generic: Structured) -> None:
@@ -121,8 +123,8 @@ class _ElementwiseSplitter:
         self.tensors: dict[SSAValue, tuple[SSAValue, AffineMap]] = {a: (value, map_) for a, value, map_ in operands}
 
     def build(self) -> None:
-        """Insert the generics before the operation, and replace it."""
-        *body, end = self.g.block.ops
+        """Insert the new generics before the generic, and replace its results by theirs."""
+        *body, end = self.g.block.ops  # the last operation is the yield
         for op in body:
             if _is_cheaper_than_tensor(op):
                 continue  # `_generic` clones it into each reader
@@ -135,7 +137,7 @@ class _ElementwiseSplitter:
         replace_op(self.op, *[self._generic(value, output, map_) for value, output, map_ in outputs])
 
     def _sizes(self) -> list[SSAValue]:
-        """Return the sizes of the loops with dynamic sizes."""
+        """Insert operations that compute the sizes of the loops with dynamic sizes, and return these in loop order."""
         sizes = []
         for sources, extent in zip(self.g.loop_dims, self.g.extents, strict=True):
             if extent is None:
@@ -144,9 +146,15 @@ class _ElementwiseSplitter:
         return sizes
 
     def _generic(self, value: SSAValue, output: SSAValue, map_: AffineMap) -> SSAValue:
-        """Insert a generic that computes or copies one value of the body into `output`, and return its result."""
-        ops: set[Operation] = set()
-        read: dict[SSAValue, None] = {}
+        """Insert a generic that computes or copies one value of the body, and return its result.
+
+        Args:
+            value: The value.
+            output: The tensor that the generic writes.
+            map_: Map from the loops to the element of `output`.
+        """
+        ops: set[Operation] = set()  # operations of the body that are cloned: `value` depends on them
+        read: dict[SSAValue, None] = {}  # values that tensors hold, as a set with an order
         pending = [value]
         while pending:
             operand = pending.pop()

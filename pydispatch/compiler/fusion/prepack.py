@@ -72,11 +72,11 @@ def _transpose_columns(op: GenericOp, contraction: Contraction) -> None:
     value = contraction.tensor_of(contraction.b)
     type_ = cast("TensorType[Attribute]", value.type)
     rank, element = type_.get_num_dims(), type_.element_type
-    (last,) = contraction.b.positions_of(cast(int, contraction.n))
-    order = [*(i for i in range(rank) if i != last), last]
-    ordered = TensorType(element, [type_.get_shape()[i] for i in order])
-    reads = AffineMap(rank, 0, tuple(AffineDimExpr(order.index(i)) for i in range(rank)))
-    copy = insert_copy(op, value, reads, ordered)
+    (column_axis,) = contraction.b.positions_of(cast(int, contraction.n))
+    order = [*(i for i in range(rank) if i != column_axis), column_axis]  # for each dimension of the copy, that of B
+    copy_type = TensorType(element, [type_.get_shape()[i] for i in order])
+    index_in_b = AffineMap(rank, 0, tuple(AffineDimExpr(order.index(i)) for i in range(rank)))
+    copy = insert_copy(op, value, index_in_b, copy_type)
     maps, operands = list(contraction.generic.maps), list(op.operands)
     matrix = contraction.b.main_input  # index of the operand that is the matrix B; others may be scales, for example
     maps[matrix] = AffineMap(maps[matrix].num_dims, 0, tuple(maps[matrix].results[i] for i in order))
