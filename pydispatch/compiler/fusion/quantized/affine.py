@@ -41,7 +41,7 @@ class Element:
 
     @property
     def range(self) -> Range:
-        """The range (least, greatest) of the type."""
+        """The range (least, greatest) of the stored integer's type."""
         return integer_range(self.width, self.signed)
 
 
@@ -62,7 +62,7 @@ class Combined:
 
     @property
     def range(self) -> Range:
-        """The range (least, greatest) of the type."""
+        """The range (least, greatest) of i32: the sum may wrap around."""
         return integer_range(32, signed=True)
 
 
@@ -77,7 +77,7 @@ class Real:
     Attributes:
         terms: (source, factor) of each term of the sum.
         offset: Constant that is added to the sum.
-        low, high: Bounds of the clamp; integers if `rounded`.
+        low, high: Bounds of the clamp, which `shift` does not move; infinite for none, integers if `rounded`.
         rounded: Whether the clamped number is rounded to an integer.
         shift: Integer that is added at the end; 0 unless `rounded`.
     """
@@ -107,6 +107,7 @@ class Real:
 
         low, high = float(self.offset.min()), float(self.offset.max())
         for source, factor in self.terms:
+            # A product is extreme where both of its factors are.
             ends = np.multiply.outer(np.asarray(source.range), np.asarray([factor.min(), factor.max()]))
             low, high = low + float(ends.min()), high + float(ends.max())
         return low, high
@@ -118,7 +119,7 @@ def integer_range(width: int, signed: bool) -> Range:
 
 
 def as_single_term(source: Integer | Real, rank: int) -> Real:
-    """Return the number with one term, `1 * source`. rank: number of dimensions of the traced result."""
+    """Return the number `1 * source`, which has one term. rank: number of dimensions of its constants (`Constant`)."""
     one = np.ones((1,) * rank)
     return Real(((source, one),), np.zeros((1,) * rank))
 
@@ -172,6 +173,9 @@ def clamped(value: Real, low: float = -math.inf, high: float = math.inf) -> Real
 
 
 def rounded(value: Real) -> Real:
-    """Round a number half to even. Integer bounds apply before and after rounding alike."""
+    """Round a number half to even; one that is rounded already is unchanged.
+
+    Its bounds are rounded, too, which does not change the result.
+    """
     low, high = (b if math.isinf(b) else float(np.round(b)) for b in (value.low, value.high))
     return value if value.rounded else replace(value, low=low, high=high, rounded=True)

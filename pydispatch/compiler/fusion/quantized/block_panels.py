@@ -44,17 +44,20 @@ LONGEST_BLOCK = 128
 """Most steps of K of a block: the sum of so many products of bytes, 256 times, fits i32."""
 
 LEAST_BYTES = 4 << 10
-"""Least bytes of weights that are packed: smaller ones are not worth a constant of their own."""
+"""Minimum size of weights that are packed: smaller ones are not worth a constant of their own."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Layout of a constant factor (weights) of a product: panels of adjacent columns, in blocks of steps along K.
+    """Layout of a constant factor (weights, a [K, N] matrix) of a product: panels of adjacent columns, in blocks of K.
+
+    All weights of a column in a block have the same zero point, scale and offset. A group is the steps of K of one
+    column whose weights fill one 32-bit word.
 
     Attributes:
-        columns, steps: Sizes of the weights.
-        width: Columns of a panel.
-        block: Steps of K of a block.
+        columns, steps: Sizes N and K of the weights.
+        width: Number of columns of a panel; it divides `columns`.
+        block: Number of steps of K of a block; it divides `steps`.
         bits: Bits of a weight, 4 or 8.
     """
 
@@ -66,7 +69,7 @@ class Layout:
 
     @property
     def steps_per_group(self) -> int:
-        """Steps of K in the `WORD_BYTES` bytes of a group."""
+        """Number of steps of K in the `WORD_BYTES` bytes of a group: 4 weights of 8 bits, or 8 of 4 bits."""
         return WORD_BYTES * 8 // self.bits
 
     @property
@@ -93,9 +96,9 @@ class Layout:
         return (self.panels, self.width, self.blocks, self.groups, *halves, WORD_BYTES)
 
     def positions(self, first: int) -> dict[int, Position]:
-        """Return the indices of a step and of a column over the loops of a product.
+        """Return the index of a step of K (key K_LOOP) and of a column (key N_LOOP) as sums of digits of `loops`.
 
-        first: index of the product's loop that is the first of `loops`.
+        first: number of loops that precede `loops` in the product: those over its rows.
         """
         loops = [loop_index(first + i, size) for i, size in enumerate(self.loops)]
         column_loops, step_loops = slice(2), slice(2, None)  # panel and column of the panel; block to byte of the group
@@ -108,10 +111,11 @@ class Layout:
 def layout_of(weights: Weights, columns: int, steps: int) -> Layout | None:
     """Return the layout in panels of weights [steps of K][columns]; None if sizes, blocks or bits do not fit."""
     low, high = weights.range
-    bits = 4 if high - low < 1 << 4 else 8
+    bits = 4 if high - low < 1 << 4 else 8  # panels hold the unsigned difference to `low`
     is_wider_than_bytes = high - low >= 1 << 8
     steps_of_word = WORD_BYTES * 8 // bits
     width = next((w for w in WIDTHS if columns % w == 0 and columns > w), None)  # two or more panels
+    # Without a block of their own, all steps share their terms, and any block will do.
     block = weights.block or next((b for b in STEPS_OF_BLOCKS if steps % b == 0), None)
     weight_bytes = columns * steps * bits // 8
     if width is None or block is None or is_wider_than_bytes or weight_bytes < LEAST_BYTES:
@@ -124,10 +128,14 @@ def layout_of(weights: Weights, columns: int, steps: int) -> Layout | None:
 
 @dataclass(frozen=True)
 class Panels:
-    """Constant weights that are packed into panels.
+    """Constant weights that are packed into panels: stored integers, and tensors of zero points, scales and offsets.
 
-    Tensors are computed over a `Space`: loops in the order of the packed tensor, with the indices of the weights' steps
-    (K_LOOP) and columns (N_LOOP) as functions of them.
+    Each of these tensors is computed over a `Space`: loops in the order of the packed tensor, with the indices of the
+    weights' steps (K_LOOP) and columns (N_LOOP) as functions of them.
+
+    Attributes:
+        weights: The weights as the program stores them.
+        layout: The layout of the panels.
     """
 
     weights: Weights
@@ -136,12 +144,12 @@ class Panels:
     def weight(self, ops: list[Operation], body: GenericBody, rows: int) -> SSAValue | None:
         """Add the dequantization of one weight from panels to the body of a product, and return its f32 value.
 
-        Return None if the weights cannot be packed.
+        Return None if the weights cannot be packed: an index is not affine in the loops of the packed tensors.
 
         Args:
             ops: List that receives the operations that pack the weights.
-            body: The body.
-            rows: Number of its row loops, which precede those of `Layout.loops`.
+            body: The body of the product's generic.
+            rows: Number of the product's loops over rows, which precede those of `Layout.loops`.
         """
         layout, weights, (low, _) = self.layout, self.weights, self.weights.range
         stored = self._bytes(ops)
@@ -153,10 +161,13 @@ class Panels:
         # the order of the packed tensor.
         panel, column, block, group, *half, byte = (AffineExpr.dimension(d) for d in range(rows, rank))
         value = body.input(stored, AffineMap(rank, 0, (panel, block, group, column, byte, *half)))
-        value = body.add(arith.SIToFPOp(body.add(arith.ExtUIOp(value, i32)), f32))
+        value = body.add(arith.SIToFPOp(body.add(arith.ExtUIOp(value, i32)), f32))  # panels hold unsigned integers
 
         def read(tensor_: SSAValue) -> SSAValue:
-            """Add the read of a term from [panel][block][column] or [panel][column], and return it as f32."""
+            """Add the read of a zero point, scale or offset from its tensor to the body, and return it as f32.
+
+            The tensor is [panel][block][column], or [panel][column] if all blocks share its values.
+            """
             index = (panel, block, column) if len(shape_of(tensor_)) == 3 else (panel, column)
             value = body.input(tensor_, AffineMap(rank, 0, index))
             if isinstance(value.type, IntegerType):
@@ -175,9 +186,9 @@ class Panels:
         return value
 
     def _bytes(self, ops: list[Operation]) -> SSAValue | None:
-        """Build the operations that pack the stored integers, less the least of them, and return the panels.
+        """Build the operations that pack the stored integers less the least of them into panels, and return the panels.
 
-        Return None if the index of a weight is not affine.
+        Return None if the index of a weight is not affine. ops: list that receives the operations.
         """
         layout, (low, _) = self.layout, self.weights.range
         halves = (2,) if layout.bits == 4 else ()
@@ -222,15 +233,17 @@ class Panels:
         return ops[-1].results[0]
 
     def _panel_loops(self, has_blocks: bool) -> Space:
-        """Return the loops of terms, and K and N as functions of them. The loops are panels, those of `_block_sizes` if
-        `has_blocks`, and columns of a panel.
+        """Return the loops over which zero points, scales and offsets are computed, and K and N as functions of them.
+
+        The loops are panels, those of `_block_sizes` if `has_blocks` (the terms differ between blocks), and columns of
+        a panel.
         """
         panels, width = self.layout.panels, self.layout.width
         blocks = self._block_sizes if has_blocks else ()
         column_loop = 1 + len(blocks)
         columns = collapsed([loop_index(0, panels), loop_index(column_loop, width)], [panels, width])
         if not has_blocks:
-            return Space((panels, width), positions={N_LOOP: columns, K_LOOP: ()})
+            return Space((panels, width), positions={N_LOOP: columns, K_LOOP: ()})  # (): no term reads the index in K
         loops = [loop_index(1 + i, n) for i, n in enumerate(blocks)]
         block = self.layout.block
         # Steps of a block would be loop column_loop + 1. `Space` does not list it: terms are the same for all steps.
@@ -238,7 +251,8 @@ class Panels:
         return Space((panels, *blocks, width), positions={N_LOOP: columns, K_LOOP: steps})
 
     def _zeros(self, ops: list[Operation]) -> SSAValue:
-        """Build the operations that compute the zero points of the integers in panels, and return the tensor.
+        """Build the operations that compute the zero points of the integers in panels, and return the tensor. ops: list
+        that receives the operations.
 
         Panels hold stored integers less `low`, the least stored integer of the weights, so `low` is subtracted from
         zero points, too. The result is unsigned bytes if all values fit, else f32.
@@ -251,7 +265,7 @@ class Panels:
         least, most = stored_range(element.tensor, is_signed)  # of the zero points
         if least < low or most - low > 255:
             return self._joined_terms(ops, terms, arith.AddfOp, float(-low))
-        space, body = self._panel_loops(_depend_on_block(terms)), GenericBody()
+        space, body = self._panel_loops(has_blocks=_depend_on_block(terms)), GenericBody()
         value = _resized(body, space.emit(body, element), i8, is_signed)
         if low:
             value = body.add(arith.SubiOp(value, body.add(arith.ConstantOp(IntegerAttr(low, i8)))))
@@ -270,11 +284,11 @@ class Panels:
 
         Args:
             ops: List that receives the operations.
-            terms: The terms.
+            terms: The terms, one or more.
             join: Operation that combines two terms.
             start: Number that is added to the result.
         """
-        space, body = self._panel_loops(_depend_on_block(terms)), GenericBody()
+        space, body = self._panel_loops(has_blocks=_depend_on_block(terms)), GenericBody()
         # A single term of a narrower float type is stored as it is: the product widens it.
         narrow = term_before_widening(terms[0]) if len(terms) == 1 and not start else None
         if narrow is not None:
@@ -288,9 +302,10 @@ class Panels:
         return self._tensor_over_loops(ops, body, value, space)
 
     def _tensor_over_loops(self, ops: list[Operation], body: GenericBody, value: SSAValue, space: Space) -> SSAValue:
-        """Build the generic that stores `value` of each iteration of `space`, and return its result.
+        """Build the generic that stores the `value` that `body` computes in each iteration of `space`, and return its
+        result: [panel][column], or [panel][block][column] if `space` has loops over blocks.
 
-        It is [panel][column], or [panel][block][column] if `space` has loops over blocks. Its sizes are static.
+        ops: list that receives the operations.
         """
         sizes = [size for size in space.sizes if size is not None]
         packed = _append_elementwise(ops, body, value, sizes, value.type)
@@ -299,10 +314,11 @@ class Panels:
 
 
 def _constant_zero(terms: Sequence[Term], low: int) -> float | None:
-    """Return the zero point of integers in panels if it is one known small integer; None if it varies.
+    """Return the zero point of integers in panels if it is one known small integer; None for others.
 
-    `terms` are those of the zero points of the weights, none for 0. Integers in panels, and so their zero point, are
-    less by `low` than the stored integers.
+    Args:
+        terms: Terms whose sum is the zero point of the stored integers; none for 0.
+        low: The least stored integer: integers in panels, and so their zero point, are less by it.
     """
     total = float(-low)
     for term in terms:
@@ -324,7 +340,8 @@ def _append_elementwise(
 ) -> SSAValue:
     """Append the elementwise generic of a body that yields `value` to `ops`, and return its result.
 
-    The result is a tensor of this shape. It is derived once from constants, before any call (attribute ONCE).
+    The result is a tensor of the sizes `shape`, which the body's loops iterate over, and of the type `element`. It is
+    derived once from constants, before any call (attribute ONCE).
     """
     empty = tensor.EmptyOp([], TensorType(element, shape))
     index = AffineMap.identity(len(shape))
@@ -335,7 +352,10 @@ def _append_elementwise(
 
 
 def _resized(body: GenericBody, value: SSAValue, to: IntegerType, is_signed: bool) -> SSAValue:
-    """Add the conversion of an integer to another type, modulo its range, and return it."""
+    """Add the conversion of an integer to another integer type, which may wrap around, and return the result.
+
+    is_signed: whether the integer is extended with its sign, if `to` is wider.
+    """
     assert isinstance(value.type, IntegerType)
     if value.type.width.data < to.width.data:
         return body.add(arith.ExtSIOp(value, to) if is_signed else arith.ExtUIOp(value, to))

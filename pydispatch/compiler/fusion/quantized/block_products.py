@@ -41,7 +41,8 @@ def multiply_block_scaled(function: Operation, packs: bool, integer_bytes: int) 
 
     Args:
         function: The host function.
-        packs: Whether constant weights are packed into panels, which the kernels of CPUs read.
+        packs: Whether constant weights are packed into panels (adjacent columns, stored in the order in which kernels
+            of CPUs read them).
         integer_bytes: Bytes of the integers that kernels may round elements of the other factor to, for products whose
             attribute INTEGER_BYTES does not state it.
     """
@@ -58,9 +59,13 @@ def multiply_block_scaled(function: Operation, packs: bool, integer_bytes: int) 
 
 
 def _rewrite(contraction: Contraction, factor: Factor, packs: bool, integer_bytes: Attribute) -> bool:
-    """Rewrite a product if `factor` has block-scaled weights; return whether it did.
+    """Rewrite a product if `factor` has block-scaled weights; return whether it was rewritten.
 
-    integer_bytes: the attribute `INTEGER_BYTES` of the new product.
+    Args:
+        contraction: The product.
+        factor: One of its two factors.
+        packs: Whether constant weights are packed into panels.
+        integer_bytes: The attribute `INTEGER_BYTES` of the new product.
     """
     loops = loops_of(contraction, factor)
     weights = None if loops is None else weights_of(contraction, factor, loops)
@@ -109,7 +114,7 @@ class _Product:
     # Weights in their own layout
 
     def in_blocks(self) -> list[Operation] | None:
-        """Build the product over blocks of the weights in their own layout.
+        """Build the product over blocks of the weights in their own layout; it is the last operation of the list.
 
         Return None if all steps have the same scale and zero point: kernels then need no blocks. Return None also if an
         index is not affine.
@@ -117,7 +122,7 @@ class _Product:
         generic, block, loops = self.contraction.generic, self.weights.block, self.loops
         if block is None or block == self._steps_of_k:
             return None
-        outer = [*loops.rows, *loops.batch, *loops.columns]
+        outer = [*loops.rows, *loops.batch, *loops.columns]  # for each parallel loop of the new product, the old one
         # Nested loops over the blocks of K, then the loop over the steps in a block: (128, 32) for K = 4096 in blocks
         # of 32.
         inner = (*self.weights.block_loops(block, self._steps_of_k), block)
@@ -136,7 +141,7 @@ class _Product:
         result = tuple(
             AffineExpr.dimension(outer.index(cast(AffineDimExpr, r).position)) for r in generic.maps[-1].results
         )
-        ops, body = list[Operation](), GenericBody()
+        ops, body = list[Operation](), GenericBody()  # a reshape of the weights, if it is needed, precedes the product
         factor = self._other_factor(body, space)
         weight = None if factor is None else self._weight(ops, body, space)
         if factor is None or weight is None:
@@ -179,7 +184,7 @@ class _Product:
         Return None if one of the loops that the factor reads is no affine expression of the loops of `space`.
         """
         generic = self.contraction.generic
-        factor_dims = {d for i in self.other.inputs for d in dims_in(generic.maps[i])}
+        factor_dims = {d for i in self.other.inputs for d in dims_in(generic.maps[i])}  # loops that the factor reads
         loops = list[AffineExpr]()  # the index of each loop of the contraction, over the new loops
         for dim, position in enumerate(self.loops.positions):
             new_loop = space.rows.get(dim)  # a loop over rows is kept; others become expressions of the new loops
@@ -206,12 +211,12 @@ class _Product:
         """
         generic, loops = self.contraction.generic, self.loops
         layout = layout_of(self.weights, self._size(loops.columns), self._steps_of_k)
-        results = [cast(AffineDimExpr, r).position for r in generic.maps[-1].results]
+        results = [cast(AffineDimExpr, r).position for r in generic.maps[-1].results]  # loop of each result dimension
         first_column = results.index(loops.columns[0]) if loops.columns else 0
         are_columns_adjacent = tuple(results[first_column : first_column + len(loops.columns)]) == loops.columns
         if layout is None or loops.batch or not are_columns_adjacent:
             return None
-        if len(loops.columns) > 1 and any(n is None for n in generic.extents):
+        if len(loops.columns) > 1 and any(n is None for n in generic.extents):  # expand_shape would need sizes
             return None
         panels = Panels(self.weights, layout)
         rows = len(loops.rows)
@@ -236,7 +241,7 @@ class _Product:
         ops += [*size_ops, zero, sums]
         ops.append(_summed(body, factor, weight, start=sums.result, result=index, parallel=rows + 2))
         ops += self._reshaped(ops[-1].results[0], first_column, layout.columns)
-        if not is_zero(generic.outputs[0]):
+        if not is_zero(generic.outputs[0]):  # the sums began with 0: add the initial values
             adder, identity = GenericBody(), AffineMap.identity(len(shape))
             value = adder.add(
                 arith.AddfOp(adder.input(ops[-1].results[0], identity), adder.input(generic.outputs[0], identity))
@@ -264,7 +269,7 @@ class _Product:
 
 
 def _groups(*, first: int, count: int, rank: int) -> ArrayAttr[ArrayAttr[IntegerAttr]]:
-    """Return the reassociation that collapses `count` of `rank` dimensions, from `first` on, into one."""
+    """Return the reassociation that collapses `count` adjacent dimensions of `rank` ones, from `first` on, into one."""
     before, after = range(first), range(first + count, rank)
     return reassociation([*([d] for d in before), list(range(first, first + count)), *([d] for d in after)])
 
@@ -272,12 +277,12 @@ def _groups(*, first: int, count: int, rank: int) -> ArrayAttr[ArrayAttr[Integer
 def _summed(
     body: GenericBody, factor: SSAValue, weight: SSAValue, *, start: SSAValue, result: AffineMap, parallel: int
 ) -> Operation:
-    """Build the contraction whose body has computed both factors: it adds their product to the sum so far.
+    """Build the contraction that sums up products, from a body that computes both factors of one product.
 
     Args:
         body: The body.
-        factor: One factor.
-        weight: The other factor.
+        factor: The value of one factor in the body.
+        weight: The value of the other factor in the body.
         start: The initial values of the sums.
         result: Map from the loops to the index of the sum.
         parallel: Number of parallel loops, which precede the reduction loops.

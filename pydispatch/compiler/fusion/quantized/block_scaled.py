@@ -29,23 +29,26 @@ K_LOOP, N_LOOP = -1, -2
 
 
 def stored_range(value: SSAValue, is_signed: bool) -> Range:
-    """Return the least and the greatest element of a tensor of integers."""
+    """Return the least and the greatest element of a tensor of integers, or of their type if they are not known."""
     width = cast(IntegerType, element_of(value)).width.data
-    low, high = range_of(value) or (-(1 << width - 1), (1 << width - 1) - 1)
+    low, high = range_of(value) or (-(1 << width - 1), (1 << width - 1) - 1)  # as signed integers
     return (low, high) if is_signed or low >= 0 else (0, (1 << width) - 1)
 
 
 @dataclass(frozen=True)
 class Weights:
-    """Weights (stored - zero) * scale + offset of a product.
+    """Weights (stored - sum(zeros)) * product(scales) + sum(offsets) of a product.
+
+    A term is a scalar expression that is the same for several adjacent steps of K, such as an element of a tensor of
+    scales.
 
     Attributes:
         stored: A tensor of integers.
-        index: The index of a weight in `stored`, over the loops of the product.
+        index: The index of a weight in `stored`, as sums of digits of K_LOOP, N_LOOP and batch loops.
         is_signed: Whether the stored integers are signed.
-        zeros: Terms to subtract from the stored integers, as f32 or integers.
-        scales: Factors of the difference, f32.
-        offsets: Terms to add to the scaled difference, f32.
+        zeros: Terms that are subtracted from the stored integers, as f32 or integers.
+        scales: Terms that are factors of the difference, f32.
+        offsets: Terms that are added to the scaled difference, f32.
     """
 
     stored: SSAValue
@@ -67,11 +70,12 @@ class Weights:
 
     @property
     def terms(self) -> tuple[Term, ...]:
+        """All terms: zero points, scales and offsets."""
         return (*self.zeros, *self.scales, *self.offsets)
 
     @property
     def block(self) -> int | None:
-        """Number of adjacent steps of K that share all terms; None if all steps do, or if blocks do not nest.
+        """Number of adjacent steps of K that share all terms; None if all steps do, or if blocks of terms do not nest.
 
         A digit of K, `k // place_value % size` for step k, is a part of the index of a term. It changes after
         `place_value` steps, so that the least place value of a term is its block.
@@ -146,7 +150,13 @@ def loops_of(contraction: Contraction, weights: Factor) -> Loops | None:
 
 
 def weights_of(contraction: Contraction, factor: Factor, loops: Loops) -> Weights | None:
-    """Return a factor of an f32 product as block-scaled weights; None if it is computed otherwise."""
+    """Return a factor of an f32 product as block-scaled weights; None if it is computed otherwise.
+
+    Args:
+        contraction: The product.
+        factor: One of its factors.
+        loops: Its loops by their roles for that factor (`loops_of`).
+    """
     return _BodyAt(contraction.generic, loops.positions).weights(factor.value)
 
 
@@ -154,7 +164,7 @@ def weights_of(contraction: Contraction, factor: Factor, loops: Loops) -> Weight
 
 
 def _weights_at(value: SSAValue, at: Positions) -> Weights | None:
-    """Return the element of an f32 tensor at an index as a weight; None if it is computed otherwise."""
+    """Return the element of an f32 tensor at the index `at` as a weight; None if it is computed otherwise."""
     if not isinstance(value, OpResult):
         return None
     body = _body_of(value, at)
@@ -184,7 +194,7 @@ def _integer_at(value: SSAValue, at: Positions, is_signed: bool) -> Weights | No
 def _term_at(value: SSAValue, at: Positions) -> Term | None:
     """Return the element of a tensor at an index as a term; None if it differs between adjacent steps of K."""
     if isinstance(value.owner, tensor.SplatOp) and isinstance(value.owner.input.owner, arith.ConstantOp):
-        return computed_by(value.owner.input.owner)
+        return computed_by(value.owner.input.owner)  # the constant itself, at any index
     is_same_for_adjacent_steps = all(digit.place_value > 1 for digit in digits_of(K_LOOP, at))
     if is_same_for_adjacent_steps:
         return TensorElement(value, at)
@@ -198,7 +208,10 @@ def _term_at(value: SSAValue, at: Positions) -> Term | None:
 
 
 def _body_of(value: OpResult, at: Positions) -> _BodyAt | None:
-    """Return the body of the elementwise generic that computes a tensor, at an index; None for other operations."""
+    """Return the body of the elementwise generic that computes `value`, evaluated for its element at the index `at`.
+
+    Return None for tensors that other operations compute.
+    """
     if value.op.name != GENERIC:
         return None
     generic = structured(value.op)
@@ -234,7 +247,7 @@ class _BodyAt:
         return last.operands[0]
 
     def weights(self, value: SSAValue) -> Weights | None:
-        """Return an f32 scalar of the body as a weight; None if it is computed otherwise."""
+        """Return an f32 scalar of the body as a weight; None if it is no function of one stored integer and terms."""
         if isinstance(value, BlockArgument):
             element = self._element_read(value)
             return None if element is None else _weights_at(*element)
@@ -246,9 +259,9 @@ class _BodyAt:
         if not isinstance(op, arith.MulfOp | arith.AddfOp | arith.SubfOp):
             return None
         # One operand is a weight, the other a term: the same number for all steps of a block.
-        for at in (0, 1) if not isinstance(op, arith.SubfOp) else (0,):
-            inner = self.weights(op.operands[at])
-            term = None if inner is None else self.term(op.operands[1 - at])
+        for weight_at in (0, 1) if not isinstance(op, arith.SubfOp) else (0,):  # term - weight is not recognized
+            inner = self.weights(op.operands[weight_at])
+            term = None if inner is None else self.term(op.operands[1 - weight_at])
             if inner is not None and term is not None:
                 return _combined(op, inner, term)
         return None
@@ -256,7 +269,8 @@ class _BodyAt:
     def integer_weight(self, value: SSAValue, is_signed: bool) -> Weights | None:
         """Return an integer scalar of the body as a weight without scales.
 
-        A computed one is stored in a new tensor. Return None if that is not possible.
+        If it is not recognized, an operation is inserted that stores it in a new tensor. Return None if that is not
+        possible. is_signed: whether the scalar is interpreted as signed.
         """
         recognized = self.recognized_integer(value, is_signed)
         if recognized is not None:
@@ -286,8 +300,8 @@ class _BodyAt:
         return None
 
     def term(self, value: SSAValue) -> Term | None:
-        """Return a scalar of the body as a term; None if it differs between adjacent steps of K, or is computed by
-        other than arithmetic.
+        """Return a scalar of the body as a term; None if it differs between adjacent steps of K, or if operations
+        compute it that are not scalar arithmetic.
         """
         if isinstance(value, BlockArgument):
             element = self._element_read(value)

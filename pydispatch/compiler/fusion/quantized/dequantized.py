@@ -139,7 +139,9 @@ class GenericBody:
         return value if factor.zero is None else self.add(arith.SubiOp(value, self.copy(factor.zero)))
 
     def generic(self, value: SSAValue, like: SSAValue, index: AffineMap) -> list[Operation]:
-        """Build an elementwise generic with this body, preceded by the operations for its output.
+        """Build an elementwise generic with this body, preceded by the operations that create its output.
+
+        The generic is the last operation of the list. None is inserted into a block.
 
         Args:
             value: The value of the body to yield.
@@ -161,7 +163,7 @@ class GenericBody:
         """
         self.block.add_op(YieldOp(value))
         inputs, maps = [v for v, _ in self.inputs], [*(m for _, m in self.inputs), index]
-        if len(self.block.args) == len(inputs):
+        if len(self.block.args) == len(inputs):  # the body does not read the output, but needs an argument for it
             self.block.insert_arg(element_of(start), len(inputs))
         kinds = iterator_types(iterators)
         return GenericOp(inputs, [start], Region(self.block), affine_maps(maps), kinds, [start.type])
@@ -178,17 +180,19 @@ def _signed(bits: int) -> Range:
 
 
 def sizes_of(value: SSAValue) -> tuple[list[Operation], list[SSAValue]]:
-    """Return operations that compute the dynamic sizes of a tensor, and the sizes as values."""
+    """Return operations that compute the sizes of a tensor's dynamic dimensions, and these sizes in order."""
     size_ops: list[Operation] = []
     for axis, n in enumerate(shape_of(value)):
         if n < 0:
             index = arith.ConstantOp.from_int_and_width(axis, IndexType())
             size_ops += [index, tensor.DimOp(value, index)]
-    return size_ops, [op.results[0] for op in size_ops[1::2]]
+    return size_ops, [op.results[0] for op in size_ops[1::2]]  # every second operation is a tensor.dim
 
 
 def integer_of(value: SSAValue) -> int | None:
-    """Return the integer that a constant scalar is, also as a float; None if it is none up to EXACT in magnitude."""
+    """Return the value of a constant scalar of an integer or float type; None unless it is an integer of at most EXACT
+    in magnitude.
+    """
     attribute = value.owner.value if isinstance(value.owner, arith.ConstantOp) else None
     if not isinstance(attribute, IntegerAttr | FloatAttr):
         return None

@@ -45,20 +45,20 @@ def digits_of(loop: int, positions: Iterable[Position]) -> Iterator[Digit]:
 def combined(terms: Iterable[tuple[int, Position]]) -> Position:
     """Return the sum of stride * index over (stride, index) terms; adjacent digits of a loop become one."""
     digits = sorted(((s * stride, d) for stride, position in terms for s, d in position), key=lambda t: -t[0])
-    merged: list[tuple[int, Digit]] = []
+    merged: list[tuple[int, Digit]] = []  # strides descend, so that the next higher digit of a loop is the last one
     for stride, digit in digits:
         if merged:
-            last_stride, last = merged[-1]
-            is_next_digit = last.loop == digit.loop and last.place_value == digit.place_value * digit.size
-            if is_next_digit and last_stride == stride * digit.size:
-                merged[-1] = (stride, Digit(digit.loop, digit.place_value, digit.size * last.size))
+            higher_stride, higher = merged[-1]
+            is_adjacent = higher.loop == digit.loop and higher.place_value == digit.place_value * digit.size
+            if is_adjacent and higher_stride == stride * digit.size:
+                merged[-1] = (stride, Digit(digit.loop, digit.place_value, digit.size * higher.size))
                 continue
         merged.append((stride, digit))
     return tuple(merged)
 
 
 def divided(position: Position, divisor: int) -> tuple[Position, Position] | None:
-    """Return quotient and remainder of an index by a divisor; None if they are no sums of digits.
+    """Return quotient and remainder of an index by a divisor; None if they are not recognized as sums of digits.
 
     Each digit goes to the quotient, if its stride is a multiple of the divisor, or to the remainder, if it stays below
     the divisor; otherwise it is split in two. The remainder as a whole must be below the divisor.
@@ -90,7 +90,7 @@ def expanded(position: Position, sizes: Sequence[int]) -> list[Position] | None:
     For sizes [8, 32], the index 32 * b + i gives b and i. Return None if an index is no sum of digits.
     """
     indices: list[Position] = []
-    for size in reversed(sizes[1:]):
+    for size in reversed(sizes[1:]):  # the index along the first dimension is the quotient that remains
         quotient_and_remainder = divided(position, size)
         if quotient_and_remainder is None:
             return None
@@ -114,7 +114,7 @@ def substituted(position: Position, loops: Mapping[int, Position]) -> Position |
     loops: each loop that the index reads → its index over the other loops.
     """
     terms = list[tuple[int, Position]]()
-    for stride, digit in position:
+    for stride, digit in position:  # a digit of a loop is `loop // place_value % size`
         by_place_value = divided(loops[digit.loop], digit.place_value)
         if by_place_value is None:
             return None

@@ -28,6 +28,7 @@ from pydispatch.ir.structured import GENERIC, structured
 from pydispatch.ir.values import shape_of
 
 BYTE = 8
+"""Bits of the integers to which results are quantized."""
 
 
 def quantize_before_moves(function: Operation) -> None:
@@ -57,7 +58,7 @@ def _rewrite_concat(op: tensor.ConcatOp) -> bool:
 def _rewrite_gather(op: GenericOp, extract: tensor.ExtractOp) -> bool:
     """Apply the elementwise operations that follow a gather to its source instead; return whether it did.
 
-    The source must not have more elements than the result.
+    The source must not have more elements than the result: the operations would be computed more often.
 
     Args:
         op: The gather, a generic.
@@ -72,7 +73,7 @@ def _rewrite_gather(op: GenericOp, extract: tensor.ExtractOp) -> bool:
     type_ = TensorType(element, shape_of(result))
     body = op.body.clone()
     block = body.block
-    output = block.args[len(op.inputs)]
+    output = block.args[len(op.inputs)]  # its type becomes that of the quantized elements
     new_output = block.insert_arg(element, output.index)
     output.replace_all_uses_with(new_output)
     block.erase_arg(output)
@@ -88,14 +89,17 @@ def _rewrite_gather(op: GenericOp, extract: tensor.ExtractOp) -> bool:
 
 
 def _replace(op: Operation, chain: Sequence[GenericOp], value: SSAValue) -> None:
-    """Replace the result of the chain after an operation, and erase both."""
+    """Replace the result of the chain of operations after `op` by `value`, and erase the chain and `op`."""
     chain[-1].results[0].replace_all_uses_with(value)
     for unused in (*reversed(chain), op):
         erase_op(unused)
 
 
 def _extract_of(op: GenericOp) -> tensor.ExtractOp | None:
-    """Return the tensor.extract whose element a generic yields, if it is a gather of static shape; None for others."""
+    """Return the tensor.extract whose element a generic yields, if the generic is a gather; None for others.
+
+    A gather has a static shape, computes each element from one tensor.extract, and reads a tensor from outside of it.
+    """
     terminator = op.body.block.last_op
     if terminator is None or len(terminator.operands) != 1 or not isinstance(terminator.operands[0], OpResult):
         return None
@@ -138,7 +142,9 @@ def _is_unary(op: GenericOp) -> bool:
 
 
 def _can_precede(op: GenericOp, move: Operation) -> bool:
-    """Return whether an operation of the same block captures no tensors, and only values that are defined before."""
+    """Return whether `op` may run before `move`: both are in one block, and the body of `op` reads no tensors and only
+    values from outside that are defined before `move`.
+    """
     body = op.body.block
     captured = {v for v in inputs_of(op)[len(op.operands) :] if v.owner is not body and v.owner.parent is not body}
     return op.parent is move.parent and not any(
@@ -158,11 +164,14 @@ def _is_identity(index: AffineMap, shape: Sequence[int]) -> bool:
 
 
 def _is_static(value: SSAValue) -> bool:
+    """Return whether a value is a tensor without dynamic sizes."""
     return isinstance(value.type, TensorType) and value.type.has_static_shape()
 
 
 def _applied(chain: Sequence[GenericOp], value: SSAValue, insertion_point: Operation) -> SSAValue:
-    """Insert a chain of elementwise operations on a tensor before `insertion_point`; return the result."""
+    """Insert copies of a chain of unary elementwise operations before `insertion_point`, the first of which reads
+    `value`, of any static shape. Return the result of the last one.
+    """
     identity = AffineMap.identity(len(shape_of(value)))
     for op in chain:
         result_type = TensorType(element_of(op.results[0]), shape_of(value))

@@ -72,7 +72,7 @@ def pool_integers(function: Operation) -> None:
 def _rewrite(op: GenericOp) -> bool:
     """Replace a maximum or sum of dequantized numbers over windows. Return whether it was replaced."""
     generic = structured(op)
-    combine, terminator = generic.block.first_op, generic.block.last_op
+    combine, terminator = generic.block.first_op, generic.block.last_op  # the body is one operation and the yield
     if not generic.has_reduction_loops or combine is None or combine.next_op is not terminator:
         return False
     combines_element_and_output = set(combine.operands) == {generic.block.args[0], generic.block.args[-1]}
@@ -254,7 +254,7 @@ def _dequantized(value: SSAValue, stored: Stored, zero: int, op: GenericOp) -> l
 
 
 def _splat(value: SSAValue) -> float | None:
-    """Return the element of a tensor whose elements are equal constants; None for others."""
+    """Return the value of all elements of a tensor, if it is one constant; None for other tensors."""
     if isinstance(value.owner, tensor.SplatOp):
         return _constant(value.owner.input)
     attribute = value.owner.value if isinstance(value.owner, arith.ConstantOp) else None
@@ -269,7 +269,7 @@ def _constant(value: SSAValue) -> float | None:
 
 
 def _pads_with(pad: tensor.PadOp, value: float) -> bool:
-    """Return whether a padding has static sizes and this value."""
+    """Return whether a padding has static widths, and pads with the constant `value`."""
     last = pad.region.block.last_op
     return last is not None and not pad.low and not pad.high and _constant(last.operands[0]) == value
 
@@ -277,7 +277,13 @@ def _pads_with(pad: tensor.PadOp, value: float) -> bool:
 def _every_window_meets_image(generic: Structured, axis: int, expr: AffineExpr, pad: tensor.PadOp) -> bool:
     """Return whether each window along an axis has an element of the tensor that is padded.
 
-    expr: index of the padded tensor along the axis, over the loops of the reduction.
+    Return False if a size is dynamic, or if the index depends on several loops of the result or of the window.
+
+    Args:
+        generic: The reduction over windows.
+        axis: The axis.
+        expr: Index of the padded tensor along the axis, over the loops of the reduction.
+        pad: The padding.
     """
     low_width, high_width = (int(a.get_values()[axis]) for a in (pad.static_low, pad.static_high))
     if low_width <= 0 and high_width <= 0:
@@ -299,7 +305,7 @@ def _every_window_meets_image(generic: Structured, axis: int, expr: AffineExpr, 
 
 
 def _points(generic: Structured, dims: Sequence[int]) -> range:
-    """Return the values of a list of at most one loop; one value, 0, for an empty list."""
+    """Return the values of the loop counter that `dims` lists, which is at most one; just 0 if it lists none."""
     return range(generic.extent(dims[0])) if dims else range(1)
 
 

@@ -52,9 +52,8 @@ def _rewrite_product(contraction: Contraction, byte_products: str) -> bool:
     byte_products: signs of the bytes that targets multiply, such as "unsigned by signed"; see `Level.byte_products`.
     """
     generic, tensors = contraction.generic, TensorRecognizer()
-    scalars = ScalarRecognizer(
-        tensors, generic, frozenset(range(len(generic.iterators))) - frozenset(generic.reduced_loops)
-    )
+    result_loops = frozenset(range(len(generic.iterators))) - frozenset(generic.reduced_loops)
+    scalars = ScalarRecognizer(tensors, generic, scale_loops=result_loops)
     a, b = scalars.of(contraction.a.value), scalars.of(contraction.b.value)
     if a is None or b is None or a.signed is None or b.signed is None:  # signed None: not widened to i32 or float
         tensors.erase_created()
@@ -63,7 +62,7 @@ def _rewrite_product(contraction: Contraction, byte_products: str) -> bool:
     if not sums_fit or not _determine_loop_sizes(generic, (a, b)):
         tensors.erase_created()
         return False
-    # For each factor its bytes, and the zero point that is corrected after the product; empty if nothing is.
+    # For each factor its bytes, and the zero point that is corrected after the product; empty without corrections.
     corrections = zero_point_corrections(contraction, a, b, byte_products)
     reads_stored_already = a.stored in generic.inputs and b.stored in generic.inputs
     if contraction.acc == i32 and not corrections and reads_stored_already:
@@ -84,7 +83,7 @@ def _rewrite_product(contraction: Contraction, byte_products: str) -> bool:
 
 
 def _fits(generic: Structured, factors: Sequence[Dequantized]) -> bool:
-    """Return whether every sum of products fits i32."""
+    """Return whether every sum of products `stored - zero` of the factors fits i32, by the ranges of their types."""
     steps = prod(generic.extents[d] or 0 for d in generic.reduced_loops)  # 0, which does not fit, if one is dynamic
     greatest_product = prod(max(map(abs, factor.range)) for factor in factors)
     return 0 < steps * greatest_product < 1 << 31

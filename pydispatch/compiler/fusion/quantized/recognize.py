@@ -71,7 +71,7 @@ class TensorRecognizer:
         scale_dims: the dimensions of the tensor that scales may depend on.
         """
         element = element_of(value)
-        if isinstance(element, IntegerType) and 8 <= element.width.data < 32:
+        if isinstance(element, IntegerType) and 8 <= element.width.data < 32:  # stored integers themselves
             return Dequantized(value, AffineMap.identity(len(shape_of(value))))
         if element not in (f32, i32) or not isinstance(value, OpResult):
             return None
@@ -100,7 +100,7 @@ class TensorRecognizer:
         return Dequantized(stored, AffineMap.identity(len(type_.get_shape())), signed=bool(signed))
 
     def _elementwise(self, generic: Structured, scale_dims: frozenset[int]) -> Dequantized | None:
-        """Return the result of an elementwise generic as dequantized elements, or None.
+        """Return the result of an elementwise generic as dequantized elements; None if it is not recognized.
 
         scale_dims: the dimensions of the result that scales may depend on.
         """
@@ -191,6 +191,7 @@ class ScalarRecognizer:
             # A zero point of f32 must be an integer.
             zero_of = self._loop_invariant if value.type == i32 else self._integer_zero_point
             zero = zero_of(op.operands[1])
+            # There is one zero point, which is subtracted before scaling.
             if minuend is None or zero is None or minuend.zero is not None or minuend.scales:
                 return None
             return replace(minuend, zero=None if zero.range == (0, 0) else zero)
@@ -203,7 +204,7 @@ class ScalarRecognizer:
         return None
 
     def _element(self, argument: BlockArgument) -> Dequantized | None:
-        """Return an argument of the body as a dequantized element of its tensor, or None."""
+        """Return an argument of the body as a dequantized element of its tensor; None if it is not recognized."""
         if argument.owner is not self.g.block or argument.index >= len(self.g.inputs):
             return None
         index_map = self.g.maps[argument.index]
@@ -267,7 +268,10 @@ class ScalarRecognizer:
         )
 
     def _loop_invariant(self, value: SSAValue) -> ScalarExpr | None:
-        """Return the expression of a value that does not depend on the reduction loops; None for other values."""
+        """Return a value as an expression of tensor elements whose indices depend on `scale_loops` alone.
+
+        Return None for other values, and for those that are computed by other operations than scalar arithmetic.
+        """
         ops, arguments, pending = set[Operation](), list[BlockArgument](), [value]
         while pending:
             current = pending.pop()
@@ -279,7 +283,7 @@ class ScalarRecognizer:
                     return None
                 ops.add(current.op)
                 pending += current.op.operands
-        if any(a.index >= len(self.g.inputs) for a in arguments):
+        if any(a.index >= len(self.g.inputs) for a in arguments):  # an element of the output
             return None
         if any(not dims_in(self.g.maps[a.index]) <= self.scale_loops for a in arguments):
             return None

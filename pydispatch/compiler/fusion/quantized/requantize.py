@@ -45,6 +45,7 @@ LARGEST = 1e30
 """Maximum magnitude of numbers before they are clamped: f32 must not overflow."""
 
 _NO_NAN = arith.FastMathFlagsAttr([FastMathFlag.NO_NANS, FastMathFlag.NO_SIGNED_ZEROS])
+"""Flags of clamps: numbers computed from integers and finite constants are no NaN, and the sign of 0 is lost anyway."""
 
 
 def requantize(function: Operation) -> None:
@@ -58,7 +59,9 @@ def requantize(function: Operation) -> None:
 
 
 def _rewrite(op: Operation) -> bool:
-    """Replace a generic whose results are narrow integers. Return whether it was replaced."""
+    """Replace an elementwise generic whose results are narrow integers, computed from quantized elements and constants.
+    Return whether it was replaced.
+    """
     generic = structured(op)
     type_ = op.results[0].type
     if not generic.is_parallel or not isinstance(type_, TensorType) or not isinstance(type_.element_type, IntegerType):
@@ -67,7 +70,7 @@ def _rewrite(op: Operation) -> bool:
         value = Tracer(len(shape_of(op.results[0]))).quantized(generic)
     except Unrecognized:
         return False
-    if not value.terms or not _cannot_overflow_f32(value):
+    if not value.terms or not _cannot_overflow_f32(value):  # without terms, it is a constant
         return False
     source = _unchanged_source(value, op)
     if source is not None:  # the integers are dequantized and quantized alike
@@ -97,10 +100,10 @@ def _unchanged_source(value: Real, op: Operation) -> SSAValue | None:
     if others or not isinstance(source, Element) or (factor != 1.0).any() or source.tensor.type != op.results[0].type:
         return None
     offset = value.offset + value.shift  # added before and after rounding, which is the same for integers
-    units = [n == 1 for n in shape_of(op.results[0])]
+    is_unit_dim = [n == 1 for n in shape_of(op.results[0])]  # any index along it is 0
     in_order = all(
-        unit or (isinstance(r, AffineDimExpr) and r.position == axis)
-        for axis, (r, unit) in enumerate(zip(source.index.results, units, strict=True))
+        is_unit or (isinstance(r, AffineDimExpr) and r.position == axis)
+        for axis, (r, is_unit) in enumerate(zip(source.index.results, is_unit_dim, strict=True))
     )
     low, high = value.unclamped_range
     is_clamp_idle = value.low <= low and high <= value.high
@@ -119,14 +122,17 @@ class Requantized(GenericBody):
         self.new_ops: list[Operation] = []
 
     def generic_of(self, value: Real, op: Operation) -> list[Operation]:
-        """Build the generic with the results of `op`, preceded by its constants."""
+        """Build the generic that computes `value` with the type of the result of `op`, preceded by its constants.
+
+        The generic is the last operation of the list. None is inserted into a block.
+        """
         type_ = cast("TensorType[Attribute]", op.results[0].type)
         stored = self._emit_quantized(value, cast(IntegerType, type_.element_type))
         rank = len(shape_of(op.results[0]))
         return [*self.new_ops, *self.generic(stored, structured(op).outputs[0], AffineMap.identity(rank))]
 
     def _emit_quantized(self, value: Real, to: IntegerType) -> SSAValue:
-        """Add the computation of a rounded number as an integer, and return it.
+        """Add the computation of a rounded number as an integer of type `to`, and return it.
 
         ROUNDING is added, which rounds, and its bits are subtracted from those of the sum. `value.shift`, which is
         added to the rounded number, is part of that constant.
@@ -173,7 +179,7 @@ class Requantized(GenericBody):
         return self.add(arith.SIToFPOp(self._sum(source), f32))
 
     def _sum(self, source: Integer) -> SSAValue:
-        """Add the computation of an i32, and return it."""
+        """Add the computation of an i32, an element or a sum or difference of them, and return it."""
         if isinstance(source, Combined):
             combine = arith.AddiOp if source.kind == "addi" else arith.SubiOp
             return self.add(combine(self._sum(source.lhs), self._sum(source.rhs)))

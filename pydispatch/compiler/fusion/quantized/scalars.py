@@ -40,7 +40,7 @@ def product_of(lhs: Real | Constant, rhs: Real | Constant) -> Real | Constant:
 
 
 def fits(value: Value, width: int, signed: bool) -> bool:
-    """Return whether an integer type has all values of a number."""
+    """Return whether an integer type has all values of a number. False for an i32 or a constant."""
     low, high = value.range if isinstance(value, Real) else (-float("inf"), float("inf"))
     least, most = integer_range(width, signed)
     return least <= low <= high <= most

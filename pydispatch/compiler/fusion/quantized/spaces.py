@@ -21,8 +21,8 @@ class Space:
 
     Attributes:
         sizes: Number of iterations of each new loop; None where dynamic.
-        positions: K_LOOP, N_LOOP, or a loop that both factors have → its index, the sum of stride * digit. A digit is
-            `loop // place_value % size` of a new loop.
+        positions: K_LOOP (all reduction loops as one), N_LOOP (all column loops as one), or a loop that both factors
+            have → its index, a sum of stride * digit. A digit is `loop // place_value % size` of a new loop.
         rows: Loop of the original product that the weights lack → new loop. Empty for loops that only pack weights.
     """
 
@@ -31,12 +31,15 @@ class Space:
     rows: Mapping[int, int] = field(default_factory=dict)
 
     def index(self, position: Position) -> AffineExpr | None:
-        """Return an index over the loops of the weights as an expression of the new loops; None if not affine."""
+        """Return an index over the original product's loops as an expression of the new ones; None if not affine."""
         new = substituted(position, self.positions)
         return None if new is None else affine(new, dict(enumerate(self.sizes)))
 
     def index_map(self, at: Sequence[Position]) -> AffineMap | None:
-        """Return the map from the new loops to the index `at` of a tensor; None if it is not affine."""
+        """Return the map from the new loops to the index `at` in a tensor; None if it is not affine.
+
+        at: for each dimension of the tensor, the index over the loops of the original product.
+        """
         results = [r for position in at if (r := self.index(position)) is not None]
         return AffineMap(len(self.sizes), 0, tuple(results)) if len(results) == len(at) else None
 
@@ -47,7 +50,7 @@ class Space:
         dimension of size 1 gives one digit of size 1. Return None if an index is no such sum.
 
         Args:
-            at: Index in the tensor, over the loops of the weights.
+            at: For each dimension of the tensor, the index over the loops of the original product.
             shape: Sizes of the tensor.
         """
         dims = list[list[Digit]]()
@@ -61,6 +64,7 @@ class Space:
                 expected_stride *= digit.size
             if new_position is None or expected_stride != size:
                 return None
+            # A dimension of size 1 needs no loop; its digit of size 1 is always 0.
             dims.append([digit for _, digit in new_position] or [Digit(loop=0, place_value=1, size=1)])
         return dims
 
@@ -69,7 +73,7 @@ class Space:
         return all(self.index_map(element.at) is not None for term in terms for element in elements_in(term))
 
     def emit(self, body: GenericBody, term: Term) -> SSAValue:
-        """Add the computation of a term to a body with these loops, and return its value."""
+        """Add the computation of a term that `can_index` accepts to a body with these loops, and return its value."""
         if isinstance(term, TensorElement):
             index = self.index_map(term.at)
             assert index is not None

@@ -15,7 +15,7 @@ from pydispatch.compiler.fusion.quantized.mixed_radix import Position
 
 @dataclass(frozen=True)
 class TensorElement:
-    """Element of `tensor` at the index `at`, which is computed from the loops of the product."""
+    """Element of `tensor` at the index `at`: for each dimension, a sum of digits of the loops of the product."""
 
     tensor: SSAValue
     at: tuple[Position, ...]
@@ -73,7 +73,7 @@ def constant_of(term: Term) -> float | None:
     """Return the value of a term that is a constant of a float type; None for other terms."""
     if not isinstance(term, Computed) or term.kind is not arith.ConstantOp:
         return None
-    constant = term.build(())
+    constant = term.build(())  # a constant has no operands
     assert isinstance(constant, arith.ConstantOp)
     return float(constant.value.value.data) if isinstance(constant.value, FloatAttr) else None
 
@@ -86,7 +86,7 @@ def term_before_widening(term: Term) -> TensorElement | None:
 
 
 def computed_by(op: Operation, *operands: Term) -> Term:
-    """Return the term that computes what `op` computes, from other operands."""
+    """Return the term of a scalar operation like `op` whose operands are these terms instead of those of `op`."""
 
     def build(values: Sequence[SSAValue]) -> Operation:
         """Clone the operation on these values."""
