@@ -344,6 +344,7 @@ LOWERINGS: dict[str, Callable[[Operation], None]] = {
     "scf.parallel": refuse,
     "scf.forall": refuse,
 }
+"""Name of an operation → function that replaces it by blocks and branches in place, or raises CompileError."""
 
 
 # -- fewer blocks

@@ -57,21 +57,22 @@ def _move_below_reader(expand: tensor.ExpandShapeOp, groups: DimGroups) -> tenso
     if not is_read_in_order or any(operand_groups is None for operand_groups in groups_of_operands):
         return None
     operands: list[SSAValue] = []
-    for value, groups_kept in zip(generic.operands, groups_of_operands, strict=True):
-        assert groups_kept is not None
+    for value, operand_groups in zip(generic.operands, groups_of_operands, strict=True):
+        assert operand_groups is not None
         if value is expand.result:
             operands.append(expand.src)
-        elif len(shape_of(value)) == len(groups_kept):
+        elif len(shape_of(value)) == len(operand_groups):
             operands.append(value)  # each of its groups has one dimension: there is nothing to collapse
         else:
-            parts, next_axis = [], 0  # the axes of each group that the operand has
-            for group in groups_kept:
-                parts.append(list(range(next_axis, next_axis + len(groups[group]))))
+            axes_of_groups, next_axis = [], 0  # for each group, in the operand's order, its axes of the operand
+            for group in operand_groups:
+                axes_of_groups.append(consecutive(next_axis, len(groups[group])))
                 next_axis += len(groups[group])
             assert isinstance(value.type, TensorType)
             shape = value.type.get_shape()
-            operands.append(collapsed(user, value, parts, [math.prod(shape[i] for i in part) for part in parts]))
-    n = len(groups)
+            sizes = [math.prod(shape[axis] for axis in axes) for axes in axes_of_groups]
+            operands.append(collapsed(user, value, axes_of_groups, sizes))
+    n = len(groups)  # number of loops of the new generic, one for each group
     new_maps = [
         AffineMap(n, 0, tuple(AffineExpr.dimension(g) for g in operand_groups))
         for operand_groups in groups_of_operands

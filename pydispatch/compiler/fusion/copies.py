@@ -21,7 +21,11 @@ from pydispatch.ir.core.walk import walk
 
 
 def complete(groups: FusionGroups) -> None:
-    """Copy or move into each group the operations that it reads and that belong to no group."""
+    """Copy or move into each group the operations that it reads and that belong to no group.
+
+    These are duplicable operations (views, and inexpensive ones with large results), fills (constants, splats and empty
+    tensors), and scalars.
+    """
     _copy_duplicable(groups)
     _add_fills(groups)
     _drop_fills(groups)

@@ -90,7 +90,10 @@ class FusionGroups:
         self.order.add(self.position[op], sources)
 
     def add(self, op: Operation) -> None:
-        """Create a group for `op`, and merge it with the groups of its producers where that is legal."""
+        """Create a group for `op`, and merge it into the groups of its producers where that is legal.
+
+        The producers have their groups already: the caller adds operations in program order.
+        """
         group = self.position[op]
         self.members[group] = {op}
         self.group_of[op] = group

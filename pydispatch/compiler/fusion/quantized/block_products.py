@@ -88,13 +88,13 @@ def _rewrite(contraction: Contraction, factor: Factor, packs: bool, integer_byte
 
 @dataclass(frozen=True)
 class _Product:
-    """Product of activations with block-scaled weights.
+    """Product of one factor, the activations, with block-scaled weights.
 
     Attributes:
         contraction: The contraction that computes it.
-        other: The factor that is multiplied with the weights.
-        loops: The loops of the contraction by their roles.
-        weights: The weights.
+        other: The factor that is not the weights.
+        loops: The loops of the contraction by their roles: over rows, columns, batches, or steps of K.
+        weights: The weights: stored integers, zero points, scales and offsets.
     """
 
     contraction: Contraction
@@ -103,7 +103,7 @@ class _Product:
     weights: Weights
 
     def _size(self, loops: Sequence[int]) -> int:
-        """Return the number of iterations of some nested loops."""
+        """Return the number of iterations of some nested loops of the contraction, all of static size."""
         return prod(self.contraction.generic.extent(d) for d in loops)
 
     @property
@@ -154,7 +154,7 @@ class _Product:
 
         Args:
             ops: List that receives a reshape of the weights, after which each loop indexes a dimension of its own.
-            body: The body.
+            body: The body of the new product.
             space: Its loops.
         """
         weights, digits = self.weights, space.digits(self.weights.index, shape_of(self.weights.stored))
@@ -181,7 +181,8 @@ class _Product:
     def _other_factor(self, body: GenericBody, space: Space) -> SSAValue | None:
         """Add the computation of the factor that is not the weights to a body, and return its value.
 
-        Return None if one of the loops that the factor reads is no affine expression of the loops of `space`.
+        Return None if one of the loops that the factor reads is no affine expression of the loops of `space`, the loops
+        of the new product.
         """
         generic = self.contraction.generic
         factor_dims = {d for i in self.other.inputs for d in dims_in(generic.maps[i])}  # loops that the factor reads
