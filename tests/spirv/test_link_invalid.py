@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from link_cases import BUFFERS, ONE, OPTIONAL, SCALE, assembled, compiled, glsl, kernel, scalars, scale_call
+from link_cases import BUFFERS, GUARDED, ONE, OPTIONAL, SCALE, assembled, compiled, glsl, kernel, scalars, scale_call
 
 from pydispatch.errors import ArtifactError, CompileError, InvalidArgumentError
 from pydispatch.link.spirv.link import SpirvLibrary, link, open_library
@@ -100,3 +100,7 @@ def test_calls_that_shaders_cannot_make(declaration: str, call: str, match: str)
 def test_an_optional_import_that_nothing_guards_is_refused() -> None:
     with pytest.raises(CompileError, match="a call of the optional import 'f' that nothing guards"):
         kernel(OPTIONAL, ONE)
+    call, other = "func.call @f(%x) : (f32) -> f32", "arith.addf %x, %x : f32"
+    in_else = GUARDED.replace(call, "CALL").replace(other, call).replace("CALL", other)
+    with pytest.raises(CompileError, match="a call of the optional import 'f' that nothing guards"):
+        kernel(OPTIONAL, in_else)

@@ -11,18 +11,24 @@ from pydispatch.compiler.kernel_ir.readers import op_name, symbol
 
 
 def is_guarded(op: Operation, callee: FuncOp) -> bool:
-    """Return whether an operation runs only where an import was found: an enclosing `scf.if` tests it."""
-    enclosing: Operation | None = op
-    while enclosing is not None:
-        parent = enclosing.parent_op()
-        if isinstance(parent, scf.IfOp) and _tests_presence(parent.cond.owner, callee):
+    """Return whether an operation runs only if the optional import `callee` was found at load.
+
+    It does if it is in the first region of an `scf.if` whose condition tests that.
+    """
+    inner, parent = op, op.parent_op()
+    while parent is not None:
+        is_taken_if_true = isinstance(parent, scf.IfOp) and inner.parent_region() is parent.true_region
+        if isinstance(parent, scf.IfOp) and is_taken_if_true and _tests_presence(parent.cond.owner, callee):
             return True
-        enclosing = parent
+        inner, parent = parent, parent.parent_op()
     return False
 
 
 def _tests_presence(op: object, callee: FuncOp) -> bool:
-    """Return whether a condition implies that `callee` is available."""
+    """Return whether the condition that `op` computes implies that `callee` is available.
+
+    It does if `op` asks for `callee` itself, or is a conjunction with such a condition.
+    """
     if not isinstance(op, Operation):
         return False
     if op_name(op) == AVAILABLE:

@@ -19,7 +19,7 @@ from pydispatch.compiler.kernel_ir.readers import UNREGISTERED, attribute, op_na
 from pydispatch.ir.functions import CALLS
 
 Key = object
-"""Identifies a storage, see `base_of`."""
+"""Identifies a binding, an argument or an allocation, see `base_of`."""
 ONE_INVOCATION, SEVERAL_INVOCATIONS = 1, 2
 """Who accesses storage: invocation 0 alone, or several. The larger number is the union of both."""
 
@@ -43,7 +43,8 @@ class Hazards:
     Attributes:
         written_once: Storage whose elements are written at most once: two writes are of different elements, and need no
             barrier between them.
-        written_since_barrier: Storage that was written -> by whom: `ONE_INVOCATION` or `SEVERAL_INVOCATIONS`.
+        written_since_barrier: Storage that was written -> by whom: `ONE_INVOCATION`, which is always number 0, or
+            `SEVERAL_INVOCATIONS`.
         read_since_barrier: Storage that was read.
     """
 
@@ -59,6 +60,7 @@ class Hazards:
         for key in accesses.writes:
             if key in self.read_since_barrier:
                 return True
+            # Two writes by invocation 0 are in the order of its code.
             is_same_writer = by == ONE_INVOCATION == self.written_since_barrier.get(key)
             if key in self.written_since_barrier and key not in self.written_once and not is_same_writer:
                 return True
@@ -95,7 +97,8 @@ class Hazards:
 def base_of(value: SSAValue) -> set[Key]:
     """Return the keys of the storage that a memref may refer to.
 
-    A binding is ("binding", ordinal), an argument ("argument", value), an allocation its operation.
+    The key of a binding is ("binding", ordinal), that of a function's argument ("argument", value), that of an
+    allocation its operation. There are several keys if branches or loops choose between memrefs.
     """
     keys: set[Key] = set()
     pending, seen = [value], {value}
@@ -119,6 +122,7 @@ def _sources_or_add_key(value: SSAValue, keys: set[Key]) -> list[SSAValue]:
         if parent is None or op_name(parent) == "func.func":
             keys.add(("argument", value))
             return []
+        # The argument of a loop or branch: a memref that is passed in, or that an iteration yields for the next one.
         return [o for o in parent.operands if isinstance(o.type, MemRefType)] + _yields(parent)
     assert isinstance(value, OpResult)
     op = value.op
@@ -127,7 +131,7 @@ def _sources_or_add_key(value: SSAValue, keys: set[Key]) -> list[SSAValue]:
         keys.add(("binding", int(ordinal.value.data) if isinstance(ordinal, IntegerAttr) else 0))
         return []
     sources = [o for o in operands_of(op) if type(o.type) is MemRefType] + _yields(op)
-    if not sources:
+    if not sources:  # an allocation, or another operation that returns new memory
         keys.add(op)
     return sources
 
@@ -152,7 +156,7 @@ def accesses_of(op: Operation) -> Accesses:
         name = inner.name
         if name == "memref.load":
             source, *_ = operands_of(inner)
-            if source not in loaded:  # many of the same buffer are the rule
+            if source not in loaded:  # most code loads many times from one memref, whose base is found once
                 loaded.add(source)
                 accesses.reads |= base_of(source)
         elif name == "memref.store":
@@ -166,7 +170,7 @@ def accesses_of(op: Operation) -> Accesses:
             for region in inner.regions:
                 blocks += region.blocks
         inner = None if inner is op else inner.next_op  # the operations after `op` are not part of it
-        while inner is None and blocks:
+        while inner is None and blocks:  # the block has ended: go on with the next one that has operations
             inner = blocks.pop().first_op
     return accesses
 
@@ -176,7 +180,7 @@ TOUCHING = frozenset(("memref.load", "memref.store", *UPDATES, "memref.copy", *C
 
 
 def _own(op: Operation) -> Accesses:
-    """Return the accesses of an operation other than loads and stores, without its regions."""
+    """Return the accesses of an operation itself, without its regions; `accesses_of` handles loads and stores."""
     name = op_name(op)
     if name in UPDATES:
         _, target, *_ = op.operands  # value, memref, indices
@@ -185,9 +189,9 @@ def _own(op: Operation) -> Accesses:
         source, target = op.operands
         return Accesses(reads=base_of(source), writes=base_of(target))
     if name == "pyd.mma":  # it also reads C, which is private memory of each invocation
-        _, a, b, c = op.operands
+        _lane, a, b, c = op.operands
         return Accesses(reads=base_of(a) | base_of(b), writes=base_of(c))
     if name in CALLS:
         keys = {key for o in op.operands if isinstance(o.type, MemRefType) for key in base_of(o)}
-        return Accesses(reads=set(keys), writes=set(keys))
+        return Accesses(reads=set(keys), writes=set(keys))  # two sets, since `Accesses.add` changes them in place
     return Accesses()

@@ -24,7 +24,7 @@ from pydispatch.compiler.kernel_ir.readers import INT_PREDICATES
 from pydispatch.ir.core.walk import is_inside, walk
 
 MOST_OPERATIONS = 48
-"""Of the body of a loop that is written up to three times."""
+"""Operations of the body of a loop that is split: the body is emitted up to three times."""
 
 FEWEST = 16
 """Iterations below which those between the edges fill no vectors: a convolution with rows of 14 went from 1,040 to
@@ -33,7 +33,10 @@ FEWEST = 16
 
 @dataclass(frozen=True)
 class Linear:
-    """An index that is linear in a loop counter: slope * counter + start, where start is loop-invariant."""
+    """An index that is linear in a loop counter: slope * counter + start.
+
+    `start` is loop-invariant: an int if it is known while compiling, else a value.
+    """
 
     slope: int
     start: Index
@@ -57,8 +60,8 @@ def split_index_sets(function: FuncOp) -> None:
 def _is_simple(loop: scf.ParallelOp) -> bool:
     """Return whether a loop may be split.
 
-    It is innermost, has a short body, a step of 1, and, if that is known, at least `FEWEST` iterations. Those of one
-    vector stay together.
+    It must be innermost, with one counter, a step of 1, a short body, and at least `FEWEST` iterations if their number
+    is known. A loop with the mark `ONE_VECTOR` is not split: its iterations are the lanes of one vector.
     """
     block = loop.body.block
     if ONE_VECTOR in loop.attributes or len(block.args) != 1 or loop.initVals or known(loop.step[0]) != 1:
@@ -71,7 +74,10 @@ def _is_simple(loop: scf.ParallelOp) -> bool:
 
 
 def _conditions(block: Block) -> Iterator[arith.CmpiOp]:
-    """Yield the comparisons whose conjunctions are the conditions of the branches in a loop body."""
+    """Yield the comparisons whose conjunctions are the conditions of the branches of a loop body.
+
+    Only branches directly in `block` count, and only comparisons that are computed in it.
+    """
     for op in block.ops:
         pending = [op.cond] if isinstance(op, scf.IfOp) else []
         while pending:
@@ -86,7 +92,8 @@ def _conditions(block: Block) -> Iterator[arith.CmpiOp]:
 def _split_at_selection(build: Build, loop: scf.ParallelOp) -> scf.ParallelOp | None:
     """Split a loop in which a comparison with a constant selects one of two loads: `loop` becomes the first part.
 
-    Return the second part; None, with no change, if there is no such comparison, or a part would be short.
+    Return the second part; None, with no change, if there is no such comparison, if the bounds are not known, or if a
+    part would have fewer than `FEWEST` iterations.
     """
     low, high, block = known(loop.lowerBound[0]), known(loop.upperBound[0]), loop.body.block
     if not isinstance(low, int) or not isinstance(high, int):
@@ -95,16 +102,17 @@ def _split_at_selection(build: Build, loop: scf.ParallelOp) -> scf.ParallelOp | 
         condition = branch.cond.owner
         if not isinstance(condition, arith.CmpiOp) or condition.parent is not block:
             continue
-        if not all(map(_has_load, branch.regions)):
+        if not all(map(_has_load, branch.regions)):  # padding, which loads in one branch: see `_split_at_bounds`
             continue
         distance = _nonnegative_form(build, condition, block)
         if distance is None or abs(distance.slope) != 1 or not isinstance(distance.start, int):
             continue
-        # The condition is slope * counter + start >= 0: it holds from -start on if slope is 1, up to start if -1.
+        # The condition is slope * counter + start >= 0: it holds from -start on if slope is 1, up to start if -1. The
+        # second part begins at `edge`.
         edge = -distance.start if distance.slope > 0 else distance.start + 1
         if edge - low < FEWEST or high - edge < FEWEST:
             continue
-        condition_index = list(block.ops).index(condition)
+        condition_index = list(block.ops).index(condition)  # finds its copy in the clone
         second_part = loop.clone()
         build.op(second_part)
         # Operands of a loop of one axis are its lower bound, upper bound and step.
@@ -132,10 +140,12 @@ def _fold_condition(build: Build, condition: arith.CmpiOp, holds: bool) -> None:
 def _split_at_bounds(build: Build, loop: scf.ParallelOp, conditions: list[arith.CmpiOp]) -> None:
     """Split a parallel loop into the iterations before, within and after the range where all conditions hold.
 
-    Only conditions whose slope is 2 or more count: LLVM vectorizes others with masks.
+    `loop` becomes the one within, whose conditions are true; clones before it have the conditions as they are. Only
+    conditions whose slope is at least 2 or at most -2 count: LLVM vectorizes others with masks.
     """
     low, high = known(loop.lowerBound[0]), known(loop.upperBound[0])
-    first, last, decided = low, high, list[arith.CmpiOp]()
+    # All of `decided`, the conditions that count, hold from `first` on and before `stop`.
+    first, stop, decided = low, high, list[arith.CmpiOp]()
     for condition in conditions:
         # distance: slope * i + start, which is 0 or more exactly for the iterations i where the condition holds
         distance = _nonnegative_form(build, condition, loop.body.block)
@@ -145,22 +155,22 @@ def _split_at_bounds(build: Build, loop: scf.ParallelOp, conditions: list[arith.
         if distance.slope > 0:  # it holds from here on
             first = build.most(first, _ceil(build, build.minus(0, distance.start), distance.slope))
         else:  # it holds up to here
-            last = build.least(last, _ceil(build, build.plus(distance.start, 1), -distance.slope))
+            stop = build.least(stop, _ceil(build, build.plus(distance.start, 1), -distance.slope))
     if not decided:
         return
     begin = low if first is low else build.least(first, high)
-    end = high if last is high else build.most(last, begin)
+    end = high if stop is high else build.most(stop, begin)
     for lower, upper in ((low, begin), (end, high)):
-        if lower is not upper and lower != upper:
-            rest = build.op(loop.clone())
-            rest.operands[0], rest.operands[1] = build.value(lower), build.value(upper)
+        if lower is not upper and lower != upper:  # the same value or the same number: there are no such iterations
+            outside = build.op(loop.clone())
+            outside.operands[0], outside.operands[1] = build.value(lower), build.value(upper)
     for condition in decided:
         _fold_condition(build, condition, holds=True)
     loop.operands[0], loop.operands[1] = build.value(begin), build.value(end)
 
 
 def _ceil(build: Build, lhs: Index, rhs: int) -> Index:
-    """Return max(lhs, 0) / rhs, rounded up."""
+    """Return max(lhs, 0) / rhs, rounded up; the division is unsigned."""
     return build.divide(build.plus(build.most(lhs, 0), rhs - 1), rhs)[0]
 
 
@@ -182,7 +192,10 @@ def _nonnegative_form(build: Build, condition: arith.CmpiOp, block: Block) -> Li
 
 
 def _linear(build: Build, value: SSAValue, block: Block) -> Linear | None:
-    """Return an index as a linear form of the counter of the loop with the body `block`; None if it is not linear."""
+    """Return an index as a linear form of the counter of the loop with the body `block`; None if it is not linear.
+
+    Loop-invariant values have the slope 0.
+    """
     if value is block.args[0]:
         return Linear(1, 0)
     if not isinstance(value, OpResult) or not is_inside(value.op, block):
@@ -199,6 +212,7 @@ def _linear(build: Build, value: SSAValue, block: Block) -> Linear | None:
         return Linear(left.slope + right.slope, build.plus(left.start, right.start))
     if isinstance(value.op, arith.SubiOp):
         return Linear(left.slope - right.slope, build.minus(left.start, right.start))
+    # A product is linear if one factor is a constant, which is made the right one, or if both are invariant.
     if isinstance(left.start, int) and left.slope == 0:
         left, right = right, left
     if isinstance(right.start, int) and right.slope == 0:

@@ -28,7 +28,8 @@ def index_width(ops: Ops) -> int:
     - has an index constant that does not fit into 32 bits,
     - converts integers to indices and back, and treats an index made of them as unsigned.
 
-    Offsets into buffers of more than 2^31 elements are not considered; the caller checks sizes.
+    Offsets into buffers of more than 2^31 elements are not considered; the caller checks sizes. `ops` are the operations
+    of the function by name.
     """
     results = (r.type for same in ops.values() for op in same for r in op.results)
     if any(isinstance(t, MemRefType) and isinstance(t.element_type, IndexType) for t in results):
@@ -36,14 +37,14 @@ def index_width(ops: Ops) -> int:
     if any(map(_is_large_constant, ops.get("arith.constant", ()))):
         return 64
     casts = [(op.operands[0].type, op.results[0].type) for name in CASTS for op in ops.get(name, ())]
-    leaves = [target for source, target in casts if isinstance(source, IndexType)]
-    if any(map(_is_wide, leaves)):
+    types_from_index = [target for source, target in casts if isinstance(source, IndexType)]
+    if any(map(_is_wide, types_from_index)):
         return 64
-    enters_wide = any(_is_wide(source) for source, _ in casts)
-    if enters_wide and (leaves or any(map(_compares_wide, ops.get("arith.cmpi", ())))):
+    has_wide_source = any(_is_wide(source) for source, _ in casts)
+    if has_wide_source and (types_from_index or any(map(_compares_wide, ops.get("arith.cmpi", ())))):
         return 64
-    enters = any(isinstance(target, IndexType) for _, target in casts)
-    return 64 if leaves and enters and _treats_as_unsigned(ops) else 32
+    has_index_target = any(isinstance(target, IndexType) for _, target in casts)
+    return 64 if types_from_index and has_index_target and _treats_as_unsigned(ops) else 32
 
 
 def _is_wide(type_: Attribute) -> bool:
@@ -71,9 +72,9 @@ def _was_wide(value: SSAValue) -> bool:
 
 
 def _treats_as_unsigned(ops: Ops) -> bool:
-    """Return whether an operation treats an index as unsigned that may be negative.
+    """Return whether an unsigned operation may read a negative index, whose upper 32 bits are then ones.
 
-    It may be if it depends on a converted integer.
+    An index may be negative if it is computed from a converted integer.
     """
     casts = ops.get("arith.index_castui", ())
     # An unsigned integer of 32 bits may be 2^31 or more: as an index of 32 bits it would be negative.
@@ -84,9 +85,9 @@ def _treats_as_unsigned(ops: Ops) -> bool:
 
 
 def _depends_on_a_cast(values: list[SSAValue]) -> bool:
-    """Return whether one of the indices depends on a converted integer.
+    """Return whether one of the indices depends on a converted signed integer.
 
-    Such an index may be negative, unlike counters and sizes.
+    Such an index may be negative, unlike counters and sizes. The list `values` is used up.
     """
     seen: set[SSAValue] = set()
     while values:

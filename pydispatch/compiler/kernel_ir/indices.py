@@ -54,11 +54,11 @@ class IndexArithmetic(ABC, Generic[V]):
         return self._product(lhs, rhs)  # type: ignore[arg-type]
 
     def strides(self, sizes: Sequence[int | V]) -> tuple[int | V, ...]:
-        """Return the row-major strides of a contiguous tensor of these sizes, in elements."""
+        """Return the row-major strides of a contiguous tensor of these sizes, in elements: one for each axis, in order."""
         strides: list[int | V] = []
         stride: int | V = 1
         for position, size in enumerate(reversed(sizes)):
             strides.insert(0, stride)
-            if position < len(sizes) - 1:
+            if position < len(sizes) - 1:  # the outermost size is a factor of no stride
                 stride = self.times(stride, size)
         return tuple(strides)

@@ -4,7 +4,7 @@ A `Variant` is one executable for one target. Its functions are written in kerne
 over `memref scf arith math affine func` in which each exported function takes no arguments and reaches its
 surroundings only through `hal.interface.*` (bindings, constants, workgroup id, count and size) and
 `hal.executable.constant.load`. Everything above this file is target-free; everything below is one emitter per target.
-docs/kernel-ir.md has the whole contract.
+docs/kernel-ir.md defines this interface.
 """
 
 from __future__ import annotations
@@ -91,11 +91,12 @@ class Export:
         name: The name.
         ordinal: Position among the exports of the executable.
         layout: Its interface: constants and bindings.
-        workgroup_size: Invocations of a workgroup as declared for GPUs; (0, 0, 0) if none is declared.
+        workgroup_size: Invocations of a workgroup along x, y and z as declared for GPUs; (0, 0, 0) if none is declared.
         local_memory: Bytes of workgroup memory that are declared.
-        location: The source location.
+        location: The source location of the export; None if unknown.
         flops: Terms of the formula of floating-point operations, see docs/artifact.md; None if unknown.
-        parameters: Descriptions of a CUDA kernel's parameters; None if they are the bindings and then the constants.
+        parameters: Descriptions of a CUDA kernel's parameters, such as "binding(0)", and a list of them for a struct;
+            None if the parameters are the bindings and then the constants.
     """
 
     name: str
@@ -110,14 +111,14 @@ class Export:
 
 @dataclass(frozen=True)
 class ObjectFile:
-    """An object of the user that is linked.
+    """An object or source file of the user that is linked into an executable.
 
     Attributes:
         name: The file name, for messages; its suffix states the kind (.o .a .bc .c .ptx .spv ...).
         data: The content.
-        location: The source location of its mention.
+        location: The source location of the attribute that names the file; None if unknown.
         defines: Macros of a source, `NAME=VALUE`.
-        include_dirs: Folders of its includes, after its own.
+        include_dirs: Folders that are searched for includes of a source after its own folder.
     """
 
     name: str
@@ -140,10 +141,18 @@ class ObjectFile:
 
 @dataclass
 class Variant:
-    """Executable for one target, ready to be emitted. `module` is None when `objects` contain the whole kernels.
+    """Executable for one target, ready to be emitted.
 
     Attributes:
-        alignment: Alignment of the bindings of whole kernels, in bytes.
+        executable: Name of the executable in the program.
+        name: Name of the variant in the executable.
+        target: The target.
+        exports: The entry points, by ordinal.
+        module: The kernels in kernel IR; None if `objects` contain them compiled or as sources.
+        objects: Files of the user that are linked.
+        constants: Keys of the executable constants, one for each 32-bit word, in order.
+        alignment: Alignment in bytes of the bindings of kernels from `objects`, if `module` is None.
+        location: The source location of the variant; None if unknown.
         is_fallback: Whether another variant serves the machines that matter, so that less optimization suffices.
         report_compiled: Called by backends with the name of an export whose code is complete, from any thread.
     """
@@ -154,7 +163,7 @@ class Variant:
     exports: tuple[Export, ...]
     module: ModuleOp | None
     objects: tuple[ObjectFile, ...] = ()
-    constants: tuple[str, ...] = ()  # keys of the executable constants by 32-bit word, in order
+    constants: tuple[str, ...] = ()
     alignment: int = 64
     location: Location | None = None
     is_fallback: bool = False
@@ -166,8 +175,8 @@ class Binary:
     """Compiled form of a variant.
 
     Attributes:
-        data: Content of its member of the artifact.
-        suffix: Of the member's name, such as ".so".
+        data: Content of its member of the artifact, which is a ZIP file.
+        suffix: Suffix of the member's name, such as ".so".
         requires: Machine features that the code needs (LLVM feature names on the CPU).
         alignment: Alignment that every binding must have, in bytes.
         imports: Symbols that are resolved at load, with '?' before optional ones.
