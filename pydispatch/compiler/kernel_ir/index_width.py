@@ -28,8 +28,8 @@ def index_width(ops: Ops) -> int:
     - has an index constant that does not fit into 32 bits,
     - converts integers to indices and back, and treats an index made of them as unsigned.
 
-    Offsets into buffers of more than 2^31 elements are not considered; the caller checks sizes. `ops` are the operations
-    of the function by name.
+    Offsets into buffers of more than 2^31 elements are not considered: the caller checks sizes. The operations of the
+    function are passed by name.
     """
     results = (r.type for same in ops.values() for op in same for r in op.results)
     if any(isinstance(t, MemRefType) and isinstance(t.element_type, IndexType) for t in results):

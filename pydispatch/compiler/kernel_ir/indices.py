@@ -54,7 +54,7 @@ class IndexArithmetic(ABC, Generic[V]):
         return self._product(lhs, rhs)  # type: ignore[arg-type]
 
     def strides(self, sizes: Sequence[int | V]) -> tuple[int | V, ...]:
-        """Return the row-major strides of a contiguous tensor of these sizes, in elements: one for each axis, in order."""
+        """Return the row-major strides of a contiguous tensor of these sizes, in elements, in the order of the axes."""
         strides: list[int | V] = []
         stride: int | V = 1
         for position, size in enumerate(reversed(sizes)):

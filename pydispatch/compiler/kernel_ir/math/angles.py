@@ -18,22 +18,22 @@ from pydispatch.compiler.kernel_ir.math.reduction import Quadrant, large_quadran
 
 
 def _small_quadrant(x: Number) -> Quadrant:
-    """Return x reduced by n = round(x / (pi/2)): the pair x - n pi/2, and n mod 4; x must not be large.
+    """Return x reduced by n = round(x / (pi/2)): the pair x - n pi/2, and n mod 4; |x| is below `large_angle`.
 
     The parts of pi/2 are subtracted one by one, and the rounding errors are added to the lower float.
     """
-    n, whole_n = rounded(x * (2.0 / 3.141592653589793))
-    first, second, third, fourth = format_of(x).pio2_cut
+    n, whole_n = rounded(x * (2.0 / 3.141592653589793))  # n as a float and as a word
+    first, second, third, fourth = format_of(x).pio2_cut  # their sum is pi/2; n times one of the first three is exact
     high, low = two_sum(x - n * first, -(n * second))
     high, lower = two_sum(high, -(n * third))
     return fast_sum(high, (low + lower) - n * fourth), whole_n & 3
 
 
 def _reduced(x: Number) -> Quadrant:
-    """Return x reduced by multiples of pi/2 as a pair, and their number mod 4; large x by the exact method."""
+    """Return x less its nearest multiple n pi/2 as a pair, and n mod 4; large x are reduced by the digits of 2/pi."""
 
     def flat(quadrant: Quadrant) -> list[Number | Word]:
-        """Return the parts of a reduced angle, and the number of the quadrant, as a list."""
+        """Return the two floats of a reduced angle, and n mod 4, as a list: the values of a branch of `one_of`."""
         (high, low), n = quadrant
         return [high, low, n]
 
@@ -43,18 +43,18 @@ def _reduced(x: Number) -> Quadrant:
 
 
 def _sin_kernel(r: Pair) -> Pair:
-    """Return the sine of a reduced angle as a pair."""
+    """Return the sine of a reduced angle, |r| <= pi/4, as a pair: r + r^3 P(r^2), and the lower float times cos r."""
     high, low = r
     z = high * high
     return fast_sum(high, (high * z) * polynomial(z, "sin") + low * (1.0 - 0.5 * z))
 
 
 def _cos_kernel(r: Pair) -> Pair:
-    """Return the cosine of a reduced angle as a pair."""
+    """Return the cosine of a reduced angle, |r| <= pi/4, as a pair: 1 - r^2 / 2 + r^4 P(r^2)."""
     high, low = r
-    z, lost = two_product(high, high)
-    top, rest = fast_sum(high.new(1.0), -0.5 * z)
-    return fast_sum(top, (rest - 0.5 * lost) + ((z * z) * polynomial(z, "cos") - high * low))
+    z, z_error = two_product(high, high)
+    top, top_error = fast_sum(high.new(1.0), -0.5 * z)
+    return fast_sum(top, (top_error - 0.5 * z_error) + ((z * z) * polynomial(z, "cos") - high * low))
 
 
 def _has_bit(n: Word, mask: int) -> Truth:
@@ -78,7 +78,8 @@ def _nan_unless_finite(x: Number, y: Number) -> Number:
 def sin(x: Number) -> Number:
     """Return the sine of x."""
     r, n = _reduced(x)
-    return choose(x.magnitude() < format_of(x).tiny, x, _nan_unless_finite(x, _sin_of(r, n)))
+    is_tiny = x.magnitude() < format_of(x).tiny  # then sin x rounds to x
+    return choose(is_tiny, x, _nan_unless_finite(x, _sin_of(r, n)))
 
 
 def cos(x: Number) -> Number:
@@ -94,20 +95,22 @@ def sincos(x: Number) -> tuple[Number, Number]:
     sign of the cosine.
     """
     r, n = _reduced(x)
-    s, _ = _sin_kernel(r)  # the first number of a pair is the rounded value
-    c, _ = _cos_kernel(r)
-    odd = _has_bit(n, mask=1)
-    y, z = choose(odd, c, s), choose(odd, s, c)
-    y = choose(x.magnitude() < format_of(x).tiny, x, choose(_has_bit(n, mask=2), -y, y))
-    return _nan_unless_finite(x, y), _nan_unless_finite(x, choose(_has_bit(n + 1, mask=2), -z, z))
+    sin_r, _ = _sin_kernel(r)  # the first number of a pair is the rounded value
+    cos_r, _ = _cos_kernel(r)
+    is_odd = _has_bit(n, mask=1)
+    sine, cosine = choose(is_odd, cos_r, sin_r), choose(is_odd, sin_r, cos_r)
+    is_tiny = x.magnitude() < format_of(x).tiny  # then sin x rounds to x
+    sine = choose(is_tiny, x, choose(_has_bit(n, mask=2), -sine, sine))
+    return _nan_unless_finite(x, sine), _nan_unless_finite(x, choose(_has_bit(n + 1, mask=2), -cosine, cosine))
 
 
 def tan(x: Number) -> Number:
     """Return the tangent of x: the quotient of sine and cosine, which are pairs, so that it is rounded once."""
     angle, quadrant = _reduced(x)
     sin, cos = _sin_kernel(angle), _cos_kernel(angle)
-    odd = _has_bit(quadrant, mask=1)
-    top = choose(odd, cos[0], sin[0]), choose(odd, cos[1], sin[1])
-    bottom = choose(odd, -sin[0], cos[0]), choose(odd, -sin[1], cos[1])
-    t, rest = quotient(top, bottom)
-    return choose(x.magnitude() < format_of(x).tiny, x, _nan_unless_finite(x, t + rest))
+    is_odd = _has_bit(quadrant, mask=1)  # then tan x = tan(angle + pi/2) = -cos / sin of the angle
+    top = choose(is_odd, cos[0], sin[0]), choose(is_odd, cos[1], sin[1])
+    bottom = choose(is_odd, -sin[0], cos[0]), choose(is_odd, -sin[1], cos[1])
+    high, low = quotient(top, bottom)
+    is_tiny = x.magnitude() < format_of(x).tiny  # then tan x rounds to x
+    return choose(is_tiny, x, _nan_unless_finite(x, high + low))

@@ -35,11 +35,14 @@ class Body:
     """
 
     def __init__(self, arguments: Sequence[Attribute], flags: dict[str, Attribute] | None = None) -> None:
-        """Create a body whose floating-point arithmetic has the given fast-math flags."""
+        """Create an empty body of a function with these types of arguments.
+
+        `flags` are the properties with fast-math flags that all float arithmetic gets; None for no flags.
+        """
         self.flags = flags or {}
         self.entry = self.block = Block(arg_types=arguments)
         self.globals: list[Operation] = []  # constant tables of the module that the function reads
-        self._constants: dict[object, Operation] = {}  # key → `arith.constant`, inserted at the beginning in the end
+        self._constants: dict[object, Operation] = {}  # key → `arith.constant`, which `finish` inserts at the beginning
 
     def arguments(self) -> Sequence[SSAValue]:
         """Return the arguments of the function."""
@@ -52,7 +55,13 @@ class Body:
         return op.results[0]
 
     def constant(self, key: object, type_: Attribute, value: Callable[[], Attribute]) -> SSAValue:
-        """Return the constant of `key`, created on first use by `value`; all are at the beginning of the function."""
+        """Return a constant of the function, created on first use.
+
+        Args:
+            key: Identifies the constant: equal keys stand for the same value and type.
+            type_: Its type.
+            value: Returns the attribute of its value; called on first use.
+        """
         constant = self._constants.get(key)
         if constant is None:
             constant = arith.ConstantOp.create(result_types=[type_], properties={"value": value()})
@@ -60,7 +69,14 @@ class Body:
         return constant.results[0]
 
     def table(self, name: str, values: Sequence[int] | Sequence[float], element: Attribute, at: SSAValue) -> SSAValue:
-        """Append the load of an element of a constant table, and return it; `at` is its index, an i32."""
+        """Append the load of an element of a constant table, and return it.
+
+        Args:
+            name: Identifies the table: it is created on first use, and shared by later loads.
+            values: The elements of the table.
+            element: The type of an element.
+            at: Index of the element, an i32.
+        """
         symbol, type_ = f"pyd.math.{name}", MemRefType(element, [len(values)])
         if all(table_.properties["sym_name"].data != symbol for table_ in self.globals):  # type: ignore[attr-defined]
             data = DenseIntOrFPElementsAttr.from_list(TensorType(element, [len(values)]), values)  # type: ignore

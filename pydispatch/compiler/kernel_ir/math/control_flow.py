@@ -16,7 +16,13 @@ from pydispatch.compiler.kernel_ir.math.numbers import Truth, Value
 def one_of(
     condition: Truth, then: Callable[[], Sequence[Value]], otherwise: Callable[[], Sequence[Value]]
 ) -> list[Any]:
-    """Append an `scf.if` whose branches emit values of equal types, and return its results."""
+    """Append an `scf.if`, and return its results, as objects of the classes of the values that `then` returns.
+
+    Args:
+        condition: Selects the branch.
+        then: Emits the first branch, and returns its values.
+        otherwise: Emits the else branch, and returns its values, of the same types.
+    """
     body = condition.body
     regions: list[Region] = []
     branches: list[Sequence[Value]] = []
@@ -41,8 +47,8 @@ def repeated(
 
     Args:
         carried: The initial carried values.
-        goes_on: Emits whether another iteration runs.
-        step: Emits one iteration, and returns the next carried values.
+        goes_on: Emits from the carried values whether another iteration runs; tested before the first one, too.
+        step: Emits one iteration from the carried values, and returns the next ones.
         most: Upper bound of the iteration count.
     """
     body, types = carried[0].body, [item.value.type for item in carried]

@@ -121,19 +121,22 @@ TESTS: dict[str, Callable[[Number], Truth]] = {
 _DEFINITIONS_OF_NUMBERS: dict[str, Callable[..., Any]] = {**FUNCTIONS, **COMPOSED, **TESTS}
 """All definitions as functions of Numbers. They do not depend on attributes of the operation."""
 
-_made: dict[object, Definition] = {}
-"""Definitions that were built before, by what they depend on."""
+_cache: dict[object, Definition] = {}
+"""Definitions by the name, types and properties of the operation, the target's `Native` and the known exponent."""
 
 
 def definition(op: Operation, native: Native, exponent: int | None = None) -> Definition:
     """Return the function that defines an operation for a target without it; it is built once.
 
-    `exponent` is that of an integer power, if it is known: each exponent has a definition of its own.
+    Args:
+        op: The operation.
+        native: Types that the target has instructions for.
+        exponent: The exponent of an integer power if it is known, else None: each one has a definition of its own.
     """
     properties, name = op.properties, op_name(op)
     key = (name, *(value.type for value in op.operands), *(value.type for value in op.results),
            *(properties.items() if properties else ()), native, exponent)  # fmt: skip
-    cached = _made.get(key)
+    cached = _cache.get(key)
     if cached is None:
         # Compositions of other operations pass the fast-math flags on to these. Polynomials have none: they rely on
         # exact rounding.
@@ -143,14 +146,14 @@ def definition(op: Operation, native: Native, exponent: int | None = None) -> De
         results = _results(body, op, native, exponent)
         function = body.finish(results)
         widen_integers(function, widths=native.registers)
-        cached = _made[key] = Definition(function, tuple(body.globals))
+        cached = _cache[key] = Definition(function, tuple(body.globals))
     return cached
 
 
 def _results(body: Body, op: Operation, native: Native, exponent: int | None) -> Sequence[SSAValue]:
-    """Emit the definition of an operation into `body`, and return its results.
+    """Emit the definition of `op` into `body`, and return its results; `native` and `exponent` are as in `definition`.
 
-    `native` states the types that the target computes in. `exponent` is that of an integer power, if it is known.
+    The operands are the arguments of `body`: of `op` only the name, types and properties are read.
     """
     name, operands, results = op_name(op), body.arguments(), [value.type for value in op.results]
     source = operands[0].type
@@ -168,7 +171,7 @@ def _results(body: Body, op: Operation, native: Native, exponent: int | None) ->
         return [_power(body, operands[0], operands[1], exponent, native)]
     if name in ("arith.mulsi_extended", "arith.mului_extended"):
         a, b = (Word(body, value) for value in operands)
-        return [value.value for value in products.extended_product(a, b, name == "arith.mulsi_extended")]
+        return [value.value for value in products.extended_product(a, b, is_signed=name == "arith.mulsi_extended")]
     if name in _SIGNS and bit_width(source) >= 16:  # smaller floats may lack a sign or have another -0
         return [_SIGNS[name](*(word_of(body, value) for value in operands)).as_bits(source)]
     computed_types = PLAIN if name in FUNCTIONS else native.arithmetic  # FUNCTIONS are written for f32 and f64 only
@@ -191,7 +194,7 @@ def _converted_through_f32(body: Body, value: SSAValue, target: Attribute, nativ
     An f64 is first rounded to odd, so that the second rounding gives the nearest value.
     """
     source = value.type
-    if type(source) not in native.conversions:
+    if type(source) not in native.conversions:  # a float of 16 bits or less, which an f32 holds exactly
         return converted(body, small_floats.widened(body, value).value, target)
     if isinstance(source, Float64Type):
         return small_floats.narrowed(small_floats.rounded_to_odd(Number(body, value)), target)
@@ -201,7 +204,8 @@ def _converted_through_f32(body: Body, value: SSAValue, target: Attribute, nativ
 def _in_single(body: Body, op: Operation) -> list[SSAValue]:
     """Return the results of an operation that is computed in f32 and converted back.
 
-    f32 has more than twice the digits of f16, so that sums, products, quotients and roots are rounded as if only once.
+    f32 has more than twice the digits of f16, and of all smaller floats: sums, products, quotients and roots are the
+    same as if they were rounded only once.
     """
     operands = [converted(body, value, _F32) if is_float(value.type) else value for value in body.arguments()]
     types = [_F32 if is_float(value.type) else value.type for value in op.results]
@@ -227,7 +231,10 @@ def _sign(bits: Word) -> int:
 
 
 def _power(body: Body, base: SSAValue, exponent: SSAValue, known: int | None, native: Native) -> SSAValue:
-    """Return an integer power; floats that are not native compute in f32. `known` is the exponent if it is constant."""
+    """Return `base`, an integer or float, raised to an integer exponent; floats that are not native compute in f32.
+
+    `known` is the exponent if it is constant, else None.
+    """
     exponent_word = Word(body, exponent)
     if not is_float(base.type):
         return powers.integer_power(Word(body, base), exponent_word, known).value
@@ -244,17 +251,17 @@ def _is_normal(body: Body, value: SSAValue) -> Truth:
         return (size >= least_normal(small)) & (size < float("inf"))
     fraction_bits = {"f16": 10, "bf16": 7, "f32": 23, "f64": 52}[str(value.type)]
     magnitude_bits = bit_width(value.type) - 1
-    exponents = 1 << (magnitude_bits - fraction_bits)
+    exponent_codes = 1 << (magnitude_bits - fraction_bits)  # all but the first and the last are of normal numbers
     magnitude = word_of(body, value) & (1 << magnitude_bits) - 1
     least_normal_bits = 1 << fraction_bits
     # One unsigned comparison for both bounds: the difference of a smaller magnitude wraps around to a large number.
-    return (magnitude - least_normal_bits).below((exponents - 2) << fraction_bits)
+    return (magnitude - least_normal_bits).below((exponent_codes - 2) << fraction_bits)
 
 
 def _scaled(body: Body, value: SSAValue, scale: SSAValue, target: Attribute, is_inverse: bool) -> SSAValue:
     """Return value * scale, or value / scale if `is_inverse`, rounded once; NaN if one of them is NaN.
 
-    Only the exponent of the scale counts.
+    The scale is converted to f8E8M0FNU first, which has only its exponent: it is a power of two.
     """
     power = Float8E8M0FNUType()
     # f32 holds the product of a small float and a power exactly, but may round that of an f32. The conversion of an f32

@@ -14,7 +14,7 @@ NEAR = 0.875
 def erf(x: Number) -> Number:
     """Return the error function: near zero x + x P(x^2); beyond, 1 - exp(-x^2) G(x), until that rounds to 1."""
     format = format_of(x)
-    size = x.magnitude().at_most(format.erf_end)
+    size = x.magnitude().at_most(format.erf_end)  # from there on erf is 1
     z = size * size
     near = size.fma(polynomial(z, "erf"), size)
     if format.computes_in_pairs:  # f64: G is a polynomial of u, over 1 + 2x
@@ -28,23 +28,22 @@ def erf(x: Number) -> Number:
 def erfc(x: Number) -> Number:
     """Return the complementary error function.
 
-    Near zero it is 1 - erf(x); beyond, exp(-x^2) G(u) / (1 + 2x) with u = (x - 4)/(x + 4).
-
-    For f64, another polynomial is used instead of G for x > 6.
+    Near zero it is 1 - erf(x); beyond, exp(-x^2) G(u) / (1 + 2x) with a polynomial G of u = (x - 4)/(x + 4), and
+    erfc(-x) is 2 - erfc(x). For x > 6, f64 has a polynomial of 1/x^2 times 1/x instead of G(u) / (1 + 2x).
     """
     format = format_of(x)
-    size = x.magnitude().at_most(format.erfc_end)
+    size = x.magnitude().at_most(format.erfc_end)  # from there on erfc is 0
     u = (size - 4.0) / (size + 4.0)
     scale = fast_sum(2.0 * size, size.new(1.0))
-    # G(u) / (1 + 2x), which is erfcx(x) = exp(x^2) erfc(x), as the sum g + rest.
-    g, rest = quotient((polynomial(u, "erfcx" if format.computes_in_pairs else "erfc"), size.new(0.0)), scale)
+    # G(u) / (1 + 2x), which is erfcx(x) = exp(x^2) erfc(x), as the sum g + g_low.
+    g, g_low = quotient((polynomial(u, "erfcx" if format.computes_in_pairs else "erfc"), size.new(0.0)), scale)
     if format.computes_in_pairs:
         outer = size > 6.0
         t = 1.0 / choose(outer, size, 6.0)
-        g, rest = choose(outer, polynomial(t * t, "erfc far") * t, g), choose(outer, 0.0, rest)
-    square, lost = two_product(size, size)
-    m, k = exp_parts(-square, -lost)  # exp(-x^2) = 2^k (1 + m)
-    y = scaled(g + ((g + rest) * m + rest), k)  # 2^k (g + rest) (1 + m), the largest term added last
+        g, g_low = choose(outer, polynomial(t * t, "erfc far") * t, g), choose(outer, 0.0, g_low)
+    square, square_low = two_product(size, size)
+    m, k = exp_parts(-square, -square_low)  # exp(-x^2) = 2^k (1 + m)
+    y = scaled(g + ((g + g_low) * m + g_low), k)  # 2^k (g + g_low) (1 + m), the largest term added last
     y = choose(x < 0.0, 2.0 - y, y)
     y = choose(size < NEAR, (1.0 - x) - x * polynomial(x * x, "erf"), y)
     return choose(x.is_nan(), x, y)

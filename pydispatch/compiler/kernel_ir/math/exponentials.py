@@ -8,15 +8,18 @@ from pydispatch.compiler.kernel_ir.math.pairs import two_sum
 
 
 def expm1_reduced(r: Number, low: Number | None = None) -> Number:
-    """Return e^(r + low) - 1 for |r| <= log(2)/2, where `low` is tiny; `low` is None for 0."""
+    """Return e^(r + low) - 1 for |r| <= log(2)/2, where `low` is tiny; `low` is None for 0.
+
+    It is r + r^2 (1/2 + r P(r)) with a polynomial P, and low (1 + r) if `low` is not 0.
+    """
     inner = r.fma(polynomial(r, "exp"), 0.5)
     return (r * r).fma(inner, r) if low is None else r + ((r * r) * inner + (low + low * r))
 
 
 def exp_parts(x: Number, low: Number | None = None) -> tuple[Number, Word]:
-    """Return m and k of e^(x + low) = 2^k (1 + m); `low` is None for 0."""
+    """Return m and the integer k of e^(x + low) = 2^k (1 + m), where |log(1 + m)| <= log(2)/2; `low` is None for 0."""
     format = format_of(x)
-    log2e, _ = format.log2e
+    log2e, _ = format.log2e  # the rounded value suffices to find the nearest integer
     ln2_head, ln2_tail = format.ln2_cut
     n, k = rounded(x * log2e)  # the nearest integer, as a float and as a word
     head, tail = x - n * ln2_head, n * ln2_tail  # x - n log 2: the first difference is exact
@@ -53,7 +56,7 @@ def expm1(x: Number) -> Number:
     _, overflows_from = format.exp_range
     m, k = exp_parts(x.clamp(format.expm1_least, overflows_from))
     half = power2(k - 1)
-    if format.computes_in_pairs:
+    if format.computes_in_pairs:  # 2^(k-1) - 1/2 is a sum of two floats
         high, low = two_sum(half, -0.5)
         y = 2.0 * (high + (half * m + low))
     else:
@@ -63,7 +66,7 @@ def expm1(x: Number) -> Number:
 
 
 def half_exp(x: Number) -> Number:
-    """Return e^x / 2, also where e^x just overflows."""
+    """Return e^x / 2, also where e^x just overflows; x is up to `Format.hyperbolic_end`."""
     m, k = exp_parts(x)
     return scaled(1.0 + m, k - 1)
 
@@ -71,7 +74,7 @@ def half_exp(x: Number) -> Number:
 def sinh(x: Number) -> Number:
     """Return the hyperbolic sine: a polynomial below 1, else (e^|x| - e^-|x|) / 2 with the sign of x."""
     size = x.magnitude()
-    half = half_exp(size.at_most(format_of(x).hyperbolic_end))
+    half = half_exp(size.at_most(format_of(x).hyperbolic_end))  # e^|x| / 2; then e^-|x| / 2 is 1/4 over it
     z = x * x
     near = (size * z).fma(polynomial(z, "sinh"), size)
     return choose(size < 1.0, near, half - 0.25 / half).with_sign_of(x)
@@ -79,14 +82,14 @@ def sinh(x: Number) -> Number:
 
 def cosh(x: Number) -> Number:
     """Return the hyperbolic cosine: (e^|x| + e^-|x|) / 2."""
-    half = half_exp(x.magnitude().at_most(format_of(x).hyperbolic_end))
+    half = half_exp(x.magnitude().at_most(format_of(x).hyperbolic_end))  # e^|x| / 2; then e^-|x| / 2 is 1/4 over it
     return half + 0.25 / half
 
 
 def tanh(x: Number) -> Number:
-    """Return the hyperbolic tangent: an odd polynomial near zero; beyond, 1 - 2 / (e^2x + 1), which rounds to 1."""
+    """Return the hyperbolic tangent: an odd polynomial near zero; beyond, 1 - 2 / (e^2x + 1), in the end 1."""
     format, size, z = format_of(x), x.magnitude(), x * x
-    m, k = exp_parts(2.0 * size.at_most(format.tanh_end))
+    m, k = exp_parts(2.0 * size.at_most(format.tanh_end))  # e^2|x| = 2^k (1 + m)
     power = power2(k)
     far = 1.0 - 2.0 / (power.fma(m, power) + 1.0)
     near = (size * z).fma(polynomial(z, "tanh"), size)

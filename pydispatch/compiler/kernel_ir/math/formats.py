@@ -19,10 +19,10 @@ Constants = tuple[float, ...]
 
 
 def _real(digits: str) -> Fraction:
-    """Return the number with these hexadecimal digits, exactly."""
+    """Return a number in C's hexadecimal notation, such as "0x1.8p-1" for 0.75, exactly."""
     mantissa, _, exponent = digits.partition("p")
-    whole, _, rest = mantissa.partition(".")
-    return int(whole + rest, 16) * Fraction(2) ** (int(exponent) - 4 * len(rest))
+    whole, _, after_point = mantissa.partition(".")
+    return int(whole + after_point, 16) * Fraction(2) ** (int(exponent) - 4 * len(after_point))
 
 
 _LN2 = _real("0x1.62e42fefa39ef35793c7673007e5ed5e81e6864ce5316c5b141a2eb7p-1")
@@ -38,14 +38,14 @@ def _parts(value: Fraction, digits: int, cuts: Sequence[int] = (0,)) -> Constant
     Args:
         value: The number.
         digits: Binary digits of the float format.
-        cuts: For each part but the last, the binary digits that it has; 0 for all that fit, rounded. The last part is
-            the rest, rounded.
+        cuts: For each part but the last, the binary digits that it has, truncated; 0 for all that fit, rounded. The
+            last part is what the others lack, rounded.
     """
     parts: list[float] = []
     for cut in (*cuts, 0):
-        rest = value - sum(map(Fraction, parts))
-        exponent = math.frexp(float(rest))[1]
-        scaled = rest * Fraction(2) ** ((cut or digits) - exponent)
+        remaining = value - sum(map(Fraction, parts))
+        exponent = math.frexp(float(remaining))[1]
+        scaled = remaining * Fraction(2) ** ((cut or digits) - exponent)
         parts.append(math.ldexp(int(scaled) if cut else round(scaled), exponent - (cut or digits)))
     return tuple(parts)
 
@@ -54,10 +54,10 @@ class CubeRoot(NamedTuple):
     """Constants of the cube root.
 
     Attributes:
-        guess_bits: Integer that is added to a third of the bits of a number for a first guess.
+        guess_bits: Integer that is added to a third of the bits of a number: the sum has the bits of a first guess.
         steps: Refinement steps of the guess.
-        largest_exponent: Exponent of 2 beyond whose power, or below whose reciprocal, numbers are scaled.
-        scale_exponent: Exponent of the power of two that they are scaled by, a multiple of 3.
+        largest_exponent: Numbers above 2^this are scaled down, numbers below 2^-this are scaled up.
+        scale_exponent: The scales are 2^-this and 2^this. It is a multiple of 3: their cube roots are powers of two.
     """
 
     guess_bits: int
@@ -78,7 +78,7 @@ class Format:
         width: Bits of a number.
         fraction: Bits of its fraction.
         computes_in_pairs: Whether results are to be within 1 unit in the last place, so that reduced arguments are sums
-            of two numbers. It is so for f64; f32 computes them in single precision.
+            of two numbers: true for f64. For f32 they are one number.
         polynomials: Coefficients of each polynomial, by its name.
         ln2_digits, log10_2_digits, pio2_digits: Binary digits of the parts of log 2, log10 2 and pi/2, but the last.
         tanh_near, tanh_end: Up to the first, tanh is a polynomial; from the second on, 1.
@@ -93,14 +93,15 @@ class Format:
     log10_2_digits: tuple[int, ...]
     pio2_digits: tuple[int, ...]
     root_half: int
-    """The bits of the least mantissa of a reduced logarithm, near sqrt(1/2)."""
+    """Bits of a float near sqrt(1/2), the least mantissa m of a logarithm's argument 2^k m."""
     exp_range: tuple[float, float]
-    """Beyond, exponentials are 0 and infinite."""
+    """(low, high): below `low`, e^x is 0; above `high`, it is infinite."""
     exp2_range: tuple[float, float]
+    """(low, high): below `low`, 2^x is 0; above `high`, it is infinite."""
     expm1_least: float
     """From here on down e^x - 1 is -1."""
     log1p_far: int
-    """From 2^this on log1p is the logarithm."""
+    """From 2^this on log(1 + x) is computed as log(x), to which it rounds."""
     hyperbolic_end: float
     """From here on sinh and cosh overflow."""
     tanh_near: float
@@ -108,7 +109,7 @@ class Format:
     erf_end: float
     erfc_end: float
     tiny: float
-    """Below, odd functions are their argument."""
+    """Magnitude below which odd functions with f(x) = x + O(x^3) round to x."""
     large_angle: float
     """From here on angles in radians need the digits of 2/pi, see `reduction.large_quadrant`."""
     cube_root: CubeRoot
@@ -157,12 +158,12 @@ class Format:
 
     @property
     def bias(self) -> int:
-        """What is added to an exponent where it is stored."""
+        """The bias: a stored exponent is the exponent of 2 plus this."""
         return (1 << (self.width - self.fraction - 2)) - 1
 
     @property
     def shift(self) -> float:
-        """Adding it rounds to an integer, which is then in the low bits."""
+        """1.5 * 2^fraction: adding it to a number rounds that to an integer, the low bits of the sum."""
         return 1.5 * 2.0**self.fraction
 
     @property
@@ -172,7 +173,7 @@ class Format:
 
     @property
     def least_normal(self) -> float:
-        """The least positive number with all digits."""
+        """The least positive normal number."""
         return 2.0 ** (1 - self.bias)
 
 
@@ -229,9 +230,9 @@ def format_of(x: Number | Word) -> Format:
 
 
 def polynomial(x: Number, name: str) -> Number:
-    """Return the polynomial `name` of the format of x, at x.
+    """Return the polynomial called `name` of the format of x, at x.
 
-    The long ones of f64 have their odd and even powers summed apart, so that two chains of multiply-adds overlap.
+    f64 has long polynomials: their odd and even powers are summed apart, so that two chains of multiply-adds overlap.
     """
     format = format_of(x)
     coefficients = format.polynomials[name]
@@ -259,12 +260,12 @@ def power2(k: Word) -> Number:
 
 def scaled(x: Number, k: Word) -> Number:
     """Return x * 2^k, rounded once, for k in twice the range of exponents."""
-    first = k.shifted_signed(1)
+    first = k.shifted_signed(1)  # half of k: 2^k itself may be no normal number
     return x * power2(first) * power2(k - first)
 
 
 def rounded(x: Number) -> tuple[Number, Word]:
-    """Return the integer nearest to x, as a float and as a word."""
+    """Return the integer nearest to x, as a float and as a word; |x| is below 2^(fraction bits - 1)."""
     format = format_of(x)
     shifted = x + format.shift
     return shifted - format.shift, shifted.bits() - format.shift_bits
@@ -277,22 +278,25 @@ def upper(x: Number) -> Number:
 
 
 def two_product(x: Number, y: Number) -> Pair:
-    """Return x * y as a pair: the rounded product, and the error of its rounding. It needs no fused multiply-add."""
-    whole = x * y
-    high, most = upper(x), upper(y)
-    low, rest = x - high, y - most
-    return whole, ((high * most - whole) + high * rest + low * most) + low * rest
+    """Return x * y as a pair: the rounded product, and the error of its rounding (Dekker's product).
+
+    It needs no fused multiply-add.
+    """
+    product = x * y
+    x_high, y_high = upper(x), upper(y)
+    x_low, y_low = x - x_high, y - y_high
+    return product, ((x_high * y_high - product) + x_high * y_low + x_low * y_high) + x_low * y_low
 
 
 def root_pair(high: Number, low: Number | float = 0.0) -> Pair:
-    """Return the square root of high + low as a pair, which has twice the precision of the format."""
+    """Return the square root of high + low, a positive pair, as a pair: the rounded root and one step of Newton."""
     root = high.sqrt()
-    square, lost = two_product(root, root)
-    return fast_sum(root, ((high - square) - lost + low) / (2.0 * root))
+    square, square_low = two_product(root, root)
+    return fast_sum(root, ((high - square) - square_low + low) / (2.0 * root))
 
 
 def quotient(top: Pair, bottom: Pair) -> Pair:
-    """Return the quotient of two pairs as a pair: the rounded one, and the remainder over the divisor."""
+    """Return top / bottom as a pair: the rounded quotient t, and (top - t bottom) / bottom."""
     t = top[0] / bottom[0]
-    whole, lost = two_product(t, bottom[0])
-    return t, ((top[0] - whole) - lost + top[1] - t * bottom[1]) / bottom[0]
+    product, product_low = two_product(t, bottom[0])
+    return t, ((top[0] - product) - product_low + top[1] - t * bottom[1]) / bottom[0]

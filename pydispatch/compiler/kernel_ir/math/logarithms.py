@@ -26,7 +26,10 @@ from pydispatch.compiler.kernel_ir.math.pairs import Pair, fast_sum, two_sum
 
 
 class Parts(NamedTuple):
-    """The parts of log x = k log 2 + f - half + tail, where x = 2^k (1 + f); `half` is None for 0."""
+    """The parts of log x = k log 2 + f - half + tail, where x = 2^k (1 + f).
+
+    `k` is an integer as a float. `half` is f²/2 for f64; None for f32, whose `tail` has that term.
+    """
 
     k: Number
     f: Number
@@ -35,10 +38,10 @@ class Parts(NamedTuple):
 
 
 def _parts_of(k: Number, f: Number) -> Parts:
-    """Return the parts of log(x) for x = 2^k (1 + f): k, f, and what log(1 + f) adds to f.
+    """Return the parts of log(x) for x = 2^k (1 + f): k, f, and the difference log(1 + f) - f.
 
-    That is f² (f P(f) - 1/2). If the format computes in pairs, it is s (f²/2 + R(s²)) - f²/2 for s = f / (2 + f), where
-    f²/2 is a part of its own. P and R are polynomials.
+    For f32 that is f² (f P(f) - 1/2), for f64 s (f²/2 + s² R(s²)) - f²/2 with s = f / (2 + f), where f²/2 is a part of
+    its own. P and R are polynomials.
     """
     if not format_of(f).computes_in_pairs:
         return Parts(k, f, None, (f * f) * f.fma(polynomial(f, "log"), -0.5))
@@ -48,7 +51,7 @@ def _parts_of(k: Number, f: Number) -> Parts:
 
 
 def _normal(x: Number, scale_exponent: int) -> tuple[Word, Number]:
-    """Return the bits of a positive x as a normal number, and the exponent of the power of two that it was scaled by.
+    """Return the bits of a positive x, scaled to be normal, and the exponent of the scale, an integer as a float.
 
     A subnormal x is multiplied by 2^scale_exponent; another x is not scaled, and the exponent is 0.
     """
@@ -57,9 +60,9 @@ def _normal(x: Number, scale_exponent: int) -> tuple[Word, Number]:
 
 
 def _split_exponent(bits: Word, *, least_mantissa: int) -> tuple[Word, Word]:
-    """Split a number 2^k m, where the mantissa m is from `least_mantissa` to twice that.
+    """Split the float 2^k m with these bits, where the mantissa m is from `least_mantissa` to twice that.
 
-    Return k, and k shifted to the exponent bits: `bits` less this are the bits of m. All bits are those of floats.
+    Return k, and k shifted to the exponent bits: `bits` less this are the bits of m. `least_mantissa` are bits, too.
     """
     fraction_bits = (F32 if bits.width == 32 else F64).fraction
     exponent_bits = (bits - least_mantissa) & (-1 << fraction_bits)
@@ -99,10 +102,10 @@ def _in_base(parts: Parts, factor: Constants, log_of_2: Constants | None = None)
         return k_log + f.fma(factor_head, f.fma(factor_tail, low))
     high = f - half  # high + low is log(1 + f)
     low = (f - high) - half + tail
-    whole, lost = two_product(high, high.new(factor_head))
-    rest = lost + (low * factor_head + high * factor_tail)
-    top, left = two_sum(k_log, whole)
-    return top + (left + (rest if k_log_tail is None else rest + k_log_tail))
+    product, product_low = two_product(high, high.new(factor_head))
+    product_low = product_low + (low * factor_head + high * factor_tail)
+    total, total_low = two_sum(k_log, product)
+    return total + (total_low + (product_low if k_log_tail is None else product_low + k_log_tail))
 
 
 def _special(x: Number, y: Number, pole: float) -> Number:
@@ -139,13 +142,13 @@ def log1p(x: Number) -> Number:
     k, exponent_bits = _split_exponent(bits, least_mantissa=format.root_half)  # near sqrt(1/2)
     far = k > format.log1p_far  # there, log(1 + x) rounds to log(x)
     back = power2(choose(far, -format.log1p_far, 0 - k))  # 2^-k
-    scaled, one = x * back, back - 1.0
-    near = scaled + one
+    scaled, one = x * back, back - 1.0  # `one` is 2^-k - 1
+    near = scaled + one  # f, where 1 + x is not large
     mantissa = (bits - exponent_bits).as_float()
     parts = _parts_of(k.to_float(), choose(far, mantissa - 1.0, near))
     if format.computes_in_pairs:  # f64: the rounding error of `near`, divided by 1 + f, is added to the logarithm
-        lost = (scaled - (near - one)) + (one - (near - (near - one)))
-        parts = parts._replace(tail=parts.tail + choose(far, 0.0, lost / (1.0 + parts.f)))
+        error = (scaled - (near - one)) + (one - (near - (near - one)))
+        parts = parts._replace(tail=parts.tail + choose(far, 0.0, error / (1.0 + parts.f)))
     return choose(x.equals(0.0), x, _special(x, _sum(parts), pole=-1.0))
 
 
@@ -158,26 +161,26 @@ def log_pair(x: Number) -> Pair:
 
 
 def _polynomial_pair(x: Number) -> Pair:
-    """Return log x as a pair, from the polynomial of log(1 + f)."""
+    """Return log x of a positive finite f32 as a pair, from the polynomial of log(1 + f)."""
     format = format_of(x)
     ln2_head, ln2_tail = format.ln2_cut  # log 2 as a sum; k * ln2_head is exact
     k, f, _, _ = _parts(x)  # x = 2^k (1 + f)
-    square, lost = two_product(f, f)  # square + lost is f² exactly
+    square, square_low = two_product(f, f)  # square + square_low is f² exactly
     half = 0.5 * square
     high = f - half  # high + low is log(1 + f)
-    low = ((f - high) - half) - 0.5 * lost + (f * square) * polynomial(f, "log")
-    top, rest = two_sum(k * ln2_head, high)
-    return fast_sum(top, k.fma(ln2_tail, rest + low))
+    low = ((f - high) - half) - 0.5 * square_low + (f * square) * polynomial(f, "log")
+    total, total_low = two_sum(k * ln2_head, high)
+    return fast_sum(total, k.fma(ln2_tail, total_low + low))
 
 
 def _table_pair(x: Number) -> Pair:
-    """Return log x as a pair, from a table of 128 numbers c.
+    """Return log x of a positive finite f64 as a pair, from a table of 128 numbers c.
 
     With x = 2^k z it is k log 2 - log c + log1p(z c - 1), where c is near 1/z and has so few digits that z c - 1 is
     exact.
     """
     format = format_of(x)
-    bits, scale_exponent = _normal(x, scale_exponent=54)
+    bits, scale_exponent = _normal(x, scale_exponent=54)  # any exponent that makes all subnormal numbers normal
     bits_of_least_z = 0x3FE6000000000000  # of 0.6875; z is from there to twice that
     k, exponent_bits = _split_exponent(bits, least_mantissa=bits_of_least_z)
     row = ((bits - bits_of_least_z) >> 45) & 127  # the first 7 of the 52 bits of the fraction
@@ -199,21 +202,21 @@ def _table_pair(x: Number) -> Pair:
 
 def _log_of_pair(high: Number, low: Number) -> Number:
     """Return the logarithm of high + low, rounded."""
-    y, rest = log_pair(high)
-    return y + (rest + low / high)
+    y, y_low = log_pair(high)
+    return y + (y_low + low / high)
 
 
 def asinh(x: Number) -> Number:
     """Return the inverse of sinh: sign(x) log(|x| + sqrt(x² + 1)); log(2 |x|) for large x, x itself for tiny x."""
     format, size = format_of(x), x.magnitude()
     large = size > 2.0**30
-    inner = choose(large, 1.0, size)
+    inner = choose(large, 1.0, size)  # 1 where this formula is not used, so that squares do not overflow
     if format.computes_in_pairs:
-        square, lost = two_product(inner, inner)
+        square, square_low = two_product(inner, inner)
         high, low = two_sum(size.new(1.0), square)
-        root, rest = root_pair(high, low + lost)
-        top, less = two_sum(root, inner)
-        near = _log_of_pair(*fast_sum(top, less + rest))
+        root, root_low = root_pair(high, low + square_low)
+        total, total_low = two_sum(root, inner)
+        near = _log_of_pair(*fast_sum(total, total_low + root_low))
     else:
         square = inner * inner
         near = log1p(inner + square / (1.0 + (square + 1.0).sqrt()))
@@ -225,13 +228,13 @@ def acosh(x: Number) -> Number:
     """Return the inverse of cosh: log(x + sqrt(x² - 1)); log(2 x) for large x, NaN below 1."""
     format = format_of(x)
     large, finite = x > 2.0**30, x < INFINITY
-    inner = choose((x > 1.0) & ~large, x, 2.0)
+    inner = choose((x > 1.0) & ~large, x, 2.0)  # 2 where this formula is not used: its operations stay finite
     if format.computes_in_pairs:  # f64 computes the argument of the logarithm as a sum of two numbers
-        square, lost = two_product(inner, inner)
+        square, square_low = two_product(inner, inner)
         high, low = two_sum(square, -1.0)
-        root, rest = root_pair(*two_sum(high, low + lost))
-        top, less = two_sum(inner, root)
-        near = _log_of_pair(*fast_sum(top, less + rest))
+        root, root_low = root_pair(*two_sum(high, low + square_low))
+        total, total_low = two_sum(inner, root)
+        near = _log_of_pair(*fast_sum(total, total_low + root_low))
     else:
         t = inner - 1.0
         near = log1p(t + (t * (t + 2.0)).sqrt())
@@ -243,14 +246,14 @@ def acosh(x: Number) -> Number:
 
 def _log_of_twice(x: Number) -> Number:
     """Return log(2 x), where 2 x may overflow."""
-    y, rest = log_pair(x) if format_of(x).computes_in_pairs else (log(x), 0.0)
-    return y + (rest + format_of(x).ln2[0])
+    y, y_low = log_pair(x) if format_of(x).computes_in_pairs else (log(x), 0.0)
+    return y + (y_low + format_of(x).ln2[0])
 
 
 def atanh(x: Number) -> Number:
     """Return the inverse of tanh: log((1 + x) / (1 - x)) / 2; infinite at 1 and -1, NaN beyond, x itself for tiny x."""
     size = x.magnitude()
-    inner = choose(size < 1.0, size, 0.5)
+    inner = choose(size < 1.0, size, 0.5)  # 1/2 where there is another result, so that nothing divides by 0
     if format_of(x).computes_in_pairs:
         y = 0.5 * _log_of_pair(*quotient(two_sum(size.new(1.0), inner), two_sum(size.new(1.0), -inner)))
     else:

@@ -39,7 +39,7 @@ _WORDS = {bits: IntegerType(bits) for bits in (4, 6, 8, 16, 32, 64, 128)}
 
 
 class Value:
-    """A value of the function that `body` writes. Operators on it append operations to the function."""
+    """A value of the function that is written into `body`: operators on it append operations there."""
 
     __slots__ = ("body", "value")
 
@@ -47,12 +47,13 @@ class Value:
         self.body, self.value = body, value
 
     def wrapped(self, value: SSAValue) -> Any:
-        """Return another SSA value of the function as an object of this class."""
+        """Return another SSA value of the function, of a type that this class is for, as an object of this class."""
         return type(self)(self.body, value)
 
 
 V = TypeVar("V", bound=Value)
 N = TypeVar("N", "Number", "Word")
+"""Operand of formulas that are the same for floats and integers."""
 
 
 class Truth(Value):
@@ -90,7 +91,7 @@ class Word(Value):
             return value
         type_ = self.value.type
         value &= (1 << self.width) - 1
-        signed = value - (1 << self.width) if value >> (self.width - 1) else value
+        signed = value - (1 << self.width) if value >> (self.width - 1) else value  # as attributes have integers
         return Word(self.body, self.body.constant((signed, type_), type_, lambda: IntegerAttr(signed, type_)))  # type: ignore
 
     def _op(self, kind: type[Operation], lhs: Word | int, rhs: Word | int) -> Word:
@@ -104,7 +105,7 @@ class Word(Value):
         operation is then marked IN_RANGE, so that its expansion adds no guard.
         """
         result = self._op(kind, self, other)
-        if isinstance(other, Word):
+        if isinstance(other, Word):  # an int becomes a constant, which the expansion sees to be in range
             result.value.owner.attributes[IN_RANGE] = UnitAttr()  # type: ignore[union-attr]
         return result
 
@@ -193,11 +194,14 @@ class Word(Value):
         return Word(self.body, self.body.op(kind, _WORDS[width], self.value))
 
     def element_of(self, name: str, values: Sequence[int] | Sequence[float], type_: Attribute) -> SSAValue:
-        """Load the element of a constant table that has this word as its index."""
+        """Load the element of a constant table that has this word as its index; `type_` is that of an element.
+
+        `name` identifies the table, see `Body.table`.
+        """
         return self.body.table(name, values, type_, self.resized(32).value)
 
     def as_bits(self, type_: Attribute) -> SSAValue:
-        """Return the value of a type of this width that has these bits."""
+        """Return the bits of this word as a value of another type of this width."""
         return self.body.op(arith.BitcastOp, type_, self.value)
 
     def as_float(self) -> Number:
@@ -205,7 +209,7 @@ class Word(Value):
         return Number(self.body, self.as_bits(_FLOATS[self.width]))
 
     def to_float(self) -> Number:
-        """Return the nearest float of this width; the word is signed."""
+        """Return the nearest float of this width, 32 or 64; the word is signed."""
         return Number(self.body, self.body.op(arith.SIToFPOp, _FLOATS[self.width], self.value))
 
 
@@ -261,7 +265,7 @@ class Number(Value):
         return self._op(arith.NegfOp, self)
 
     def fma(self, factor: Number | float, term: Number | float) -> Number:
-        """Return self * factor + term; the product may be rounded or not."""
+        """Return self * factor + term; whether the product is rounded before the sum depends on the target."""
         return self._op(math.FmaOp, self, factor, term)
 
     def sqrt(self) -> Number:
@@ -349,7 +353,10 @@ def word_of(body: Body, value: SSAValue) -> Word:
 
 
 def choose(condition: Truth, then: V | float, otherwise: V | float) -> V:
-    """Return `then` if the condition holds, else `otherwise`; one of them may be a Python number."""
+    """Return `then` if the condition holds, else `otherwise`; one of them may be a Python number.
+
+    Both are computed: this is a select, not a branch.
+    """
     like: Any = then if isinstance(then, Value) else otherwise
     operands = condition.value, like.new(then).value, like.new(otherwise).value
     selected: V = like.wrapped(like.body.op(arith.SelectOp, like.value.type, *operands))

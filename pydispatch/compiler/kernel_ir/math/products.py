@@ -6,13 +6,17 @@ from pydispatch.compiler.kernel_ir.math.numbers import Word, choose
 
 
 def extended_product(lhs: Word, rhs: Word, is_signed: bool) -> tuple[Word, Word]:
-    """Return the low and the high half of a product, computed from products of half words; the width is even."""
+    """Return the low and the high half of a product of two words, each as wide as a factor; the width is even.
+
+    The high half is computed from products of half words, which fit into a word.
+    """
     half = lhs.width // 2
     mask = (1 << half) - 1
     low_a, high_a, low_b, high_b = lhs & mask, lhs >> half, rhs & mask, rhs >> half
-    middle = high_a * low_b + (low_a * low_b >> half)
-    other = low_a * high_b + (middle & mask)
-    high = high_a * high_b + (middle >> half) + (other >> half)
-    if is_signed:  # a negative factor counted 2^width too much
+    # The two middle products, each with the carry of what is below it: no sum overflows a word.
+    middle_1 = high_a * low_b + (low_a * low_b >> half)
+    middle_2 = low_a * high_b + (middle_1 & mask)
+    high = high_a * high_b + (middle_1 >> half) + (middle_2 >> half)
+    if is_signed:  # as an unsigned number, a negative factor is larger by 2^width
         high = high - choose(lhs < 0, rhs, otherwise=0) - choose(rhs < 0, lhs, otherwise=0)
     return lhs * rhs, high

@@ -27,12 +27,15 @@ MOST_CHOSEN = 16
 
 
 def _words(at: Word, width: int) -> list[Word]:
-    """Return four words of 2/pi from word number `at` on; word 0 is before the binary point."""
-    count = 21 if width == 64 else 9  # as many as the largest exponent needs
+    """Return four words of `width` bits of 2/pi from word number `at` on, highest first.
+
+    Word 0 is the 0 before the binary point, word 1 has the first bits after it.
+    """
+    count = 21 if width == 64 else 9  # as many words as the largest exponent needs
     mask = (1 << width) - 1
     values = [0, *((TWO_OVER_PI >> (TWO_OVER_PI_BITS - width * index)) & mask for index in range(1, count))]
     if count > MOST_CHOSEN:
-        signed = [value - (value >> 63 << 64) for value in values]
+        signed = [value - (value >> 63 << 64) for value in values]  # as attributes have integers
         type_ = IntegerType(64)
         return [Word(at.body, (at + later).element_of("two_over_pi", signed, type_)) for later in range(4)]
     words = [at.new(value) for value in values]
@@ -56,20 +59,20 @@ def _digits(exponent: Word, exponent_of_word_1: int) -> list[Word]:
     half = width // 2
     first = exponent - (exponent_of_word_1 - width)  # number of the words' first bit, counted from that of word 0
     word_index, bit_in_word = first >> (width.bit_length() - 1), first & width - 1
-    rest = width - 1 - bit_in_word
+    last_shift = width - 1 - bit_in_word
     digits: list[Word] = []
     for high, low in pairwise(_words(word_index, width)):
         # The low word is shifted down by width - bit_in_word in two steps, because a shift by the width is undefined.
-        whole = high << bit_in_word | (low >> 1) >> rest
-        digits += [whole >> half, whole & (1 << half) - 1]
+        word = high << bit_in_word | (low >> 1) >> last_shift
+        digits += [word >> half, word & (1 << half) - 1]
     return digits[::-1]
 
 
 def _product(digits: list[Word], factor: Word) -> tuple[Word, Word]:
-    """Return the product of the digits and a factor as (high, low) words.
+    """Return the product of the digits and a factor of one word as (high, low) words.
 
-    The digits are six half words, lowest first, and so are the limbs of the product. Its lowest two limbs, and carries
-    out of the highest, are cut off.
+    The digits are six half words, lowest first, and so are the limbs of the product. Its lowest two limbs are cut off:
+    they are below the precision. So are carries out of the highest: they are multiples of four quarter turns.
     """
     half = factor.width // 2
     mask = (1 << half) - 1
@@ -86,7 +89,10 @@ def _product(digits: list[Word], factor: Word) -> tuple[Word, Word]:
 
 
 def _fraction(high: Word, low: Word) -> Pair:
-    """Return the fixed-point number 0.(high, low) as a pair: the sum of its half words, which are exact floats."""
+    """Return the fixed-point number 0.(high, low) as a pair: the sum of its half words, which are exact floats.
+
+    The two words are unsigned; the binary point is before the highest bit of `high`.
+    """
     half = high.width // 2
     parts = [
         (word >> half if index % 2 == 0 else word & (1 << half) - 1).to_float() * 2.0 ** (-half * (index + 1))
@@ -94,13 +100,13 @@ def _fraction(high: Word, low: Word) -> Pair:
     ]
     first, second = fast_sum(parts[0], parts[1])
     third, fourth = fast_sum(parts[2], parts[3])
-    middle, rest = two_sum(second, third)
+    middle, middle_low = two_sum(second, third)
     head, tail = fast_sum(first, middle)
-    return fast_sum(head, tail + (rest + fourth))
+    return fast_sum(head, tail + (middle_low + fourth))
 
 
 def large_quadrant(x: Number) -> Quadrant:
-    """Return a finite x of large magnitude reduced to (angle, quarter turns modulo 4)."""
+    """Return a finite x of large magnitude reduced to (angle, quarter turns modulo 4), see `Quadrant`."""
     format = format_of(x)
     width, fraction, (pio2, pio2_low) = format.width, format.fraction, format.pio2
     bits = x.bits()
@@ -110,17 +116,17 @@ def large_quadrant(x: Number) -> Quadrant:
     # Word 1 begins with the bit of weight 1/2. With this exponent x is 4 * mantissa, so that the bit has the weight 2.
     exponent_of_word_1 = format.bias + fraction + 2
     high, low = _product(_digits(exponent, exponent_of_word_1), mantissa)
-    # Subtract the nearest integer n; the rest is signed, with all bits after the point.
+    # Subtract the nearest integer n; the difference is signed, with all bits after the point.
     n = high + (1 << (width - 3)) >> width - 2
     high, low = high << 2 | low >> width - 2, low << 2
-    below = high < 0  # then (high, low) is negated, as a number in two's complement
+    is_below_n = high < 0  # then (high, low) is negated, as a number in two's complement
     carry = choose(low.equals(0), low.new(1), otherwise=0)
-    high = choose(below, (high ^ -1) + carry, high)
-    low = choose(below, 0 - low, low)
-    head, tail = _fraction(high, low)
-    whole, lost = two_product(head, head.new(pio2))
-    whole, lost = fast_sum(whole, lost + (head * pio2_low + tail * pio2))
-    negative = bits < 0
-    opposite = negative ^ below
-    r = choose(opposite, -whole, whole), choose(opposite, -lost, lost)
-    return r, choose(negative, 0 - n, n) & 3
+    high = choose(is_below_n, (high ^ -1) + carry, high)
+    low = choose(is_below_n, 0 - low, low)
+    head, tail = _fraction(high, low)  # the magnitude of the difference, in quarter turns; the angle is pi/2 times that
+    angle, angle_low = two_product(head, head.new(pio2))
+    angle, angle_low = fast_sum(angle, angle_low + (head * pio2_low + tail * pio2))
+    x_is_negative = bits < 0
+    is_negated = x_is_negative ^ is_below_n
+    r = choose(is_negated, -angle, angle), choose(is_negated, -angle_low, angle_low)
+    return r, choose(x_is_negative, 0 - n, n) & 3

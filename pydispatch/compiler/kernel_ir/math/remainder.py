@@ -9,7 +9,7 @@ from pydispatch.compiler.kernel_ir.math.formats import INFINITY, NAN, format_of
 from pydispatch.compiler.kernel_ir.math.numbers import Number, Word, choose
 
 STEPS = 4
-"""Steps of the division in an iteration. One step before the loop suffices for most quotients."""
+"""Steps of the long division in an iteration of the loop. One step before the loop suffices for most quotients."""
 
 
 def remainder(x: Number, y: Number) -> Number:
@@ -19,7 +19,7 @@ def remainder(x: Number, y: Number) -> Number:
     """
     format = format_of(x)
     width, fraction = format.width, format.fraction
-    room = width - fraction - 1  # digits that a rest can be shifted by
+    room = width - fraction - 1  # digits that a remainder, which has `fraction` + 1, can be shifted by in a word
 
     def parts(value: Number) -> tuple[Word, Word]:
         """Return the digits of a float's magnitude as an integer, and its exponent: 1 for subnormal numbers, too."""
@@ -29,10 +29,13 @@ def remainder(x: Number, y: Number) -> Number:
         return choose(subnormal, digits, digits | 1 << fraction), choose(subnormal, 1, exponent)
 
     (dividend, dividend_exponent), (divisor, divisor_exponent) = parts(x), parts(y)
-    divisor = choose(divisor.equals(0), 1, divisor)  # y = 0 gives NaN below
+    divisor = choose(divisor.equals(0), 1, divisor)  # nothing divides by 0: y = 0 gives NaN below
 
     def step(rest: Word, digits_left: Word) -> tuple[Word, Word]:
-        """Return (rest, digits left) after dividing by as many of the remaining digits as fit into a word."""
+        """Return (rest, digits left) after as many more binary digits of the quotient as fit into a word.
+
+        `rest` is the remainder so far, `digits_left` the number of digits of the quotient that are not yet computed.
+        """
         shift = choose(digits_left > room, room, digits_left)
         return (rest << shift) % divisor, digits_left - shift
 

@@ -60,7 +60,7 @@ class Layout:
 
     @property
     def nan(self) -> int:
-        """The code of a NaN without sign."""
+        """The code of a NaN whose sign bit is 0; that of -0 in a format without such a code."""
         if self.special == "ieee":  # the code of infinity with the quiet bit
             return self.largest + 1 + (1 << (self.fraction - 1))
         # "fn": all bits but the sign. Others: the code of -0. It is the NaN of "fnuz"; "finite" has none, and gets -0.
@@ -68,14 +68,14 @@ class Layout:
 
     @property
     def beyond(self) -> int:
-        """The code, without sign, of values above the largest number."""
+        """The code, without sign, that values above the largest number are rounded to."""
         if self.special == "ieee":
             return self.largest + 1
         return self.largest if self.special == "finite" else self.nan
 
 
 def _layout(type_: Attribute) -> Layout:
-    """Return the layout of f16 or a float of 8 bits or less."""
+    """Return the layout of f16 or a float of 8 bits or less; f8E8M0FNU has none."""
     return Layout(*(_HALF if isinstance(type_, Float16Type) else FORMATS[small_float(type_) or ""]))
 
 
@@ -90,13 +90,13 @@ def widened(body: Body, value: SSAValue) -> Number:
         return choose(code.equals(255), _NAN, power).as_float()
     form = _layout(type_)
     magnitude, sign = code & form.sign_mask - 1, (code & form.sign_mask) << 32 - form.bits
-    shifted = magnitude << 23 - form.fraction
+    shifted = magnitude << 23 - form.fraction  # exponent and fraction at their positions in an f32
     # A subnormal is its fraction times a power of two, exactly.
     small = (magnitude.to_float() * 2.0 ** (1 - form.bias - form.fraction)).bits()
     bits = choose(magnitude.below(1 << form.fraction), small, shifted + ((F32.bias - form.bias) << 23))
     if form.special == "ieee":
         infinity = form.largest + 1  # the codes above it are NaN, which becomes quiet
-        bits = choose(magnitude.above(form.largest), shifted | _INFINITY, bits)
+        bits = choose(magnitude.above(form.largest), shifted | _INFINITY, bits)  # all exponent bits are set
         bits = choose(magnitude.above(infinity), bits | _QUIET, bits)
     elif form.special == "fn":
         bits = choose(magnitude.equals(form.nan), _NAN, bits)
@@ -109,7 +109,7 @@ def narrowed(x: Number, type_: Attribute) -> SSAValue:
     """Return the float of 16 bits or less that is nearest to an f32."""
     bits, width = x.bits(), bit_width(type_)
     if isinstance(type_, BFloat16Type):
-        rounded = bits + 0x7FFF + (bits >> 16 & 1)
+        rounded = bits + 0x7FFF + (bits >> 16 & 1)  # half of the last place less one, and one more if the last place is odd
         return (choose(x.is_nan(), bits | _QUIET, rounded) >> 16).resized(width).as_bits(type_)
     if small_float(type_) == EXPONENT_ONLY:
         return (bits >> 23).resized(width).as_bits(type_)
@@ -121,17 +121,17 @@ def narrowed(x: Number, type_: Attribute) -> SSAValue:
     code = choose(code.above(form.largest), form.beyond, code)  # beyond: code of numbers above the largest
     # Below the normal numbers, adding a number whose last place is the least subnormal rounds in its low bits.
     shift = 2.0 ** (24 - form.bias - form.fraction)
-    small = (magnitude.as_float() + shift).bits() - single_bits(shift)
+    small = (magnitude.as_float() + shift).bits() - single_bits(shift)  # the code of a subnormal number
     code = choose(magnitude.below(single_bits(2.0 ** (1 - form.bias))), small, code)
     is_nan = magnitude.above(_INFINITY)
     nan: Word | int = form.nan
-    if width == 16:  # which has digits enough to keep the most telling ones
+    if width == 16:  # f16 keeps the high bits of the NaN's payload
         nan = ((magnitude >> drop) & ((1 << (form.fraction - 1)) - 1)) | form.nan
     code = choose(is_nan, nan, code)
     sign = (bits >> (32 - form.bits)) & form.sign_mask
     if form.special == "fnuz":  # there is no -0: its code is NaN
         sign = choose(code.equals(0), 0, sign)
-    if form.special == "finite":
+    if form.special == "finite":  # `form.nan` is -0 already
         sign = choose(is_nan, 0, sign)
     return (code | sign).resized(width).as_bits(type_)
 
@@ -142,9 +142,13 @@ def single_bits(power: float) -> int:
 
 
 def rounded_to_odd(x: Number) -> Number:
-    """Return an f64 as an f32 such that rounding that to 16 bits or less gives what rounding the f64 gives."""
+    """Return an f64 as an f32 such that rounding that to 16 bits or less gives what rounding the f64 gives.
+
+    An inexact f32 is the neighbour of the f64, above or below, whose last bit is 1.
+    """
     nearest = x.converted(Float32Type())
     back, bits = nearest.converted(x.value.type), nearest.bits()
+    # An inexact finite f32 whose last bit is 0 moves by one toward the f64, which is the other neighbour.
     adjust = back.differs(x) & (bits & _MAGNITUDE).below(_INFINITY) & (bits & 1).equals(0)
     step = choose(x.magnitude() > back.magnitude(), bits.new(1), otherwise=-1)
     return choose(adjust, bits + step, bits).as_float()
@@ -160,7 +164,7 @@ def integer_to_single(x: Word, is_signed: bool) -> Number:
 
     The last bit is set if bits that are cut off are not 0.
     """
-    if x.width <= 24:
+    if x.width <= 24:  # an f32 holds it exactly
         return x.extended(32, is_signed).to_float()
     x = x.extended(min(width for width in _CUTS if width >= x.width), is_signed)
     size = choose(x < 0, 0 - x, x) if is_signed else x
