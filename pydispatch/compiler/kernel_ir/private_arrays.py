@@ -26,7 +26,10 @@ MOST_OPERATIONS = 2048
 
 
 def unroll_loops_over_private_arrays(function: FuncOp) -> None:
-    """Mark the loops with few steps whose counter is in the index of an array of one invocation as `UNROLLED`."""
+    """Mark the loops whose counter is in the index of an array of one invocation as `UNROLLED`, in place.
+
+    Only loops that become at most `MOST_OPERATIONS` operations are marked.
+    """
     for loop in [op for op in walk(function) if isinstance(op, scf.ForOp)]:
         if _indexes_private_array(loop) and _unrolled_operations(loop) <= MOST_OPERATIONS:
             loop.attributes[UNROLLED] = UnitAttr()
@@ -49,9 +52,10 @@ def _indexes_private_array(loop: scf.ForOp) -> bool:
 
 
 def _unrolled_operations(op: Operation) -> float:
-    """Return how many operations an operation becomes if all loops in it are unrolled, infinity if steps are unknown.
+    """Return how many operations an operation becomes if it and all loops in it are unrolled completely.
 
-    A loop that begins at a value, such as `for j = i + 1 to 3`, counts as one that begins at 0.
+    It is infinity if the end or step of a loop is unknown. A loop that begins at a value, such as `for j = i + 1 to 3`,
+    counts as one that begins at 0, which has the most steps.
     """
     operations = sum(
         _unrolled_operations(inner) for region in op.regions for block in region.blocks for inner in block.ops

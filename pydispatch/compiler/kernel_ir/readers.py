@@ -44,7 +44,7 @@ def op_name(op: Operation) -> str:
 
 
 def attribute(op: Operation, name: str) -> Attribute | None:
-    """Return an attribute by name, inherent or not."""
+    """Return an attribute by name, inherent (a property of the operation) or discardable; None if it has none."""
     value = op.properties.get(name)
     return op.attributes.get(name) if value is None else value
 
@@ -71,7 +71,7 @@ def gpu_dimension(op: Operation) -> int:
 
 
 def integers(op: Operation, name: str) -> tuple[int, ...]:
-    """Return an array of integers, dense or of attributes; () if it is missing."""
+    """Return the integers of an attribute, a dense array or an array of integer attributes; () if it is missing."""
     value = attribute(op, name)
     if value is None:
         return ()
@@ -83,27 +83,31 @@ def integers(op: Operation, name: str) -> tuple[int, ...]:
 
 
 def segments(op: Operation, count: int) -> list[list[SSAValue]]:
-    """Return the operands of an operation in the `count` groups that `operandSegmentSizes` states."""
+    """Return the operands of an operation in the `count` groups that `operandSegmentSizes` states.
+
+    Raises:
+        CompileError: The attribute states another number of groups.
+    """
     sizes = integers(op, "operandSegmentSizes")
     if len(sizes) != count:
         raise unsupported(op)
-    rest = iter(operands_of(op))
-    return [list(islice(rest, size)) for size in sizes]
+    operands = iter(operands_of(op))
+    return [list(islice(operands, size)) for size in sizes]
 
 
 def mixed_values(
     op: Operation, name: str, dynamic: Sequence[SSAValue], read: Callable[[SSAValue], int | T]
 ) -> list[int | T]:
-    """Return the integers of an attribute; for each that is marked as dynamic, `read` of the next value of `dynamic`.
+    """Return the integers of the attribute `name`; for each `DYNAMIC_INDEX`, `read` of the next value of `dynamic`.
 
-    `static_sizes = [4, dynamic]` with the operand %n gives [4, read(%n)].
+    `static_sizes = [4, DYNAMIC_INDEX]` with the operand %n as `dynamic` gives [4, read(%n)].
     """
-    rest = iter(dynamic)
-    return [read(next(rest)) if value == DYNAMIC_INDEX else value for value in integers(op, name)]
+    values = iter(dynamic)
+    return [read(next(values)) if value == DYNAMIC_INDEX else value for value in integers(op, name)]
 
 
 def reassociation(op: Operation) -> list[list[int]]:
-    """Return the groups of dimensions that a reshape merges into one or splits one into."""
+    """Return the groups of axes that a reshape merges into one or splits one into, one group for each merged axis."""
     listed = attribute(op, "reassociation")
     if not isinstance(listed, ArrayAttr):
         raise unsupported(op)
@@ -130,16 +134,19 @@ def affine_map(op: Operation, name: str = "map") -> AffineMap:
 def bound_groups(op: Operation, name: str) -> list[int]:
     """Return for each dimension of an `affine.parallel` how many results of a map bound it.
 
-    name: the attribute with the counts, `lowerBoundsGroups` or `upperBoundsGroups`: elements in programs that xDSL
-    reads, an array in others.
+    name: the attribute with the counts, `lowerBoundsGroups` or `upperBoundsGroups`.
     """
-    groups = attribute(op, name)
+    groups = attribute(op, name)  # dense elements in programs that xDSL reads, an array in others
     values = getattr(groups, "get_values", None)
     return [int(value) for value in values()] if values is not None else list(integers(op, name))
 
 
 def symbol(op: Operation, name: str) -> str:
-    """Return the last part of a symbol or string attribute."""
+    """Return the name in a symbol or string attribute; of a nested symbol, `@a::@b`, the last one.
+
+    Raises:
+        CompileError: The attribute is missing, or of another kind.
+    """
     reference = attribute(op, name)
     if isinstance(reference, SymbolRefAttr):
         return str(
@@ -164,9 +171,9 @@ def unsupported(op: Operation) -> CompileError:
 
 def reverse_post_order(entry: Block) -> Iterator[Block]:
     """Return the blocks that are reachable from `entry`, each after all blocks that dominate it."""
-    done: list[Block] = []
+    done: list[Block] = []  # in post-order: each block after its successors
     seen = {entry}
-    stack: list[tuple[Block, int]] = [(entry, 0)]
+    stack: list[tuple[Block, int]] = [(entry, 0)]  # the path to the current block, each with its next successor
     while stack:
         block, next_successor = stack.pop()
         successors = block.last_op.successors if block.last_op is not None else ()
@@ -189,7 +196,7 @@ def quoted(name: str) -> str:
 def c_string(text: str) -> tuple[int, str]:
     """Return the number of bytes of a string constant, with its final NUL, and its text in LLVM IR."""
     data = text.encode() + b"\0"
-    return len(data), "".join(chr(b) if 32 <= b < 127 and b not in (34, 92) else f"\\{b:02X}" for b in data)
+    return len(data), "".join(chr(b) if 32 <= b < 127 and b not in b'"\\' else f"\\{b:02X}" for b in data)
 
 
 def _escape(character: str) -> str:
@@ -208,7 +215,7 @@ FLOAT_PREDICATES = (
 
 
 def flags(op: Operation, name: str) -> str:
-    """Return the flags of `fastmath` or `overflowFlags` as LLVM text, with a space after each."""
+    """Return the flags of an attribute, `fastmath` or `overflowFlags`, as LLVM text, with a space after each."""
     data = getattr(attribute(op, name), "data", None)
     if not data:
         return ""
@@ -227,4 +234,4 @@ LEAVES = frozenset(KERNEL_RETURNS) | {
     "scf.forall.in_parallel",
     "memref.alloca_scope.return",
 }
-"""Terminators whose meaning is given by the op around them."""
+"""Terminators without a lowering of their own: that of the operation around them handles their operands."""

@@ -8,13 +8,13 @@ from xdsl.ir import Operation
 from pydispatch.compiler.kernel_ir.readers import UNREGISTERED, op_name
 
 Ops = dict[str, list[Operation]]
-"""Operations of a function by name, each list in the order of `ops_by_name`."""
+"""Operations of a function by name; the order of each list is that of `ops_by_name`."""
 
 
 def ops_by_name(function: FuncOp) -> Ops:
     """Return the operations of a function by name.
 
-    The operations of a block follow each other, in order; those of nested blocks come after all of them.
+    In each list, the operations of a block are in order; those of blocks nested in it follow after all of them.
     """
     ops: Ops = {}
     blocks = list(function.body.blocks)
@@ -24,11 +24,11 @@ def ops_by_name(function: FuncOp) -> Ops:
             name = op.name
             if name == UNREGISTERED:
                 name = op_name(op)
-            same = ops.get(name)
-            if same is None:
+            ops_of_name = ops.get(name)
+            if ops_of_name is None:
                 ops[name] = [op]
             else:
-                same.append(op)
+                ops_of_name.append(op)
             if op.regions:
                 for region in op.regions:
                     blocks += region.blocks

@@ -8,11 +8,12 @@ from xdsl.ir import Operation
 from pydispatch.compiler.kernel_ir.readers import attribute
 
 STORAGE = "pyd.storage"
-"""Whose an allocation is, where that is decided: "workgroup" or "private"."""
+"""On an allocation: whether the workgroup shares it, "workgroup", or each invocation has its own, "private". Passes set
+it; without it, the memory space of the type decides."""
 
 
 COHERENT_BINDINGS = "pyd.met"
-"""On an entry point: the bindings in which invocations of a workgroup read what others wrote."""
+"""On an entry point: ordinals of the bindings in which invocations of a workgroup read what others of it wrote."""
 
 
 READ_ONLY_NOTE = "take ReadOnly off its subspan; in a stream executable, tie a result of the dispatch to the operand"
@@ -36,6 +37,9 @@ def is_private(type_: MemRefType) -> bool:
 
 
 def is_shared_by_workgroup(op: Operation, type_: MemRefType) -> bool:
-    """Return whether an allocation is shared by the workgroup: as a pass has stated it, else as its type states it."""
+    """Return whether an allocation with a result of this type is shared by the workgroup.
+
+    The attribute `STORAGE` states it; without one, the memory space of the type.
+    """
     stated = attribute(op, STORAGE)
     return stated.data == "workgroup" if isinstance(stated, StringAttr) else is_workgroup(type_)

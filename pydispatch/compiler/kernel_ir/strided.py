@@ -53,13 +53,13 @@ Body = Callable[[Build, SSAValue, dict[SSAValue, SSAValue]], None]
 of the original loop to their copies."""
 
 FEWEST = 8
-"""Invocations below which a step does not fill a vector."""
+"""Invocations below which a loop is not interchanged: they do not fill a vector."""
 
 LANES = 16
-"""Invocations of a parallel loop in whole steps: elements of 32 bits in the widest vector of x86."""
+"""Invocations of each parallel loop in whole steps: elements of 32 bits in the widest vector of x86."""
 
 MOST_COPIED = 256
-"""Operations that copies of the body for vectors of invocations may have together."""
+"""Operations that all copies of a body, one for each vector of invocations, may have together."""
 
 MOST_STACK_BYTES = 16 << 10
 """Bytes of the stack, of which a function has 64 KiB, that carried values of strided loops may take together."""
@@ -71,7 +71,7 @@ _WORKGROUP = IntegerAttr(3, 64)
 def take_steps_together(function: FuncOp, has_masks: bool = False) -> None:
     """Interchange the strided loops of a function with the loops over invocations, in place.
 
-    `has_masks` states that vectors of the CPU access memory with masks.
+    `has_masks` states that vector instructions of the CPU access memory with masks.
     """
     pending = [op for op in walk(function) if isinstance(op, scf.ParallelOp)]
     entry, read_only = Entry(function), read_only_memrefs(function)
@@ -85,7 +85,7 @@ def take_steps_together(function: FuncOp, has_masks: bool = False) -> None:
             if _interchange(entry, loop, strided, has_masks and stack_bytes + own_bytes <= MOST_STACK_BYTES):
                 after_vectors.add(loop)
                 stack_bytes += own_bytes
-            pending.append(loop)
+            pending.append(loop)  # it has the code after the strided loop, with the next strided loop perhaps
         elif loop in after_vectors:
             _divide_into_vectors(entry, loop)
 
@@ -96,9 +96,9 @@ class StridedLoop:
 
     Attributes:
         loop: The strided loop; in invocation p its counter begins at `start` + p.
-        start: A value that is the same for all invocations.
-        own: Operations before the strided loop that depend on the invocation.
-        shared: Operations before the strided loop that do not.
+        start: A value that is the same for all invocations; an int if it is known.
+        own: Operations before the strided loop whose results depend on the invocation.
+        shared: Operations before the strided loop whose results are equal in all invocations.
     """
 
     loop: scf.ForOp
@@ -115,18 +115,21 @@ class StridedLoop:
 
 
 def _find_strided_loop(loop: scf.ParallelOp, read_only: frozenset[SSAValue]) -> StridedLoop | None:
-    """Return the first loop in a loop over invocations, if its step is their number and it can be interchanged."""
+    """Return the first `scf.for` in a parallel loop, if its step is the number of iterations of that, the invocations.
+
+    Return None if it has another step or cannot be interchanged. `read_only`: memrefs that the function does not write.
+    """
     block = loop.body.block
     if len(block.args) != 1 or loop.initVals or known(loop.lowerBound[0]) != 0 or known(loop.step[0]) != 1:
         return None
-    width = known(loop.upperBound[0])
-    if not isinstance(width, int) or width < FEWEST:
+    invocations = known(loop.upperBound[0])
+    if not isinstance(invocations, int) or invocations < FEWEST:
         return None
     own, shared, varying = list[Operation](), list[Operation](), set[SSAValue](block.args)
-    for op in block.ops:
+    for op in block.ops:  # those before the strided loop must be fit to be executed several times
         if isinstance(op, scf.ForOp):
             start = _uniform_start(op.lb, block.args[0], varying)
-            if start is None or not counts_indices(op) or known(op.step) != width or op.ub in varying:
+            if start is None or not counts_indices(op) or known(op.step) != invocations or op.ub in varying:
                 return None
             fits = all(_fits_workgroup_memory(result.type) for result in op.results)
             has_parallel_loop = any(isinstance(inner_op, scf.ParallelOp) for inner_op in walk(op))
@@ -145,7 +148,7 @@ def _find_strided_loop(loop: scf.ParallelOp, read_only: frozenset[SSAValue]) -> 
 def _is_unchanged(memory: SSAValue, loop: scf.ParallelOp) -> bool:
     """Return whether `memory` is an allocation that no operation in the strided loops of `loop` can write.
 
-    Such are the carried values of strided loops that were interchanged before.
+    The memories of carried values of strided loops that were interchanged before are such allocations.
     """
     strided = [op for op in loop.body.block.ops if isinstance(op, scf.ForOp)]
     return isinstance(memory.owner, memref.AllocOp | memref.AllocaOp) and all(
@@ -158,7 +161,8 @@ def _is_unchanged(memory: SSAValue, loop: scf.ParallelOp) -> bool:
 def _uniform_start(lower: SSAValue, lane: SSAValue, varying: set[SSAValue]) -> Index | None:
     """Return `start` if a lower bound is `start + lane` and `start` is equal in all invocations; else None.
 
-    It is an int if it is a constant, else a value.
+    It is an int if it is a constant, else a value. `lane` is the number of the invocation; `varying` are the values
+    that depend on it.
     """
     if lower is lane:
         return 0
@@ -177,7 +181,10 @@ def _fits_workgroup_memory(type_: Attribute) -> bool:
 
 
 def _divide_into_vectors(entry: Entry, loop: scf.ParallelOp) -> None:
-    """Replace a loop over invocations by one for each vector of them if its body has no regions and is short."""
+    """Replace a loop over invocations by one for each vector of `LANES` of them.
+
+    Do nothing if its body has regions, or if its copies would have more than `MOST_COPIED` operations together.
+    """
     invocations, operations = known(loop.upperBound[0]), list(loop.body.block.ops)
     assert isinstance(invocations, int)
     if any(op.regions for op in operations[:-1]) or invocations // LANES * len(operations) > MOST_COPIED:
@@ -195,7 +202,7 @@ def _divide_into_vectors(entry: Entry, loop: scf.ParallelOp) -> None:
 
 
 def _emit_lanes(build: Build, lanes: Index, body: Block) -> None:
-    """Emit a parallel loop over `lanes` invocations, which are marked as one vector if they fill one."""
+    """Emit a parallel loop over `lanes` invocations with this body; it is marked `ONE_VECTOR` if they fill one."""
     loop = build.op(scf.ParallelOp([build.value(0)], [build.value(lanes)], [build.value(1)], Region(body)))
     if lanes == LANES:
         loop.attributes[ONE_VECTOR] = UnitAttr()
@@ -259,21 +266,21 @@ class _Interchange:
             self._emit_vector_steps(build)
 
     def _emit_vector_steps(self, build: Build) -> None:
-        """Emit the steps in which all invocations have an element, and the last one."""
+        """Emit the whole steps, in which all invocations have an element, and the last step, in which some have."""
         start, end = self.strided.start, known(self.strided.loop.ub)
         elements = build.most(build.minus(end, start), 0)
-        _, rest = build.divide(elements, self.invocations)
-        end_of_whole_steps = build.plus(start, build.minus(elements, rest))
+        _, last_elements = build.divide(elements, self.invocations)
+        end_of_whole_steps = build.plus(start, build.minus(elements, last_elements))
         build.loop(start, end_of_whole_steps, self.invocations, (), self._emit_whole_step)
-        # A rest that is only known at run time differs from the integer 0: then the last step is emitted.
-        if rest != 0 and self.is_masked:
-            has_rest = build.when(build.compare("sgt", rest, 0))
+        # A number that is only known at run time differs from the integer 0: then the last step is emitted.
+        if last_elements != 0 and self.is_masked:
+            last_step = build.when(build.compare("sgt", last_elements, 0))
             for first_lane in range(0, self.invocations, self.vector):
-                body = partial(self._copy_body_below, end_of_whole_steps, rest)
-                self._emit_invocations(has_rest, self.vector, body, first_lane)
-            has_rest.end()
-        elif rest != 0:
-            self._emit_step(build, end_of_whole_steps, rest)
+                body = partial(self._copy_body_below, end_of_whole_steps, last_elements)
+                self._emit_invocations(last_step, self.vector, body, first_lane)
+            last_step.end()
+        elif last_elements != 0:
+            self._emit_step(build, end_of_whole_steps, last_elements)
 
     def _emit_whole_step(self, build: Build, first: SSAValue, carried: list[SSAValue]) -> Sequence[SSAValue]:
         """Emit a step of all invocations from element `first` on: parallel loops over the lanes of one vector each.
@@ -298,12 +305,12 @@ class _Interchange:
         self._emit_invocations(build, lanes, partial(self._copy_body, first), first_lane)
 
     def _store_initial_values(self, build: Build, lane: SSAValue, values: dict[SSAValue, SSAValue]) -> None:
-        """Emit the stores of the initial carried values of one invocation."""
+        """Emit the stores of the initial carried values of invocation `lane`; `values` is as in `Body`."""
         for initial, memory in zip(self.strided.loop.iter_args, self.memories, strict=True):
             build.op(memref.StoreOp.get(values.get(initial, initial), memory, [lane]))
 
     def _copy_body(self, first: Index, build: Build, lane: SSAValue, values: dict[SSAValue, SSAValue]) -> None:
-        """Emit the body of the strided loop for one invocation, with carried values in memory."""
+        """Emit the body of the strided loop for element `first` + lane, with carried values in memory."""
         index, *variables = self.strided.loop.body.block.args
         values[index] = build.value(build.plus(first, lane))
         for variable, memory in zip(variables, self.memories, strict=True):
@@ -339,7 +346,10 @@ class _Interchange:
             build.op(memref.StoreOp.get(value, memory, [lane]))
 
     def _emit_invocations(self, build: Build, lanes: Index, body: Body, first_lane: int = 0) -> None:
-        """Emit a parallel loop over invocations: each computes the operations before the strided loop, then `body`."""
+        """Emit a parallel loop over `lanes` invocations from `first_lane` on.
+
+        Each computes the operations before the strided loop that depend on it, then `body`.
+        """
         block = Block(arg_types=[INDEX])
         inner = build.inside(block)
         lane = inner.value(inner.plus(block.args[0], first_lane))
@@ -354,7 +364,7 @@ class _Interchange:
 def _lanes_of_vector(loop: scf.ForOp, invocations: int) -> int:
     """Return how many invocations each parallel loop has in a step of the strided loop that all of them take.
 
-    It is those of one vector, or all of them if copies of the body for each vector were too long together.
+    It is `LANES`, those of one vector, or all `invocations` if copies of the body for each vector would be too long.
     """
     copies = ceil(invocations / LANES)
     operations = sum(1 for _ in walk(loop.body.block))
@@ -362,7 +372,7 @@ def _lanes_of_vector(loop: scf.ForOp, invocations: int) -> int:
 
 
 def _has_atomics(loop: scf.ForOp) -> bool:
-    """Return whether the iterations of a loop have atomic operations, which keep LLVM from vectorizing them."""
+    """Return whether a loop contains atomic operations, which keep LLVM from vectorizing it."""
     return any(op.name in UPDATES for op in walk(loop.body.block))
 
 
@@ -374,17 +384,17 @@ def _is_plain(block: Block) -> bool:
     )
 
 
-def _allocated_on_stack(build: Build, type_: Attribute, width: int) -> SSAValue:
-    """Allocate an element for each of `width` invocations on the stack of the workgroup's thread, and return it."""
-    allocation = memref.AllocaOp.get(type_, shape=[width])
+def _allocated_on_stack(build: Build, type_: Attribute, invocations: int) -> SSAValue:
+    """Allocate an array with an element for each invocation on the stack of the workgroup's thread, and return it."""
+    allocation = memref.AllocaOp.get(type_, shape=[invocations])
     allocation.location = build.origin.location
     build.entry.insert(allocation)
     return allocation.results[0]
 
 
-def _allocated(build: Build, type_: Attribute, width: int) -> SSAValue:
-    """Allocate workgroup memory of an element for each of `width` invocations at the entry, and return it."""
-    allocation = memref.AllocOp([], [], MemRefType(type_, [width], memory_space=_WORKGROUP))
+def _allocated(build: Build, type_: Attribute, invocations: int) -> SSAValue:
+    """Allocate an array with an element for each invocation in workgroup memory, at the entry, and return it."""
+    allocation = memref.AllocOp([], [], MemRefType(type_, [invocations], memory_space=_WORKGROUP))
     allocation.location = build.origin.location
     build.entry.insert(allocation)
     return allocation.results[0]

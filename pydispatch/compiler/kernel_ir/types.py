@@ -103,12 +103,12 @@ def scalar_width(type_: Attribute) -> int:
 
 
 def memory_width(type_: Attribute) -> int:
-    """Return the bits of the memory access for an element: 8 for a packed one.
+    """Return the bits of the memory access for an element: 8 for a packed one, which is read with others of its byte.
 
     Raises:
         CompileError: Elements of this width cannot be stored.
     """
-    bits = _FLOATS.get(type(type_)) or scalar_width(type_)
+    bits = _FLOATS.get(type(type_)) or scalar_width(type_)  # raises if the type is no scalar
     if bits < 8:
         return 8
     if bits not in _MEMORY_WIDTHS and is_integer(type_):
@@ -120,7 +120,11 @@ def memory_width(type_: Attribute) -> int:
 
 
 def storage_bits(type_: Attribute) -> int:
-    """Return the number of bits that an element takes in memory: 2 or 4 if it is packed, else whole bytes."""
+    """Return the number of bits that an element takes in memory: 2 or 4 if it is packed, else whole bytes.
+
+    Raises:
+        CompileError: Elements of this type cannot be stored.
+    """
     if memory_width(type_) == 8:
         return bits if (bits := bit_width(type_)) in (2, 4) else 8
     return -(-bit_width(type_) // 8) * 8
@@ -132,7 +136,7 @@ def packed(type_: Attribute) -> bool:
 
 
 def storage_bytes(type_: Attribute, count: int) -> int:
-    """Return the size in bytes of `count` contiguous elements."""
+    """Return the size in bytes of `count` contiguous elements; the last byte of packed ones may be partly unused."""
     return -(-count * storage_bits(type_) // 8)
 
 
@@ -163,14 +167,14 @@ def checked_memref(type_: Attribute) -> MemRefType:
     """Return a type as a ranked memref of scalars with a strided layout.
 
     Raises:
-        CompileError: The type is none.
+        CompileError: The type is no such memref.
     """
     memref, _ = _require_strided(type_)
     return memref
 
 
 def _require_strided(type_: Attribute) -> tuple[MemRefType, tuple[int | None, ...]]:
-    """Return a type as a ranked memref of scalars, and its strides; None for dynamic ones.
+    """Return a type as a ranked memref of scalars, and its strides in elements, one for each axis; None if dynamic.
 
     Raises:
         CompileError: The type is no such memref, or its layout is not strided.
@@ -184,7 +188,7 @@ def _require_strided(type_: Attribute) -> tuple[MemRefType, tuple[int | None, ..
 
 
 class StridedLayout(NamedTuple):
-    """Strided layout of a memref type, in elements; None for dynamic parts."""
+    """Strided layout of a memref type, in elements; a size, stride or offset that is dynamic is None."""
 
     offset: int | None
     sizes: tuple[int | None, ...]

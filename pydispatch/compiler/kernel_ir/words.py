@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import IndexType, IntegerType, TensorType
+from xdsl.dialects.builtin import IndexType, IntegerType
 from xdsl.ir import Attribute
 
 from pydispatch.errors import CompileError, Location
 
 
 def bit_width(type: Attribute) -> int | None:
-    """Return the bits of a scalar type, 64 for `index`; None for another type."""
+    """Return the bits of a scalar type, 64 for `index`; None for a type that is no scalar."""
     if isinstance(type, IndexType):
         return 64
     if isinstance(type, IntegerType):
         return type.width.data
-    bits = getattr(type, "bitwidth", None)
-    return bits if isinstance(bits, int) and not isinstance(type, TensorType) else None
+    bits = getattr(type, "bitwidth", None)  # of xDSL's float types
+    return bits if isinstance(bits, int) else None
 
 
 def words_of(type: Attribute, location: Location | None = None) -> int:
     """Return the number of 32-bit words that a scalar operand of a dispatch takes: 1 or 2.
 
     Raises:
-        CompileError: The type is no scalar of up to 64 bits.
+        CompileError: The type is no scalar of up to 64 bits; `location` is that of the error.
     """
     bits = bit_width(type)
     if bits is None or not 0 < bits <= 64:

@@ -5,7 +5,8 @@ operation may therefore join a dispatch if that repeats no work. There are three
 
 - elementwise operations over one iteration space;
 - reductions, with the operations before them;
-- rows: reductions over inner dimensions of one outer space, with the users of their results.
+- rows: reductions over inner dimensions of one outer space, with the users of their results. A row is the elements that
+  a reduction combines to one.
 """
 
 from __future__ import annotations
@@ -40,8 +41,8 @@ ONE_WORKGROUP = 16384
 def why_not(group: Sequence[Operation], has_chain_kernel: Callable[[Chain], bool] | None = None) -> str | None:
     """Return why the operations of `group` cannot be one dispatch, as a sentence; None if they can.
 
-    `has_chain_kernel` returns whether all targets have a kernel for a chain of two contractions (`matmul/chain.py`);
-    None if they have none for any.
+    The order of `group` is topological. `has_chain_kernel` returns whether all targets have a kernel for a chain
+    of two contractions (`matmul/chain.py`); None if they have none for any.
     """
     if has_chain_kernel is not None and (chain := chain_of(group)) is not None and has_chain_kernel(chain):
         # Each product is judged with the operations around it. Gathers are read where factors are packed, which the
@@ -67,9 +68,9 @@ def why_not(group: Sequence[Operation], has_chain_kernel: Callable[[Chain], bool
 
 
 def space_of(op: Operation) -> tuple[int, ...] | None:
-    """Return the iteration space of an elementwise operation: its sizes without those of 1; None for another.
+    """Return the iteration space of an elementwise operation: its sizes without those of 1, -1 for a dynamic one.
 
-    Any set of such operations with equal spaces may be one dispatch.
+    Return None for another operation. Any set of operations with equal spaces may be one dispatch.
     """
     if len(op.results) != 1 or not isinstance(op.results[0].type, TensorType):
         return None
@@ -83,13 +84,14 @@ def space_of(op: Operation) -> tuple[int, ...] | None:
     rule = rule_of(op)
     if not info_of(op).elementwise or op.regions or _is_free(op):  # a free operation is copied into its readers
         return None
-    # A view has other indices, some rules read elements several times, and an update needs its destination.
+    # A view reads at other indices than it writes, some rules read elements several times, and an update needs the
+    # memory of its destination.
     is_plain = rule is None or not (rule.view or rule.rereads or isinstance(rule, Update))
     return _shape(op.results[0]) if is_plain else None
 
 
 def _has_data_reuse(generic: Structured) -> bool:
-    """Return whether two inputs each have a parallel dimension that the other lacks, as in a matrix product.
+    """Return whether two inputs are each indexed by a parallel dimension that the other lacks, as in a matrix product.
 
     Each element is then used many times, and plain loops would reload it.
     """
@@ -99,10 +101,10 @@ def _has_data_reuse(generic: Structured) -> bool:
 
 
 def _reason_against_updates(group: Sequence[Operation]) -> str | None:
-    """Return why an update in place or a recurrence prevents one dispatch; None if none does.
+    """Return why an update in place or a recurrence (`OrderedOp`) prevents one dispatch; None if none does.
 
-    A destination of an update must not be computed in the group, nor a result of either be read in it. Other operations
-    of the group must not read the memory that an update overwrites.
+    The destination of an update must not be computed in the group, and other operations of the group must not read the
+    memory that it overwrites. The results of updates and recurrences must not be read in the group.
     """
     members = set(group)
     read = {value for op in group for value in inputs_of(op)}
@@ -123,7 +125,7 @@ def _is_read_beside(update: Operation, group: Sequence[Operation]) -> bool:
     """Return whether another operation of the group reads the memory that an update overwrites.
 
     Only memory behind an optimization barrier is looked at: the destination is the result of the barrier, the memory
-    its operand. The barrier is copied only where the memory is still needed. Readers of the destination itself are
+    its operand. The barrier is a copy only where the memory is still needed. Readers of the destination itself are
     checked elsewhere.
     """
     behind_barrier = [value for value in overwritten_values(update) if value not in update.operands]
@@ -131,7 +133,7 @@ def _is_read_beside(update: Operation, group: Sequence[Operation]) -> bool:
 
 
 def _producer(value: SSAValue, members: Set[Operation]) -> Operation | None:
-    """Return the operation of `members` that computes a value, looking through views.
+    """Return the operation of the group `members` that computes a value, looking through views.
 
     Return None if there is none, or if it is free to duplicate.
     """
@@ -166,10 +168,11 @@ def _shape(value: SSAValue) -> tuple[int, ...]:
     return tuple(-1 if n < 0 else n for n in value.type.get_shape() if n != 1)
 
 
-def _reason_against_rows(union: Sequence[Operation], generics: dict[Operation, Structured]) -> str | None:
+def _reason_against_rows(group: Sequence[Operation], generics: dict[Operation, Structured]) -> str | None:
     """Return why reductions prevent one dispatch; None if they do not.
 
-    All reductions must have the same rows, and users of their results must read one value in each row.
+    All reductions must have the same rows, and users of their results must read one value in each row. `generics` has
+    the operations of the group that are a `linalg.generic`.
     """
     reductions = [g for g in generics.values() if g.reduced_loops]
     spaces = {_shape(g.op.results[0]) for g in reductions}
@@ -178,9 +181,9 @@ def _reason_against_rows(union: Sequence[Operation], generics: dict[Operation, S
         return reasons.different_rows(shown)
     if not reductions:
         return None
-    members = set(union)
-    producers_of_row_values = _producers_of_row_values(union, reductions)
-    for op in union:
+    members = set(group)
+    producers_of_row_values = _producers_of_row_values(group, reductions)
+    for op in group:
         for index, value in enumerate(op.operands):
             if not isinstance(value.type, TensorType):
                 continue
@@ -194,12 +197,12 @@ def _reason_against_rows(union: Sequence[Operation], generics: dict[Operation, S
     return None
 
 
-def _producers_of_row_values(union: Sequence[Operation], reductions: Sequence[Structured]) -> set[Operation]:
-    """Return the reductions, and the operations on their results that compute one value for each row."""
-    members = set(union)
+def _producers_of_row_values(group: Sequence[Operation], reductions: Sequence[Structured]) -> set[Operation]:
+    """Return the reductions, and the operations of the group on their results that compute one value for each row."""
+    members = set(group)
     producers = {g.op for g in reductions}
     spaces = {_shape(op.results[0]) for op in producers}
-    for op in union:
+    for op in group:  # in topological order: producers before their users
         returns_tensor = bool(op.results) and isinstance(op.results[0].type, TensorType)
         if (
             returns_tensor
@@ -239,7 +242,7 @@ def _reason_not_one_value_per_row(
     if generic.reduced_loops and any(d in generic.reduced_loops for d in row_dims):
         return reasons.REDUCED_AGAIN
     parallel_dims = [d for d in range(len(generic.iterators)) if d not in generic.reduced_loops]
-    if not row_dims:  # the reduction has a single value, which all elements of `op` read
+    if not row_dims:  # there is a single row, whose value all elements of `op` read
         has_rows = any(d not in extents or extents[d] != 1 for d in parallel_dims)
         sizes = [-1 if n is None else n for n in generic.extents if n != 1]
         return reasons.ONE_ROW if has_rows and not _fits_one_workgroup(value, sizes) else None
@@ -254,7 +257,7 @@ def _reason_not_one_value_per_row(
 
 
 def _fits_one_workgroup(value: SSAValue, sizes: Sequence[int]) -> bool:
-    """Return whether a reduction to a single value may be read by all elements of the dispatch, of the given sizes.
+    """Return whether all elements of a dispatch with these sizes may read the result of a reduction to a single value.
 
     One workgroup then does all the work. A value of rank 0 is a reduction over everything, so that `ONE_WORKGROUP`
     bounds the elements. A value of a higher rank has a row dimension, such as a batch, that happens to have size 1: the
@@ -276,19 +279,19 @@ def _is_projection(map: AffineMap) -> bool:
 
 
 def _extents(value: SSAValue, map: AffineMap) -> list[int]:
-    """Return the sizes of a value along those of its axes that `map` indexes by a dimension."""
+    """Return the sizes of a value along those of its axes that `map` indexes by a dimension; -1 if dynamic."""
     assert isinstance(value.type, TensorType)
     shape = value.type.get_shape()
     return [n for n, e in zip(shape, map.results, strict=True) if isinstance(e, AffineDimExpr)]
 
 
-def _reason_against_recomputation(union: Sequence[Operation], generics: dict[Operation, Structured]) -> str | None:
+def _reason_against_recomputation(group: Sequence[Operation], generics: dict[Operation, Structured]) -> str | None:
     """Return why one dispatch would compute an expensive element repeatedly; None if it would not.
 
     It would where the consumer is larger than the producer, unless the element is computed once per row.
     """
-    members = set(union)
-    for op in union:
+    members = set(group)
+    for op in group:
         if _is_view(op) or _is_free(op):
             continue
         for index, value in enumerate(op.operands):
@@ -303,29 +306,35 @@ def _reason_against_recomputation(union: Sequence[Operation], generics: dict[Ope
                 return reasons.REREAD.format(op.name)
             if op in generics:
                 map = generics[op].maps[index]
-                used = dims_in(map)
+                indexing_dims = dims_in(map)
                 if not _is_projection(map):
                     return reasons.WINDOWS
                 sizes = generics[op].extents
-                if _are_outermost(used, sizes):
+                if _are_outermost(indexing_dims, sizes):
                     continue  # the element is loop-invariant: it is computed once per row
-                if any(sizes[p] != 1 for p in range(len(sizes)) if p not in used):
+                if any(size != 1 for dim, size in enumerate(sizes) if dim not in indexing_dims):
                     return reasons.BROADCAST
     return None
 
 
-def _are_outermost(used: Set[int], extents: Sequence[int | None]) -> bool:
-    """Return whether loops are the outermost ones of a nest, not counting loops of one iteration."""
+def _are_outermost(dims: Set[int], extents: Sequence[int | None]) -> bool:
+    """Return whether the loops `dims` are the outermost ones of a nest, not counting loops of one iteration.
+
+    `extents` has the number of iterations of each loop, outermost first; None if dynamic.
+    """
     loops = [d for d, extent in enumerate(extents) if extent != 1]
-    used_count = sum(d in used for d in loops)
-    return all(d in used for d in loops[:used_count])
+    count = sum(d in dims for d in loops)
+    return all(d in dims for d in loops[:count])
 
 
-def _reason_against_spaces(union: Sequence[Operation], generics: dict[Operation, Structured]) -> str | None:
-    """Return why the results of the group do not share one iteration space or its rows; None if they do."""
-    members = set(union)
+def _reason_against_spaces(group: Sequence[Operation], generics: dict[Operation, Structured]) -> str | None:
+    """Return why the results of the group do not share one iteration space or its rows; None if they do.
+
+    Only results that no operation of the group reads count.
+    """
+    members = set(group)
     shapes: set[tuple[int, ...]] = set()
-    for op in union:
+    for op in group:
         if _is_free(op) or _is_view(op) or _is_update(op):
             continue
         for result in op.results:

@@ -109,7 +109,8 @@ def narrowed(x: Number, type_: Attribute) -> SSAValue:
     """Return the float of 16 bits or less that is nearest to an f32."""
     bits, width = x.bits(), bit_width(type_)
     if isinstance(type_, BFloat16Type):
-        rounded = bits + 0x7FFF + (bits >> 16 & 1)  # half of the last place less one, and one more if the last place is odd
+        # Half of the last place less one, and one more if the last place is odd.
+        rounded = bits + 0x7FFF + (bits >> 16 & 1)
         return (choose(x.is_nan(), bits | _QUIET, rounded) >> 16).resized(width).as_bits(type_)
     if small_float(type_) == EXPONENT_ONLY:
         return (bits >> 23).resized(width).as_bits(type_)

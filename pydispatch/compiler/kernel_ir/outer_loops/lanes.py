@@ -47,12 +47,15 @@ MOST_BYTES_OF_VALUE = 8
 class Lanes:
     """The iterations of a parallel loop along its last axis as lanes, and whether they can run in strips.
 
+    A strip is a block of consecutive iterations that take each step of the sequential loops in the body together. The
+    loop is interchanged with these: they contain loops over the lanes of the strip, which fill vectors.
+
     Attributes:
         loop: The loop.
         lane: Its counter along the last axis.
         varying: Values that may differ between lanes.
-        lane_integers: Varying integers that are computed from the lane alone; they are rematerialized where they are
-            used.
+        lane_integers: Varying integers that are inexpensive to compute from `lane` alone; they are rematerialized where
+            they are used, and take no memory.
         width: Lanes of a strip: all iterations if an inner loop starts at a different counter in each lane, at most
             `STREAMED_LANES` if `is_streamed`, otherwise `LANES`.
         is_streamed: Whether the loops of a strip carry no values, so that they only write memory.
@@ -65,14 +68,14 @@ class Lanes:
     def __init__(self, loop: scf.ParallelOp, read_only: frozenset[SSAValue]) -> None:
         self.loop = loop
         self.lane: SSAValue = loop.body.block.args[-1]
-        self._read_only = read_only  # memrefs that the function does not write
+        self._read_only = read_only  # memrefs that nothing in the function writes
         self.varying: set[SSAValue] = {self.lane}
         self.lane_integers: set[SSAValue] = {self.lane}
         self.ops_with_lane_loops: set[Operation] = set()
         self.hoisted: dict[Block, list[memref.LoadOp]] = {}
         self.refusal: tuple[Operation, str] | None = None
         high = known(loop.upperBound[-1])
-        # 0 if it is not known. `of` refuses loops that do not run from 0 by 1.
+        # 0 if it is not known. It is the upper bound: `of` refuses loops that do not run from 0 by 1.
         self._iterations = high if isinstance(high, int) else 0
         self.width = LANES
         self.is_streamed = False
@@ -81,7 +84,7 @@ class Lanes:
     def of(cls, loop: scf.ParallelOp, read_only: frozenset[SSAValue]) -> Lanes:
         """Return the lanes of a parallel loop, with a refusal if strips of it are not worthwhile or not possible.
 
-        `read_only` are the memrefs that the function does not write.
+        `read_only` are the memrefs that nothing in the function writes.
         """
         lanes = cls(loop, read_only)
         low, high, step = (known(side[-1]) for side in (loop.lowerBound, loop.upperBound, loop.step))
@@ -102,7 +105,7 @@ class Lanes:
         return lanes
 
     def _has_stack_for(self, width: int) -> bool:
-        """Return whether the stack has room for the values of strips with this many lanes."""
+        """Return whether the stack has room for the values of strips with `width` lanes."""
         variables = self.varying - self.lane_integers
         return len(variables) * MOST_BYTES_OF_VALUE * width <= MOST_BYTES
 
@@ -122,7 +125,12 @@ class Lanes:
         )
 
     def _refuse(self, op: Operation, reason: str) -> bool:
-        """Record why the loop is not interchanged, unless a reason is recorded already, and return False."""
+        """Record why the loop is not interchanged, unless a reason is recorded already, and return False.
+
+        Args:
+            op: The operation that prevents it.
+            reason: A clause for the report of `vectorize_outer_loops`.
+        """
         self.refusal = self.refusal or (op, reason)
         return False
 
@@ -144,8 +152,8 @@ class Lanes:
     def unrolled_starts(self, op: scf.ForOp) -> list[int] | None:
         """Return the counters of lane 0 in a loop whose first counter is the number of the lane; None for other loops.
 
-        Lane 3 of `for j = lane to 16 step 8` has 3 and 11, lane 0 has 0 and 8. Return None, too, if there are many, or
-        the number of lanes is not known.
+        Lane 3 of `for j = lane to 16 step 8` has 3 and 11, lane 0 has 0 and 8. Return None, too, if there are more than
+        `MOST_UNROLLED`, the loop carries values, or a bound, its step or the number of lanes is not known.
         """
         upper, step = known(op.ub), known(op.step)
         is_known = isinstance(upper, int) and isinstance(step, int)
@@ -183,9 +191,9 @@ class Lanes:
         return True
 
     def _covers_if(self, op: scf.IfOp) -> bool:
-        """Return whether lanes can run an `scf.if` together.
+        """Return whether lanes can run an `scf.if` together, and record its results if they differ between lanes.
 
-        If there are loops over lanes in it, its results must fit into memory.
+        If there are loops over lanes in it, its results are stored for each lane, so that memory must have their types.
         """
         blocks = [block for region in op.regions for block in region.blocks]
         if not all(map(self._covers, blocks)):
@@ -202,8 +210,8 @@ class Lanes:
         """Return whether values that `op` defines can be stored in memory with an element for each lane; refuse `op` if
         not.
         """
-        odd = next((value.type for value in values if not _fits(value.type)), None)
-        return odd is None or self._refuse(op, f"values of {odd} cannot be stored for each lane")
+        refused_type = next((value.type for value in values if not _fits(value.type)), None)
+        return refused_type is None or self._refuse(op, f"values of {refused_type} cannot be stored for each lane")
 
     def _covers_for(self, op: scf.ForOp) -> bool:
         """Return whether lanes can run an `scf.for` together, and record what varies in it.
@@ -233,7 +241,7 @@ class Lanes:
     def _covers_while(self, op: scf.WhileOp) -> bool:
         """Return whether lanes can run an `scf.while` together, and record what varies in it.
 
-        Its regions are executed for lanes that have left the loop, too, so they must be pure.
+        Its regions are executed for lanes that have left the loop, too, so they must be pure and must not trap.
         """
         blocks = [region.blocks[0] for region in op.regions]
         for inner in (inner for block in blocks for inner in walk(block)):
@@ -248,10 +256,10 @@ class Lanes:
         return self._fits_lane_memory(op, arguments) and all(map(self._covers, blocks))
 
     def _fills_vectors(self, block: Block) -> bool:
-        """Return whether the accesses of a loop body are contiguous in the lanes, or loads that are the same for all.
+        """Return whether each access of a loop body is contiguous in the lanes, or a load that is the same for all.
 
-        Strided loads that do not depend on what the loop computes are recorded as hoisted. Others fill vectors if they
-        read each element once together.
+        Strided loads of read-only memory whose indices are the same in all iterations of the loop are recorded in
+        `hoisted`. Other strided loads count as contiguous if they form interleaved groups, see `_interleaved`.
         """
         interleaved = self._interleaved(block)
         is_innermost = self.ops_with_lane_loops.isdisjoint(block.ops)
@@ -275,6 +283,8 @@ class Lanes:
 
     def _interleaved(self, block: Block) -> set[Operation]:
         """Return the loads of a block that read `x[s * lane + k]` for all k below s; LLVM shuffles vectors for them."""
+        # (memref, stride, value numbers of the other indices and of the last one without its constant offset) ->
+        # constant offset -> loads
         groups: dict[tuple[SSAValue, int, tuple[int, ...]], dict[int, list[Operation]]] = {}
         numbering = _Numbering()
         for op in block.ops:
@@ -282,7 +292,7 @@ class Lanes:
                 continue
             *outer, last = op.indices
             stride = self._stride(last)
-            # An outer index of unknown stride counts as uniform: if it is not, the loads are slower, not wrong.
+            # An outer index of unknown stride, None, counts as uniform: if it is not, the loads are slower, not wrong.
             has_uniform_outer = not any(self._stride(index) for index in outer)
             if stride is not None and stride in INTERLEAVED and has_uniform_outer:
                 base, offset = _split_offset(last)
@@ -313,7 +323,7 @@ class Lanes:
         return is_cheap and is_inside(value.op, self.loop.body.block)
 
     def _stride(self, index: SSAValue) -> int | None:
-        """Return by how much an index grows from lane to lane, 0 for a uniform one; None if that is not constant."""
+        """Return by how much an index grows from lane to lane, 0 if all lanes have the same; None if no constant."""
         if index not in self.varying:
             return 0
         if not isinstance(index, OpResult):
@@ -330,14 +340,14 @@ class Lanes:
             return left + right
         if isinstance(op, arith.SubiOp):
             return left - right
-        lhs, rhs = map(known, op.operands)
+        lhs, rhs = map(known, op.operands)  # the stride of a product is constant if one factor is
         if isinstance(lhs, int):
             return lhs * right
         return left * rhs if isinstance(rhs, int) else None
 
 
 def _split_offset(index: SSAValue) -> tuple[SSAValue, int]:
-    """Return an index as (value, constant) whose sum it is."""
+    """Return an index as (value, constant) whose sum it is; the constant is 0 if no addition of one computes it."""
     if isinstance(index, OpResult) and isinstance(index.op, arith.AddiOp):
         for value, other in (index.op.operands, reversed(index.op.operands)):
             if isinstance(offset := known(other), int):
@@ -360,7 +370,7 @@ class _Numbering:
         return value_number
 
     def _key(self, value: SSAValue) -> object:
-        """Return a key that is equal for values which must be equal."""
+        """Return a key for `_by_key`: equal for constants, and for results of pure operations, that must be equal."""
         if isinstance(constant := known(value), int):
             return constant, value.type
         if not isinstance(value, OpResult) or not info_of(value.op).is_pure or value.op.regions:

@@ -1,4 +1,4 @@
-"""Emission of the body of a parallel loop for a strip of lanes."""
+"""Emission of the body of a parallel loop for a strip: a block of iterations that run together as lanes of vectors."""
 
 from __future__ import annotations
 
@@ -21,14 +21,17 @@ Stores = Sequence[tuple[SSAValue, SSAValue]]
 
 
 class Strip:
-    """Emitter of the body of a parallel loop for a strip of lanes.
+    """Emitter of the body of a parallel loop for a strip: a block of consecutive iterations, its lanes.
+
+    Sequential loops of the body are emitted once, around parallel loops over the lanes.
 
     Attributes:
         lanes: The analysis of the loop.
         loop: The loop.
         copies: Copies of values that are the same for all lanes.
         value_in_lane_0: For each value that grows by 1 from lane to lane, its value in lane 0 of the strip.
-        memory_of: The memory of each other varying value that is used after the loop over lanes that computes it.
+        memory_of: For each other varying value that is used outside of the loop over lanes that computes it, memory
+            with an element for each lane.
         width: Lanes that code is emitted for at present, at most `lanes.width`.
     """
 
@@ -47,14 +50,15 @@ class Strip:
         self.lanes = lanes
         self.loop = loop
         self.copies = copies
-        self.value_in_lane_0: dict[SSAValue, Index] = {lanes.lane: first}  # value that is `first + lane` → first
-        self.memory_of: Copies = {}  # varying value → its memory, with an element for each lane
+        self.value_in_lane_0: dict[SSAValue, Index] = {lanes.lane: first}
+        self.memory_of: Copies = {}
         self.width: Index = lanes.width if width is None else width
 
     def block(self, build: Build, block: Block, stores: Stores) -> None:
-        """Emit the operations of a block for all lanes, and at its end stores of values to the memory of lanes.
+        """Emit the operations of a block of the original loop for all lanes, and at its end the stores `stores`.
 
-        Operations between two sequential loops share one loop over lanes.
+        Operations between two sequential loops share one loop over lanes. The terminator is not emitted: its operands
+        are among the stores.
         """
         *operations, terminator = block.ops
         hoisted = self.lanes.hoisted.get(block, ())
@@ -75,7 +79,7 @@ class Strip:
         return bool(op.results) and self.lanes.lane_integers.issuperset(op.results)
 
     def _emit_loop(self, build: Build, op: Operation, pending: Sequence[Operation]) -> None:
-        """Emit a sequential loop, or a branch with loops, after the operations before it that are still `pending`."""
+        """Emit a sequential loop, or a branch with loops; before it, emit the operations of its block in `pending`."""
         if isinstance(op, scf.ForOp):
             self._emit_for(build, op, pending)
         elif isinstance(op, scf.WhileOp):
@@ -133,7 +137,7 @@ class Strip:
         assert isinstance(self.width, int), "streamed loops hoist no loads"
         for index in range(self.width):
             lane = build.value(index)
-            copies = self._copies_of(build, lane)  # receives the copies of the loads in this lane
+            copies = self._copies_of(build, lane)  # `_clone` adds the copies of the loads in this lane
             self._clone(build, loads, lane, copies)
             for op in loads:
                 build.op(memref.StoreOp.get(copies[op.res], self.memory_of[op.res], [lane]))
@@ -149,18 +153,19 @@ class Strip:
         if op.cond not in self.lanes.varying:
             self._over_lanes(build, pending, consumer=op)
             branches = [functools.partial(self._emit_branch, op, region) for region in op.regions]
-            condition = self.copies.get(op.cond, op.cond)  # its copy in the emitted code, if it is of the loop
+            condition = self.copies.get(op.cond, op.cond)  # a value from outside of the loop has no copy
             self._choose(build, condition, *branches)
             return
         conditions = self._memory(build, TRUTH)  # the condition of each lane
         self._over_lanes(build, pending, stores=[(op.cond, conditions)], consumer=op)
         self.memory_of.setdefault(op.cond, conditions)
+        # The region that is worth running together; there is one, or `op` would be no operation with loops over lanes.
         with_loops = next(
             r for r in op.regions if any(inner in self.lanes.ops_with_lane_loops for inner in r.block.ops)
         )
 
         def takes_other(inner: Build, lane: SSAValue, _: Copies) -> SSAValue:
-            """Emit whether a lane takes the other region than `with_loops`, an i1."""
+            """Emit whether a lane does not take the region `with_loops`, an i1."""
             takes_first = inner.let(memref.LoadOp.get(conditions, [lane]))
             if with_loops is op.true_region:
                 return inner.let(arith.XOrIOp(takes_first, inner.entry.constant(1, TRUTH)))
@@ -171,7 +176,7 @@ class Strip:
         self._choose(build, self._any_lane(build, takes_other), then=lane_by_lane, other=together)
 
     def _emit_branch(self, op: scf.IfOp, region: Region, build: Build) -> None:
-        """Emit one region of a branch for all lanes; its results are stored in memory."""
+        """Emit one region of the branch `op` for all lanes; the values that it yields are stored in memory."""
         if region.blocks:
             terminator = region.block.last_op
             assert terminator is not None
@@ -190,10 +195,10 @@ class Strip:
         build.op(scf.IfOp(condition, [], Region(blocks[0]), Region(blocks[1])))
 
     def _lane_by_lane(self, op: scf.IfOp, build: Build) -> None:
-        """Emit a branch as a loop over lanes, each of which takes its own branch.
+        """Emit a branch as a loop over lanes, each of which takes its own region.
 
-        For the time of the branch `memory_of` has copies of the memories that it uses: LLVM does not promote memory
-        that single lanes read and write to registers.
+        It works on copies of the memories that it uses, which `memory_of` has for that time: LLVM would not keep the
+        values of other code in registers if single lanes read and wrote their memory.
         """
         read = {operand for inner in (op, *_inner_operations(op)) for operand in inner.operands}
         shared = self.memory_of
@@ -202,7 +207,7 @@ class Strip:
         }
 
         def copy(values: Sequence[SSAValue], source: Copies, target: Copies) -> None:
-            """Emit the copy of values of all lanes from one memory to another."""
+            """Emit copies of `values` of all lanes from their memories in `source` to those in `target`."""
 
             def body(inner: Build, lane: SSAValue, _: Copies) -> None:
                 """Copy the values of one lane."""
@@ -226,9 +231,9 @@ class Strip:
         before, after = op.before_region.block, op.after_region.block
         carried = [self._memory(build, value.type) for value in before.args]
         results = [self._memory(build, value.type) for value in op.results]
-        active = self._memory(build, TRUTH)
-        truth = build.entry.constant(1, TRUTH)
-        initial_stores = [*zip(op.arguments, carried, strict=True), (truth, active)]
+        active = self._memory(build, TRUTH)  # for each lane, whether it has not left the loop
+        true = build.entry.constant(1, TRUTH)
+        initial_stores = [*zip(op.arguments, carried, strict=True), (true, active)]
         self._over_lanes(build, pending, stores=initial_stores, consumer=op)
         self.memory_of.update(zip(before.args, carried, strict=True))
         for values in (after.args, op.results):
@@ -237,9 +242,9 @@ class Strip:
         assert isinstance(condition, scf.ConditionOp) and repeat is not None
 
         def test(inner: Build, lane: SSAValue, copies: Copies) -> SSAValue:
-            """Emit the condition of an `scf.while` in one lane, and return whether the lane continues.
+            """Emit the first region of the `scf.while` in one lane, and return whether the lane continues.
 
-            The values of a lane that has ended are not changed.
+            The results of a lane that has ended are not changed.
             """
             self._clone(inner, [child for child in before.ops if child is not condition], lane, copies)
             was_active = inner.let(memref.LoadOp.get(active, [lane]))
@@ -263,7 +268,7 @@ class Strip:
         build.op(scf.WhileOp([], [], Region(head), Region(body)))
 
     def _memory(self, build: Build, type_: Attribute) -> SSAValue:
-        """Allocate an element of this type for each lane at the entry, and return the memory."""
+        """Allocate an element of this type for each lane on the stack, at the entry, and return the memref."""
         allocation = memref.AllocaOp.get(type_, shape=[self.lanes.width])
         allocation.location = build.origin.location
         build.entry.insert(allocation)
@@ -276,10 +281,10 @@ class Strip:
 
         Args:
             build: The builder.
-            operations: The operations.
+            operations: The operations, in order; none if there are only stores.
             stores: Values that are stored at the end of an iteration, and the memory of each.
-            consumer: The operation that the stores stand in for, such as the terminator of the block, if any: that it
-                uses a result is no reason to store the result once more.
+            consumer: The operation that reads the stored values from their memories, such as the terminator of the
+                block; None if there is none. That it uses a result is no reason to store the result once more.
         """
         for op in operations:
             for result in op.results:
@@ -307,12 +312,12 @@ class Strip:
         block = operations[0].parent
         assert block is not None
         for use in value.uses:
-            around: Operation | None = use.operation
-            if around is consumer:
+            user: Operation | None = use.operation
+            if user is consumer:
                 continue
-            while around is not None and around.parent is not block:
-                around = around.parent_op()
-            if around not in operations:
+            while user is not None and user.parent is not block:  # the operation of `block` that contains the user
+                user = user.parent_op()
+            if user not in operations:
                 return True
         return False
 
@@ -327,7 +332,7 @@ class Strip:
         self._parallel(build, block, initial=())
 
     def _parallel(self, build: Build, body: Block, *, initial: Sequence[SSAValue]) -> Operation:
-        """Emit a loop over the lanes of the strip with this body, and return it; `initial` are those of reductions."""
+        """Emit a parallel loop over the lanes, and return it; `initial` has the initial value of each reduction."""
         lower, upper, step = ([build.value(index)] for index in (0, self.width, 1))
         loop = build.op(scf.ParallelOp(lower, upper, step, Region(body), initial))
         if self.width == LANES:
@@ -346,12 +351,15 @@ class Strip:
         return result
 
     def _copies_of(self, build: Build, lane: SSAValue) -> Copies:
-        """Return the copies of values that are known at the beginning of the iteration of a lane."""
-        firsts = {value: build.value(build.plus(first, lane)) for value, first in self.value_in_lane_0.items()}
-        return {**self.copies, **firsts}
+        """Return the copies of values that are equal in all lanes, or that are `lane` plus their value in lane 0."""
+        lane_values = {value: build.value(build.plus(first, lane)) for value, first in self.value_in_lane_0.items()}
+        return {**self.copies, **lane_values}
 
     def _clone(self, build: Build, operations: Sequence[Operation], lane: SSAValue, copies: Copies) -> None:
-        """Emit clones of operations for one lane; operands that are in memory are loaded, and recorded in `copies`."""
+        """Emit clones of operations for one lane; operands that are in memory are loaded.
+
+        `copies` maps values of the original loop to their values in this lane: loads and clones are added to it.
+        """
         for op in operations:
             for inner in (op, *_inner_operations(op)):
                 for operand in inner.operands:
@@ -363,7 +371,8 @@ class Strip:
     ) -> SSAValue:
         """Return the copy of a value in the iteration of a lane: computed, loaded from memory, or rematerialized.
 
-        `user` is an operation whose own regions may define the value.
+        `user` is the operation whose operand it is, if that is cloned with its regions: a value that these define is
+        returned as it is.
         """
         if value in copies:
             return copies[value]
@@ -378,12 +387,12 @@ class Strip:
 
 
 def _inner_operations(op: Operation) -> Iterator[Operation]:
-    """Yield the operations in the regions of an operation."""
+    """Yield all operations in the regions of an operation, also nested ones."""
     return (child for region in op.regions for block in region.blocks for child in walk(block))
 
 
 def _defines(user: Operation | None, value: SSAValue) -> bool:
-    """Return whether a region of an operation defines a value."""
+    """Return whether a value is the result of an operation in a region of `user`; False without a user."""
     if user is None or not isinstance(value, OpResult):
         return False
     return any(is_inside(value.op, block) for region in user.regions for block in region.blocks)

@@ -59,16 +59,19 @@ def vectorize_outer_loops(function: FuncOp) -> list[str]:
 
 
 def _first_operation(op: Operation) -> Operation:
-    """Return the innermost first operation of an operation's regions; `op` itself if it has none."""
+    """Return the first operation in the regions of `op`, and in its regions, and so on; `op` itself without regions.
+
+    It has the source location where the body of a loop begins.
+    """
     return next((_first_operation(first) for r in op.regions for b in r.blocks if (first := b.first_op)), op)
 
 
 def _interchange(entry: Entry, loop: scf.ParallelOp, lanes: Lanes) -> None:
-    """Replace a parallel loop by loops over its other axes around strips of its last axis."""
+    """Replace a parallel loop by sequential loops over its other axes around strips of its last axis."""
     bounds = list(zip(*(map(known, side) for side in (loop.lowerBound, loop.upperBound, loop.step)), strict=True))
 
     def nest(build: Build, axis: int, copies: Copies) -> None:
-        """Emit the loops over the axes from `axis` on, with the counters of the outer ones in `copies`."""
+        """Emit the loops over the axes from `axis` on; `copies` maps the counters of outer axes to the emitted ones."""
         if axis == len(bounds) - 1:
             _strips(build, loop, lanes, copies)
             return
@@ -87,7 +90,10 @@ def _interchange(entry: Entry, loop: scf.ParallelOp, lanes: Lanes) -> None:
 
 
 def _strips(build: Build, loop: scf.ParallelOp, lanes: Lanes, copies: Copies) -> None:
-    """Emit the loop over whole strips of the last axis, and after it the remaining iterations as they are in `loop`."""
+    """Emit the loop over whole strips of the last axis, and after it the remaining iterations as they are in `loop`.
+
+    `copies` maps the counters of the other axes to those of the emitted loops.
+    """
     high, width = known(loop.upperBound[-1]), lanes.width
     if lanes.is_streamed:
         _streamed_strips(build, loop, lanes, copies)
@@ -109,7 +115,7 @@ def _strips(build: Build, loop: scf.ParallelOp, lanes: Lanes, copies: Copies) ->
 
     if isinstance(high, int):
         end: Index = high // width * width
-        if end == width:
+        if end == width:  # a single strip needs no loop
             strip(build, first=0)
         else:
             build.loop(0, end, width, (), strip_of_known_end)
@@ -120,10 +126,10 @@ def _strips(build: Build, loop: scf.ParallelOp, lanes: Lanes, copies: Copies) ->
         end_of_starts = build.minus(high, width - 1)
         (end,) = build.loop(0, end_of_starts, width, [build.value(0)], strip_of_unknown_end)
     block = Block(arg_types=[INDEX])
-    rest = build.inside(block)
+    body_of_remaining = build.inside(block)
     values = {**copies, lanes.lane: block.args[0]}
     for op in loop.body.block.ops:
-        rest.insert(op.clone(values))
+        body_of_remaining.insert(op.clone(values))
     build.op(scf.ParallelOp([build.value(end)], [build.value(high)], [build.value(1)], Region(block)))
 
 

@@ -24,7 +24,7 @@ from pydispatch.compiler.kernel_ir.simt.workgroup import PARALLEL, Machine, Size
 from pydispatch.ir.functions import CALLS
 
 INVOCATIONS = 64
-"""Invocations of a workgroup with parallel loops, when neither the export nor the function says."""
+"""Invocations of a workgroup with parallel loops, if neither the export nor the function states their number."""
 
 Rule = Callable[[Workgroup, Operation], None]
 """Distributes an operation over the invocations of a workgroup, in place."""
@@ -44,13 +44,13 @@ RULES: dict[str, Rule] = {
 
 @dataclass(frozen=True)
 class Kernel:
-    """Entry point after lowering to one invocation.
+    """Entry point after lowering to the code of one invocation.
 
     Attributes:
         function: The function.
-        size: Invocations of a workgroup, in three dimensions.
-        ops: Operations by name before the lowering.
-        barriers: Barriers after the lowering.
+        size: Invocations of a workgroup along x, y and z.
+        ops: Operations by name, as they were just before parallel loops were distributed.
+        barriers: The barriers of the lowered function.
     """
 
     function: FuncOp
@@ -70,18 +70,18 @@ def distribute_kernels(
         module: The module.
         exports: The exports of the executable.
         machine: Properties of the target.
-        together: Names of operations that the invocations of a workgroup do together: code with one of them has
-            several invocations, if no size is stated.
+        together: Names of operations that the invocations of a workgroup execute together. If no workgroup size is
+            stated, it is `INVOCATIONS` for code with one of them, else 1.
 
     Raises:
         CompileError: An operation cannot be lowered.
     """
-    written = inline_helpers(module, [export.name for export in exports])
+    functions = inline_helpers(module, [export.name for export in exports])
     kernels: dict[str, Kernel] = {}
     for export in exports:
-        if export.name not in written:
+        if export.name not in functions:
             continue
-        function, ops = written[export.name]
+        function, ops = functions[export.name]
         # Each pass returns whether it changed the function; `ops` is then indexed again.
         if use_shuffles(function, ops):
             ops = ops_by_name(function)
@@ -100,7 +100,7 @@ def distribute_kernels(
 
 
 def _size(export: Export, function: FuncOp, ops: Ops, together: Container[str]) -> Size:
-    """Return the workgroup size that the function or the export states.
+    """Return the workgroup size that the function or the export states: invocations along x, y and z.
 
     If none is stated, it is `INVOCATIONS` for code that has an operation of `together`, else one invocation.
     """

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from xdsl.dialects import scf
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, Operation
 from xdsl.rewriter import Rewriter
 
-from pydispatch.compiler.kernel_ir.readers import op_name, symbol
+from pydispatch.compiler.kernel_ir.readers import symbol
 from pydispatch.compiler.kernel_ir.scan import Ops, ops_by_name
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location
@@ -29,8 +29,12 @@ def copied(module: ModuleOp) -> ModuleOp:
 def inline_helpers(module: ModuleOp, exports: Sequence[str]) -> dict[str, tuple[FuncOp, Ops]]:
     """Inline all functions with a body into the exports, in place.
 
+    Args:
+        module: The module.
+        exports: Names of exported functions; those that `module` does not define are skipped.
+
     Returns:
-        The exports that exist, by name: each with its operations.
+        Name of an export -> its function, and the operations of that by name.
 
     Raises:
         CompileError: A helper is recursive.
@@ -46,7 +50,11 @@ def inline_helpers(module: ModuleOp, exports: Sequence[str]) -> dict[str, tuple[
 def _flatten(name: str, functions: Mapping[str, FuncOp], around: list[str], done: dict[str, Ops]) -> None:
     """Inline all calls of a function, callees first, and record its operations in `done`.
 
-    `around` are the names of the callers, outermost first: a call of one of them is recursive.
+    Args:
+        name: The name of the function.
+        functions: All functions that have a body, by name.
+        around: Names of the callers, outermost first: a call of one of them is recursive.
+        done: Name -> operations by name, for each function whose calls are inlined.
     """
     if name in done:
         return
@@ -54,7 +62,7 @@ def _flatten(name: str, functions: Mapping[str, FuncOp], around: list[str], done
     for op in [op for call in CALLS for op in ops.get(call, ())]:
         callee = symbol(op, "callee")
         function = functions.get(callee)
-        if function is None:
+        if function is None:  # a declaration: the call stays
             continue
         if callee in (*around, name):
             raise CompileError(
@@ -75,7 +83,7 @@ def _flatten(name: str, functions: Mapping[str, FuncOp], around: list[str], done
 
 
 def _inline(call: Operation, function: FuncOp) -> None:
-    """Replace a call by a copy of the function's body; several blocks become an `scf.execute_region`."""
+    """Replace a call by a copy of the function's body; a body of several blocks becomes an `scf.execute_region`."""
     body = function.body.clone()
     for new, old in zip(walk(body), walk(function.body), strict=True):
         set_location(new, old)
@@ -89,7 +97,7 @@ def _inline(call: Operation, function: FuncOp) -> None:
         return
     for block in body.blocks:
         last = block.last_op
-        if last is not None and not last.successors:
+        if last is not None and not last.successors:  # a return, which becomes the yield of the region
             end = scf.YieldOp(*last.operands)
             set_location(end, last)
             Rewriter.replace_op(last, end)
@@ -102,14 +110,13 @@ def _splice(call: Operation, entry: Block) -> None:
     """Move the operations of a single-block body before the call, and replace the call by the returned values."""
     block = call.parent
     assert block is not None
-    results: list[SSAValue] = []
-    for op in list(entry.ops):
+    *operations, terminator = entry.ops
+    for op in operations:
         op.detach()
-        if op is not entry.last_op and not op_name(op).endswith(".return"):
-            block.insert_op_before(op, call)
-            continue
-        results = list(op.operands)
-        op.erase()
+        block.insert_op_before(op, call)
+    results = list(terminator.operands)
+    terminator.detach()
+    terminator.erase()
     for old, new in zip(call.results, results, strict=True):
         old.replace_all_uses_with(new)
     call.detach()

@@ -34,10 +34,12 @@ def combine_partials(
 ) -> list[SSAValue]:
     """Insert the combination of the partial results of all invocations before `loop`, and return the results.
 
+    Every invocation has the results.
+
     Args:
         workgroup: The rewriter of the entry point.
         loop: The reduction.
-        ops: For each result, the operation that combines two values.
+        ops: For each result, the operation of its reduction that combines two values; it is copied for others.
         values: For each result, the partial result of this invocation.
     """
     build = workgroup.build(loop)
@@ -46,7 +48,8 @@ def combine_partials(
         return [
             _combine_in_tree(workgroup, loop, index, *pair) for index, pair in enumerate(zip(ops, values, strict=True))
         ]
-    lanes = min(workgroup.machine.warp, workgroup.invocation_count)
+    lanes = min(workgroup.machine.warp, workgroup.invocation_count)  # of each warp
+    # Shuffles halve a warp in each step, so that all its lanes must be there, and their number be a power of two.
     are_warps_whole = workgroup.invocation_count % lanes == 0 and lanes & (lanes - 1) == 0
     if not are_warps_whole:
         return _combine_in_array(
@@ -75,15 +78,18 @@ def _combine_in_array(
     count: int,
     position: SSAValue | None,
 ) -> list[SSAValue]:
-    """Insert the combination of `count` partial results through an array in workgroup memory, in order.
+    """Insert the combination of `count` partial results through arrays in workgroup memory, and return the results.
+
+    There is an array for each result. Every invocation combines its elements in order.
 
     Args:
         workgroup: The rewriter of the entry point.
         loop: The reduction, before which operations are inserted.
         ops: For each result, the operation that combines two values.
-        values: For each result, the partial result of this invocation.
-        count: Elements of the array.
-        position: Index in the array that this invocation writes; None for the number of its warp, written by lane 0.
+        values: For each result, the partial result of this invocation, or of its warp.
+        count: Elements of an array.
+        position: Index of the elements that this invocation writes; None for the number of its warp, whose lane 0 alone
+            writes.
     """
     build = workgroup.build(loop)
     workgroup.reductions += 1
@@ -113,15 +119,23 @@ def _combine_in_array(
 
 
 def _warp_position(build: Build, own: SSAValue, warp: int) -> tuple[SSAValue, SSAValue]:
-    """Return whether an invocation is the first of its warp, an i1, and the position of its warp."""
+    """Return whether an invocation is the first of its warp, an i1, and the number of its warp.
+
+    `own` is the number of the invocation; `warp`, the invocations of a warp, is a power of two.
+    """
     first = build.compare("eq", build.binary(arith.AndIOp, own, warp - 1), 0)
     return first, build.binary(arith.ShRUIOp, own, warp.bit_length() - 1)
 
 
 def _combine_in_tree(workgroup: Workgroup, loop: Operation, index: int, op: Operation, value: SSAValue) -> SSAValue:
-    """Insert the combination of one partial result of all invocations by a tree of radix `RADIX`; return the result.
+    """Insert the combination of the partial results of all invocations by a tree of radix `RADIX`; return the result.
 
-    index: ordinal of the result; results of different ordinals use different memory.
+    Args:
+        workgroup: The rewriter of the entry point.
+        loop: The reduction, before which operations are inserted.
+        index: Ordinal of the result; results of different ordinals use different memory.
+        op: The operation that combines two values.
+        value: The partial result of this invocation.
     """
     build = workgroup.build(loop)
     own, count, type_ = workgroup.own(), workgroup.invocation_count, value.type
@@ -131,7 +145,7 @@ def _combine_in_tree(workgroup: Workgroup, loop: Operation, index: int, op: Oper
     _store_partial(build, value, array, own)
 
     def gathered(inner: Build, first: Index, many: int, apart: int) -> SSAValue:
-        """Insert the combination of `many` elements at a stride of `apart` from `first` on, and return it."""
+        """Insert the combination of `many` elements of `array` at a stride of `apart` from `first` on; return it."""
         total = _load_partial(inner, array, first, type_)
         if not is_float(type_) or bit_width(type_) >= 32:
             for part in range(1, many):
@@ -147,7 +161,7 @@ def _combine_in_tree(workgroup: Workgroup, loop: Operation, index: int, op: Oper
         # A loop, since each combination of small floats takes about a hundred instructions.
         return inner.loop(1, many, 1, [total], step)[0]
 
-    while count > RADIX and count % RADIX == 0:
+    while count > RADIX and count % RADIX == 0:  # the first `count` elements are partial results
         workgroup.barrier(build)
         count //= RADIX
         inner = build.when(build.compare("slt", own, count))
@@ -162,14 +176,14 @@ def _combine_in_tree(workgroup: Workgroup, loop: Operation, index: int, op: Oper
 def _scratch(workgroup: Workgroup, key: object, type_: Attribute, count: int) -> SSAValue:
     """Return an array in workgroup memory for `count` partial results, allocated once for each key, count and type.
 
-    key: a number that tells apart arrays that are used at the same time, such as the index of the reduced value.
-    Integers that memory would pad have i32 elements (`_has_odd_width`).
+    Integers that memory would pad have i32 elements (`_has_odd_width`). `key` tells apart arrays that are used at the
+    same time, such as the ordinal of the result.
     """
     element = IntegerType(32) if _has_odd_width(type_) else type_
-    known = (element, count, key)
-    if known not in workgroup.scratch:
-        workgroup.scratch[known] = workgroup.alloc_at_entry(memref.AllocOp([], [], _array_type(element, count)))
-    return workgroup.scratch[known]
+    scratch_key = (element, count, key)
+    if scratch_key not in workgroup.scratch:
+        workgroup.scratch[scratch_key] = workgroup.alloc_at_entry(memref.AllocOp([], [], _array_type(element, count)))
+    return workgroup.scratch[scratch_key]
 
 
 @lru_cache(256)
@@ -181,7 +195,7 @@ def _array_type(element: Attribute, count: int) -> MemRefType:
 def _has_odd_width(type_: Attribute) -> bool:
     """Return whether a type is an integer that would share bytes or be padded in memory, such as an i1 or an i24.
 
-    It is stored as an i32, if it has at most 32 bits.
+    It is stored as an i32 if it has at most 32 bits; wider ones are refused.
     """
     return isinstance(type_, IntegerType) and type_.width.data not in (8, 16, 32, 64, 128)
 

@@ -42,6 +42,7 @@ def make_private(function: FuncOp, ops: Ops, count: int) -> bool:
         type_ = row.results[0].type
         assert isinstance(type_, MemRefType)
         private = MemRefType(type_.element_type, [1], NoneAttr(), PRIVATE)
+        # Like the row it has no dynamic sizes: the properties, with the alignment, hold for it.
         element = create(memref.AllocaOp, row.location, (), (private,), dict(row.properties))
         entry.insert(element)
         zero = Build.before(entry, row).value(0)
@@ -77,7 +78,8 @@ def is_own_row(row: SSAValue, count: int, readers: Sequence[type[Operation]] = (
 def _is_own(op: Operation, position: int, shape: Sequence[int], readers: Sequence[type[Operation]]) -> bool:
     """Return whether an operation accesses the element of its own invocation in a row of this shape.
 
-    `position` is that of the row among the operation's operands; its indices follow.
+    `position` is that of the row among the operation's operands; the indices of the access follow it. `readers` are as
+    in `is_own_row`.
     """
     loop = outermost_parallel(op)
     is_reader = isinstance(op, tuple(readers))
@@ -86,14 +88,16 @@ def _is_own(op: Operation, position: int, shape: Sequence[int], readers: Sequenc
     if not isinstance(loop, scf.ParallelOp) or not (is_access or (is_reader and all_invocations_execute_it)):
         return False
     if loop.results and not can_distribute(loop):
-        return False  # every invocation runs all iterations
+        return False  # a reduction that every invocation runs completely
     lower, upper, step, _ = segments(loop, 4)
     if any(known(low) != 0 for low in lower) or any(known(by) != 1 for by in step):
         return False
     indices = op.operands[position + 1 : position + 1 + len(shape)]
     arguments, sizes = list(loop.body.block.args), [known(end) for end in upper]
     if len(arguments) == len(shape) == 1 and not is_reader:
-        return indices[0] is arguments[0]  # the iterations may be fewer than the invocations
+        # Invocation i runs iteration i, and no other: the row has an element for each iteration, so that there are at
+        # most `count` of them.
+        return indices[0] is arguments[0]
     if not all(isinstance(size, int) for size in sizes) or prod(sizes) != prod(shape):  # type: ignore[arg-type]
         return False
     if len(shape) > 1:
@@ -112,7 +116,10 @@ def outermost_parallel(op: Operation) -> Operation:
 
 
 def _is_row_major(index: SSAValue, arguments: Sequence[BlockArgument], sizes: Sequence[int]) -> bool:
-    """Return whether an index is the row-major number of an iteration of a loop with `sizes` iterations."""
+    """Return whether an index is the row-major number of an iteration of a loop with the counters `arguments`.
+
+    `sizes` has the number of iterations along each axis.
+    """
     terms, stride = _terms(index), 1
     if terms is None:
         return False
@@ -120,16 +127,16 @@ def _is_row_major(index: SSAValue, arguments: Sequence[BlockArgument], sizes: Se
     if constant:
         return False
     for size, argument in zip(reversed(sizes), reversed(arguments), strict=True):
-        if terms.pop(argument, 0) != stride and size > 1:
+        if terms.pop(argument, 0) != stride and size > 1:  # the counter of an axis of one iteration is 0
             return False
         stride *= size
     return not terms
 
 
 def _terms(value: SSAValue, depth: int = MAX_DEPTH) -> dict[BlockArgument | None, int] | None:
-    """Return an index as a sum: block argument -> its factor, None -> the constant.
+    """Return an index as a sum of block arguments times constants: block argument -> its factor, None -> the constant.
 
-    None for an index that is no such sum, or has more than `depth` nested operations.
+    Return None for an index that is no such sum, or has more than `depth` nested operations.
     """
     constant = known(value)
     if isinstance(constant, int):

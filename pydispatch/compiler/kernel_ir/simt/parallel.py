@@ -26,7 +26,11 @@ from pydispatch.ir.dialects.scf.parallel import ForallOp
 
 
 def bounds_of(op: Operation) -> list[Range]:
-    """Return (lower bound, upper bound, step) of each dimension of a parallel loop."""
+    """Return (lower bound, upper bound, step) of each dimension of a parallel loop, an `scf.parallel` or `scf.forall`.
+
+    Raises:
+        CompileError: An `scf.forall` returns tensors.
+    """
     if isinstance(op, scf.ParallelOp):
         lower, upper, step, _ = segments(op, 4)
         return [(known(low), known(high), known(by)) for low, high, by in zip(lower, upper, step, strict=True)]
@@ -70,12 +74,12 @@ def copy(workgroup: Workgroup, op: Operation) -> None:
     """Lower a `memref.copy` in uniform code: distribute its elements over the invocations of the workgroup."""
     source, target = op.operands
     if not workgroup.shared_storage(op, target):  # no shared storage: every invocation copies to its own
-        workgroup.load(op)
+        workgroup.load(op)  # the copy only reads shared memory; its source is its first operand, as in a load
         return
     workgroup.shared_storage(op, source)  # raises if the source may be shared or private
 
     def element(build: Build, indices: list[SSAValue], carried: list[SSAValue], *, may_move: bool) -> list[SSAValue]:
-        """Insert the copy of one element; no values are carried, and there are no operations of a body to move."""
+        """Insert the copy of one element; `carried` is empty, and `may_move` is not needed, as there is no body."""
         return _element(build, source, target, indices)
 
     workgroup.synchronize_before(op, workgroup.shared(accesses_of(op)))
@@ -84,7 +88,7 @@ def copy(workgroup: Workgroup, op: Operation) -> None:
 
 
 def _element(build: Build, source: SSAValue, target: SSAValue, indices: Sequence[SSAValue]) -> list[SSAValue]:
-    """Emit the copy of one element from `source` to `target`; no values are carried."""
+    """Emit the copy of one element from `source` to `target`; return the carried values, of which there are none."""
     type_ = cast(MemRefType, source.type).element_type
     value = build.let(memref.LoadOp.create(operands=[source, *indices], result_types=[type_]))
     build.op(memref.StoreOp.create(operands=[value, target, *indices]))
@@ -94,6 +98,7 @@ def _element(build: Build, source: SSAValue, target: SSAValue, indices: Sequence
 def _copied(op: Operation) -> list[Range]:
     """Return (lower bound, upper bound, step) of each dimension of a `memref.copy`."""
     ranges: list[Range] = []
+    # Source and target have the same sizes: one that is known is preferred, also if it is only known of one of them.
     for sizes in zip(*(strided(op, operand).sizes for operand in op.operands), strict=True):
         ranges.append((0, next((size for size in sizes if isinstance(size, int)), sizes[0]), 1))
     return ranges
@@ -108,14 +113,14 @@ def nest(
 ) -> list[SSAValue]:
     """Insert sequential loops over `bounds` around `body`, and return the carried values after them.
 
-    A range of one iteration becomes no loop.
+    A range that is known to have one iteration becomes no loop.
 
     Args:
         build: The builder.
         bounds: Range of each loop, outermost first.
         carried: The initial carried values.
         body: Emits an iteration from a builder, the indices and the carried values; returns the next ones.
-        outer: Indices of enclosing loops, which are passed to `body` first.
+        outer: Indices of enclosing loops, which `body` gets before those of `bounds`.
     """
     if not bounds:
         return body(build, list(outer), carried)
@@ -126,7 +131,7 @@ def nest(
 
 
 def in_order(workgroup: Workgroup, op: Operation) -> None:
-    """Rewrite a parallel loop or a copy that a single invocation runs into sequential loops."""
+    """Rewrite a parallel loop or a `memref.copy` into sequential loops, all of which one invocation runs."""
     build = workgroup.build(op)
     if op.name == "memref.copy":
         source, target = op.operands

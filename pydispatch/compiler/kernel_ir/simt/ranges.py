@@ -20,14 +20,14 @@ from pydispatch.ir.core.locations import set_location
 from pydispatch.ir.core.walk import walk
 
 Range = tuple[Index, Index, Index]
-"""(lower, upper, step); the step is positive."""
+"""(lower, upper, step) of a counter; `upper` is exclusive, the step is positive."""
 
 WORD_LIMIT = 1 << 31
 """Iterations below which 32 bits number them."""
 
 
 def steps(build: Build, range_: Range) -> Index:
-    """Return the number of iterations of a range; one that is only known at run time is 0 or less if it is empty."""
+    """Return the number of iterations of a range; it may be negative for an empty range, if it is no constant."""
     lower, upper, step = range_
     if type(lower) is int and type(upper) is int and type(step) is int:
         return max(0, -(-(upper - lower) // step))
@@ -52,71 +52,83 @@ def _constant_distance(upper: Index, lower: Index) -> int | None:
 
 
 def total_of(build: Build, counts: Sequence[Index]) -> Index:
-    """Return the product of iteration counts.
+    """Return the product of iteration counts, 0 or less if one of them is, see `steps`.
 
-    Negative counts are clamped to 0 first: the product of two of them would be positive.
+    If several may be negative they are clamped to 0 first: the product of two negative counts would be positive.
     """
     total: Index = 1
-    several = len([count for count in counts if type(count) is not int]) > 1
+    are_several_dynamic = sum(type(count) is not int for count in counts) > 1
     for count in counts:
-        total = build.times(total, build.most(count, 0) if several else count)
+        total = build.times(total, build.most(count, 0) if are_several_dynamic else count)
     return total
 
 
 def indices_of(
     build: Build, bounds: Sequence[Range], counts: Sequence[Index], linear: Index, narrow: bool
 ) -> list[Index]:
-    """Return the loop indices of the iteration with the row-major number `linear`.
+    """Return the loop indices of the iteration with the row-major number `linear`, one for each loop of a nest.
 
-    `narrow` states that the number fits into 31 bits.
+    Args:
+        build: The builder.
+        bounds: Range of each loop, outermost first.
+        counts: Number of iterations of each loop.
+        linear: The number of the iteration.
+        narrow: Whether the number fits into 31 bits, so that it is divided as an integer of 32 bits.
     """
     indices: list[Index] = []
-    rest = linear
-    many = [dimension for dimension, count in enumerate(counts) if count != 1]
-    for dimension in reversed(range(len(bounds))):
-        lower, _, step = bounds[dimension]
-        if dimension not in many:
+    quotient = linear
+    loops_with_iterations = [loop for loop, count in enumerate(counts) if count != 1]
+    for loop in reversed(range(len(bounds))):
+        lower, _, step = bounds[loop]
+        if loop not in loops_with_iterations:
             indices.insert(0, lower)
             continue
-        within = rest
-        if dimension != many[0]:
-            rest, within = build.divide(rest, counts[dimension], narrow)
-        indices.insert(0, build.plus(lower, build.times(within, step)))
+        iteration = quotient
+        if loop != loops_with_iterations[0]:  # of the outermost one the quotient is the iteration itself
+            quotient, iteration = build.divide(quotient, counts[loop], narrow)
+        indices.insert(0, build.plus(lower, build.times(iteration, step)))
     return indices
 
 
 class Element(Protocol):
     """Function that inserts the iteration of a nest of loops at given indices.
 
-    Unrolled loops have several copies of the body. The last copy moves the operations, so that no other can follow.
+    Unrolled loops have several copies of the body. The last copy may move the operations instead of cloning them.
     """
 
     def __call__(
         self, build: Build, indices: list[SSAValue], carried: list[SSAValue], /, *, may_move: bool
     ) -> list[SSAValue]:
-        """Insert the iteration, and return the new carried values."""
+        """Insert the iteration, and return the new carried values.
+
+        Args:
+            build: The builder.
+            indices: The counter of each loop, outermost first.
+            carried: The carried values before the iteration.
+            may_move: Whether this is the last copy of the body.
+        """
 
 
 class Body(Protocol):
-    """Function that inserts one iteration of a loop, and returns the new carried values."""
+    """Function that inserts one iteration of a loop, or of a nest of loops that are numbered as one."""
 
     def __call__(self, build: Build, iteration: Index, carried: list[SSAValue], /, *, may_move: bool) -> list[SSAValue]:
-        """Insert iteration number `iteration`.
+        """Insert iteration number `iteration`, and return the new carried values.
 
         With `may_move` the operations of the body may be moved instead of cloned: the body is not emitted again.
         """
 
 
 AT_ONCE = 4
-"""Iterations of an invocation that follow each other without a test between, so that memory reads several at once;
-twice as many where elements have 16 bits and less."""
+"""Unroll factor: iterations of an invocation that follow each other without a test in between, so that several reads of
+memory are in flight at once. It is twice as large if no element has more than 16 bits."""
 
 SMALL = 32
-"""Operations of a body that is repeated."""
+"""Operations of a loop body up to which it is unrolled."""
 
 
 def unroll_factor(workgroup: Workgroup, block: Block) -> int:
-    """Return the unroll factor for a loop body: more than 1 only for a small body without regions."""
+    """Return the unroll factor for the loop body `block`: more than 1 only for a small body without regions."""
     if not workgroup.machine.unrolls:
         return 1
     ops = list(block.ops)
@@ -135,15 +147,14 @@ def distribute(
     element: Element,
     unroll: int,
 ) -> list[SSAValue]:
-    """Insert the iterations of this invocation before `op`, and return the carried values.
+    """Insert the iterations of this invocation before `op`, and return the carried values after them.
 
     Args:
         workgroup: The rewriter of the entry point.
-        op: The parallel loop.
-        bounds: Its ranges.
+        op: The parallel loop, or the `memref.copy`.
+        bounds: Range of each dimension, outermost first.
         carried: Initial values of the loop-carried values.
-        element: Inserts an iteration from a builder, indices, carried values, and whether it is the last copy of the
-            body.
+        element: Inserts an iteration.
         unroll: Unroll factor.
     """
     build = workgroup.build(op)
@@ -172,8 +183,9 @@ def _rounds(
 ) -> list[SSAValue]:
     """Insert `body` for the iterations own, own + invocations, ... below `total`, and return the carried values.
 
-    A main loop, unrolled by the factor `unroll`, runs rounds in which all `invocations` have work; a second loop runs
-    the remaining iterations. Where one round suffices, there is no loop.
+    In a round, each of the `invocations` runs one iteration. A main loop, unrolled by the factor `unroll`, runs rounds
+    in which all invocations have work; a second loop runs the remaining iterations. Where one round suffices, there is
+    no loop. `own` is the number of this invocation.
     """
     values = list(carried)
     if type(total) is int and total <= invocations:
@@ -185,7 +197,7 @@ def _rounds(
             return body(inner, inner.plus(inner.times(round_, invocations), own), values, may_move=True)
 
         return build.loop(0, total // invocations, 1, values, one_round)
-    start: Index = 0
+    start: Index = 0  # the first iteration after the main loop
     per_iteration = unroll * invocations  # iterations of all invocations in one of the main loop
     is_power_of_2 = invocations & (invocations - 1) == 0
     if unroll > 1 and is_power_of_2 and not (type(total) is int and total < per_iteration):
@@ -214,9 +226,9 @@ def _rounds(
 def _at_most_one(
     build: Build, own: SSAValue, total: int, invocations: int, values: list[SSAValue], body: Body
 ) -> list[SSAValue]:
-    """Insert one iteration for each invocation below `total`, and return the carried values.
+    """Insert one iteration for each invocation whose number `own` is below `total`, and return the carried values.
 
-    The body is inserted once, so that this is its last copy.
+    `total` is at most `invocations`. The body is inserted once, so that it may be moved.
     """
     if total == invocations:
         return body(build, own, values, may_move=True)
@@ -224,7 +236,7 @@ def _at_most_one(
     inner = build.inside(block)
     inner.end(body(inner, own, values, may_move=True))
     otherwise = Region()
-    if values:
+    if values:  # an invocation without an iteration keeps them
         otherwise.add_block(Block())
         build.inside(otherwise.blocks[0]).end(values)
     branch = create(scf.IfOp, build.origin.location, (condition,), [value.type for value in values])

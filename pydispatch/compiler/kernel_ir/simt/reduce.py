@@ -45,9 +45,10 @@ def can_distribute(loop: scf.ParallelOp) -> bool:
 def distribute_reduction(workgroup: Workgroup, loop: scf.ParallelOp, bounds: list[Range]) -> None:
     """Distribute a reduction: each invocation reduces its iterations, then the workgroup combines the partial results.
 
-    The caller has already recorded the memory accesses of the loop.
+    The caller has already recorded the memory accesses of the loop. `bounds` has (lower bound, upper bound, step) of
+    each dimension.
     """
-    # No combiner is None: `can_distribute`, which the caller has checked, refuses the others.
+    # No combiner is None, as the test is for types: the caller has checked `can_distribute`, which refuses None.
     build, ops = workgroup.build(loop), [op for op in combiners(loop) if op is not None]
     starts = [_initial_value(workgroup, build, op, value) for op, value in zip(ops, loop.initVals, strict=True)]
     block = loop.body.blocks[0]
@@ -70,9 +71,9 @@ def distribute_reduction(workgroup: Workgroup, loop: scf.ParallelOp, bounds: lis
 def _initial_value(workgroup: Workgroup, build: Build, op: Operation, value: SSAValue) -> SSAValue:
     """Return the value that an invocation's partial result starts from.
 
-    It is the initial value of the reduction in invocation 0, and the neutral element in others.
+    It is the initial value of the reduction, `value`, in invocation 0, and the neutral element of `op` in others.
     """
-    if info_of(op).idempotent:
+    if info_of(op).idempotent:  # such as a maximum: the initial value may be combined once by each invocation
         return value
     identity = identity_of(op, value.type)
     assert identity is not None

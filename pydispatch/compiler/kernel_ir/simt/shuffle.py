@@ -9,7 +9,7 @@ from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, opt_operan
 from pydispatch.compiler.kernel_ir.build import TRUTH, WORD, Build
 
 DOWN, INDEX, XOR = 0, 1, 2
-"""Modes of a shuffle: how the invocation that is read is computed from the own one and an operand."""
+"""Modes of a shuffle: how the lane that is read is computed from the own one and the offset, see `ShuffleOp`."""
 
 
 @irdl_op_definition
@@ -42,8 +42,17 @@ class BallotOp(IRDLOperation):
 def shuffle(
     build: Build, value: SSAValue, mode: int, offset: int, lanes: int, lane: SSAValue | None = None
 ) -> SSAValue:
-    """Insert a shuffle by a constant offset, or by the value `lane`, and return its result; see `ShuffleOp`."""
-    numbers = {"mode": mode, "offset": offset, "lanes": lanes}
-    properties = {name: IntegerAttr(setting, 64) for name, setting in numbers.items()}
+    """Insert a shuffle, and return its result.
+
+    Args:
+        build: The builder.
+        value: The register of this invocation that others read.
+        mode: DOWN, INDEX or XOR.
+        offset: Which lane is read, see `ShuffleOp`.
+        lanes: How many of the lowest lanes take part.
+        lane: An i32 that replaces `offset`; None if there is none.
+    """
+    settings = {"mode": mode, "offset": offset, "lanes": lanes}
+    properties = {name: IntegerAttr(setting, 64) for name, setting in settings.items()}
     operands = [value] if lane is None else [value, lane]
     return build.let(ShuffleOp.create(operands=operands, properties=properties, result_types=[value.type]))

@@ -24,12 +24,15 @@ from pydispatch.ir.dialects.pyd.subgroups import (
 
 
 def use_shuffles(function: FuncOp, ops: Ops) -> bool:
-    """Rewrite the operations on subgroups of a function, and return whether there were any."""
+    """Rewrite the operations on subgroups of a function, in place, and return whether there were any.
+
+    `ops` are the operations of the function by name.
+    """
     exchanges = [op for kind in OPERATIONS for op in ops.get(kind.name, ())]
     entry = Entry(function)
     for op in exchanges:
         build = Build.before(entry, op)
-        row, own = op.operands[:2]
+        row, own = op.operands[:2]  # the row of values, and the number of this invocation in it
         assert isinstance(row.type, MemRefType)
         value = build.make(memref.LoadOp, (row, own), row.type.element_type)
         replace(op, [_exchanged(build, op, value)])
@@ -37,14 +40,14 @@ def use_shuffles(function: FuncOp, ops: Ops) -> bool:
 
 
 def _exchanged(build: Build, op: Operation, value: SSAValue) -> SSAValue:
-    """Emit the operation on the own values of the invocations, and return its result."""
+    """Emit `op` on `value`, the own value of each invocation, by shuffles or a ballot, and return its result."""
     if isinstance(op, SubgroupShuffleOp):
         lane = build.make(arith.IndexCastOp, (op.source,), WORD)  # its low bits are the lane
         return shuffle(build, value, INDEX, offset=0, lanes=SUBGROUP_SIZE, lane=lane)
     if not isinstance(op, SubgroupReduceOp):
         return build.let(BallotOp.create(operands=[value], result_types=[WORD]))
     distance = 1
-    while distance < SUBGROUP_SIZE:
+    while distance < SUBGROUP_SIZE:  # after each step, 2 * distance neighbouring lanes have the same partial result
         other = shuffle(build, value, XOR, distance, SUBGROUP_SIZE)
         value = build.let(COMBINERS[op.combiner.data](value, other))
         distance *= 2

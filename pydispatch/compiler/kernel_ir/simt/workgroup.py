@@ -50,8 +50,8 @@ class Machine:
     """Properties of a GPU target that the lowering to invocations depends on.
 
     Attributes:
-        warp: Number of invocations that shuffles connect. 0: there are no shuffles, and partial results of reductions
-            are combined in workgroup memory.
+        warp: Number of invocations that shuffles connect, a power of two. 0: there are no shuffles, and partial results
+            of reductions are combined in workgroup memory.
         divides_in_words: Whether indices that fit into 31 bits are divided faster as 32-bit integers.
         unrolls: Whether small loop bodies are unrolled, so that several memory reads are in flight at once.
     """
@@ -82,7 +82,7 @@ class Workgroup:
         function: The entry point.
         ops: Its operations by name.
         machine: Properties of the target.
-        rules: Operation name -> method that lowers the operation in uniform code.
+        rules: Operation name -> function that lowers the operation in uniform code from a workgroup and the operation.
         size, invocation_count: Invocations of a workgroup along each dimension, and in all.
         hazards: The accesses since the last barrier.
         divides_in_32_bits: Whether all indices fit into 31 bits, and are divided faster as 32-bit integers.
@@ -104,7 +104,7 @@ class Workgroup:
         self.workgroup_allocations: set[Operation] = set()  # allocations that all invocations share
         self.reductions = 0  # number of distributed reductions
         self.barriers = list(ops.get("gpu.barrier", ()))  # of the source and inserted
-        self.scratch: dict[object, SSAValue] = {}  # (type, size, reduction) → its partial results
+        self.scratch: dict[object, SSAValue] = {}  # (element type, size, key) → array of partial results, see meet.py
         self.loops: list[Around] = []  # the sequential loops around the current operation, outermost first
         # Memory that one invocation writes and another accesses after a barrier.
         self._exchanged_memory: set[Key] = set()
@@ -127,7 +127,7 @@ class Workgroup:
                 note = "its iterations are independent: put it between two loops"
                 raise CompileError("gpu.barrier inside a parallel loop", location_of(op), note)
         self._place_storage()
-        if self.invocation_count > 1:
+        if self.invocation_count > 1:  # a single invocation runs the code as it is
             self.region(self.function.body)
         if self._exchanged_memory:  # the emitter makes the memory of these bindings coherent within the workgroup
             ordinals = sorted(o for o in map(binding_ordinal, self._exchanged_memory) if o is not None)
@@ -164,9 +164,9 @@ class Workgroup:
         return False
 
     def _written_together(self) -> set[Operation]:
-        """Return the allocations outside parallel loops that several invocations write.
+        """Return the allocations outside parallel loops that parallel loops or called functions write.
 
-        They write them in parallel loops, or in called functions.
+        Several invocations write them, so that they must be shared.
         """
         written: set[Operation] = set()
         for op in (op for name in (*PARALLEL, *CALLS) for op in self.ops.get(name, ())):
@@ -295,7 +295,7 @@ class Workgroup:
     def _block(self, block: Block) -> None:
         """Lower the operations of a block, each by the rule of its name."""
         rules, following = self.rules, block.first_op
-        while following is not None:
+        while following is not None:  # a rule may move or erase its operation
             op, following = following, following.next_op
             rule = rules.get(op.name if op.name != UNREGISTERED else op_name(op))
             if rule is not None:
