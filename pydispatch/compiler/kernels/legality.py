@@ -45,8 +45,8 @@ def why_not(group: Sequence[Operation], has_chain_kernel: Callable[[Chain], bool
     of two contractions (`matmul/chain.py`); None if they have none for any.
     """
     if has_chain_kernel is not None and (chain := chain_of(group)) is not None and has_chain_kernel(chain):
-        # Each product is judged with the operations around it. Gathers are read where factors are packed, which the
-        # rules of fusion do not concern.
+        # The parts are three dispatches that compute the same, each of which is judged. Operations that gather a factor
+        # are left out: they are read where the factor is packed, which the rules of fusion do not concern.
         parts = ([op for op in part if op not in chain.gathers] for part in chain.parts)
         return next((reason for part in parts if (reason := why_not(part)) is not None), None)
     try:
@@ -95,6 +95,7 @@ def _has_data_reuse(generic: Structured) -> bool:
 
     Each element is then used many times, and plain loops would reload it.
     """
+    # `maps` has those of the outputs, too, after those of the inputs.
     maps = [m for m, v in zip(generic.maps, generic.inputs, strict=False) if isinstance(v.type, TensorType)]
     parallel_dims = [dims_in(m) & set(generic.out_dims) for m in maps]
     return any(a - b and b - a for a in parallel_dims for b in parallel_dims)
@@ -190,8 +191,8 @@ def _reason_against_rows(group: Sequence[Operation], generics: dict[Operation, S
             producer = _producer(value, members)
             if producer not in producers_of_row_values:
                 continue
-            viewed = isinstance(value, OpResult) and value.op is not producer
-            reason = _reason_not_one_value_per_row(op, index, generics.get(op), value, viewed)
+            is_view = isinstance(value, OpResult) and value.op is not producer
+            reason = _reason_not_one_value_per_row(op, index, generics.get(op), value, is_view)
             if reason:
                 return reason
     return None
@@ -214,7 +215,7 @@ def _producers_of_row_values(group: Sequence[Operation], reductions: Sequence[St
 
 
 def _reason_not_one_value_per_row(
-    op: Operation, index: int, generic: Structured | None, value: SSAValue, viewed: bool
+    op: Operation, index: int, generic: Structured | None, value: SSAValue, is_view: bool
 ) -> str | None:
     """Return why an operand, a value per row of a reduction, is not uniform in each row of `op`; None if it is.
 
@@ -223,7 +224,7 @@ def _reason_not_one_value_per_row(
         index: Position of the operand.
         generic: `op` as a structured operation; None if it is none.
         value: The operand, with one element for each row.
-        viewed: Whether the operand is a view of the reduction's result.
+        is_view: Whether the operand is a view of the reduction's result.
     """
     if _is_view(op) or _is_free(op):
         return None
@@ -232,7 +233,7 @@ def _reason_not_one_value_per_row(
             return None
         return reasons.NO_ROW.format(op.name)
     map = generic.maps[index]
-    if viewed and not _is_projection(map):
+    if is_view and not _is_projection(map):
         return reasons.RESHAPED_ROWS
     indexing_dims = [e.position for e in map.results if isinstance(e, AffineDimExpr)]
     if any(not isinstance(e, AffineDimExpr | AffineConstantExpr) for e in map.results):

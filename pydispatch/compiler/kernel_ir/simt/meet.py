@@ -53,7 +53,7 @@ def combine_partials(
     are_warps_whole = workgroup.invocation_count % lanes == 0 and lanes & (lanes - 1) == 0
     if not are_warps_whole:
         return _combine_in_array(
-            workgroup, loop, ops, values, count=workgroup.invocation_count, position=workgroup.own()
+            workgroup, loop, ops, values, count=workgroup.invocation_count, position=workgroup.invocation()
         )
     warp_results: list[SSAValue] = []
     for op, value in zip(ops, values, strict=True):
@@ -95,11 +95,11 @@ def _combine_in_array(
     workgroup.reductions += 1
     parity = workgroup.reductions % 2  # two reductions in a row do not share memory, and need no barrier in between
     arrays = [_scratch(workgroup, (index, parity), value.type, count) for index, value in enumerate(values)]
-    keys = {array.owner for array in arrays}
+    keys = {array.owner for array in arrays}  # the keys of their storage, see hazards.py
     workgroup.write_scratch(loop, set(keys))  # inserts a barrier if the memory may still be read
     writer = build
     if position is None:
-        is_first_of_warp, position = _warp_position(build, workgroup.own(), workgroup.machine.warp)
+        is_first_of_warp, position = _warp_position(build, workgroup.invocation(), workgroup.machine.warp)
         writer = build.when(is_first_of_warp)
     for array, value in zip(arrays, values, strict=True):
         _store_partial(writer, value, array, position)
@@ -118,13 +118,13 @@ def _combine_in_array(
     return results
 
 
-def _warp_position(build: Build, own: SSAValue, warp: int) -> tuple[SSAValue, SSAValue]:
+def _warp_position(build: Build, invocation: SSAValue, warp: int) -> tuple[SSAValue, SSAValue]:
     """Return whether an invocation is the first of its warp, an i1, and the number of its warp.
 
-    `own` is the number of the invocation; `warp`, the invocations of a warp, is a power of two.
+    `invocation` is the number of the invocation; `warp`, the invocations of a warp, is a power of two.
     """
-    first = build.compare("eq", build.binary(arith.AndIOp, own, warp - 1), 0)
-    return first, build.binary(arith.ShRUIOp, own, warp.bit_length() - 1)
+    first = build.compare("eq", build.binary(arith.AndIOp, invocation, warp - 1), 0)
+    return first, build.binary(arith.ShRUIOp, invocation, warp.bit_length() - 1)
 
 
 def _combine_in_tree(workgroup: Workgroup, loop: Operation, index: int, op: Operation, value: SSAValue) -> SSAValue:
@@ -138,11 +138,11 @@ def _combine_in_tree(workgroup: Workgroup, loop: Operation, index: int, op: Oper
         value: The partial result of this invocation.
     """
     build = workgroup.build(loop)
-    own, count, type_ = workgroup.own(), workgroup.invocation_count, value.type
+    invocation, count, type_ = workgroup.invocation(), workgroup.invocation_count, value.type
     array = _scratch(workgroup, index, type_, count)
-    keys = {array.owner}
+    keys = {array.owner}  # the key of its storage, see hazards.py
     workgroup.write_scratch(loop, set(keys))  # inserts a barrier if the memory may still be read
-    _store_partial(build, value, array, own)
+    _store_partial(build, value, array, invocation)
 
     def gathered(inner: Build, first: Index, many: int, apart: int) -> SSAValue:
         """Insert the combination of `many` elements of `array` at a stride of `apart` from `first` on; return it."""
@@ -164,8 +164,8 @@ def _combine_in_tree(workgroup: Workgroup, loop: Operation, index: int, op: Oper
     while count > RADIX and count % RADIX == 0:  # the first `count` elements are partial results
         workgroup.barrier(build)
         count //= RADIX
-        inner = build.when(build.compare("slt", own, count))
-        _store_partial(inner, gathered(inner, own, many=RADIX, apart=count), array, own)
+        inner = build.when(build.compare("slt", invocation, count))
+        _store_partial(inner, gathered(inner, invocation, many=RADIX, apart=count), array, invocation)
         inner.end()
     workgroup.barrier(build)
     total = gathered(build, 0, many=count, apart=1)

@@ -165,36 +165,36 @@ def distribute(
     narrow = workgroup.divides_in_32_bits or (workgroup.machine.divides_in_words and has_few_iterations)
 
     def at(inner: Build, iteration: Index, values: list[SSAValue], *, may_move: bool) -> list[SSAValue]:
-        """Insert the iteration number `iteration` of all ranges together."""
+        """Insert the iteration with the row-major number `iteration` in the nest of all ranges."""
         indices = indices_of(inner, bounds, counts, iteration, narrow)
         return element(inner, [inner.value(index) for index in indices], values, may_move=may_move)
 
-    return _rounds(build, workgroup.own(), total, workgroup.invocation_count, unroll, carried, at)
+    return _rounds(build, workgroup.invocation(), total, workgroup.invocation_count, unroll, carried, at)
 
 
 def _rounds(
     build: Build,
-    own: SSAValue,
+    own_index: SSAValue,
     total: Index,
     invocations: int,
     unroll: int,
     carried: Sequence[SSAValue],
     body: Body,
 ) -> list[SSAValue]:
-    """Insert `body` for the iterations own, own + invocations, ... below `total`, and return the carried values.
+    """Insert `body` for iterations own_index, own_index + invocations, ... below `total`; return the carried values.
 
     In a round, each of the `invocations` runs one iteration. A main loop, unrolled by the factor `unroll`, runs rounds
     in which all invocations have work; a second loop runs the remaining iterations. Where one round suffices, there is
-    no loop. `own` is the number of this invocation.
+    no loop. `own_index` is the number of this invocation.
     """
     values = list(carried)
     if type(total) is int and total <= invocations:
-        return values if total <= 0 else _at_most_one(build, own, total, invocations, values, body)
+        return values if total <= 0 else _at_most_one(build, own_index, total, invocations, values, body)
     if type(total) is int and total % invocations == 0:
 
         def one_round(inner: Build, round_: SSAValue, values: list[SSAValue]) -> list[SSAValue]:
-            """Insert iteration round_ * invocations + own."""
-            return body(inner, inner.plus(inner.times(round_, invocations), own), values, may_move=True)
+            """Insert iteration round_ * invocations + own_index."""
+            return body(inner, inner.plus(inner.times(round_, invocations), own_index), values, may_move=True)
 
         return build.loop(0, total // invocations, 1, values, one_round)
     start: Index = 0  # the first iteration after the main loop
@@ -203,9 +203,9 @@ def _rounds(
     if unroll > 1 and is_power_of_2 and not (type(total) is int and total < per_iteration):
 
         def several(inner: Build, base: SSAValue, values: list[SSAValue]) -> list[SSAValue]:
-            """Insert `unroll` iterations without a test between: base + own, base + own + invocations, ..."""
-            first = inner.plus(base, own)
-            for round_ in range(unroll):  # the body is cloned each time: the loop of the rest emits it again
+            """Insert `unroll` iterations without a test in between, from base + own_index on, `invocations` apart."""
+            first = inner.plus(base, own_index)
+            for round_ in range(unroll):  # the body is cloned each time: `one` emits it again
                 values = body(inner, inner.plus(first, round_ * invocations), values, may_move=False)
             return values
 
@@ -217,24 +217,24 @@ def _rounds(
     most = -(-(total - start) // invocations) if type(total) is int and type(start) is int else None
 
     def one(inner: Build, iteration: SSAValue, values: list[SSAValue]) -> list[SSAValue]:
-        """Insert one of the remaining iterations."""
+        """Insert one of the iterations after the main loop."""
         return body(inner, iteration, values, may_move=True)
 
-    return build.loop(build.plus(start, own), total, invocations, values, one, most=most)
+    return build.loop(build.plus(start, own_index), total, invocations, values, one, most=most)
 
 
 def _at_most_one(
-    build: Build, own: SSAValue, total: int, invocations: int, values: list[SSAValue], body: Body
+    build: Build, own_index: SSAValue, total: int, invocations: int, values: list[SSAValue], body: Body
 ) -> list[SSAValue]:
-    """Insert one iteration for each invocation whose number `own` is below `total`, and return the carried values.
+    """Insert one iteration for each invocation whose number `own_index` is below `total`; return the carried values.
 
     `total` is at most `invocations`. The body is inserted once, so that it may be moved.
     """
     if total == invocations:
-        return body(build, own, values, may_move=True)
-    condition, block = build.compare("slt", own, total), Block()
+        return body(build, own_index, values, may_move=True)
+    condition, block = build.compare("slt", own_index, total), Block()
     inner = build.inside(block)
-    inner.end(body(inner, own, values, may_move=True))
+    inner.end(body(inner, own_index, values, may_move=True))
     otherwise = Region()
     if values:  # an invocation without an iteration keeps them
         otherwise.add_block(Block())

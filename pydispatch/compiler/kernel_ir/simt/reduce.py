@@ -77,4 +77,4 @@ def _initial_value(workgroup: Workgroup, build: Build, op: Operation, value: SSA
         return value
     identity = identity_of(op, value.type)
     assert identity is not None
-    return build.let(arith.SelectOp(workgroup.first(), value, build.let(arith.ConstantOp(identity))))
+    return build.let(arith.SelectOp(workgroup.is_first(), value, build.let(arith.ConstantOp(identity))))

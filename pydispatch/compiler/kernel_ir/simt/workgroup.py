@@ -62,8 +62,8 @@ class Machine:
 
 
 @dataclass
-class Around:
-    """State of a sequential loop around the current operation.
+class LoopState:
+    """Barriers and scratch writes in an iteration of a sequential loop, up to the operation that is being lowered.
 
     Attributes:
         has_passed_barrier: Whether each iteration has executed a barrier before this point.
@@ -105,11 +105,11 @@ class Workgroup:
         self.reductions = 0  # number of distributed reductions
         self.barriers = list(ops.get("gpu.barrier", ()))  # of the source and inserted
         self.scratch: dict[object, SSAValue] = {}  # (element type, size, key) → array of partial results, see meet.py
-        self.loops: list[Around] = []  # the sequential loops around the current operation, outermost first
+        self.loops: list[LoopState] = []  # the sequential loops around the current operation, outermost first
         # Memory that one invocation writes and another accesses after a barrier.
         self._exchanged_memory: set[Key] = set()
-        self._own: SSAValue | None = None  # linear number of the invocation, once it is needed
-        self._first: SSAValue | None = None  # whether the invocation is number 0, once it is needed
+        self._invocation: SSAValue | None = None  # linear number of the invocation, once it is needed
+        self._is_first: SSAValue | None = None  # whether the invocation is number 0, once it is needed
 
     def run(self) -> None:
         """Lower the entry point in place: place storage, distribute loops, insert barriers.
@@ -141,7 +141,7 @@ class Workgroup:
     # Storage
 
     def _place_storage(self) -> None:
-        """Decide for each allocation whether it is shared by the workgroup or private to each invocation."""
+        """Decide for each allocation whether the workgroup shares it or each invocation has its own; set `STORAGE`."""
         allocations = [op for name in ("memref.alloc", "memref.alloca") for op in self.ops.get(name, ())]
         shared = self._written_together() if allocations and self.invocation_count > 1 else set()
         for op in allocations:
@@ -175,7 +175,7 @@ class Workgroup:
         return {key for key in written if not self._in_parallel(key)}
 
     def shared(self, accesses: Accesses) -> Accesses:
-        """Return accesses without those to the private memory of invocations."""
+        """Return those of the accesses that are not to private memory of invocations."""
         return Accesses(reads=self._shared_keys(accesses.reads), writes=self._shared_keys(accesses.writes))
 
     def _shared_keys(self, keys: set[Key]) -> set[Key]:
@@ -183,15 +183,15 @@ class Workgroup:
         # Only keys of allocations are operations: those of bindings and arguments are tuples.
         return {key for key in keys if not isinstance(key, Operation) or key in self.workgroup_allocations}
 
-    # What every invocation knows
+    # Values of each invocation, computed at the entry
 
     def _at_entry(self) -> Build:
         """Return a builder at the beginning of the entry point."""
         return Build(self.entry, self.function, self.entry.insert)
 
-    def own(self) -> SSAValue:
+    def invocation(self) -> SSAValue:
         """Return the linear number of the invocation in its workgroup, computed once at the entry."""
-        if self._own is None:
+        if self._invocation is None:
             x, y, z = self.size
             build = self._at_entry()
             linear: Index = _thread(build, "x")
@@ -199,14 +199,14 @@ class Workgroup:
                 linear = build.plus(linear, build.times(x, _thread(build, "y")))
             if z > 1:
                 linear = build.plus(linear, build.times(x * y, _thread(build, "z")))
-            self._own = build.value(linear)
-        return self._own
+            self._invocation = build.value(linear)
+        return self._invocation
 
-    def first(self) -> SSAValue:
+    def is_first(self) -> SSAValue:
         """Return whether the invocation is number 0, an i1 that is computed once at the entry."""
-        if self._first is None:
-            self._first = self._at_entry().compare("eq", self.own(), 0)
-        return self._first
+        if self._is_first is None:
+            self._is_first = self._at_entry().compare("eq", self.invocation(), 0)
+        return self._is_first
 
     def alloc_at_entry(self, op: Operation) -> SSAValue:
         """Insert an allocation of workgroup memory at the entry, and return the memref."""
@@ -266,7 +266,7 @@ class Workgroup:
             raise CompileError(
                 f"the result of '{op_name(op)}' outside a parallel loop", location_of(op), "move it into the loop"
             )
-        inner = self.build(op).when(self.first())
+        inner = self.build(op).when(self.is_first())
         op.detach()
         inner.insert(op)
         inner.end()
@@ -279,7 +279,7 @@ class Workgroup:
             if region.first_block is not None:
                 self._block(region.first_block)
             return
-        everything = Accesses()  # whichever way a block is reached, all of them may have run
+        everything = Accesses()  # of all blocks: whichever way a block is reached, all of them may have run
         for block in region.blocks:
             for op in block.ops:
                 everything.add(accesses_of(op))
@@ -323,7 +323,7 @@ class Workgroup:
         self.synchronize_before(op, Accesses(reads=self.shared_storage(op, op.operands[0])))
 
     def store(self, op: Operation) -> None:
-        """Lower a store in uniform code: one invocation executes it if the memory is shared."""
+        """Lower a store or atomic update in uniform code: one invocation executes it if the memory is shared."""
         keys = self.shared_storage(op, op.operands[1])
         if keys:  # private memory has none: every invocation stores to its own
             self.synchronize_before(op, Accesses(writes=keys), by=ONE_INVOCATION)
@@ -334,7 +334,7 @@ class Workgroup:
         self.synchronize_before(op, self.shared(accesses_of(op)))
 
     def user_barrier(self, op: Operation) -> None:
-        """Lower a barrier of the program."""
+        """Lower a `gpu.barrier` of the program: it stays, and the accesses before it are forgotten."""
         self.passed_barrier()
 
     def branches(self, op: Operation) -> None:
@@ -363,17 +363,20 @@ class Workgroup:
         before = self.hazards.copy()
         had_passed_barrier = [loop.has_passed_barrier for loop in self.loops]
         self.hazards.record(self.shared(accesses_of(op)), by=SEVERAL_INVOCATIONS)  # of the iteration before
-        inside = Around()
-        self.loops.append(inside)
+        state = LoopState()
+        self.loops.append(state)
         for region in op.regions:
             self.region(region)
-        self._protect_scratch(op.regions[-1].blocks[-1], inside.exposed)
+        self._protect_scratch(op.regions[-1].blocks[-1], state.exposed)
         self.loops.pop()
         self._restore_passed_barriers(had_passed_barrier)  # a loop without iterations passes none of its barriers
         self.hazards.join(before)  # the loop may have had no iteration
 
     def _restore_passed_barriers(self, flags: list[bool]) -> None:
-        """Restore `has_passed_barrier` of the enclosing loops: a barrier in a branch or inner loop may not have run."""
+        """Set `has_passed_barrier` of the enclosing loops, outermost first, to its values before a branch or loop.
+
+        A barrier in that may not have run.
+        """
         for loop, had_passed_barrier in zip(self.loops, flags, strict=True):
             loop.has_passed_barrier = had_passed_barrier
 
