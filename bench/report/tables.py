@@ -35,6 +35,8 @@ ALONE = "one thread"
 """The contender of benchmarks of threads that has none besides its own."""
 MARK = "▼"
 """Beside the figure of a peer that is faster."""
+WIDEST = 10
+"""Columns that a page shows side by side: a table that has more is divided into one for each machine."""
 
 Machines = Mapping[str, Figures]
 Column = Callable[[tuple[str, str]], "Cell"]
@@ -270,16 +272,27 @@ class Block:
     names: Sequence[str] = ()
     sizes: Sequence[str] = ()
 
-    def table(self, figures: Mapping[str, Machines]) -> Table | None:
-        """None when it was not measured."""
-        machines = {
-            machine: replace(measured, rows=[row for row in measured.rows if self._has(row)])
-            for machine, measured in figures.get(self.file, {}).items()
-        }
-        return self.make(machines) if any(measured.rows for measured in machines.values()) else None
+    def tables(self, figures: Mapping[str, Machines]) -> list[Table]:
+        """Return the table, or one for each machine if it is wider than `WIDEST`; none when nothing was measured."""
+        machines = _with_rows(figures.get(self.file, {}), self._has)
+        if not machines:
+            return []
+        whole = self.make(machines)
+        if len(whole.heads) <= WIDEST:
+            return [whole]
+        return [self.make({machine: measured}) for machine, measured in machines.items()]
 
     def _has(self, row: Row) -> bool:
         return (not self.names or row.name in self.names) and (not self.sizes or row.size in self.sizes)
+
+
+def _with_rows(machines: Machines, has: Callable[[Row], bool]) -> dict[str, Figures]:
+    """Return the figures of machines with the rows for which `has` is true; machines without any are left out."""
+    chosen = {
+        machine: replace(measured, rows=[row for row in measured.rows if has(row)])
+        for machine, measured in machines.items()
+    }
+    return {machine: measured for machine, measured in chosen.items() if measured.rows}
 
 
 TABLES = {
@@ -336,8 +349,9 @@ def filled(document: str, figures: Mapping[str, Machines]) -> str:
     """A document with its tables. KeyError for a block that is not in `TABLES`."""
 
     def block(match: re.Match[str]) -> str:
-        table = TABLES[match[2]].table(figures)
-        return match[0] if table is None else f"{match[1]}\n{table.markdown()}\n{match[4]}"
+        parts = TABLES[match[2]].tables(figures)
+        text = "\n".join(part.markdown() for part in parts)
+        return f"{match[1]}\n{text}\n{match[4]}" if parts else match[0]
 
     return BLOCK.sub(block, document)
 

@@ -92,6 +92,21 @@ def test_files_and_machines_side_by_side(tmp_path: Path) -> None:
     assert "old" in tables.filled("<!-- figures: sched -->\nold\n<!-- end -->\n", figures)
 
 
+def test_a_table_that_is_too_wide_is_divided_by_machines(tmp_path: Path) -> None:
+    """What fits side by side stays one table; a machine without figures has no table."""
+    for machine in ("one", "two", "three", "four"):
+        Figures("Calls", "Medians.", ROWS[:3]).save(tmp_path / machine / "contract.json")
+    block = tables.TABLES["contract"]
+    figures = load(tmp_path)
+    parts = block.tables(figures)
+    assert [part.heads for part in parts] == [[name, "µs", "iree", "numpy"] for name in sorted(figures["contract"])]
+    text = tables.filled("<!-- figures: contract -->\nold\n<!-- end -->\n", figures)
+    assert text.count("| 8 | 2 | 0.50 ▼ | 2.00 |\n\n") == 4, "an empty line follows each table"
+    narrow = dict(list(figures["contract"].items())[:3])
+    assert [len(part.heads) for part in block.tables({"contract": narrow})] == [tables.WIDEST]
+    assert block.tables({}) == []
+
+
 def test_losses_have_their_reasons(monkeypatch: pytest.MonkeyPatch) -> None:
     """A reason stands beside the losses of its machine, sizes and peers, in place of those that are known less well."""
     few_rows = Reason("one", ("8*",), "few rows", peers=("iree",))
