@@ -27,10 +27,11 @@ IN_RANGE = "pyd.in_range"
 there is a sign, -1. The operation needs no guard."""
 
 MOST_ITERATIONS = "pyd.most"
-"""On scf.for and scf.while: the maximum number of iterations, where nothing else says it."""
+"""On scf.for and scf.while: the maximum number of iterations, if the bounds do not state it."""
 
 MARKS_LINES = "pyd.lines"
-"""Attribute of a function whose code states the source line of each instruction, for readers of the code."""
+"""On a function: its code states the source line of each instruction, for readers of the code."""
+
 ONE_VECTOR = "pyd.one_vector"
 """On an scf.parallel of known length: its iterations are the lanes of one vector."""
 
@@ -38,7 +39,7 @@ UNROLLED = "pyd.unrolled"
 """On an scf.for: LLVM unrolls the loop completely."""
 
 OWN_BYTE = "pyd.own_byte"
-"""On a store of a packed element: no other point or workgroup writes elements of its byte."""
+"""On a store of a packed element, which shares its byte: no other iteration or workgroup writes into that byte."""
 
 UNPREDICTABLE = "pyd.unpredictable"
 """On an arith.select: its condition follows no pattern, so that a branch in its place would often be mispredicted."""

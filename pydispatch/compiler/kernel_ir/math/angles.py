@@ -63,7 +63,7 @@ def _has_bit(n: Word, mask: int) -> Truth:
 
 
 def _sin_of(r: Pair, n: Word) -> Number:
-    """Return the sine of r + n pi/2: the sine of r, or the cosine for odd n, with the sign of bit 1 of n."""
+    """Return the sine of r + n pi/2, |r| <= pi/4: that of r, or its cosine for odd n; negated if n has the bit 2."""
     cos, _ = _cos_kernel(r)  # the first number of a pair is the rounded value
     sin, _ = _sin_kernel(r)
     y = choose(_has_bit(n, mask=1), cos, sin)

@@ -49,7 +49,7 @@ class Body:
         return self.entry.args
 
     def op(self, kind: type[Operation], type_: Attribute, *operands: SSAValue, **properties: Attribute) -> SSAValue:
-        """Append an operation with one result, and return the result."""
+        """Append an operation with one result, of type `type_`, and return the result."""
         op = kind.create(operands=operands, result_types=[type_], properties=properties)
         self.block.add_op(op)
         return op.results[0]

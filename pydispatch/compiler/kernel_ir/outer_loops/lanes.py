@@ -24,10 +24,10 @@ MOST_BYTES = 32 << 10
 """Bytes of the stack, of which a function has 64 KiB, that values of lanes may take."""
 
 MOST_STRIPS = 2
-"""Strips of a loop with a limit that is not reached in the last workgroups, up to which whole strips are separate."""
+"""Largest constant in the minimum at which a loop ends, in strips, for which `_ends_at_small_minimum` holds."""
 
 MOST_UNROLLED = 4
-"""Steps of a loop that begins at another counter in each lane, up to which it is unrolled."""
+"""Steps up to which a sequential loop whose first counter is the number of the lane is unrolled."""
 
 INTERLEAVED = (2, 3, 4)
 """Strides of loads that LLVM vectorizes as interleaved groups."""

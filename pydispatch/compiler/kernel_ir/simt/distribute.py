@@ -40,6 +40,7 @@ RULES: dict[str, Rule] = {
     "memref.copy": parallel.copy,
     **dict.fromkeys(PARALLEL, parallel.parallel),
 }
+"""Operation name -> its rule in uniform code; other operations stay as they are, and every invocation executes them."""
 
 
 @dataclass(frozen=True)

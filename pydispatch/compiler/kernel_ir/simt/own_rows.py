@@ -1,4 +1,4 @@
-"""Rows of workgroup memory with an element for each invocation, which it alone accesses.
+"""Rows: arrays in workgroup memory with an element for each invocation, which it alone accesses.
 
 Kernels in Python keep variables across barriers in such rows. As private memory of the invocations they are registers,
 and need no barriers.
@@ -32,9 +32,15 @@ double the time with each."""
 
 
 def make_private(function: FuncOp, ops: Ops, count: int) -> bool:
-    """Replace rows that are accessed by their own invocations alone by private memory; return whether there are any.
+    """Replace arrays with an element for each invocation, which it alone accesses, by private memory of one element.
 
-    `count` is the number of invocations of a workgroup.
+    Args:
+        function: The entry point, which is changed in place.
+        ops: Its operations by name.
+        count: Invocations of a workgroup.
+
+    Returns:
+        Whether there were such arrays.
     """
     rows = [row for row in ops.get("memref.alloc", ()) if is_own_row(row.results[0], count)]
     entry = Entry(function)
