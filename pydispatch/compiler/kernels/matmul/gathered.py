@@ -26,8 +26,9 @@ MIN_PAGE_ROWS = 8
 class GatheredPages:
     """A tensor of pages of a source tensor, selected by a table: [table dimensions ..., table size * rows, others ...].
 
-    The source has the shape [pages, ...]. The dimensions of a page are the rows and the other dimensions of the tensor,
-    in any order.
+    The table has the shape [table dimensions ..., table size], and each of its elements is the number of a page. The
+    source has the shape [pages, ...]. The dimensions of a page are the rows and the other dimensions of the tensor, in
+    any order.
 
     Attributes:
         page: The expression that the gather computes the number of a page by. Its indices are those of the gather's
@@ -35,7 +36,7 @@ class GatheredPages:
         source: The tensor of all pages; their number may be dynamic.
         operations: The operations from the gather to the tensor: copies and widenings of its result, and the reshape
             of the table size and the rows to one dimension.
-        axis: The dimension of the tensor that has the rows of the pages.
+        axis: The dimension of the tensor that has the rows of the pages: index / rows is that of the table.
         rows: Rows of a page.
         strides: Elements between neighbours along each dimension of the tensor, within a page; 0 along table
             dimensions.
@@ -79,8 +80,8 @@ def gathered_pages(value: SSAValue) -> GatheredPages | None:
         return None
     reshape, pages = value.op, value.op.operands[0]
     shape = shape_of(pages)
-    axis = _merged_dim(reshape)  # of the pages of a table entry; axis + 1 has the rows of a page
-    if axis is None or min(shape) < 1:
+    axis = _merged_dim(reshape)  # in `pages`, this dimension counts the entries of the table, the next one rows
+    if axis is None or min(shape) < 1:  # below 1: empty, or of dynamic size
         return None
     expression, operations = _gathered_element(Expression(pages, tuple(range(len(shape)))))
     gather = expression.op
@@ -112,7 +113,7 @@ def gathered_pages(value: SSAValue) -> GatheredPages | None:
 
 
 def _merged_dim(reshape: Operation) -> int | None:
-    """Return the result dimension of a reshape that merges exactly two dimensions; None for another reshape."""
+    """Return the result dimension into which a reshape merges two dimensions, and no others; None for another one."""
     reassociation = reshape.properties["reassociation"]
     assert isinstance(reassociation, ArrayAttr)
     sizes = [len(group.data) for group in reassociation.data]

@@ -15,12 +15,14 @@ from pydispatch.ir.structured import GENERIC, structured
 
 
 class Hidden(Flag):
-    """Knowledge of a value at the hidden columns of a row that has visible ones; flags that may be combined."""
+    """Knowledge of a value at the hidden columns of a row that has visible ones; flags that may be combined.
+
+    Columns are the keys of an attention. A mask hides those whose scores it replaces by a very low number, its fill.
+    """
 
     UNKNOWN = 0
     AT_MOST_FILL = auto()
-    """The value is at most the fill, the very low number that the mask writes to hidden scores. The largest visible
-    value of the row is far above the fill."""
+    """The value is at most the fill. The largest visible value of the row is far above the fill."""
     NEGATIVE_INFINITY = auto()
     """The value is -inf."""
     NEGLIGIBLE = auto()
@@ -62,25 +64,31 @@ def ignores_hidden_columns(chain: Chain, is_infinite: bool) -> bool:
 
 
 def _of_tensor(value: SSAValue, known: Mapping[SSAValue, Hidden]) -> Hidden:
-    """Return what is known of a tensor at hidden columns: nothing, unless it is in `known` or a constant."""
+    """Return what is known of a tensor at the columns that a mask hides: `UNKNOWN` unless `known` has it, or it is a
+    constant.
+    """
     constant = Expression(value, ()).number()
     return known.get(value, Hidden.UNKNOWN) if constant is None else _of_number(constant)
 
 
 def _of_scalar(value: SSAValue, scalars: Mapping[SSAValue, Hidden]) -> Hidden:
-    """Return what is known of a scalar that a body reads: by `scalars`, or as a constant from outside of the body."""
+    """Return what is known of a scalar that a body reads at hidden columns: by `scalars`, or as a constant from outside
+    of the body.
+    """
     return scalars.get(value, _of_tensor(value, known={}))
 
 
 def _of_number(constant: float) -> Hidden:
-    """Return what is known of a constant."""
+    """Return what is known of a constant: it is the same at all columns, hidden ones too."""
     if constant == -inf:
         return Hidden.NEGATIVE_INFINITY | Hidden.UNIFORM
     return Hidden.ZERO | Hidden.UNIFORM if constant == 0 else Hidden.UNIFORM
 
 
 def _of_generic(op: Operation, operands: Sequence[Hidden]) -> list[Hidden]:
-    """Return what is known of each result of a generic at hidden columns, from what is known of its operands."""
+    """Return what is known of each result of a generic at the columns that a mask hides, from what is known of its
+    operands there.
+    """
     generic = structured(op)
     rank = max(len(m.results) for m in generic.maps)
     if len({m for m in generic.maps if len(m.results) == rank}) > 1:
@@ -123,7 +131,8 @@ def _reduced(total: SSAValue, accumulator: SSAValue, initial: Hidden, scalars: M
 
 
 def _combined(op: Operation, values: Sequence[Hidden]) -> Hidden:
-    """Return what is known of the result of an elementwise operation, from what is known of its operands.
+    """Return what is known of the result of an elementwise operation at hidden columns, from what is known of its
+    operands there.
 
     "Fill" is the number that a mask writes to hidden scores, and "largest" the largest visible score of the row.
     """

@@ -61,7 +61,7 @@ def _reason_against_group(group: Sequence[Operation], contraction: Contraction) 
     after, before = dependents(contraction.op, group), _producers_of(contraction.op, members)
     cache: DimCache = {}
     for other in group:
-        if other is contraction.op or info_of(other).cost is Cost.FREE:
+        if other is contraction.op or info_of(other).cost is Cost.FREE:  # duplicated into each dispatch that uses it
             continue
         if other in after:
             reason = _reason_against_consumer(other, contraction, cache)
@@ -91,8 +91,8 @@ def _producers_of(op: Operation, members: set[Operation]) -> set[Operation]:
 def _reason_against_consumer(op: Operation, contraction: Contraction, cache: DimCache) -> str | None:
     """Return why an operation that depends on the contraction's result cannot join its dispatch; None if it can.
 
-    It can if each of its elements depends on one element of the result. Transposing copies of sums of bytes cannot:
-    kernels scale these as vectors of filters, which a transposition would prevent.
+    It can if each of its elements depends on one element of the result. A copy that transposes i32, the sums of byte
+    products, cannot: kernels rescale these sums in vectors along the filters, which a transposition would prevent.
     """
     if contraction.acc == i32 and op.name == "linalg.generic" and _only_copies(op) and _transposes(op):
         return reasons.TRANSPOSED_AFTER_BYTES
@@ -103,7 +103,7 @@ def _reason_against_consumer(op: Operation, contraction: Contraction, cache: Dim
 
 
 def _transposes(op: Operation) -> bool:
-    """Return whether a copy changes the order of its dimensions, those of size 1 aside."""
+    """Return whether a generic that copies changes the order of its dimensions, those of size 1 aside."""
     generic = structured(op)
     source, out = (
         [r.position for r in m.results if isinstance(r, AffineDimExpr)] for m in (generic.maps[0], generic.maps[-1])
@@ -138,7 +138,7 @@ def _reason_against_producer(op: Operation, contraction: Contraction) -> str | N
 
 
 def _only_copies(op: Operation) -> bool:
-    """Return whether a generic only copies elements of one input."""
+    """Return whether a generic only copies elements of one input: its body yields an argument."""
     block = structured(op).block
     return block.first_op is block.last_op and block.last_op is not None and block.last_op.operands[0] in block.args
 
@@ -146,8 +146,8 @@ def _only_copies(op: Operation) -> bool:
 def _reason_against_sibling(op: Operation, contraction: Contraction, after: Collection[Operation]) -> str | None:
     """Return why an operation beside a contraction cannot join its dispatch; None if it can.
 
-    Its results are read together with the contraction's result, by the operations `after`. It may be expensive only if
-    it is not computed more often than before: one element for each of the contraction's, or for each column.
+    Its results are read together with the contraction's result, by the operations `after` that depend on it. It may be
+    expensive only if fusion does not compute it more often: one element for each of the contraction's, or each column.
     """
     if is_reduction(op):
         return reasons.REDUCED_BESIDE
@@ -165,7 +165,7 @@ def _reason_against_sibling(op: Operation, contraction: Contraction, after: Coll
 
 
 def _values_read_by(op: Operation, after: Collection[Operation]) -> list[SSAValue]:
-    """Return the values computed by `op`, or from its results, that operations in `after` read."""
+    """Return the results of `op`, and values computed from them outside of `after`, that operations in `after` read."""
     values: list[SSAValue] = []
     pending, visited = [op], {op}
     while pending:

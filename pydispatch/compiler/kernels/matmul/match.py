@@ -28,9 +28,9 @@ MULTIPLICATION_OF_ADDITION = {"arith.addf": "arith.mulf", "arith.addi": "arith.m
 """The addition of a contraction -> the multiplication of the same element type."""
 
 MAX_STRIDED_ROWS, MAX_INNER_ROWS = 7, 48
-"""Numbers of rows above which a longer dimension is no better as M: strided in the result, or innermost of its rows. So
-the innermost dimension becomes M unless it is shorter than a register block of strided rows. Over 250 images of
-32x32x3, blocks of images took 10 ms on Zen 5, of pixels 3.2."""
+"""Sizes above which a longer dimension is no better as M: of a dimension that is strided in the result, and of the
+innermost one of those that may be M. So the innermost dimension becomes M unless it is shorter than a register block of
+strided rows. Over 250 images of 32x32x3, blocks of images took 10 ms on Zen 5, of pixels 3.2."""
 
 ASSUMED_SIZE = 64
 """Size that is assumed of a dynamic dimension."""
@@ -38,7 +38,7 @@ ASSUMED_SIZE = 64
 
 @dataclass(frozen=True)
 class Linear:
-    """A coordinate of an operand that is linear in loop indices: `2 * d0 + d3 + 1` has `terms` ((0, 2), (3, 1)).
+    """An index along one axis of an operand, linear in loop indices: `2 * d0 + d3 + 1` has `terms` ((0, 2), (3, 1)).
 
     Attributes:
         terms: (loop dimension, positive coefficient) of each term, in order of the dimensions.
@@ -78,7 +78,7 @@ class Factor:
     Attributes:
         value: The factor, in the body of the generic.
         main_input: Ordinal of the main input.
-        coordinates: The coordinate of each dimension of the main input.
+        coordinates: For each dimension of the main input, the index at which it is read.
         inputs: Ordinal of an input that is read -> for each of its dimensions the position of the coordinate in
             `coordinates`, or a constant coordinate.
         code: The operations of the body that compute the factor, producers first.
@@ -128,8 +128,8 @@ class Contraction:
         a, b: The factors.
         m, n: Dimensions of the rows and the columns of a tile; None where the product has none.
         k: The reduced dimension that register blocks run along.
-        outer: The other parallel dimensions.
-        reductions: The other reduced dimensions.
+        outer: The other parallel dimensions, ascending.
+        reductions: The other reduced dimensions, ascending.
         acc: Element type of the result.
     """
 
@@ -223,6 +223,7 @@ def _product(generic: Structured) -> tuple[SSAValue, SSAValue] | None:
     assert terminator is not None
     sum_ = terminator.operands[0]
     acc = generic.block.args[-1]
+    # The accumulator is an operand of the last addition, and has no other use.
     if not isinstance(sum_, OpResult) or sum_.op.name not in MULTIPLICATION_OF_ADDITION or len(list(acc.uses)) != 1:
         return None
     left, right = sum_.op.operands
@@ -310,7 +311,7 @@ def _static_size(generic: Structured, dim: int) -> int:
 
 
 def _candidates_for_n(lhs: Factor, rhs: Factor, parallel: set[int]) -> list[int]:
-    """Return the parallel dimensions that may serve as N.
+    """Return which of the dimensions `parallel` may serve as N if `lhs` is A and `rhs` is B, ascending.
 
     They index only `rhs`, in exactly one coordinate, and with the coefficient 1.
     """
@@ -326,6 +327,7 @@ def _choose_mnk(generic: Structured, first: Factor, second: Factor) -> Contracti
     M is the dimension with the most rows, up to `MAX_INNER_ROWS` or `MAX_STRIDED_ROWS`; K is contiguous if possible.
     """
     parallel = set(range(len(generic.iterators))) - set(generic.reduced_loops)
+    # Reduced dimensions that may be K.
     shared = [d for d in generic.reduced_loops if len(first.positions_of(d)) == len(second.positions_of(d)) == 1]
     if not shared or not set(generic.reduced_loops) <= first.dims | second.dims:
         return None
@@ -346,7 +348,7 @@ def _choose_mnk(generic: Structured, first: Factor, second: Factor) -> Contracti
             return None
         choice = (0, first, second, None)
     _, a, b, n = choice
-    rows = [d for d in parallel if len(a.positions_of(d)) == 1 and d not in b.dims]
+    rows = [d for d in parallel if len(a.positions_of(d)) == 1 and d not in b.dims]  # that may be M
     order = [r.position for r in results if isinstance(r, AffineDimExpr)]
     innermost = max(rows, key=order.index, default=None)
     max_useful_rows = {d: MAX_INNER_ROWS if d == innermost else MAX_STRIDED_ROWS for d in rows}

@@ -80,7 +80,12 @@ class Layout:
 
 @dataclass(frozen=True)
 class Panels:
-    """A tensor that an argument of a dispatch function has in panels."""
+    """A tensor whose elements an argument of a dispatch function has, in the order of a panel layout.
+
+    Attributes:
+        argument: The argument, of rank + 1 dimensions of the tensor, or + 2 with groups.
+        layout: The layout of the tensor in the argument.
+    """
 
     argument: BlockArgument
     layout: Layout
@@ -118,7 +123,10 @@ class Panels:
 
 
 def into_panels(value: SSAValue, layout: Layout) -> list[Operation]:
-    """Build the operations that pack a tensor of static sizes into panels; the last one returns the panels."""
+    """Build the operations that pack a tensor of static sizes into panels; the last one returns the panels.
+
+    Zeros are appended along the panels' dimension where its size is no multiple of the width of a panel.
+    """
     assert isinstance(value.type, TensorType)
     panels, ops = layout.type_of(value.type), list[Operation]()
     shape = list(value.type.get_shape())
@@ -156,6 +164,7 @@ def panels_of(value: SSAValue) -> Panels | None:
     value = source_of(value)
     if not isinstance(value, OpResult) or value.op.name != GENERIC:
         return None
+    # `from_panels` built it: a copy of an argument whose map of reads is the `packed_map` of a layout.
     generic = structured(value.op)
     if len(generic.inputs) != 1 or not isinstance(generic.inputs[0], BlockArgument):
         return None

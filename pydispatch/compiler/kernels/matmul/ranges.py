@@ -40,7 +40,7 @@ class _Ranges:
     def of(self, value: SSAValue) -> Range | None:
         """Return the range of a scalar, or of the elements of a tensor; None if the type is no integer."""
         if value not in self.cache:
-            self.cache[value] = None  # a value that depends on itself
+            self.cache[value] = None  # the answer for a value that depends on itself
             self.cache[value] = self._range(value)
         return self.cache[value]
 
@@ -97,7 +97,7 @@ class _Ranges:
             inner, type_ = self.of(op.operands[0]), op.operands[0].type
             assert isinstance(type_, IntegerType)
             count = 1 << type_.width.data
-            if inner is not None and inner[1] < 0:  # with the sign bit as one of the value
+            if inner is not None and inner[1] < 0:  # all are negative: as unsigned numbers, they are 2^bits more
                 return inner[0] + count, inner[1] + count
             return inner if inner is not None and inner[0] >= 0 else (0, count - 1)
         if op.name == "arith.trunci":
@@ -105,6 +105,7 @@ class _Ranges:
         if op.name == "arith.select":
             return _joined(self.of(op.operands[1]), self.of(op.operands[2]))
         if op.name == "arith.andi":
+            # The result has no bits that an operand lacks, so that it is at most each operand that is not negative.
             masks = [r[1] for r in map(self.of, op.operands) if r is not None and r[0] >= 0]
             return (0, min(masks)) if masks else None
         if op.name in ("arith.shrui", "arith.shrsi"):
@@ -127,6 +128,7 @@ class _Ranges:
             return None
         if op.name == "arith.shrui" and value[0] < 0:
             return (0, ((1 << type_.width.data) - 1) >> amount[0]) if amount[0] else None
+        # Shifting by more than the least amount brings the result closer to 0, or to -1.
         return min(value[0] >> amount[0], 0), max(value[1] >> amount[0], 0)
 
 

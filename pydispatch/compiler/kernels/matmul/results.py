@@ -42,9 +42,9 @@ def matching_dims(value: SSAValue, result: SSAValue, cache: DimCache | None = No
 
 
 def is_read_by_column(value: SSAValue, contraction: Contraction, readers: Collection[Operation]) -> bool:
-    """Return whether operations that read the contraction's result read an element of `value` for each column.
+    """Return whether the operations in `readers` read only one element of `value` for each column of the contraction.
 
-    Only the operations in `readers` count. An operation that depends on the row, too, reads more.
+    Uses of `value` by other operations do not count. An operation that indexes `value` by the row, too, reads more.
     """
     result_dims, column = contraction.generic.output_maps[0].results, contraction.n
     for use in value.uses:
@@ -57,7 +57,7 @@ def is_read_by_column(value: SSAValue, contraction: Contraction, readers: Collec
         # Loop of the reader -> loop of the contraction, by the dimension of the result that both are along.
         contraction_loops = {
             r.position: result_dims[dim]
-            for r, dim in zip(generic.output_maps[0].results, dims, strict=False)
+            for r, dim in zip(generic.output_maps[0].results, dims, strict=False)  # none if `dims` is empty
             if isinstance(r, AffineDimExpr)
         }
         for r in generic.maps[use.index].results:
@@ -170,7 +170,7 @@ def _dims_through_generic(op: Operation, ordinal: int, operands: Sequence[list[i
 
 
 def starts_at_zero(value: SSAValue) -> bool:
-    """Return whether a tensor is known to be zero everywhere."""
+    """Return whether the initial value of a contraction's sums, a tensor, is known to be zero everywhere."""
     value = source_of(value)
     if not isinstance(value, OpResult):
         return False
@@ -184,5 +184,5 @@ def starts_at_zero(value: SSAValue) -> bool:
 def _is_zero(op: Operation) -> bool:
     """Return whether a constant is 0, or all of its elements are."""
     value = op.properties["value"]
-    one = splat_of(value) if isinstance(value, DenseIntOrFPElementsAttr) else value
-    return isinstance(one, IntegerAttr | FloatAttr) and one.value.data == 0
+    scalar = splat_of(value) if isinstance(value, DenseIntOrFPElementsAttr) else value  # None: elements differ
+    return isinstance(scalar, IntegerAttr | FloatAttr) and scalar.value.data == 0

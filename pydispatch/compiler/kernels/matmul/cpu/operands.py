@@ -34,10 +34,12 @@ class OperandView:
     Attributes:
         factor: The factor.
         buffer: Memory with its elements.
-        strides: Elements between neighbours along each coordinate of the factor.
+        strides: Elements between neighbours along each coordinate of the factor. Where one instruction takes a group of
+            steps of K, columns of a panel are a group apart, and have the stride 1.
         uses_tensor_indices: Whether indices along coordinates count from the beginning of the tensor, as in an
             argument; in a packed copy they count from the first index of the tile.
-        panel_stride: Elements between panels of columns; None where columns are not stored in panels.
+        panel_stride: Elements from one panel, a few adjacent columns with all their rows, to the next; None where
+            columns are not stored in panels.
         is_ones: Whether all elements are 1, in place of the factor: the product is the sum of the other factor then.
         locate: Emits the offset of the element at given indices; None where it is the sum of index * stride.
     """
@@ -80,7 +82,7 @@ def view_a(frame: Frame, plan: Plan, build: Builder) -> OperandView:
 def view_b(frame: Frame, plan: Plan, build: Builder) -> OperandView:
     """Return B: in the memory of an argument if it is read in place, else a new buffer for its packed copy."""
     factor, panels = plan.contraction.b, plan.panels
-    if panels is not None:
+    if panels is not None:  # an argument has B in panels of columns, as an earlier pass has laid out constants
         buffer, strides = _buffer_of(frame, panels.argument), tuple(panels.strides())
         return OperandView(factor, buffer, strides, uses_tensor_indices=True, panel_stride=panels.panel_stride)
     if plan.schedule.pack_b:
@@ -104,11 +106,15 @@ def view_in_place(
     strides: list[Index] = [1]
     for size in reversed(sizes[1:]):
         strides.insert(0, build.times(strides[0], size))
-    return OperandView(factor, _buffer_of(frame, argument), tuple(strides[: len(sizes)]), uses_tensor_indices=True)
+    del strides[len(sizes) :]  # a tensor of rank 0 has none
+    return OperandView(factor, _buffer_of(frame, argument), tuple(strides), uses_tensor_indices=True)
 
 
 def _view_of_pages(frame: Frame, factor: Factor, pages: GatheredPages) -> OperandView:
-    """Return a factor that is gathered pages of an argument, and is read in the memory of the argument."""
+    """Return a factor that is gathered pages of an argument, and is read in the memory of the argument.
+
+    A table of indices selects the pages, blocks of rows. Each offset is computed from an entry of the table.
+    """
     argument = argument_of(pages.source)
     assert argument is not None
     locate = partial(pages.offset, frame.elements)
@@ -130,8 +136,9 @@ def _packed_box(plan: Plan, factor: Factor) -> list[int]:
 def _packed_rows(frame: Frame, plan: Plan, factor: Factor) -> OperandView:
     """Allocate a row-major packed copy, and return it.
 
-    Coordinates have the order of the operand, or K is the last one where vectors are along K or steps are grouped.
-    Rows of a multiple of 256 bytes are padded by a cache line: they would all be in the same cache sets.
+    Coordinates are in the order of the operand, but K is last where vectors are along K, or one instruction takes a
+    group of steps of K. Rows of a multiple of 256 bytes are padded by a cache line: they would all be in the same cache
+    sets.
     """
     box, bits = _packed_box(plan, factor), bits_of(plan.compute)
     order = list(range(len(box)))  # coordinates, outermost in memory first
@@ -157,7 +164,8 @@ def _packed_panels(frame: Frame, plan: Plan, factor: Factor) -> OperandView:
     """Allocate a packed copy of B in panels of nr columns, and return it: [panel][other coordinates ...][column].
 
     It is in rows if there is no N, or vectors are along K. If N is not simply a coordinate of B but has a stride or an
-    offset in it, all columns are one panel. Where steps of K are grouped, K is the last of the other coordinates.
+    offset in it, all columns are one panel. Where one instruction takes a group of steps of K, K is the last of the
+    other coordinates, so that the steps of a group follow each other in memory.
     """
     box, n, schedule = _packed_box(plan, factor), plan.contraction.n, plan.schedule
     if n is None or plan.vectorizes_k:

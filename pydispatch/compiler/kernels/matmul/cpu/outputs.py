@@ -28,14 +28,14 @@ class Output:
 
     @staticmethod
     def to(elements: Elements, value: SSAValue, dims: list[int], buffer: SSAValue) -> Output:
-        """Return the output that stores a value in a memref of its shape."""
+        """Return the output that stores a value in `buffer`, a memref of its shape. `dims`: see the attribute."""
         return Output(value, dims, lambda build, element, indices: elements.store(build, element, buffer, indices))
 
 
 def outputs_of(frame: Frame, dims: Sequence[list[int]]) -> list[Output]:
     """Return an output for each result of a dispatch, which stores into its binding.
 
-    `dims` has `Output.dims` of each result.
+    `dims` has, for each result, the dimension of the contraction's result that each of its own dimensions is equal to.
     """
     return [
         Output.to(frame.elements, value, dims_of_value, buffer)

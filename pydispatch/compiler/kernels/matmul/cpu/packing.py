@@ -35,17 +35,18 @@ MIN_TRANSPOSED_SIDE = 4
 class Position:
     """Index along one coordinate of a factor, counted from the first index of the tile.
 
-    Subclasses state where the factor has no element, and how a packed copy that is not in rows is laid out.
+    Subclasses state where the factor has no element, and how a packed copy that is not in rows is laid out. `step` is
+    the position in a group of steps of K, which one instruction multiplies; 0 without groups.
     """
 
     index: Index
 
     def exists(self, step: int) -> bool:
-        """Return whether the factor has an element at this step of a group of K; if not, zero is packed."""
+        """Return whether the factor has an element at this step of a group; if not, zero is packed."""
         return True
 
     def index_in_tile(self, build: Builder, step: int) -> Index:
-        """Return the index of this step of a group of K in the factor, counted from the first index of the tile."""
+        """Return the index of this step of a group in the factor, counted from the first index of the tile."""
         return self.index
 
     def offset(self, build: Builder, view: OperandView, stride: Index, step: int) -> Index:
@@ -55,7 +56,7 @@ class Position:
             build: Emits the arithmetic.
             view: The packed copy.
             stride: Elements between neighbours along the coordinate.
-            step: The step of a group of K; 0 without groups.
+            step: The step of a group.
         """
         return build.times(self.index, stride)
 
@@ -91,7 +92,7 @@ class PanelColumn(Position):
         return not self.is_padding
 
     def offset(self, build: Builder, view: OperandView, stride: Index, step: int) -> Index:
-        """Return the offset of the column: that of its panel, and of the column's steps of a group in it."""
+        """Return the offset of the column in the packed copy, in elements: that of its panel, and that in the panel."""
         assert view.panel_stride is not None
         return build.plus(build.times(self.panel, view.panel_stride), build.times(self.column, self.group))
 
@@ -117,8 +118,8 @@ class StepGroup(Position):
     def offset(self, build: Builder, view: OperandView, stride: Index, step: int) -> Index:
         """Return the offset of a step in the packed copy, in elements.
 
-        The copy has all steps of a group of one row or column side by side, and one group after another: `stride` is
-        the number of rows or columns of the panel.
+        The steps of a group are side by side. The next group follows them in a copy in rows, whose `stride` is 1; in a
+        panel the groups of its other columns are between them, and `stride` is the number of columns.
         """
         return build.plus(build.times(self.index, stride), step)
 
@@ -325,7 +326,7 @@ class Packing:
             """Emit the packing of the last group if it has `count` steps."""
             build.when(equal(build, remainder, count), lambda b: pack_group(b, b.minus(steps, count), count))
 
-        for count in range(1, group):
+        for count in range(1, group):  # a remainder that is known at run time only has a branch for each value
             pack_last(count)
 
     def _copy(self, build: Builder, positions: Sequence[Position]) -> None:
@@ -359,7 +360,7 @@ class Packing:
         return converted(build, value, self.plan.compute)
 
     def _index(self, build: Builder, coordinate: Linear, position: Position, step: int) -> Index:
-        """Return the index along a coordinate in the factor's tensor. `step` is the number in a group of steps of K."""
+        """Return the index along a coordinate in the factor's tensor. `step` is the position in a group of steps."""
         total = build.plus(position.index_in_tile(build, step), coordinate.constant)
         for dim, times in coordinate.terms:
             total = build.plus(total, build.times(self.region.first(dim), times))

@@ -27,8 +27,9 @@ def pages_in_place(
 ) -> GatheredPages | None:
     """Return B as gathered pages of an argument if register blocks can read them in place; else None.
 
-    The rows of the pages are along N or K. Pages of f16 and bf16 are widened to f32 as they are read, if the CPU has
-    instructions for that. `rows` are those of A; None if dynamic, for which pages are packed.
+    Pages are blocks of rows of the argument that a table of indices selects. Their rows are along N or K. Pages of f16
+    and bf16 are widened to f32 as they are read, if the CPU has instructions for that. `rows` are those of A; None if
+    dynamic, for which pages are packed.
     """
     b = contraction.b
     pages = gathered_pages(contraction.tensor_of(b))
@@ -48,11 +49,11 @@ def pages_in_place(
 
 def within_pages(contraction: Contraction, schedule: Schedule, pages: GatheredPages) -> Schedule:
     """Return a schedule whose register blocks, and chunks of K, do not cross pages of B."""
-    (dim,) = contraction.b.coordinates[pages.axis].dims
+    (dim,) = contraction.b.coordinates[pages.axis].dims  # the rows of pages are along it: K or N
     if dim == contraction.k:
         return replace(schedule, kc=_largest_divisor_up_to(pages.rows, max(schedule.kc, MIN_PAGE_STEPS)))
     nr = _largest_divisor_up_to(pages.rows, schedule.nr)
-    return replace(schedule, nr=nr, nt=schedule.nt // nr * nr)
+    return replace(schedule, nr=nr, nt=schedule.nt // nr * nr)  # tiles consist of whole blocks
 
 
 def _largest_divisor_up_to(size: int, limit: int) -> int:

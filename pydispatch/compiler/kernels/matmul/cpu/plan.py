@@ -78,19 +78,20 @@ class Plan:
 
     Attributes:
         contraction: The contraction.
-        problem: Its properties.
+        problem: The properties of it that the schedule depends on: sizes, and the layout of its operands.
         schedule: Register block, tiles, and packed operands.
         arithmetic: Element types and instructions.
         vectorizes_k: Whether vectors are along K, in which A and B are contiguous.
-        inner_reductions: Reductions within packed operands.
-        outer_reductions: Reductions around the packing.
+        inner_reductions: Reduced dimensions other than K that packed operands span.
+        outer_reductions: The remaining reduced dimensions but K: loops around the packing.
         sums_in_registers: Whether one pass has all products of a block, so that its sums stay in registers.
-        sizes: Sizes of the dimensions.
-        row_range: Row counts that the plan is for; None for those of the program.
-        panels: The panels that an argument stores B in, and register blocks read; None for a B in another layout.
+        sizes: Sizes of the loop dimensions; None if dynamic.
+        row_range: Row counts that the plan is for; None for all.
+        panels: The panels of adjacent columns that an argument has B in, and register blocks read; None for a B in
+            another layout.
         b_in_half_precision: Tensor of f16 or bf16 that B is widened from in registers, where it is read in place.
         prefetch_bytes: How many bytes ahead of their reads of B blocks prefetch it; 0 for no prefetching.
-        pages: B as gathered pages, where register blocks read it in place.
+        pages: B as gathered pages, where register blocks read it in place; None elsewhere.
         batched_dims: Outer dimensions at whose indices a workgroup uses the same packed columns of B.
     """
 
@@ -134,10 +135,10 @@ class Plan:
         return n % self.schedule.nr  # nr divides the width of a panel
 
     def last_block_overlaps(self, dim: int, size: Index, block: int) -> bool:
-        """Return whether a dimension is known to have at least `block` indices, so that its last block may begin early.
+        """Return whether the last of the register blocks along a dimension begins early enough to be whole.
 
-        Otherwise the last block is partial, as the columns of a partial panel of an argument always are. `size` is the
-        size of the dimension `dim`.
+        It then computes some elements of the block before it again. It is so if the dimension, whose size is `size`, is
+        known to have at least `block` indices. Otherwise it is partial, and so it is in an argument's partial panel.
         """
         contraction = self.contraction
         if dim == contraction.n and self.tail_columns:  # a block must not cross panels
@@ -165,6 +166,7 @@ def variants(
         IllegalSchedule: The contraction cannot have the schedule.
     """
     if _has_dynamic_rows_alone(contraction, loop_sizes(elements, contraction.generic)):
+        # The height of this plan's register block decides which row counts it is for.
         main = plan_of(contraction, elements, level, RowRange(1, most=None), schedule)
         if main is not None:
             height = main.schedule.mr
@@ -180,7 +182,7 @@ def variants(
 
 
 def _has_dynamic_rows_alone(contraction: Contraction, sizes: Sequence[Index]) -> bool:
-    """Return whether M is the only dynamic size, no other size is 0, and rows are a dimension of A with no offset."""
+    """Return whether M is the only dynamic size, no other size is 0, and the index of M is that of one axis of A."""
     a, m = contraction.a, contraction.m
     if m is None or isinstance(sizes[m], int):
         return False
@@ -240,7 +242,7 @@ def plan_of(
     prefetch_bytes = 0
     if panels is not None and arithmetic.group == 1:
         prefetch_bytes = prefetch_distance(level, schedule.mr, row_bytes)
-    elif k is not None and schedule.kc < k and not schedule.pack_b:
+    elif k is not None and schedule.kc < k and not schedule.pack_b:  # only then is there a next chunk of rows of B
         prefetch_bytes = streaming_prefetch_distance(level, problem, schedule.kc)
     return Plan(
         contraction=contraction,
@@ -279,7 +281,7 @@ def _reductions(
         available_bytes = level.converted_bytes if is_converted else half_of_packed
 
         def is_too_large() -> bool:
-            """Return whether the larger packed factor, with the present `inner` reductions, exceeds its cache."""
+            """Return whether the larger packed factor, with the current `inner` reductions, exceeds its cache share."""
             extents = packed_extents(contraction, schedule, schedule.kc, sizes, inner)
             most_elements = max(_volume(factor, extents) for factor in (contraction.a, contraction.b))
             return problem.sum_bytes * most_elements > available_bytes
@@ -357,7 +359,7 @@ def _problem(
         k=sizes[contraction.k],
         min_rows=(m or 0) if row_range is None else row_range.least,
         max_rows=m if row_range is None else row_range.most,
-        outer=prod(sizes[d] or 1 for d in contraction.outer),
+        outer=prod(sizes[d] or 1 for d in contraction.outer),  # dynamic sizes count as 1
         reductions=prod(sizes[d] or 1 for d in contraction.reductions),
         a=a,
         b=operand_of(
@@ -377,7 +379,10 @@ def _problem(
 def packed_extents(
     contraction: Contraction, tiles: Tiles, kc: int, sizes: Sizes, inner_reductions: Sequence[int]
 ) -> dict[int, int]:
-    """Return the extent of each dimension inside a packed operand: of a tile, a chunk of K, and inner reductions."""
+    """Return loop dimension -> its extent inside a packed operand, which has a tile of M and N, and `kc` steps of K.
+
+    It has all indices of the reductions in `inner_reductions`, and one index of any other dimension.
+    """
     extents = dict.fromkeys(range(len(sizes)), 1)
     extents.update({d: max(1, sizes[d] or 1) for d in inner_reductions})
     extents[contraction.k] = kc
@@ -388,5 +393,5 @@ def packed_extents(
 
 
 def _volume(factor: Factor, extents: dict[int, int]) -> int:
-    """Return the number of elements of a packed operand, from the extent of each dimension in it."""
+    """Return the number of elements of a packed operand, from the extent of each loop dimension in it."""
     return prod(coordinate.extent(extents) for coordinate in factor.coordinates)

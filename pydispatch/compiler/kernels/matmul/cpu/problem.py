@@ -44,11 +44,11 @@ class Problem:
     Attributes:
         sum_bytes: Bytes of an accumulator, and of a packed element unless steps of K are grouped.
         m, n, k: Sizes; None if dynamic.
-        min_rows, max_rows: Bounds of the row count that the kernel is used for; max_rows is None for no upper bound.
+        min_rows, max_rows: Bounds of the row count that the kernel is used for, inclusive; 0 and None for no bound.
         outer, reductions: Products of the sizes of the other parallel dimensions, and of the other reduced
-            dimensions.
+            dimensions; a dynamic size counts as 1.
         a, b: The factors.
-        panel_width: Columns of a panel if B is an argument in panels, else 0.
+        panel_width: Columns of a panel if an argument has B in panels of adjacent columns, else 0.
         group: Steps of K that one instruction takes.
         matrix_steps: Groups that matrix registers multiply at once; 0 if matrix registers are not used.
         b_uses: Product of the static sizes of the outer dimensions that do not index B; 1 if the size of a reduction
@@ -72,7 +72,10 @@ class Problem:
 
     @property
     def is_skinny_variant(self) -> bool:
-        """Whether the kernel is for a range of row counts below a register block, not for exactly one row count."""
+        """Whether the kernel is for a range of row counts that are lower than a register block, not for exactly one.
+
+        Such a kernel is one of several, of which the number of rows selects one at run time.
+        """
         return self.max_rows is not None and self.min_rows != self.max_rows
 
     @property
@@ -172,7 +175,7 @@ def prefetch_distance(level: Level, mr: int, row_bytes: int) -> int:
 
 
 def pays_in_place_b(level: Level, rows: int, mr: int, row_bytes: int, stride_bytes: int, steps: int) -> bool:
-    """Return whether reading a panel of B in place is at least as fast as packing it first.
+    """Return whether reading a panel of B, the columns of a register block, in place is at least as fast as packing it.
 
     Args:
         level: The CPU.
@@ -203,9 +206,9 @@ def pays_in_place_b(level: Level, rows: int, mr: int, row_bytes: int, stride_byt
 def is_panel_cached(level: Level, row_bytes: int, stride_bytes: int, steps: int) -> bool:
     """Return whether a panel of B that is read in place stays in L1 or L2 between blocks of rows of A.
 
-    `level.model` has the caches of the CPU. `steps` rows of `row_bytes` bytes are `stride_bytes` apart. `reachable` is
-    the part of a cache that rows at this stride can occupy, in bytes: its associativity limits it. Half of that is left
-    to A and C.
+    `level.model` has the caches of the CPU. The panel, the columns of a register block, has `steps` rows of `row_bytes`
+    bytes that are `stride_bytes` apart. `reachable` is the part of a cache that rows at this stride can occupy, in
+    bytes: its associativity limits it. Half of that is left to A and C.
     """
     model, panel = level.model, steps * row_bytes
     if (
@@ -217,7 +220,7 @@ def is_panel_cached(level: Level, row_bytes: int, stride_bytes: int, steps: int)
 
 
 def _pages(level: Level, stride_bytes: int, steps: int) -> int:
-    """Return the number of memory pages of `steps` rows at this stride."""
+    """Return how many memory pages `steps` rows at this stride touch: at most one for each row."""
     return min(steps, ceil_quotient(steps * stride_bytes, level.model.page))
 
 

@@ -62,6 +62,7 @@ class Products:
         plan, k = self.nest.plan, self.nest.plan.contraction.k
         count = region.extent(k)
         dims_left = list(plan.inner_reductions)
+        # K and a reduction are one dimension only if `count` is all of K, and no groups of its steps are padded.
         if plan.group == 1 and isinstance(count, int) and plan.sums_in_registers:
             while (dim := self._dim_continuing_k(build, dims_left, count)) is not None:
                 size = self.nest.sizes[dim]
@@ -74,9 +75,9 @@ class Products:
         return Steps(count, loop_dims=(), contract_dims=dims)
 
     def _dim_continuing_k(self, build: Builder, reductions: Sequence[int], count: int) -> int | None:
-        """Return a reduction whose next index is `count` steps of K further in memory, in both operands; None for none.
+        """Return one of `reductions` whose next index is `count` steps of K further in memory, in both operands.
 
-        Such a reduction and K are one longer dimension.
+        Such a reduction and K are one longer dimension. Return None if there is none.
         """
         k = self.nest.plan.contraction.k
         for dim in reversed(reductions):
@@ -100,7 +101,7 @@ class Products:
         self.emit_factors(build, region, (self.a, self.b), block, (schedule.mr, schedule.nr), target, accumulate)
 
     def _prefetch_page(self, build: Builder, region: Region, block: Block) -> None:
-        """Emit prefetches of the part of the next gathered page that this block will read, if there is a next page.
+        """Emit prefetches of what this block will read of the next page, if B is gathered from pages and there is one.
 
         The next page has the next steps of K, or the next columns if the rows of pages are along N. Pages are anywhere
         in memory, so that the CPU's prefetchers do not find them. Pages of more than `MAX_PREFETCH_DISTANCE_BYTES` are

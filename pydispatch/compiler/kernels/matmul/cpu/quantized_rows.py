@@ -20,8 +20,8 @@ from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.compiler.kernels.ops.elements import Elements
 
 GREATEST = {1: 127.0, 2: 127.0 * 2**8, 3: 127.0 * (2**16 + 2**8)}
-"""The greatest integer that stands for an element, by its bytes. With several bytes, rounding may add 1 where the
-product with the reciprocal of the unit was rounded up: signed bytes hold at most 127 more."""
+"""Number of bytes -> the greatest integer that an element becomes. Several signed bytes represent up to 127 more: an
+element times the reciprocal of the unit may be rounded up to 1 more than this."""
 
 ALL_BUT_SIGN = 0x7FFFFFFF
 """Mask of the magnitude in the bits of an f32. Magnitudes compare as integers do."""
@@ -58,10 +58,10 @@ class RowConversion:
 
     Attributes:
         elements: Tensors of the dispatch function.
-        match: The product.
-        rows: Number of rows.
+        match: The product, with the number of blocks of K and of their steps.
+        rows: Rows of A that the workgroup copies.
         digit_count: Signed bytes of the integer that an element becomes, 1 to 3; 0 if elements remain f32.
-        first_row: The first row of A.
+        first_row: The first of these rows.
     """
 
     elements: Elements
@@ -91,7 +91,7 @@ class RowConversion:
     def _copy_row(self, build: Builder, row: int, copy: SSAValue) -> None:
         """Emit the copy of a row of A to `copy`, [row][step of K], as f32. row: counted from the workgroup's first."""
         match, generic = self.match, self.match.contraction.generic
-        block_loop, step_loop = match.block_loop, match.step_loop  # coefficients are distances of blocks and of steps
+        block_loop, step_loop = match.block_loop, match.step_loop  # over the blocks of a row, and the steps of a block
         row_of_a = build.plus(row, self.first_row)
         row_indices = build.split(row_of_a, [generic.extent(d) for d in match.rows])
         indices = dict(zip(match.rows, row_indices, strict=True))  # index of each loop of rows
@@ -133,7 +133,7 @@ class RowConversion:
         block: index in [row][block], flattened, which is also that of the sum.
         """
         first = build.times(block, self.match.steps_per_block)
-        flags = arith.FastMathFlagsAttr([FastMathFlag.REASSOC])
+        flags = arith.FastMathFlagsAttr([FastMathFlag.REASSOC])  # each lane of a vector adds up some of the steps
 
         def step(inner: Builder, k: Index, carried: list[SSAValue]) -> list[SSAValue]:
             """Add the element at step `k` of the block."""
@@ -226,6 +226,6 @@ def f32_constant(build: Builder, value: float) -> SSAValue:
 
 
 def joined_digits(build: Builder, low: SSAValue, high: SSAValue) -> SSAValue:
-    """Emit low + 2^8 high in f32, from two i32 values, and return it."""
+    """Emit low + 2^8 high in f32, from sums of lowest digits (`low`) and of the integers above them, and return it."""
     shifted = build.add(arith.MulfOp(build.add(arith.SIToFPOp(high, f32)), f32_constant(build, 2.0**BITS_OF_DIGIT)))
     return build.add(arith.AddfOp(build.add(arith.SIToFPOp(low, f32)), shifted))

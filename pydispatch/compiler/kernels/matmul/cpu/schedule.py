@@ -41,7 +41,7 @@ MOST_ROWS_ALONG_K = 4
 """Most rows of a register block whose vectors are along K."""
 
 ELEMENTS_OF_B = 1 << 16
-"""Elements of B of a tile whose vectors are along K, about."""
+"""Elements of B that a tile reads, about, if vectors are along K."""
 
 CONVERTED_BLOCKS = 4
 """Register blocks whose columns of B are converted side by side. Against two of them: 4x4096x4096 in 1175 us, not 1210;
@@ -57,7 +57,7 @@ CHUNK_MULTIPLE = 64
 """Steps of K of a chunk along K are a multiple of this: whole vectors, in whole cache lines."""
 
 COMPUTED_COLUMNS = 64
-"""Columns of B along K that share the computed elements of A."""
+"""Columns of a tile with vectors along K, about, if elements of A are computed: each element once for all of them."""
 
 PAIRED_STEPS = 8
 """Steps of K of the instruction that multiplies two rows at once, too (i8mm)."""
@@ -98,7 +98,7 @@ def default_schedule(level: Level, problem: Problem) -> Schedule:
     """Return the schedule of a contraction whose dispatch function states none."""
     is_row_major_b = problem.can_read_b_in_place and not problem.panel_width and not problem.is_b_transposed
     minimizes_passes = is_row_major_b and not _is_panel_cached(level, problem)  # each pass reads B from memory again
-    if streams_b(level, problem):
+    if streams_b(level, problem):  # whole rows of B are read once, some steps of K at a time
         pack_a, pack_b = not problem.can_read_a_in_place, False
         unstreamed = _tiles(level, problem, pack_b, minimizes_passes)
         tiles = streaming_tiles(level, problem, unstreamed)
@@ -134,7 +134,7 @@ def _with_unsplit_rows_and_steps(level: Level, problem: Problem, tiles: Tiles, r
 
 
 def _tiles(level: Level, problem: Problem, pack_b: bool, minimizes_passes: bool) -> Tiles:
-    """Return the tiles of the default schedule, if B is not streamed.
+    """Return the tiles of the default schedule, if B is not streamed, whole rows at a time (see `streams_b`).
 
     `pack_b` is whether B is packed, `minimizes_passes` whether the fewest blocks of rows are best (see `choose_tiles`).
     """
@@ -194,9 +194,9 @@ def _tiles_of_a_in_place(level: Level, problem: Problem, tiles: Tiles) -> Tiles 
 def _with_batches_sharing_b(level: Level, problem: Problem, schedule: Schedule) -> Schedule:
     """Return a schedule whose workgroups pack columns of B once for several tiles of few rows, with all steps of K.
 
-    The columns stay in the second-level cache. Tiles share B along dimensions that index A alone. A workgroup has
-    `batch` of the `users` of B, and `blocks` blocks of nr columns; both are halved until there are enough workgroups,
-    or each has little work. Return `schedule` unchanged if the columns do not fit, or no tiles share them.
+    The columns stay in the second-level cache. Tiles share B along dimensions that index A alone, which have `users`
+    indices. A workgroup has tiles at `batch` of these, and `blocks` blocks of nr columns; both are halved until there
+    are enough workgroups, or each has little work. Return `schedule` unchanged if no columns are shared, or none fit.
     """
     m, n, k, users = problem.m, problem.n, problem.k, problem.b_uses
     if not (m and n and k and problem.reductions) or problem.is_skinny_variant or users == 1 or m > schedule.mt:
@@ -225,7 +225,7 @@ def _with_batches_sharing_b(level: Level, problem: Problem, schedule: Schedule) 
 
 
 def _balanced(count: int, most: int) -> int:
-    """Return the size of equal parts of at most `most`: 9 in parts of at most 4 are three of 3."""
+    """Return the size of the fewest equal parts of `count` that are at most `most` long: 3 for 9 and 4."""
     return ceil_quotient(count, ceil_quotient(count, most))
 
 
@@ -257,7 +257,7 @@ def _is_panel_cached(level: Level, problem: Problem) -> bool:
 
 
 def _unpacked_tiles(level: Level, problem: Problem, minimizes_passes: bool) -> Tiles:
-    """Return the tiles of a row-major B that is read in place."""
+    """Return the tiles of a row-major B that is read in place; see `choose_tiles` for `minimizes_passes`."""
     sizes = problem.sum_bytes, problem.m, problem.n, problem.k, problem.outer, problem.reductions
     return choose_tiles(level, *sizes, widens_b=problem.widens_b, minimizes_passes=minimizes_passes)
 
@@ -319,7 +319,7 @@ def _tiles_along_k(level: Level, problem: Problem, kc: int) -> Tiles:
 
 def refusal(level: Level, problem: Problem, schedule: Schedule) -> str | None:
     """Return the reason why a schedule is not valid for a contraction; None if it is valid."""
-    mr, nr, mt, nt, kc, pack_a, pack_b, batch = astuple(schedule)
+    mr, nr, mt, nt, kc, pack_a, pack_b, batch = astuple(schedule)  # mr x nr: register block, mt x nt: tile, kc: chunk
     if min(mr, nr, mt, nt, kc) < 1:
         return "sizes are at least 1"
     if mt % mr or nt % nr:

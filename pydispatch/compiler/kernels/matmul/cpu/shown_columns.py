@@ -26,14 +26,15 @@ def last_shown(
     """Emit the end of the unit with the last column in [begin, end) that the masks in memory show; `begin` if there is
     none.
 
-    A unit is `COLUMN_UNIT` columns, which begin at a multiple of it. The loop visits all units, since its bounds are
-    constants, and reads the masks only in [begin, end).
+    Columns are the keys of an attention, rows its queries; a mask shows a column to a row if it lets its score count. A
+    unit is `COLUMN_UNIT` columns, which begin at a multiple of it. The loop visits all units, since its bounds are
+    constants, and reads the masks only in units that overlap [begin, end).
 
     Args:
         frame: The kernel function.
         build: Receives the code.
         limits: The masks, of which those in memory (`limits.stored`) are read.
-        point: Indices of the row in the scores; the last one is replaced by columns.
+        point: Indices of an element of the row in the scores; the last one, its column, is not used.
         begin: The first column that is checked.
         end: The end of the columns that are checked.
         columns: Number of all columns, a constant.
@@ -70,7 +71,10 @@ def last_shown(
 
 
 def is_any_column(build: Builder, first: Index, stop: Index, is_true: Callable[[Builder, Index], SSAValue]) -> SSAValue:
-    """Emit whether a condition holds for one of the columns from `first` to before `stop`."""
+    """Emit whether a condition holds for one of the columns in [first, stop), an i1.
+
+    `is_true` emits whether it holds for a column.
+    """
 
     def column(inner: Builder, j: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
         """Return whether the condition holds for a column up to `j`."""

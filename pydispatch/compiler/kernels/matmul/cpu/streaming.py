@@ -14,23 +14,24 @@ from pydispatch.compiler.kernels.matmul.cpu.problem import Problem
 from pydispatch.compiler.kernels.matmul.cpu.tiles import WORKGROUP_LIMITS, Level, Tiles, ceil_quotient
 
 MAX_STREAMING_ROWS = 64
-"""Rows of A up to which the sums, which pass through the second-level cache, cost less than packing B where a cycle
-multiplies a vector in each unit; where a vector takes two, twice as many: Zen 4, 128x3072x768 in 5.8 ms, packed 6.8."""
+"""Rows of A up to which B is streamed: the sums, which pass through the second-level cache, then cost less than packing
+B. Twice as many where a unit takes two cycles for a vector: Zen 4, 128x3072x768 in 5.8 ms, packed 6.8."""
 
 NARROW_TILE_ROWS, TILE_ROWS, TILE_COLUMNS = 8, 32, 256
-"""Tiles of more than NARROW_TILE_ROWS rows are cut down to so many rows and columns where there are few workgroups;
-lower ones have whole pages of columns: 8x768x3072 from main memory takes 0.5 ms, in tiles of 256 columns 2.4 (Zen 4).
-"""
+"""Where there are few workgroups, tiles of products with more than NARROW_TILE_ROWS rows are cut down to TILE_ROWS rows
+and TILE_COLUMNS columns. With fewer rows, tiles have at least a page of columns: 8x768x3072 from main memory takes 0.5
+ms, in tiles of 256 columns 2.4 (Zen 4)."""
 
 MIN_STREAMING_STEPS = 64
 """Steps of K below which there is nothing to stream."""
 
 WIDE_BLOCK_BYTES = 1024
-"""Bytes of a row of B whose sums one row of A keeps in half of the registers for all of K if there are so many, where
-rows are no further apart than the CPU prefetches. Zen 5, us against tiles of 2048 bytes that are streamed: 1x512x512
-6.7, not 9.6; 1x768x768 20 and 28; 1x2048x1000 75 and 114; 1x3072x768 87 and 127; 1x1024x1024 40 and 42. CPUs that
-prefetch shorter steps stream better: Zen 4 1x3072x768 124, not 163, 1x2048x1000 109 and 154, 1x4096x4096 2,610 and
-5,170; an Intel Xeon with 2 MiB of L2 1x4096x4096 2,740 and 3,260, 1x4096x11008 9,400 and 19,400."""
+"""Bytes of the columns of a block for a single row of A, whose sums stay in registers over all of K: where half of the
+registers hold them, and rows of B are no further apart than the CPU prefetches. Zen 5, us against tiles of 2048 bytes
+that are streamed: 1x512x512 6.7, not 9.6; 1x768x768 20 and 28; 1x2048x1000 75 and 114; 1x3072x768 87 and 127;
+1x1024x1024 40 and 42. CPUs that prefetch shorter strides stream better: Zen 4 1x3072x768 124, not 163, 1x2048x1000 109
+and 154, 1x4096x4096 2,610 and 5,170; an Intel Xeon with 2 MiB of L2 1x4096x4096 2,740 and 3,260, 1x4096x11008 9,400 and
+19,400."""
 
 STREAMING_STEPS = (8, 4, 5, 7, 6, 3)
 """Steps of K of a short chunk: the first that divides K. 1x4096x4096 in 2.5 ms, with 4 in 2.6, with 16 in 3.0 (Zen 4).
@@ -51,8 +52,10 @@ docs/contractions.md."""
 def streams_b(level: Level, problem: Problem) -> bool:
     """Return whether B is streamed instead of packed.
 
-    With one or two rows of A it always is; with more, where rows of B are further apart than the CPU prefetches and B
-    exceeds half of the second-level cache, or, for more than `MAX_SINGLE_PASS_ROWS` rows, twice that cache.
+    B is row-major, of known sizes, and readable in place. With one or two rows of A it always is streamed; with more,
+    where rows of B are further apart than the CPU prefetches and B exceeds half of the second-level cache, or, for more
+    than `MAX_SINGLE_PASS_ROWS` rows, twice that cache; and where K is the only reduction, and no elements of B are used
+    at several outer indices.
     """
     if not problem.can_read_b_in_place or problem.is_b_transposed or problem.panel_width:
         return False
@@ -72,8 +75,10 @@ def streams_b(level: Level, problem: Problem) -> bool:
 
 
 def streaming_tiles(level: Level, problem: Problem, tiles: Tiles) -> Tiles:
-    """Return the register block and tiles that stream B. tiles: those of the schedule without streaming; their block is
-    used for one or two rows of A."""
+    """Return the register block and tiles that stream B: in chunks of some steps of K, in wide tiles.
+
+    tiles: those of the schedule without streaming. Their block is used for one or two rows of A.
+    """
     assert problem.m is not None and problem.n is not None and problem.k is not None
     if problem.m == 1 and _keeps_sums_of_wide_block(level, problem):
         columns = WIDE_BLOCK_BYTES // problem.sum_bytes
@@ -150,6 +155,7 @@ def _streaming_block(level: Level, m: int, n: int, sum_bytes: int, has_long_chun
     """
     if has_long_chunks:
         most = max(1, min(m, LONG_CHUNK_ROWS, level.accumulators // 2))
+        # For each step of K, every block loads mr elements of A and a row of B. Heights above half of `most` compete.
         height = min(range(most, most // 2, -1), key=lambda mr: ceil_quotient(m, mr) * (mr + 1))
         return height, min(n, 2 * level.vector // sum_bytes)
     # Vectors of columns -> rows whose sums fit into the accumulators that the loaded vectors of B leave.

@@ -67,10 +67,10 @@ def emit_rows(
         build: Its builder.
         plan: The plan of the contraction.
         outputs: The values to compute.
-        outer: Indices of the outer dimensions.
+        outer: Outer dimension -> its index.
         rows: The rows.
-        a: The rows of A where they are in a buffer already.
-        ends: Ends of N or K where a part of its indices is visited.
+        a: The rows of A where they are in a buffer already; None to read or pack the factor A of the contraction.
+        ends: Dimension, N or K, -> the end of its indices that are visited; all are without an entry.
     """
     contraction, schedule = plan.contraction, plan.schedule
     sizes = loop_sizes(frame.elements, contraction.generic)
@@ -98,7 +98,7 @@ def _emit_tile(
         nest: The loop nest of the contraction.
         region: The tile.
         outputs: The values to compute.
-        a: The rows of A if they are in a buffer already; None to read the factor A of the contraction.
+        a: The rows of A if they are in a buffer already; None to read or pack the factor A of the contraction.
     """
     plan, schedule = nest.plan, nest.plan.schedule
     if steps := plan.arithmetic.matrix_steps:
@@ -111,7 +111,7 @@ def _emit_tile(
     count = (block_count * schedule.mr + added_rows) * schedule.nr
     sums = frame.elements.fresh(plan.sum_type, count)
     tile = _Tile(frame=frame, nest=nest, products=products, outputs=outputs, sums=sums, transposed_height=height)
-    tile.emit(build, nest.body, region, None)
+    tile.emit(build, nest.body, region, factor_sums=None)
     if steps:
         build.add(ReleaseTilesOp())
 
@@ -165,9 +165,10 @@ class _Tile:
         return self.plan.contraction
 
     def emit(self, build: Builder, nodes: Sequence[Node], region: Region, factor_sums: FactorSums | None) -> None:
-        """Emit the statements `nodes` in their order, for one region.
+        """Emit the statements `nodes` in their order, for one region of the iteration space.
 
-        factor_sums: sums of A's rows and B's columns over K that an enclosing level has cleared; None without such.
+        factor_sums: sums of packed rows of A and columns of B, which correct products for the offsets that packing
+        subtracts; None until a statement has cleared them.
         """
         for node in nodes:
             if isinstance(node, Blocks):
@@ -196,7 +197,7 @@ class _Tile:
         emit_loop(build, self.nest.end(loop.dim), loop.step, body)
 
     def _batch(self, build: Builder, batch: Batch, region: Region, factor_sums: FactorSums | None) -> None:
-        """Emit the loop over the outer indices that share packed columns of B."""
+        """Emit the loop over the workgroup's outer indices, up to `batch.count`, that share packed columns of B."""
         sizes = [self.nest.sizes[d] for d in batch.dims]
         total, first = build.product(sizes), build.times(region.batch, batch.count)
 
@@ -283,7 +284,7 @@ class _Tile:
                 self._initialize(build, region, block, target)
 
     def _offset(self, build: Builder, block: Block) -> Index:
-        """Return the offset of the sums of a block in the buffer `sums`, in elements."""
+        """Return the offset of the sums of a block in the buffer `sums`, in elements: blocks follow each other."""
         schedule = self.plan.schedule
         if self.plan.sums_in_registers:
             return 0
@@ -377,8 +378,8 @@ def _elements_of_block(
 ) -> None:
     """Emit parallel loops of `body` over rows x columns elements.
 
-    If the number of columns is dynamic, there are two versions, and the one for all `width` columns has a loop of
-    static length.
+    If the number of columns, at most `width`, is dynamic, there are two versions, and the one for `width` columns has a
+    loop of static length.
     """
 
     def nest(outer: Builder, end: Index) -> None:

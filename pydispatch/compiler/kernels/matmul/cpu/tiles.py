@@ -23,9 +23,10 @@ class Level:
         vector: Bytes of a vector register.
         registers: Number of vector registers.
         accumulators: Number of vector registers that may hold sums.
-        block_rows, block_vectors: Size of the largest register block.
-        tile_rows, tile_row_bytes: Rows, and bytes of columns, of the tile of a workgroup.
-        byte_products: Signedness of the bytes that a dot-product instruction takes; "" without such an instruction.
+        block_rows, block_vectors: Rows, and vectors of a row, of the usual register block.
+        tile_rows, tile_row_bytes: Rows, and bytes of columns, of the tile of a workgroup, about.
+        byte_products: Signs of the bytes that a dot-product instruction takes, a key of `arithmetic.SIGN_CHOICES` such
+            as "unsigned by signed"; "" without such an instruction.
         byte_steps: Steps of K that the instruction takes.
         widens_half: Whether the CPU widens vectors of f16 and bf16.
         matrix_types: Element types that the CPU multiplies in matrix registers (AMX): "i8", "bf16".
@@ -113,6 +114,9 @@ rows and load more for each multiply-add."""
 MIN_PACKED_STEPS = 64
 """Steps of K of a packed chunk, at least, even if the cache does not hold them: shorter ones load sums too often."""
 
+ASSUMED_CUT_STEPS = 512
+"""Steps of K that are assumed where tiles are cut and their number is dynamic."""
+
 STEP_MULTIPLE = 8
 """Steps of K of a packed chunk are a multiple of this, unless it is the only one."""
 
@@ -141,7 +145,7 @@ Intel Xeon with 2 MiB of L2, in 32 of 128 11,700."""
 
 
 def level_of(machine: Machine) -> Level:
-    """Return the level of a machine, with its model."""
+    """Return the level of a machine: of its best vector extension in `LEVELS`, else of its architecture."""
     name = next((name for name in LEVELS if name in machine.has), machine.arch)
     widens_half = machine.arch == "aarch64" or "f16c" in machine.has
     has_smmla = machine.arch == "aarch64" and "i8mm" in machine.has  # takes 8 steps of K; other dot products take 4
@@ -159,7 +163,7 @@ def level_of(machine: Machine) -> Level:
 
 
 def _byte_products(machine: Machine) -> str:
-    """Return which signs of bytes the dot products of a machine take, a key of `arithmetic.UNSIGNED`; "" without any.
+    """Return which signs of bytes the dot products of a machine take, a key of `arithmetic.SIGN_CHOICES`; "" for none.
 
     Dot products of four are vpdpbusd, in vectors of the level's width, sdot and udot; those of eight are smmla, ummla
     and usmmla.
@@ -218,7 +222,8 @@ def _block_rows(level: Level, vectors: int, m: int | None, minimizes_passes: boo
         """Return the loads of all blocks for a step of K: an element for each row, and a row of B."""
         return ceil_quotient(m, rows) * (rows + 1)
 
-    return min(range(most_rows, max(1, most_rows * 2 // 3) - 1, -1), key=loads)
+    fewest_rows = max(1, most_rows * 2 // 3)  # lower blocks leave too many accumulators unused
+    return min(range(most_rows, fewest_rows - 1, -1), key=loads)
 
 
 def _skinny_vectors(level: Level, m: int) -> int:
@@ -237,7 +242,8 @@ def _skinny_vectors(level: Level, m: int) -> int:
 
 
 def _fits_three_vectors(level: Level, n: int, lanes: int, vectors: int) -> bool:
-    """Return whether blocks of three vectors divide n columns, while blocks of `vectors` compute many of them twice.
+    """Return whether blocks of three vectors of `lanes` elements divide n columns, while blocks of `vectors` vectors
+    compute many columns twice, and registers hold at least `FEWEST_ROWS_OF_THREE_VECTORS` rows of three vectors.
 
     Three vectors fill 144 columns; two of 16 lanes compute 160. 3136x24x144 takes 0.89x the time so, 512x512x144
     0.83x, 3136x64x48 0.75x (AMD EPYC Zen 4, one worker).
@@ -269,8 +275,8 @@ def widening_columns(level: Level, size: int, m: int | None, n: int | None) -> i
 def _cut(tiles: Tiles, m: int, n: int, outer: int, depth: int, limits: Sequence[WorkgroupLimit]) -> Tiles:
     """Return smaller tiles of a product of m rows and n columns, so that there are enough workgroups.
 
-    A tile is halved while it has more multiplications than the limit's, and there are fewer workgroups than the
-    limit's.
+    A tile is halved, along its longer side, while it has more multiplications than the limit's, and there are fewer
+    workgroups than the limit's.
 
     Args:
         tiles: The largest tiles.
@@ -333,7 +339,7 @@ def choose_tiles(
     """
     lanes = level.vector // size
     vectors = level.block_vectors  # of a row of the register block
-    # In a block of all rows, half of the registers then hold the sums: it may be twice as wide.
+    # The sums of all rows, in a block of the usual width, fill at most half of the accumulators: it may be wider.
     is_skinny = m is not None and m <= level.accumulators // (2 * vectors)
     if m is not None and is_skinny and not uses_matrices:
         register_rows = m + m % 2 if pairs_rows else m
@@ -361,7 +367,7 @@ def choose_tiles(
         mt = _balanced(max(m, 1), block=mr, tile=mt)
     if n is not None:
         nt = _balanced(max(n, 1), block=nr, tile=nt)
-    tiles = Tiles(mr, nr, mt, nt, kc=512 if k is None else max(k, 1))
+    tiles = Tiles(mr, nr, mt, nt, kc=ASSUMED_CUT_STEPS if k is None else max(k, 1))
     if m is not None and n is not None:
         workgroup_limits = PACKING_WORKGROUP_LIMITS if packs_a else WORKGROUP_LIMITS
         limits = [limit._replace(multiplications=limit.multiplications * tile_growth) for limit in workgroup_limits]

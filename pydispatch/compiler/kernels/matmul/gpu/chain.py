@@ -44,7 +44,7 @@ MAX_COLUMNS = 4
 for several products then."""
 
 STORED_ROWS = 1
-"""Values of a row that row-wise operations store for later ones, as the exponentials of a softmax."""
+"""Tensors, such as the exponentials of a softmax, whose elements in a row are stored for later row-wise operations."""
 
 MAX_BYTES = 15 << 10
 """Bytes of the rows of a workgroup and of stored values: the 16 KiB that every device has, without the partial results
@@ -123,7 +123,7 @@ class _RowTiles:
 
     @staticmethod
     def rows_that_fit(chain: Chain) -> int:
-        """Return how many rows of a chain have space in `MAX_BYTES`, beside stored values; maybe less than 1."""
+        """Return how many rows of a chain `MAX_BYTES` hold beside stored values: below 1 if a row is too long."""
         element = tensor_type(chain.rows).element_type
         assert isinstance(element, AnyFloat)
         return MAX_BYTES // (shape_of(chain.rows)[-1] * element.size) - STORED_ROWS
@@ -141,7 +141,7 @@ def lower_chain_gpu(source: func.FuncOp, backend: Backend) -> Kernel | None:
         return None
     frame = Frame(source, backend)
     dims = [matching_dims(value, chain.second.op.results[0]) for value in frame.returned]
-    result_dims = [d for d in dims if d is not None]
+    result_dims = [d for d in dims if d is not None]  # None: the result is not elementwise on the second product
     if frame.updates_arguments or len(result_dims) != len(dims):
         return None
     tiles = _RowTiles.of(chain)
@@ -162,7 +162,7 @@ def lower_chain_gpu(source: func.FuncOp, backend: Backend) -> Kernel | None:
         )
         rows.emit(build, result_dims)
 
-    over_groups(frame, tiles.workgroups, workgroup)
+    over_groups(frame, tiles.workgroups, workgroup)  # in a loop where a grid has fewer workgroups than these
     return finish(frame, grid=lambda elements, build: min(tiles.workgroups, MAX_GRID))
 
 
@@ -191,7 +191,7 @@ class _Rows:
 
         result_dims: for each result of the dispatch, the dimensions of the second product's result that index it.
         """
-        end = self._column_end(build)
+        end = self._column_end(build)  # exclusive, for both products and the operations between them
         self._emit_first_product(build, end)
         self._emit_operations(build, end)
         self._emit_second_product(build, end, result_dims)
@@ -199,7 +199,7 @@ class _Rows:
     def _point(self, build: Builder, row: Index, column: Index = 0) -> list[Index]:
         """Return the indices of an element of the rows, in all dimensions of the first product's result.
 
-        row: counted from the first one of the workgroup.
+        row: counted from the first one of the workgroup. column: of the first product, counted from its first one.
         """
         point: list[Index] = [0] * len(shape_of(self.chain.rows))
         for dim, index in zip(self.chain.outer, self.outer, strict=True):

@@ -75,7 +75,7 @@ def lower_contraction_gpu(source: func.FuncOp, backend: Backend, generation: int
     )
     kernel.function.attributes["pyd.invocations"] = IntegerAttr(main.tile.invocations, 64)
     per_core = main.tile.workgroups_per_core
-    per_core = min(per_core, 3) if skinny else per_core  # two plans take a few registers more
+    per_core = min(per_core, 3) if skinny else per_core  # two plans take a few registers more: fewer workgroups fit
     kernel.function.attributes["pyd.groups_per_core"] = IntegerAttr(per_core, 64)
     return kernel
 
@@ -112,8 +112,8 @@ class Slot(NamedTuple):
     """An element of the result that an invocation sums up.
 
     Attributes:
-        exists: Whether the element is in the result; the same value for slots that exist together.
-        indices: Its indices in the contraction's result; those of the last element where it does not exist.
+        exists: Whether the element is in the result, or beyond the edge; the same value for slots that exist together.
+        indices: Its indices in the contraction's result; those of an element at the edge where it does not exist.
     """
 
     exists: SSAValue | bool
@@ -129,8 +129,8 @@ class _Workgroup:
         plan: The plan.
         result_dims: For each result of the dispatch, the dimensions of the contraction's result that index it.
         sizes: Sizes of all loop dimensions.
-        a, b: Staging of the factors.
-        sums: Private memory of the sums of an invocation.
+        a, b: Emitters of the copies of the factors' tiles to workgroup memory.
+        sums: Private memory of the sums of an invocation, in the order of `layout`.
         layout: Position in a block of each sum of an invocation.
         workgroup_id: Index of the workgroup.
     """
@@ -211,7 +211,7 @@ class _Workgroup:
         self.b.store(build, invocation)
 
     def _multiply(self, build: Builder, invocation: Index) -> None:
-        """Emit the products of one block of the tile, by a group of 32 invocations."""
+        """Emit the products of one block of the tile, by a subgroup of 32 invocations, and add them to `sums`."""
         tile = self.tile
         lane, row, column = self._block(build, invocation)
         left = _view(build, self.a, self.a.offset(build, row, step=0), [tile.block_rows, tile.depth], self.a.strides)
@@ -282,7 +282,7 @@ class _Workgroup:
         The first store of a run of adjacent columns states its alignment, so that the run can become a vector store.
         """
         for values_of_result, dims, buffer in zip(values, self.result_dims, self.frame.results, strict=True):
-            run = self._run_of(dims)
+            run = self._run_length(dims)
             for position in stored:
                 value, slot_indices = values_of_result[position], slots[position].indices
                 store = memref.StoreOp.get(value, buffer, [build.value(slot_indices[d]) for d in dims])
@@ -290,7 +290,7 @@ class _Workgroup:
                     state_alignment(store, run * max(8, scalar_width(value.type)) // 8)
                 build.add(store)
 
-    def _run_of(self, dims: Sequence[int]) -> int:
+    def _run_length(self, dims: Sequence[int]) -> int:
         """Return how many adjacent elements of a result an invocation has, the first at a multiple of their number.
 
         `dims` are the dimensions of the contraction's result that index the result.

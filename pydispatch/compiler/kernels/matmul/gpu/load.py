@@ -63,7 +63,7 @@ class Run:
         row, step: Row (or column of B) and step of K of the first element, in the tile.
         row_run, step_run: The same position, in runs along the dimension that runs are along: with runs of 4 elements
             along K, `step` 8 has the `step_run` 2, and `row_run` is `row`.
-        slot: Position of the run in the invocation's private memory.
+        slot: Position of the run in the invocation's private memory, in runs.
     """
 
     row: Index
@@ -91,16 +91,18 @@ class Location:
 class Staging:
     """Emitter of the staging of one factor.
 
+    A column of B is called a row here, so that both factors have rows and steps of K.
+
     Attributes:
         elements: Tensors of the dispatch function.
         plan: The plan.
         operand: The factor.
-        extent: Rows, or columns, of the tile.
+        extent: Rows of the tile.
         is_row_major: Whether the tile is stored by rows, not by steps of K: for tensor cores, if K is contiguous.
         pitch: Elements between rows, or steps, of the tile; padded to spread them over the memory banks.
-        loads_per_invocation: Runs that an invocation loads.
+        loads_per_invocation: Runs of `operand.vector_width` consecutive elements that an invocation loads.
         buffer: The tile, in workgroup memory.
-        private: Memory of an invocation.
+        private: Memory of an invocation, for the runs that it has loaded and not yet stored in `buffer`.
         fills_negative_zero: Whether steps beyond the end of K are filled with -0, not 0.
     """
 
@@ -119,6 +121,7 @@ class Staging:
     def of(elements: Elements, plan: Plan, operand: Operand, extent: int, fills_negative_zero: bool) -> Staging:
         """Return the staging of a factor, after allocating its tile in workgroup memory and its registers for loads.
 
+        `extent` is the number of rows, or columns of B, of the tile; `fills_negative_zero` is the attribute's value.
         Tiles for tensor cores are stored as their operand is: by rows if K is contiguous, else by steps. All other
         tiles are stored by steps, whose elements invocations share.
         """
@@ -203,9 +206,9 @@ class Staging:
         Args:
             build: The builder of the invocation's code.
             invocation: Index of the invocation.
-            tile: Index of the tile along its rows or columns.
-            iteration: Index of the iteration over K.
-            location: The tile of the workgroup.
+            tile: Index of the tile along the rows of A, or the columns of B.
+            iteration: Index of the iteration over K, which has `tile.depth` steps.
+            location: The tile of the workgroup, of which the outer indices are read.
             sizes: Sizes of all loop dimensions.
         """
         operand, steps = self.operand, self.plan.steps
@@ -255,7 +258,7 @@ class Staging:
         operand, contraction = self.operand, self.plan.contraction
         if operand.vector_width > 1:  # `factor_at` then computes the factor from the elements of one vector load
             main = contraction.tensor_of(operand.factor)
-            for point, value in zip(points, self._contiguous(build, main, points), strict=True):
+            for point, value in zip(points, self._load_contiguous(build, main, points), strict=True):
                 self.elements.define(build, main, point, value)
         for i, point in enumerate(points):
             value = factor_at(self.elements, build, contraction, operand.factor, point)
@@ -269,7 +272,7 @@ class Staging:
     def _clamped_run(
         self, build: Builder, block: Index, extent: int, run_in_block: Index, length: int, size: Index
     ) -> tuple[Index, SSAValue | bool]:
-        """Return the number of a run along a dimension, and whether it exists; the last run if it does not.
+        """Return the number of a run along a dimension, and whether it is before the end; the last run if it is not.
 
         Args:
             build: The builder.
@@ -299,11 +302,12 @@ class Staging:
             coordinates.append(total)
         return coordinates
 
-    def _contiguous(self, build: Builder, value: SSAValue, points: Sequence[list[Index]]) -> list[SSAValue]:
-        """Emit the loads of the elements of a run, and return them.
+    def _load_contiguous(self, build: Builder, value: SSAValue, points: Sequence[list[Index]]) -> list[SSAValue]:
+        """Emit the loads of the elements of a run, at the indices `points` of an argument or a padded one.
 
-        The first load states the alignment of the run, so that the emitter makes one vector load of all. A run of a
-        padded tensor is all padding or none, so that one branch decides, and its loads stay in the branch.
+        Return the elements. The first load states the alignment of the run, so that the emitter makes one vector load
+        of all. A run of a padded tensor is all padding or none, so that one branch decides, and its loads stay in the
+        branch.
         """
         value = source_of(value)
         if not isinstance(value, OpResult):
@@ -319,7 +323,7 @@ class Staging:
         then_block, else_block = Block(), Block()
         inner = build.nested(then_block, pins_loads=True)
         unpadded = [[inner.minus(i, low_amount) for i, low_amount in zip(point, low, strict=True)] for point in points]
-        values = self._contiguous(inner, pad.source, unpadded)
+        values = self._load_contiguous(inner, pad.source, unpadded)
         inner.add(scf.YieldOp(*values))
         inner = build.nested(else_block, pins_loads=True)
         inner.add(scf.YieldOp(*(self._padding(inner, pad, point) for point in points)))

@@ -44,7 +44,8 @@ SKINNY_ROWS = 16
 """Rows of the lowest tiles; with a dynamic number of rows, up to so many have a plan of their own."""
 
 BAND_HEIGHTS = (8, 4, 2)
-"""Tiles of rows that pass through the columns together, so that the second-level cache serves both operands."""
+"""Heights of a band, in tiles: the first that divides the number of tiles along the rows is used. Workgroups of a band
+pass through the columns together, so that the second-level cache serves both operands."""
 
 
 @dataclass(frozen=True)
@@ -75,8 +76,8 @@ class Plan:
         element: Type of elements in workgroup memory.
         sum_type: Type of accumulators.
         a, b: The operands.
-        outer: Dimensions of batches.
-        steps: Reduced dimensions, which are collapsed into K.
+        outer: Parallel dimensions that are neither rows nor columns: there is a product for each of their indices.
+        steps: Reduced dimensions, which are collapsed into K, outer first.
     """
 
     contraction: Contraction
@@ -238,7 +239,7 @@ def _operands(
     tile: Tile,
     sizes: Sequence[int | None],
 ) -> tuple[Operand, Operand]:
-    """Return the operands A and B.
+    """Return the operands A and B, with the widest vector loads of their elements that the tile allows.
 
     Args:
         elements: Tensors of the dispatch function.
@@ -285,7 +286,8 @@ def _operand(
     """Return a factor as an operand, with the widest vector load that is legal, of at most 16 bytes.
 
     A vector load needs aligned rows in memory, a tile extent that it divides, and work for all invocations of a tile.
-    Vectors are along K, or along `last_dim`, the last of `dims`.
+    Vectors are along K, or along `last_dim`, the last of `dims`. `extent` is the number of rows of A, or of columns of
+    B, in the tile. Other parameters are as in `_operands`, for one operand.
     """
     value = contraction.tensor_of(factor)
     has_rows_of_k = factor.is_last(contraction.k) and factor.coordinates[-1].is_identity(contraction.k)
@@ -313,14 +315,14 @@ def _operand(
 
 
 def _tile_counts(plan: Plan, build: Builder, sizes: Sequence[Index]) -> tuple[list[Index], Index, Index]:
-    """Return the sizes of the outer dimensions, the number of tiles of rows, and that of columns."""
+    """Return the sizes of the outer dimensions, the number of tiles along the rows, and that along the columns."""
     rows = build.ceil_quotient(collapsed_size(build, sizes, plan.a.dims), plan.tile.height)
     columns = build.ceil_quotient(collapsed_size(build, sizes, plan.b.dims), plan.tile.width)
     return [sizes[d] for d in plan.outer], rows, columns
 
 
 def collapsed_size(build: Builder, sizes: Sequence[Index], dims: Sequence[int]) -> Index:
-    """Return the product of the sizes of `dims`."""
+    """Return the product of the sizes of `dims`; `sizes` has those of all loop dimensions."""
     return build.product([sizes[d] for d in dims])
 
 
@@ -346,9 +348,10 @@ def workgroups(plans: Sequence[Plan], build: Builder, sizes: Sequence[Index]) ->
 def tile_of(
     plan: Plan, build: Builder, workgroup_id: Index, sizes: Sequence[Index]
 ) -> tuple[list[Index], Index, Index]:
-    """Return the indices of the outer dimensions, and the row and column of the tile, of a workgroup.
+    """Return the indices of the outer dimensions, and the row and column of the tile, in tiles, of a workgroup.
 
-    Workgroups of a band of rows follow each other, so that they share columns in the cache.
+    Workgroups of a band, a few rows of tiles, follow each other column by column, so that they share both factors in
+    the cache.
     """
     outer, rows, columns = _tile_counts(plan, build, sizes)
     band = next((b for b in BAND_HEIGHTS if isinstance(rows, int) and rows % b == 0), 1)

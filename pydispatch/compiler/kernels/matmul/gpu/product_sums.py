@@ -64,7 +64,7 @@ class ProductSums:
             return unrolled(build, size, sums, lambda b, i, own: self.emit(b, others, reduced | {dim: i}, own))
         most_pages = size // self.page_rows
         page = partial(self._page, others, reduced)
-        pages = build.quotient(self.end, self.page_rows)  # without a rest: `end` is a multiple
+        pages = build.quotient(self.end, self.page_rows)  # exact: `end` is a multiple
         totals = build.loop(0, pages, sums, page, index_below=most_pages)
         if isinstance(loop := totals[0].owner, scf.ForOp):
             loop.attributes[MOST_ITERATIONS] = IntegerAttr(most_pages, 64)  # the dynamic number is at most this
@@ -78,7 +78,7 @@ class ProductSums:
         table_index: Index,
         sums: list[SSAValue],
     ) -> list[SSAValue]:
-        """Emit the steps of K of the page at an index of the table, and return the sums after them.
+        """Emit the steps of K of the page at an index of the table of pages, and return the sums after them.
 
         Args:
             dims: The reductions that are loops within K.
@@ -129,9 +129,9 @@ def unrolled(
 ) -> list[SSAValue]:
     """Emit a loop of `size` steps, several in each iteration where that divides its size, and return the sums after it.
 
-    step: emits one step at an index and returns the new sums.
+    step: emits one step at an index, from 0 to `size` - 1, and returns the new sums.
     """
-    count = gcd(size, UNROLLED_STEPS)
+    count = gcd(size, UNROLLED_STEPS)  # so that no steps remain
 
     def steps(inner: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
         """Emit the steps of one iteration."""

@@ -23,7 +23,7 @@ class Tile:
         depth: Steps of K at a time.
         block_rows, block_columns: Size of the block that a subgroup of 32 invocations (a warp) computes.
         throughput: Products of a core in a unit of time, relative to the fastest tile of the table.
-        workgroups_per_core: Workgroups that a core should hold.
+        workgroups_per_core: Workgroups that a core should hold at once, which bounds the registers of an invocation.
     """
 
     height: int
@@ -41,7 +41,7 @@ class Tile:
 
     @property
     def slots(self) -> int:
-        """Number of accumulators of an invocation."""
+        """Number of accumulators of an invocation: its share of the block of a subgroup."""
         return self.block_rows * self.block_columns // LANES
 
 
@@ -86,9 +86,9 @@ for the loads."""
 
 
 def choose_tile(table: Sequence[Tile], height: int | None, width: int | None, outer: int) -> Tile:
-    """Return the tile with the shortest estimated time on a device of `CORES` cores.
+    """Return the tile with the shortest estimated time on a device that runs `CORES` workgroups at once.
 
-    The time is the number of waves of workgroups times that of a wave.
+    The time is the number of waves, rounds of `CORES` workgroups, times that of a wave.
 
     Args:
         table: The tiles to choose from.

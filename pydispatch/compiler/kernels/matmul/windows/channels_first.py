@@ -33,8 +33,8 @@ class PaddedSource:
     """The tensor that images are packed from.
 
     Attributes:
-        value: The tensor.
-        low: The padding before its elements, along each dimension: 0 for all but the last two.
+        value: The tensor, without padding.
+        low: Number of padding elements before its elements, along each dimension: 0 for all but the last two.
         padding: The padding element; None where windows read no padding.
     """
 
@@ -44,7 +44,10 @@ class PaddedSource:
 
 
 def lower_channels_first(source: func.FuncOp, backend: Backend) -> Kernel | None:
-    """Return the kernel of a dispatch function that reduces sliding windows of images, None for others."""
+    """Return the kernel of a dispatch function that reduces sliding windows of images [..., row, column].
+
+    Return None for other functions.
+    """
     generic = reduction_in(source)
     if generic is None:
         return None
@@ -68,7 +71,8 @@ class _Workgroup:
     Attributes:
         frame: The kernel function, and its inputs and results.
         plan: The plan of the reduction.
-        images: Buffer of the packed images of a tile, at `plan.image_offsets`.
+        images: Buffer of the packed images of a tile, at `plan.image_offsets`: one for each pair of phases, with every
+            stride-th row and column of the input from these on.
         sums: Buffer of the sums of a tile, [row][position], with `plan.row_length` elements in a row.
     """
 
@@ -117,7 +121,7 @@ class _Workgroup:
     def _pack_image(
         self, build: Builder, source: PaddedSource, start: Sequence[Index], phases: tuple[int, int], first_row: Index
     ) -> None:
-        """Emit the packing of the image of a pair of phases, row by row.
+        """Emit the packing of the image of a pair of phases: every stride-th row and column of the input from these on.
 
         Args:
             build: Receives the code.
@@ -161,11 +165,12 @@ class _Workgroup:
             build: Receives the code.
             source: Where elements come from.
             outer: Indices of the row in the tensor, without padding.
-            phase: The horizontal phase.
-            extent: Elements of the row.
+            phase: The horizontal phase: the row has every `stride`-th column from this one on.
+            extent: Elements of the packed row.
             offset: Where the row begins in `images`.
         """
         stride, low, elements = self.plan.axes[1].stride, source.low[-1], self.frame.elements
+        # Elements [begin, end) of the packed row are those of the tensor; padding is before and after them.
         begin, end = max(0, min(extent, ceil_quotient(low - phase, stride))), extent
         if source.padding is not None:
             width = elements.dims(source.value)[-1]
@@ -195,7 +200,7 @@ class _Workgroup:
 
     @property
     def _input(self) -> SSAValue:
-        """The tensor that windows read, with its padding."""
+        """The tensor that windows read, including the padding that an operation has added to it."""
         return self.plan.generic.inputs[self.plan.input]
 
     def _source(self, build: Builder) -> PaddedSource:

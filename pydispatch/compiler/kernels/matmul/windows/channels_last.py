@@ -57,7 +57,7 @@ def lower_channels_last(source: func.FuncOp, backend: Backend) -> Kernel | None:
 
 
 def _tiles(plan: WindowPlan, build: Builder, sizes: Sequence[Index]) -> tuple[Index, Index, Index]:
-    """Return (tiles of a row, positions of a tile, tiles of all rows) of a plan.
+    """Return (tiles of a row, positions of a tile, tiles of all rows) of a plan for windows.
 
     A row has all indices of `plan.positions`, and is cut into tiles of at most `TILE_POSITIONS`. If its length is
     known, all tiles are about as long, in multiples of `plan.block_positions`. sizes: of each loop of the reduction.
@@ -73,7 +73,7 @@ def _tiles(plan: WindowPlan, build: Builder, sizes: Sequence[Index]) -> tuple[In
 
 
 def _tiles_of_workgroup(plan: WindowPlan, build: Builder, sizes: Sequence[Index]) -> Index:
-    """Return the number of tiles of a workgroup, at least 1: their results have about `WORKGROUP_BYTES`, 4 for each."""
+    """Return the number of tiles of a workgroup, at least 1: as many as have `WORKGROUP_BYTES` of 4-byte results."""
     _, tile, _ = _tiles(plan, build, sizes)
     tile_bytes = build.times(build.times(1 if plan.positions is None else tile, sizes[plan.channels]), 4)
     return build.most(build.quotient(WORKGROUP_BYTES, build.most(tile_bytes, 1)), 1)
@@ -93,7 +93,7 @@ class _Block:
         origin: Index of each loop; 0 for positions, channels and reductions, whose indices `points` sets.
         first: The first position.
         width: The number of positions.
-        channels: The first channel, and the end of the channels.
+        channels: The first channel, and the exclusive end of the channels.
     """
 
     plan: WindowPlan
@@ -163,8 +163,9 @@ class _Workgroup:
         build.loop(first, build.least(build.plus(first, count), total), [], body, index_below=total)
 
     def _row(self, build: Builder, origin: tuple[Index, ...], first: Index, count: Index) -> None:
-        """Emit the blocks of `count` positions from `first` on, with all channels, in chunks of `plan.chunk` channels.
+        """Emit the blocks of `count` positions from `first` on, for one chunk of `plan.chunk` channels after the other.
 
+        The weights of a chunk then stay in the first-level cache while all positions use them.
         origin: index of each loop; 0 for positions, channels and reductions.
         """
         chunk, channels = self.plan.chunk, self.sizes[self.plan.channels]
@@ -218,7 +219,7 @@ class _Workgroup:
             build.loop(covered, count, [], single)
 
     def _block(self, build: Builder, block: _Block) -> None:
-        """Emit a block twice, of which one is executed: without checks where it reads no padding, and with them
+        """Emit a block twice, of which one is executed: without checks for padding where it reads none, and with them
         elsewhere.
         """
         is_interior = self.inputs.are_interior(build, block.origin, block.first, block.width)
@@ -285,7 +286,7 @@ class _Workgroup:
             return []
 
         def steps(inner: Builder, channel: Index) -> None:
-            """Add the products of one channel to the sums in memory."""
+            """Add the unrolled steps of one channel to the sums in memory."""
             points = block.points(inner, channel, indices)
             offsets = self._sum_offsets(inner, block, points)
             values = self._steps(inner, points, self._sums(inner, offsets), is_edge)
@@ -326,7 +327,10 @@ class _Workgroup:
         self.frame.elements.store(build, value, self.sums, [offset])
 
     def _initial(self, build: Builder, point: Sequence[Index]) -> SSAValue:
-        """Return the value that the sum of a point starts with: the element of the reduction's output."""
+        """Return the value that the sum of a point starts with: the element of the reduction's initial tensor.
+
+        `point` is the index of each loop.
+        """
         generic = self.plan.generic
         return self.frame.elements.at(build, generic.outputs[0], evaluate(build, generic.output_maps[0], point))
 

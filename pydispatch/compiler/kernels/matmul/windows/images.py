@@ -34,7 +34,7 @@ WORKGROUP_BYTES = 1 << 15
 
 @dataclass(frozen=True)
 class Axis:
-    """Axis of a sliding window.
+    """Vertical or horizontal axis of a sliding window: position p and step s read p * `stride` + s * `dilation`.
 
     Attributes:
         position_loop: The loop over the window's positions.
@@ -62,8 +62,9 @@ class Axis:
 
     @property
     def largest_shift_by_phase(self) -> dict[int, int]:
-        """Phase that is read -> the largest shift of a step of the window in it: a packed row has so many elements more
-        than there are positions.
+        """Each phase that is read -> the largest shift (see `phase_and_shift`) of a step of the window in it.
+
+        Packed elements of a phase along the axis are as many as positions, and this number more.
         """
         shifts: dict[int, int] = {}
         for step in range(self.step_count):
@@ -94,7 +95,7 @@ class ImagePlan:
 
     @property
     def row_length(self) -> int:
-        """Elements of a row of a packed image."""
+        """Elements of a row of a packed image, which is as long for all phases."""
         return self.axes[1].position_count + max(self.axes[1].largest_shift_by_phase.values())
 
     @property
@@ -115,7 +116,7 @@ class ImagePlan:
 
     @property
     def tiles_of_workgroup(self) -> int:
-        """Tiles that one workgroup computes: their results have about `WORKGROUP_BYTES`, 4 for each."""
+        """Tiles that one workgroup computes, at least 1: as many as have `WORKGROUP_BYTES` of 4-byte results."""
         return max(1, WORKGROUP_BYTES // (self.rows * self.axes[1].position_count * 4))
 
 
@@ -126,7 +127,7 @@ def image_plan(generic: Structured, frame: Frame) -> ImagePlan | None:
     hold.
     """
     sizes = loop_sizes(frame.elements, generic)
-    dims = [r.position for r in generic.output_maps[0].results if isinstance(r, AffineDimExpr)]
+    dims = [r.position for r in generic.output_maps[0].results if isinstance(r, AffineDimExpr)]  # of the result
     static_sizes = [n for n in sizes if isinstance(n, int) and n > 0]
     if len(static_sizes) < len(sizes) or len(dims) < 2 or len(dims) != len(generic.output_maps[0].results):
         return None
@@ -147,12 +148,12 @@ def image_plan(generic: Structured, frame: Frame) -> ImagePlan | None:
     if axes is None:
         return None
     bits = bits_of(tensor_type(generic.inputs[window_inputs[0]]).element_type)
-    if bits < 8:
+    if bits < 8:  # elements of an image would share bytes
         return None
-    size = max(bits, *(bits_of(tensor_type(v).element_type) for v in generic.op.results)) // 8
+    element_bytes = max(bits, *(bits_of(tensor_type(v).element_type) for v in generic.op.results)) // 8
     row_shifts, column_shifts = (axis.largest_shift_by_phase for axis in axes)  # with an entry for each phase
     image_count = len(row_shifts) * len(column_shifts)
-    row_bytes = (axes[1].position_count + max(column_shifts.values())) * size * image_count
+    row_bytes = (axes[1].position_count + max(column_shifts.values())) * element_bytes * image_count  # in all images
     most_rows = max(1, PACKED_BYTES // row_bytes - max(row_shifts.values()))
     tile_count = ceil_quotient(axes[0].position_count, most_rows)
     rows = ceil_quotient(axes[0].position_count, tile_count)  # tiles of about equal height
@@ -172,9 +173,9 @@ def _initial_dims(generic: Structured) -> set[int]:
 
 
 def _axes(generic: Structured, ordinal: int, image: tuple[int, int], sizes: Sequence[int]) -> tuple[Axis, Axis] | None:
-    """Return the vertical and the horizontal axis of the windows of an input, which are its last two dimensions.
+    """Return the vertical and the horizontal axis of the windows of an input, along its last two dimensions.
 
-    None where other coordinates depend on the windows, or the reductions are not the steps of the windows.
+    None where other coordinates depend on positions or steps, or there are other reductions than the windows' steps.
 
     Args:
         generic: The reduction.
@@ -194,8 +195,8 @@ def _axes(generic: Structured, ordinal: int, image: tuple[int, int], sizes: Sequ
 
 
 def _axis(generic: Structured, coordinate: Linear, positions: int, sizes: Sequence[int]) -> Axis | None:
-    """Return the axis of a window whose coordinate is positions times a stride plus steps times a dilation; None for
-    others.
+    """Return the axis of a window along a dimension of its input; None unless the index there is the position times a
+    stride plus, maybe, the step times a dilation.
 
     Args:
         generic: The reduction.
