@@ -59,7 +59,7 @@ def _reason_against_group(group: Sequence[Operation], contraction: Contraction) 
     """Return why an operation of a group cannot join the dispatch of its only contraction; None if all can."""
     members = set(group)
     after, before = dependents(contraction.op, group), _producers_of(contraction.op, members)
-    cache: DimCache = {}
+    cache: DimCache = {}  # of `matching_dims`, for all operations of the group
     for other in group:
         if other is contraction.op or info_of(other).cost is Cost.FREE:  # duplicated into each dispatch that uses it
             continue
@@ -77,7 +77,7 @@ def _reason_against_group(group: Sequence[Operation], contraction: Contraction) 
 
 
 def _producers_of(op: Operation, members: set[Operation]) -> set[Operation]:
-    """Return the transitive producers of the operands of `op` within a group."""
+    """Return the transitive producers of the operands of `op` that are in the group `members`."""
     producers: set[Operation] = set()
     pending = [op]
     while pending:

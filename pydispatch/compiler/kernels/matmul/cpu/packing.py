@@ -206,7 +206,7 @@ class Packing:
         return build.times(build.minus(padded_extent, extent), coordinate.coefficient(dim))
 
     def _panels(self, build: Builder, outer: Sequence[Position]) -> None:
-        """Emit the loop over panels of nr columns of B; the last panel is padded to nr columns."""
+        """Emit the loop over panels of nr columns, at the positions `outer`; the last panel is padded to nr columns."""
         n, nr, group = self.contraction.n, self.plan.schedule.nr, self.plan.group
         assert n is not None
 
@@ -304,7 +304,7 @@ class Packing:
             build.parallel(0, nr, copy_rest)
 
     def _groups(self, build: Builder, outer: Sequence[Position]) -> None:
-        """Emit the packing of steps of K in groups; the last group is padded with zeros.
+        """Emit the packing of groups of steps of K, at the positions `outer`; zeros are added to the last group.
 
         Where steps are contiguous in the packed copy, whole groups are a loop over single steps, which is vectorized.
         """
@@ -330,7 +330,7 @@ class Packing:
             pack_last(count)
 
     def _copy(self, build: Builder, positions: Sequence[Position]) -> None:
-        """Emit the packing of one element, or of all elements of one group of steps of K."""
+        """Emit the packing of the element at `positions`, one per coordinate, or of all elements of one step group."""
         for step in range(self.plan.group if any(isinstance(p, StepGroup) for p in positions) else 1):
             if all(position.exists(step) for position in positions):
                 value = self._element(build, positions, step)
@@ -342,9 +342,9 @@ class Packing:
             self.frame.elements.store(build, value, self.view.buffer, [offset])
 
     def _element(self, build: Builder, positions: Sequence[Position], step: int) -> SSAValue:
-        """Return an element of the factor, minus the constant offset of packed bytes, in the type of packed elements.
+        """Return the element of the factor at `positions`, in the type of packed elements.
 
-        `step` is its position in the group of steps of K; 0 without groups.
+        The constant offset of packed bytes is subtracted. `step` is its position in the group of steps of K.
         """
         arithmetic, elements = self.plan.arithmetic, self.frame.elements
         indices = [
@@ -386,7 +386,7 @@ def factor_at(
 
 
 def converted(build: Builder, value: SSAValue, to: Attribute) -> SSAValue:
-    """Return an element in the type of packed elements, which represents all values that the element may have."""
+    """Return an element in the packed type `to`, which represents all values that the element may have."""
     if value.type == to:
         return value
     if isinstance(to, IntegerType):  # the values of the factor fit into the packed type, see `factor_range`

@@ -323,7 +323,10 @@ def _problem(
     arithmetic: Arithmetic,
     panels: Panels | None = None,
 ) -> Problem:
-    """Return the properties of a contraction that determine its schedule."""
+    """Return the properties of a contraction that determine its schedule.
+
+    `row_range` bounds a dynamic M; None for a static one, or all row counts. `panels` are those that B is read in.
+    """
     m = 1 if contraction.m is None else sizes[contraction.m]
     m = m if row_range is None else row_range.assumed  # of a dynamic M
     sum_bytes, packed_bytes = (bits_of(type_) // 8 for type_ in (arithmetic.sum_type, arithmetic.compute))

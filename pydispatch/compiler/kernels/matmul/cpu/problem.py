@@ -225,8 +225,10 @@ def _pages(level: Level, stride_bytes: int, steps: int) -> int:
 
 
 def _is_prefetched(level: Level, stride_bytes: int, steps: int) -> bool:
-    """Return whether the hardware prefetcher follows the rows of a panel in the second-level cache: its stride is short
-    enough, and its pages take at most half of the second-level TLB."""
+    """Return whether the hardware prefetcher follows the `steps` rows of a panel of B in the second-level cache.
+
+    It does if their stride is short enough, and their pages take at most half of the second-level TLB.
+    """
     model = level.model
     is_near = stride_bytes <= min(model.prefetch_stride, model.page)
     return is_near and _pages(level, stride_bytes, steps) <= model.tlb2 // 2

@@ -156,13 +156,13 @@ def _tiles(level: Level, problem: Problem, pack_b: bool, minimizes_passes: bool)
         tiles = _tiles_of_a_in_place(level, problem, tiles) or choose_for_problem(packs_a=True)
     if vectorizes_k:
         tiles = _tiles_along_k(level, problem, tiles.kc)
-    # A B that is computed, each element of which one block of rows uses.
+    # B is computed in the dispatch, and one block of rows uses each element.
     if pack_b and (vectorizes_k or uses_b_once(problem, tiles)):
         return _tiles_of_converted_b(level, problem, tiles, vectorizes_k)
-    # A row-major B in place that is narrower than a block: reads must not go beyond its rows.
+    # A row-major B that is read in place is narrower than a block: reads must not go beyond its rows.
     if not vectorizes_k and not pack_b and not problem.panel_width and n is not None and n < tiles.nr:
         return choose_plain(pads_columns=False, minimizes_passes=minimizes_passes)
-    # A packed B of at most half a vector: a shorter vector takes fewer cycles.
+    # Columns of a packed B fill at most half of a vector: a shorter one, a power of two of columns, takes fewer cycles.
     if pack_b and problem.group == 1 and n and 2 * n * size <= level.vector:
         width = max(SHORTEST_VECTOR_BYTES // size, 1 << (n - 1).bit_length())
         return replace(tiles, nr=width, nt=width)
@@ -297,8 +297,9 @@ def _tiles_of_converted_b(level: Level, problem: Problem, tiles: Tiles, vectoriz
 def _tiles_along_k(level: Level, problem: Problem, kc: int) -> Tiles:
     """Return tiles for register blocks whose vectors are along K: mr rows of A times nr columns of B.
 
-    One or two rows stream B, which few columns at a time do faster. In 16 sums, not 8, 1x4096x4096 takes 1.44x as long
-    on Zen 5, 2x4096x4096 1.05x, 3x2048x2048 0.86x, 4x4096x1024 0.79x, 4x512x4096 0.85x.
+    One or two rows take the time of reading B, which is shorter for a few columns at a time. In blocks of 16 sums, not
+    8, on Zen 5 1x4096x4096 takes 1.44x as long, 2x4096x4096 1.05x, 3x2048x2048 0.86x, 4x4096x1024 0.79x, 4x512x4096
+    0.85x.
     """
     m, n = problem.m, problem.n
     assert m is not None and n is not None

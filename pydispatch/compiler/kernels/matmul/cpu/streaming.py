@@ -140,7 +140,7 @@ def _exceeds_l3(level: Level, problem: Problem) -> bool:
 def _has_long_chunks(level: Level, problem: Problem) -> bool:
     """Return whether B is streamed in chunks of many rows, so that sums pass through the cache less often.
 
-    Few rows of A need no more than the bandwidth of main memory, which is highest for whole rows, few at a time.
+    Few rows of A take the time of reading B from main memory, whose bandwidth is highest for few whole rows at a time.
     """
     rows = problem.max_rows or problem.m or 0
     return rows > NARROW_TILE_ROWS or (rows > NARROW_TILE_ROWS // 2 and not _exceeds_l3(level, problem))

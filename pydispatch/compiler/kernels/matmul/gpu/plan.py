@@ -95,6 +95,7 @@ def plans_of(contraction: Contraction, elements: Elements, architecture: int) ->
     """Return the plans of a contraction; an empty list if it cannot be tiled, or is too small for tiles.
 
     With a dynamic number of rows there is a second plan, for at most `SKINNY_ROWS`; products of i64 have one plan only.
+    `architecture` is the compute capability of the device, such as 80.
     """
     plan = plan_of(contraction, elements, architecture)
     if plan is None:
@@ -104,6 +105,7 @@ def plans_of(contraction: Contraction, elements: Elements, architecture: int) ->
     multiplies_i64 = plan.element == i64
     if has_static_rows or plan.tile.height <= SKINNY_ROWS or multiplies_i64:
         return [plan]
+    # Both plans are in one kernel, and have as many subgroups: in the second, each computes all rows of its columns.
     warps = plan.tile.invocations // LANES
     uses_tensor_cores = plan.form == "tensor"
     warp_columns = 16 if uses_tensor_cores and warps >= 4 else 32
@@ -127,8 +129,8 @@ def has_skinny_rows(plan: Plan, build: Builder, sizes: Sequence[Index]) -> SSAVa
 def plan_of(contraction: Contraction, elements: Elements, architecture: int, tile: Tile | None = None) -> Plan | None:
     """Return the plan of a contraction: its types, operands and tile.
 
-    Return None if it cannot be tiled, or is too small to fill tiles. `tile` is the tile to use; None for the one that
-    is estimated to be fastest.
+    Return None if it cannot be tiled, or is too small to fill tiles. `architecture` is the compute capability of the
+    device, such as 80. `tile` is the tile to use; None for the one that is estimated to be fastest.
     """
     if contraction.m is None or contraction.n is None:
         return None
@@ -176,7 +178,9 @@ def _size(sizes: Sequence[int | None], dims: Sequence[int]) -> int | None:
 
 
 def _types(contraction: Contraction, architecture: int) -> tuple[str, Attribute, Attribute, SSAValue, SSAValue] | None:
-    """Return how the factors are multiplied; None for element types without a kernel.
+    """Return how the factors are multiplied on a device of the compute capability `architecture`, such as 80.
+
+    Return None for element types without a kernel.
 
     Returns:
         The form of `pyd.mma`, the element type in workgroup memory, the type of accumulators, and the values that are
