@@ -132,10 +132,10 @@ class Packing:
     memory may contain subnormal numbers, which some CPUs multiply a hundred times more slowly.
 
     Attributes:
-        frame: The kernel.
+        frame: The kernel that is emitted, with its tensors and buffers.
         nest: Its loop nest.
-        region: The range of each dimension that is packed.
-        view: The packed copy.
+        region: The range of each loop dimension that is packed.
+        view: The packed copy, which is written.
         is_b: Whether the factor is B.
     """
 

@@ -90,7 +90,10 @@ class Problem:
 
     @property
     def is_b_transposed(self) -> bool:
-        """Whether B is contiguous along K and not along N: vectors then are along K, and lanes hold partial sums."""
+        """Whether B, if not in panels, is contiguous along K and not along N.
+
+        In place, its vectors are along K then, and the lanes of an accumulator hold partial sums.
+        """
         return not self.panel_width and self.b.is_contiguous_k and not self.b.is_contiguous_n
 
     @property
@@ -123,7 +126,7 @@ class Problem:
         return 0 < self.b.element_bytes < self.sum_bytes
 
     def vectorizes_k(self, pack_b: bool) -> bool:
-        """Return whether vectors are along K."""
+        """Return whether vectors are along K, in a packed B (`pack_b`) or in one that is read in place."""
         return self.vectorizes_packed_k if pack_b else self.is_b_transposed
 
     @property

@@ -48,7 +48,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Products:
-    """Emitter of the products of register blocks: `a` and `b` are the factors as the blocks read them."""
+    """Emitter of the products of a nest's register blocks: `a` and `b` are the factors as the blocks read them."""
 
     nest: Nest
     a: OperandView

@@ -40,9 +40,9 @@ class Rows:
     Attributes:
         elements: Buffer of f32 elements, [row][step of K], or of digits, [row][digit][step of K].
         units: Buffer of f32, [row][block]: the value that the integer 1 stands for; None for f32 elements.
-        low, high: Buffers of i32, [row][block]. An integer of A is low + 2^8 high: these are sums of its lowest digits,
-            and of the integers that the higher digits form; None for f32 elements.
-        sums: Buffer of f32, [row][block]: sums of the elements, in units if there are any.
+        low, high: Buffers of i32, [row][block]: the sum of the lowest digits of a block, and that of the integers which
+            the higher digits form, so that the integers of the block add up to low + 2^8 high; None for f32 elements.
+        sums: Buffer of f32, [row][block]: sums of the elements of a block, in units if there are any.
     """
 
     elements: SSAValue

@@ -170,7 +170,8 @@ def _streaming_block(level: Level, m: int, n: int, sum_bytes: int, has_long_chun
 def _keeps_sums_of_wide_block(level: Level, problem: Problem) -> bool:
     """Return whether a single row of A is computed in blocks of `WIDE_BLOCK_BYTES`, with all sums in registers.
 
-    They are if half of the registers hold a block, C has one, and the CPU prefetches the next row of B at its stride.
+    They are if half of the registers hold a block, C has as many columns, and the CPU prefetches rows of B at their
+    stride.
     """
     has_registers = _has_registers_of_wide_block(level)
     has_columns = (problem.n or 0) * problem.sum_bytes >= WIDE_BLOCK_BYTES

@@ -63,8 +63,8 @@ def emit_rows(
     """Emit the computation of the outputs for a span of rows and all columns: a loop over tiles along the columns.
 
     Args:
-        frame: The kernel.
-        build: Its builder.
+        frame: The kernel that is emitted, with its tensors and buffers.
+        build: Receives the code.
         plan: The plan of the contraction.
         outputs: The values to compute.
         outer: Outer dimension -> its index.
@@ -93,8 +93,8 @@ def _emit_tile(
     """Emit the computation of the outputs in the tile `region`.
 
     Args:
-        frame: The kernel.
-        build: Its builder.
+        frame: The kernel that is emitted, with its tensors and buffers.
+        build: Receives the code.
         nest: The loop nest of the contraction.
         region: The tile.
         outputs: The values to compute.
@@ -139,7 +139,7 @@ class _Tile:
     """Emitter of the statements of a tile.
 
     Attributes:
-        frame: The kernel.
+        frame: The kernel that is emitted, with its tensors and buffers.
         nest: Its loop nest.
         products: Emitter of the products of register blocks.
         outputs: Values to compute from the sums.

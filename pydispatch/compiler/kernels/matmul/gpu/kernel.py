@@ -125,7 +125,7 @@ class _Workgroup:
     """Emitter of the code of a workgroup: one tile of the contraction's result.
 
     Attributes:
-        frame: The kernel.
+        frame: The kernel that is emitted, with its inputs and results.
         plan: The plan.
         result_dims: For each result of the dispatch, the dimensions of the contraction's result that index it.
         sizes: Sizes of all loop dimensions.

@@ -275,7 +275,7 @@ class Staging:
         """Return the number of a run along a dimension, and whether it is before the end; the last run if it is not.
 
         Args:
-            build: The builder.
+            build: Receives the code.
             block: Number of the tile along rows or columns, or of the chunk of K.
             extent: Elements of a tile or chunk along the dimension, a multiple of `length`.
             run_in_block: Number of the run in the tile or chunk.

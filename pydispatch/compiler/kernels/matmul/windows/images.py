@@ -80,9 +80,9 @@ class ImagePlan:
     Attributes:
         generic: The reduction.
         sizes: Size of each loop.
-        input: Number of the operand that windows read.
+        input: Ordinal of the input that windows read.
         axes: Vertical and horizontal axis.
-        outer: The other dimensions of the result.
+        outer: The loops that index the other dimensions of the result.
         rows: Rows of the result in a tile.
     """
 
