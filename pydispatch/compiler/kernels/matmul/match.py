@@ -353,7 +353,7 @@ def _choose_mnk(generic: Structured, first: Factor, second: Factor) -> Contracti
     innermost = max(rows, key=order.index, default=None)
     max_useful_rows = {d: MAX_INNER_ROWS if d == innermost else MAX_STRIDED_ROWS for d in rows}
     m = max(rows, key=lambda d: (min(_static_size(generic, d), max_useful_rows[d]), a.is_last(d), d), default=None)
-    # K has steps, if any reduction has; then it is contiguous in A, in B, and long.
+    # K has more than one step if any reduction has; among such ones it is contiguous in A, then in B, then long.
     k = max(
         shared, key=lambda d: (_static_size(generic, d) > 1, a.is_last(d), b.is_last(d), _static_size(generic, d), d)
     )

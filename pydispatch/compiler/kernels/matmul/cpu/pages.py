@@ -43,8 +43,8 @@ def pages_in_place(
     if not is_readable or not arithmetic.reads_in_place(contraction.acc):
         return None
     row, is_contiguous = b.coordinates[pages.axis], pages.strides[-1] == 1
-    is_along = any(dim is not None and row.is_identity(dim) for dim in (contraction.n, contraction.k))
-    return pages if is_along and is_contiguous else None
+    is_along_n_or_k = any(dim is not None and row.is_identity(dim) for dim in (contraction.n, contraction.k))
+    return pages if is_along_n_or_k and is_contiguous else None
 
 
 def within_pages(contraction: Contraction, schedule: Schedule, pages: GatheredPages) -> Schedule:

@@ -112,7 +112,7 @@ class Products:
             return
         (dim,) = contraction.b.coordinates[plan.pages.axis].dims
         steps, width = region.extent(contraction.k), plan.schedule.nr
-        if not isinstance(steps, int):
+        if not isinstance(steps, int):  # a prefetched block has static sizes
             return
         shape, contiguous = ([width, steps], contraction.k) if dim == contraction.n else ([steps, width], contraction.n)
         elements_of_row = self.nest.sizes[contiguous]

@@ -378,7 +378,7 @@ def stated_schedule(source: func.FuncOp) -> Schedule | None:
     optional = {f.name for f in fields(Schedule) if f.default is not MISSING}
     entries = attribute.data if isinstance(attribute, DictionaryAttr) else {}
     integers = {name: _integer(value, name in flags) for name, value in entries.items()}
-    values = {name: value for name, value in integers.items() if value is not None}
+    values = {name: value for name, value in integers.items() if value is not None}  # None: of another type
     if not set(names) - optional <= set(values) <= set(names) or len(values) < len(integers):
         types = ", ".join(f"{name}: {'i1' if name in flags else 'i64'}" for name in names)
         raise schedule_error(source, f"it is not a dictionary of {types}")

@@ -127,7 +127,7 @@ def _transposed_height(plan: Plan, outputs: Sequence[Output]) -> int:
         return 0
     results, row = contraction.generic.output_maps[0].results, AffineDimExpr(contraction.m)
     are_neighbours = all(output.dims and results[output.dims[-1]] == row for output in outputs)
-    side = min(SIDE, 1 << (schedule.mr - 1).bit_length())
+    side = min(SIDE, 1 << (schedule.mr - 1).bit_length())  # of the squares: `mr` rounded up to a power of two
     has_whole_squares = schedule.mr >= MIN_TRANSPOSED_SIDE and schedule.nr % side == 0
     if plan.vectorizes_k or not has_whole_squares or not are_neighbours:
         return 0

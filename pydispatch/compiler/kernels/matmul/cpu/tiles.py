@@ -145,7 +145,10 @@ Intel Xeon with 2 MiB of L2, in 32 of 128 11,700."""
 
 
 def level_of(machine: Machine) -> Level:
-    """Return the level of a machine: of its best vector extension in `LEVELS`, else of its architecture."""
+    """Return the level of a machine: its capabilities, and the block sizes of its best vector extension in `LEVELS`.
+
+    A machine without such an extension has the block sizes of its architecture.
+    """
     name = next((name for name in LEVELS if name in machine.has), machine.arch)
     widens_half = machine.arch == "aarch64" or "f16c" in machine.has
     has_smmla = machine.arch == "aarch64" and "i8mm" in machine.has  # takes 8 steps of K; other dot products take 4

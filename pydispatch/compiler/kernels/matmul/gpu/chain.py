@@ -60,7 +60,7 @@ def has_chain_kernel(chain: Chain) -> bool:
         return False  # sums of narrow types are widened first
     if _pages(chain) is None or _RowTiles.rows_that_fit(chain) < 1:
         return False
-    tiles = _RowTiles.of(chain)
+    tiles = _RowTiles.of(chain)  # in which each workgroup reads all pages, for all of its rows at once
     return tiles.rows >= MIN_ROWS or tiles.row_count <= MAX_ROWS
 
 
@@ -227,7 +227,8 @@ class _Rows:
     def _column_end(self, build: Builder) -> Index:
         """Emit the end of the columns that comparisons show to at least one of the rows, rounded up to whole pages."""
         limits, columns, page_rows = column_limits(self.chain), self.tiles.columns, self.tiles.page_rows
-        has_finite_fill = limits.fill != -inf  # hidden columns may have a weight then, and are visited
+        # `fill` is the score that masks give to hidden columns. If finite, these may have a weight, and are visited.
+        has_finite_fill = limits.fill != -inf
         if not limits.bounds or has_finite_fill:
             return columns
 

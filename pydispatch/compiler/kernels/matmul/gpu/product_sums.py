@@ -52,7 +52,7 @@ class ProductSums:
         Args:
             build: Receives the code.
             dims: The reductions that are loops here, the outermost first.
-            reduced: Indices of the reductions whose loops enclose these.
+            reduced: Reduction -> its index, for those whose loops enclose these.
             sums: The sum of each element before the loops.
         """
         if not dims:
@@ -61,8 +61,8 @@ class ProductSums:
         size = self.product.generic.extents[dim]
         assert size is not None
         if self.end is None or dim != self.product.k:
-            return unrolled(build, size, sums, lambda b, i, own: self.emit(b, others, reduced | {dim: i}, own))
-        most_pages = size // self.page_rows
+            return unrolled(build, size, sums, lambda b, i, carried: self.emit(b, others, reduced | {dim: i}, carried))
+        most_pages = size // self.page_rows  # the loop over K ends early: it visits the pages before `end`
         page = partial(self._page, others, reduced)
         pages = build.quotient(self.end, self.page_rows)  # exact: `end` is a multiple
         totals = build.loop(0, pages, sums, page, index_below=most_pages)
@@ -82,23 +82,23 @@ class ProductSums:
 
         Args:
             dims: The reductions that are loops within K.
-            reduced: Indices of the reductions whose loops enclose that of pages.
+            reduced: Reduction -> its index, for those whose loops enclose that of pages.
             build: Receives the code.
             table_index: Which page.
             sums: The sum of each element before the page.
         """
 
-        def step_of_page(inner: Builder, i: Index, own: list[SSAValue]) -> list[SSAValue]:
+        def step_of_page(inner: Builder, i: Index, carried: list[SSAValue]) -> list[SSAValue]:
             """Add step `i` of the page."""
             step = inner.linear(table_index, self.page_rows, i)
-            return self.emit(inner, dims, reduced | {self.product.k: step}, own)
+            return self.emit(inner, dims, reduced | {self.product.k: step}, carried)
 
-        # A page is summed from 0 and then added to `sums`, which bounds the rounding error.
+        # A page is summed from -0 and then added to `sums`, which bounds the rounding error.
         return with_fresh_accumulators(
             build,
             carried=sums,
             is_sum=[True] * len(sums),
-            inside=lambda own: unrolled(build, self.page_rows, own, step_of_page),
+            inside=lambda initial: unrolled(build, self.page_rows, initial, step_of_page),
         )
 
     def _step(self, build: Builder, reduced: dict[int, Index], sums: list[SSAValue]) -> list[SSAValue]:
