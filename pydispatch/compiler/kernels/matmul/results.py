@@ -161,6 +161,7 @@ def _dims_through_generic(op: Operation, ordinal: int, operands: Sequence[list[i
         if not isinstance(dims, list) or not all(isinstance(r, AffineDimExpr) for r in map_.results):
             return None
         loops = {r.position: d for r, d in zip(map_.results, dims, strict=True) if isinstance(r, AffineDimExpr)}
+        # Each loop indexes each dependent operand, and runs along the same dimension of the result in all of them.
         if len(loops) != len(generic.iterators) or (dims_of_loops and dims_of_loops != loops):
             return None
         dims_of_loops = loops

@@ -126,7 +126,7 @@ def _buffer_of(frame: Frame, argument: BlockArgument) -> SSAValue:
     return frame.buffers[frame.tensors.index(argument)]
 
 
-def _packed_box(plan: Plan, factor: Factor) -> list[int]:
+def _coordinate_extents(plan: Plan, factor: Factor) -> list[int]:
     """Return the extent of each coordinate of a factor in one packed tile: the shape of the packed copy."""
     schedule = plan.schedule
     extents = packed_extents(plan.contraction, schedule, schedule.kc, plan.sizes, plan.inner_reductions)
@@ -140,18 +140,18 @@ def _packed_rows(frame: Frame, plan: Plan, factor: Factor) -> OperandView:
     group of steps of K. Rows of a multiple of 256 bytes are padded by a cache line: they would all be in the same cache
     sets.
     """
-    box, bits = _packed_box(plan, factor), bits_of(plan.compute)
-    order = list(range(len(box)))  # coordinates, outermost in memory first
+    extents, bits = _coordinate_extents(plan, factor), bits_of(plan.compute)
+    order = list(range(len(extents)))  # coordinates, outermost in memory first
     if plan.group > 1 or plan.vectorizes_k:  # K last, and whole groups
         k = plan.contraction.k
         k_position = next(p for p in factor.positions_of(k) if factor.coordinates[p].coefficient(k) == 1)
         order = [p for p in order if p != k_position] + [k_position]
-        box[k_position] = ceil_quotient(box[k_position], plan.group) * plan.group
-    strides: list[Index] = [0] * len(box)
+        extents[k_position] = ceil_quotient(extents[k_position], plan.group) * plan.group
+    strides: list[Index] = [0] * len(extents)
     stride = 1
     for position in reversed(order):
         strides[position] = stride
-        stride *= box[position]
+        stride *= extents[position]
         row_bytes = stride * bits // 8
         is_row = position == order[-1]
         if is_row and row_bytes > 0 and row_bytes % CONFLICTING_BYTES == 0:
@@ -167,21 +167,21 @@ def _packed_panels(frame: Frame, plan: Plan, factor: Factor) -> OperandView:
     offset in it, all columns are one panel. Where one instruction takes a group of steps of K, K is the last of the
     other coordinates, so that the steps of a group follow each other in memory.
     """
-    box, n, schedule = _packed_box(plan, factor), plan.contraction.n, plan.schedule
+    extents, n, schedule = _coordinate_extents(plan, factor), plan.contraction.n, plan.schedule
     if n is None or plan.vectorizes_k:
         return _packed_rows(frame, plan, factor)
     column = factor.positions_of(n)[0]
-    order = [p for p in range(len(box)) if p != column]  # coordinates within a panel, outermost in memory first
-    strides: list[Index] = [0] * len(box)
+    order = [p for p in range(len(extents)) if p != column]  # coordinates within a panel, outermost in memory first
+    strides: list[Index] = [0] * len(extents)
     has_panels = factor.coordinates[column].is_identity(n)
-    stride = schedule.nr if has_panels else box[column]
+    stride = schedule.nr if has_panels else extents[column]
     if plan.group > 1:
         k_position = factor.positions_of(plan.contraction.k)[0]
         order = [p for p in order if p != k_position] + [k_position]
-        box[k_position] = ceil_quotient(box[k_position], plan.group) * plan.group
+        extents[k_position] = ceil_quotient(extents[k_position], plan.group) * plan.group
     for position in reversed(order):
         strides[position] = stride
-        stride *= box[position]
+        stride *= extents[position]
     strides[column] = 1
     elements = stride * (schedule.nt // schedule.nr) if has_panels else stride
     buffer = frame.elements.fresh(plan.compute, max(1, elements))

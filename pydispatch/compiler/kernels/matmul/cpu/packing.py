@@ -196,7 +196,7 @@ class Packing:
         """Return how many values of a coordinate beyond its end the last register block reads; 0 if it reads none."""
         contraction, schedule = self.contraction, self.plan.schedule
         dim, block = (contraction.n, schedule.nr) if self.is_b else (contraction.m, schedule.mr)
-        # Along K, register blocks have at most M rows and N columns: the last block overlaps another, without padding.
+        # With vectors along K, blocks have at most M rows and N columns: the last one overlaps another one instead.
         if dim is None or dim not in coordinate.dims or self.plan.vectorizes_k:
             return 0
         if self.plan.last_block_overlaps(dim, self.nest.sizes[dim], block):

@@ -220,11 +220,11 @@ def _with_batches_sharing_b(level: Level, problem: Problem, schedule: Schedule) 
                 batch = ceil_quotient(batch, 2)
             else:
                 break
-    nt = nr * _balanced(all_blocks, blocks)
-    return replace(schedule, nt=nt, kc=kc, batch=_balanced(users, batch))
+    nt = nr * _equal_share(all_blocks, blocks)
+    return replace(schedule, nt=nt, kc=kc, batch=_equal_share(users, batch))
 
 
-def _balanced(count: int, most: int) -> int:
+def _equal_share(count: int, most: int) -> int:
     """Return the size of the fewest equal parts of `count` that are at most `most` long: 3 for 9 and 4."""
     return ceil_quotient(count, ceil_quotient(count, most))
 

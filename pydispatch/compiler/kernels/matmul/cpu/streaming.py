@@ -50,12 +50,12 @@ docs/contractions.md."""
 
 
 def streams_b(level: Level, problem: Problem) -> bool:
-    """Return whether B is streamed instead of packed.
+    """Return whether B is streamed, read in place a few whole rows at a time, instead of packed.
 
-    B is row-major, of known sizes, and readable in place. With one or two rows of A it always is streamed; with more,
-    where rows of B are further apart than the CPU prefetches and B exceeds half of the second-level cache, or, for more
-    than `MAX_SINGLE_PASS_ROWS` rows, twice that cache; and where K is the only reduction, and no elements of B are used
-    at several outer indices.
+    It can be if it is row-major, and has known sizes and at least `MIN_STREAMING_STEPS` rows. It always is with one or
+    two rows of A. With more, up to about `MAX_STREAMING_ROWS`, it is where rows of B are further apart than the CPU
+    prefetches and B exceeds half of the second-level cache, or, for more than `MAX_SINGLE_PASS_ROWS` rows, twice that
+    cache; and where K is the only reduction, and no elements of B are used at several outer indices.
     """
     if not problem.can_read_b_in_place or problem.is_b_transposed or problem.panel_width:
         return False

@@ -300,7 +300,7 @@ def _cut(tiles: Tiles, m: int, n: int, outer: int, depth: int, limits: Sequence[
     return replace(tiles, mt=mt, nt=nt)
 
 
-def _balanced(size: int, block: int, tile: int) -> int:
+def _balanced_tile(size: int, block: int, tile: int) -> int:
     """Return the size of tiles of whole blocks, as many as of size `tile`, that have about equally many blocks."""
     return block * ceil_quotient(ceil_quotient(size, block), ceil_quotient(size, tile))
 
@@ -367,9 +367,9 @@ def choose_tiles(
     mt = mr * max(1, level.tile_rows * tile_growth // mr)
     nt = nr * max(1, level.tile_row_bytes // size // nr)
     if m is not None:
-        mt = _balanced(max(m, 1), block=mr, tile=mt)
+        mt = _balanced_tile(max(m, 1), block=mr, tile=mt)
     if n is not None:
-        nt = _balanced(max(n, 1), block=nr, tile=nt)
+        nt = _balanced_tile(max(n, 1), block=nr, tile=nt)
     tiles = Tiles(mr, nr, mt, nt, kc=ASSUMED_CUT_STEPS if k is None else max(k, 1))
     if m is not None and n is not None:
         workgroup_limits = PACKING_WORKGROUP_LIMITS if packs_a else WORKGROUP_LIMITS

@@ -125,7 +125,7 @@ class _Workgroup:
 
         Args:
             build: Receives the code.
-            source: Where elements come from.
+            source: The tensor that elements are copied from, and its padding.
             start: Indices in the padded tensor of the first element of the images.
             phases: The vertical and the horizontal phase.
             first_row: The first row of the tile in the result.
@@ -163,7 +163,7 @@ class _Workgroup:
 
         Args:
             build: Receives the code.
-            source: Where elements come from.
+            source: The tensor that elements are copied from, and its padding.
             outer: Indices of the row in the tensor, without padding.
             phase: The horizontal phase: the row has every `stride`-th column from this one on.
             extent: Elements of the packed row.
