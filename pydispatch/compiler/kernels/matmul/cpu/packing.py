@@ -295,13 +295,13 @@ class Packing:
         transposed_steps = build.times(build.quotient(steps, SIDE), SIDE)
         build.loop(0, transposed_steps, [], block, step=SIDE)
 
-        def copy_rest(inner: Builder, i: Index) -> None:
+        def copy_remaining_steps(inner: Builder, i: Index) -> None:
             """Emit the copy of the remaining steps of column `i` of the panel."""
             position = PanelColumn(index=inner.plus(column.index, i), panel=column.panel, column=i, group=column.group)
             inner.parallel(transposed_steps, steps, lambda b, k: self._copy(b, [*outer, position, Position(k)]))
 
         if transposed_steps != steps:
-            build.parallel(0, nr, copy_rest)
+            build.parallel(0, nr, copy_remaining_steps)
 
     def _groups(self, build: Builder, outer: Sequence[Position]) -> None:
         """Emit the packing of groups of steps of K, at the positions `outer`; zeros are added to the last group.

@@ -190,7 +190,7 @@ def pays_in_place_b(level: Level, rows: int, mr: int, row_bytes: int, stride_byt
     """
     if is_panel_cached(level, row_bytes, stride_bytes, steps):
         return True
-    model, panel = level.model, steps * row_bytes
+    model, panel_bytes = level.model, steps * row_bytes
     # B takes at most a third of the third-level cache, which also has A, C, and what other workers read.
     is_in_l3 = model.l3 is not None and 3 * steps * stride_bytes <= model.l3.bytes
     # While a block multiplies a row of the panel, that cache delivers at least two.
@@ -202,7 +202,7 @@ def pays_in_place_b(level: Level, rows: int, mr: int, row_bytes: int, stride_byt
     return (
         is_in_time
         and _is_prefetched(level, stride_bytes, steps)
-        and panel <= 2 * model.l2.reachable(row_bytes, stride_bytes)
+        and panel_bytes <= 2 * model.l2.reachable(row_bytes, stride_bytes)
     )
 
 
@@ -213,13 +213,14 @@ def is_panel_cached(level: Level, row_bytes: int, stride_bytes: int, steps: int)
     bytes that are `stride_bytes` apart. `reachable` is the part of a cache that rows at this stride can occupy, in
     bytes: its associativity limits it. Half of that is left to A and C.
     """
-    model, panel = level.model, steps * row_bytes
+    model, panel_bytes = level.model, steps * row_bytes
     if (
-        panel <= model.l1.reachable(row_bytes, stride_bytes) // 2
+        panel_bytes <= model.l1.reachable(row_bytes, stride_bytes) // 2
         and _pages(level, stride_bytes, steps) <= model.tlb1 // 2
     ):
         return True
-    return _is_prefetched(level, stride_bytes, steps) and panel <= model.l2.reachable(row_bytes, stride_bytes) // 2
+    is_in_l2 = panel_bytes <= model.l2.reachable(row_bytes, stride_bytes) // 2
+    return is_in_l2 and _is_prefetched(level, stride_bytes, steps)
 
 
 def _pages(level: Level, stride_bytes: int, steps: int) -> int:

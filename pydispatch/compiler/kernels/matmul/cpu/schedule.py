@@ -265,8 +265,8 @@ def _unpacked_tiles(level: Level, problem: Problem, minimizes_passes: bool) -> T
 def _panel_in_place(problem: Problem, tiles: Tiles) -> tuple[int, int, int]:
     """Return (bytes of a row, bytes between rows, rows: all reduced steps) of a panel of a B that is read in place."""
     assert problem.n is not None
-    row = min(tiles.nr, problem.n) * (problem.b.element_bytes or problem.sum_bytes)
-    return row, problem.b.row_stride_bytes, (problem.k or ASSUMED_STEPS) * problem.reductions
+    row_bytes = min(tiles.nr, problem.n) * (problem.b.element_bytes or problem.sum_bytes)
+    return row_bytes, problem.b.row_stride_bytes, (problem.k or ASSUMED_STEPS) * problem.reductions
 
 
 def uses_b_once(problem: Problem, tiles: Tiles) -> bool:
@@ -282,15 +282,15 @@ def _tiles_of_converted_b(level: Level, problem: Problem, tiles: Tiles, vectoriz
     which is up to `CONVERTED_BLOCKS` blocks wide.
     """
     assert problem.n is not None
-    elements, k = level.converted_bytes // problem.sum_bytes, problem.k
+    chunk_elements, k = level.converted_bytes // problem.sum_bytes, problem.k
     if vectorizes_k:
         # `COMPUTED_COLUMNS` columns share each element of an A that is computed, once per tile.
         nt = tiles.nr if problem.a.is_readable_in_place else tiles.nr * ceil_quotient(COMPUTED_COLUMNS, tiles.nr)
-        kc = max(CHUNK_MULTIPLE, elements // tiles.nr // CHUNK_MULTIPLE * CHUNK_MULTIPLE)
+        kc = max(CHUNK_MULTIPLE, chunk_elements // tiles.nr // CHUNK_MULTIPLE * CHUNK_MULTIPLE)
         has_several_chunks = k is None or k > 2 * kc
         return replace(tiles, nt=nt, kc=kc if has_several_chunks else max(1, k or 0))
     nt = tiles.nr * max(1, min(ceil_quotient(problem.n, tiles.nr), CONVERTED_BLOCKS))
-    kc = max(4, elements // nt // 4 * 4)  # in multiples of 4 steps
+    kc = max(4, chunk_elements // nt // 4 * 4)  # in multiples of 4 steps
     return replace(tiles, nt=nt, kc=min(kc, max(1, k or kc)))
 
 

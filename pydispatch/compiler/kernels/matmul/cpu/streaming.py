@@ -94,8 +94,8 @@ def streaming_tiles(level: Level, problem: Problem, tiles: Tiles) -> Tiles:
     rows = problem.max_rows if problem.is_skinny_variant and problem.max_rows is not None else problem.m
     limit = WORKGROUP_LIMITS[0]  # tiles are halved until there are enough workgroups, or few multiplications in each
     page_columns = level.model.page // problem.sum_bytes
-    parts = max(1, limit.workgroups // max(1, problem.outer))  # tiles of columns, for enough workgroups
-    most_columns = max(ceil_quotient(problem.n, parts), page_columns)
+    column_tiles = max(1, limit.workgroups // max(1, problem.outer))  # for enough workgroups
+    most_columns = max(ceil_quotient(problem.n, column_tiles), page_columns)
     columns = ceil_quotient(problem.n, ceil_quotient(problem.n, most_columns))  # of tiles that are about equally wide
     mt, nt = mr * ceil_quotient(rows, mr), nr * ceil_quotient(columns, nr)
     # Rows are halved first: narrow tiles read parts of the rows of B, which memory delivers more slowly.

@@ -386,11 +386,11 @@ def _packed_steps(level: Level, step_bytes: int, k: int | None) -> int:
         step_bytes: Bytes of both operands for one step.
         k: The number of steps; None if dynamic.
     """
-    fitting = max(MIN_PACKED_STEPS, level.packed_bytes // step_bytes // STEP_MULTIPLE * STEP_MULTIPLE)
+    steps_in_cache = max(MIN_PACKED_STEPS, level.packed_bytes // step_bytes // STEP_MULTIPLE * STEP_MULTIPLE)
     if k is None:
-        return fitting
+        return steps_in_cache
     steps = max(k, 1)
-    if steps <= fitting:
+    if steps <= steps_in_cache:
         return steps
-    chunks = ceil_quotient(steps, fitting)
+    chunks = ceil_quotient(steps, steps_in_cache)
     return ceil_quotient(ceil_quotient(steps, chunks), STEP_MULTIPLE) * STEP_MULTIPLE

@@ -298,9 +298,9 @@ class _Workgroup:
         # An invocation has all columns up to those of its right neighbour, which are adjacent.
         n, run = self.plan.contraction.n, self.layout.column_step
         size = self.sizes[n] if n is not None else None
-        last = self.plan.contraction.generic.output_maps[0].results[dims[-1]] if dims else None
-        fits = isinstance(last, AffineDimExpr) and last.position == n and isinstance(size, int) and size % run == 0
-        return run if fits else 1
+        last_index = self.plan.contraction.generic.output_maps[0].results[dims[-1]] if dims else None
+        is_along_columns = isinstance(last_index, AffineDimExpr) and last_index.position == n
+        return run if is_along_columns and isinstance(size, int) and size % run == 0 else 1
 
     def _slots(self, build: Builder, invocation: Index, location: Location) -> list[Slot]:
         """Return whether each sum of an invocation exists, and its indices in the contraction's result."""

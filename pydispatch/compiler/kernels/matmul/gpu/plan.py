@@ -300,16 +300,16 @@ def _operand(
     vector_width = 1
     if isinstance(value.type, TensorType) and _contiguous_argument(elements, value) is not None and factor.is_last(dim):
         bits = max(8, bit_width(value.type.element_type) or LARGEST_LOAD_BITS)  # no vector loads of unknown widths
-        row = value.type.get_shape()[-1]
+        row_length = value.type.get_shape()[-1]
         # The dimension is static, and reads each row of the tensor from its first element to its last.
-        has_whole_rows = factor.coordinates[-1].is_identity(dim) and sizes[dim] == row > 0
+        has_whole_rows = factor.coordinates[-1].is_identity(dim) and sizes[dim] == row_length > 0
         vector_width = next(
             (
                 width
                 for width in (16, 8, 4, 2)
                 if width * bits <= LARGEST_LOAD_BITS
                 and has_whole_rows
-                and row % width == 0
+                and row_length % width == 0
                 and extent * tile.depth // width >= tile.invocations
                 and length % width == 0
             ),
