@@ -46,7 +46,7 @@ class Verdict(NamedTuple):
 
 
 def judge_contraction(group: Sequence[Operation]) -> Verdict:
-    """Return whether a group of operations can be the dispatch of a contraction."""
+    """Return whether a group of operations can be the dispatch of a contraction, and the reason if it cannot."""
     candidates = contractions(group)
     if not candidates:
         return Verdict(has_contraction=False)

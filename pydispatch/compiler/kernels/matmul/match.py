@@ -58,7 +58,7 @@ class Linear:
         return dict(self.terms).get(dim, 0)
 
     def extent(self, extents: Mapping[int, int]) -> int:
-        """Return how many adjacent values contain those of the coordinate, while each loop runs over its extent.
+        """Return the length of the range of the coordinate's values, from `extents`: loop -> its number of iterations.
 
         `2 * d0 + d3` has 2 * 4 + 2 + 1 = 11 for the extents {0: 5, 3: 3}.
         """

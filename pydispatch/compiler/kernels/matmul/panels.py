@@ -182,7 +182,10 @@ def panels_of(value: SSAValue) -> Panels | None:
 
 
 def _layouts(rank: int, shape: Sequence[int]) -> list[Layout]:
-    """Return the layouts under which a tensor of rank `rank` has panels of this shape."""
+    """Return the layouts under which a tensor of rank `rank` has panels of this shape.
+
+    Panels have one dimension more than the tensor, or two where steps are grouped.
+    """
     if len(shape) == rank + 1:
         return [Layout(axis, width=shape[-1]) for axis in range(rank)]
     if len(shape) != rank + 2:

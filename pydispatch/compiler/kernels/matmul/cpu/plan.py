@@ -66,7 +66,7 @@ class RowRange:
 
     @property
     def assumed(self) -> int:
-        """The number of rows that sizes of tiles are chosen for."""
+        """The number of rows that tiles are chosen for: the only one in the range, else an assumed one."""
         if self.most == self.least:
             return self.least
         return ASSUMED_ROWS if self.most is None else ASSUMED_SKINNY_ROWS
@@ -128,7 +128,7 @@ class Plan:
 
     @property
     def tail_columns(self) -> int:
-        """The number of columns of the last block if B's last panel is not full; 0 if blocks are whole or overlap."""
+        """The number of columns of the last block if an argument's last panel of B does not fill it; 0 otherwise."""
         n = None if self.contraction.n is None else self.sizes[self.contraction.n]
         if self.panels is None or n is None or n % self.panels.layout.width == 0:
             return 0

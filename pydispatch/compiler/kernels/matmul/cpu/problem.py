@@ -82,7 +82,7 @@ class Problem:
     def is_skinny(self) -> bool:
         """Whether rows are so few that vectors along K are faster than transposing a B that is contiguous along K.
 
-        `is_skinny_variant` is about the kernel, which may be for fewer rows than a register block has.
+        It is about `m`, the number of rows that tiles are chosen for, unlike `is_skinny_variant`.
         """
         if self.m is None:
             return False
@@ -239,7 +239,7 @@ def _is_prefetched(level: Level, stride_bytes: int, steps: int) -> bool:
 
 
 def pays_in_place_a(level: Level, mr: int, stride_bytes: int) -> bool:
-    """Return whether a block of mr rows reads A in place, whose rows are `stride_bytes` apart.
+    """Return whether it pays that blocks of mr rows read A, whose rows are `stride_bytes` apart, in place.
 
     The cache lines of the rows must leave B a third of the L1 bytes that lines at this stride can occupy. On Zen 5, 14
     rows that are 2048 bytes apart take 0.97x the time of packing, 4096 bytes apart 1.08x.

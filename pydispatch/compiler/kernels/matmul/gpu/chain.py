@@ -123,7 +123,7 @@ class _RowTiles:
 
     @staticmethod
     def rows_that_fit(chain: Chain) -> int:
-        """Return how many rows of a chain `MAX_BYTES` hold beside stored values: below 1 if a row is too long."""
+        """Return how many rows of a chain `MAX_BYTES` hold beside `STORED_ROWS`; below 1 if a row is too long."""
         element = tensor_type(chain.rows).element_type
         assert isinstance(element, AnyFloat)
         return MAX_BYTES // (shape_of(chain.rows)[-1] * element.size) - STORED_ROWS

@@ -222,7 +222,7 @@ class _Workgroup:
         build.add(MmaOp(operands=[build.value(lane), left, right, self.sums], properties={"form": form}))
 
     def _block(self, build: Builder, invocation: Index) -> tuple[Index, Index, Index]:
-        """Return (lane, first row, first column) of the block of an invocation, in the tile."""
+        """Return the number of an invocation in its subgroup, and the first row and column of its block in the tile."""
         tile = self.tile
         lane, block = build.remainder(invocation, LANES), build.quotient(invocation, LANES)
         blocks_per_row = tile.width // tile.block_columns
@@ -369,7 +369,7 @@ def _axis(
 
 
 def _view(build: Builder, staging: Staging, offset: Index, shape: Sequence[int], strides: Sequence[int]) -> SSAValue:
-    """Emit a block of a staged tile as a matrix from the element `offset` on, and return it."""
+    """Emit a view of a staged tile as a matrix, from its element `offset` on, and return it. strides: in elements."""
     layout = StridedLayoutAttr(list(strides), offset if isinstance(offset, int) else None)
     type_ = MemRefType(staging.plan.element, list(shape), layout, IntegerAttr(WORKGROUP, 64))
     view = memref.ReinterpretCastOp.from_dynamic(staging.buffer, [offset], list(shape), list(strides), type_)
