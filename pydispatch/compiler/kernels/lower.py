@@ -31,20 +31,21 @@ def lower(source: func.FuncOp, target: hal.ExecutableTargetAttr) -> Kernel:
     Raises:
         CompileError: An operation cannot be lowered.
     """
-    backend, free = require_backend(target), reassociates(target)
+    backend, reassociate = require_backend(target), reassociates(target)
     if GRID in source.attributes:  # the program states the grid, and the body computes what one workgroup writes
-        frame = Frame(source, backend, free)
+        frame = Frame(source, backend, reassociate)
         frame.bind()
         return lower_whole(frame)
-    sums_freely = free or not _sums_floats(source)  # matrix kernels reassociate sums and fuse products
-    contraction = _contraction(source, target, backend) if sums_freely else None
+    # Matrix kernels reassociate sums and fuse products with additions: without that right, they are for integers only.
+    may_regroup = reassociate or not _computes_floats(source)
+    contraction = _contraction(source, target, backend) if may_regroup else None
     if contraction is not None:
         return contraction
-    if sums_freely:
+    if may_regroup:
         source = with_wide_sums(source)
-    frame = Frame(source, backend, free)
+    frame = Frame(source, backend, reassociate)
     if backend.has_invocations:
-        from pydispatch.compiler.kernels.loops.gpu.lower import lower_gpu  # other targets do not need it
+        from pydispatch.compiler.kernels.loops.gpu.lower import lower_gpu  # not imported for other targets
 
         return lower_gpu(frame, target, _flat_count)
     frame.bind(flat=_flat_count(frame))
@@ -52,7 +53,11 @@ def lower(source: func.FuncOp, target: hal.ExecutableTargetAttr) -> Kernel:
 
 
 def _contraction(source: func.FuncOp, target: hal.ExecutableTargetAttr, backend: Backend) -> Kernel | None:
-    """Return the kernel of a contraction or a chain of two; None for other functions, and if the target has none."""
+    """Return the kernel of a contraction, such as a matrix product, or of a chain of two.
+
+    In a chain the second one reads the result of the first. Return None for other functions, and if the target has no
+    kernels for it.
+    """
     machine, generation = backend.cpu_machine(target), backend.mma_generation(target)
     if machine is not None:  # a CPU
         return lower_contraction(source, backend, machine)
@@ -61,7 +66,8 @@ def _contraction(source: func.FuncOp, target: hal.ExecutableTargetAttr, backend:
     from pydispatch.compiler.kernels.matmul.gpu.chain import lower_chain_gpu
     from pydispatch.compiler.kernels.matmul.gpu.kernel import lower_contraction_gpu
 
-    # Chains need invocations, but no matrix instructions, whose shapes `generation` states for single products.
+    # Chains of two need invocations, but no matrix instructions. A single product needs these: `generation` states
+    # their shapes, and is None if there are none.
     chain = lower_chain_gpu(source, backend) if backend.has_invocations else None
     if chain is not None or generation is None:
         return chain
@@ -74,7 +80,7 @@ def reassociates(target: hal.ExecutableTargetAttr) -> bool:
     return not (isinstance(value, IntegerAttr) and value.value.data == 0)
 
 
-def _sums_floats(source: func.FuncOp) -> bool:
+def _computes_floats(source: func.FuncOp) -> bool:
     """Return whether any tensor that a dispatch function computes has float elements."""
     floats = (v.type for op in walk(source) for v in op.results if isinstance(v.type, TensorType))
     return any(isinstance(t.element_type, AnyFloat) for t in floats)
@@ -83,9 +89,10 @@ def _sums_floats(source: func.FuncOp) -> bool:
 def _flat_count(frame: Frame) -> Index | None:
     """Return the number of elements if a function is flat: it can be computed in one loop over all elements.
 
-    It is if all tensors have the same sizes, and each element depends on its own position only. Else return None.
+    It is if all tensors have the same sizes or rank 0, and each element depends on its own position only. Else return
+    None.
     """
-    results = [v for v in frame.returned]
+    results = frame.returned
     if not results or frame.updates_arguments:
         return None
     shapes = {tuple(tensor_type(v).get_shape()) for v in results}
@@ -102,9 +109,10 @@ def _flat_count(frame: Frame) -> Index | None:
 
 
 def _differs_in_rank(frame: Frame, value: SSAValue, dims: list[Index]) -> bool:
-    """Return whether a tensor of rank 1 or more has another rank than the results.
+    """Return whether a tensor of rank 1 or more has another rank than the results, whose sizes are `dims`.
 
-    Static sizes were compared before, and pointwise operations have equal dynamic sizes.
+    Sizes need no comparison: `_is_flat` has compared static ones, and operands of pointwise operations have equal
+    dynamic ones.
     """
     type_ = tensor_type(value)
     return bool(type_.get_num_dims()) and len(frame.elements.dims(value)) != len(dims)
@@ -113,7 +121,8 @@ def _differs_in_rank(frame: Frame, value: SSAValue, dims: list[Index]) -> bool:
 def _is_flat(op: Operation, shape: tuple[int, ...]) -> bool:
     """Return whether an operation can be computed for each element of `shape` by itself.
 
-    It is pointwise on tensors of this shape or rank 0, has no tensors, or returns from the function.
+    It is pointwise on tensors of this static shape (-1 for a dynamic size) or rank 0, has no tensors, or returns from
+    the function.
     """
     for value in (*op.operands, *op.results):
         if isinstance(value.type, TensorType) and tuple(value.type.get_shape()) not in (shape, ()):

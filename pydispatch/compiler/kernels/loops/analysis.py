@@ -32,7 +32,7 @@ BYTE_BITS = 8
 """Bits of a byte."""
 
 Store = tuple[SSAValue, SSAValue]
-"""(value, buffer)"""
+"""(result of the dispatch function, memref that its elements are stored into)"""
 
 
 class RowReduction(NamedTuple):
@@ -40,7 +40,8 @@ class RowReduction(NamedTuple):
 
     Attributes:
         value: Its result.
-        nest_dims: For each axis of the result, the dimension of the nest that indexes it; -1 for index 0.
+        nest_dims: For each axis of the result, the dimension of the nest that indexes it; -1 for an axis of size 1,
+            whose index is 0.
     """
 
     value: SSAValue
@@ -55,7 +56,7 @@ class LoopNest:
         stores: The results, each with its buffer.
         space: The iteration space: the elements of a result, those that an update writes, or those of the results of
             a recurrence, which have equal sizes.
-        outer_rank: Number of outer dimensions; the others are inner ones.
+        outer_rank: Number of leading dimensions that are outer ones; the others are inner ones.
         by_rows: Whether a workgroup computes whole rows, which are all inner dimensions at one outer index.
         row_stores: Results that have one element per row, each with its buffer.
         row_reductions: The reductions that run before the inner loops of a row, producers first.
@@ -82,7 +83,10 @@ class LoopNest:
         return self.stores[0][0]
 
     def emit_row_reductions(self, elements: Elements, build: Builder, indices: list[Index]) -> None:
-        """Emit the reductions of the row at `indices` before its inner loops, which then reuse the values."""
+        """Emit the reductions of a row before its inner loops, which then reuse the values.
+
+        `indices` has the index of the row in each outer dimension.
+        """
         for value, nest_dims in self.row_reductions:  # -1: an axis of size 1
             elements.at(build, value, [0 if dim < 0 else indices[dim] for dim in nest_dims])
 
@@ -104,8 +108,8 @@ class _Trial:
     Attributes:
         elements: Tensors of the trial, which recorded all computed elements, reductions and loads.
         dims: Sizes of the dimensions of the nest.
-        levels: Builders of its loops, outermost first.
-        indices: Counters of its loops.
+        levels: Builder of the code before the loops, then of the body of each loop, outermost first.
+        indices: Counter of the loop over each dimension.
     """
 
     elements: Elements
@@ -128,6 +132,7 @@ def analyse(frame: Frame, nests: list[LoopNest]) -> list[LoopNest]:
         # depend on the inner loops: it is one of rows.
         depths = [builder.depth for _, builder in trial.elements.emitted_reductions if builder.depth < len(trial.dims)]
         nest.by_rows = bool(depths)
+        # The innermost of these reductions numbers the rows. Without rows, the last dimension is the inner one.
         nest.outer_rank = max(depths) if depths else max(0, len(trial.dims) - 1)
     joined = _join_row_results(frame, nests)
     for nest in joined:
@@ -245,7 +250,7 @@ def _choose_row_storage(frame: Frame, nest: LoopNest) -> dict[SSAValue, SSAValue
     """
     trial = emit_trial(frame, nest, depth=nest.outer_rank)
     elements, dims = trial.elements, trial.dims
-    buffer_of_result = {value: buffer for value, buffer in nest.stores}
+    results = {value for value, _ in nest.stores}
     builders_of_value: dict[SSAValue, list[Builder]] = {}
     for value, builder, indices in elements.computed_elements:
         if not isinstance(value, OpResult) or len(indices) != len(dims) or builder.depth <= nest.outer_rank:
@@ -255,7 +260,7 @@ def _choose_row_storage(frame: Frame, nest: LoopNest) -> dict[SSAValue, SSAValue
             builders_of_value.setdefault(value, []).append(builder)
     storage: dict[SSAValue, SSAValue | None] = {}
     unused_results = [v for v, _ in nest.stores]
-    row_elements = 1
+    row_elements = 1  # of a row; -1 if a size is dynamic
     for size in dims[nest.outer_rank :]:
         row_elements = row_elements * size if isinstance(size, int) and row_elements >= 0 else -1
     innermost_loop = trial.levels[-1]  # stores the results; other builders are those of reductions
@@ -263,7 +268,7 @@ def _choose_row_storage(frame: Frame, nest: LoopNest) -> dict[SSAValue, SSAValue
         first_is_reduction = builders[0] is not innermost_loop
         if not first_is_reduction:
             continue
-        if value in buffer_of_result:
+        if value in results:
             storage[value] = value  # in its own row of the result
             unused_results = [v for v in unused_results if v is not value]
         elif len(builders) > 1 and is_costly(value):
@@ -304,14 +309,17 @@ def allocate_rows(frame: Frame, nest: LoopNest) -> None:
 
 
 def _in_row(outer_rank: int, inner: list[Index]) -> IndexMap:
-    """Return the map from indices of a nest to the offset within a row; `inner` has the sizes of inner dimensions."""
+    """Return the map from indices of a nest to the row-major offset within a row.
+
+    `inner` has the sizes of the inner dimensions.
+    """
     return lambda build, indices: [build.linear_index(indices[outer_rank:], inner)]
 
 
 def probe(frame: Frame) -> Elements:
     """Return an Elements for trial emission, with the same tensors as the kernel, that emits into a detached block.
 
-    Arguments of the block stand for the buffers and dynamic sizes of the kernel.
+    Arguments of the block stand for the buffers and scalar arguments of the kernel.
     """
     block = Block()
     build = Builder(block, frame.source)

@@ -45,8 +45,8 @@ class Stage:
 
     Attributes:
         op: The reduction.
-        nest_dims: For each loop of the reduction, the dimension of the nest that it is; -1 for a reduced dimension and
-            for one of size 1.
+        nest_dims: For each loop of the reduction, the dimension of the nest that counts it; -1 for a reduced loop and
+            for one of a single iteration.
     """
 
     op: Operation
@@ -62,8 +62,8 @@ def find_column_reductions(
 
     Args:
         elements: Tensors of the trial emission.
-        reduced_elements: The results of reductions that the trial emitted.
-        indices: Counters of the loops of the trial.
+        reduced_elements: The elements of results of reductions that the trial emitted, producers first.
+        indices: Counters of the loops of the trial, one for each dimension of the nest.
     """
     stages: list[Stage] = []
     for element in reduced_elements:
@@ -93,14 +93,15 @@ def find_column_reductions(
 
 
 def _has_subbyte_results(op: Operation) -> bool:
-    """Return whether an element of a result has fewer than 8 bits."""
+    """Return whether an element of a result has fewer than 8 bits: parallel columns would then write the same byte."""
     return any(bits_of(tensor_type(r).element_type) < 8 for r in op.results)
 
 
 def _reads_along_columns(generic: Structured, column: int) -> bool:
     """Return whether more inputs are contiguous along the columns than along a reduced dimension.
 
-    `column` is the loop of the reduction that indexes columns.
+    `column` is the loop of the reduction that counts columns. Scalars, and inputs that the body does not read, do not
+    count.
     """
     column_inputs = reduced_inputs = 0
     for index, (value, map) in enumerate(zip(generic.inputs, generic.maps, strict=False)):
@@ -113,7 +114,7 @@ def _reads_along_columns(generic: Structured, column: int) -> bool:
 
 
 def max_columns(stages: Sequence[Stage]) -> int:
-    """Return the largest number of columns of a workgroup: an array of their accumulators takes `COLUMN_BYTES`."""
+    """Return the largest number of columns of a workgroup: accumulators of one result take at most `COLUMN_BYTES`."""
     size = max(bits_of(tensor_type(r).element_type) // 8 for stage in stages for r in stage.op.results)
     return COLUMN_BYTES // size
 
@@ -135,12 +136,12 @@ def emit_column_reductions(
         elements: Tensors of the kernel.
         build: The builder.
         stages: The reductions, producers first.
-        outer: Indices of the outer dimensions of the nest.
+        outer: Indices of the dimensions of the nest before the last one.
         dims: Sizes of the dimensions of the nest.
         low, high: Half-open range of columns.
-        buffers: For each result, the buffer of its totals.
-        block_sums: For each result of a stage that sums in blocks (`sums_in_blocks`), the buffer of the current block's
-            sums.
+        buffers: For each result, the buffer of its totals, whose element 0 is that of column `low`.
+        block_sums: For each result of a stage that sums in blocks (`sums_in_blocks`), such a buffer for the sums of the
+            current block of steps.
     """
     for stage in stages:
         run = _StageEmitter(elements, stage, outer, dims, low, high, buffers, block_sums)
@@ -158,8 +159,13 @@ class _StageEmitter:
     """Emitter of one stage for a range of columns, with the accumulators of the columns in memory.
 
     Attributes:
+        elements: Tensors of the kernel.
+        generic: The reduction.
+        low, high: Half-open range of columns.
         point: Index of each loop of the reduction for the element that is emitted; set by the loops around it.
         column: The loop of the reduction that runs over columns.
+        sizes: Size of each loop of the reduction.
+        jammed_steps: Steps of the innermost reduced loop that one pass over the accumulators takes.
         column_count: Number of all columns: a bound that the index of a column is known to be below.
         steps_per_block: Iterations of the outermost reduced loop whose sums are added to the totals at once; 0 if the
             reduction is not cut into blocks.
@@ -185,9 +191,9 @@ class _StageEmitter:
         self.sums = [block_sums[result] for result in stage.op.results] if self.steps_per_block else self.totals
 
     def _pays_jamming(self, op: Operation) -> bool:
-        """Return whether passes of several steps are faster: for inexpensive sums of floats in columns for vectors.
+        """Return whether passes of several steps are faster: for inexpensive sums of floats over enough columns.
 
-        Steps of a column depend on each other: chains of maxima would wait for the results of long instructions.
+        The steps of a column in one pass depend on each other: of maxima, each would wait for the one before it.
         """
         # A range of unknown size is assumed to have enough columns.
         count = self.high - self.low if isinstance(self.high, int) and isinstance(self.low, int) else FEWEST_JAMMED
@@ -213,7 +219,7 @@ class _StageEmitter:
 
         def block(inner: Builder, first: Index, carried: list[SSAValue]) -> list[SSAValue]:
             """Emit the sums of a block of outermost steps, starting from -0, and their addition to the totals."""
-            inner.parallel(self.low, self.high, self._clear, index_below=self.column_count)
+            inner.parallel(self.low, self.high, self._clear_block_sums, index_below=self.column_count)
             self._iterations(inner, depth, first, inner.least(inner.plus(first, self.steps_per_block), size))
             inner.parallel(self.low, self.high, self._add_to_total, index_below=self.column_count)
             return []
@@ -249,6 +255,7 @@ class _StageEmitter:
             return []
 
         if is_innermost and self.jammed_steps > 1:
+            # A whole number of passes; the remaining iterations follow one by one.
             jammed_end = build.minus(end, build.remainder(build.minus(end, first), self.jammed_steps))
             build.loop(first, jammed_end, [], jammed_iterations, step=self.jammed_steps, index_below=size)
             first = jammed_end
@@ -257,7 +264,7 @@ class _StageEmitter:
     def _pass(self, build: Builder, points: Sequence[Sequence[Index]]) -> None:
         """Emit the loop over the columns that adds a step at each of `points`, in order, to the accumulators.
 
-        A point has the index of each loop; that of the loop over the columns is replaced.
+        A point has the index of each loop of the reduction; that of the loop over the columns is replaced.
         """
 
         def column_steps(inner: Builder, index: Index) -> None:
@@ -272,8 +279,8 @@ class _StageEmitter:
 
         build.parallel(self.low, self.high, column_steps, index_below=self.column_count)
 
-    def _clear(self, build: Builder, index: Index) -> None:
-        """Emit the reset of the block sums of column `index` to -0."""
+    def _clear_block_sums(self, build: Builder, index: Index) -> None:
+        """Emit the reset of the block sums of column `index` to -0, the neutral element of float addition."""
         for buffer in self.sums:
             assert isinstance(buffer.type, MemRefType)
             zero = negative_zero(build, buffer.type.element_type)
@@ -294,7 +301,11 @@ def sums_in_blocks(elements: Elements, stage: Stage) -> bool:
 
 
 def _steps_per_block(elements: Elements, generic: Structured, sizes: Sequence[Index]) -> int:
-    """Return the number of iterations of the outermost loop per block; 0 if the reduction is not cut into blocks."""
+    """Return the number of iterations of the outermost reduced loop per block, which has about `ROWS` steps in all.
+
+    Return 0 if the reduction is not cut into blocks: if it is no float sum that may be reassociated, is short, or has
+    an inner loop of dynamic size. `sizes` has the size of each loop of the reduction.
+    """
     loops = [sizes[dim] for dim in generic.reduced_loops]
     if not loops or not all(are_sums(elements, generic)) or not all(isinstance(n, int) for n in loops[1:]):
         return 0
@@ -305,5 +316,8 @@ def _steps_per_block(elements: Elements, generic: Structured, sizes: Sequence[In
 
 
 def _shifted(position: int, low: Index) -> IndexMap:
-    """Return the map from indices of a result to its offset in a buffer that begins at column `low`."""
+    """Return the map from indices of a result to its offset in a buffer that begins at column `low`.
+
+    `position` is the axis of the result that columns index.
+    """
     return lambda build, indices: [build.minus(indices[position], low)]

@@ -41,8 +41,8 @@ class Kernel:
     count: Region
     globals: tuple[Operation, ...] = field(default=())
     tiles: tuple[int, ...] = ()
-    """For each binding the bytes per workgroup, where workgroup i accesses the i-th block of so many bytes alone; 0
-    where it may access any. Empty if unknown."""
+    """For each binding, the size of blocks in bytes of which workgroup i accesses the i-th one only; 0 for a binding of
+    which a workgroup may access any byte. Empty if unknown."""
 
 
 def sizes_of(source: func.FuncOp) -> list[BlockArgument]:
@@ -76,9 +76,14 @@ class Frame:
         tensors: The tensor arguments.
         buffers: Buffers of the tensor arguments, then of the results that are not updated arguments.
         words: Push constants of 32 bits that scalar arguments take.
+        bindings: Access to each of `buffers`, in their order; set by `bind`.
     """
 
     def __init__(self, source: func.FuncOp, backend: Backend, reassociate: bool = True) -> None:
+        """Begin the kernel of `source`, with loads of its scalar arguments.
+
+        `reassociate` is whether sums of floats may be reassociated.
+        """
         self.source, self.backend = source, backend
         self.block = Block()
         self.build = Builder(self.block, source)
@@ -139,14 +144,15 @@ class Frame:
         )
 
     def _subspan(self, binding: int, value: SSAValue, read_only: bool) -> SSAValue:
-        """Emit the memref of the binding number `binding`, of the shape of `value`."""
+        """Emit the memref of binding number `binding`, with the shape and element type of the tensor `value`."""
         sizes = self.elements.dims(value)
         shape = [s if isinstance(s, int) else DYNAMIC_INDEX for s in sizes]
         type_: MemRefType[Attribute] = MemRefType(tensor_type(value).element_type, shape)
-        open_ = [s for s in sizes if isinstance(s, SSAValue)]
+        dynamic_sizes = [s for s in sizes if isinstance(s, SSAValue)]
+        byte_offset = self.build.index(0)
         return self.build.add(
             hal.InterfaceBindingSubspanOp(
-                operands=[[self.build.index(0)], open_],
+                operands=[[byte_offset], dynamic_sizes],
                 result_types=[type_],
                 properties={
                     "binding": IntegerAttr(binding, IndexType()),
@@ -175,10 +181,14 @@ class Frame:
         return Kernel(function, Layout(self.words, self.bindings), count, tuple(self.elements.globals), tiles)
 
 
-def count_region(source: func.FuncOp, grid: Grid | None, model: Elements | None = None) -> Region:
+def count_region(source: func.FuncOp, grid: Grid | None, in_kernel: Elements | None = None) -> Region:
     """Return the region that computes the grid: `(%device, %sizes...) -> grid, 1, 1`.
 
-    `model` has the elements of the kernel: if these bind tensors as one dimension, the grid is computed so, too.
+    Args:
+        source: The dispatch function.
+        grid: Emits the number of workgroups; None for one workgroup.
+        in_kernel: The tensors of the kernel: if it accesses them as one dimension, `grid` does so, too. None for
+            tensors in their own shapes.
     """
     sizes = sizes_of(source)
     block = Block(arg_types=[hal.DeviceType(), *(IndexType() for _ in sizes)])
@@ -187,7 +197,7 @@ def count_region(source: func.FuncOp, grid: Grid | None, model: Elements | None 
     for size, argument in zip(sizes, block.args[1:], strict=True):
         elements.scalars[size] = argument
         build.assume_not_negative(argument)
-    if model is not None and model.flat is not None:  # the kernel sees each tensor as one dimension
+    if in_kernel is not None and in_kernel.flat is not None:  # the kernel accesses each tensor as one dimension
         assert isinstance(source.body.block.last_op, func.ReturnOp)
         elements.flat = build.product(elements.dims(source.body.block.last_op.operands[0]))
     workgroups = build.value(1 if grid is None else grid(elements, build))

@@ -18,6 +18,7 @@ from pydispatch.compiler.kernels.loops.columns import emit_column_reductions, ma
 from pydispatch.compiler.kernels.loops.frame import Frame, Kernel, count_region
 from pydispatch.compiler.kernels.loops.nests import (
     Partition,
+    Write,
     emit_inner,
     emit_nest,
     partition_columns,
@@ -85,6 +86,7 @@ def slice_bytes_of(frame: Frame, run: int) -> tuple[int, ...]:
     is_flat = frame.elements.flat is not None  # every tensor is read as one dimension, at the index that is written
     if not is_flat or not run or any(elements_per_byte(v) > 1 for v in tensors):
         return ()
+    # Every workgroup reads a tensor of rank 0.
     return tuple(run * element_bytes_of(v) if tensor_type(v).get_num_dims() else 0 for v in tensors)
 
 
@@ -106,15 +108,15 @@ def _guarded(frame: Frame, nest: LoopNest, partition: Partition, group: Index, b
 
 
 def _grid(backend: Backend, nests: Sequence[LoopNest], elements: Elements, build: Builder) -> Index:
-    """Return the number of workgroups of the nest that has the most."""
-    total: Index = 0
+    """Return the number of workgroups of the nest that has the most; `elements` are those of the block of `build`."""
+    workgroups: Index = 0
     for nest in nests:
-        total = build.most(total, _partition_nest(backend, nest, elements, build).workgroups)
-    return total
+        workgroups = build.most(workgroups, _partition_nest(backend, nest, elements, build).workgroups)
+    return workgroups
 
 
 def _is_grid_computable(frame: Frame, nests: Sequence[LoopNest]) -> bool:
-    """Return whether the grid can be computed from the workload alone."""
+    """Return whether the grid can be computed from the workload alone: the sizes that the dispatch passes for it."""
     try:  # emits the computation as an experiment; it raises an error at a size that the workload does not have
         count_region(frame.source, lambda elements, build: _grid(frame.backend, nests, elements, build), frame.elements)
     except CompileError:
@@ -142,7 +144,7 @@ def nests_of(frame: Frame, only_inserted_slices: bool = False) -> list[LoopNest]
     are written.
     """
     nests: list[LoopNest] = []
-    spaces: dict[object, LoopNest] = {}
+    spaces: dict[object, LoopNest] = {}  # ordered operation, or (sizes, elements per byte) -> the nest of its results
     for value, updated_argument, buffer in zip(frame.returned, frame.updated, frame.results, strict=True):
         if updated_argument is not None or (only_inserted_slices and starts_empty(value)):
             nests += [LoopNest(stores=[(value, buffer)], space=update) for update in updates_of(value)]
@@ -219,7 +221,8 @@ def estimate_read_bytes(nest: LoopNest, elements: Elements, build: Builder) -> t
             if generic.reduced_loops:
                 sizes = loop_sizes(elements, generic)
                 steps = build.product([sizes[dim] for dim in generic.reduced_loops])
-                bytes_per_step = sum(element_bytes_of(input_) for input_ in generic.inputs if _is_tensor(input_)) or 1
+                read_per_step = sum(element_bytes_of(input_) for input_ in generic.inputs if _is_tensor(input_))
+                bytes_per_step = read_per_step or 1  # a step that reads no tensor takes time, too
                 loop_bytes = build.plus(loop_bytes, build.times(steps, bytes_per_step))
                 reductions += 1
     return (0 if reductions else argument_bytes), loop_bytes
@@ -274,12 +277,12 @@ def _emit(frame: Frame, nest: LoopNest, partition: Partition, build: Builder, gr
 
 def is_stored(elements: Elements, value: SSAValue, buffer: SSAValue) -> bool:
     """Return whether an earlier loop of the row has already stored a result in its own buffer."""
-    kept = elements.row_buffers.get(value)
-    return kept is not None and kept.buffer is buffer and kept.filled is not None
+    row_buffer = elements.row_buffers.get(value)
+    return row_buffer is not None and row_buffer.buffer is buffer and row_buffer.filled is not None
 
 
 def _most_columns(nest: LoopNest, partition: Partition) -> int:
-    """Return the largest number of columns of a workgroup, at least 1."""
+    """Return the largest number of columns of a workgroup; 1 for a nest without column reductions."""
     if not nest.columns:
         return 1
     bounds = (max_columns(nest.columns), partition.tile)
@@ -292,7 +295,7 @@ def _emit_nest(
     partition: Partition,
     nest: LoopNest,
     dims: list[Index],
-    element: Any,
+    element: Write,
     elements: Elements | None = None,
 ) -> None:
     """Emit the part of a nest that workgroup `group` computes, with its row and column reductions.
@@ -303,13 +306,13 @@ def _emit_nest(
         partition: Partition of the nest into workgroups.
         nest: The nest.
         dims: Sizes of its dimensions.
-        element: Emits the element at some indices, and its stores, as `write` of `emit_inner`.
+        element: Emits the element of each result at some indices, and its store.
         elements: Tensors of the kernel; None for an update, which has no reductions.
     """
     # The other dimensions are the inner loops, over a row or over columns.
     outer_rank = nest.outer_rank if nest.by_rows else max(0, len(dims) - 1)
-    buffers: dict[SSAValue, SSAValue] = {}  # result of a column reduction -> its totals for a range of columns
-    # A long sum is taken in blocks of steps, for precision: such a result -> its sums of the current block.
+    buffers: dict[SSAValue, SSAValue] = {}  # result of a column reduction -> buffer of totals for a range of columns
+    # A long sum is taken in blocks of steps, for precision: such a result -> buffer of the sums of the current block.
     block_sums: dict[SSAValue, SSAValue] = {}
     if elements is not None:
         most_columns = _most_columns(nest, partition)
@@ -320,7 +323,7 @@ def _emit_nest(
                     block_sums[result] = elements.fresh(tensor_type(result).element_type, most_columns)
 
     def row(builder: Builder, indices: list[Index], low: Index, high: Index) -> None:
-        """Emit the reductions of a row, and its elements with inner indices `low` to `high`."""
+        """Emit the reductions of the row at outer `indices`, and its elements with inner indices `low` to `high`."""
         if elements is None:  # an update, which has no reductions
             emit_inner(builder, indices, dims[outer_rank:], low=low, high=high, write=element)
             return
@@ -358,8 +361,8 @@ def emit_bytes(
     def byte(builder: Builder, flat_indices: list[Index]) -> None:
         """Emit the elements of one byte, whose position is the only index of the nest of bytes."""
         (byte_index,) = flat_indices
-        for part in range(per_byte):
-            flat = builder.linear(byte_index, per_byte, part)
+        for index_in_byte in range(per_byte):
+            flat = builder.linear(byte_index, per_byte, index_in_byte)
 
             def element(builder: Builder, flat: Index = flat) -> None:
                 """Store the element number `flat` of each result.

@@ -17,7 +17,7 @@ class RowPipeline(Protocol):
     """Software pipeline over the rows of a nest: the loops of each row also compute values of the next row."""
 
     def first(self, build: Builder, row: Sequence[Index]) -> list[SSAValue]:
-        """Emit the values of the first row before all rows, and return them."""
+        """Emit the values of the first row, at indices `row`, before all rows, and return them."""
 
     def begin(self, build: Builder, row: Sequence[Index], following: list[Index], carried: Sequence[SSAValue]) -> None:
         """Begin a row: record the values that were computed for it, and prepare to compute those of the next row.
@@ -37,7 +37,7 @@ class RowPipeline(Protocol):
 BUDGET_MULTIPLE = 64
 """Elements that the work of a workgroup is rounded down to a multiple of: whole vectors and cache lines of any type."""
 
-NARROWEST = 64
+NARROWEST_COLUMNS = 64
 """Columns of the narrowest range of a workgroup: at least four cache lines of 32-bit elements."""
 
 WHOLE_ROWS_FACTOR = 4
@@ -46,7 +46,7 @@ contiguous: 4096x1024 of f32 from main memory takes 0.83 ms in ranges of 1024 co
 Zen 4)."""
 
 Write = Callable[[Builder, list[Index]], None]
-"""Emitter of the element of a nest at given indices."""
+"""Emitter of the element of a nest at the indices of all its dimensions, with its store."""
 
 
 @dataclass(frozen=True)
@@ -54,11 +54,11 @@ class Partition:
     """Partition of a nest into workgroups: each computes some outer iterations with one tile of the inner dimension.
 
     Attributes:
-        outer: Number of outer iterations of the nest.
-        rows: Outer iterations of a workgroup.
+        outer: Number of outer iterations of the nest: index combinations of its outer dimensions.
+        rows: Outer iterations of a workgroup, adjacent in row-major order.
         tile: Elements of a tile of the inner dimension; 0 where it is not cut.
         tiles: Tiles of the inner dimension.
-        workgroups: Number of workgroups.
+        workgroups: Number of workgroups; the tiles of the same outer iterations are adjacent.
         contiguous: Elements of a workgroup where these are contiguous in memory, and only the last workgroup has
             fewer; else 0.
     """
@@ -79,9 +79,9 @@ class Partition:
 def partition_elements(build: Builder, backend: Backend, dims: Sequence[Index], bytes_per_element: Index) -> Partition:
     """Return the partition of a nest of independent elements by their cost in bytes.
 
-    A workgroup has several outer iterations, or a part of the last dimension.
+    A workgroup has several outer iterations, or a tile of the last dimension.
     """
-    budget = elements_per_workgroup(build, backend, bytes_per_element)
+    budget = elements_per_workgroup(build, backend, bytes_per_element)  # in elements
     if isinstance(budget, int) and budget > BUDGET_MULTIPLE:
         budget -= budget % BUDGET_MULTIPLE
     inner = dims[-1] if dims else 1
@@ -108,12 +108,12 @@ def partition_columns(
 ) -> Partition:
     """Return the partition of a nest of column reductions into ranges of columns.
 
-    A range has at least `NARROWEST` columns, for whole cache lines, and at most `widest`, for the accumulators to stay
-    in the first-level cache.
+    A range has at least `NARROWEST_COLUMNS`, for whole cache lines, and at most `widest` columns, for the accumulators
+    to stay in the first-level cache.
     """
     budget = elements_per_workgroup(build, backend, bytes_per_element)
     inner, outer = dims[-1], build.product(dims[:-1])
-    width = build.times(build.ceil_quotient(budget, NARROWEST), NARROWEST)  # the budget, rounded up to whole lines
+    width = build.times(build.ceil_quotient(budget, NARROWEST_COLUMNS), NARROWEST_COLUMNS)  # the budget, rounded up
     if isinstance(inner, int) and isinstance(width, int) and inner <= min(WHOLE_ROWS_FACTOR * width, widest):
         width = inner  # one range has all columns
     tile = build.least(inner, build.least(width, widest))
@@ -141,11 +141,11 @@ def emit_nest(
         partition: The partition of the nest into workgroups.
         dims: The sizes of the dimensions of the nest.
         outer_rank: The number of outer dimensions.
-        row: Emits one row. Its arguments are a builder, the outer indices, and the bounds of the inner tile.
+        row: Emits one row. Its arguments are a builder, the outer indices, and the half-open range of the inner tile.
         pipeline: Computes values of the next row in each row, if a workgroup has several rows.
     """
     tile_number: Index = 0
-    block = group
+    block = group  # number of a block of `partition.rows` outer iterations
     if partition.tiles != 1:
         tile_number, block = build.remainder(group, partition.tiles), build.quotient(group, partition.tiles)
     low: Index = 0
@@ -174,9 +174,8 @@ def emit_nest(
         emit_row(build, block)
         return
     first = build.times(block, partition.rows)
-    last = build.least(build.plus(first, partition.rows), partition.outer)
-
-    last_row = build.minus(last, 1) if pipeline is not None else 0
+    end = build.least(build.plus(first, partition.rows), partition.outer)
+    last_row = build.minus(end, 1) if pipeline is not None else 0
 
     def body(inner: Builder, flat: Index, carried: list[SSAValue]) -> list[SSAValue]:
         """Emit one row; with a pipeline, its loops also compute the values of the next row, which are returned."""
@@ -190,7 +189,7 @@ def emit_nest(
         return pipeline.end()
 
     start = [] if pipeline is None else pipeline.first(build, outer_indices(build, first))
-    build.loop(first, last, start, body, index_below=partition.outer)
+    build.loop(first, end, start, body, index_below=partition.outer)
 
 
 def emit_inner(

@@ -1,8 +1,9 @@
 """Updates whose slices may write the same element: slices are applied in order, in a sequential loop.
 
 The elements of a slice are parallel. The destination is also divided into parts, which are parallel: each part visits
-all slices and applies those that belong to it. So there is parallelism where slices are short. No result depends on
-the number of parts.
+all slices and applies those that belong to it. Slices that may write the same element have the same
+`UpdateStep.conflict_key`, whose remainder by the number of parts is their part. So there is parallelism where slices
+are short. No result depends on the number of parts.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pydispatch.compiler.kernels.ops.conditions import equal
 from pydispatch.compiler.kernels.ops.elements import Elements
 
 Write = Callable[[Builder, list[Index]], None]
-"""Emitter of the update of the destination by the written element at given indices."""
+"""Emitter of the update of the destination by the written element at the indices of its slice and within the slice."""
 
 MOST_PARTS, WIDE_SLICE = 8, 32
 """Parts on a CPU at most; elements of a slice from which on several parts pay, as each part visits every slice."""
@@ -32,16 +33,20 @@ SLICES_OF_A_PART = 4096
 
 
 def partition_count(elements: Elements, build: Builder, update: UpdateStep, most: int) -> Index:
-    """Return the number of parts that the destination is divided into: a power of two, at most `most`."""
+    """Return the number of parts that the destination is divided into: a power of two, at most `most`, which is one."""
     dims = update.dims(elements)
     slices = build.product(dims[: update.slice_index_rank])
-    if not isinstance(slices, int):
+    if not isinstance(slices, int):  # assumed to be many
         return most
+    # A part for every `SLICES_OF_A_PART`, rounded up to a power of two.
     return min(most, 1 << (max(1, slices // SLICES_OF_A_PART) - 1).bit_length())
 
 
 def _parts_on_cpu(elements: Elements, build: Builder, update: UpdateStep) -> Index:
-    """Return the number of parts of the destination on a CPU; 1 for short slices, as each part visits every slice."""
+    """Return the number of parts of the destination on a CPU; 1 for short slices, as each part visits every slice.
+
+    A dynamic size of a slice counts as 1.
+    """
     inner = [n for n in update.dims(elements)[update.slice_index_rank :] if isinstance(n, int)]
     return partition_count(elements, build, update, MOST_PARTS if prod(inner) >= WIDE_SLICE else 1)
 
@@ -83,7 +88,7 @@ def emit_in_order(
     inner = update.dims(elements)[update.slice_index_rank :]
     parts = _parts_on_cpu(elements, build, update) if has_whole_bytes else 1
     dims = [parts, *inner]
-    outer_rank = max(1, len(dims) - 1)
+    outer_rank = max(1, len(dims) - 1)  # the parts are an outer dimension even if a slice is one element
 
     def row(builder: Builder, outer: list[Index], low: Index, high: Index) -> None:
         """Emit the updates of one part of the destination, by elements `low` to `high` of slices' last dimension.
@@ -119,8 +124,8 @@ def emit_slices_in_order(
         build: The builder.
         update: The ordered update.
         parts: Number of parts of the destination.
-        part: The part.
-        body: Emits the update by a slice from a builder and the indices of the slice.
+        part: Index of the part.
+        body: Emits the update by one slice; its arguments are a builder and the indices of the slice.
     """
     dims = update.dims(elements)[: update.slice_index_rank]
 

@@ -51,11 +51,11 @@ class PipelinedReduction:
     results: list[SSAValue] = field(default_factory=list)
 
     def first(self, build: Builder, row: Sequence[Index]) -> list[SSAValue]:
-        """Emit the reduction of the first row as a separate loop, and return its result."""
+        """Emit the reduction of the first row, at indices `row`, as a separate loop, and return its result."""
         return [self.elements.at(build, self.value, self._indices_of_row(row))]
 
     def begin(self, build: Builder, row: Sequence[Index], following: list[Index], carried: Sequence[SSAValue]) -> None:
-        """Begin a row whose reduction is `carried`, and register this reduction as companion of `host`.
+        """Begin a row whose reduction has the result `carried`, and register this reduction as companion of `host`.
 
         The loop of `host`, a later reduction of this row, then also reduces the row `following`.
         """
@@ -84,8 +84,8 @@ class PipelinedReduction:
         return view_of(self.elements, self.value.op)
 
     def _indices_of_row(self, row: Sequence[Index]) -> list[Index]:
-        """Return the indices of the result for a row of the nest."""
-        return [0 if p < 0 else row[p] for p in self.dims]
+        """Return the indices of the result for a row of the nest, whose outer indices are `row`."""
+        return [0 if dim < 0 else row[dim] for dim in self.dims]
 
     def _loop_indices(self, *, step: Index) -> list[Index]:
         """Return the index of each loop of the reduction at a step of the next row."""
@@ -102,8 +102,8 @@ class PipelinedReduction:
 def find_pipelined(elements: Elements, nest: LoopNest) -> PipelinedReduction | None:
     """Return the first reduction of a nest's rows as a pipelined one; None if it cannot share the loop of the second.
 
-    Both must reduce one dimension of the same size. The first must be short, exact, and read arguments only; the second
-    must have expensive steps.
+    Both must reduce one dimension of the same size. The first must have a short body, have the same bits in any
+    grouping, and read arguments only; the second must have expensive steps.
     """
     if not elements.reassociate or len(nest.row_reductions) < 2:
         return None
@@ -122,7 +122,7 @@ def find_pipelined(elements: Elements, nest: LoopNest) -> PipelinedReduction | N
         return None
     terminator = generic.block.last_op
     assert terminator is not None
-    combiner = terminator.operands[0].owner
+    combiner = terminator.operands[0].owner  # combines the accumulator, the last argument, with the value of a step
     if not isinstance(combiner, Operation) or generic.block.args[-1] not in combiner.operands:
         return None
     # The first row of a workgroup is reduced in another loop than the others, and must have the same bits.

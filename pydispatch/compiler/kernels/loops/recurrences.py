@@ -25,7 +25,7 @@ from pydispatch.ir.dialects.pyd.top_k import TopKOp
 STEP_BYTES = 16
 """Cost estimate of a step without its stores, as the number of bytes that are copied in the same time."""
 
-AT_ONCE = 8
+MOST_INTERLEAVED_VALUES = 8
 """Carried values, at most, of the rows that are interleaved in one loop; more would spill registers."""
 
 FEW_COLUMNS, MOST_COLUMNS = 16, 256
@@ -33,7 +33,7 @@ FEW_COLUMNS, MOST_COLUMNS = 16, 256
 
 
 def row_dims(elements: Elements, op: OrderedOp) -> list[Index]:
-    """Return the sizes of the dimensions that number the rows: all but that which the operation runs along."""
+    """Return the sizes of the dimensions that number the rows: all but `op.along`, along which a row runs."""
     dims = list(elements.dims(op.res[0]))
     del dims[op.along]
     return dims
@@ -56,12 +56,16 @@ def write_rows(
 ) -> None:
     """Emit the computation of several rows; those of a recurrence advance in one loop.
 
+    The region `first` of a recurrence maps the indices of a row to its initial state: the values that are carried from
+    element to element. The region `next` maps the indices of an element and the state to the next state, followed by
+    the element of each result.
+
     Args:
         elements: Tensors of the kernel.
         build: The builder.
         op: A recurrence or another operation with ordered elements.
         buffers: For each result that is stored, its buffer.
-        rows: For each row, its indices without the dimension that the operation runs along.
+        rows: For each row, its index in each dimension but `op.along`.
     """
     if isinstance(op, TopKOp):
         for row in rows:
@@ -78,7 +82,7 @@ def write_rows(
     def step(inner: Builder, index: Index, carried: list[SSAValue]) -> list[SSAValue]:
         """Emit step `index` of every row from the carried states of all rows, and return the states after it."""
         following: list[SSAValue] = []
-        written: list[tuple[SSAValue, SSAValue, list[Index]]] = []
+        written: list[tuple[SSAValue, SSAValue, list[Index]]] = []  # (element, result, indices), stored after all rows
         for row_index, row in enumerate(rows):
             indices = [*row[:axis], index, *row[axis:]]
             row_carried = carried[row_index * state_count : (row_index + 1) * state_count]
@@ -107,14 +111,18 @@ def _advances_columns(op: RecurrenceOp) -> bool:
     They do if there are FEW_COLUMNS adjacent rows or more whose elements of a step are contiguous, carried values have
     at least a byte, and the body has no nested regions.
     """
-    last = op.shape[-1]
-    if op.along == len(op.shape) - 1 or 0 <= last < FEW_COLUMNS or any(r.regions for r in op.next.block.ops):
+    columns = op.shape[-1]  # negative if dynamic, which counts as enough
+    has_few_columns = 0 <= columns < FEW_COLUMNS
+    if op.along == len(op.shape) - 1 or has_few_columns or any(inner.regions for inner in op.next.block.ops):
         return False
     return all(bits_of(type_) >= 8 for type_ in _carried_types(op))
 
 
 def _most_columns(op: RecurrenceOp) -> int:
-    """Return the largest number of adjacent rows of a workgroup whose carried values fit the first-level cache."""
+    """Return the largest number of adjacent rows of a workgroup whose carried values fit the first-level cache.
+
+    It is at least `FEW_COLUMNS` and at most `MOST_COLUMNS`.
+    """
     carried = sum(bits_of(type_) // 8 for type_ in _carried_types(op))
     return max(FEW_COLUMNS, min(MOST_COLUMNS, COLUMN_BYTES // max(1, carried)))
 
@@ -146,12 +154,12 @@ def emit_ordered_rows(
     """Emit the rows of workgroup `group` of a CPU.
 
     Args:
-        elements: Emitter of elements of the dispatch.
+        elements: Tensors of the kernel.
         build: Receives the code.
         group: Number of the workgroup.
-        partition: The partition of the nest into workgroups.
+        partition: The partition of the rows, see `partition_ordered_rows`.
         op: The operation, whose rows are computed step by step.
-        buffers: Result of the operation → memref that its rows are stored into.
+        buffers: For each result that is stored, its buffer.
     """
     if partition.has_whole_rows:
         _emit_rows(elements, build, group, partition, op, buffers)
@@ -192,9 +200,9 @@ class _AdjacentRows:
     Attributes:
         elements: Tensors of the kernel.
         op: The recurrence.
-        buffers: Result of the recurrence -> its buffer.
-        states: Buffers of the carried values, with an element for each column from `low` on.
-        outer: Indices of the rows in the dimensions before the last one.
+        buffers: Result that is stored -> its buffer.
+        states: For each carried value, its buffer, with an element for each column from `low` on.
+        outer: Indices of the rows in the dimensions that number rows, but for the last one.
         low, high: Half-open range of the columns.
         limit: Number of all columns.
     """
@@ -226,7 +234,7 @@ class _AdjacentRows:
 
     def _column_step(self, time_step: Index, build: Builder, column: Index) -> None:
         """Emit one step of one column: load its carried values, compute, store results and next values."""
-        row, axis, block, count = [*self.outer, column], self.op.along, self.op.next.block, len(self.states)
+        row, axis, block, state_count = [*self.outer, column], self.op.along, self.op.next.block, len(self.states)
         indices = [*row[:axis], time_step, *row[axis:]]
         state_values = [
             build.add(memref.LoadOp.get(state, [build.value(build.minus(column, self.low))])) for state in self.states
@@ -234,10 +242,10 @@ class _AdjacentRows:
         values = [*map(build.value, indices), *state_values]
         mapping: dict[SSAValue, SSAValue] = dict(zip(block.args, values, strict=True))
         results = clone_block(self.elements, build, block, mapping, indices)
-        for result, element in zip(self.op.res, results[count:], strict=True):
+        for result, element in zip(self.op.res, results[state_count:], strict=True):
             if result in self.buffers:
                 self.elements.store(build, element, self.buffers[result], indices)
-        self._store_states(build, column, results[:count])
+        self._store_states(build, column, results[:state_count])
 
     def _store_states(self, build: Builder, column: Index, values: Sequence[SSAValue]) -> None:
         """Emit the stores of the carried values of one column."""
@@ -253,15 +261,17 @@ def _emit_rows(
     op: OrderedOp,
     buffers: dict[SSAValue, SSAValue],
 ) -> None:
-    """Emit whole rows, several in one loop: a step depends on its own row only, so that rows overlap."""
+    """Emit whole rows, several in one loop: a step depends on its own row only, so that the CPU overlaps several."""
     dims = row_dims(elements, op)
     low = build.times(group, partition.rows)
     high = build.least(build.plus(low, partition.rows), partition.outer)
-    row_count = max(1, AT_ONCE // max(1, len(_carried_types(op)))) if isinstance(op, RecurrenceOp) else 1
+    row_count = 1  # rows that are interleaved in one loop
+    if isinstance(op, RecurrenceOp):
+        row_count = max(1, MOST_INTERLEAVED_VALUES // max(1, len(_carried_types(op))))
     interleaved_end = build.plus(low, build.times(build.quotient(build.minus(high, low), row_count), row_count))
 
     def emit_rows(builder: Builder, first: Index, count: int) -> None:
-        """Emit `count` adjacent rows, from the flat index `first` on."""
+        """Emit `count` adjacent rows, from number `first` in row-major order on."""
         rows = [builder.split(builder.plus(first, i), dims) for i in range(count)]
         for indices in rows:
             if indices and isinstance(indices[0], SSAValue):
@@ -269,7 +279,7 @@ def _emit_rows(
         write_rows(elements, builder, op, buffers, rows)
 
     def interleaved(builder: Builder, first: Index, carried: list[SSAValue]) -> list[SSAValue]:
-        """Emit several rows at once, from `first` on."""
+        """Emit `row_count` rows at once, from number `first` on."""
         emit_rows(builder, first, row_count)
         return []
 

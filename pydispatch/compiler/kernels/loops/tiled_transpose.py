@@ -27,7 +27,7 @@ from pydispatch.compiler.kernels.ops.tensors import tensor_type
 from pydispatch.compiler.target.backend import Backend
 
 Store = tuple[SSAValue, SSAValue]
-"""(value, buffer)"""
+"""(result of the dispatch function, memref that its elements are stored into)"""
 
 BLOCKS = (16, 8)
 """Candidates for the columns of a block, in elements: the first that divides both dimensions, else 16 with partial
@@ -45,12 +45,13 @@ bytes 45 us in registers, 61 by elements (AMD EPYC Zen 4)."""
 def block_shape(dims: Sequence[Index], along: int, squares: int) -> tuple[int, int]:
     """Return the rows and columns of a block, for a transposition of the last dimension and `along`.
 
-    A block is a column of at most `squares` squares.
+    A block is a column of at most `squares` squares, whose side is one of `BLOCKS`. `dims` are the sizes of the
+    dimensions.
     """
     rows, columns = dims[along], dims[-1]
     sides = (side for side in BLOCKS if all(isinstance(n, int) and n % side == 0 for n in (rows, columns)))
     side = next(sides, BLOCKS[0])
-    if not isinstance(rows, int):
+    if not isinstance(rows, int):  # there may be too few for more than one square
         return side, side
     return min(squares, max(1, ceil(rows / side))) * side, side
 
@@ -186,7 +187,7 @@ class _TiledTranspose:
             rows = _block_extent(builder, first=top, end=dims[along], at_most=self.height, size=dims[along])
 
             def emit_block(builder: Builder, left: Index, unused: list[SSAValue]) -> list[SSAValue]:
-                """Emit the block at column `left`, which ends at the end `high` of this workgroup's columns at most."""
+                """Emit the block from column `left` on, cut off at `high`, the end of this workgroup's columns."""
                 columns = _block_extent(builder, first=left, end=high, at_most=self.side, size=dims[-1])
                 self._block(builder, _Block(outer=outer, top=top, left=left, rows=rows, columns=columns))
                 return []
@@ -199,8 +200,8 @@ class _TiledTranspose:
     def _block(self, build: Builder, block: _Block) -> None:
         """Emit the computation of a block into the buffers, and its copy to the results.
 
-        Blocks of whole bytes whose rows and columns are known numbers, and enough, are transposed in registers, with a
-        branch for each pair of numbers. Others are copied element by element.
+        There is a branch for each pair (rows, columns) of `_extents_in_registers`, which transposes a block of this
+        size in registers. Blocks of other sizes are copied element by element.
         """
         is_other: SSAValue | bool = True
         for rows, columns in self._extents_in_registers():
@@ -222,7 +223,10 @@ class _TiledTranspose:
         self._copy_elementwise(build, block)
 
     def _extents_in_registers(self) -> list[tuple[int, int]]:
-        """Return the numbers of rows and columns of the blocks that are transposed in registers."""
+        """Return the (rows, columns) of the blocks that are transposed in registers.
+
+        Their elements are whole bytes, and their extents are known and long enough.
+        """
         if not self.in_registers:
             return []
         rows, columns = self.dims[self.along], self.dims[-1]
@@ -243,7 +247,7 @@ class _TiledTranspose:
         )
 
     def _joined_indices(self, build: Builder, block: _Block, *, row: Index, column: Index) -> list[Index]:
-        """Return the indices of the dimensions after joining, at a row and column that are counted in the block."""
+        """Return the indices of the dimensions after joining, at a row and column relative to those of the block."""
         result_row = _assume_below(build, build.plus(block.top, row), self.dims[self.along])
         result_column = _assume_below(build, build.plus(block.left, column), self.dims[-1])
         return [*block.outer[: self.along], result_row, *block.outer[self.along + 1 :], result_column]
@@ -311,15 +315,17 @@ class _TiledTranspose:
 
     def _transpose_in_registers(self, build: Builder, block: _Block) -> None:
         """Emit the copy of a block of static extents from the buffers to the results as a `pyd.transpose`."""
-        strides: list[Index] = [1]
+        strides: list[Index] = [1]  # of the results, which are row-major
         for size in reversed(self.dims[1:]):
             strides.insert(0, build.times(strides[0], size))
         offset: Index = 0
         for index, stride in zip(self._joined_indices(build, block, row=0, column=0), strides, strict=True):
             offset = build.plus(offset, build.times(index, stride))
         assert isinstance(block.rows, int) and isinstance(block.columns, int)
-        stored = (block.columns, block.rows)  # rows and columns of the source without padding
-        read_rows = ceil(block.rows / self.side) * self.side  # whole squares
+        # The source is the column-major buffer: its rows are columns of the block. It is read in whole squares, whose
+        # padding is not stored.
+        stored = (block.columns, block.rows)
+        read_rows = ceil(block.rows / self.side) * self.side
         for target, buffer in zip(self.targets, self.buffers, strict=True):
             columns = StridedBlock(buffer, offset=0, stride=self.height)
             rows = StridedBlock(target, offset=offset, stride=strides[self.along])
@@ -327,14 +333,14 @@ class _TiledTranspose:
 
 
 def _block_extent(build: Builder, *, first: Index, end: Index, at_most: int, size: Index) -> Index:
-    """Return the number of rows or columns of a block from `first` on.
+    """Return the number of rows or columns of a block from `first` on: `at_most`, or fewer at the end.
 
     Args:
         build: Emits the arithmetic.
         first: First row or column of the block.
         end: End of the rows or columns that the workgroup computes: a multiple of `at_most`, or the end of the
             dimension.
-        at_most: The number of a full block.
+        at_most: The number of rows or columns of a full block.
         size: Size of the dimension.
     """
     if isinstance(size, int) and size % at_most == 0:
@@ -343,8 +349,11 @@ def _block_extent(build: Builder, *, first: Index, end: Index, at_most: int, siz
 
 
 def _static_extents(size: Index, block: int, fewest: int) -> list[int]:
-    """Return the numbers of rows or columns that blocks of at most `block` have in a dimension of `size` elements, as
-    far as they are known and not less than `fewest`."""
+    """Return the lengths, in ascending order, of the blocks that a dimension of `size` elements is cut into.
+
+    They are `block`, and for the last block possibly less. Lengths below `fewest`, and the unknown length of the last
+    block of a dynamic dimension, are left out.
+    """
     if not isinstance(size, int):
         return [block]
     extents = {min(block, size), size % block or block}
@@ -352,5 +361,5 @@ def _static_extents(size: Index, block: int, fewest: int) -> list[int]:
 
 
 def _assume_below(build: Builder, index: Index, size: Index) -> Index:
-    """Record that an index is less than `size`, and return it."""
+    """Record that an index is less than `size`, and return it. Nothing is recorded of a constant."""
     return index if isinstance(index, int) else build.assume_below(index, size)

@@ -21,8 +21,9 @@ from pydispatch.compiler.kernels.ops.tensors import tensor_type
 from pydispatch.ir.dialects.pyd.top_k import TopKOp
 
 WIDTHS = (64, 16)
-"""Elements that are compared with the root at once, and of a block with an element that precedes it, again. More skip
-more of a row where few elements precede the root, fewer leave less to visit where some do."""
+"""Elements of a block that is compared with the root at once, and of the smaller blocks that a block with an element
+before the root is then cut into. Larger blocks skip more of a row where few elements precede the root; smaller ones
+leave less to visit where some do."""
 
 INSERTION_BYTES = 256
 """Cost estimate of an insertion into the heap, as the number of bytes that are copied in the same time."""
@@ -44,7 +45,7 @@ def write_top_k(
         build: The builder.
         op: The operation.
         buffers: For each result that is stored, its buffer.
-        row: Indices of the row, without the dimension that is sorted.
+        row: Index of the row in the one dimension that is not sorted, as a list.
     """
     heap = _Heap(elements, op, build)
     _Scan(elements, op, heap, row).run(build)
@@ -52,11 +53,11 @@ def write_top_k(
     stored = [(n, result) for n, result in enumerate(op.res) if result in buffers]
 
     def store(builder: Builder, column: Index, _: list[SSAValue]) -> list[SSAValue]:
-        """Store the element of the heap at a column, its value and index, as an element of each result."""
+        """Store the element at a position of the sorted heap: its values and its column are those of the results."""
         element = heap.load(builder, column)
         for n, result in stored:
             value, type_ = element[n], tensor_type(result).element_type
-            if value.type != type_:
+            if value.type != type_:  # the column, an index, where the result has other integers
                 value = builder.add(arith.IndexCastOp(value, type_))
             elements.store(builder, value, buffers[result], [*row, column])
         return []
@@ -65,7 +66,15 @@ def write_top_k(
 
 
 class _Scan:
-    """Emitter of the pass over the elements of one row, which leaves the first elements in a heap."""
+    """Emitter of the pass over the elements of one row, which leaves its first `op.count` elements in a heap.
+
+    Attributes:
+        elements: Tensors of the kernel.
+        op: The operation.
+        heap: The heap, whose root is the last of its elements in the order of the operation.
+        row: Index of the row, as a list.
+        size: Number of elements of the row, at least `op.count`.
+    """
 
     def __init__(self, elements: Elements, op: TopKOp, heap: _Heap, row: Sequence[Index]) -> None:
         self.elements, self.op, self.heap, self.row = elements, op, heap, row
@@ -86,11 +95,15 @@ class _Scan:
 
     def _read(self, build: Builder, column: Index) -> list[SSAValue]:
         """Emit the loads of the element in a column: a value of each operand, and the column itself."""
-        values = [self.elements.at(build, x, [*self.row, build.clamp(column, self.size)]) for x in self.op.inputs]
+        in_row = build.clamp(column, self.size)
+        values = [self.elements.at(build, x, [*self.row, in_row]) for x in self.op.inputs]
         return [*values, build.value(column)]
 
     def _visit(self, build: Builder, column: Index, _: list[SSAValue]) -> list[SSAValue]:
-        """Emit the visit of one column: its element replaces the root if it precedes the root."""
+        """Emit the visit of one column: its element replaces the root if it comes before the root.
+
+        The comparator decides alone: an equal element in the heap is first, as its column is lower.
+        """
         element = self._read(build, column)
         enters = self.heap.before(build, element, self.heap.load(build, 0))
         build.when(enters, lambda inner: self.heap.sift_down(inner, element, start=0, size=self.op.count))
@@ -117,21 +130,24 @@ class _Scan:
                 enters = self.heap.before(code, self._read(code, code.plus(start, offset)), root)
                 return [code.add(arith.OrIOp(carried[0], enters))]
 
-            (has_early,) = inner.loop(0, width, [_truth(inner, 0)], compare)
-            inner.when(has_early, lambda hit: self._visit_blocks(hit, start, hit.plus(start, width), widths[1:]))
+            (has_entering,) = inner.loop(0, width, [_truth(inner, 0)], compare)
+            inner.when(has_entering, lambda hit: self._visit_blocks(hit, start, hit.plus(start, width), widths[1:]))
             return []
 
-        whole = build.plus(low, build.times(build.quotient(build.minus(high, low), width), width))
-        build.loop(low, whole, [], block, step=width, index_below=self.size)
-        build.loop(whole, high, [], self._visit, index_below=self.size)
+        end_of_blocks = build.plus(low, build.times(build.quotient(build.minus(high, low), width), width))
+        build.loop(low, end_of_blocks, [], block, step=width, index_below=self.size)
+        build.loop(end_of_blocks, high, [], self._visit, index_below=self.size)
 
 
 class _Heap:
     """Emitter of a heap in memory: a binary tree whose parents do not precede their children.
 
-    An element is a value of each operand of the operation, and its column in the row.
+    An element is a value of each operand of the operation, and its column in the row. The children of the element at
+    position i are at 2 * i + 1 and 2 * i + 2; the root, at 0, is the last element in the order of the operation.
 
     Attributes:
+        elements: Tensors of the kernel.
+        op: The operation.
         memory: For each value of an element, a buffer with `op.count` values.
     """
 
@@ -175,8 +191,12 @@ class _Heap:
         """
 
         def step(inner: Builder, carried: list[SSAValue]) -> list[SSAValue]:
-            """Emit one level: move the last of the two children up; end the loop if the element does not precede it."""
+            """Emit one level: move the last of the two children up; end the loop if the element does not precede it.
+
+            `carried` is the position that the element would get, and that of its left child.
+            """
             hole, left = carried
+            # Without a right child, the left one is compared with itself.
             right = inner.least(inner.plus(left, 1), inner.minus(size, 1))
             is_right_last = self.precedes(inner, self.load(inner, left), self.load(inner, right))
             chosen = arith.SelectOp(is_right_last, inner.value(right), left)
@@ -190,7 +210,7 @@ class _Heap:
             following = inner.value(inner.plus(inner.times(last, 2), 1))
             return [
                 inner.add(arith.SelectOp(moves, last, hole)),
-                inner.add(arith.SelectOp(moves, following, inner.value(size))),
+                inner.add(arith.SelectOp(moves, following, inner.value(size))),  # `size` ends the loop
             ]
 
         first = build.plus(build.times(start, 2), 1)
@@ -202,7 +222,7 @@ class _Heap:
         """Emit the code that makes a heap of elements in any order: sift down each parent, the last one first."""
 
         def step(inner: Builder, index: Index, _: list[SSAValue]) -> list[SSAValue]:
-            """Make the part of the heap below a parent ordered; parents are visited from the last one on."""
+            """Make a heap of the subtree of a parent; parents are visited from the last one on, at count / 2 - 1."""
             parent = inner.minus(self.op.count // 2 - 1, index)
             self.sift_down(inner, self.load(inner, parent), parent, self.op.count)
             return []
@@ -224,7 +244,7 @@ class _Heap:
 
 
 def _truth(build: Builder, value: int) -> SSAValue:
-    """Return an i1 constant."""
+    """Return the i1 constant `value`: 0 for false, 1 for true."""
     return build.pure(arith.ConstantOp(IntegerAttr(value, i1)))
 
 
@@ -232,7 +252,14 @@ def _repeat(
     build: Builder, carried: Sequence[SSAValue], goes_on: Callable[[Builder, list[SSAValue]], SSAValue | bool],
     step: Callable[[Builder, list[SSAValue]], Sequence[SSAValue]],
 ) -> list[SSAValue]:  # fmt: skip
-    """Emit an `scf.while` that repeats `step` while `goes_on` holds, and return the final carried values."""
+    """Emit an `scf.while` that repeats `step` while `goes_on` holds, and return the final carried values.
+
+    Args:
+        build: The builder of the enclosing block.
+        carried: The initial carried values.
+        goes_on: Emits the condition, an i1 or a constant, from the carried values before a step.
+        step: Emits an iteration from the carried values, and returns the next ones.
+    """
     types = [value.type for value in carried]
     test, body = Block(arg_types=types), Block(arg_types=types)
     # An iteration must load what earlier ones have stored, so that its loads stay in it.

@@ -13,7 +13,7 @@ from pydispatch.compiler.kernels.ops.builder import Builder, Index
 from pydispatch.ir.dialects.pyd.transpose import TransposeOp
 
 SIDE = 16
-"""Rows of a block: 16 elements of 32 bits fill a cache line of 64 bytes."""
+"""Rows and columns of a block: 16 elements of 32 bits fill a cache line of 64 bytes."""
 
 
 def view_as(
@@ -22,7 +22,7 @@ def view_as(
     """Emit a view of a buffer with another offset, sizes and strides, all in elements, and return it."""
     type_ = buffer.type
     assert isinstance(type_, MemRefType)
-    layout = StridedLayoutAttr(
+    layout = StridedLayoutAttr(  # None for a dynamic stride or offset
         [s if isinstance(s, int) else None for s in strides], offset if isinstance(offset, int) else None
     )
     shape = [s if isinstance(s, int) else DYNAMIC_INDEX for s in sizes]
@@ -54,8 +54,8 @@ def transpose_block(
 ) -> None:
     """Emit the transposition of a block in memory: target[j, i] = source[i, j].
 
-    `rows` and `columns` are those of the source. `stored` are the rows and columns of the source that are stored, if
-    the target has fewer.
+    `rows` and `columns` are those of the source. `stored` has the numbers of its leading rows and columns that are
+    stored, if the target has fewer; None for all.
     """
     stored_rows, stored_columns = stored or (rows, columns)
     shapes = ([rows, columns], [stored_columns, stored_rows])

@@ -24,7 +24,7 @@ class Transposition:
     """Dimensions of a nest whose operands are contiguous along another dimension than its results.
 
     Attributes:
-        along: The dimension along which most loads are contiguous.
+        along: The dimension of the nest along which most loads are contiguous; not the last one.
         first_joined: The first of two adjacent dimensions that tiles cover as one, such as the height and width of
             images; -1 for none. Every load reads both as one contiguous dimension, or neither.
         squares: The most squares of a block: a block is a column of squares whose sides are `tiled_transpose.BLOCKS`.
@@ -36,8 +36,9 @@ class Transposition:
 
     @property
     def joined_along(self) -> int:
-        """The position of `along` among the dimensions after joining."""
-        return self.along - (0 <= self.first_joined < self.along)
+        """The position of `along` among the dimensions after joining, which make one dimension of two."""
+        is_after_pair_start = 0 <= self.first_joined < self.along
+        return self.along - is_after_pair_start
 
     def joined_sizes(self, build: Builder, dims: Sequence[Index]) -> list[Index]:
         """Return the sizes of the dimensions after joining, from the sizes `dims` of the nest."""
@@ -51,7 +52,7 @@ class Transposition:
         return buffer if self.first_joined < 0 else build.add(collapsed(buffer, self.first_joined))
 
     def nest_indices(self, build: Builder, dims: Sequence[Index], indices: Sequence[Index]) -> list[Index]:
-        """Return the indices of the nest, whose sizes are `dims`, from indices of the dimensions after joining."""
+        """Return the indices of the nest, whose sizes are `dims`, from `indices` of the dimensions after joining."""
         first = self.first_joined
         if first < 0:  # none are joined
             return list(indices)
@@ -59,7 +60,7 @@ class Transposition:
 
 
 Load = tuple[SSAValue, tuple[Index, ...]]
-"""(tensor, indices)"""
+"""(tensor, its indices at the load)"""
 
 
 def transposition_of(
@@ -70,22 +71,22 @@ def transposition_of(
     Return None if that is the last dimension, or there is none.
 
     Args:
-        loads: The loads of the nest.
-        indices: Counters of the loops of the nest.
+        loads: The loads of the nest, with indices computed from the counters of its loops.
+        indices: Counter of the loop over each dimension of the nest.
         dims: Sizes of the dimensions of the nest.
         result_bits: Bits of an element of the result that has the longest ones.
     """
-    if len(indices) < 2:
+    if len(indices) < 2:  # one dimension has no other to be contiguous along
         return None
     last_index = indices[-1]
     # A load is contiguous along the loop that counts its last index.
-    last_counters = [(_counter_of(where[-1]), where[:-1]) for _, where in loads if where]
+    last_counters = [(_counter_of(where[-1]), where[:-1]) for _, where in loads if where]  # (counter, other indices)
     # Of loads that are contiguous along another loop, only those that depend on the last loop too are transposed.
     along_counters = [last for last, others in last_counters if last in indices[:-1] and last_index in others]
     contiguous_count = sum(last is last_index for last, _ in last_counters)
     if not along_counters or contiguous_count > len(along_counters):
         return None
-    along = list(indices).index(along_counters[0])
+    along = list(indices).index(along_counters[0])  # several such loops are not told apart: the first load decides
     load_bits = max(bits_of(tensor_type(tensor).element_type) for tensor, where in loads if where)
     # A block has several square tiles, one below the other, if the operands have longer elements than the results.
     squares = min(MOST_SQUARES, max(1, load_bits // max(1, result_bits)))
@@ -104,12 +105,12 @@ def _counter_of(index: Index) -> Index:
 
 
 def _are_adjacent(loads: Sequence[Load], indices: Sequence[Index], dims: Sequence[Index], dim: int) -> bool:
-    """Return whether each load reads `dim` and the next dimension as one contiguous dimension, or neither of them.
+    """Return whether each load reads `dim` and the next dimension of the nest as one contiguous one, or neither.
 
     That is not so for a tensor that is padded: its rows are shorter than those of the nest. A load with a computed
     index may depend on any counter.
     """
-    outer, inner = indices[dim], indices[dim + 1]
+    outer, inner = indices[dim], indices[dim + 1]  # counters
     for tensor, where in loads:
         if any(not isinstance(index, int) and index not in indices for index in where):
             return False

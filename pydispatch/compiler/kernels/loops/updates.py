@@ -16,13 +16,15 @@ from pydispatch.compiler.tensor_ops.rule import Update
 
 @dataclass
 class UpdateStep:
-    """Update of a chain of updates in place, such as an insertion of a slice.
+    """Update of a tensor in place, such as an insertion of a slice.
+
+    Several updates form a chain if each has the result of the one before as its destination.
 
     Attributes:
         op: The operation.
-        rule: How it updates its destination.
+        rule: Which elements of its destination it writes, and their values.
         is_only_update: Whether the chain has no other update, so that the written elements are the final ones.
-            Otherwise a later update may overwrite an element, whose final value the result of the chain has.
+            Otherwise a later update may overwrite an element; its final value is that of the result of the chain.
     """
 
     op: Operation
@@ -30,7 +32,7 @@ class UpdateStep:
     is_only_update: bool
 
     def dims(self, elements: Elements) -> list[Index]:
-        """Return the sizes of the tensor of written elements."""
+        """Return the sizes of the tensor of written elements, the inserted slice or the slices of a scatter."""
         return self.rule.written_sizes(elements, self.op)
 
     def position(self, elements: Elements, build: Builder, indices: Sequence[Index]) -> list[Index]:
@@ -39,11 +41,17 @@ class UpdateStep:
 
     @property
     def slice_index_rank(self) -> int:
-        """How many leading dimensions of the written elements are iterated in order; the others are parallel."""
+        """The number of leading dimensions of the written elements that count slices, which are iterated in order.
+
+        It is 0 if no two written elements can have the same position. The other dimensions are parallel.
+        """
         return self.rule.slice_index_rank(self.op)
 
     def conflict_key(self, elements: Elements, build: Builder, leading: Sequence[Index]) -> Index:
-        """Return a number that is equal for leading indices whose slices may write the same element."""
+        """Return a number that is equal for slices that may write the same element.
+
+        `leading` has the `slice_index_rank` indices of the slice.
+        """
         return self.rule.conflict_key(elements, build, self.op, leading)
 
     def is_written(self, elements: Elements, build: Builder, indices: Sequence[Index]) -> SSAValue | bool:
@@ -63,7 +71,7 @@ class UpdateStep:
             where = self.position(elements, builder, indices)
             if self.is_only_update:
                 final = self.element(elements, builder, indices)
-            else:  # the last update of the chain that writes there decides
+            else:  # the value of the last update of the chain that writes there
                 final = elements.at(builder, value, where)
             elements.store(builder, final, buffer, where)
 
@@ -76,28 +84,30 @@ class UpdateStep:
 
 def starts_empty(value: SSAValue) -> bool:
     """Return whether a value is the result of a chain of at least one update of a `tensor.empty`."""
-    links = 0
+    update_count = 0
     while isinstance(value, OpResult) and isinstance(rule := rule_of(value.op), Update):
-        value, links = value.op.operands[rule.destination], links + 1
-    return links > 0 and isinstance(value, OpResult) and value.op.name == "tensor.empty"
+        value, update_count = value.op.operands[rule.destination], update_count + 1
+    return update_count > 0 and isinstance(value, OpResult) and value.op.name == "tensor.empty"
 
 
 def updates_of(value: SSAValue) -> list[UpdateStep]:
     """Return the chain of updates that computes a result in place, in execution order.
 
+    It begins at an argument or a `tensor.empty`.
+
     Raises:
         CompileError: Another operation is between the updates and the argument.
     """
-    links: list[tuple[Operation, Update]] = []
+    updates: list[tuple[Operation, Update]] = []  # in execution order, with their rules
     while isinstance(value, OpResult):
         rule = rule_of(value.op)
         if isinstance(rule, Update):
-            links.insert(0, (value.op, rule))
+            updates.insert(0, (value.op, rule))
             value = value.op.operands[rule.destination]
-        elif value.op.name == "tensor.empty":
+        elif value.op.name == "tensor.empty":  # whose other elements are undefined
             break
         elif looks_through(value.op):
             value = value.op.operands[0]
         else:
             raise unsupported(value.op, "it stands between an update and the argument that it changes")
-    return [UpdateStep(op, rule, is_only_update=len(links) == 1) for op, rule in links]
+    return [UpdateStep(op, rule, is_only_update=len(updates) == 1) for op, rule in updates]

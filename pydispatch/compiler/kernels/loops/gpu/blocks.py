@@ -49,8 +49,8 @@ class OutputBlock:
     Attributes:
         value: Result of the reduction.
         dim: Dimension of the nest that the rows of a block are along; columns are along the last one.
-        rows, columns: Size of a block.
-        loop_of_dim: For each dimension of the nest, the loop dimension of the reduction that it is.
+        rows, columns: Size of a block in elements.
+        loop_of_dim: For each dimension of the nest, the loop of the reduction that it counts.
         paired_inputs: Inputs that are loaded in pairs; the columns of a block are then adjacent in pairs.
     """
 
@@ -66,7 +66,7 @@ def block_of(frame: Frame, nest: LoopNest, pairs: bool = True) -> OutputBlock | 
     """Return the block that an invocation computes of a nest with one reduction and elementwise operations on it.
 
     Return None for other nests, and if blocks would share no loads. `pairs` is whether the device can load two
-    elements of 32 bits as an i64, which blocks of adjacent columns do.
+    elements of 32 bits as an i64, which blocks whose columns are adjacent in pairs do.
     """
     trial = emit_trial(frame, nest, depth=None)
     dims, elements = trial.dims, trial.elements
@@ -79,13 +79,14 @@ def block_of(frame: Frame, nest: LoopNest, pairs: bool = True) -> OutputBlock | 
         return None
     value, indices_of_value = elements.reduced_elements[0].value, elements.reduced_elements[0].indices
     assert isinstance(value, OpResult)
+    # A block has one accumulator per element: of one result that is read at one point only.
     if any(other.indices != indices_of_value for other in elements.reduced_elements) or len(value.op.results) != 1:
         return None
     reduction = view_of(elements, value.op)
     is_permutation = sorted(map(id, indices_of_value)) == sorted(map(id, trial.indices))
     if not is_permutation:
         return None
-    loop_of_dim = [-1] * len(dims)
+    loop_of_dim = [-1] * len(dims)  # all are set: the indices are a permutation
     for index, result in zip(indices_of_value, reduction.output_maps[value.index].results, strict=True):
         if not isinstance(result, AffineDimExpr):
             return None
@@ -114,7 +115,7 @@ def block_of(frame: Frame, nest: LoopNest, pairs: bool = True) -> OutputBlock | 
     return OutputBlock(value=value, dim=dim, rows=rows, columns=columns, loop_of_dim=tuple(loop_of_dim))
 
 
-def _dim_with_most_reuse(generic: Structured, point: Sequence[int], dims: Sequence[Index]) -> int:
+def _dim_with_most_reuse(generic: Structured, loop_of_dim: Sequence[int], dims: Sequence[Index]) -> int:
     """Return the dimension of the nest, except the last, that the most inputs do not depend on; -1 for none.
 
     Elements of a block along this dimension share the loads of these inputs. Dimensions shorter than the smallest block
@@ -123,11 +124,11 @@ def _dim_with_most_reuse(generic: Structured, point: Sequence[int], dims: Sequen
 
     Args:
         generic: The reduction.
-        point: For each dimension of the nest, the loop dimension of the reduction that it is.
+        loop_of_dim: For each dimension of the nest, the loop of the reduction that it counts.
         dims: Sizes of the dimensions of the nest.
     """
     best, best_dim = 0, -1
-    for dim in range(len(point) - 1):
+    for dim in range(len(dims) - 1):
         size = dims[dim]
         smallest_block = ROWS[-1]
         if isinstance(size, int) and size < smallest_block:
@@ -137,8 +138,8 @@ def _dim_with_most_reuse(generic: Structured, point: Sequence[int], dims: Sequen
             for n, m in enumerate(generic.maps[: len(generic.inputs)])
             if generic.block.args[n].uses and m.results
         ]
-        count = sum(point[dim] not in d for d in dims_of_inputs)
-        if count and count >= best:
+        count = sum(loop_of_dim[dim] not in d for d in dims_of_inputs)
+        if count and count >= best:  # at equal reuse, the inner one
             best, best_dim = count, dim
     return best_dim
 
@@ -162,7 +163,7 @@ def emit_block(
     width = LANES * block.columns
     tiles = build.ceil_quotient(dims[-1], width)
     tile, block_index = build.remainder(group, tiles), build.quotient(group, tiles)
-    sizes = list(dims[:-1])
+    sizes = list(dims[:-1])  # along the rows of a block, the number of blocks
     sizes[block.dim] = build.ceil_quotient(dims[block.dim], block.rows)
     outer = build.split(block_index, sizes)
     first_row = build.times(outer[block.dim], block.rows)
@@ -182,7 +183,9 @@ def emit_block(
         high = build.least(high, dims[-1])
 
     def lane(builder: Builder, column: Index) -> None:
-        """Emit the block of the invocation whose first column is `column`: reductions, then results and stores."""
+        """Emit the block of the invocation whose first column is `column`: reductions, then operations on them and
+        stores.
+        """
         columns = [builder.plus(column, LANES * c) for c in range(block.columns)]
         if not has_all_columns:  # the first one exists; the others are LANES apart, and clamped to the last one
             columns = [column, *(builder.least(c, builder.minus(dims[-1], 1)) for c in columns[1:])]
@@ -202,8 +205,8 @@ def _emit_paired(
 ) -> None:
     """Emit the code of a workgroup with full blocks, whose columns are adjacent in pairs.
 
-    An invocation computes two adjacent columns of every 2 * LANES. `first_column` is that of the workgroup, which is
-    even; `outer` has the indices of its first row, without the column.
+    An invocation computes two adjacent columns of every 2 * LANES. `first_column` is the first of the workgroup, an
+    even number; `outer` has the indices of its first row in all dimensions but the last.
     """
     assert isinstance(block.value, OpResult)
     value, generic = block.value, view_of(elements, block.value.op)
@@ -217,6 +220,7 @@ def _emit_paired(
         """Reduce the block of one lane with loads of pairs."""
         column = builder.plus(first_column, builder.times(lane, 2))
         corner = _loop_indices(generic, block, [*outer, column])  # the block's first element
+        # Of each element of the block, its (row, column) relative to the corner.
         offsets = [(r, column_offset(c)) for r in range(block.rows) for c in range(block.columns)]
         row_dim = block.dim  # dimension of the nest that the rows of a block are along
         dims = block.loop_of_dim[row_dim], block.loop_of_dim[-1]
@@ -243,8 +247,8 @@ def _emit_paired(
 def _loop_indices(generic: Structured, block: OutputBlock, indices: Sequence[Index]) -> list[Index]:
     """Return the index of each loop of the reduction at indices of the nest; 0 for reduced dimensions."""
     point: list[Index] = [0] * len(generic.iterators)
-    for position, index in zip(block.loop_of_dim, indices, strict=True):
-        point[position] = index
+    for loop, index in zip(block.loop_of_dim, indices, strict=True):
+        point[loop] = index
     return point
 
 
@@ -284,6 +288,7 @@ def _reduce(
         dim = generic.reduced_loops[depth]
         size = sizes[dim]
         unroll = 1
+        # Only the innermost loop is unrolled, by a factor that divides its size.
         if depth == len(generic.reduced_loops) - 1 and isinstance(size, int):
             unroll = next((u for u in (8, 4, 2) if size % u == 0 and size > u and u * len(points) <= UNROLLED), 1)
 

@@ -76,7 +76,7 @@ def lower_gpu(frame: Frame, target: hal.ExecutableTargetAttr, flat: Flat) -> Ker
         groups = build.most(groups, partition.workgroups)
 
     def work(builder: Builder, group: Index) -> None:
-        """Emit the work of workgroup `group` in every nest that has so many workgroups."""
+        """Emit the work of workgroup `group` in every nest that has more than `group` workgroups."""
         for plan, partition in zip(plans, partitions, strict=True):
             if len(plans) == 1:
                 if isinstance(group, SSAValue):
@@ -120,8 +120,9 @@ def finish(
 ) -> Kernel:
     """Complete the function, and return its kernel, with attributes for the emitter.
 
-    They are the workgroup size, the index width, and the bindings whose elements are written once (`pyd.once`).
-    `grid` emits the number of workgroups; None for one workgroup.
+    They are the workgroup size, the width of indices in bits, and the bindings whose elements are written once
+    (`pyd.once`). `grid` emits the number of workgroups; None for one workgroup. `plans` are those of the loop nests; ()
+    for a kernel without any.
     """
     kernel = frame.finish(workgroups=grid)
     function = kernel.function
@@ -145,7 +146,8 @@ def finish(
 def _needs_wide_indices(frame: Frame) -> bool:
     """Return whether a kernel needs 64-bit indices.
 
-    It does if a tensor has, or may have on the device, 2^31 elements or more, or elements of type index.
+    It does if a tensor has, or with dynamic sizes may have on the device, 2^31 elements or more, or elements of type
+    index.
     """
     values = [v for op in frame.source.walk() for v in (*op.operands, *op.results)]
     types = [v.type for v in values if isinstance(v.type, TensorType)]
@@ -158,15 +160,15 @@ def _needs_wide_indices(frame: Frame) -> bool:
 
 
 def _grid(frame: Frame, plans: Sequence[GpuLoopPlan], elements: Elements, build: Builder) -> Index:
-    """Return the number of workgroups of the nest that has the most."""
-    total: Index = 0
+    """Return the number of workgroups of the nest that has the most; `elements` are those of the block of `build`."""
+    workgroups: Index = 0
     for plan in plans:
-        total = build.most(total, partition_nest(frame, plan, elements, build).workgroups)
-    return total
+        workgroups = build.most(workgroups, partition_nest(frame, plan, elements, build).workgroups)
+    return workgroups
 
 
 def _is_grid_computable(frame: Frame, plans: Sequence[GpuLoopPlan]) -> bool:
-    """Return whether the grid can be computed from the workload alone."""
+    """Return whether the grid can be computed from the workload alone: the sizes that the dispatch passes for it."""
     try:  # emits the computation as an experiment; it raises an error at a size that the workload does not have
         count_region(frame.source, lambda elements, build: _grid(frame, plans, elements, build), frame.elements)
     except CompileError:
@@ -256,7 +258,7 @@ def _elements(
 
 
 def _row(elements: Elements, nest: LoopNest, build: Builder, indices: list[Index], dims: list[Index]) -> None:
-    """Emit one row of a nest: first its reductions, which store results of rows, then its elements.
+    """Emit the row of a nest at outer `indices`: its reductions, its results of one element, then its elements.
 
     A whole workgroup computes it, in a parallel loop over its elements, or, inside a parallel loop, one invocation.
     """
@@ -271,7 +273,7 @@ def _row(elements: Elements, nest: LoopNest, build: Builder, indices: list[Index
     if not inner:
         _store(elements, nest, build, indices)
         return
-    if build.in_parallel:  # one invocation; `low` and `high` bound the first inner dimension, and are all of it
+    if build.in_parallel:  # one invocation, which loops over all inner indices
         emit_inner(build, indices, inner, low=0, high=inner[0], write=lambda b, where: _store(elements, nest, b, where))
         return
     size = build.product(inner)
@@ -294,9 +296,9 @@ def _lanes(elements: Elements, nest: LoopNest, build: Builder, group: Index, dim
 def _in_order(elements: Elements, nest: LoopNest, build: Builder, group: Index) -> None:
     """Emit a nest with sequential dimensions, whose `space` is an operation with ordered elements or an ordered update.
 
-    An invocation computes a row of an operation with ordered elements. Of an update, the destination is cut along its
-    first indexed dimension into parts: an invocation writes one element of each slice in one part, in the order of the
-    slices.
+    An invocation computes a row of an operation with ordered elements. The slices of an update are divided into parts,
+    where slices that may write the same element are in one part: an invocation writes one element of each slice of its
+    part, in the order of the slices.
     """
     dims = parallel_sizes(elements, nest, build)
     outer = build.product(dims)

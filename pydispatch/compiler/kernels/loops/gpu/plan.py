@@ -13,7 +13,7 @@ from xdsl.ir import OpResult, SSAValue
 from pydispatch.compiler.kernels.loops.analysis import LoopNest
 from pydispatch.compiler.kernels.loops.frame import Frame
 from pydispatch.compiler.kernels.loops.gpu.blocks import OutputBlock, block_of, partition_block
-from pydispatch.compiler.kernels.loops.gpu.reduce import FEW, combiners
+from pydispatch.compiler.kernels.loops.gpu.reduce import FEWEST_DISTRIBUTED_STEPS, combiners
 from pydispatch.compiler.kernels.loops.lower import element_bytes_of, elements_per_byte, estimate_read_bytes
 from pydispatch.compiler.kernels.loops.nests import Partition, partition_elements
 from pydispatch.compiler.kernels.loops.ordered_updates import partition_count
@@ -96,13 +96,14 @@ def plan_nest(frame: Frame, nest: LoopNest, pairs: bool) -> GpuLoopPlan:
     if elements_per_byte(nest.representative) > 1:
         return GpuLoopPlan(nest, Distribution.BYTES)
     dims = nest.dims(elements)
-    if nest.by_rows and row_size(nest, elements) >= FEW and _can_distribute_reductions(elements, nest):
+    has_long_rows = nest.by_rows and row_size(nest, elements) >= FEWEST_DISTRIBUTED_STEPS
+    if has_long_rows and _can_distribute_reductions(elements, nest):
         return GpuLoopPlan(nest, Distribution.ROWS)
     if nest.by_rows and nest.outer_rank:
         # Each invocation has its own row, so rows cannot be stored in workgroup memory, which None stands for.
         nest.row_storage = {value: buffer for value, buffer in nest.row_storage.items() if buffer is not None}
         return GpuLoopPlan(nest, Distribution.LANES)
-    if nest.by_rows:
+    if nest.by_rows:  # one row is the whole nest
         return GpuLoopPlan(nest, Distribution.ROWS)
     block = block_of(frame, nest, pairs=pairs)
     if block is not None:
@@ -116,7 +117,7 @@ def plan_nest(frame: Frame, nest: LoopNest, pairs: bool) -> GpuLoopPlan:
 def row_size(nest: LoopNest, elements: Elements) -> int:
     """Return the number of elements of the longest row among results and their producers.
 
-    It is at least `LONG_ROW` if a size is dynamic.
+    A row is all elements at one index of the outer dimensions. It has at least `LONG_ROW` if a size is dynamic.
     """
     sizes = [1]
     for value, _ in nest.all_stores():
@@ -136,7 +137,10 @@ def row_size(nest: LoopNest, elements: Elements) -> int:
 
 
 def _has_few_long_reductions(elements: Elements, nest: LoopNest, dims: Sequence[Index]) -> bool:
-    """Return whether a nest has few elements with long reductions, so that a workgroup per element pays."""
+    """Return whether a nest has few elements with long reductions, so that a workgroup per element pays.
+
+    `dims` are the sizes of the nest; a dynamic one counts as 1.
+    """
     results = prod(n for n in dims if isinstance(n, int))
     if results > FEW_RESULTS:
         return False
@@ -144,7 +148,7 @@ def _has_few_long_reductions(elements: Elements, nest: LoopNest, dims: Sequence[
 
 
 def _longest_reduction_steps(elements: Elements, nest: LoopNest) -> int:
-    """Return the number of steps of the longest reduction; a dynamic size counts as `LONG_ROW`."""
+    """Return the steps of the longest reduction, 0 for none; a dynamic size counts as `LONG_ROW`."""
     most_steps, pending, visited = 0, [value for value, _ in nest.all_stores()], set[SSAValue]()
     while pending:
         current = pending.pop()
@@ -201,7 +205,8 @@ def partition_nest(frame: Frame, plan: GpuLoopPlan, elements: Elements, build: B
     Args:
         frame: The kernel being built.
         plan: The distribution.
-        elements: Elements of the tensors where the partition is computed: in the kernel, or on the host.
+        elements: Tensors whose sizes are values of the block of `build`: of the kernel, or of the region that computes
+            the grid.
         build: Receives the computation of dynamic numbers of workgroups.
     """
     nest, backend = plan.nest, frame.backend
@@ -239,8 +244,8 @@ def partition_nest(frame: Frame, plan: GpuLoopPlan, elements: Elements, build: B
 def parallel_sizes(elements: Elements, nest: LoopNest, build: Builder) -> list[Index]:
     """Return the sizes of the parallel dimensions of a nest that also has sequential ones.
 
-    Of a recurrence, they are the dimensions that number its rows. Of an ordered update, they are the number of parts of
-    the destination, which are written independently, and the dimensions of a slice.
+    Of an operation with ordered elements, they are the dimensions that number its rows. Of an ordered update, they are
+    the number of parts of the destination, which are written independently, and the dimensions of a slice.
     """
     if isinstance(nest.space, OrderedOp):
         return row_dims(elements, nest.space)

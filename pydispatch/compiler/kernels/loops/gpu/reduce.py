@@ -22,10 +22,10 @@ from pydispatch.ir.core.rewriting import erase_op
 from pydispatch.ir.op_info import Grouping, info_of
 from pydispatch.ir.structured import Structured
 
-BLOCK = 1 << 18
+BLOCK_STEPS = 1 << 18
 """Steps of a float sum between two combinations of the invocations' partial sums; it bounds the rounding error."""
 
-FEW = 32
+FEWEST_DISTRIBUTED_STEPS = 32
 """Steps below which a single invocation computes a reduction: synchronization would cost more."""
 
 
@@ -46,6 +46,7 @@ def combiners(generic: Structured, reassociate: bool) -> list[Operation] | None:
         grouping = info_of(op).grouping
         if grouping is Grouping.FIXED or (grouping is Grouping.ROUNDED and not reassociate):
             return None
+        # A step reads the accumulator, and the result of the combination is used, for nothing else.
         if len(list(argument.uses)) != 1 or argument not in op.operands or len(list(value.uses)) != 1:
             return None
         ops.append(op)
@@ -58,14 +59,16 @@ def distributed_reduction(
     """Emit the reduction at `point` as a loop over invocations, and return its results.
 
     Return None, and emit nothing, inside a parallel loop, for few steps, and for reductions that `combiners` does not
-    split. `point` has None for the reduced dimensions.
+    split. `point` has the index of each loop of the reduction, None for reduced ones.
     """
     if build.in_parallel or combiners(generic, elements.reassociate) is None:
         return None
     sizes = loop_sizes(elements, generic)
     extents = [sizes[dim] for dim in generic.reduced_loops]
-    if all(isinstance(n, int) for n in extents) and prod(n for n in extents if isinstance(n, int)) < FEW:
+    static_extents = [n for n in extents if isinstance(n, int)]
+    if len(static_extents) == len(extents) and prod(static_extents) < FEWEST_DISTRIBUTED_STEPS:
         return None
+    # `reduce_at` checks that a parallel loop that indexes no result has one iteration.
     if any(generic.iterators[dim] == "parallel" for dim in generic.reduced_loops):
         return None
     indices = [0 if p is None else p for p in point]
@@ -73,20 +76,23 @@ def distributed_reduction(
         elements.at(build, o, evaluate(build, m, indices))
         for o, m in zip(generic.outputs, generic.output_maps, strict=True)
     ]
-    sums = are_sums(elements, generic)
+    is_sum = are_sums(elements, generic)  # of floats, for each result
     static_inner_extents = [n for n in extents[1:] if isinstance(n, int)]
-    # Float sums are cut into blocks of about BLOCK steps, which bounds the rounding error.
+    # Float sums are cut into blocks of about `BLOCK_STEPS` steps, which bounds the rounding error.
     steps_per_block = 0  # of the outermost reduced loop; without blocks, 0
-    if any(sums) and len(static_inner_extents) == len(extents) - 1:
-        steps_per_block = max(1, BLOCK // max(1, prod(static_inner_extents)))
+    if any(is_sum) and len(static_inner_extents) == len(extents) - 1:
+        steps_per_block = max(1, BLOCK_STEPS // max(1, prod(static_inner_extents)))
     if not steps_per_block or (isinstance(extents[0], int) and extents[0] <= steps_per_block):
         return _parallel(elements, build, generic, indices, sizes, (0, extents[0]), initial)
 
     def block(inner: Builder, low: Index, carried: list[SSAValue]) -> list[SSAValue]:
-        """Emit the reduction of a block of outermost steps with its own accumulators; combine them with `carried`."""
+        """Emit the reduction of the block of outermost steps from `low` on; add its sums to those of `carried`.
+
+        Results other than float sums continue from `carried`.
+        """
         high = inner.least(inner.plus(low, steps_per_block), extents[0])
         return with_fresh_accumulators(
-            inner, carried, sums, lambda own: _parallel(elements, inner, generic, indices, sizes, (low, high), own)
+            inner, carried, is_sum, lambda own: _parallel(elements, inner, generic, indices, sizes, (low, high), own)
         )
 
     return build.loop(0, extents[0], initial, block, step=steps_per_block, index_below=extents[0])
@@ -102,9 +108,9 @@ def _parallel(
         elements: Tensors of the kernel.
         build: The builder.
         generic: The reduction.
-        indices: Indices of the dimensions that are not reduced.
-        sizes: Sizes of all dimensions.
-        outermost: Half-open range of the outermost reduced dimension; all indices of the others are reduced.
+        indices: Index of each loop of the reduction; those of reduced loops are replaced.
+        sizes: Size of each loop of the reduction.
+        outermost: Half-open range of the outermost reduced loop; the other reduced loops run over all indices.
         initial: Initial values of the results.
     """
     block = Block(arg_types=[IndexType() for _ in generic.reduced_loops])
@@ -118,7 +124,7 @@ def _parallel(
     values, regions = [], []
     for result, accumulator in zip(results, accumulators, strict=True):
         assert isinstance(result, OpResult)
-        combine = result.op
+        combine = result.op  # see `combiners`; the `scf.reduce` combines instead of the body
         values.append(next(o for o in combine.operands if o is not accumulator))
         regions.append(_combiner(combine, accumulator.type))
         erase_op(combine, safe_erase=False)

@@ -43,8 +43,8 @@ class PairedInput:
 
     Attributes:
         ordinal: Its position among the inputs.
-        strides: Its stride along each loop dimension of the reduction, in elements.
-        contiguous_dim: The loop dimension along which it is contiguous.
+        strides: Its stride along each loop of the reduction, in elements; 0 for a loop that does not index it.
+        contiguous_dim: The loop along which it is contiguous.
     """
 
     ordinal: int
@@ -56,13 +56,13 @@ def paired_inputs(elements: Elements, generic: Structured, dims: tuple[int, int]
     """Return the inputs that are loaded in pairs of elements; () for a reduction that cannot use pairs.
 
     They are the inputs that depend on the innermost loop or the columns. Each of them must be contiguous along the rows
-    or columns of a block, or the innermost loop. `dims` are the loop dimensions of rows and of columns.
+    or columns of a block, or the innermost loop. `dims` are the loops that count the rows and the columns.
     """
     if not generic.reduced_loops:
         return ()
     step, sizes = generic.reduced_loops[-1], loop_sizes(elements, generic)
     size = sizes[step]
-    if not isinstance(size, int) or size % 2:
+    if not isinstance(size, int) or size % 2:  # a pair along the innermost loop is read by two steps
         return ()
     inputs: list[PairedInput] = []
     for index, (value, map) in enumerate(zip(generic.inputs, generic.maps[: len(generic.inputs)], strict=True)):
@@ -84,7 +84,10 @@ def paired_inputs(elements: Elements, generic: Structured, dims: tuple[int, int]
 
 
 def _is_pairable_buffer(elements: Elements, value: SSAValue) -> bool:
-    """Return whether a value is a read-only buffer of f32 or i32 of static shape, with an even last size."""
+    """Return whether a value is in a read-only buffer of f32 or i32 of static shape.
+
+    Its last size must be even, so that a pair does not extend into the next row.
+    """
     type_ = tensor_type(value)
     shape = type_.get_shape()
     if not isinstance(value, BlockArgument) or type_.element_type not in (Float32Type(), i32):
@@ -98,7 +101,7 @@ def _is_pairable_buffer(elements: Elements, value: SSAValue) -> bool:
 
 
 def _pairs_of(elements: Elements, value: SSAValue) -> SSAValue:
-    """Return the buffer of a value as a one-dimensional memref of i64, each of them two elements of 32 bits."""
+    """Return the buffer of a value as a memref of i64 with one dimension, each i64 two adjacent elements of 32 bits."""
     key = ("pairs", value)
     earlier = elements.entry.recall(key)
     if earlier is not None:
@@ -119,12 +122,12 @@ def _pairs_of(elements: Elements, value: SSAValue) -> SSAValue:
 
 def _is_multiply_add(elements: Elements, generic: Structured, paired: Sequence[PairedInput]) -> bool:
     """Return whether the body is `acc + a * b` on floats with both factors loaded in pairs, so that it may be fused."""
-    ops = list(generic.block.ops)
+    ops = list(generic.block.ops)  # the product, the sum and the yield
     if not elements.reassociate or len(ops) != 3 or [op.name for op in ops[:2]] != ["arith.mulf", "arith.addf"]:
         return False
     product, total = ops[0].results[0], ops[1].results[0]
     carried = generic.block.args[len(generic.inputs)]
-    factors = [generic.block.args[w.ordinal] for w in paired]
+    factors = [generic.block.args[paired_input.ordinal] for paired_input in paired]
     return (
         len(factors) == 2
         and set(ops[0].operands) == set(factors)
@@ -150,8 +153,8 @@ def reduce_paired(
         build: The builder.
         generic: The reduction.
         paired: Inputs that are loaded in pairs.
-        corner: Indices of the loop dimensions at the first element of the block.
-        dims: The loop dimensions of rows and of columns.
+        corner: Index of each loop of the reduction at the corner, the first element of the block; 0 for reduced loops.
+        dims: The loops that count the rows and the columns.
         offsets: (row, column) of each element, relative to the corner.
         column_pair: The column of the corner, which is even, divided by 2: an input that is contiguous along the
             columns has its pair at this index of a row.
@@ -182,13 +185,13 @@ class _PairedReduction:
     Attributes:
         elements, generic: Tensors of the kernel, and the reduction.
         paired: Inputs that are loaded in pairs.
-        corner: Indices of the loop dimensions at the corner of the block, its first element: row 0, column 0.
-        dims: The loop dimensions of rows and of columns.
+        corner: Index of each loop of the reduction at the corner of the block, its first element: row 0, column 0.
+        dims: The loops that count the rows and the columns.
         offsets: (row, column) of each element of the block, relative to the corner.
         column_pair: The column of the corner divided by 2, exactly: columns are adjacent in pairs, so that it is even.
-        iterations: Indices of the loop dimensions at each element of the block. The entries of reductions are
-            placeholders, which each step replaces.
-        sizes: Size of each loop dimension.
+        iterations: For each element of the block, the index of each loop. Those of reduced loops are placeholders,
+            which each step replaces.
+        sizes: Size of each loop of the reduction.
         is_multiply_add: Whether the body is `acc + a * b` of two paired inputs, so that a step is one multiply-add.
     """
 
@@ -204,12 +207,12 @@ class _PairedReduction:
     is_multiply_add: bool
 
     def emit(self, build: Builder, depth: int, current: dict[int, Index], sums: list[SSAValue]) -> list[SSAValue]:
-        """Emit the loops over the reductions from number `depth` on, and return the sums after them.
+        """Emit the reduced loops from number `depth` on, and return the sums after them.
 
         Args:
             build: Receives the code.
-            depth: Number of the outermost reduction to emit.
-            current: Index of each reduction further out, by its dimension.
+            depth: Position of the outermost loop to emit in `generic.reduced_loops`.
+            current: Reduced loop further out -> its index.
             sums: The sum of each element of the block before the loops.
         """
         dim = self.generic.reduced_loops[depth]
@@ -224,7 +227,7 @@ class _PairedReduction:
         assert isinstance(size, int)
         # `size` is even (`paired_inputs`), and a pair along the innermost loop serves two steps.
         unroll = next(u for u in (8, 4, 2) if size % u == 0 and (u == 2 or u * len(sums) <= MAX_UNROLLED_PRODUCTS))
-        # The index of the block's first element in each loop, at the current indices of the outer reductions.
+        # The index of each loop at the first element of the block and the current indices of the outer reduced loops.
         corner = [current.get(d, index) for d, index in enumerate(self.corner)]
         pairs = [
             _first_pair_index(build, paired, corner, dims=self.dims, innermost=dim, column_pair=self.column_pair)
@@ -239,7 +242,7 @@ class _PairedReduction:
         """Emit `unroll` steps of the innermost loop, which share their loads, and return the new carried values.
 
         Args:
-            current: Reduction -> its index, of the loops around the innermost one.
+            current: Reduced loop around the innermost one -> its index.
             unroll: Number of steps.
             build: Receives the code.
             index: The first step.
@@ -275,8 +278,8 @@ class _PairedReduction:
 
         Args:
             build: Receives the code.
-            iteration: Index of each loop dimension.
-            loaded: The elements of the inputs that are loaded in pairs.
+            iteration: Index of each loop of the reduction.
+            loaded: For each of `paired`, the element that the step reads.
             total: The sum before the step.
         """
         if self.is_multiply_add:
@@ -314,12 +317,12 @@ def _first_pair_index(
 def _loop_indices_of(
     build: Builder, corner: Sequence[Index], dims: tuple[int, int], offsets: Sequence[tuple[int, int]]
 ) -> list[list[Index]]:
-    """Return the indices of the loop dimensions at each (row, column) offset from the corner of a block."""
+    """Return, for each (row, column) offset from the corner of a block, the index of each loop there."""
     points = []
-    for steps in offsets:
+    for row_and_column in offsets:
         point = list(corner)
-        for dim, step in zip(dims, steps, strict=True):
-            point[dim] = build.plus(point[dim], step)
+        for dim, offset in zip(dims, row_and_column, strict=True):
+            point[dim] = build.plus(point[dim], offset)
         points.append(point)
     return points
 
@@ -328,10 +331,11 @@ class _Pairs:
     """Emitter of the loads of one input in one iteration of the innermost loop; each pair is loaded once.
 
     Attributes:
+        build: Receives the loads.
         first_pair: Index in `buffer` of the pair that the corner of the block, its first element, reads.
         buffer: The input as pairs.
         element: Type of an element.
-        loaded: Number of pairs after that of the corner -> its two elements.
+        loaded: Pair, as its distance from `first_pair` in pairs -> its two elements.
     """
 
     def __init__(
@@ -340,13 +344,14 @@ class _Pairs:
         self.build, self.first_pair = build, first_pair
         self.buffer = _pairs_of(elements, generic.inputs[paired.ordinal])
         self.element = generic.block.args[paired.ordinal].type
-        self.loaded: dict[int, tuple[SSAValue, SSAValue]] = {}  # distance from `first_pair` -> its two elements
+        self.loaded: dict[int, tuple[SSAValue, SSAValue]] = {}
 
     def at(self, offset: int) -> SSAValue:
         """Return the element `offset` elements after that of the corner; load its pair on first use."""
         pair, second = divmod(offset, 2)
         if pair not in self.loaded:
             build = self.build
+            # The first element of a pair is in its low bits.
             pair_bits = build.add(memref.LoadOp.get(self.buffer, [build.value(build.plus(self.first_pair, pair))]))
             shift = build.pure(arith.ConstantOp(IntegerAttr(32, i64)))
             halves = [pair_bits, build.add(arith.ShRUIOp(pair_bits, shift))]
