@@ -2,6 +2,7 @@
 
     [panel][block][group][column][byte of the group], and [half of the byte] for 4 bits
 
+A panel is a fixed number of adjacent columns, a block the steps of K that share a scale and a zero point in a column.
 A group is 4 steps of K with 8 bits, or 8 steps with 4 bits: the low halves of its 4 bytes are the first 4 steps, the
 high halves the others.
 """
@@ -24,7 +25,7 @@ WORD_BYTES = 4
 """Bytes of a group of steps of K of one column: the instructions that multiply bytes add up so many products."""
 
 MOST_INTEGER_BYTES = 3
-"""Bytes of an integer with the precision of f32."""
+"""Bytes of an integer that is about as precise as an f32, whose significand has 24 bits."""
 
 LARGEST_ZERO = 255
 """Largest magnitude of a constant zero point: its product with the sum of a block's integers fits into 32 bits."""
@@ -34,11 +35,11 @@ i4 = IntegerType(4)
 
 @dataclass(frozen=True)
 class PerBlock:
-    """A tensor of f32, f16, bf16 or unsigned bytes with an element for each panel, block and column.
+    """A tensor of f32, f16, bf16 or unsigned bytes: the scale, zero point or offset of each block of weights.
 
     Attributes:
-        tensor: The tensor: [panel][block][column], or [panel][column].
-        has_blocks: Whether it has blocks; otherwise all blocks of a column share an element.
+        tensor: The tensor: [panel][block][column of the panel], or [panel][column of the panel].
+        has_blocks: Whether it has the dimension of blocks; otherwise all blocks of a column share an element.
     """
 
     tensor: SSAValue
@@ -47,16 +48,19 @@ class PerBlock:
 
 @dataclass(frozen=True)
 class BlockQuantized:
-    """A contraction of f32 by weights (u - zero) * scale + offset, where u is unsigned and in panels.
+    """A contraction of f32 by weights (u - zero) * scale + offset, where u is an unsigned integer.
+
+    The integers are stored in panels: [panel][block][group][column][byte], with [half] for 4 bits, see the top of this
+    file.
 
     Attributes:
         contraction: The contraction.
         row_factor: The factor that is multiplied with the weights: the one with the rows.
         argument: The panels, an argument of the dispatch function.
-        dims: The loops of panels, blocks, groups, columns, bytes, and, for 4 bits, halves of bytes.
+        dims: The loops of the contraction over the dimensions of the panels, in their order.
         bits: Bits of a weight, 4 or 8.
-        zero: The zero point: an integer as a float, or a tensor.
-        scale, offset: Tensors; None for 1 and 0.
+        zero: The zero point: a constant integer as a float, or a tensor.
+        scale, offset: Tensors; None for a scale of 1 and an offset of 0.
     """
 
     contraction: Contraction
@@ -70,22 +74,22 @@ class BlockQuantized:
 
     @property
     def panel_loop(self) -> int:
-        """The loop of panels."""
+        """The loop over panels."""
         return self.dims[0]
 
     @property
     def block_loop(self) -> int:
-        """The loop of blocks."""
+        """The loop over the blocks along K."""
         return self.dims[1]
 
     @property
     def column_loop(self) -> int:
-        """The loop of a panel's columns."""
+        """The loop over a panel's columns."""
         return self.dims[3]
 
     @property
     def step_loop(self) -> int:
-        """The loop of a group's bytes, whose indices are consecutive steps of K."""
+        """The loop over a group's bytes, whose indices are consecutive steps of K."""
         return self.dims[4]
 
     @property
@@ -100,7 +104,7 @@ class BlockQuantized:
 
     @property
     def groups(self) -> int:
-        """Groups of a block."""
+        """Groups of a block: those of 4 bytes of each column."""
         return self._shape[2]
 
     @property
@@ -120,16 +124,17 @@ class BlockQuantized:
 
     @property
     def integer_bytes(self) -> int:
-        """Bytes of the integers, 1 to 3, that elements of the row factor may be rounded to: the attribute of the
-        contraction, or 3 without it.
+        """Bytes of the integers, 1 to 3, that elements of the row factor may be rounded to.
+
+        The attribute `INTEGER_BYTES` of the contraction states them; without it they are 3.
         """
         attribute = self.contraction.op.attributes.get(INTEGER_BYTES)
         count = attribute.value.data if isinstance(attribute, IntegerAttr) else MOST_INTEGER_BYTES
         return min(max(count, 1), MOST_INTEGER_BYTES)
 
     @property
-    def rows(self) -> tuple[int, ...]:
-        """The loops of rows: all that the weights do not have."""
+    def row_loops(self) -> tuple[int, ...]:
+        """The loops that count rows: all that do not index the weights."""
         generic = self.contraction.generic
         return tuple(d for d in range(len(generic.iterators)) if d not in self.dims)
 
@@ -148,18 +153,18 @@ def block_quantized_of(contraction: Contraction) -> BlockQuantized | None:
     """Return a contraction as a product by block-quantized weights in panels; None for others."""
     if contraction.acc != f32:
         return None
-    for weights, other in ((contraction.b, contraction.a), (contraction.a, contraction.b)):
-        match = _match(contraction, weights, other)
+    for weights, row_factor in ((contraction.b, contraction.a), (contraction.a, contraction.b)):
+        match = _match(contraction, weights, row_factor)
         if match is not None:
             return match
     return None
 
 
-def _match(contraction: Contraction, weights: Factor, other: Factor) -> BlockQuantized | None:
+def _match(contraction: Contraction, weights: Factor, row_factor: Factor) -> BlockQuantized | None:
     """Match ((u - zero) * scale + offset) in the code of the factor `weights`, from the outermost operation inwards.
 
     The weights u have the dimensions [panel, block, group, column, byte], and half-bytes one more for the two halves of
-    a byte. other: the factor that they are multiplied with. Return None if anything else is multiplied.
+    a byte. `row_factor` is the factor that they are multiplied with. Return None if anything else is multiplied.
     """
     generic = contraction.generic
     body = _Body(contraction, weights)
@@ -173,6 +178,7 @@ def _match(contraction: Contraction, weights: Factor, other: Factor) -> BlockQua
     terms: dict[str, PerBlock | None] = {"offset": None, "scale": None}
     value = weights.value
     zero: float | PerBlock = 0.0
+    # Each of these operations may be missing.
     for kind, key in ((arith.AddfOp, "offset"), (arith.MulfOp, "scale"), (arith.SubfOp, "zero")):
         if isinstance(value.owner, kind):
             value, operand = value.owner.operands
@@ -183,17 +189,17 @@ def _match(contraction: Contraction, weights: Factor, other: Factor) -> BlockQua
                 if isinstance(term, float) and not is_zero_point(term):
                     return None
                 zero = term
-            elif isinstance(term, float):
+            elif isinstance(term, float):  # a scale or offset is a tensor
                 return None
             else:
                 terms[key] = term
-    if not body.is_unsigned(value) or any(generic.extents[d] is None for d in dims):
+    if not body.is_unsigned_integer(value) or any(generic.extents[d] is None for d in dims):
         return None
-    if set(generic.reduced_loops) != set(dims) - {panel, column}:
+    if set(generic.reduced_loops) != set(dims) - {panel, column}:  # K is all others
         return None
     match = BlockQuantized(
         contraction=contraction,
-        row_factor=other,
+        row_factor=row_factor,
         argument=argument,
         dims=dims,
         bits=4 if has_halves else 8,
@@ -211,12 +217,12 @@ def _dims(map_: AffineMap) -> tuple[int, ...] | None:
 
 
 def _loops_number_steps(match: BlockQuantized) -> bool:
-    """Return whether the other factor of a product depends only on the step of K that the loops of a block make up.
+    """Return whether the loops over groups, halves and bytes number the steps of K of a block in the row factor.
 
-    Each of its coordinates must have all of the loops of groups, bytes and halves, as digits of one step, or none, and
-    no loop of panels or columns.
+    In each of its coordinates, the index (group, half, byte) must count as one number of a step, times the same
+    distance, which may be 0. No coordinate may depend on the loops over panels or columns.
     """
-    panel, _, group, column, byte, *half = match.dims
+    panel, _, group, column, byte, *half = match.dims  # `half` has one loop for 4 bits, none for 8
     steps_per_group = WORD_BYTES * 8 // match.bits
     if match.row_factor.dims & {panel, column}:
         return False
@@ -243,7 +249,7 @@ class _Body:
     def term(self, value: SSAValue, dims: tuple[int, int, int]) -> float | PerBlock | None:
         """Return a zero point, scale or offset as a constant or a tensor; None for another value.
 
-        dims: loops of panels, blocks and columns, which index the tensor.
+        dims: loops over panels, blocks and columns, which index the tensor; one without blocks has the outer two.
         """
         generic = self.contraction.generic
         for kind in (arith.SIToFPOp, arith.ExtUIOp, arith.ExtFOp):  # it may be sitofp(extui(x)), sitofp(x) or extf(x)
@@ -257,8 +263,8 @@ class _Body:
         constant = value.owner.value if isinstance(value.owner, arith.ConstantOp) else None
         return float(constant.value.data) if isinstance(constant, FloatAttr) else None
 
-    def is_unsigned(self, value: SSAValue) -> bool:
-        """Return whether a value is the element of the panels, as an unsigned integer, converted to f32."""
+    def is_unsigned_integer(self, value: SSAValue) -> bool:
+        """Return whether a value is the integer of the panels as f32, read as unsigned: `sitofp(extui(element))`."""
         for kind in (arith.SIToFPOp, arith.ExtUIOp):
             if not isinstance(value, OpResult) or not isinstance(value.op, kind):
                 return False

@@ -34,8 +34,8 @@ class ChainParts(NamedTuple):
     """Operations of a chain by the part that they are in. Operations that are free to duplicate are in every part.
 
     Attributes:
-        first_product: The first contraction, and elementwise operations on it up to the scores.
-        row_operations: Row-wise operations from the scores to factor A of the second contraction.
+        first_product: The first contraction, and elementwise operations on it up to the scores, their last result.
+        row_operations: Row-wise operations, such as a softmax, from the scores to factor A of the second contraction.
         second_product: The second contraction, and operations on its result.
     """
 
@@ -64,7 +64,7 @@ class Chain:
 
     @property
     def outer(self) -> list[int]:
-        """The dimensions of `rows` that are outer dimensions of both products."""
+        """The dimensions of `rows` that are outer dimensions of both products: all but its rows (M) and columns."""
         return [d for d in range(len(shape_of(self.rows)) - 1) if self.second_loops[d] != self.second.m]
 
     @property
@@ -129,13 +129,19 @@ def _find_scores(
 
     Each of its elements depends on one element of the product, at the same indices, and an operation reads it that is
     not elementwise. Return None if there is not exactly one such tensor.
+
+    Args:
+        first, second: The contractions.
+        after: The operations that depend on the first contraction.
+        members: All operations of the dispatch.
+        cache: Results of `matching_dims` for the first product.
     """
     result = first.op.results[0]
     candidates: list[SSAValue] = []
     dims = list(range(len(shape_of(result))))
     for value in (result, *(r for op in after if op is not second.op for r in op.results)):
         if not isinstance(value.type, TensorType) or matching_dims(value, result, cache) != dims:
-            continue
+            continue  # no elementwise function of the product
         users = [use.operation for use in value.uses]
         if any(user not in members for user in users):
             return None
@@ -160,12 +166,12 @@ def _split_into_parts(
     part_of = _part_of(first, second, after_first, operations, cache)
     if part_of is None:
         return None
-    parts = ChainParts(first_product=[], row_operations=[], second_product=[])
+    parts = ChainParts(first_product=[], row_operations=[], second_product=[])  # in the order of `part_of`: 0, 1, 2
     for op in operations:
         for index, part in enumerate(parts):
             if info_of(op).cost is Cost.FREE or part_of[op] == index:
                 part.append(op)
-    crossing = {
+    crossing = {  # values that an operation of another part computes
         value
         for op in operations
         for value in inputs_of(op)
@@ -231,7 +237,7 @@ def _has_kernel(chain: Chain) -> bool:
     if not has_loop_per_dimension or second.reductions:
         return False
     # The columns of the rows are N of the first product and K of the second; each other dimension is one loop of both.
-    first_loops, second_loops = chain.first_loops, chain.second_loops
+    first_loops, second_loops = chain.first_loops, chain.second_loops  # for each dimension of the rows
     if len(set(second_loops)) != len(second_loops) or second_loops[-1] != second.k:
         return False
     if first_loops[-1] != first.n or NO_DIM in first_loops:
@@ -249,7 +255,7 @@ def _has_kernel(chain: Chain) -> bool:
 
 
 def _dims_of(map: AffineMap) -> list[int]:
-    """Return the dimension that each result of a map is; `NO_DIM` for a result that is another expression."""
+    """Return, for each result of a map, the dimension that it is; `NO_DIM` for another expression."""
     return [r.position if isinstance(r, AffineDimExpr) else NO_DIM for r in map.results]
 
 

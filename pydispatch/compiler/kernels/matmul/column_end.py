@@ -76,7 +76,10 @@ class Bound:
     offset: int
 
     def emit(self, elements: Elements, build: Builder, point: Sequence[Index], columns: int) -> Index:
-        """Emit the bound of the row at a point, at most `columns`. The index of the point along columns is ignored."""
+        """Emit the end of the columns of the row at a point, at most `columns`, the number of all columns.
+
+        The index of the point along columns is ignored. The end may be negative: no column is visible then.
+        """
         value = self.value.emit(elements, build, point)
         index = value if isinstance(value.type, IndexType) else build.pure(arith.IndexCastOp(value, IndexType()))
         # The minimum is taken before `offset` is added, so that the sum does not overflow.
@@ -97,7 +100,7 @@ class Stored:
     is_shown: bool | None
 
     def emit(self, elements: Elements, build: Builder, point: Sequence[Index]) -> SSAValue:
-        """Emit whether the mask shows the column at a point, an i1. A number shows it unless it is low enough."""
+        """Emit whether the mask shows the column at a point, an i1. An added number shows it unless it is very low."""
         value = self.element.emit(elements, build, point)
         if self.is_shown is None:
             assert isinstance(value.type, AnyFloat)
@@ -139,7 +142,10 @@ class Limits:
         return None if self.fill == -inf else max(self.fill / 2, LOWEST_FLOOR)
 
     def end(self, elements: Elements, build: Builder, point: Sequence[Index], columns: int) -> Index:
-        """Emit the end of the columns that comparisons leave visible to the row at a point, at most `columns`."""
+        """Emit the end of the columns that comparisons leave visible to the row at a point, at most `columns`.
+
+        `columns` is the number of all columns.
+        """
         end: Index = columns
         for bound in self.bounds:
             end = build.least(end, bound.emit(elements, build, point, columns))
@@ -150,9 +156,9 @@ class Limits:
         return Limits((*self.bounds, *other.bounds), (*self.stored, *other.stored), max(self.fill, other.fill))
 
     def with_fill(self, fill: float | None, *, highest: float) -> Limits:
-        """Return the limits if scores at hidden columns are at most `fill`, another upper bound than before.
+        """Return the limits for scores that are at most `fill` at hidden columns, in place of `self.fill`.
 
-        Return no limits if `fill` is above `highest`, since a hidden column could have a weight then.
+        Return no limits if `fill` is None, not known, or above `highest`: a hidden column could have a weight then.
         """
         hides_columns = bool(self)
         return replace(self, fill=fill) if hides_columns and fill is not None and fill <= highest else Limits()
@@ -161,7 +167,7 @@ class Limits:
 def column_limits(chain: Chain) -> Limits:
     """Return the limits of the visible columns of each row of a chain; no limits if rows depend on hidden columns."""
     column = len(shape_of(chain.scores)) - 1
-    own_indices = tuple(range(column + 1))
+    own_indices = tuple(range(column + 1))  # a point has the indices of the scores
     score = Expression(chain.scores, own_indices).expanded()  # through the operations that compute it
     limits = _limits_of_score(score, column)
     have_no_weight = bool(limits) and ignores_hidden_columns(chain, is_infinite=limits.fill == -inf)
@@ -169,7 +175,9 @@ def column_limits(chain: Chain) -> Limits:
 
 
 def _limits_of_score(score: Expression, column: int) -> Limits:
-    """Return limits outside of which a score is at most the fill of its mask; `column` is the columns' dimension.
+    """Return limits outside of which a score is at most the fill of its mask: the low number at hidden columns.
+
+    `column` is the dimension of the scores that columns are along.
 
     Only operations through which the fill stays a constant below `HIGHEST_FILL` have limits: selections, conversions,
     additions, and products with positive constants. All other scores have none.
@@ -222,7 +230,10 @@ def _highest_hiding_addend(element: Attribute) -> float:
 
 
 def _limits(condition: Expression, column: int, is_true: bool) -> Limits:
-    """Return limits outside of which a condition differs from `is_true`; no limits if none are known."""
+    """Return limits outside of which a condition is not `is_true`, so that it hides the column; none if not known.
+
+    `column` is the dimension of the scores that columns are along.
+    """
     if condition.number() is None and condition.depends_on(column) and _is_stored(condition):
         return Limits(stored=(Stored(condition, is_shown=is_true),))
     op, operands = condition.op, condition.operands
@@ -236,14 +247,14 @@ def _limits(condition: Expression, column: int, is_true: bool) -> Limits:
         for is_chosen, rest, constant in ((True, chosen, other), (False, other, chosen)):
             if (value := constant.number()) is not None and bool(value) != is_true:
                 return _limits(selector, column, is_chosen).intersected(_limits(rest, column, is_true))
-    if op.name == "arith.xori" and operands[1].number() in (1, -1, True):
+    if op.name == "arith.xori" and operands[1].number() in (1, -1, True):  # a negation
         return _limits(operands[0], column, not is_true)
     predicate = op.properties.get("predicate") if op.name == "arith.cmpi" else None
     relation = SIGNED.get(predicate.value.data) if isinstance(predicate, IntegerAttr) else None
     if relation is None:
         return Limits()
     relation = relation if is_true else NEGATED[relation]
-    position, bound = operands
+    position, bound = operands  # of `position <relation> bound`
     if not position.depends_on(column):
         position, bound, relation = bound, position, SWAPPED[relation]
     if relation not in ("lt", "le") or bound.depends_on(column):
@@ -271,7 +282,7 @@ def _is_stored(expression: Expression) -> bool:
 def _shift(position: Expression, column: int) -> int | None:
     """Return the constant c of a position `column + c`; None if the position is another expression."""
     type_ = position.value.type
-    if isinstance(type_, IntegerType) and type_.width.data < MIN_COLUMN_BITS:
+    if isinstance(type_, IntegerType) and type_.width.data < MIN_COLUMN_BITS:  # columns may wrap
         return None
     if position.is_index(column):
         return 0

@@ -42,8 +42,8 @@ class Arithmetic:
         compute: Type of the elements of packed factors.
         sum_type: Type of the accumulators.
         group: Steps of K that one instruction multiplies and adds to one accumulator; 1 for a plain multiply-add.
-        unsigned_a, unsigned_b: Whether the packed bytes of A, and of B, are unsigned.
-        a_offset, b_offset: Constants that packing subtracts from the elements of A, and of B.
+        unsigned_a, unsigned_b: Whether the packed bytes of A, and of B, are unsigned; False for other types.
+        a_offset, b_offset: Constants that packing subtracts from the elements of A, and of B, so that they fit bytes.
         matrix_steps: Groups of K that one instruction on matrix registers (AMX) multiplies; 0 if it uses none.
     """
 
@@ -57,7 +57,7 @@ class Arithmetic:
     matrix_steps: int = 0
 
     def reads_in_place(self, element: Attribute) -> bool:
-        """Return whether elements of this type need no conversion, so that operands may be read where they are."""
+        """Return whether elements of type `element` need no conversion, so that operands may be read where they are."""
         return self.compute == element == self.sum_type and self.group == 1
 
 
@@ -68,7 +68,7 @@ MATRIX_BYTES = 4
 """Bytes of a group of steps in matrix registers: a 32-bit word of them, whatever group other instructions take."""
 
 MIN_MATRIX_STEPS = 4
-"""Groups of K from which on matrix registers pay, which take as long for one group as for 16."""
+"""Least groups of K of an instruction on matrix registers that pays: it takes as long for one group as for 16."""
 
 SIGN_CHOICES = {
     "unsigned by signed": [(True, False), (False, True)],
@@ -105,15 +105,15 @@ def arithmetic_of(contraction: Contraction, level: Level) -> Arithmetic | None:
 
 
 def half_precision_b(contraction: Contraction, level: Level) -> SSAValue | None:
-    """Return the tensor of f16 or bf16 whose elements are factor B, if blocks can widen them to f32 in registers.
+    """Return the tensor of f16 or bf16 whose elements are factor B, if register blocks can widen them to f32.
 
-    None if B is something else, or if blocks multiply it unchanged.
+    Return None for another B, or if the CPU does not widen vectors of these types.
     """
     b, acc = contraction.b, contraction.acc
     value, element = contraction.tensor_of(b), contraction.element_of(b)
     if not level.widens_half or not isinstance(value.type, TensorType):
         return None
-    is_multiplied_as_it_is = b.is_element and acc == element.type
+    is_multiplied_as_it_is = b.is_element and acc == element.type  # the body does not convert it
     if element.type in HALF_TYPES:
         is_extended_in_body = _is_extended(b.value, element, acc)
         # Sums of f16 and bf16 (`is_multiplied_as_it_is`) are computed in f32, so that blocks widen B for them, too.
@@ -125,15 +125,13 @@ def half_precision_b(contraction: Contraction, level: Level) -> SSAValue | None:
 
 
 def _is_extended(value: SSAValue, source: SSAValue, to: Attribute) -> bool:
-    """Return whether a value is the extension of `source` to f32, which is what `to` has to be."""
+    """Return whether a value is the extension of `source` to the type `to`, which has to be f32."""
     is_extension = isinstance(value, OpResult) and isinstance(value.op, arith.ExtFOp) and value.op.input is source
     return is_extension and value.type == to == Float32Type()
 
 
 def _extended_tensor(value: SSAValue) -> SSAValue | None:
-    """Return the tensor that another tensor is an elementwise extension of to a wider float type; None for other
-    tensors.
-    """
+    """Return the tensor of narrower floats that `value` extends element by element; None if it does not."""
     if not isinstance(value, OpResult):
         return None
     if isinstance(value.op, arith.ExtFOp):
@@ -150,7 +148,7 @@ def _extended_tensor(value: SSAValue) -> SSAValue | None:
 def _grouped(contraction: Contraction, level: Level) -> Arithmetic | None:
     """Return the arithmetic of groups of bytes, or pairs of i16, into i32; None where the values do not fit.
 
-    Bytes are possible where each factor has at most 256 different values; of the signs that the CPU's instructions
+    Bytes are possible where the range of each factor has at most 256 integers. Of the signs that the CPU's instructions
     take, those are chosen that need the fewest offsets.
     """
     a, b = (factor_range(factor) for factor in (contraction.a, contraction.b))
@@ -206,12 +204,12 @@ def unextended(value: SSAValue, type_: Attribute) -> SSAValue | None:
 
 
 def is_packed_element(value: SSAValue, element: SSAValue, arithmetic: Arithmetic, is_unsigned: bool) -> bool:
-    """Return whether a factor is the element in the type that is packed, extended or not.
+    """Return whether memory has a factor as it would be packed: the factor is the element, extended or not.
 
     Args:
-        value: What is multiplied.
-        element: The element of the factor's tensor.
-        arithmetic: How the contraction is computed, whose type is packed.
+        value: The factor, in the body of the contraction.
+        element: The element of the factor's tensor, in the body.
+        arithmetic: Arithmetic of the contraction; elements are packed as `arithmetic.compute`.
         is_unsigned: Whether the packed integer is unsigned.
     """
     if element.type != arithmetic.compute:
@@ -224,10 +222,11 @@ def is_packed_element(value: SSAValue, element: SSAValue, arithmetic: Arithmetic
 
 
 def _matrix_steps(contraction: Contraction, group: int) -> int:
-    """Return how many groups of `group` steps of K matrix registers multiply at once.
+    """Return how many groups of `group` steps of K one instruction on matrix registers multiplies.
 
     It is the largest divisor of the number of groups in K from MIN_MATRIX_STEPS to MOST_STEPS. Return 0 if there is
-    none or the size of K is dynamic: the last instruction along K would have another length.
+    none or the size of K is dynamic: the last instruction along K would have another length. Return 0, too, if no
+    dimension of A has the index K itself.
     """
     a, k = contraction.a, contraction.k
     position = next((p for p in a.positions_of(k) if a.coordinates[p].is_identity(k)), None)
@@ -243,10 +242,9 @@ def _matrix_steps(contraction: Contraction, group: int) -> int:
 
 
 def _byte_offset(values: tuple[int, int], least: int) -> int:
-    """Return the constant that is subtracted from values, given as (least, greatest), for them to be bytes from `least`
-    on.
+    """Return the constant to subtract from values, so that they are in the 256 values from `least` on.
 
-    0 if they are such bytes already.
+    `values` are the least and the greatest one. The constant is 0 if they fit already.
     """
     low, high = values
     return 0 if least <= low and high < least + BYTE_VALUES else low - least

@@ -59,12 +59,13 @@ class BlockSizes:
     """Block sizes of a kernel.
 
     Attributes:
-        rows: Rows of A of one workgroup.
+        rows: Rows of A of one workgroup; a divisor of their number.
         row_groups: Number of workgroups that the rows of A are divided among.
         row_block: Rows of a register block.
         columns: Columns of a register block.
-        panels: Panels of a workgroup.
-        byte_digits: Bytes of an integer of A, each of which is multiplied on its own; 0 where products are f32.
+        panels: Panels of a workgroup; a panel is a fixed number of adjacent columns of the weights.
+        byte_digits: Bytes of the integer that an element of A is rounded to. Each byte, called a digit, is multiplied
+            on its own. 0 where products are f32.
     """
 
     rows: int
@@ -76,8 +77,11 @@ class BlockSizes:
 
     @staticmethod
     def of(match: BlockQuantized, level: Level) -> BlockSizes | None:
-        """Return the block sizes of a product on a CPU; None where another kernel is better, or sizes are unknown."""
-        extents = [match.contraction.generic.extents[d] for d in match.rows]
+        """Return the block sizes of a product on a CPU.
+
+        Return None where another kernel is better, for dynamic row counts, and for no rows.
+        """
+        extents = [match.contraction.generic.extents[d] for d in match.row_loops]
         static_extents = [n for n in extents if n is not None]
         total_rows = prod(static_extents)
         if len(static_extents) < len(extents) or not total_rows:
@@ -86,11 +90,12 @@ class BlockSizes:
         byte_digits = match.integer_bytes if multiplies_bytes else 0  # 0: products in f32
         rows = total_rows
         if rows > MOST_ROWS:
+            # The largest number that divides the rows; 0 if there is none.
             rows = next((n for n in range(MOST_ROWS, LEAST_ROWS - 1, -1) if total_rows % n == 0), 0)
             # Of many rows, only products of single bytes are faster here than those of f32 after dequantization.
             if byte_digits != 1 or not rows:
                 return None
-        row_block, lanes = min(rows, MOST_BLOCK_ROWS), level.vector // 4
+        row_block, lanes = min(rows, MOST_BLOCK_ROWS), level.vector // 4  # f32 or i32 of a vector register
         sums_per_vector = row_block * (byte_digits or 1)
 
         def fits(vectors: int) -> bool:
@@ -168,7 +173,7 @@ class _Workgroup:
         frame: The kernel function, and its inputs and results.
         match: The product.
         schedule: Its block sizes.
-        outputs: What is stored of its results.
+        outputs: Results of the dispatch, each an elementwise function of the product.
         conversion: Emits the copy of the rows of A of this workgroup.
     """
 
@@ -182,6 +187,7 @@ class _Workgroup:
         """Emit the conversion of A, and the loop over the panels of group number `panel_group`."""
         match, schedule, fresh = self.match, self.schedule, self.frame.elements.fresh
         rows = self.conversion.emit(build)
+        # For the product of one register block over one block of K; `totals` adds up these products of a panel.
         sums = fresh(
             i32 if schedule.byte_digits else f32, schedule.row_block * max(1, schedule.byte_digits) * schedule.columns
         )
@@ -212,7 +218,7 @@ class _Workgroup:
         Args:
             build: Receives the code.
             rows: The rows of A.
-            sums: Buffer for the product of one register block, which each overwrites.
+            sums: Buffer for the product of one register block, which each block overwrites.
             totals: Sums of the panel over the blocks so far, [row][column].
             panel, block: Which panel, and which block of K.
 
@@ -227,7 +233,7 @@ class _Workgroup:
                 height = min(schedule.row_block, schedule.rows - row)
                 self._product(build, rows, sums, position, height)
                 for i in range(height):
-                    self._add(build, rows, sums, totals, position, i)
+                    self._add_to_totals(build, rows, sums, totals, position, i)
         return []
 
     def _product(self, build: Builder, rows: Rows, sums: SSAValue, position: _Position, height: int) -> None:
@@ -237,7 +243,7 @@ class _Workgroup:
             build: Receives the code.
             rows: The rows of A.
             sums: Receives the product, [row][digit][column of the register block].
-            position: Where the register block is.
+            position: Position of the register block.
             height: Number of rows.
         """
         match, schedule, (panel, block, row, column) = self.match, self.schedule, position
@@ -253,7 +259,7 @@ class _Workgroup:
         c = view_as(build, sums, offset=0, sizes=[height * digits, width], strides=[width, 1])
         build.add(ContractOp(operands=[a, b, c], properties={"unsigned_b": UnitAttr()}))
 
-    def _add(
+    def _add_to_totals(
         self,
         build: Builder,
         rows: Rows,
@@ -262,15 +268,17 @@ class _Workgroup:
         position: _Position,
         row: int,
     ) -> None:
-        """Emit the addition of one row of a register block to the totals: `total += offset * row_sum + (product -
-        zero * row_sum) * scale`, without the terms that this product lacks. Products and sums of integers are in units.
+        """Emit the addition of one row of a register block to the totals.
+
+        It is `total += offset * row_sum + (product - zero * row_sum) * scale`, without the terms that this product
+        lacks. Products and sums of integers are multiplied by the unit of the block: the value of the integer 1.
 
         Args:
             build: Receives the code.
             rows: The rows of A, with the unit and the sums of each block.
             sums: Product of the register block, [row][digit][column of the register block].
             totals: Sums of the panel so far, [row][column].
-            position: Where the register block is.
+            position: Position of the register block.
             row: The row within the register block.
         """
         match, schedule, (panel, block, first_row, column) = self.match, self.schedule, position
@@ -342,7 +350,7 @@ class _Workgroup:
             loops[match.panel_loop], loops[match.column_loop] = panel, j
             row_of_a = build.plus(i, self.conversion.first_row)
             for dim, index in zip(
-                match.rows, build.split(row_of_a, [generic.extent(d) for d in match.rows]), strict=True
+                match.row_loops, build.split(row_of_a, [generic.extent(d) for d in match.row_loops]), strict=True
             ):
                 loops[dim] = index
             indices = evaluate(build, generic.output_maps[0], loops)

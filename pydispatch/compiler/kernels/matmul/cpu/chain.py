@@ -36,7 +36,7 @@ MAX_ROWS_BYTES = 128 << 10
 """Bytes of the rows of a workgroup: half of a small second-level cache, beside packed operands."""
 
 MIN_WORKGROUPS = 8
-"""Workgroups that there are, where rows can be cut into so many."""
+"""Least number of workgroups of a kernel, where rows can be cut into so many without cutting register blocks."""
 
 
 @dataclass(frozen=True)
@@ -47,10 +47,10 @@ class RowTiles:
         axis: The dimension of `Chain.rows` that is M in both products; None where there is a single row.
         row_count: Size of that dimension.
         columns: Elements of a row.
-        outer: Sizes of the outer dimensions.
-        block: Rows of a register block.
-        rows: Rows of a workgroup.
-        stride: Elements between rows in workgroup memory.
+        outer: Sizes of the outer dimensions of `Chain.rows`: all but the rows and columns.
+        block: Rows of the higher register block of both products, at most `row_count`.
+        rows: Rows of a workgroup: a multiple of `block`, or all. The last workgroup may have fewer.
+        stride: Elements from one row to the next in workgroup memory.
     """
 
     axis: int | None
@@ -70,8 +70,8 @@ class RowTiles:
             chain: The chain.
             first: Plan of its first product.
             second: Plan of its second product.
-            level: The CPU; rows whose stride is a multiple of 256 bytes get a vector more, since they share sets of its
-                cache.
+            level: The CPU. Rows whose length is a multiple of 256 bytes are padded by a vector: they would compete for
+                the same sets of its cache.
         """
         shape, m = shape_of(chain.rows), chain.second.m
         axis = None if m is None else chain.second_loops.index(m)
@@ -100,8 +100,10 @@ class RowTiles:
 
 
 def lower_chain(source: func.FuncOp, backend: Backend, machine: Machine) -> Kernel | None:
-    """Return the kernel of a dispatch function that is a chain, else None. machine: the CPU whose registers determine
-    the blocks."""
+    """Return the kernel of a dispatch function that is a chain of two contractions; None for another function.
+
+    `machine` is the CPU whose registers determine the blocks.
+    """
     chain = chain_of([op for op in source.body.block.ops if op.results])
     if chain is None:
         return None
@@ -144,8 +146,8 @@ def _emit(
     *outer, tile = build.split(workgroup, [*tiles.outer, ceil_quotient(tiles.row_count, tiles.rows)])
     # The last tile begins early enough to have a whole register block; some of its rows are computed twice then.
     first_row = build.least(build.times(tile, tiles.rows), max(0, tiles.row_count - tiles.block))
-    is_exact = tiles.row_count % tiles.rows == 0
-    extent = tiles.rows if is_exact else build.least(tiles.rows, build.minus(tiles.row_count, first_row))
+    are_tiles_full = tiles.row_count % tiles.rows == 0
+    extent = tiles.rows if are_tiles_full else build.least(tiles.rows, build.minus(tiles.row_count, first_row))
     buffer = frame.elements.fresh(_element_type(chain), tiles.rows * tiles.stride)
     span = Span(first=first_row, extent=extent)
     limits = column_limits(chain)
@@ -170,15 +172,15 @@ def _column_end(
 ) -> End | None:
     """Emit the end of the columns that are visible to at least one row of a workgroup, rounded up to whole units.
 
-    None where all columns are visited.
+    Return None where all columns are visited.
 
     Args:
         frame: The kernel function.
         chain: The chain.
         limits: The masks that hide columns: computed bounds, and masks that are stored in memory.
-        plans: Plans of both products.
+        plans: Plans of the first and of the second product.
         tiles: The division of its rows among workgroups.
-        outer: Indices of the outer dimensions.
+        outer: Index of each outer dimension (`Chain.outer`).
         span: The rows of the workgroup along `tiles.axis`.
     """
     build, columns = frame.build, tiles.columns
@@ -190,8 +192,9 @@ def _column_end(
         return None
 
     def row(inner: Builder, i: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
-        """Return the end of the columns that row `i` from the last, or a later one, needs; `carried` is that of later
-        ones.
+        """Return the end of the columns that row `i`, counted backwards from the last one, or a later row needs.
+
+        `carried` has the end for the later rows.
         """
         point: list[Index] = [0] * len(shape_of(chain.scores))
         for dim, index in zip(chain.outer, outer, strict=True):
@@ -221,7 +224,7 @@ class _Rows:
         frame: The kernel function, and its inputs and results.
         chain: The chain.
         tiles: The division of its rows among workgroups.
-        outer: Indices of the outer dimensions.
+        outer: Index of each outer dimension (`Chain.outer`).
         span: The rows, along `tiles.axis`.
         buffer: Workgroup memory of the rows, [row][column], with `tiles.stride` elements between rows.
         column_end: The end of the columns that are visited; None for all columns.
@@ -240,7 +243,7 @@ class _Rows:
         return {} if self.column_end is None or dim is None else {dim: self.column_end}
 
     def _offset(self, build: Builder, indices: Sequence[Index]) -> Index:
-        """Return the offset in the buffer of the element of the rows at these indices."""
+        """Return the offset in the buffer of the element at these indices of `Chain.rows`."""
         axis = self.tiles.axis
         row = 0 if axis is None else build.minus(indices[axis], self.span.first)
         return build.plus(build.times(row, self.tiles.stride), indices[-1])
@@ -254,7 +257,7 @@ class _Rows:
         self.frame.elements.materialize(value, self.buffer, lambda build, indices: [self._offset(build, indices)])
 
     def _indices_of(self, loops: Sequence[int]) -> dict[int, Index]:
-        """Return the indices of a product's outer dimensions. loops[d]: its loop over the dimension d of the rows."""
+        """Return {loop of a product: index} for the outer dimensions; `loops[d]` runs over dimension d of the rows."""
         return dict(zip((loops[d] for d in self.chain.outer), self.outer, strict=True))
 
     def emit_first_product(self, build: Builder, plan: Plan) -> None:
@@ -276,8 +279,8 @@ class _Rows:
         def attempt(inner: Builder, _: Index, carried: list[SSAValue]) -> list[SSAValue]:
             """Compute the columns before `end` unless it is 0, and check that each row has a score above `floor`.
 
-            `carried` is (end of the columns computed before, `end`). Return both for the next attempt: its end is 0 if
-            the check holds or no columns were computed, else that of all columns.
+            `carried` is (end of the columns computed before, `end`). Return both for the next attempt: its `end` is 0
+            if the check holds or no columns were computed, else the number of all columns.
             """
             computed_end, end = carried
             next_end = inner.choose(
@@ -306,7 +309,7 @@ class _Rows:
         return replace(self, column_end=End(build.assume_below(end, self.tiles.columns + 1), self.column_end.unit))
 
     def _are_above(self, build: Builder, floor: float) -> SSAValue:
-        """Emit whether each row has a score above `floor` among the visited columns."""
+        """Emit whether each row has a score above `floor` among the visited columns, an i1."""
 
         def row(inner: Builder, i: Index, carried: Sequence[SSAValue]) -> list[SSAValue]:
             """Return whether all rows so far have a score above the floor."""
@@ -317,10 +320,7 @@ class _Rows:
         return result
 
     def _is_row_above(self, build: Builder, row: Index, floor: float) -> SSAValue:
-        """Emit whether a row has a score above `floor` among the visited columns.
-
-        row: counted from the first one of the workgroup.
-        """
+        """Emit whether row `row` of the workgroup has a score above `floor` among the visited columns, an i1."""
         end, element = self.column_end, _element_type(self.chain)
         assert end is not None and isinstance(element, AnyFloat)
 
@@ -332,7 +332,7 @@ class _Rows:
             return inner.add(arith.CmpfOp(score, limit, "ogt"))
 
         def unit(inner: Builder, first: Index, earlier: Sequence[SSAValue]) -> list[SSAValue]:
-            """Search the unit of columns from `first` on, unless an earlier one has such a score."""
+            """Search the unit of columns from `first` on, unless an earlier one has such a score, and return an i1."""
             stop = inner.least(inner.plus(first, COLUMN_UNIT), end.index)
             return [inner.choose(earlier[0], lambda _: earlier[0], lambda b: is_any_column(b, first, stop, is_above))]
 
@@ -340,7 +340,7 @@ class _Rows:
         return is_any
 
     def emit_operations(self, build: Builder) -> None:
-        """Emit the row-wise operations, each of which overwrites in the buffer what it reads."""
+        """Emit the row-wise operations, whose result overwrites the scores in the buffer."""
         chain, elements = self.chain, self.frame.elements
         self._read_from_buffer(chain.scores)
         # The operations are one nest over the rows, as if they were a kernel of their own that reads the scores.
@@ -371,7 +371,7 @@ class _Rows:
         self._read_from_buffer(chain.rows)
 
     def _restrict_columns(self) -> Index:
-        """Restrict later loops over the columns to those that are visited, and return their number."""
+        """Restrict later loops over the columns to those that are visited, and return the number of these columns."""
         if self.column_end is None:
             return self.tiles.columns
         elements, columns = self.frame.elements, self.column_end.index
@@ -382,14 +382,17 @@ class _Rows:
         return columns
 
     def emit_second_product(self, build: Builder, plan: Plan, result_dims: Sequence[list[int]]) -> None:
-        """Emit the second product, which reads the rows in the buffer where it needs no other order or type."""
+        """Emit the second product, which reads the rows in the buffer unless it needs them in another type.
+
+        `result_dims` has `Output.dims` of each result of the dispatch.
+        """
         chain = self.chain
         # Strides of the rows in workgroup memory, by dimension: 0 for outer ones, which have a single index there.
         strides: list[Index] = [0] * len(chain.second_loops)
         strides[-1] = 1
         if self.tiles.axis is not None:
             strides[self.tiles.axis] = self.tiles.stride
-        reads_buffer = plan.compute == _element_type(chain)  # else the rows are packed in another type
+        reads_buffer = plan.compute == _element_type(chain)  # otherwise the rows are packed in another type
         view = OperandView(chain.second.a, self.buffer, tuple(strides), uses_tensor_indices=True, locate=self._offset)
         outputs = outputs_of(self.frame, result_dims)
         outer, ends = self._indices_of(chain.second_loops), self._ends_of_columns(chain.second.k)

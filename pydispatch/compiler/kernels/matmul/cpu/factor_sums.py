@@ -19,7 +19,7 @@ from pydispatch.compiler.kernels.matmul.cpu.products import Products, Target, em
 from pydispatch.compiler.kernels.ops.builder import Builder, Index
 
 LANES = 16
-"""Columns of ones that A is multiplied by, all with equal sums: a block of a single column would not be vectors."""
+"""Columns of ones that A is multiplied by, all with equal sums: a block of a single column would not fill a vector."""
 
 
 class _Sums(NamedTuple):
@@ -27,7 +27,7 @@ class _Sums(NamedTuple):
 
     Attributes:
         buffer: Memory of the sums, of i32.
-        ones: A matrix of ones, by which the factor is multiplied: the products are its sums.
+        ones: A matrix of ones in place of the other factor: the products with it are the sums of the factor.
     """
 
     buffer: SSAValue
@@ -58,10 +58,10 @@ class FactorSums:
         plan, elements = products.nest.plan, frame.elements
         arithmetic, schedule = plan.arithmetic, plan.schedule
 
-        def filled(type_value: IntegerAttr, count: int) -> SSAValue:
-            """Return a new buffer of `count` elements that all have this value."""
-            buffer = elements.fresh(type_value.type, count)
-            value = build.pure(arith.ConstantOp(type_value))
+        def filled(initial: IntegerAttr, count: int) -> SSAValue:
+            """Return a new buffer of `count` elements of the type and value of `initial`."""
+            buffer = elements.fresh(initial.type, count)
+            value = build.pure(arith.ConstantOp(initial))
             build.parallel(0, count, lambda b, i: elements.store(b, value, buffer, [i]))
             return buffer
 
@@ -74,7 +74,7 @@ class FactorSums:
         ones = filled(IntegerAttr(1, i8), plan.group * LANES)
         a, b, n = plan.contraction.a, plan.contraction.b, plan.contraction.n
         ones_a = OperandView(a, ones, strides=(0,) * len(a.coordinates), is_ones=True)
-        strides_b = tuple(int(n is not None and c.coefficient(n) != 0) for c in b.coordinates)
+        strides_b = tuple(int(n is not None and c.coefficient(n) != 0) for c in b.coordinates)  # 1 along the columns
         ones_b = OperandView(b, ones, strides=strides_b, is_ones=True)
         return FactorSums(
             products,
@@ -83,7 +83,10 @@ class FactorSums:
         )
 
     def add(self, build: Builder, region: Region) -> None:
-        """Emit the addition of the packed factors to their sums, for all blocks and the steps of K of `region`."""
+        """Emit the addition of the packed factors to their sums, for all blocks of a tile.
+
+        `region` is the tile, with the range of K that is packed.
+        """
         nest, products = self.products.nest, self.products
         contraction, schedule = nest.plan.contraction, nest.plan.schedule
         mr, nr = schedule.mr, schedule.nr
@@ -112,7 +115,8 @@ class FactorSums:
     def corrected(self, build: Builder, total: SSAValue, block: Block, i: Index, j: Index) -> SSAValue:
         """Return the sum of products at row `i` and column `j` of a block, from `total`, the sum for packed factors.
 
-        In sum((a' + a_offset) (b' + b_offset)), a term with one offset has the sum of the other factor.
+        In sum((a' + a_offset) (b' + b_offset)), the term with `a_offset` alone has the sum of b', and that with
+        `b_offset` the sum of a'.
         """
         nest = self.products.nest
         arithmetic, schedule = nest.plan.arithmetic, nest.plan.schedule
@@ -138,6 +142,7 @@ def _load(build: Builder, buffer: SSAValue, index: Index) -> SSAValue:
 
 def _plus_product(build: Builder, total: SSAValue, value: SSAValue, times: int) -> SSAValue:
     """Return total + value * times, modulo 2^32."""
+    # `times` as the i32 with the same bits.
     wrapped = (times + (1 << 31)) % (1 << 32) - (1 << 31)
     factor = build.pure(arith.ConstantOp(IntegerAttr(wrapped, i32)))
     return build.pure(arith.AddiOp(total, build.pure(arith.MuliOp(value, factor))))

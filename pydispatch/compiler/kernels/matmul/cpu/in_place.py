@@ -26,7 +26,7 @@ HALF_BYTES = 2
 """Bytes of f16 and bf16."""
 
 Sizes = Sequence[int | None]
-"""The size of each dimension of a contraction; None if dynamic."""
+"""The size of each dimension of a contraction, by its number; None if dynamic."""
 
 
 def operand_of(
@@ -38,12 +38,13 @@ def operand_of(
         factor: The factor.
         contraction: Its contraction.
         is_readable_in_place: See `Operand.is_readable_in_place`.
-        rows: Dimension of the contraction that counts the rows of the factor; None for no rows.
+        rows: Dimension of the contraction that counts the rows of the factor: M for A, K for B; None for no rows.
         bytes_in_memory: Bytes of an element where it is read, for the distance of rows.
     """
+    row_stride = _row_stride(factor, contraction.tensor_of(factor), rows)
     return Operand(
         is_readable_in_place=is_readable_in_place,
-        row_stride_bytes=bytes_in_memory * (_row_stride(factor, contraction.tensor_of(factor), rows) or 0),
+        row_stride_bytes=bytes_in_memory * (row_stride or 0),
         is_contiguous_k=factor.is_last(contraction.k),
         is_contiguous_n=factor.is_last(contraction.n),
     )
@@ -52,7 +53,8 @@ def operand_of(
 def _row_stride(factor: Factor, tensor: SSAValue, row_dim: int | None) -> int | None:
     """Return the distance of neighbouring rows of a factor in elements; None without rows or for a dynamic distance.
 
-    `row_dim` is the dimension of the contraction that counts rows. The first axis that it indexes decides.
+    `row_dim` is the dimension of the contraction that counts rows. Of several axes of the tensor that it indexes, the
+    first counts.
     """
     positions = [] if row_dim is None else factor.positions_of(row_dim)
     if row_dim is None or not positions or not isinstance(tensor.type, TensorType):
@@ -65,7 +67,7 @@ def _row_stride(factor: Factor, tensor: SSAValue, row_dim: int | None) -> int | 
 
 
 def half_operand(contraction: Contraction, problem: Problem, b_in_half_precision: SSAValue, level: Level) -> Operand:
-    """Return the f16 operand B that blocks convert to f32 as they read it.
+    """Return the properties of an operand B of f16 or bf16 that blocks convert to f32 as they read it.
 
     B is read from packed panels, or in place if its rows are contiguous along N and such reads are fast: the rows lie
     within a page, three times B fits into the third-level cache, or A has few rows. In place against packed on a Zen 5:
@@ -75,7 +77,7 @@ def half_operand(contraction: Contraction, problem: Problem, b_in_half_precision
         contraction.b, contraction, is_readable_in_place=True, rows=contraction.k, bytes_in_memory=HALF_BYTES
     )
     l3_bytes = 0 if level.model.l3 is None else level.model.l3.bytes
-    stride, steps = operand.row_stride_bytes, problem.k or ASSUMED_STEPS
+    stride, steps = operand.row_stride_bytes, problem.k or ASSUMED_STEPS  # bytes of a row of B, and number of rows
     is_fast = stride <= level.model.page or 3 * stride * steps <= l3_bytes or (problem.m or 0) <= MAX_SINGLE_USE_ROWS
     is_in_rows = argument_of(b_in_half_precision) is not None and contraction.b.is_last(contraction.n) and is_fast
     has_panels = problem.panel_width > 0  # in an argument, whose panels blocks read as they are
@@ -89,14 +91,14 @@ def argument_of(value: SSAValue) -> BlockArgument | None:
 
 
 def is_argument_element(factor: Factor, contraction: Contraction, compute: Attribute) -> bool:
-    """Return whether a factor is an unchanged element of an argument that has the element type `compute`."""
+    """Return whether a factor is the element of an argument, unchanged, and has the type `compute`."""
     value = contraction.tensor_of(factor)
     has_type = isinstance(value.type, TensorType) and value.type.element_type == compute
     return factor.is_element and has_type and argument_of(value) is not None
 
 
 def paged_operand(contraction: Contraction, pages: GatheredPages, size: int) -> Operand:
-    """Return operand B that is gathered pages of an argument, which register blocks read in place.
+    """Return the properties of an operand B that is gathered pages of an argument, which register blocks read in place.
 
     `size` is the length of a packed element in bytes.
     """
@@ -111,7 +113,10 @@ def paged_operand(contraction: Contraction, pages: GatheredPages, size: int) -> 
 
 
 def has_packed_rows(contraction: Contraction, sizes: Sizes, arithmetic: Arithmetic) -> bool:
-    """Return whether matrix registers can load A from an argument: unchanged, with whole groups of K contiguous."""
+    """Return whether matrix registers can load A from an argument: unchanged, with whole groups of K contiguous.
+
+    A group is the `arithmetic.group` steps of K that one instruction multiplies and adds to one sum.
+    """
     a = contraction.a
     value, element = contraction.tensor_of(a), contraction.element_of(a)
     is_static = isinstance(value.type, TensorType) and value.type.has_static_shape()
@@ -129,7 +134,8 @@ def panels_of_b(
 ) -> Panels | None:
     """Return the panels of columns that B is stored in, if register blocks can read these; else None.
 
-    `b_in_half_precision` is the tensor of f16 or bf16 that B is widened from; None where it is not.
+    A panel is a fixed number of adjacent columns, see `panels.py`. `b_in_half_precision` is the tensor of f16 or bf16
+    that B is widened from; None where it is not.
     """
     b, n = contraction.b, contraction.n
     panels = panels_of(contraction.tensor_of(b) if b_in_half_precision is None else b_in_half_precision)
@@ -138,12 +144,12 @@ def panels_of_b(
     layout, columns = panels.layout, sizes[n]
     if not b.coordinates[layout.axis].is_identity(n):
         return None
-    # Register blocks skip the zeros that fill the last panel if their number is known, but not those of groups.
+    # Register blocks skip the zeros that fill up the last panel if their number is known and steps are not grouped.
     fills_panels = (columns or 1) % layout.width == 0  # an unknown number of columns, or 0, counts as 1
     skips_zeros = columns is not None and layout.step_axis is None
     if not fills_panels and not skips_zeros:
         return None
-    if layout.step_axis is None:
+    if layout.step_axis is None:  # steps of K are not grouped
         # The factor is the element that the panels store, in the type that is multiplied.
         is_unconverted = arithmetic.reads_in_place(contraction.acc) and b.is_element
         return panels if b_in_half_precision is not None or is_unconverted else None

@@ -37,14 +37,17 @@ from pydispatch.ir.structured import is_reduction
 
 
 def lower_contraction(source: func.FuncOp, backend: Backend, machine: Machine) -> Kernel | None:
-    """Return the kernel of a dispatch function that is one contraction, a chain of two, or one reduction over sliding
-    windows, with elementwise code around it, else None. machine: the CPU whose registers determine the blocks.
+    """Return the kernel of a contraction, a chain of two, or a reduction over sliding windows; else None.
+
+    The dispatch function `source` may have elementwise code around it. `machine` is the CPU whose registers determine
+    the blocks.
     """
     schedule = stated_schedule(source)
     match = contraction_in(source)
-    weights = None if match is None or schedule is not None else block_quantized_of(match.contraction)
-    if match is not None and weights is not None:
-        kernel = lower_block_quantized(source, backend, level_of(machine), weights, match.result_dims)
+    # A stated schedule is one of register blocks and tiles, which the kernel of block-quantized weights has not.
+    quantized = None if match is None or schedule is not None else block_quantized_of(match.contraction)
+    if match is not None and quantized is not None:
+        kernel = lower_block_quantized(source, backend, level_of(machine), quantized, match.result_dims)
         return kernel or _lower(source, backend, level_of(machine), match, schedule=None)
     kernel = lower_channels_last(source, backend)
     # A stated schedule is one of register blocks, which replaces the kernel of `lower_channels_first`.
@@ -64,7 +67,10 @@ def _lower(
     match: ContractionMatch,
     schedule: Schedule | None,
 ) -> Kernel | None:
-    """Return the kernel of a function that is one contraction."""
+    """Return the kernel of a function that is one contraction; None if it is computed without register blocks.
+
+    `schedule` is the one that the function states; None for the default of the CPU.
+    """
     contraction = match.contraction
     frame = Frame(source, backend)
     try:
@@ -94,7 +100,7 @@ def plan_in(source: func.FuncOp, backend: Backend, machine: Machine) -> Plan | N
 
     A schedule that the function states is not considered.
     """
-    is_window_reduction = lower_channels_last(source, backend) is not None  # has a kernel of another kind
+    is_window_reduction = lower_channels_last(source, backend) is not None  # its kernel has no plan
     match = None if is_window_reduction else contraction_in(source)
     plans = [] if match is None else _plans(Frame(source, backend), match.contraction, level_of(machine))
     return plans[0] if len(plans) == 1 else None
@@ -103,7 +109,10 @@ def plan_in(source: func.FuncOp, backend: Backend, machine: Machine) -> Plan | N
 def _emit_variants(frame: Frame, plans: Sequence[Plan], result_dims: Sequence[list[int]]) -> None:
     """Emit a choice at run time between plans for different numbers of rows.
 
-    plans: the plan without an upper bound, then those for fewer rows, in ascending order.
+    Args:
+        frame: The kernel function.
+        plans: The plan without an upper bound of the rows, then those for fewer rows, by ascending bounds.
+        result_dims: For each result of the function, see `ContractionMatch.result_dims`.
     """
     workgroup = frame.workgroup()
     main, *skinny = plans
@@ -127,7 +136,8 @@ class ContractionMatch(NamedTuple):
 
     Attributes:
         contraction: The contraction.
-        result_dims: For each result of the function, the dimensions of the contraction's result that index it.
+        result_dims: For each result of the function, and each of its dimensions, the equal dimension of the
+            contraction's result.
     """
 
     contraction: Contraction
@@ -137,8 +147,8 @@ class ContractionMatch(NamedTuple):
 def contraction_in(source: func.FuncOp) -> ContractionMatch | None:
     """Return the only contraction of a dispatch function.
 
-    None if there is not exactly one, another operation reduces, or a result of the function is not computed element by
-    element from that of the contraction.
+    Return None if there is not exactly one, another operation reduces, or a result of the function is not computed
+    element by element from that of the contraction.
     """
     operations = list(source.body.block.ops)
     candidates = contractions(operations)

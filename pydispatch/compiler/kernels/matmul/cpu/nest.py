@@ -2,6 +2,8 @@
 
     workgroup → batch of outer indices → outer reductions → chunks of K → columns of register blocks → rows of them
 
+Outer dimensions are the parallel ones other than the rows (M) and the columns (N).
+
 `Nest.of` derives the statements of a tile from a plan. A `Region` is the range of each dimension at one level of the
 nest; each level makes a new one. `tile.py` emits the statements.
 
@@ -53,7 +55,10 @@ class Blocks:
 
 @dataclass(frozen=True)
 class Loop:
-    """A sequential loop over the reduced dimension `dim`, `step` indices at a time, that executes `body` in order."""
+    """A sequential loop over the reduced dimension `dim` of the contraction, `step` indices at a time.
+
+    Each iteration executes the statements of `body` in order.
+    """
 
     dim: int
     step: int
@@ -64,8 +69,10 @@ class Loop:
 class Batch:
     """A loop over a workgroup's batch of outer indices, which use the same packed columns of B.
 
+    Outer dimensions are the parallel ones other than the rows and columns.
+
     Attributes:
-        dims: The outer dimensions, collapsed into one index.
+        dims: The outer dimensions that do not index B, collapsed into one index.
         count: Outer indices of a batch; the last batch may have fewer.
         body: The statements for each outer index.
     """
@@ -89,7 +96,7 @@ class Span:
 
 @dataclass(frozen=True)
 class End:
-    """The end of the indices of a dimension that a workgroup visits, where it visits only the first part of them.
+    """The end of the indices of a dimension that a workgroup visits, where it does not visit the last ones.
 
     Attributes:
         index: The end, exclusive; at least one block.
@@ -106,7 +113,7 @@ class Region:
     """The part of the iteration space that one level of the nest covers.
 
     Attributes:
-        spans: The visited indices of each dimension.
+        spans: The visited indices of each dimension of the contraction.
         batch: Position of the workgroup's batch among all batches of outer indices.
     """
 
@@ -126,7 +133,7 @@ class Region:
         return replace(self, spans=(*self.spans[:dim], span, *self.spans[dim + 1 :]))
 
     def at(self, dims: Sequence[int], indices: Sequence[Index]) -> Region:
-        """Return the region with a single index, of extent 1, in each of `dims`."""
+        """Return the region with the one index `indices[i]` in dimension `dims[i]`, and these spans in all others."""
         single = {d: Span(first=index, extent=1) for d, index in zip(dims, indices, strict=True)}
         return replace(self, spans=tuple(single.get(d, span) for d, span in enumerate(self.spans)))
 
@@ -138,7 +145,7 @@ class Block:
     Attributes:
         row_index, column_index: Its coordinates, counted in blocks of the tile.
         row, column: Its first row and column of elements, counted from those of the tile.
-        is_tail: Whether it has the last columns of B's zero-filled panels, which are fewer than a block.
+        is_tail: Whether it has the last columns of B, which are fewer than a block: zeros fill up their panel.
     """
 
     row_index: Index
@@ -178,8 +185,8 @@ class Nest:
             plan: The plan.
             sizes: Sizes of the contraction's dimensions.
             packs_a: Whether A is packed where the plan says so; False for an A that is in workgroup memory already.
-            is_batched: Whether workgroups have batches of outer indices; False for a single index of each.
-            ends: Ends of the dimensions that a workgroup visits a part of.
+            is_batched: Whether workgroups have batches of outer indices; False for one index of each outer dimension.
+            ends: Dimension -> end of the indices that are visited, where not all are; None for none.
         """
         statements = _statements(plan, packs_a=packs_a, is_batched=is_batched)
         return Nest(plan=plan, sizes=variant_sizes(plan, sizes), body=statements, ends=ends or {})
@@ -220,6 +227,7 @@ class Nest:
         dimension: that of `outer`, which maps dimensions to indices, or 0.
         """
         plan = self.plan
+        # The product of a register block runs over all indices of these.
         unlooped = {*plan.inner_reductions, *([plan.contraction.k] if plan.sums_in_registers else [])}
 
         def span(dim: int) -> Span:
@@ -233,7 +241,7 @@ class Nest:
         return self.ends[dim].index if dim in self.ends else self.sizes[dim]
 
     def _is_exact(self, dim: int, step: int) -> bool:
-        """Return whether `step` is known to divide the end of the visited indices, so that every step is whole."""
+        """Return whether `step` is known to divide the end of the visited indices of `dim`: all steps are whole then."""
         size = self.sizes[dim]
         return isinstance(size, int) and size % step == 0 and (dim not in self.ends or self.ends[dim].unit % step == 0)
 
@@ -246,8 +254,8 @@ class Nest:
             dim: M or N; None if the contraction has no such dimension, which leaves the region as it is.
             index: Position of the tile.
             tile: Rows or columns of a tile. The last tile may have fewer.
-            block: Those of a register block. If the dimension has a whole block, a last tile of less than a block
-                begins earlier, and overlaps the tile before.
+            block: Rows or columns of a register block. If the dimension has a whole block, a last tile of less than a
+                block begins earlier, and overlaps the tile before.
         """
         if dim is None:
             return region
@@ -274,7 +282,7 @@ class Nest:
     def block(
         self, build: Builder, region: Region, row_index: Index, column_index: Index, is_tail: bool = False
     ) -> Block:
-        """Return the register block at the coordinates `row_index` and `column_index` of a tile."""
+        """Return the register block at the coordinates `row_index` and `column_index` of a tile, counted in blocks."""
         row = self.block_start(build, region, self.plan.contraction.m, row_index, self.plan.schedule.mr)
         column = self.block_start(build, region, self.plan.contraction.n, column_index, self.plan.schedule.nr)
         return Block(row_index=row_index, column_index=column_index, row=row, column=column, is_tail=is_tail)
@@ -322,7 +330,7 @@ class Nest:
 
 
 def _statements(plan: Plan, packs_a: bool, is_batched: bool) -> tuple[Node, ...]:
-    """Return the statements of a tile.
+    """Return the statements of a tile, in the order of execution.
 
     If one pass over K has all products of a block, the sums of the block stay in registers from the first product to
     the results. Otherwise the reductions are loops around the blocks, and the sums of the tile are stored in memory
@@ -354,7 +362,7 @@ def _statements(plan: Plan, packs_a: bool, is_batched: bool) -> tuple[Node, ...]
 
 
 def variant_sizes(plan: Plan, sizes: Sequence[Index]) -> tuple[Index, ...]:
-    """Return the sizes of all dimensions under a plan: a plan for a single row count makes the size of M static."""
+    """Return the sizes of all dimensions under a plan: a plan for a single row count makes a dynamic M static."""
     rows = plan.row_range
     if rows is None or rows.least != rows.most:
         return tuple(sizes)
@@ -373,6 +381,7 @@ def workgroups(plans: Sequence[Plan], build: Builder, sizes: Sequence[Index]) ->
     The first plan has no upper bound of the rows. Of the others, which have ascending bounds, the first whose bound
     holds is chosen (see `plan.variants`).
     """
+    # Workgroups of each plan; `total` becomes that of the chosen one.
     total, *bounded = (build.product(Nest.of(p, sizes).grid(build)) for p in plans)
     for plan, count in zip(reversed(plans[1:]), reversed(bounded), strict=True):
         condition = has_few_enough_rows(plan, build, sizes)

@@ -93,8 +93,8 @@ class RowConversion:
         match, generic = self.match, self.match.contraction.generic
         block_loop, step_loop = match.block_loop, match.step_loop  # over the blocks of a row, and the steps of a block
         row_of_a = build.plus(row, self.first_row)
-        row_indices = build.split(row_of_a, [generic.extent(d) for d in match.rows])
-        indices = dict(zip(match.rows, row_indices, strict=True))  # index of each loop of rows
+        row_indices = build.split(row_of_a, [generic.extent(d) for d in match.row_loops])
+        indices = dict(zip(match.row_loops, row_indices, strict=True))  # index of each loop of rows
 
         def element(inner: Builder, block: Index, step: Index) -> None:
             """Copy the element at a step of a block.
