@@ -201,11 +201,11 @@ def emit_trial(frame: Frame, nest: LoopNest, depth: int | None) -> _Trial:
 def _join_row_results(frame: Frame, nests: list[LoopNest]) -> list[LoopNest]:
     """Merge nests whose results have one element per row into a nest with these rows, and return the remaining nests.
 
-    Only nests that reduce are merged, and none that update a tensor in place. Elements of fewer than 8 bits prevent it:
-    their nests iterate over bytes.
+    The reductions of both then run once per row, and equal ones are emitted once. Only nests that reduce are merged,
+    and none that update a tensor in place. Elements of fewer than 8 bits prevent it: their nests iterate over bytes.
     """
     elements = frame.elements
-    by_rank = sorted(nests, key=lambda n: -len(n.dims(elements)))
+    by_rank = sorted(nests, key=lambda n: -len(n.dims(elements)))  # the highest rank first
     merged_nests: list[LoopNest] = []
     for nest in by_rank:
         dims = nest.dims(elements)
@@ -302,7 +302,7 @@ def allocate_rows(frame: Frame, nest: LoopNest) -> None:
         inner = dims[nest.outer_rank :]
         size = 1
         for n in inner:
-            assert isinstance(n, int)
+            assert isinstance(n, int)  # `_choose_row_storage` stores dynamic rows in results
             size *= n
         row = elements.fresh(_element(value), size)
         elements.row_buffers[value] = RowBuffer(row, index_map=_in_row(nest.outer_rank, inner), dims=dims)

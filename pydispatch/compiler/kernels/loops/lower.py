@@ -49,7 +49,8 @@ def elements_per_byte(value: SSAValue) -> int:
 def lower_loops(frame: Frame) -> Kernel:
     """Lower a dispatch function to a kernel of loop nests for a CPU.
 
-    A single workgroup runs all nests if the grid cannot be computed from the workload.
+    Workgroup i computes part i of each nest that is partitioned into more than i parts. A single
+    workgroup runs all nests if the grid cannot be computed from the workload.
     """
     elements, build = frame.elements, frame.build
     nests = analyse(frame, nests_of(frame))

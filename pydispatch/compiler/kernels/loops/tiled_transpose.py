@@ -160,7 +160,8 @@ class _TiledTranspose:
         types = [tensor_type(value).element_type for value in self.values]
         self.buffers = [elements.fresh(type_, self.height * self.side) for type_ in types]
         self.fewest_rows = FEWEST_ROWS_OF_BYTES if all(bit_width(t) == 8 for t in types) else FEWEST_ROWS
-        self.in_registers = all((bit_width(type_) or 1) % 8 == 0 for type_ in types)  # lanes are whole bytes
+        # Lanes are whole bytes; a type of unknown width counts as 1 bit.
+        self.in_registers = all((bit_width(type_) or 1) % 8 == 0 for type_ in types)
 
     def run(self, build: Builder, group: Index, partition: Partition) -> None:
         """Emit the loops over the blocks of workgroup `group`."""
@@ -308,6 +309,7 @@ class _TiledTranspose:
             builder.parallel(0, block.rows, lambda p, i: element(p, i, j))
             return []
 
+        # The inner loop over few rows is unrolled, so that the loop over the columns has contiguous stores.
         if isinstance(block.rows, int) and block.rows < FEWEST_ROWS:
             build.loop(0, block.columns, [], column)
         else:

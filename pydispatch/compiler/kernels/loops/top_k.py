@@ -191,26 +191,26 @@ class _Heap:
         """
 
         def step(inner: Builder, carried: list[SSAValue]) -> list[SSAValue]:
-            """Emit one level: move the last of the two children up; end the loop if the element does not precede it.
+            """Emit one level: move the later of the two children up; end the loop if the element does not precede it.
 
             `carried` is the position that the element would get, and that of its left child.
             """
             hole, left = carried
             # Without a right child, the left one is compared with itself.
             right = inner.least(inner.plus(left, 1), inner.minus(size, 1))
-            is_right_last = self.precedes(inner, self.load(inner, left), self.load(inner, right))
-            chosen = arith.SelectOp(is_right_last, inner.value(right), left)
+            is_right_later = self.precedes(inner, self.load(inner, left), self.load(inner, right))
+            chosen = arith.SelectOp(is_right_later, inner.value(right), left)
             # The position is selected, and the child loaded again: LLVM emits a conditional move for integers. For
             # the values of a child, which may be floats, it would emit a branch, which CPUs cannot predict.
             chosen.attributes[UNPREDICTABLE] = UnitAttr()
-            last = inner.add(chosen)
-            child = self.load(inner, last)
+            later_child = inner.add(chosen)  # position of the child that the other one precedes
+            child = self.load(inner, later_child)
             moves = self.precedes(inner, element, child)
             inner.when(moves, lambda code: self.store(code, hole, child))
-            following = inner.value(inner.plus(inner.times(last, 2), 1))
+            next_left = inner.value(inner.plus(inner.times(later_child, 2), 1))
             return [
-                inner.add(arith.SelectOp(moves, last, hole)),
-                inner.add(arith.SelectOp(moves, following, inner.value(size))),  # `size` ends the loop
+                inner.add(arith.SelectOp(moves, later_child, hole)),
+                inner.add(arith.SelectOp(moves, next_left, inner.value(size))),  # `size` ends the loop
             ]
 
         first = build.plus(build.times(start, 2), 1)
@@ -230,10 +230,13 @@ class _Heap:
         build.loop(0, self.op.count // 2, [], step)
 
     def sort(self, build: Builder) -> None:
-        """Emit the sort of the heap: repeatedly swap the root, its last element, with the one in the last position."""
+        """Emit the sort of the heap: repeatedly exchange its root with the element at its last position.
+
+        The root is preceded by all others, and the heap has one position less after each exchange.
+        """
 
         def step(inner: Builder, index: Index, _: list[SSAValue]) -> list[SSAValue]:
-            """Exchange the root with the last element of the heap, and make the rest a heap again."""
+            """Exchange the root with the element at the last position, and make a heap of those before it again."""
             last = inner.minus(self.op.count - 1, index)
             element = self.load(inner, last)
             self.store(inner, last, self.load(inner, 0))

@@ -88,7 +88,10 @@ class Chain:
 
 
 def chain_of(operations: Sequence[Operation]) -> Chain | None:
-    """Return operations, in execution order, as a chain of two contractions; None if there is no kernel for them."""
+    """Return operations as a chain of two contractions; None if they are none, or there is no kernel for it.
+
+    `operations` are all those of a dispatch, in execution order.
+    """
     candidates = contractions(operations)
     if len(candidates) != 2:
         return None
@@ -207,7 +210,7 @@ def _part_of(
         elif op in after_first and op not in part_of:
             is_elementwise = all(matching_dims(r, result, cache) is not None for r in op.results)  # on the product
             part_of[op] = 0 if is_elementwise else 1
-    for op in reversed(operations):
+    for op in reversed(operations):  # users are later, so that their parts are known
         if op in part_of:
             continue
         users = [user for user in operations if user in part_of and any(v.owner is op for v in inputs_of(user))]
@@ -260,7 +263,7 @@ def _dims_of(map: AffineMap) -> list[int]:
 
 
 def _are_rows_independent(chain: Chain) -> bool:
-    """Return whether each row of `rows` depends only on the row of `scores` at the same indices."""
+    """Return whether each row of `chain.rows` depends only on the row of `chain.scores` at the same indices."""
     identity = list(range(len(shape_of(chain.scores))))
     column_dim = identity[-1]
     # For each axis of a tensor, the dimension of the scores that it runs along.
@@ -282,8 +285,8 @@ def _aligned_results(op: Operation, reads: Sequence[tuple[int, list[int]]], colu
 
     Args:
         op: The operation.
-        reads: (ordinal of an operand, dimensions of the scores along its axes).
-        column: The dimension of the scores that reductions may have.
+        reads: For each operand that depends on the scores, (its ordinal, dimensions of the scores along its axes).
+        column: The dimension of the scores that columns are along; only it may be reduced.
     """
     if op.name != GENERIC:
         rule, (_, first) = rule_of(op), reads[0]
@@ -294,9 +297,9 @@ def _aligned_results(op: Operation, reads: Sequence[tuple[int, list[int]]], colu
         for loop, dim in zip(_dims_of(generic.maps[ordinal]), dims, strict=True):
             if loop == NO_DIM or dim_of_loop.setdefault(loop, dim) != dim:
                 return None
-    is_permutation = len(set(dim_of_loop.values())) == len(dim_of_loop)
+    is_one_to_one = len(set(dim_of_loop.values())) == len(dim_of_loop)
     reduced_loops = generic.reduced_loops
-    if not is_permutation or any(dim_of_loop.get(loop) != column for loop in reduced_loops):
+    if not is_one_to_one or any(dim_of_loop.get(loop) != column for loop in reduced_loops):
         return None
     loops_of_results = [_dims_of(map_) for map_ in generic.output_maps]
     if any(loop not in dim_of_loop for loops in loops_of_results for loop in loops):

@@ -213,12 +213,12 @@ def _positive(expression: Expression) -> float | None:
 
 
 def _limits_of_addend(addend: Expression, column: int) -> Limits:
-    """Return the limits of a mask that is added to a score; its fill is an upper bound of what hidden columns add."""
+    """Return the limits of a mask that is added to a score; their fill is an upper bound of what hidden columns add."""
     while addend.op is not None and addend.op.name == "arith.extf":
         addend = addend.operands[0]
     type_ = addend.value.type.element_type if isinstance(addend.value.type, TensorType) else addend.value.type
     highest = _highest_hiding_addend(type_)
-    if _is_argument(addend) and addend.depends_on(column):
+    if _is_argument(addend) and addend.depends_on(column):  # the kernel compares the numbers with `highest`
         return Limits(stored=(Stored(addend, is_shown=None),), fill=highest)
     limits = _limits_of_score(addend, column)
     return limits.with_fill(limits.fill, highest=highest)

@@ -310,7 +310,7 @@ def _first_pair_index(
         total = builder.quotient(corner[row_loop], 2)
     for dim, stride in enumerate(paired.strides):
         if stride and dim not in (paired.contiguous_dim, innermost):
-            total = builder.plus(total, builder.times(corner[dim], stride // 2))  # other strides are even
+            total = builder.plus(total, builder.times(corner[dim], stride // 2))  # even, as the last size is
     return builder.value(total)
 
 

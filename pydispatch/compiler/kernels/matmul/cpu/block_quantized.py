@@ -121,8 +121,9 @@ class BlockSizes:
 def lower_block_quantized(
     source: func.FuncOp, backend: Backend, level: Level, match: BlockQuantized, result_dims: Sequence[list[int]]
 ) -> Kernel | None:
-    """Return the kernel of a function that is one product by block-quantized weights; None where another kernel is
-    better.
+    """Return the kernel of a function that is one product by block-quantized weights.
+
+    Return None where another kernel is better, and for a function that updates an argument in place.
 
     Args:
         source: The dispatch function.
@@ -327,8 +328,10 @@ class _Workgroup:
         build.parallel(0, width, element)
 
     def _multiply_add(self, build: Builder, lhs: SSAValue, rhs: SSAValue, addend: SSAValue) -> SSAValue:
-        """Emit lhs * rhs + addend, and return it. CPUs that multiply bytes round it once; others have no such
-        instruction in every case, and round the product, too."""
+        """Emit lhs * rhs + addend, and return it.
+
+        CPUs that multiply bytes have an instruction that rounds once; others may not, and round the product, too.
+        """
         if self.schedule.byte_digits:
             return build.add(math.FmaOp(lhs, rhs, addend))
         return build.add(arith.AddfOp(addend, build.add(arith.MulfOp(lhs, rhs))))

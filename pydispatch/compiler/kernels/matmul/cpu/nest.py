@@ -241,7 +241,7 @@ class Nest:
         return self.ends[dim].index if dim in self.ends else self.sizes[dim]
 
     def _is_exact(self, dim: int, step: int) -> bool:
-        """Return whether `step` is known to divide the end of the visited indices of `dim`: all steps are whole then."""
+        """Return whether `step` is known to divide the end of the visited indices of `dim`, so that steps are whole."""
         size = self.sizes[dim]
         return isinstance(size, int) and size % step == 0 and (dim not in self.ends or self.ends[dim].unit % step == 0)
 
