@@ -195,7 +195,7 @@ def _match(contraction: Contraction, weights: Factor, row_factor: Factor) -> Blo
                 terms[key] = term
     if not body.is_unsigned_integer(value) or any(generic.extents[d] is None for d in dims):
         return None
-    if set(generic.reduced_loops) != set(dims) - {panel, column}:  # K is all others
+    if set(generic.reduced_loops) != set(dims) - {panel, column}:  # all other loops are K
         return None
     match = BlockQuantized(
         contraction=contraction,
@@ -219,8 +219,8 @@ def _dims(map_: AffineMap) -> tuple[int, ...] | None:
 def _loops_number_steps(match: BlockQuantized) -> bool:
     """Return whether the loops over groups, halves and bytes number the steps of K of a block in the row factor.
 
-    In each of its coordinates, the index (group, half, byte) must count as one number of a step, times the same
-    distance, which may be 0. No coordinate may depend on the loops over panels or columns.
+    In each of its coordinates, the indices of group, half and byte must be the digits of one number, the step, times a
+    constant, which may be 0. No coordinate may depend on the loops over panels or columns.
     """
     panel, _, group, column, byte, *half = match.dims  # `half` has one loop for 4 bits, none for 8
     steps_per_group = WORD_BYTES * 8 // match.bits

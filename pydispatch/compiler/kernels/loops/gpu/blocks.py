@@ -95,6 +95,7 @@ def block_of(frame: Frame, nest: LoopNest, pairs: bool = True) -> OutputBlock | 
     if dim < 0:
         return None
     size = dims[dim]
+    # Rows that divide the size; else the most, and the last block repeats its last row (`emit_block`).
     rows = next((r for r in ROWS if isinstance(size, int) and size % r == 0), ROWS[0])
     if pairs and isinstance(size, int) and isinstance(row_length, int) and size % rows == 0:
         pair_columns = next((c for c in COLUMNS if c > 1 and row_length % (LANES * c) == 0), 0)
@@ -177,7 +178,7 @@ def emit_block(
     if block.paired_inputs:
         _emit_paired(elements, nest, block, build, low, [*outer[: block.dim], first_row, *outer[block.dim + 1 :]])
         return
-    high = build.plus(low, LANES)
+    high = build.plus(low, LANES)  # of the first columns of all lanes; their other columns are LANES apart
     has_all_columns = isinstance(dims[-1], int) and dims[-1] % width == 0
     if not has_all_columns:
         high = build.least(high, dims[-1])

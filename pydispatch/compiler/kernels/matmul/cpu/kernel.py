@@ -44,7 +44,7 @@ def lower_contraction(source: func.FuncOp, backend: Backend, machine: Machine) -
     """
     schedule = stated_schedule(source)
     match = contraction_in(source)
-    # A stated schedule is one of register blocks and tiles, which the kernel of block-quantized weights has not.
+    # A stated schedule is one of register blocks and tiles, which the kernel of block-quantized weights does not have.
     quantized = None if match is None or schedule is not None else block_quantized_of(match.contraction)
     if match is not None and quantized is not None:
         kernel = lower_block_quantized(source, backend, level_of(machine), quantized, match.result_dims)
