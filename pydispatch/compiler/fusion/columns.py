@@ -118,7 +118,7 @@ def _kind_of(op: Operation, values: set[SSAValue], axis: int) -> str | None:
     if any(output in values for output in generic.outputs):  # as initial values
         return None
     if generic.is_parallel:
-        is_overwritten = not generic.block.args[-1].uses.get_length()
+        is_overwritten = not generic.block.args[-1].uses.get_length()  # the body does not read the initial values
         return "elementwise" if is_identity(generic.maps[-1]) and is_overwritten else None
     other_dims = tuple(AffineExpr.dimension(d) for d in range(len(generic.iterators)) if d != axis)
     is_along_axis = generic.maps[-1].results == other_dims and len(generic.inputs) == 1

@@ -232,7 +232,7 @@ def _rewrite_to_product(convolution: Convolution) -> None:
     batch_groups = [[i] for i in range(n)]
     columns = _matrix(op, patches, batch_groups, matrix_dims=patch_dims, convolution=convolution)
     filter_matrix = _matrix(op, convolution.filter, [], matrix_dims=filter_dims, convolution=convolution)
-    outer_count, inner_count = len(result_dims[0]), len(result_dims[1])
+    outer_count, inner_count = len(result_dims[0]), len(result_dims[1])  # dimensions behind a matrix's rows and columns
     groups = [*batch_groups, consecutive(n, outer_count), consecutive(n + outer_count, inner_count)]
     initial_matrix = _matrix(op, output, batch_groups, matrix_dims=result_dims, convolution=convolution)
     dims = [AffineExpr.dimension(i) for i in range(n + 3)]

@@ -115,12 +115,13 @@ def layout_of(weights: Weights, columns: int, steps: int) -> Layout | None:
     is_wider_than_bytes = high - low >= 1 << 8
     steps_of_word = WORD_BYTES * 8 // bits
     width = next((w for w in WIDTHS if columns % w == 0 and columns > w), None)  # two or more panels
-    # Without a block of their own, all steps share their terms, and any block will do.
+    # None: all steps share their terms, and any block will do. `Panels.weight` refuses terms whose blocks do not nest.
     block = weights.block or next((b for b in STEPS_OF_BLOCKS if steps % b == 0), None)
     weight_bytes = columns * steps * bits // 8
     if width is None or block is None or is_wider_than_bytes or weight_bytes < LEAST_BYTES:
         return None
-    # Blocks consist of two or more whole words, and K of two or more blocks.
+    # Blocks consist of two or more whole words, and K of two or more blocks: simplification drops loops of one
+    # iteration, but kernels expect all loops of panels.
     if block > LONGEST_BLOCK or block % steps_of_word or block == steps_of_word or steps <= block:
         return None
     return Layout(columns=columns, steps=steps, width=width, block=block, bits=bits)

@@ -32,9 +32,9 @@ BYTE = 8
 
 
 def quantize_before_moves(function: Operation) -> None:
-    """Rewrite the concatenations and gathers of a host function whose results alone are quantized, in place."""
+    """Rewrite the concatenations and gathers of a host function whose results are only quantized, in place."""
     changed = False
-    for op in reversed(list(walk(function))):
+    for op in reversed(list(walk(function))):  # a later one first: an operand that it quantizes may be an earlier one
         if isinstance(op, tensor.ConcatOp):
             changed = _rewrite_concat(op) or changed
         elif op.name == GENERIC and (extract := _extract_of(cast(GenericOp, op))) is not None:

@@ -133,7 +133,7 @@ def _sum(op: GenericOp, generic: Structured) -> list[Operation] | None:
         return None
     count = math.prod(generic.extent(d) for d in generic.reduced_loops)
     new_ops = [] if pad is None else _padded(pad, stored, value=0.0, stored_value=stored.zero)
-    largest_sum = count << (BYTE_BITS + 1)  # of bytes less their zero point, which is one more bit
+    largest_sum = count << (BYTE_BITS + 1)  # bound: a byte less its zero point has a sign and at most 8 bits
     if new_ops is None or not 0 < largest_sum <= EXACT:  # None: the padding is no stored integer
         return None
     size_ops, dims = sizes_of(generic.outputs[0])
