@@ -89,6 +89,22 @@ def test_splats_and_small_constants_move_into_the_dispatch_and_large_ones_do_not
     assert "dense<[0.0" in host and host.count("arith.constant") == 1
 
 
+def test_constants_from_another_block_have_the_order_of_their_readers() -> None:
+    # so many that a set of operations, which is ordered by their addresses, has another order
+    count = 90
+    constants = "\n".join(f"%c{i} = arith.constant dense<{i}.0> : tensor<4xf32>" for i in range(count))
+    body = "\n".join(f"%x{i + 1} = arith.mulf %x{i}, %c{i} : tensor<4xf32>" for i in range(count))
+    m = module(
+        f"{constants}\ncf.br ^next(%a : tensor<4xf32>)\n^next(%x0: tensor<4xf32>):\n{body}\n"
+        f"return %x{count} : tensor<4xf32>"
+    )
+    (group,), _ = form_groups(host_functions(m)[0].regions[0].blocks[1])
+    names = [op.name for op in group]
+    assert names == ["arith.constant"] * count + ["arith.mulf"] * count
+    constant_of_reader = [op.operands[1].owner for op in group[count:]]
+    assert group[:count] == constant_of_reader
+
+
 def test_values_used_outside_become_results() -> None:
     m = module(
         """%x = arith.addf %a, %b : tensor<4xf32>

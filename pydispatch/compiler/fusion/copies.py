@@ -156,7 +156,9 @@ def _add_fills(groups: FusionGroups) -> None:
                         pending.append(copies[source])
                     inner.operands[index] = copies[source].results[0]
         for source, copy in copies.items():
-            groups.position[copy] = groups.position.get(source, -1)  # -1: the fill is defined before the block
+            # A fill from outside of the block precedes its operations. Every position is different: equal ones would
+            # be ordered by addresses, which differ between processes.
+            groups.position[copy] = groups.position.get(source, -len(groups.position))
             groups.members[group].add(copy)
             groups.group_of[copy] = group
 

@@ -61,8 +61,8 @@ def form_groups(block: Block, legality: Legality = ELEMENTWISE) -> tuple[list[li
 def run_order(ops: set[Operation], position: dict[Operation, int]) -> list[Operation]:
     """Return `ops` in topological order; operations that do not depend on each other have the order of the block.
 
-    position: operation → its index in the block. Positions alone do not suffice: fills from
-    outside of the block all have the position -1.
+    position: operation → its index in the block. Positions alone do not suffice: copies of
+    fills from outside of the block have negative ones, in an order that is not topological.
     """
     order: list[Operation] = []
     ordered: set[Operation] = set()
