@@ -226,7 +226,7 @@ func.func @f(%x: {x}, %k: {k}) -> {y} {{
 
 
 def works() -> list[Work]:
-    """What the table of docs/benchmarks.md shows, in order."""
+    """What the table of docs/benchmarks/tensors.md shows, in order."""
     return [
         matmul(256, 256, 256), matmul(512, 784, 512), matmul(1024, 1024, 1024), chain(4 << 20), softmax(512, 1024),
         layer_norm(512, 1024), mlp(1), mlp(32), mlp(1024), convolution(56, 56, channels=64, filters=64),

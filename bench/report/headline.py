@@ -1,19 +1,11 @@
-"""The picture of speed in the README: a few rows of the committed figures of one machine → docs/images/speed.svg.
-
-python bench/report/headline.py
-"""
+"""The picture of speed in the README: a few rows of the committed figures of one machine → docs/images/speed.svg."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping
 from html import escape
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.append(str(ROOT / "bench"))
-
-from report.figures import CONSTANT, OURS, Figures, load, text  # noqa: E402
+from report.figures import CONSTANT, OURS, ROOT, Figures, text
 
 TARGET = ROOT / "docs" / "images" / "speed.svg"
 MACHINE = "AMD EPYC Zen 4"
@@ -44,10 +36,11 @@ def lines(figures: Mapping[str, Figures]) -> Iterator[tuple[str, str, float]]:
             yield contenders[row.contender], text(row.value, row.unit), row.value / longest
 
 
-def picture(figures: Mapping[str, Figures]) -> str:
-    """Return the SVG."""
+def picture(figures: Mapping[str, Mapping[str, Figures]]) -> str:
+    """Return the SVG. figures: by benchmark and machine."""
     parts, top = [], 4
-    for label, value, share in lines(figures):
+    of_machine = {benchmark: machines[MACHINE] for benchmark, machines in figures.items() if MACHINE in machines}
+    for label, value, share in lines(of_machine):
         if not value:
             top += 14
             parts.append(f'<text class="title" x="0" y="{top + 13}">{escape(label)}</text>')
@@ -62,13 +55,3 @@ def picture(figures: Mapping[str, Figures]) -> str:
     parts.append(f'<text x="0" y="{top + 22}">{name}. f32, one process.</text>')
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {top + 30}" role="img" aria-label="{name}">'
     return f"{head}<style>{STYLE}</style>{''.join(parts)}</svg>\n"
-
-
-def of_machine() -> dict[str, Figures]:
-    """Return the figures of the machine in the picture, by benchmark."""
-    return {benchmark: machines[MACHINE] for benchmark, machines in load().items() if MACHINE in machines}
-
-
-if __name__ == "__main__":
-    TARGET.parent.mkdir(exist_ok=True)
-    TARGET.write_text(picture(of_machine()))

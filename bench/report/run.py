@@ -1,4 +1,4 @@
-"""`make bench`: runs the benchmarks of catalog.py, keeps their figures, and writes the page and tables of documents.
+"""`make bench`: runs the benchmarks of catalog.py, keeps their figures, writes the page, and fills in documents.
 
     python bench/report/run.py [NAME...] [--machine NAME] [--quick] [--list] [--only-write]
 
@@ -26,6 +26,7 @@ from typing import Any
 BENCH = Path(__file__).resolve().parents[1]
 sys.path[0] = str(BENCH)
 
+from report import headline, overview  # noqa: E402
 from report.catalog import CATALOG, Benchmark, lacking  # noqa: E402
 from report.figures import FOLDER, cpu_model, load  # noqa: E402
 from report.page import page, runs_of  # noqa: E402
@@ -106,11 +107,13 @@ def note(path: Path, chosen: Sequence[Benchmark], result: Mapping[str, Any]) -> 
 
 
 def write(folder: Path = FOLDER, output: Path = PAGE) -> None:
-    """The page, and the tables of documents where the figures are those of the project."""
+    """Write the page; where the figures are those of the project, also tables and pictures of documents."""
     figures = load(folder)
     output.write_text(page(figures, runs_of(folder)))
     if folder == FOLDER:
         fill(figures)
+        for drawing in (headline, overview):
+            drawing.TARGET.write_text(drawing.picture(figures))
 
 
 def main() -> int:

@@ -28,8 +28,13 @@ from report.figures import (
     unit_of,
 )
 from report.reasons import reason
+from report.spreads import AREAS, spreads
 
-DOCUMENTS = ("docs/benchmarks.md", "docs/kernel-benchmarks.md", "docs/benchmarking.md", "docs/llm.md")
+DOCUMENTS = (
+    *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs" / "benchmarks").glob("*.md")),
+    "docs/benchmarking.md",
+    "docs/llm.md",
+)
 BLOCK = re.compile(r"(<!-- figures: ([\w/-]+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 ALONE = "one thread"
 """The contender of benchmarks of threads that has none besides its own."""
@@ -272,6 +277,11 @@ class Block:
     names: Sequence[str] = ()
     sizes: Sequence[str] = ()
 
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Benchmarks whose figures are in the table."""
+        return (self.file,)
+
     def tables(self, figures: Mapping[str, Machines]) -> list[Table]:
         """Return the table, or one for each machine if it is wider than `WIDEST`; none when nothing was measured."""
         machines = _with_rows(figures.get(self.file, {}), self._has)
@@ -295,7 +305,25 @@ def _with_rows(machines: Machines, has: Callable[[Row], bool]) -> dict[str, Figu
     return {machine: measured for machine, measured in chosen.items() if measured.rows}
 
 
-TABLES = {
+class Overview:
+    """The table of all areas: for each peer and machine the median advantage, and how many works the peer wins."""
+
+    files = tuple(AREAS)
+
+    def tables(self, figures: Mapping[str, Machines]) -> list[Table]:
+        """Return the table; none when nothing was measured."""
+        lines = list(spreads(figures))
+        machines = sorted({machine for _, _, known in lines for machine in known})
+        rows = []
+        for title, peer, known in lines:
+            of_machines = (known.get(machine) for machine in machines)
+            spread_cells = [Cell(f"{s.median:.2f} ({s.lost} of {s.count})" if s else "–") for s in of_machines]
+            rows.append([Cell(title), Cell(peer), *spread_cells])
+        return [Table(["", "peer", *machines], rows)] if rows else []
+
+
+TABLES: dict[str, Block | Overview] = {
+    "overview": Overview(),
     "calls": Block("calls", listed),
     "workgroups": Block("workgroups", listed),
     "load": Block("load", listed),

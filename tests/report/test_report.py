@@ -6,18 +6,19 @@ import re
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "bench"))
 
-from report import reasons, tables  # noqa: E402
+from report import headline, overview, reasons, tables  # noqa: E402
 from report.catalog import CATALOG  # noqa: E402
 from report.figures import FOLDER, Figures, Row, comparisons, load  # noqa: E402
-from report.headline import TARGET, of_machine, picture  # noqa: E402
 from report.page import page, runs_of  # noqa: E402
 from report.reasons import Reason  # noqa: E402
+from report.spreads import Spread, spreads  # noqa: E402
 
 VOID = {"meta", "link", "br", "img", "hr"}
 
@@ -64,7 +65,11 @@ def test_tables_of_documents_are_those_of_the_figures(name: str) -> None:
 
 
 def test_tables_are_of_benchmarks() -> None:
-    assert {block.file for block in tables.TABLES.values()} <= {each.name for each in CATALOG} >= set(load())
+    assert (
+        {file for block in tables.TABLES.values() for file in block.files}
+        <= {each.name for each in CATALOG}
+        >= set(load())
+    )
 
 
 ROWS = [Row("a call", "pydispatch", 2e-6, size="8"), Row("a call", "iree", 1e-6, size="8"),
@@ -147,5 +152,15 @@ def test_each_reason_explains_a_loss() -> None:
         assert any(known.explains(known.machine, row) for row in lost), f"{known.text!r} is not needed any more"
 
 
-def test_the_picture_in_the_readme_has_the_committed_figures() -> None:
-    assert TARGET.read_text() == picture(of_machine()), "run python bench/report/headline.py"
+@pytest.mark.parametrize("drawing", [headline, overview])
+def test_pictures_of_documents_have_the_committed_figures(drawing: ModuleType) -> None:
+    assert drawing.TARGET.read_text() == drawing.picture(load()), "run `make bench-page`"
+
+
+def test_spreads_are_medians_and_tenths_of_calls() -> None:
+    """Of eleven advantages 0.5 to 5.5: the tenths leave out one on each side; compile times do not count."""
+    rows = [Row("a call", "pydispatch", 1.0, size=str(n)) for n in range(1, 12)]
+    rows += [Row("a call", "iree", n / 2, size=str(n)) for n in range(1, 12)]
+    rows += [Row("compile", contender, 1.0, size="1") for contender in ("pydispatch", "iree")]
+    ((title, peer, known),) = spreads({"kernels": {"one": Figures("Kernels", "Medians.", rows)}})
+    assert (title, peer, known) == ("Single kernels", "iree", {"one": Spread(1.0, 3.0, 5.0, count=11, lost=1)})

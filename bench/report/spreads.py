@@ -1,0 +1,51 @@
+"""How advantages over peers are spread in each area: the median, and the range without the extremes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from report.figures import LOSS, Figures, Row, comparisons, in_order
+
+AREAS = {
+    "kernels": "Single kernels", "models": "Whole models", "networks": "Networks of ONNX files",
+    "quantized": "Quantized products", "llm": "Language models", "python-kernels": "Kernels in Python",
+    "pauses": "Calls after pauses",
+}  # fmt: skip
+"""Benchmark → its title in the picture, in the order of pictures and tables."""
+FEWEST = 3
+"""Comparisons below which a peer is left out."""
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Advantages over one peer on one machine: median, and the values that a tenth is below and a tenth above."""
+
+    low: float
+    median: float
+    high: float
+    count: int
+    lost: int
+
+    @staticmethod
+    def of(advantages: Sequence[float]) -> Spread:
+        values, last = sorted(advantages), len(advantages) - 1
+        low, median, high = (values[round(last * share)] for share in (0.1, 0.5, 0.9))
+        return Spread(low, median, high, len(values), sum(value < LOSS for value in values))
+
+
+def spreads(figures: Mapping[str, Mapping[str, Figures]]) -> Iterator[tuple[str, str, dict[str, Spread]]]:
+    """Yield (title of an area, peer, the spread on each machine), in the order of `AREAS`."""
+    for benchmark, title in AREAS.items():
+        by_peer: dict[str, dict[str, list[float]]] = {}
+        for machine, measured in figures.get(benchmark, {}).items():
+            for one in comparisons(row for row in measured.rows if _is_speed_of_calls(row)):
+                by_peer.setdefault(one.row.contender, {}).setdefault(machine, []).append(one.advantage)
+        for peer in in_order(by_peer):
+            known = {machine: Spread.of(a) for machine, a in by_peer[peer].items() if len(a) >= FEWEST}
+            if known:
+                yield title, peer, known
+
+
+def _is_speed_of_calls(row: Row) -> bool:
+    return (row.unit == "s" or row.unit.endswith("/s")) and not row.name.startswith("compile")
