@@ -1,7 +1,8 @@
 """Sinking of reshapes below the operations that read their results.
 
-Repeated heads (`broadcast_in_dim` and `reshape` of keys and values) then need no memory: the product and the operations
-on its result iterate over groups of heads. Values are unchanged; only their indices differ.
+Keys and values of attention that several heads share are repeated by a broadcast and a reshape. With the reshape below
+the product, the repeated tensor needs no memory: the product and the operations on its result iterate over groups of
+heads. Values are unchanged; only their indices differ.
 """
 
 from __future__ import annotations
@@ -24,29 +25,31 @@ from pydispatch.ir.structured import GENERIC, Structured, structured
 from pydispatch.ir.values import shape_of
 
 Shapes = dict[int, list[int]]
-"""For each loop that is split: the sizes of the loops that replace it."""
+"""For each loop that is split: the sizes of the loops that replace it, outermost first."""
 
 
 def collapse_after(op: Operation) -> SSAValue | None:
-    """Make a generic read the source of a collapse_shape, with more loops, and collapse its result instead; return
-    that. Return None if no operand is such a reshape.
+    """Make a generic read the source of a collapse_shape, with more loops, and collapse its result instead.
+
+    Return the collapsed result; None if a size is dynamic, or no input is a collapse_shape that this applies to.
     """
     generic = structured(op)
     if len(op.results) != 1 or any(n < 0 for v in generic.operands for n in shape_of(v)):
         return None
     sizes_of_loop: Shapes = {}
-    for value, map_ in zip(generic.inputs, generic.maps, strict=False):
+    for value, map_ in zip(generic.inputs, generic.maps, strict=False):  # the first such input decides
         sizes_of_loop = sizes_of_loop or _loops_collapsed(generic, value, map_)
-    if not sizes_of_loop or not _is_plain(generic, sizes_of_loop):
+    if not sizes_of_loop or not _can_split_loops(generic, sizes_of_loop):
         return None
     # Each loop becomes `loop_counts[loop]` new loops, `dims[loop]`.
     loop_counts = [len(sizes_of_loop[loop]) if loop in sizes_of_loop else 1 for loop in range(len(generic.iterators))]
     dims = _consecutive_groups(loop_counts)
+    # Old loop -> its first new loop. Exact for loops that are not split; expressions of split ones are replaced below.
     new_loops: list[AffineExpr] = [AffineExpr.dimension(group[0]) for group in dims]
     # Each operand is expanded where a collapsed loop indexes it, and indexed by the new loops.
     operands, maps = [], []
     for value, map_ in zip(generic.operands, generic.maps, strict=True):
-        sizes: list[list[int]] = []
+        sizes: list[list[int]] = []  # for each dimension, the sizes that it is expanded to
         results: list[AffineExpr] = []
         for n, r in zip(shape_of(value), map_.results, strict=False):
             if isinstance(r, AffineDimExpr) and r.position in sizes_of_loop:
@@ -68,8 +71,14 @@ def collapse_after(op: Operation) -> SSAValue | None:
 
 
 def _loops_collapsed(generic: Structured, value: SSAValue, map_: AffineMap) -> Shapes:
-    """Return the loops over dimensions that a collapse_shape of a generic's result combines, with the sizes before
-    it.
+    """Return the loops of `generic` over dimensions that a collapse_shape has combined, with the sizes before it.
+
+    Return an empty dict unless the input `value` is a collapse_shape of another generic's result.
+
+    Args:
+        generic: The reader.
+        value: Its input.
+        map_: The indexing map of the input.
     """
     reshape = value.owner
     if not isinstance(reshape, Operation) or reshape.name != "tensor.collapse_shape":
@@ -80,7 +89,7 @@ def _loops_collapsed(generic: Structured, value: SSAValue, map_: AffineMap) -> S
     if 1 in shape_of(source):
         return {}  # the rules of maps.py drop dimensions of size 1 instead
     if generic.contracts and not _is_repeated(source):
-        return {}  # a product is faster with its loop in one; for repeated heads, the saved memory matters more
+        return {}  # a product is faster with one collapsed loop; for repeated heads, the saved memory matters more
     shapes: Shapes = {}
     for group, r in zip(groups_of(reshape), map_.results, strict=True):
         if len(group) > 1:
@@ -96,7 +105,7 @@ def _is_repeated(value: SSAValue) -> bool:
     return copy is not None and len(dims_in(copy.maps[0])) < len(copy.iterators)
 
 
-def _is_plain(generic: Structured, split: Shapes) -> bool:
+def _can_split_loops(generic: Structured, split: Shapes) -> bool:
     """Return whether the split loops are parallel, index tensors without arithmetic, and are not read by
     linalg.index.
     """
@@ -111,7 +120,10 @@ def _is_plain(generic: Structured, split: Shapes) -> bool:
 
 
 def _expanded(op: Operation, value: SSAValue, sizes: list[list[int]]) -> SSAValue:
-    """Expand each dimension of a value to the sizes given for it."""
+    """Insert before `op` an expand_shape of a value; sizes: for each of its dimensions, the sizes that replace it.
+
+    Return the result, or the value itself if each dimension stays one.
+    """
     if all(len(group) == 1 for group in sizes):
         return value
     assert isinstance(value.type, TensorType)
@@ -123,6 +135,6 @@ def _expanded(op: Operation, value: SSAValue, sizes: list[list[int]]) -> SSAValu
 
 
 def _consecutive_groups(lengths: list[int]) -> list[list[int]]:
-    """Return consecutive numbers from 0 on in groups of these lengths."""
+    """Return consecutive integers from 0 on in groups of these lengths: [1, 2] gives [[0], [1, 2]]."""
     starts = [sum(lengths[:i]) for i in range(len(lengths))]
     return [list(range(start, start + n)) for start, n in zip(starts, lengths, strict=True)]

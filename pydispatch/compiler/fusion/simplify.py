@@ -43,7 +43,7 @@ from pydispatch.ir.values import constant_index, shape_of
 Rule = Callable[[Operation], "SSAValue | None"]
 """Rewrite of an operation: a function that returns the value to replace its only result; None if it does not apply.
 
-The function inserts new operations before the operation."""
+The rule inserts new operations before the operation; `simplify` replaces the result and erases the operation."""
 
 
 def simplify(function: Operation) -> None:
@@ -55,13 +55,15 @@ def simplify(function: Operation) -> None:
             for block in region.blocks:
                 merge_equal_operations(block, {})
         for op in list(walk(function)):
-            if op.parent is None or op is function:
+            if op.parent is None or op is function:  # no parent: erased by a rule for an earlier operation
                 continue
             if op.name == "linalg.generic":
                 _replace_unread_outputs(op)
             default_rules = ELEMENTWISE if info_of(op).elementwise and op.results else ()
             for rule in RULES.get(op.name, default_rules):
                 value = rule(op)
+                # A fold may return a value of another type, such as the operand of a padding of width 0 whose result
+                # type has dynamic sizes. Readers would need a cast, so the operation stays.
                 if value is not None and value.type == op.results[0].type:
                     value.name_hint = value.name_hint or op.results[0].name_hint
                     op.results[0].replace_all_uses_with(value)
@@ -72,7 +74,10 @@ def simplify(function: Operation) -> None:
 
 
 def _replace_unread_outputs(op: Operation) -> None:
-    """Replace initial values that the body does not read by empty tensors, which removes the dependence on them."""
+    """Replace initial values that the body of a linalg.generic does not read by empty tensors.
+
+    This removes the dependence on the operations that compute them.
+    """
     generic = structured(op)
     body, first_output = generic.block, len(generic.inputs)
     for index, value in enumerate(generic.outputs):
@@ -109,7 +114,11 @@ def _fold_inverse_bitcast(op: Operation) -> SSAValue | None:
 
 
 def _fold_same_shape(op: Operation) -> SSAValue | None:
-    """Fold a reshape to the same shape. With two dynamic sizes, types may be equal although the sizes differ."""
+    """Fold a reshape whose source has the type, and certainly the sizes, of the result.
+
+    Equal types do not suffice with two dynamic sizes, or with one beside a size of 0: the number of elements does not
+    determine them.
+    """
     sizes = shape_of(op.results[0])
     return _fold_same_type(op) if sum(n < 0 for n in sizes) <= 1 and 0 not in sizes else None
 
@@ -120,8 +129,8 @@ def _fold_cast_of_cast(op: Operation) -> SSAValue | None:
     if inner is None:
         return None
     source_shape, result_shape = shape_of(inner.operands[0]), shape_of(op.results[0])
-    if any(a >= 0 and b < 0 for a, b in zip(shape_of(op.operands[0]), source_shape, strict=True)):
-        return None  # the inner cast checks a size
+    if any(new >= 0 and old < 0 for new, old in zip(shape_of(op.operands[0]), source_shape, strict=True)):
+        return None  # the inner cast checks a dynamic size, which must not be lost
     if source_shape == result_shape:
         return inner.operands[0]
     return insert_before(tensor.CastOp(inner.operands[0], cast("TensorType[Attribute]", op.results[0].type)), op)
@@ -135,7 +144,7 @@ def _splat_value(value: SSAValue) -> Attribute | None:
 
 
 def _fold_view_of_splat(op: Operation) -> SSAValue | None:
-    """Fold a view of a splat to a splat of the result type."""
+    """Fold a view of a splat, or of a constant with equal elements, to a splat of the result type."""
     type_ = op.results[0].type
     assert isinstance(type_, TensorType)
     if not type_.has_static_shape():
@@ -150,6 +159,7 @@ def _fold_view_of_splat(op: Operation) -> SSAValue | None:
 
 
 def _number(element: Attribute) -> int | float:
+    """Return the number of an integer or float attribute."""
     return element.value.data  # type: ignore[attr-defined]
 
 
@@ -163,16 +173,16 @@ def _fold_view_of_empty(op: Operation) -> SSAValue | None:
 
 def _fold_inverse_reshape(op: Operation) -> SSAValue | None:
     """Fold a collapse_shape of an expand_shape, or the reverse, that restores the original shape."""
-    other = {"tensor.expand_shape": "tensor.collapse_shape", "tensor.collapse_shape": "tensor.expand_shape"}
-    inner = _producer_of_kind(op.operands[0], other[op.name])
+    inverse = {"tensor.expand_shape": "tensor.collapse_shape", "tensor.collapse_shape": "tensor.expand_shape"}
+    inner = _producer_of_kind(op.operands[0], inverse[op.name])
     if inner is None or inner.operands[0].type != op.results[0].type:
         return None
     middle_shape, shape = shape_of(op.operands[0]), shape_of(op.results[0])
     if [n for n in middle_shape if n != 1] == [n for n in shape if n != 1] and shape.count(-1) == 1:
-        return inner.operands[0]  # only dimensions of size 1 were added and dropped: a single dynamic one is the same
+        return inner.operands[0]  # only dimensions of size 1 were added or dropped: the dynamic size is the same
     is_static = all(n >= 0 for n in shape)  # the equal types then have equal sizes
     has_same_groups = inner.properties["reassociation"] == op.properties["reassociation"]
-    # An expand_shape may choose other factors of dynamic sizes.
+    # An expand_shape after a collapse_shape may choose other factors of dynamic sizes, even with the same groups.
     restores_groups = has_same_groups and op.name == "tensor.collapse_shape"
     return inner.operands[0] if is_static or restores_groups else None
 
@@ -198,9 +208,9 @@ def _fold_reshape_of_reshape(op: Operation) -> SSAValue | None:
 def _groups(few: Sequence[int], many: Sequence[int]) -> list[list[int]] | None:
     """Return the groups of a reshape: for each size of `few`, the axes of `many` whose sizes have this product.
 
-    Groups consist of adjacent axes, in order, and have all axes; there are none for a scalar (`few` is empty), whose
-    axes all have size 1. An axis of size 1 joins the group before it as long as enough axes are left for the sizes of
-    `few`. Return None if there are no such groups.
+    Groups consist of adjacent axes, in order, and contain all axes. An empty `few`, the shape of a scalar, has no
+    groups: the axes of `many` then all have size 1. An axis of size 1 joins the group before it as long as enough axes
+    are left for the other sizes of `few`. Return None if there are no such groups.
     """
     groups: list[list[int]] = []
     next_index = 0
@@ -230,7 +240,7 @@ def _fold_extract(op: Operation) -> SSAValue | None:
         indices = [constant_index(v) for v in op.operands[1:]]
         if any(p is None for p in indices):
             return None
-        flat = 0
+        flat = 0  # index in row-major order
         for index, size in zip(indices, shape_of(source), strict=True):
             if index is None or size < 0 or not 0 <= index < size:
                 return None
@@ -248,7 +258,7 @@ def _fold_extract(op: Operation) -> SSAValue | None:
 
 
 def _fold_constant_elements(op: Operation) -> SSAValue | None:
-    """Fold `tensor.from_elements` of constants to a constant tensor."""
+    """Fold `tensor.from_elements` of at least one element, all constants, to a constant tensor."""
     values = [v.owner.value for v in op.operands if isinstance(v.owner, arith.ConstantOp)]
     type_ = op.results[0].type
     assert isinstance(type_, TensorType)
@@ -264,6 +274,7 @@ def _fold_whole_slice(op: Operation) -> SSAValue | None:
     if shape_of(inner) != shape_of(whole):
         return None
     for axis, (offset, size, stride) in enumerate(zip(*slice_of(op).components, strict=True)):
+        # An int, or a symbolic term: equal terms are equal sizes.
         terms = [n if isinstance(n, int) else term_of(n) for n in (offset, size, stride)]
         if terms != [0, size_of(whole, axis), 1]:
             return None
@@ -271,8 +282,9 @@ def _fold_whole_slice(op: Operation) -> SSAValue | None:
 
 
 def _fold_no_padding(op: Operation) -> SSAValue | None:
-    """Fold padding of width 0."""
+    """Fold padding whose widths are all the constant 0, unless `nofold` asks for a copy."""
     pad = cast(tensor.PadOp, op)
+    # A dynamic width is a nonzero marker in the static ones.
     has_padding = any(int(n) for n in (*pad.static_low.get_values(), *pad.static_high.get_values()))
     return op.operands[0] if not has_padding and pad.nofold is None else None
 
@@ -296,7 +308,10 @@ def _fold_copy(op: Operation) -> SSAValue | None:
 
 
 def _reshape_by_values(op: Operation) -> SSAValue | None:
-    """Replace a reshape whose sizes are a tensor by one whose sizes are values, and return its result."""
+    """Replace a tensor.reshape, whose sizes are elements of a tensor, by a flow.tensor.reshape with sizes as operands.
+
+    Return the result of the new reshape.
+    """
     source, shape = op.operands
     result = op.results[0].type
     assert isinstance(shape.type, TensorType) and isinstance(result, TensorType)
@@ -319,7 +334,10 @@ def _reshape_by_values(op: Operation) -> SSAValue | None:
 
 
 def _compute_positions(op: Operation) -> SSAValue | None:
-    """Replace a constant 0, 1, 2, ... by the index of its element: analyses see that, and kernels load nothing."""
+    """Replace a constant [0, 1, 2, ...] by a generic that yields the index of each element.
+
+    Analyses then see that elements are indices, and kernels load nothing.
+    """
     value = op.properties.get("value")
     if not isinstance(value, NumPyArrayAttr) or not value.is_iota:  # is_iota: of rank 1 only
         return None

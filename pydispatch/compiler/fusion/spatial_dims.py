@@ -26,8 +26,8 @@ from pydispatch.ir.structured import Structured, is_reduction
 from pydispatch.ir.values import shape_of
 
 SHORT_COLUMNS, SHORT_ROWS = 64, 12
-"""Maximum number of pixels of a short row of an image. As columns (channels first), it fills at most four vectors of
-AVX-512; as rows, it fills at most a register block."""
+"""Maximum number of pixels of a short row of an image. Where pixels are columns of the result (channels first), so many
+fill at most four vectors of AVX-512; where they are its rows (channels last), at most one register block."""
 
 
 def collapse_spatial_dims(function: Operation) -> None:
@@ -37,24 +37,28 @@ def collapse_spatial_dims(function: Operation) -> None:
     for op in list(walk(function)):
         if op.name == "linalg.generic" and op.parent is not None:
             c = contraction_of(op)
-            run = None if c is None else _collapsible_dims(c)
-            if c is not None and run is not None and not _is_row_of_a_reduction(op):
-                _collapse_dims(cast(GenericOp, op), c.generic, run)
+            dims = None if c is None else _collapsible_dims(c)
+            if c is not None and dims is not None and not _is_reduced_and_read(op):
+                _collapse_dims(cast(GenericOp, op), c.generic, dims)
 
 
 def _collapsible_dims(contraction: Contraction) -> tuple[int, ...] | None:
-    """Return the dimensions to collapse: they belong to one factor only, and are adjacent and in order in each operand
-    that has them. Return None if there are fewer than two, the last one is not short, or a size is dynamic.
+    """Return the loops of a contraction to collapse, in order of the result's dimensions.
+
+    They index only one of the factors, and adjacent dimensions, in order, of each operand that they index. The first
+    such run of loops is chosen. Return None if there is none of at least two loops, if the last loop of the run is not
+    short, or if a size is dynamic.
     """
     generic = contraction.generic
     if any(n is None or n < 0 for n in generic.extents) or any(n < 0 for v in generic.operands for n in shape_of(v)):
         return None
+    # The loop that indexes each dimension of the result; -1 for another expression.
     out = [r.position if isinstance(r, AffineDimExpr) else -1 for r in generic.maps[-1].results]
     run: list[int] = []
     for first, second in pairwise(out):
         are_dims = first >= 0 and second >= 0
         if are_dims and _belong_to_one_factor(contraction, first, second) and _are_adjacent(generic, first, second):
-            if run and run[-1] != first:
+            if run and run[-1] != first:  # a second run begins
                 break
             run = run or [first]
             run.append(second)
@@ -65,7 +69,7 @@ def _collapsible_dims(contraction: Contraction) -> tuple[int, ...] | None:
 
 
 def _belong_to_one_factor(contraction: Contraction, *dims: int) -> bool:
-    """Return whether one factor has all of these dimensions, and the other factor none."""
+    """Return whether one factor depends on all of these loops, and the other factor on none."""
     return any(
         set(dims) <= factor.dims and not set(dims) & other.dims
         for factor, other in ((contraction.a, contraction.b), (contraction.b, contraction.a))
@@ -73,9 +77,9 @@ def _belong_to_one_factor(contraction: Contraction, *dims: int) -> bool:
 
 
 def _are_adjacent(generic: Structured, first: int, second: int) -> bool:
-    """Return whether two dimensions are adjacent and in order in each operand that has one of them."""
+    """Return whether two loops index adjacent dimensions, in order, of each operand that either of them indexes."""
     for map_ in generic.maps:
-        positions = [r.position if isinstance(r, AffineDimExpr) else -1 for r in map_.results]
+        positions = [r.position if isinstance(r, AffineDimExpr) else -1 for r in map_.results]  # -1: not a loop alone
         all_dims = [d for r in map_.results for d in r.used_dims()]
         if first not in all_dims and second not in all_dims:
             continue
@@ -85,19 +89,20 @@ def _are_adjacent(generic: Structured, first: int, second: int) -> bool:
     return True
 
 
-def _is_row_of_a_reduction(op: Operation) -> bool:
-    """Return whether one user reduces the rows of the result and another one reads them, as in a softmax. Collapsing
-    would prevent their fusion.
+def _is_reduced_and_read(op: Operation) -> bool:
+    """Return whether one user reduces the result and another one reads it, as in a softmax.
+
+    Collapsing would prevent their fusion.
     """
     users = {use.operation for use in op.results[0].uses}
     return len(users) > 1 and any(is_reduction(user) for user in users)
 
 
 def _collapse_dims(op: GenericOp, generic: Structured, run: tuple[int, ...]) -> None:
-    """Replace a product by one in which the dimensions `run` are collapsed, followed by an expand_shape.
+    """Replace a product by one in which the loops `run` are collapsed into the first of them, and an expand_shape.
 
     The expand_shape is moved below elementwise readers of the product, so that they fuse with it.
-    Each operand that has dimensions of `run` has them adjacent and in order (`_collapsible_dims`).
+    Each operand that loops of `run` index has these dimensions adjacent and in order (`_collapsible_dims`).
     """
     kept_dims = [d for d in range(len(generic.iterators)) if d not in run[1:]]
     new_dims = [
@@ -109,7 +114,7 @@ def _collapse_dims(op: GenericOp, generic: Structured, run: tuple[int, ...]) -> 
     result_groups: DimGroups = []
     for value, map_ in zip(generic.operands, generic.maps, strict=True):
         dims = [r.position if isinstance(r, AffineDimExpr) else -1 for r in map_.results]
-        groups: DimGroups = []
+        groups: DimGroups = []  # for each dimension of the collapsed operand, the axes that it combines
         for axis, dim in enumerate(dims):
             if dim in run[1:]:
                 groups[-1].append(axis)  # the axis before it has the previous dimension of `run`

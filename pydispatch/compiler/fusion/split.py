@@ -38,8 +38,8 @@ of 4096x1024 takes 0.45 of the time."""
 FEWEST_IN_COLUMNS = 1 << 20
 """Minimum number of elements that are read."""
 PARTS = range(64, 15, -1)
-"""Numbers of parts for reductions of both kinds: the first that divides the loop; else the largest, with a
-remainder."""
+"""Numbers of parts for reductions with few results and of columns: the first that divides the loop; else the largest,
+with a remainder."""
 
 # Products with few results and many steps along K.
 MOST_PRODUCTS = 4096
@@ -47,7 +47,7 @@ MOST_PRODUCTS = 4096
 LONG, TIMES_RESULTS = 8192, 3
 """Minimum number of steps along K, and minimum ratio of steps to results."""
 PARTS_OF_PRODUCTS = range(16, 7, -1)
-"""Numbers of parts for products, as PARTS."""
+"""Numbers of parts for products, chosen like those of PARTS."""
 
 # Products that stream a matrix argument with contiguous columns (`_result_rows_if_matrix_is_streamed`).
 MOST_ROWS, FEWEST_READ = 8, 1 << 19
@@ -61,7 +61,7 @@ MOST_IN_RUN, FEWEST_RUNS = 64, 64
 
 
 def split_reductions(function: Operation, reassociate: bool = True) -> None:
-    """Split the reductions of a host function in place where this gives more parallel work.
+    """Split the reductions of a host function in place where this gives more parallel work, or longer runs of memory.
 
     reassociate: whether floats may be added in another order.
     """
@@ -71,7 +71,7 @@ def split_reductions(function: Operation, reassociate: bool = True) -> None:
 
 
 def _split_reduction(op: GenericOp, reassociate: bool) -> None:
-    """Split one reduction if its combiner allows that and its sizes make the split worthwhile.
+    """Split one reduction if the operation that combines two values allows it and its sizes make it worthwhile.
 
     One of its loops becomes two, over parts and over the steps of a part. A first generic computes a result for each
     part, a second reduces these.
@@ -117,8 +117,8 @@ def _combine(op: GenericOp, combine: Operation, partials: SSAValue, axis: int) -
     Args:
         op: The reduction.
         combine: The operation of its body that combines two values.
-        partials: The partial results: a tensor as the result, with one more dimension.
-        axis: That dimension.
+        partials: The partial results: a tensor of the result's shape with one more dimension.
+        axis: Index of that dimension in `partials`.
     """
     out_type = op.outputs[0].type
     assert isinstance(out_type, TensorType)
@@ -147,6 +147,7 @@ def _innermost_loop_of_short_runs(op: GenericOp) -> int | None:
     sizes = [n or 0 for n in generic.extents]
     if len(loops) < 2 or is_contraction(op) or not generic.maps[-1].results:
         return None
+    # Loops in the order of the dimensions of the first input, outermost first.
     memory_order = [e.position for e in generic.maps[0].results if isinstance(e, AffineDimExpr)]
     reads_alike = all(m == generic.maps[0] for m in generic.maps[1:-1])
     if not memory_order or len(memory_order) != len(generic.maps[0].results) or not reads_alike:
@@ -164,13 +165,13 @@ def _innermost_loop_of_short_runs(op: GenericOp) -> int | None:
 def _split_off(op: GenericOp, combine: Operation, identity: Any, inner: int) -> GenericOp:
     """Split a loop off a reduction: compute a partial result for each of its steps, and reduce these afterwards.
 
-    Return the generic of the partial results.
+    Replaces `op` by the second reduction. Return the first, the generic of the partial results.
 
     Args:
         op: The reduction.
         combine: The operation of its body that combines two values.
-        identity: Identity element of `combine`: 0 for a sum.
-        inner: The loop.
+        identity: Identity element of `combine` as an attribute: 0 for a sum.
+        inner: Number of the loop.
     """
     generic = structured(op)
     out_type = op.outputs[0].type
@@ -185,9 +186,9 @@ def _split_off(op: GenericOp, combine: Operation, identity: Any, inner: int) -> 
 
 
 def _peel_remainder(op: GenericOp, loop: int, remainder: int, reassociate: bool) -> None:
-    """Peel the last `remainder` steps of a reduction, and split the remaining steps.
+    """Peel the last `remainder` steps of `loop` off a reduction, and split the steps before them.
 
-    The peeled steps are a reduction that runs first; its result is the initial value of the other one.
+    The peeled steps are a reduction that runs first; its result is the initial value of the reduction that is split.
     """
     generic = structured(op)
     divisible = generic.extent(loop) - remainder
@@ -201,8 +202,8 @@ def _partial_reduction(op: GenericOp, loop: int, first: int, count: int, output:
     """Insert a reduction like `op` over some steps of a loop, and return it.
 
     Args:
-        op: The reduction.
-        loop: The loop.
+        op: The reduction; it stays.
+        loop: Number of the loop, which no sliding window reads.
         first: First step.
         count: Number of steps.
         output: Initial values of the result.
@@ -210,11 +211,11 @@ def _partial_reduction(op: GenericOp, loop: int, first: int, count: int, output:
     generic = structured(op)
     inputs: list[SSAValue] = []
     for value, map_ in zip(generic.inputs, generic.maps, strict=False):
-        is_loop = [isinstance(e, AffineDimExpr) and e.position == loop for e in map_.results]
-        if any(is_loop):
+        is_sliced = [isinstance(e, AffineDimExpr) and e.position == loop for e in map_.results]
+        if any(is_sliced):
             shape = shape_of(value)
-            sizes = [count if selected else n for selected, n in zip(is_loop, shape, strict=True)]
-            starts = [first if selected else 0 for selected in is_loop]
+            sizes = [count if sliced else n for sliced, n in zip(is_sliced, shape, strict=True)]
+            starts = [first if sliced else 0 for sliced in is_sliced]
             value = insert_before(tensor.ExtractSliceOp.from_static_parameters(value, starts, sizes), op)
         inputs.append(value)
     return cast(GenericOp, rewrite_loops(op, [*inputs, output], generic.maps).owner)
@@ -223,7 +224,8 @@ def _partial_reduction(op: GenericOp, loop: int, first: int, count: int, output:
 def combiner(op: GenericOp) -> Operation | None:
     """Return the operation of a reduction's body that combines an element with the accumulator.
 
-    Return None if the body uses the accumulator in any other way, or if the operation must not be regrouped.
+    Return None if the body uses the accumulator in any other way or reads loop indices, which change when the loop is
+    split, or if the operation must not be regrouped.
     """
     body = op.body.block
     terminator = body.last_op
@@ -239,7 +241,10 @@ def combiner(op: GenericOp) -> Operation | None:
 
 
 def _choose_split_loop(op: GenericOp) -> tuple[int, int] | None:
-    """Return the loop to split and the number of parts; None if the reduction is too small or has no suitable loop."""
+    """Return the loop to split and the number of parts; None if the reduction is too small or has no suitable loop.
+
+    The number of parts need not divide the loop's size.
+    """
     generic = structured(op)
     if any(n < 0 for value in generic.operands for n in shape_of(value)):
         return None
@@ -264,6 +269,7 @@ def _choose_split_loop(op: GenericOp) -> tuple[int, int] | None:
     part_counts = PARTS if has_few_results or has_few_columns else PARTS_OF_PRODUCTS  # in descending order
     most_parts = part_counts[0]
     fewest_steps = FEWEST_STEPS if streams_rows else 1  # in each part, so that reading the matrix outweighs the sums
+    # At least two steps for each of the most parts.
     splittable = [loop for loop in loops if loop not in sliding_loops and sizes[loop] >= 2 * most_parts]
     for loop in splittable:
         parts = next((p for p in part_counts if sizes[loop] % p == 0 and sizes[loop] >= p * fewest_steps), None)
@@ -287,6 +293,8 @@ def _result_rows_if_matrix_is_streamed(generic: Structured, results: int) -> int
     The caller splits the product along K if there are only a few rows. Such a matrix is then read by whole rows:
     1x4096x4096 takes 2.5 ms instead of 4.9 on an AMD EPYC (Zen 4), one worker.
 
+    A matrix argument is an argument of the host function, as it is or cast, that two loops index.
+
     results: number of elements of the result.
     """
     if not generic.maps[-1].results or not results:
@@ -305,7 +313,9 @@ def _result_rows_if_matrix_is_streamed(generic: Structured, results: int) -> int
 
 
 def _map_over_parts(map_: AffineMap, loop: int, *, is_split: bool) -> AffineMap:
-    """Return an indexing map for the loops in which `loop` has become two: over parts, then over the steps of a part.
+    """Return an indexing map over the loops after the split of `loop` into two: over parts, and over steps of a part.
+
+    These are the loops `loop` and `loop + 1`; later loops move up by one.
 
     is_split: whether a dimension that `loop` alone indexes has become two, one for each of the new loops. Otherwise the
     loop over steps indexes it.
@@ -329,8 +339,8 @@ def _expanded(op: Operation, value: SSAValue, map_: AffineMap, loop: int, parts:
         op: The reduction.
         value: Its operand.
         map_: The indexing map of the operand.
-        loop: The loop.
-        parts: Number of parts.
+        loop: Number of the loop.
+        parts: Number of parts, a divisor of the loop's size.
     """
     shape = list(shape_of(value))
     groups: list[list[int]] = []

@@ -1,4 +1,4 @@
-"""Groups of elementwise operations over one iteration space, which merge without checking all their operations."""
+"""Groups of elementwise operations over one iteration space, which merge without a check of each operation."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from xdsl.ir import Operation, OpResult, SSAValue
 from pydispatch.compiler.analysis.kinds import DispatchArguments, arguments_of, is_duplicable, is_read_outside
 
 Space = tuple[int, ...]
-"""Iteration space: the sizes of a tensor other than 1; -1 for a dynamic size."""
+"""Iteration space: the sizes of a tensor other than 1, in order; -1 for a dynamic size."""
 
 
 @dataclass(frozen=True)
 class Uniform:
-    """Group of operations with the same iteration space.
+    """Group of elementwise operations with the same iteration space, which may become one dispatch.
 
     Attributes:
         space: The iteration space.
-        reads: Values that the group reads from outside.
-        results: Values of the group that are read outside.
+        reads: Tensors and scalars that the group reads from outside.
+        results: Results of its operations that operations outside of the group read.
     """
 
     space: Space
@@ -29,9 +29,10 @@ class Uniform:
 
     @classmethod
     def of(cls, op: Operation, space: Space | None) -> Uniform | None:
-        """Return the group of one operation.
+        """Return the group of one operation with the iteration space `space`.
 
-        Return None if `space` is None, or if the operation reads duplicable operations, because groups copy those.
+        Return None if `space` is None (the operation is not uniform), or if the operation reads duplicable operations:
+        a group has copies of those, such as fills and views, and its reads are then not the operands alone.
         """
         if space is None:
             return None

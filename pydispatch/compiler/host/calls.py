@@ -28,14 +28,17 @@ def call(straight: Straight, op: Operation) -> None:
     """
     assert isinstance(op, CallOp) and isinstance(op.declared, FunctionType)
     name = op.callee.root_reference.data
-    tied_arguments = {op.tied_argument(i) for i in range(len(op.results_))} - {None}
+    tied_arguments = {op.tied_argument(i) for i in range(len(op.results_))} - {None}  # indices; None: a new tensor
     operands: list[HostOperand] = []
     tensors: list[tuple[HostTensor, Access]] = []
-    constants: list[int] = []
-    sizes: list[int] = []
+    constants: list[int] = []  # registers of the words of scalar operands
+    sizes: list[int] = []  # registers of the dynamic sizes of all tensors
 
     def add(tensor: HostTensor, declared: TensorType, access: Access, what: str) -> None:
-        """Add a tensor operand: its sizes, which are checked where the command declares them."""
+        """Add a tensor operand. Pass its dynamic sizes to the command, and check those that `declared` states.
+
+        what: name of the operand in messages.
+        """
         for axis, (size, declared_size) in enumerate(zip(tensor.dims, declared.get_shape(), strict=True)):
             if declared_size < 0:
                 sizes.append(size)
@@ -47,7 +50,7 @@ def call(straight: Straight, op: Operation) -> None:
         operands.append(HostOperand(dtype_of(declared.element_type, location_of(op)), shape, access))
         tensors.append((tensor, access))
 
-    tensor_index: dict[int, int] = {}  # index of an argument, and its index among the tensors
+    tensor_index: dict[int, int] = {}  # index of an argument → its index among the tensors
     for index, (value, declared) in enumerate(zip(op.arguments, op.declared.inputs.data, strict=True)):
         if isinstance(declared, TensorType):
             tensor = _overwritten_tensor(straight, op, value) if index in tied_arguments else straight.tensors[value]
@@ -106,3 +109,4 @@ def _check_limits(op: CallOp, name: str, operands: list[HostOperand]) -> None:
 
 
 ROWS: dict[str, Callable[[Straight, Operation], None]] = {"flow.call": call}
+"""Name of an operation → function that lowers it."""

@@ -18,11 +18,14 @@ ALIGNMENT = 64
 
 
 def form_chains(commands: Sequence[ScheduledCommand]) -> None:
-    """Form the chains of a function whose regions are assigned, and mark the transients that only one chain uses."""
+    """Form the chains of a function: mark their dispatches, and the transients that only one chain uses.
+
+    commands: all commands of the function, sorted by region.
+    """
     for chain in _chains(commands):
         for position, command in enumerate(chain.commands):
             assert command.tiles is not None
-            command.tiles.groups = chain.groups[position]  # its number of workgroups in each tile
+            command.tiles.groups = chain.groups[position]  # number of its workgroups in each tile
             command.tiles.follows = position > 0
         outside = {r.storage for c in commands if c not in chain.commands for r in (*c.reads, *c.writes)}
         for storage in _touched(chain.commands) - outside:
@@ -33,10 +36,14 @@ def form_chains(commands: Sequence[ScheduledCommand]) -> None:
 
 
 def _chains(commands: Sequence[ScheduledCommand]) -> Iterator[_Chain]:
-    """Yield the maximal chains of at least two dispatches, each alone in its region, in consecutive regions."""
+    """Yield the maximal chains of at least two dispatches, each alone in its region, in consecutive regions.
+
+    commands: all commands of the function, sorted by region.
+    """
     chain: _Chain | None = None
     for _, group in groupby(commands, lambda c: c.region):
         region = list(group)
+        # `tiles` is None for copies, fills and dispatches whose access pattern is unknown.
         command = region[0] if len(region) == 1 and region[0].tiles is not None else None
         if command is not None and chain is not None and chain.join(command):
             continue
@@ -48,10 +55,10 @@ def _chains(commands: Sequence[ScheduledCommand]) -> Iterator[_Chain]:
 
 
 class _Chain:
-    """Chain of dispatches.
+    """Chain of dispatches that run tile by tile: a tile passes through all of them before the next tile begins.
 
     Attributes:
-        commands: The dispatches.
+        commands: The dispatches, in the order in which a tile passes through them.
         groups: Number of workgroups that each dispatch has in a tile.
     """
 
@@ -59,10 +66,10 @@ class _Chain:
         self.commands, self.groups = [first], [1]
 
     def bytes_of(self, storage: Storage) -> int:
-        """Return the size of a tile's slice of a storage, in bytes, which is the number of bytes per workgroup times
-        the workgroups in a tile.
+        """Return the size of a tile's slice of a storage in bytes: bytes per workgroup times workgroups per tile.
 
-        Return 0 if this size is unknown, or differs between the commands: one would access more than another's slice.
+        Return 0 if this size is unknown, or differs between the commands that access the storage: a command would
+        access more than the slice of another one.
         """
         sizes = {
             _bytes_per_workgroup(command, storage) * groups
@@ -72,11 +79,11 @@ class _Chain:
         return sizes.pop() if len(sizes) == 1 else 0
 
     def join(self, command: ScheduledCommand) -> bool:
-        """Append a dispatch if each shared tile is written and read by the same workgroups; return whether it was
-        appended.
+        """Append a dispatch if it can run tile by tile with the chain; return whether it was appended.
 
-        Tiles grow: in each shared storage, `tiles_joined` of the tiles so far cover the same bytes as `own_groups`
-        workgroups of the dispatch.
+        Storages are shared if the chain and the dispatch access them and one of them writes them. In each of these, a
+        number of consecutive tiles of the chain (`tiles_joined`) must cover the same bytes as a number of workgroups of
+        the dispatch (`own_groups`), with the same two numbers for all. So many tiles then become one.
         """
         # A storage that begins as a copy of an argument may be the same memory as the argument.
         written = {id(_memory(range_.storage)) for c in (*self.commands, command) for range_ in c.writes}
@@ -91,7 +98,7 @@ class _Chain:
             tile_bytes, group_bytes = self.bytes_of(of_chain), _bytes_per_workgroup(command, of_command)
             if not tile_bytes or not group_bytes:
                 return False
-            if not own_groups:
+            if not own_groups:  # the first shared storage decides both numbers
                 joined_bytes = lcm(tile_bytes, group_bytes)
                 tiles_joined, own_groups = joined_bytes // tile_bytes, joined_bytes // group_bytes
             if tile_bytes * tiles_joined != group_bytes * own_groups:
@@ -115,7 +122,5 @@ def _bytes_per_workgroup(command: ScheduledCommand, storage: Storage) -> int:
 
 
 def _memory(storage: Storage) -> Storage:
-    """Return the argument that a storage begins as a copy of, since both may share memory; other storages
-    themselves.
-    """
+    """Return the argument that a storage begins as a copy of, since both may share memory; else the storage itself."""
     return storage.copied_from or storage

@@ -12,8 +12,14 @@ from pydispatch.ir.core.locations import location_of
 
 
 def add_check(program: Program, op: Operation, function: str) -> int:
-    """Add a check operation of a function to the program, and return its index. Raises CompileError for an unknown
-    one.
+    """Add an operation of the `check` dialect to the program's table of checks, and return its index there.
+
+    Raises CompileError for an unknown operation.
+
+    Args:
+        program: The program.
+        op: The operation, such as check.expect_almost_eq.
+        function: Name of the host function that contains it, for reports.
     """
     name = op.name.removeprefix("check.").upper()
     if name not in CheckKind.__members__:

@@ -22,7 +22,7 @@ class Storage:
     Attributes:
         kind: Whether it is an argument, a result, a constant or a transient.
         size: Register that has its size in bytes; NONE for arguments and constants.
-        index: Index among the storages of its kind.
+        index: Index of the argument, of the result, or of the constant in the program; 0 for a transient.
         buffer: Index of its buffer in the function; NONE until it is assigned.
         copied_from: Argument whose content is copied into it first; None if it begins undefined.
         tile_bytes: Bytes of one tile, for a transient that only one tile-fused dispatch sequence uses; else 0. Such a
@@ -43,8 +43,8 @@ class HostTensor:
 
     Attributes:
         storage: The memory that contains it.
-        dims: Registers that have its sizes.
-        dtype: Word that encodes its element type.
+        dims: Registers that have its sizes, outermost dimension first.
+        dtype: Word that encodes its element type (`dtype_word`).
         offset: Register that has its byte offset in the storage; NONE for a tensor that is the whole storage.
         length: Register that has its size in bytes; NONE for a tensor that is the whole storage.
     """
@@ -57,6 +57,7 @@ class HostTensor:
 
     @property
     def is_part(self) -> bool:
+        """Whether it is a range of its storage; else it is the whole storage."""
         return self.offset != NONE
 
 
@@ -118,10 +119,10 @@ class ScheduledCommand:
     Attributes:
         reads: Ranges that it reads.
         writes: Ranges that it writes.
-        emit: Function that emits it.
+        emit: Function that emits it into the function that it is passed.
         is_ordered: Whether the host runs it, after all earlier commands with this flag.
-        region: Index of its region: commands of one region may run concurrently.
-        tiles: Access pattern of a dispatch that may be part of a tile-fused dispatch sequence.
+        region: Index of its region: commands of one region may run concurrently. Set by `assign_regions`.
+        tiles: Access pattern of a dispatch that may be part of a tile-fused dispatch sequence; None for others.
     """
 
     reads: list[Range]
@@ -134,7 +135,7 @@ class ScheduledCommand:
 
 @dataclass
 class CommandList:
-    """The commands of a function in program order."""
+    """The commands of a function: in program order, and after `assign_regions` in the order of their regions."""
 
     function: ProgramFunction
     commands: list[ScheduledCommand] = field(default_factory=list)
@@ -185,11 +186,11 @@ class CommandList:
         self.copy_runs([(source, target)], length)
 
     def copy_runs(self, runs: Sequence[tuple[HostTensor, HostTensor]], length: int) -> None:
-        """Add copies that may run concurrently, to disjoint targets.
+        """Add copies of equal length as one command. They may run concurrently: their targets are disjoint.
 
         Args:
             runs: (source, target) of each copy.
-            length: Register of the number of bytes of each.
+            length: Register of the number of bytes of each copy.
         """
 
         def emit(function: ProgramFunction) -> None:
@@ -203,8 +204,8 @@ class CommandList:
 
         Args:
             target: The tensor.
-            pattern: Register of the element.
-            pattern_bytes: Its size in bytes.
+            pattern: Register of the element; of a byte of several elements if these have fewer than 8 bits.
+            pattern_bytes: Size of the pattern in bytes.
         """
         self.add(
             [], [target],
@@ -219,7 +220,7 @@ class CommandList:
         Args:
             command: Its index in the program.
             sizes: Registers of the dynamic sizes of the tensors.
-            constants: Registers of the scalar operands.
+            constants: Registers of the 32-bit words of the scalar operands, with HIGH_WORD set for upper halves.
             tensors: (tensor, how the command accesses it) of each tensor operand.
         """
 
@@ -234,7 +235,13 @@ class CommandList:
         self, reads: Iterable[HostTensor], writes: Iterable[HostTensor], emit: Callable[[ProgramFunction], None],
         is_ordered: bool = False,
     ) -> None:  # fmt: skip
-        """Add a command. is_ordered: whether it must run after all earlier ordered commands."""
+        """Add a command.
+
+        Args:
+            reads, writes: Tensors that it reads, and tensors that it writes.
+            emit: Function that emits it, called when all storages have buffers.
+            is_ordered: Whether it must run after all earlier ordered commands.
+        """
         ranges = [self.range_of(t) for t in reads], [self.range_of(t) for t in writes]
         self.commands.append(ScheduledCommand(*ranges, emit, is_ordered))
 
@@ -246,9 +253,9 @@ class CommandList:
         """
         written: dict[Storage, list[tuple[Range, int]]] = {}  # storage → (range, region) of writes so far
         read: dict[Storage, list[tuple[Range, int]]] = {}  # storage → (range, region) of reads so far
-        ordered = -1  # the region of the last ordered command
+        ordered = -1  # the region of the last ordered command; -1 for none
         for command in self.commands:
-            after = [ordered if command.is_ordered else -1]
+            after = [ordered if command.is_ordered else -1]  # the regions of its dependencies
             for touched in (*command.reads, *command.writes):
                 after += [region for other, region in written.get(touched.storage, ()) if other.meets(touched)]
             for touched in command.writes:
@@ -297,7 +304,7 @@ class CommandList:
 def _record_access(table: dict[Storage, list[tuple[Range, int]]], touched: Range, region: int) -> None:
     """Record an access of `touched` by a command in `region` in a table of (range, region) by storage.
 
-    Of accesses to a whole storage only the one in the last region is kept.
+    Of accesses to a whole storage only the one in the last region is kept: a command after it is after all of them.
     """
     entries = table.setdefault(touched.storage, [])
     if touched.first is None:

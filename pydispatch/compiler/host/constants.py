@@ -31,13 +31,14 @@ SAMPLES = 64
 
 @dataclass
 class _Stored:
-    """Constant of the program: its index, and its bytes as an array."""
+    """Constant of the program: its index among the program's constants, and its bytes as an array of uint8."""
 
-    number: int
+    index: int
     raw: np.ndarray[Any, Any]
 
     @cached_property
     def digest(self) -> bytes:
+        """Digest of all bytes, computed on first use."""
         return hashlib.blake2b(cast(Any, self.raw)).digest()
 
 
@@ -48,7 +49,9 @@ class Constants:
     Attributes:
         program: The program.
         arrays: Name of an artifact member → array that it stores.
-        derived: Name of a function that computes derived constants → index of the constant that is its first result.
+        derived: Name of a function that computes constants at load from others → index of the constant that is its
+            first result.
+        _alike: (dtype, size in bytes, sampled bytes) → the constants of the program with these.
     """
 
     program: Program
@@ -57,8 +60,12 @@ class Constants:
     _alike: dict[tuple[Any, ...], list[_Stored]] = field(default_factory=dict)
 
     def index_of(self, value: Attribute, type: TensorType[Attribute], op: Operation) -> int:
-        """Return the index of the constant `value` in the program's table; add it on first use. Raises CompileError at
-        `op` for an unsupported kind of constant.
+        """Return the index of the constant `value` in the program's table; add it on first use.
+
+        Args:
+            value: Dense elements, an array of this process, a parameter, or a result of a function that derives it.
+            type: Type of the constant, with static sizes.
+            op: The operation that reads it. Raises CompileError there for other kinds of constants.
         """
         dtype = dtype_of(type.element_type, location_of(op))
         if value.name == PARAMETER:
@@ -75,7 +82,7 @@ class Constants:
         return self.add(dense_array(value, dtype))
 
     def add(self, array: np.ndarray[Any, Any]) -> int:
-        """Add a dense constant unless the program has an equal one, and return its number."""
+        """Add a dense constant unless the program has an equal one, and return its index."""
         import numpy as np
 
         raw = cast("np.ndarray[Any, Any]", array.reshape(-1).view(np.uint8))
@@ -85,15 +92,15 @@ class Constants:
         if alike:
             known = next((constant for constant in alike if constant.digest == new.digest), None)
             if known is not None:
-                return known.number
+                return known.index
         alike.append(new)
         member = f"constants/{len(self.arrays)}.npy"
         self.arrays[member] = array
         self.program.constants.append(Constant(member, npy_offset(array), array.nbytes))
-        return new.number
+        return new.index
 
     def _parameter(self, value: Attribute, type: TensorType[Attribute], dtype: int) -> int:
-        """Add the parameter that supplies a constant to the program, and return its number."""
+        """Return the index of the constant that a named parameter supplies at load; add it on first use."""
         scope, key = parameter_name(value)
         return self.program.add_parameter(scope, key, dtype, tuple(type.get_shape()))
 
@@ -115,7 +122,11 @@ def npy_offset(array: np.ndarray[Any, Any]) -> int:
 
 
 def dense_array(value: DenseIntOrFPElementsAttr, dtype: int) -> np.ndarray[Any, Any]:
-    """Return the elements of a dense constant as in memory: raw words, or packed bytes of 2- and 4-bit elements."""
+    """Return the elements of a dense constant as in memory.
+
+    They are unsigned words in the shape of the type, or one dimension of packed bytes for elements of 2 or 4 bits.
+    dtype: their element type as artifacts encode it.
+    """
     import numpy as np
 
     shape = tuple(int(d) for d in cast(Any, value.get_type()).get_shape())
@@ -124,11 +135,11 @@ def dense_array(value: DenseIntOrFPElementsAttr, dtype: int) -> np.ndarray[Any, 
     raw = np.frombuffer(value.data.data, dtype=np.uint8)
     if bits < 8:
         return _packed(raw, count, bits)
-    element = np.dtype(f"u{bits // 8}") if bits <= 64 else np.dtype(f"V{bits // 8}")
+    element = np.dtype(f"u{bits // 8}") if bits <= 64 else np.dtype(f"V{bits // 8}")  # V: opaque bytes
     array = raw.view(element) if raw.nbytes % element.itemsize == 0 else raw
     if numerical_of(dtype) == Numerical.BOOLEAN:
         array = array & 1  # a splat of true is the byte 0xff
-    if array.size == 1 and count != 1:
+    if array.size == 1 and count != 1:  # a splat
         array = np.full(count, array[0], dtype=element)
     return np.ascontiguousarray(array).reshape(shape)
 
@@ -150,11 +161,17 @@ def host_array(value: NumPyArrayAttr, dtype: int) -> np.ndarray[Any, Any]:
 
 
 def _packed(raw: np.ndarray[Any, Any], count: int, bits: int) -> np.ndarray[Any, Any]:
-    """Pack elements of one byte each into bits, low bits first; elements that are packed already are copied."""
+    """Pack elements of 2 or 4 bits, the first into the low bits of a byte; elements that are packed already are copied.
+
+    Args:
+        raw: A byte for each element, or one byte for a splat, or the packed bytes: fewer than `count`.
+        count: Number of elements.
+        bits: Bits of an element.
+    """
     import numpy as np
 
     per_byte = 8 // bits
-    if raw.size == 1 and count != 1:
+    if raw.size == 1 and count != 1:  # a splat
         raw = np.full(count, raw[0], dtype=np.uint8)
     if raw.size != count:
         return np.array(raw)  # packed already
@@ -167,7 +184,10 @@ def _packed(raw: np.ndarray[Any, Any], count: int, bits: int) -> np.ndarray[Any,
 
 
 def splat_word(value: Attribute, dtype: int) -> int | None:
-    """Return the bits of the element of a splat constant, or None. Elements of 2 or 4 bits are repeated to a byte."""
+    """Return the bits of the element of a dense constant whose elements are equal; None for other constants.
+
+    Elements of 2 or 4 bits are repeated to a byte. Also return None for elements of more than 64 bits.
+    """
     import numpy as np
 
     if not isinstance(value, DenseIntOrFPElementsAttr) or not value.data.data:
@@ -180,7 +200,7 @@ def splat_word(value: Attribute, dtype: int) -> int | None:
     if raw.nbytes % element.itemsize:
         return None
     words = raw.view(element)
-    if words[0] != words[-1] or not (words == words[0]).all():
+    if words[0] != words[-1] or not (words == words[0]).all():  # the first test spares most constants the second
         return None
     word = int(words[0])
     if numerical_of(dtype) == Numerical.BOOLEAN:

@@ -26,12 +26,14 @@ ContractIndices = dict[tuple[str, str], list[int | None]]
 
 
 def contract_program(module: ModuleOp) -> tuple[bytes, ContractIndices]:
-    """Return the encoded program of all contracts, empty if there are none, and the indices of its functions. Equal
-    contracts share one function.
+    """Return the encoded program of all contracts, empty if there are none, and the indices of its functions.
+
+    A contract is the function of a dispatch's scalars that checks sizes, and returns the grid and how the kernel
+    accesses its bindings. Equal contracts share one function.
     """
     program = Program()
     indices_of_variant: ContractIndices = {}
-    known: dict[Any, int] = {}
+    known: dict[Any, int] = {}  # code of a contract → index of its function
     for executable in module.body.block.ops:
         if not isinstance(executable, hal.ExecutableOp):
             continue
@@ -52,20 +54,26 @@ def contract_program(module: ModuleOp) -> tuple[bytes, ContractIndices]:
 
 
 def _add_contract(program: Program, op: func.FuncOp, known: dict[Any, int]) -> int:
-    """Add a contract unless an equal one is known, and return its function's index."""
+    """Add a contract to the program unless it has an equal one, and return the index of its function.
+
+    known: code of a contract → index of its function; the new one is added.
+    """
     function = program.add_function(op.sym_name.data, public=False)
     _lower(function, op)
     key = (tuple(function.instructions), tuple(function.pool), len(function.arguments),
            tuple(r.register for r in function.results))  # fmt: skip
-    index = known.setdefault(key, len(program.functions) - 1)
-    if index != len(program.functions) - 1:
+    own_index = len(program.functions) - 1
+    index = known.setdefault(key, own_index)
+    if index != own_index:  # drop the function that was just added
         program.functions.pop()
     return index
 
 
 def _lower(function: ProgramFunction, op: func.FuncOp) -> None:
-    """Lower a contract: its assertions become checks. Its results are the three sizes of the grid, the mask of written
-    bindings, and the sizes that it returns.
+    """Lower a contract into a function of the program, whose arguments are the 32-bit words of the contract's scalars.
+
+    Assertions become checks. Results are the three sizes of the grid, the bit mask of the bindings that the kernel
+    writes, and the further values that the contract returns.
     """
     registers: Registers = {}
     for argument in op.body.block.args:
@@ -89,7 +97,13 @@ def _lower(function: ProgramFunction, op: func.FuncOp) -> None:
 
 
 def _joined_argument(function: ProgramFunction, words: list[int], type: Attribute) -> int:
-    """Return the register of a scalar argument that is passed as one or two zero-extended 32-bit words."""
+    """Return the register of a scalar argument that is passed as one or two zero-extended 32-bit words.
+
+    Args:
+        function: The function that receives the code.
+        words: Indices of the arguments that hold the words, low word first.
+        type: Type of the scalar. Integers narrower than 64 bits are sign-extended, as in all registers.
+    """
     low = function.scalar_argument(words[0])
     if len(words) == 2:
         high = function.binary(Opcode.SHL, function.scalar_argument(words[1]), function.constant(32))

@@ -27,8 +27,9 @@ from pydispatch.ir.dialects.hal import dialect as hal
 
 
 def dispatch(straight: Straight, op: Operation) -> None:
-    """Lower a `flow.dispatch`: check the sizes of operands, and add the command. Raises CompileError if its operands do
-    not fit the layout of the export.
+    """Lower a `flow.dispatch`: emit checks of the sizes of operands, and add the command.
+
+    Raises CompileError if its operands do not fit the layout of the export: its numbers of constants and bindings.
     """
     assert isinstance(op, flow.DispatchOp)
     executables = straight.executables
@@ -37,7 +38,7 @@ def dispatch(straight: Straight, op: Operation) -> None:
     export_register, grid = executables.grid(straight.function, executable, export, workload, op)
     layout = executables.layout(executable, export)
     alignment = executables.alignment(executable)
-    words: list[int] = []
+    words: list[int] = []  # registers of the 32-bit words of the scalar operands
     bindings: list[Binding] = []
     binding_index: dict[int, int] = {}  # index of an argument → its index among the bindings
     dims = iter(op.argument_dims)
@@ -58,7 +59,7 @@ def dispatch(straight: Straight, op: Operation) -> None:
             raise CompileError(f"a dispatch cannot return {result.type}", location_of(op), "its results are tensors")
         shape = straight.shape(result.type, [next(result_dims) for n in result.type.get_shape() if n < 0], op)
         dtype = dtype_of(result.type.element_type, location_of(op))
-        if tied < 0:
+        if tied < 0:  # not tied to an operand
             tensor = straight.new_tensor(shape, dtype)
             bindings.append(Binding(tensor, is_written=True))
         else:
@@ -112,7 +113,10 @@ def _tied_result(
 
 
 def _aligned_offset(straight: Straight, tensor: HostTensor, alignment: int) -> int | None:
-    """Return the register of a tensor's offset if it is known to be aligned, else None."""
+    """Return the register of a tensor's byte offset if it is known to be a multiple of `alignment` bytes, else None.
+
+    It is NONE, which is no register, for a tensor that is its whole storage.
+    """
     if not tensor.is_part or alignment <= 1:  # storages themselves begin at an aligned address
         return tensor.offset
     known = straight.function.constant_value(tensor.offset)
@@ -120,16 +124,20 @@ def _aligned_offset(straight: Straight, tensor: HostTensor, alignment: int) -> i
 
 
 def _aligned(straight: Straight, tensor: HostTensor, alignment: int) -> HostTensor:
-    """Return the tensor, or an aligned copy if its offset may be unaligned for the executable."""
+    """Return the tensor, or a copy if its offset may not be a multiple of `alignment` bytes."""
     return tensor if _aligned_offset(straight, tensor, alignment) is not None else straight.copy_of(tensor)
 
 
 def _scalars_of(op: flow.DispatchOp) -> list[SSAValue]:
+    """Return the operands of a dispatch that are passed as constants."""
     return [v for v in op.arguments if not isinstance(v.type, TensorType)]
 
 
 def _constant_words(straight: Straight, value: SSAValue, op: Operation) -> list[int]:
-    """Return the 32-bit words of a scalar operand: registers, with HIGH_WORD set for the upper half."""
+    """Return the one or two 32-bit words of a scalar operand: registers, with HIGH_WORD set for the upper half.
+
+    Registers hold integers sign-extended, but kernels take narrow ones zero-extended to a word.
+    """
     register = straight.registers[value]
     count = words_of(value.type, location_of(op))
     bits = bit_width(value.type) or 64  # an index has none of its own
@@ -173,7 +181,13 @@ def _words_of_layout(
 
 
 def _in_binding_order(bindings: list[Binding], op: Operation, *, declared: Attribute | None) -> list[Binding]:
-    """Return the bindings in the order that `hal.interface.bindings` of the dispatch, or else of the export, states."""
+    """Return the bindings in the order that `hal.interface.bindings` of the dispatch, or else of the export, states.
+
+    Args:
+        bindings: The bindings in the order of operands, then of results that are not tied.
+        op: The dispatch.
+        declared: The attribute of the export; None for none. Without either attribute, the order stays.
+    """
     explicit = op.attributes.get("hal.interface.bindings", declared)
     if explicit is None:
         return bindings
@@ -184,8 +198,9 @@ def _in_binding_order(bindings: list[Binding], op: Operation, *, declared: Attri
     order = [cast(hal.InterfaceBindingAttr, b).ordinal.data for b in entries]
     if sorted(order) != list(range(len(bindings))):
         raise CompileError(f"hal.interface.bindings {order} does not number {len(bindings)} bindings", location_of(op))
-    placed = dict(zip(order, bindings, strict=True))
-    return [placed[i] for i in range(len(order))]
+    binding_of_ordinal = dict(zip(order, bindings, strict=True))
+    return [binding_of_ordinal[i] for i in range(len(order))]
 
 
 ROWS: dict[str, Callable[[Straight, Operation], None]] = {"flow.dispatch": dispatch}
+"""Name of an operation → function that lowers it."""

@@ -47,15 +47,15 @@ from pydispatch.ir.dialects.hal.tiles import tiles_of
 
 @dataclass
 class _Variant:
-    """Variant of an executable, with its exports by name and their ordinals by name."""
+    """Variant of an executable: code for one kind of target, with its exports by name and their ordinals by name."""
 
     op: hal.ExecutableVariantOp
     exports: dict[str, hal.ExecutableExportOp]
     ordinals: dict[str, int]
 
 
-def _read(variant: hal.ExecutableVariantOp) -> _Variant:
-    """Index a variant."""
+def _with_exports(variant: hal.ExecutableVariantOp) -> _Variant:
+    """Return a variant with its exports and their ordinals by name."""
     return _Variant(variant, {e.sym_name.data: e for e in exports_of(variant)}, ordinals_of(variant))
 
 
@@ -65,14 +65,14 @@ class Executables:
     Attributes:
         program: The host program.
         ops: Name of an executable → its operation.
-        variants: Name of an executable → its variants.
+        variants: Name of an executable → its variants, in their order in the module.
         index_of_executable: Name of an executable → its index in the program.
     """
 
     def __init__(self, module: ModuleOp, program: Program) -> None:
         self.program = program
         self.ops = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, hal.ExecutableOp)}
-        self.variants = {name: [_read(variant) for variant in variants_of(op)] for name, op in self.ops.items()}
+        self.variants = {name: [_with_exports(variant) for variant in variants_of(op)] for name, op in self.ops.items()}
         self.index_of_executable: dict[str, int] = {}
         self._exports: dict[tuple[str, str], int] = {}  # (executable, export) → index of the export in the program
         self._alignments: dict[str, int] = {}  # executable → alignment that it states for its bindings
@@ -86,8 +86,9 @@ class Executables:
     # -- functions that run at load
 
     def _condition(self, variant: hal.ExecutableVariantOp) -> int:
-        """Add the function that returns whether a variant may be used, and return its index; NONE for an unconditional
-        variant.
+        """Add the function that returns whether a variant may be used on the device, and return the function's index.
+
+        Return NONE for a variant without a condition.
         """
         for op in variant.body.block.ops:
             if isinstance(op, hal.ExecutableConditionOp):
@@ -100,8 +101,8 @@ class Executables:
     def _constants(self, op: hal.ExecutableOp) -> int:
         """Add the function that computes the executable constants from the index of the chosen variant.
 
-        Return its index; NONE if there are no constants. It computes the constants of all variants and selects. Raises
-        CompileError if the variants declare different numbers of words.
+        Return its index; NONE if there are no constants. The function computes the constants of all variants and
+        selects those of the chosen one. Raises CompileError if the variants declare different numbers of words.
         """
         variants = variants_of(op)
         counts = {len(constant_words(v)) for v in variants}
@@ -131,7 +132,7 @@ class Executables:
     # -- what a dispatch needs
 
     def find(self, references: Sequence[SymbolRefAttr], op: Operation) -> tuple[hal.ExecutableOp, str]:
-        """Return the executable and export name of a dispatch.
+        """Return the executable and the name of its export that the entry points of a dispatch, `references`, name.
 
         Each entry point is @executable::@export, or has a variant in between, which does not restrict the choice.
         Raises CompileError if one is undefined, or they name different exports.
@@ -173,7 +174,10 @@ class Executables:
         return [variant.exports[export] for variant in variants if export in variant.exports]
 
     def layout(self, executable: hal.ExecutableOp, export: str) -> Layout:
-        """Return the layout of an export. Raises CompileError if the variants declare different ones."""
+        """Return the layout of an export: its number of constants, and its bindings.
+
+        Raises CompileError if the variants declare different ones.
+        """
         layouts = [layout_of(declaration) for declaration in self._declarations(executable, export)]
         for other in layouts[1:]:
             if (other.constants, len(other.bindings)) != (layouts[0].constants, len(layouts[0].bindings)):
@@ -184,31 +188,38 @@ class Executables:
         return layouts[0]
 
     def alignment(self, executable: hal.ExecutableOp) -> int:
-        """Return the alignment of an executable's bindings in bytes; 1 if its code requires only that of elements."""
+        """Return the alignment in bytes that an executable requires of its bindings; 1 if it requires only that of
+        their elements.
+        """
         name = executable.sym_name.data
         if name not in self._alignments:
             self._alignments[name] = _stated_alignment(executable)
         return self._alignments[name]
 
     def binding_order(self, executable: hal.ExecutableOp, export: str) -> Attribute | None:
-        """Return the `hal.interface.bindings` of an export: the binding of each tensor operand and result."""
+        """Return the `hal.interface.bindings` of an export: the binding of each tensor operand and result; None if it
+        has no such attribute.
+        """
         declarations = self._declarations(executable, export)
         return declarations[0].attributes.get("hal.interface.bindings") if declarations else None
 
     def slice_bytes(self, executable: hal.ExecutableOp, export: str) -> tuple[int, ...]:
         """Return for each binding the bytes that one workgroup accesses, if workgroup i accesses slice i of it.
 
-        The list is empty if the CPU variants, the only ones that run tile-fused, state different sizes, or if the
-        export may be replaced by its fallback.
+        Consecutive dispatches can then run tile by tile, which only CPUs do. The tuple is empty if the CPU variants
+        state no or different sizes, or if the export may be replaced by its fallback.
         """
         variants = self.variants[executable.sym_name.data]
         cpu_exports = [v.exports[export] for v in variants if not require_backend(v.op.target).has_invocations]
-        # An export with a condition may be replaced by its fallback.
+        # An export with a condition may be replaced by its fallback, which may access other slices.
         stated = {tiles_of(e) if not e.condition.blocks else () for e in cpu_exports}
         return stated.pop() if len(stated) == 1 else ()
 
     def export_number(self, executable: hal.ExecutableOp, export: str) -> int:
-        """Return the index of an export in the program's table; add it on first use."""
+        """Return the index of an export in the program's table; add it on first use.
+
+        Raises CompileError if its ordinals differ between variants: the table has one ordinal for all.
+        """
         key = executable.sym_name.data, export
         if key in self._exports:
             return self._exports[key]
@@ -243,13 +254,14 @@ class Executables:
     ) -> tuple[int, tuple[int, int, int]]:
         """Emit the choice between variants and fallbacks; return the registers of the export's index and of its grid.
 
-        Each variant has its own grid function, and an export may defer to its fallback on some devices.
+        The grid is the number of workgroups in x, y and z. Each variant has its own grid function, and an export may
+        defer to its fallback on some devices.
 
         Args:
             function: Receives the code.
             executable: The executable.
             export: Name of the export.
-            workload: Registers of the workload, from which the grid is computed.
+            workload: Registers of the workload: the values in brackets of a dispatch, from which the grid is computed.
             op: The dispatch, for messages.
         """
         choices = [
@@ -257,12 +269,12 @@ class Executables:
             for variant in self.variants[executable.sym_name.data]
         ]
         export_register, grid = choices[0]
-        for i, (other_number, other_grid) in enumerate(choices[1:], 1):
-            if (export_register, grid) == (other_number, other_grid):
+        for i, (other_register, other_grid) in enumerate(choices[1:], 1):
+            if (export_register, grid) == (other_register, other_grid):  # nothing to choose
                 continue
             chosen_variant = function.emit(Opcode.VARIANT, self.index_of_executable[executable.sym_name.data])
             is_chosen = function.compare(Opcode.CMP, EQ, chosen_variant, function.constant(i))
-            export_register = _select(function, is_chosen, other_number, export_register)
+            export_register = _select(function, is_chosen, other_register, export_register)
             x, y, z = (_select(function, is_chosen, other, size) for size, other in zip(grid, other_grid, strict=True))
             grid = (x, y, z)
         return export_register, grid
@@ -276,7 +288,7 @@ class Executables:
         Return the registers of the export's index and of its grid. The fallback is chosen if the condition of the
         export is false on the device. Arguments are those of `grid`, and:
 
-        variant: the variant. seen: the exports that this one is a fallback of.
+        variant: the variant. seen: the exports that this one is, directly or through others, a fallback of.
         """
         declaration = variant.exports[export]
         if not declaration.count.blocks:
@@ -284,7 +296,7 @@ class Executables:
                 f"export '@{export}' has no workgroup count", location_of(declaration),
                 "give it a region: count(%device: !hal.device, %size: index) -> (index, index, index) { ... }",
             )  # fmt: skip
-        expected = len(declaration.count.block.args) - 1
+        expected = len(declaration.count.block.args) - 1  # without the device, the first argument
         if expected != len(workload):
             raise CompileError(
                 f"the workgroup count of '@{export}' takes {expected} values, the dispatch gives {len(workload)}",
@@ -304,17 +316,19 @@ class Executables:
                 f"'@{fallback}' cannot stand in for '@{export}': their layouts differ", location_of(declaration)
             )
         (condition,) = inline(function, declaration.condition, arguments=[])
-        other = self._with_fallbacks(function, executable, variant, fallback, workload, op, (*seen, export))
-        grid = tuple(_select(function, condition, a, b) for a, b in zip((x, y, z), other[1], strict=True))
-        return _select(function, condition, export_register, other[0]), (grid[0], grid[1], grid[2])
+        other_register, other_grid = self._with_fallbacks(
+            function, executable, variant, fallback, workload, op, (*seen, export)
+        )
+        x, y, z = (_select(function, condition, own, other) for own, other in zip((x, y, z), other_grid, strict=True))
+        return _select(function, condition, export_register, other_register), (x, y, z)
 
 
 def _stated_alignment(executable: hal.ExecutableOp) -> int:
-    """Return the largest alignment that the bindings of an executable state."""
+    """Return the largest alignment in bytes that any variant states for its bindings; 1 if none states one."""
     alignment = 1
     for variant in variants_of(executable):
         has_only_objects = not any(isinstance(op, ModuleOp) for op in variant.body.block.ops)
-        if has_only_objects:  # of the user's kernels
+        if has_only_objects:  # the user's compiled kernels, whose exports state the alignment
             alignment = max(alignment, users_alignment(variant))
         for op in walk(variant):
             stated = op.properties.get("alignment") if isinstance(op, hal.InterfaceBindingSubspanOp) else None
@@ -332,19 +346,19 @@ def _select(function: ProgramFunction, condition: int, lhs: int, rhs: int) -> in
 
 
 def inline(function: ProgramFunction, region: Region, arguments: Sequence[int]) -> list[int]:
-    """Lower a host region into a function, and return the registers of the values that it yields.
+    """Lower a region of host code into a function, and return the registers of the values that it yields.
 
     Args:
-        function: The function.
-        region: The region.
-        arguments: Registers of its arguments other than the device, which has none.
+        function: The function that receives the code.
+        region: A workgroup count, condition or constant block: scalar code of one block.
+        arguments: Registers of the region's arguments other than the device, which has none.
     """
     block = region.block
     values = [a for a in block.args if not isinstance(a.type, hal.DeviceType)]
     registers: Registers = dict(zip(values, arguments, strict=True))
     lowering = ScalarLowering(function)
     for op in block.ops:
-        if op.next_op is None:
+        if op.next_op is None:  # the terminator, which yields its operands
             return [registers[v] for v in op.operands]
         if not lowering.lower(op, registers):
             raise CompileError(
@@ -367,4 +381,5 @@ def _constant_words(function: ProgramFunction, block: hal.ExecutableConstantBloc
 
 
 def add_scalar_result(function: ProgramFunction, register: int) -> None:
+    """Add the 64-bit integer in `register` to the results of a function."""
     function.results.append(Result(dtype_word(Numerical.INTEGER, 64), dims=None, register=register))

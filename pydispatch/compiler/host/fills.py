@@ -19,16 +19,17 @@ from pydispatch.ir.core.locations import location_of
 from pydispatch.ir.op_info import listed
 
 FILL_FROM_BYTES = 4096
-"""Minimum size of a splat constant that each call fills in, instead of storing it in the artifact."""
+"""Minimum size of a splat constant that each call fills in. Smaller ones are stored in the artifact: a fill at each
+call would cost more than their bytes."""
 
 
 def constant(straight: Straight, op: Operation) -> None:
-    """Lower a scalar or tensor constant."""
+    """Lower a constant: a scalar to a register, a large splat to a fill, other tensors to stored constants."""
     result = op.results[0]
     if not isinstance(result.type, TensorType):
         straight.scalars.lower(op, straight.registers)
         return
-    if not list(result.uses):
+    if not list(result.uses):  # its elements need not be stored in the artifact
         return
     value = op.properties["value"]
     dtype = dtype_of(result.type.element_type, location_of(op))
@@ -38,7 +39,7 @@ def constant(straight: Straight, op: Operation) -> None:
     shape = static.get_shape()
     dims = tuple(straight.function.constant(d) for d in shape)
     count = math.prod(shape)
-    word = splat_word(value, dtype)
+    word = splat_word(value, dtype)  # None if it is no splat
     if word is not None and buffer_bytes(count, dtype) >= FILL_FROM_BYTES:
         tensor = straight.new_tensor(dims, dtype)
         straight.commands.fill(tensor, straight.function.constant(word), max(1, element_bits(dtype) // 8))
@@ -68,7 +69,10 @@ def splat(straight: Straight, op: Operation) -> None:
 
 
 def _repeated_in_byte(straight: Straight, register: int, bits: int) -> int:
-    """Emit a byte that repeats an element of 2 or 4 bits, and return its register."""
+    """Emit the computation of a byte that repeats an element of 2 or 4 bits, and return its register.
+
+    register: the element, in its low bits.
+    """
     function = straight.function
     all_bits = (1 << bits) - 1
     repeat = 0xFF // all_bits  # 0b01010101 for 2 bits, 0b00010001 for 4

@@ -20,11 +20,17 @@ from pydispatch.ir.dialects.util import dialect as util
 
 @dataclass
 class Globals:
-    """The globals that functions access; each is added to the program on first use."""
+    """The globals that functions access; each is added to the program on first use.
+
+    Attributes:
+        module: The module that defines them.
+        constants: The constants of the program, among them initial values.
+        _indices: Name of a global → its index in the program's table.
+    """
 
     module: ModuleOp
     constants: Constants
-    _numbers: dict[str, int] = field(default_factory=dict)
+    _indices: dict[str, int] = field(default_factory=dict)
 
     def index_of(self, op: Operation) -> int:
         """Return the index of the global that a load or store accesses; add it on first use. Raises CompileError at
@@ -41,9 +47,9 @@ class Globals:
         if isinstance(op, util.GlobalStoreOp) and source.is_mutable is None and not _in_initializer(op):
             raise CompileError(f"global '@{name}' is not mutable", location_of(op),
                                "write util.global mutable, or store in an initializer")  # fmt: skip
-        if name not in self._numbers:
-            self._numbers[name] = self._add(source)
-        return self._numbers[name]
+        if name not in self._indices:
+            self._indices[name] = self._add(source)
+        return self._indices[name]
 
     def _add(self, source: util.GlobalOp) -> int:
         """Add a global to the program, and return its index."""
@@ -55,12 +61,12 @@ class Globals:
             bits = 0 if initial is None else constant_bits(initial, source)
             return program.add_global(name, dtype, dims=None, constant=NONE, value=bits, is_mutable=is_mutable)
         dtype = dtype_of(type.element_type, location_of(source))
-        dims = tuple(d if d >= 0 else -1 for d in type.get_shape())
+        dims = tuple(d if d >= 0 else -1 for d in type.get_shape())  # programs encode dynamic sizes as -1
         constant = NONE if initial is None else self._constant(initial, type, dtype, source)
         return program.add_global(name, dtype, dims=dims, constant=constant, is_mutable=is_mutable)
 
     def _constant(self, initial: Attribute, type: TensorType[Attribute], dtype: int, source: util.GlobalOp) -> int:
-        """Return the index of the constant that a global is initialized with; zeros for `util.uninitialized`."""
+        """Return the index of the constant that a tensor global is initialized with; zeros for `util.uninitialized`."""
         if initial.name.startswith("util.uninitialized"):
             import math
 

@@ -51,7 +51,8 @@ class PendingStep:
     Attributes:
         uses: Values that it reads.
         defines: Values that it defines.
-        emit: Function that emits it; its argument `dying` has the slots of the values whose last read is in this step.
+        emit: Function that emits it; its argument `dying` has the slots of the values whose last read is in this step,
+            which the step releases.
     """
 
     uses: Sequence[SSAValue]
@@ -69,13 +70,14 @@ class ProcedureLowering:
         globals: The globals of the program.
         procedure: The procedure.
         program: The program.
-        segmentation: The blocks of the function as segments and stops.
-        slots: Value → its slot in the procedure.
+        segmentation: The blocks of the function as segments (operations that become one straight-line function) and
+            stops (operations that the interpreter of procedures executes).
+        slots: Value → index of its slot, a variable of the procedure.
         labels: Block → label of its first step.
         next_block: The block that is emitted after the current one; None for the last. Set by `lower`.
         live_in: Block → values that it or a later block reads, with its own arguments.
         predecessors: Block → the blocks that branch to it.
-        steps: Block → its steps: for each segment and each stop one, then the terminator.
+        steps: Block → its steps: one for each segment and each stop, then the terminator.
     """
 
     def __init__(
@@ -152,13 +154,14 @@ class ProcedureLowering:
         steps: list[PendingStep] = []
         for level in partition.levels():
             segment = partition.segments.get(level)
+            # A segment that returns nothing runs only for its effects.
             if segment is not None and (segment.outputs or any(op.name in EFFECTS for op in segment.ops)):
                 steps.append(self._run(segment))
             steps += [self._stop(op) for op in partition.stops.get(level, ())]
-        last = partition.block.last_op
-        if last is None or (last.name not in RETURNS and not isinstance(last, cf.BranchOp | cf.ConditionalBranchOp)):
-            raise CompileError(f"function '@{symbol_name(self.op)}' does not return", location_of(last or self.op))
-        steps.append(self._terminator(last))
+        end = partition.block.last_op
+        if end is None or (end.name not in RETURNS and not isinstance(end, cf.BranchOp | cf.ConditionalBranchOp)):
+            raise CompileError(f"function '@{symbol_name(self.op)}' does not return", location_of(end or self.op))
+        steps.append(self._terminator(end))
         return steps
 
     def _run(self, segment: Segment) -> PendingStep:
@@ -179,9 +182,10 @@ class ProcedureLowering:
         return PendingStep(uses=segment.inputs, defines=segment.outputs, emit=emit)
 
     def _stop(self, op: Operation) -> PendingStep:
-        """Return the step of a stop: a global access, saved rows, a read-back or a check.
+        """Return the step of a stop, an operation that the interpreter of procedures executes.
 
-        Each `emit` passes on `dying`, the slots that the step reads for the last time, so that it releases them.
+        It accesses a global, saves rows, reads an element back, or is a check. Each `emit` passes on `dying`, the slots
+        that the step reads for the last time, so that the step releases them.
         """
         procedure, slot = self.procedure, self.slot
         uses: Sequence[SSAValue] = op.operands
@@ -211,6 +215,7 @@ class ProcedureLowering:
                 procedure.read(slot(op.results[0]), tensor, indices, location)
 
         else:
+            # A check also has the device as an operand, which is no value of the procedure.
             uses = [v for v in op.operands if isinstance(v.type, TensorType) or v.type.name != "hal.device"]
             check = add_check(self.program, op, symbol_name(self.op))
 
@@ -222,7 +227,7 @@ class ProcedureLowering:
     def _terminator(self, op: Operation) -> PendingStep:
         """Return the step of a return or a branch.
 
-        No `emit` uses `dying`: a return releases all slots, and an edge only those that its target does not read.
+        No `emit` uses `dying`: a return releases all slots, and a branch to a block those that the block does not read.
         """
         if op.name in RETURNS:
 
@@ -243,14 +248,14 @@ class ProcedureLowering:
         return PendingStep(uses=op.operands, defines=[], emit=emit)
 
     def _branch(self, op: cf.ConditionalBranchOp) -> None:
-        """Emit a conditional branch, and for each edge that passes values a block that moves them."""
+        """Emit a conditional branch, and for each target that is passed values a block that moves them, then jumps."""
         then_values, else_values = list(op.then_arguments), list(op.else_arguments)
         then_label = self.procedure.label() if then_values else self.labels[op.then_block]
         else_label = self.procedure.label() if else_values else self.labels[op.else_block]
         self.procedure.branch(self.slot(op.cond), then_label, else_label)
         if then_values:
             self.procedure.bind(then_label)
-            # Only the edge that is emitted last may fall through to the next block.
+            # Only the edge (transfer to a target) that is emitted last may fall through to the next block.
             self._edge(op.then_block, then_values, may_fall=not else_values)
         if else_values:
             self.procedure.bind(else_label)
@@ -268,8 +273,8 @@ class ProcedureLowering:
                 if argument in self.live_in[target]]  # fmt: skip
         moves = [(self.slot(argument), self.slot(value)) for argument, value in live]
         if moves:
-            last_uses = [self.slots[value] for _, value in live if value not in self.live_in[target]]
-            self.procedure.move(moves, last=last_uses)
+            released = [self.slots[value] for _, value in live if value not in self.live_in[target]]
+            self.procedure.move(moves, last=released)
         if target is not self.next_block or not may_fall:
             self.procedure.jump(self.labels[target])
 
@@ -302,15 +307,16 @@ class ProcedureLowering:
                     changed = True
 
     def _emit(self, block: Block) -> None:
-        """Emit a block: release the tensors that only other blocks read, then emit the steps."""
+        """Emit a block: first the release of the tensors that are dead on entry, then its steps."""
         self.procedure.bind(self.labels[block])
-        live = self._live_out(block)
+        live = self._live_out(block)  # going backwards: the values that later steps or blocks read
         last_reads: list[list[SSAValue]] = []  # of each step, from the last one to the first
         for step in reversed(self.steps[block]):
             live -= set(step.defines)
             last_reads.append([v for v in self._uses(step) if v not in live])
             live |= set(self._uses(step))
-        # A predecessor keeps a tensor alive if one of its successors reads it. In the others, it is dead on entry.
+        # A predecessor keeps a tensor alive if one of its successors reads it. In its other successors, the tensor is
+        # dead on entry.
         live_before = {v for b in self.predecessors[block] for v in self._live_out(b)}
         dead = [v for v in live_before - self.live_in[block] if isinstance(v.type, TensorType) and v in self.slots]
         for slot in sorted(self.slots[v] for v in dead):

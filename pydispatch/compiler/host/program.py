@@ -26,13 +26,16 @@ from pydispatch.ir.functions import FUNCTIONS, RETURNS, symbol_name
 
 
 def schedule(module: ModuleOp) -> tuple[Program, Constants]:
-    """Return the host program and constants of a module whose executables are all `hal.executable`."""
+    """Lower the host functions of a module whose executables are all `hal.executable`.
+
+    Return the host program, and its constants with the arrays that the artifact stores.
+    """
     program = Program()
     executables = Executables(module, program)
     constants = Constants(program)
     globals = Globals(module, constants)
     functions = [op for op in module.body.block.ops if op.name in FUNCTIONS and op.regions[0].blocks]
-    for op in functions:  # others use their results
+    for op in functions:  # first those that compute constants at load: other functions read these constants
         if DERIVED in op.attributes:
             _derivation(op, executables, constants)
     for op in functions:
@@ -40,7 +43,7 @@ def schedule(module: ModuleOp) -> tuple[Program, Constants]:
         visibility = op.properties.get("sym_visibility")
         if INITIALIZER in op.attributes:
             procedure = program.add_initializer(name)
-        elif visibility is not None and cast(Any, visibility).data == "private":
+        elif visibility is not None and cast(Any, visibility).data == "private":  # inlined where it was called
             continue
         elif is_straight(op):
             straight_function(op, executables, constants)
@@ -52,8 +55,9 @@ def schedule(module: ModuleOp) -> tuple[Program, Constants]:
 
 
 def _derivation(op: Operation, executables: Executables, constants: Constants) -> None:
-    """Lower a function that derives constants, and register its results as derived constants. Raises CompileError if it
-    has control flow.
+    """Lower a function that computes constants from others at load, and add its results to the program's constants.
+
+    Raises CompileError if it has control flow.
     """
     if not is_straight(op):
         raise CompileError(f"function '@{symbol_name(op)}', which derives constants, is not straight", location_of(op))
@@ -65,7 +69,10 @@ def _derivation(op: Operation, executables: Executables, constants: Constants) -
 
 
 def is_straight(op: Operation) -> bool:
-    """Return whether a function has one block and no stops, so that it needs no procedure."""
+    """Return whether a function has one block and no stops, so that it needs no procedure.
+
+    Stops are operations that the host must execute: accesses to globals, read-backs of elements, and checks.
+    """
     blocks = op.regions[0].blocks
     return len(blocks) == 1 and not any(is_stop(inner) for inner in op.regions[0].block.ops)
 

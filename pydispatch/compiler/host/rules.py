@@ -13,5 +13,6 @@ from pydispatch.compiler.tensor_ops.rule import View
 @cache
 def tensor_rules() -> Rules:
     """Return the functions that lower operations with tensors, by the operation's name."""
+    # An operation whose rule is a `View`, also one of an extension, needs no row of its own.
     by_rule = {name: views.view for name, rule in rules_by_name().items() if isinstance(rule, View)}
     return {**by_rule, **calls.ROWS, **dispatches.ROWS, **fills.ROWS, **views.ROWS}

@@ -65,6 +65,7 @@ UNARY = {
     "math.ctlz": Opcode.CTLZ,
     "math.cttz": Opcode.CTTZ,
 }
+"""Operations with one operand and a result of the same type."""
 
 MATH = {f"math.{name}": index for index, name in enumerate(MATH_FUNCTIONS)}
 """Operations that are functions of the instruction FMATH, and their numbers."""
@@ -76,6 +77,7 @@ AFFINE = {
     AffineBinaryOpKind.FloorDiv: Opcode.FLOORDIVS,
     AffineBinaryOpKind.CeilDiv: Opcode.CEILDIVS,
 }
+"""Operators of affine expressions → instructions."""
 
 F16, BF16, F32, F64 = 16, 17, 32, 64
 """Formats of floats in instructions (docs/program.md): their widths, but 17 for bf16."""
@@ -84,15 +86,18 @@ FORMATS: dict[type[Attribute], int] = {Float16Type: F16, BFloat16Type: BF16, Flo
 """Float types → their formats."""
 
 EQ, SLT, ULT, ULE = 0, 2, 6, 7
+"""Predicates of `arith.cmpi`, which are those of CMP."""
 OEQ, OGE, OLT, UNO = 1, 3, 4, 14
-"""Predicates of `arith.cmpi` and `arith.cmpf`."""
+"""Predicates of `arith.cmpf`, which are those of FCMP."""
 
 QUERY_PRESENCE = 1
 """Modifier of QUERY: whether the device has a result, instead of the result."""
 
 
 def width_or_format(type: Attribute, op: Operation) -> int:
-    """Return the width of an integer type or the format of a float type (`FORMATS`); the opcode says which it is.
+    """Return the modifier of an instruction on a type: the width of an integer, or the format of a float (`FORMATS`).
+
+    Both are numbers such as 16 or 32; the opcode implies which of them it is.
 
     Raises CompileError at `op` for other types.
     """
@@ -112,7 +117,7 @@ def width_or_format(type: Attribute, op: Operation) -> int:
 
 
 def float_bits(value: float, format: int) -> int:
-    """Return the bits of a float in a format of docs/program.md."""
+    """Return the bits of a float in a format of `FORMATS`, rounded to it; values beyond its range become infinity."""
     if format == BF16:
         return int.from_bytes(bytes(BFloat16Type().pack([value])), "little")
     if format == F16:
@@ -129,14 +134,17 @@ def float_bits(value: float, format: int) -> int:
 
 
 def constant_bits(attribute: Attribute, op: Operation) -> int:
-    """Return the register value of a scalar constant attribute."""
+    """Return the value of a 64-bit register that holds a scalar constant: a signed integer, or the bits of a float.
+
+    i1 is the exception: true is 1, not -1. Raises CompileError at `op` for other attributes.
+    """
     if isinstance(attribute, IntegerAttr):
         value = attribute.value.data
         bits = width_or_format(attribute.type, op)
         value &= (1 << bits) - 1
         return value - (1 << bits) if value >> (bits - 1) and bits > 1 else value
     if isinstance(attribute, FloatAttr):
-        if attribute.type.bitwidth <= 8:
+        if attribute.type.bitwidth <= 8:  # instructions have no such format, but fills store the bits
             return int.from_bytes(bytes(cast(Any, attribute.type).pack([attribute.value.data])), "little")
         return float_bits(attribute.value.data, width_or_format(attribute.type, op))
     raise CompileError(f"constant {attribute} is not a scalar", location_of(op))

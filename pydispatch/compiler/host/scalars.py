@@ -89,7 +89,10 @@ class ScalarLowering:
         return self.function.emit(opcode, operand, b=source, modifier=target)
 
     def affine(self, expression: AffineExpr, dims: list[int], symbols: list[int]) -> int:
-        """Emit an affine expression over registers, and return the register of its value."""
+        """Emit an affine expression in 64 bits, and return the register of its value.
+
+        dims, symbols: registers of the values of its dimensions and symbols.
+        """
         if isinstance(expression, AffineConstantExpr):
             return self.function.constant(expression.value)
         if isinstance(expression, AffineDimExpr):
@@ -110,7 +113,7 @@ class ScalarLowering:
         registers[op.results[0]] = self.function.constant(constant_bits(value, op))
 
     def compare(self, op: Operation, registers: Registers) -> None:
-        """Lower a comparison."""
+        """Lower arith.cmpi or arith.cmpf; the instructions have the same predicates."""
         a, b = (registers[v] for v in op.operands)
         predicate = cast("IntegerAttr[Any]", op.properties["predicate"]).value.data
         opcode = Opcode.FCMP if op.name == "arith.cmpf" else Opcode.CMP
@@ -126,7 +129,7 @@ class ScalarLowering:
         """Lower an extension, truncation or index cast of integers.
 
         Registers have 64 bits, and integers are sign-extended in them: each of these operations extends from the
-        narrower of its two widths.
+        narrower of its two widths, with zeros if it is unsigned.
         """
         source, target = width_or_format(op.operands[0].type, op), width_or_format(op.results[0].type, op)
         unsigned = op.name in ("arith.extui", "arith.index_castui") and source < target
@@ -174,7 +177,7 @@ class ScalarLowering:
         registers[op.results[0]] = result
 
     def query(self, op: Operation, registers: Registers) -> None:
-        """Lower hal.device.query: whether the device has the key, and its value or the default."""
+        """Lower hal.device.query to two results: whether the device has the key, and its value or else the default."""
         category = cast(Any, op.properties["category"]).data
         key = cast(Any, op.properties["key"]).data
         default = op.properties.get("default_value")
@@ -184,7 +187,10 @@ class ScalarLowering:
         registers[op.results[1]] = self.function.emit(Opcode.QUERY, index)
 
     def add_extended(self, op: Operation, registers: Registers) -> None:
-        """Lower an addition with an overflow flag: the sum, and whether it wrapped as an unsigned integer."""
+        """Lower an addition with an overflow flag: the sum, and whether it wrapped as an unsigned integer.
+
+        It wrapped if and only if the sum is less than an operand.
+        """
         a, b = (registers[v] for v in op.operands)
         bits = width_or_format(op.results[0].type, op)
         total = self.function.binary(Opcode.ADD, a, b, bits)
@@ -263,7 +269,7 @@ class ScalarLowering:
         registers[op.results[0]] = function.emit(Opcode.SELECT, negative, inverse, result)
 
     def power_of_float(self, op: Operation, registers: Registers) -> None:
-        """Lower math.fpowi: compute in f64 with the exponent as a float, and round once."""
+        """Lower math.fpowi: compute the power in f64, with the exponent as a float, and convert it to the type."""
         base, exponent = (registers[v] for v in op.operands)
         format = width_or_format(op.results[0].type, op)
         wide = self._convert(Opcode.FCVT, base, source=format, target=F64)
@@ -274,25 +280,26 @@ class ScalarLowering:
         registers[op.results[0]] = power
 
     def align(self, op: Operation, registers: Registers) -> None:
-        """Lower util.align: round up to a multiple."""
+        """Lower util.align: round an unsigned integer up to a multiple of another one."""
         value, alignment = (registers[v] for v in op.operands)
         bits = width_or_format(op.results[0].type, op)
         count = self.function.binary(Opcode.CEILDIVU, value, alignment, bits)
         registers[op.results[0]] = self.function.binary(Opcode.MUL, count, alignment, bits)
 
     def sizeof(self, op: Operation, registers: Registers) -> None:
-        """Lower util.sizeof to a constant."""
+        """Lower util.sizeof to a constant: the size of a type in bytes."""
         dtype = dtype_of(op.properties["sized_type"], location_of(op))
         registers[op.results[0]] = self.function.constant(buffer_bytes(1, dtype))
 
     def forward(self, op: Operation, registers: Registers) -> None:
-        """Forward the operands of an operation as its results."""
+        """Define each result as the operand with its index; further operands, such as sizes, are ignored."""
         for operand, result in zip(op.operands, op.results, strict=False):
             registers[result] = registers[operand]
 
     def sign(self, op: Operation, registers: Registers) -> None:
-        """Lower builtin.unrealized_conversion_cast between signed, unsigned and signless integers: registers are the
-        same.
+        """Lower builtin.unrealized_conversion_cast between signed, unsigned and signless integers of one width.
+
+        Their registers are the same.
         """
         types = [v.type for v in (*op.operands, *op.results)]
         if len(types) != 2 or not all(isinstance(t, IntegerType) and t.width == types[0].width for t in types):
@@ -303,15 +310,17 @@ class ScalarLowering:
         registers[op.results[0]] = registers[op.operands[0]]
 
     def check(self, op: Operation, registers: Registers) -> None:
-        """Lower cf.assert to a check that makes the call fail. If requested, the message shows the two compared
-        values.
+        """Lower cf.assert to a check that makes the call fail.
+
+        If the operation has the attribute SHOWS_VALUES, its condition is an equality, and the message shows the two
+        compared values in place of its {a} and {b}.
         """
         message, location = cast(Any, op.properties["msg"]).data, location_of(op)
         where = f" ({location})" if location else ""
+        # The operands of the comparison that computes the condition; a block argument has none.
         compared = [registers.get(value) for value in getattr(op.operands[0].owner, "operands", ())]
         if SHOWS_VALUES in op.attributes and len(compared) == 2 and None not in compared:
             a, b = cast(list[int], compared)
-            # The runtime replaces {a} and {b} of the message by the two values.
             self.function.check_equal(a, b, f"{message}{_without_braces(where)}")
         else:
             self.function.check(registers[op.operands[0]], _without_braces(f"{message}{where}"))

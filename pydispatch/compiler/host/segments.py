@@ -22,20 +22,26 @@ EFFECTS = ("cf.assert",)
 """Operations without results but with effects."""
 
 LOAD, STORE, READ, SAVE = "util.global.load", "util.global.store", "tensor.extract", "pyd.save_rows"
+"""Operations that cut a block, beside checks: accesses to globals, the read-back of an element to the host, and the
+copy of rows that an update in place will overwrite."""
 
 
 def is_stop(op: Operation) -> bool:
-    """Return whether an operation cuts its block: an access to a global, saved rows, a read-back or a check."""
+    """Return whether an operation is a stop, which cuts its block: an access to a global, saved rows, a read-back of an
+    element, or a check. The host executes it between straight-line functions.
+    """
     return op.name in (LOAD, STORE, READ, SAVE) or op.name.startswith("check.")
 
 
 def is_constant(value: SSAValue) -> bool:
+    """Return whether a value is the result of a constant operation."""
     return isinstance(value, OpResult) and info_of(value.op).constant
 
 
 def _is_view(op: Operation) -> bool:
-    """Return whether the result of an operation shares memory with its operand."""
+    """Return whether the result of an operation shares memory with its operand, and may be recomputed anywhere."""
     info = info_of(op)
+    # Operations whose effects are UNORDERED, such as optimization barriers, must not be repeated.
     return (info.forwards and info.effects is not Effects.UNORDERED) or is_view(op)
 
 
@@ -47,6 +53,7 @@ def _is_repeated(op: Operation) -> bool:
 
 
 def definition(value: SSAValue) -> Operation | None:
+    """Return the operation that computes a value; None for an argument of a block."""
     return value.op if isinstance(value, OpResult) else None
 
 
@@ -57,8 +64,8 @@ class Segment:
     Attributes:
         own: Operations that only this segment computes, in program order.
         ops: `own`, and the constants and views that it reads: each segment that reads these recomputes them.
-        inputs: Values that it reads from outside.
-        outputs: Values of `own` that are read outside.
+        inputs: Values that it reads from outside, which become the arguments of the function.
+        outputs: Values of `own` that are read outside, which become its results.
     """
 
     own: list[Operation] = field(default_factory=list)
@@ -97,9 +104,9 @@ class Segmentation:
 
     Attributes:
         blocks: The blocks in reverse postorder.
-        level: Operation → level in its block.
-        home: Operation → segment; stops have none.
-        order: Operation → position in the function.
+        level: Operation → level in its block. Constants and terminators have none.
+        home: Operation → the segment of its level; stops have none.
+        order: Operation → its position in the function, counting all operations of all blocks.
         partitions: Block → its segments and stops.
         needed: Values that segments must return, because stops or other segments read them.
     """
@@ -129,11 +136,11 @@ class Segmentation:
         observes the order of READ and SAVE, which only depend on their operands.
         """
         partition = BlockPartition(block)
-        last_store: dict[str, int] = {}
-        last_load: dict[str, int] = {}
-        last_check = -1
+        last_store: dict[str, int] = {}  # name of a global → level of the last store to it
+        last_load: dict[str, int] = {}  # name of a global → highest level of a load of it
+        last_check = -1  # level of the last check
         for op in block.ops:
-            if op.next_op is None or info_of(op).constant:
+            if op.next_op is None or info_of(op).constant:  # the terminator, and constants, which segments recompute
                 continue
             stop = is_stop(op)
             level = -1 if stop else 0
@@ -170,14 +177,17 @@ class Segmentation:
                 continue
             self.needed.add(value)
             source = definition(value)
-            # A view belongs to a segment only if that returns it: segments that read a view recompute it.
+            # A view is among a segment's `own` operations only if the segment returns it; readers recompute it.
             if source is not None and _is_view(source):
                 home = self.home[source]
                 if source not in home.own:
                     home.own.append(source)
 
     def _complete(self, segment: Segment) -> None:
-        """Add the constants and views that a segment recomputes, and determine its inputs."""
+        """Set `ops` and `inputs` of a segment, and record the inputs as outputs that other segments need.
+
+        ops: its own operations, with the constants and views that they read, directly or through other views.
+        """
         members = set(segment.own)
         pending = list(segment.own)
         while pending:
@@ -194,7 +204,7 @@ class Segmentation:
 
 
 def reverse_postorder(region: Region) -> list[Block]:
-    """Return the reachable blocks in reverse postorder: each block precedes those that it dominates."""
+    """Return the reachable blocks of a region in reverse postorder: each block precedes those that it dominates."""
     first = region.blocks.first
     if first is None:
         return []
@@ -202,9 +212,9 @@ def reverse_postorder(region: Region) -> list[Block]:
     seen = {first}
     stack = [(first, iter(successors(first)))]
     while stack:
-        block, rest = stack[-1]
-        following = next(rest, None)
-        if following is None:
+        block, unvisited = stack[-1]
+        following = next(unvisited, None)
+        if following is None:  # all successors are in `order`
             order.append(block)
             stack.pop()
         elif following not in seen:

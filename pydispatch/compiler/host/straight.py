@@ -33,8 +33,7 @@ SIZE_QUERIES = ("tensor.dim", "tensor.rank")
 """Operations that read only the sizes of a tensor, never its elements."""
 
 END = 1 << 60
-"""The position of the results, which are read after all operations."""
-
+"""Position of the reads of results, after those of all operations."""
 
 Rules = Mapping[str, Callable[[Any, Operation], None]]
 """Name of an operation on tensors, and the function that lowers it, given a `Straight` and the operation."""
@@ -49,7 +48,8 @@ class Straight:
         function: The function.
         executables: The executables that it may dispatch.
         constants: The constants of the program.
-        place: Operation whose location is used in errors without a better one.
+        host_function: The host function that is lowered, or whose segment is; errors state its location if no operation
+            has caused them.
         rules: Name of an operation on tensors → function that lowers it (`host/rules.py: tensor_rules`).
         scalars: Lowering of scalar operations into the function.
         registers: Scalar → register of its value.
@@ -59,16 +59,17 @@ class Straight:
     """
 
     def __init__(
-        self, function: ProgramFunction, executables: Executables, constants: Constants, place: Operation, rules: Rules
-    ) -> None:
-        self.function, self.executables, self.constants, self.place = function, executables, constants, place
-        self.rules = rules
+        self, function: ProgramFunction, executables: Executables, constants: Constants, host_function: Operation,
+        rules: Rules,
+    ) -> None:  # fmt: skip
+        self.function, self.executables, self.constants = function, executables, constants
+        self.host_function, self.rules = host_function, rules
         self.scalars = ScalarLowering(function)
         self.registers: Registers = {}
         self.tensors: dict[SSAValue, HostTensor] = {}
         self.commands = CommandList(function)
         self.position = 0
-        self._origins: dict[int, str] = {}  # register → what its size comes from, for messages
+        self._origins: dict[int, str] = {}  # register → the argument that its value comes from, for messages
         self._checked: set[frozenset[int]] = set()  # pairs of registers whose equality the function already checks
         self._last_use: dict[SSAValue, int] = {}  # tensor → position of the last operation that reads it
         self._residents: dict[Storage, list[SSAValue]] = {}  # storage → the tensors that were put into it
@@ -76,10 +77,13 @@ class Straight:
     # -- arguments
 
     def argument(self, value: SSAValue, name: str = "") -> None:
-        """Add `value` as the next argument of the function."""
+        """Add `value` as the next argument of the function. `name` is shown in messages; by default its name hint.
+
+        Raises CompileError for types that are no tensors and no scalars of up to 64 bits.
+        """
         index = len(self.function.arguments)
         name = name or value.name_hint or f"arg{index}"
-        location = location_of(self.place)
+        location = location_of(self.host_function)
         if isinstance(value.type, TensorType):
             shape = value.type.get_shape()
             dtype = dtype_of(value.type.element_type, location)
@@ -125,7 +129,7 @@ class Straight:
                 raise unsupported(op, supported=self.rules)
 
     def put(self, value: SSAValue, tensor: HostTensor) -> None:
-        """Record where the tensor `value` is stored."""
+        """Record the memory and sizes of `value`."""
         self.tensors[value] = tensor
         self._residents.setdefault(tensor.storage, []).append(value)
 
@@ -136,7 +140,10 @@ class Straight:
     # -- sizes
 
     def bytes_of(self, dims: Sequence[int], dtype: int) -> int:
-        """Emit the size of a dense tensor in bytes, and return its register."""
+        """Emit the size of a dense tensor in bytes, rounded up to whole bytes, and return its register.
+
+        dims: registers of its sizes. dtype: word that encodes its element type.
+        """
         bits = element_bits(dtype)
         if bits >= 8:
             return self.function.multiply([*dims, self.function.constant(bits // 8)])
@@ -156,7 +163,7 @@ class Straight:
         return self.function.binary(Opcode.ADD, lhs, rhs)
 
     def describe(self, register: int) -> str:
-        """Return what a size is, for messages: its origin, or whether it is computed."""
+        """Return what the size in a register is, for messages, such as "dimension 0 of argument 1 ('x')"."""
         value = self.function.constant_value(register)
         return self._origins.get(register, "its declared size" if value is not None else "a computed size")
 
@@ -167,7 +174,7 @@ class Straight:
 
         Args:
             lhs, rhs: The registers.
-            what: What the sizes are of, as the message begins.
+            what: Name of the size, with which the message begins, such as "operand 0 of '@mul', axis 1".
             op: The operation that requires it, for the location.
         """
         known_a, known_b = self.function.constant_value(lhs), self.function.constant_value(rhs)
@@ -191,13 +198,13 @@ class Straight:
             op: The operation that states them. Raises CompileError there if one is missing.
         """
         assert isinstance(type, TensorType)
-        rest = iter(dynamic)
+        remaining = iter(dynamic)
         dims = []
         for size in type.get_shape():
             if size >= 0:
                 dims.append(self.function.constant(size))
             else:
-                value = next(rest, None)
+                value = next(remaining, None)
                 if value is None:
                     raise CompileError(
                         f"a dynamic size of {type} is missing", location_of(op), "write it in braces: {%size}"
@@ -206,9 +213,9 @@ class Straight:
         return tuple(dims)
 
     def size_register(self, stated: Stated | None, op: Operation) -> int:
-        """Return the register of a size that the rule of `op` states as a function of its operands.
+        """Return the register of a size that the rule of `op` states as a function of the operands of `op`.
 
-        Raises CompileError if the rule states none.
+        Raises CompileError if `stated` is None: the rule states none.
         """
         if isinstance(stated, int):
             return self.function.constant(stated)
@@ -242,8 +249,10 @@ class Straight:
         return copy
 
     def in_place(self, value: SSAValue, *, operands_in_memory: int) -> HostTensor:
-        """Return a tensor that the current operation may overwrite: `value` itself if nothing reads it later, else a
-        copy.
+        """Return a tensor that the current operation may overwrite: that of `value`, or a copy.
+
+        It is a copy if an operation reads the memory later, if the memory is no transient of this function, or if
+        several operands are in it.
 
         operands_in_memory: number of operands of the operation that are stored in the memory of `value`; with more than
         one, the others would be overwritten, too.
@@ -311,11 +320,11 @@ class Straight:
             self.function.results[storage.index].tied = source.index
 
     def _scalar_result(self, value: SSAValue, name: str) -> None:
-        """Define a result that is a scalar."""
+        """Add a scalar to the results of the function."""
         register = self.registers[value]
-        if isinstance(value.type, IntegerType) and value.type.width.data == 1:
+        if isinstance(value.type, IntegerType) and value.type.width.data == 1:  # callers expect 1 for true, not -1
             register = self.function.unary(Opcode.ZEXT, register, width=1)
-        dtype = dtype_of(value.type, location_of(self.place))
+        dtype = dtype_of(value.type, location_of(self.host_function))
         self.function.results.append(Result(dtype, dims=None, register=register, name=name))
 
     def _assign_buffer(self, storage: Storage) -> None:

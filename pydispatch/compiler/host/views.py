@@ -29,7 +29,10 @@ from pydispatch.ir.op_info import listed
 
 
 def _view(straight: Straight, op: Operation, source: HostTensor, dims: Sequence[int], dtype: int) -> None:
-    """Define the result of `op` as a view of all of `source` with other sizes."""
+    """Define the result of `op` as a view of the bytes of `source`.
+
+    dims: registers of its sizes. dtype: word that encodes its element type.
+    """
     straight.put(
         op.results[0],
         HostTensor(storage=source.storage, dims=tuple(dims), dtype=dtype, offset=source.offset, length=source.length),
@@ -54,6 +57,7 @@ def dim(straight: Straight, op: Operation) -> None:
 
 
 def rank(straight: Straight, op: Operation) -> None:
+    """Lower tensor.rank to a constant."""
     straight.registers[op.results[0]] = straight.function.constant(len(straight.tensors[op.operands[0]].dims))
 
 
@@ -61,7 +65,7 @@ def rank(straight: Straight, op: Operation) -> None:
 
 
 def cast_(straight: Straight, op: Operation) -> None:
-    """Lower tensor.cast: the static sizes of its result are checked at run time."""
+    """Lower tensor.cast to a view, and emit checks that the static sizes of its result are those of the operand."""
     tensor = straight.tensors[op.operands[0]]
     type = op.results[0].type
     if not isinstance(type, TensorType):
@@ -85,7 +89,10 @@ def forward(straight: Straight, op: Operation) -> None:
 
 
 def expand(straight: Straight, op: Operation) -> None:
-    """Lower tensor.expand_shape to a view: the product of each group must be the size of the operand."""
+    """Lower tensor.expand_shape to a view, and emit checks of its sizes.
+
+    The product of the sizes that a dimension of the operand is split into must be its size.
+    """
     source = straight.tensors[op.operands[0]]
     result = cast("TensorType[Any]", op.results[0].type)
     sizes = iter(op.operands[1:])
@@ -95,6 +102,7 @@ def expand(straight: Straight, op: Operation) -> None:
         if size == DYNAMIC_INDEX:
             dims.append(straight.registers[next(sizes)])
         else:
+            # The result type and the attribute may both state a size: then they are equal.
             dims.append(straight.function.constant(size if declared < 0 else declared))
     for axis, group in enumerate(cast(Any, op.properties["reassociation"])):
         product = straight.function.multiply(dims[cast(Any, n).value.data] for n in group)
@@ -112,7 +120,10 @@ def collapse(straight: Straight, op: Operation) -> None:
 
 
 def _with_static_sizes(straight: Straight, op: Operation, dims: Sequence[int], type: TensorType[Any]) -> list[int]:
-    """Return `dims` with the static sizes of `type`, and emit checks that they are equal."""
+    """Return `dims` with constants for the static sizes of `type`, and emit checks that they are equal.
+
+    dims: registers of the sizes of the result of `op`.
+    """
     fixed = list(dims)
     for axis, size in enumerate(type.get_shape()):
         if size >= 0:
@@ -216,9 +227,9 @@ class _ContiguousSlice:
                 raise self._not_contiguous(f"element {known} of {bits} bits does not start a byte")
             return function.constant(known * bits // 8)
         total = function.multiply([elements, function.constant(bits)])
-        rest = function.binary(Opcode.REMU, total, function.constant(8))
+        remainder = function.binary(Opcode.REMU, total, function.constant(8))
         what = "the bits before the first whole byte of a slice"
-        self.straight.require_equal(rest, function.constant(0), what, self.op)
+        self.straight.require_equal(remainder, function.constant(0), what, self.op)
         return function.binary(Opcode.DIVU, total, function.constant(8))
 
     def _not_contiguous(self, why: str) -> CompileError:
@@ -245,7 +256,7 @@ class _ContiguousSlice:
         """
         function = self.straight.function
         start, count, extent = (function.constant_value(register) for register in (offset, size, whole))
-        if start == 0 and size == whole:
+        if start == 0 and size == whole:  # the whole axis, by the same register
             return
         if start is not None and count is not None and extent is not None:
             if not 0 <= start <= extent or not 0 <= count <= extent - start:
@@ -258,12 +269,12 @@ class _ContiguousSlice:
         # Comparisons are unsigned: negative numbers, which are large unsigned ones, are refused, too.
         fits = function.compare(Opcode.CMP, ULE, offset, whole)
         function.check(fits, f"{what}: the offset lies outside")
-        rest = whole if start == 0 else function.binary(Opcode.SUB, whole, offset)
-        function.check(function.compare(Opcode.CMP, ULE, size, rest), f"{what}: the slice ends outside")
+        available = whole if start == 0 else function.binary(Opcode.SUB, whole, offset)
+        function.check(function.compare(Opcode.CMP, ULE, size, available), f"{what}: the slice ends outside")
 
 
 def extract_slice(straight: Straight, op: Operation) -> None:
-    """Lower a contiguous `tensor.extract_slice` to a view, which may drop axes of size 1."""
+    """Lower a contiguous `tensor.extract_slice` to a view. Its result may lack axes of size 1 (rank reduction)."""
     source = straight.tensors[op.operands[0]]
     run = _ContiguousSlice(straight, op, source)
     is_in_result = _axes_in_result(straight, op, run.sizes, cast("TensorType[Any]", op.results[0].type))
@@ -346,4 +357,4 @@ ROWS: dict[str, Callable[[Straight, Operation], None]] = {
     "tensor.insert_slice": insert_slice,
     **dict.fromkeys(listed(lambda info: info.forwards), forward),
 }
-"""The other operations whose rule is a `View` are lowered by `view`."""
+"""Name of an operation → function that lowers it; other operations whose rule is a `View` are lowered by `view`."""

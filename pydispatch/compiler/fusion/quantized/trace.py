@@ -55,18 +55,19 @@ class Tracer:
 
     Args:
         rank: Number of dimensions of the traced result.
-        recomputes: Whether narrow integers with a single reader are recomputed; otherwise they, too, are read as they
-            are stored.
+        recomputes: Whether tensors of narrow integers (at most EXACT_WIDTH bits) with a single reader are traced to
+            the values that they are computed from; otherwise they, too, are read as they are stored.
     """
 
     def __init__(self, rank: int, recomputes: bool = True) -> None:
         self.rank, self.recomputes = rank, recomputes
+        # Cache of `element`: (tensor, index) -> its result, or the exception that it raises.
         self._elements: dict[tuple[SSAValue, AffineMap], Value | Unrecognized | None] = {}
 
     def quantized(self, generic: Structured) -> Real:
-        """Return the rounded number that a generic converts to an integer of 8 to 16 bits.
+        """Return the number that a generic stores as integers of 8 to 16 bits: a clamped, rounded sum of integers.
 
-        Raises Unrecognized for other generics.
+        The generic computes the traced result. Raises Unrecognized for other generics.
         """
         element_type = cast("TensorType[Attribute]", generic.op.results[0].type).element_type
         if not isinstance(element_type, IntegerType) or not 8 <= element_type.width.data <= EXACT_WIDTH:
@@ -77,7 +78,10 @@ class Tracer:
         return value
 
     def _yielded(self, generic: Structured, index: AffineMap) -> Value | None:
-        """Recognize the element at `index` of the result of an elementwise generic; raises Unrecognized."""
+        """Recognize the element at `index` of the result of an elementwise generic; raises Unrecognized.
+
+        index: map from the dimensions of the traced result to those of the generic's result.
+        """
         result_map, terminator = generic.maps[-1], generic.block.last_op
         loops_of_result = result_map.inverse_permutation() if is_permutation(result_map) else None
         is_elementwise = generic.is_parallel and len(generic.op.results) == 1
@@ -86,7 +90,7 @@ class Tracer:
         return _Body(self, generic, loops_of_result.compose(index)).value(terminator.operands[0])
 
     def element(self, value: SSAValue, index: AffineMap) -> Value | None:
-        """Recognize the element of a tensor at `index`.
+        """Recognize the element of a tensor at `index`, a map from the dimensions of the traced result to the tensor's.
 
         Return None for a stored narrow integer: only the operation that widens it states whether it is signed. Raises
         Unrecognized.
@@ -126,7 +130,7 @@ class Tracer:
             return None
         if isinstance(op, Operation) and op.name in RESHAPES:
             return self.element(op.operands[0], _index_in_source(op, index))
-        if type_ != i32:
+        if type_ != i32:  # an f32 tensor that no recognized operation computes, or a wider integer
             raise Unrecognized
         return Element(value, index, signed=True)
 
@@ -134,25 +138,28 @@ class Tracer:
         """Return a constant, read at `index`, with the dimensions of the traced result.
 
         Dimensions along which it does not vary have size 1: a bias [64] of a result [8, 64, 7, 7] becomes
-        [1, 64, 1, 1]. Raises Unrecognized if it varies along something other than one dimension each.
+        [1, 64, 1, 1]. Raises Unrecognized unless its dimensions of other sizes than 1 are indexed by different
+        dimensions of the traced result.
+
+        index: map from the dimensions of the traced result to those of the constant.
         """
-        shape, order = [1] * self.rank, list[tuple[int, int]]()
+        shape, varying = [1] * self.rank, list[tuple[int, int]]()  # varying: (dimension of the result, its axis)
         for axis, expr in enumerate(index.results):
             if constant.shape[axis] == 1:
                 continue
             if not isinstance(expr, AffineDimExpr):
                 raise Unrecognized
             shape[expr.position] = constant.shape[axis]
-            order.append((expr.position, axis))
-        if len({position for position, _ in order}) != len(order):
+            varying.append((expr.position, axis))
+        if len({position for position, _ in varying}) != len(varying):
             raise Unrecognized
-        axes = [axis for _, axis in sorted(order)]
+        axes = [axis for _, axis in sorted(varying)]  # in the order of the result, as the final shape needs them
         units = [axis for axis in range(constant.ndim) if axis not in axes]
         return constant.transpose([*axes, *units]).reshape(shape)
 
 
 def _index_in_source(reshape: Operation, index: AffineMap) -> AffineMap:
-    """Return the index in the source of a reshape, from the index in its result.
+    """Return the index in the source of a reshape, from `index`, the one in its result.
 
     Raises Unrecognized unless the reshape only adds or drops dimensions of size 1.
     """
@@ -191,14 +198,20 @@ class _Body:
         return rule(self, op)
 
     def number(self, value: SSAValue) -> Real | Constant:
-        """Recognize a scalar of the body as a Real, or as an array if it is constant; an i32 is a Real of one term."""
+        """Recognize a scalar of the body as a Real, or as an array if it is constant; an i32 is a Real of one term.
+
+        Raises Unrecognized for a stored narrow integer, whose sign is not known here.
+        """
         result = self.value(value)
         if result is None:
             raise Unrecognized
         return as_single_term(result, self.tracer.rank) if isinstance(result, Element | Combined) else result
 
     def argument(self, value: SSAValue) -> tuple[SSAValue, AffineMap]:
-        """Return the input of the generic that an argument of the body is an element of, and the element's index."""
+        """Return the input of the generic that an argument of the body is an element of, and the element's index.
+
+        Raises Unrecognized for other scalars, and for arguments that hold elements of an output.
+        """
         if not isinstance(value, BlockArgument) or value.owner is not self.g.block:
             raise Unrecognized
         if value.index >= len(self.g.inputs):
@@ -213,7 +226,7 @@ class _Body:
         return self.tracer.element(operand, index)
 
     def _number(self, op: arith.ConstantOp) -> Constant:
-        """Return a scalar constant as an array of one element with the rank of the traced result."""
+        """Return a scalar constant as an array of one element with the rank of the traced result, [1, 1, ...]."""
         if not isinstance(op.value, IntegerAttr | FloatAttr):
             raise Unrecognized
         return np.full((1,) * self.tracer.rank, float(op.value.value.data))
@@ -258,17 +271,17 @@ def _divided(body: _Body, op: Operation) -> Value:
     dividend, divisor = body.number(op.operands[0]), body.number(op.operands[1])
     if isinstance(divisor, Real) or not divisor.all():  # not constant, or with a zero
         raise Unrecognized
-    return product_of(dividend, 1.0 / divisor)
+    return product_of(dividend, 1.0 / divisor)  # reciprocals in f64
 
 
 def _limited(body: _Body, op: Operation) -> Value:
-    """Recognize a minimum or maximum with a finite scalar constant."""
+    """Recognize a minimum or maximum with a finite scalar constant: an upper or lower bound of a number."""
     lhs, rhs = (body.number(v) for v in op.operands)
     value, bound = (lhs, rhs) if isinstance(lhs, Real) else (rhs, lhs)
     if not isinstance(value, Real) or isinstance(bound, Real) or bound.size != 1 or not np.isfinite(bound).all():
         raise Unrecognized
-    is_low = isinstance(op, arith.MaximumfOp | arith.MaxnumfOp)
-    return clamped(value, low=bound.item()) if is_low else clamped(value, high=bound.item())
+    is_lower_bound = isinstance(op, arith.MaximumfOp | arith.MaxnumfOp)
+    return clamped(value, low=bound.item()) if is_lower_bound else clamped(value, high=bound.item())
 
 
 def _rounded(body: _Body, op: Operation) -> Real:
@@ -338,9 +351,10 @@ _RULES: dict[type[Operation], Callable[[_Body, Any], Value]] = {
 
 
 def _constant(value: SSAValue) -> Constant | None:
-    """Return the elements of a constant f32 or i32 tensor, or of a reshaped one, as f64; None for other tensors.
+    """Return the elements of a constant f32 or i32 tensor, or of a reshaped one, as an f64 array of the tensor's shape.
 
-    The limit is MOST_ELEMENTS. The source of a reshape may also be computed from constants (`_computed_constant`).
+    Return None for other tensors, and for more than MOST_ELEMENTS elements. The source of a reshape may also be
+    computed from constants (`_computed_constant`).
     """
     op, shape = value.owner, shape_of(value)
     is_static = all(size >= 0 for size in shape)
@@ -354,11 +368,13 @@ def _constant(value: SSAValue) -> Constant | None:
         return None
     dtype = np.float32 if dense.get_element_type() == f32 else np.int32
     flat = np.frombuffer(dense.data.data, dtype).astype(np.float64)
-    return np.broadcast_to(flat, shape) if flat.size == 1 else flat.reshape(shape)
+    return np.broadcast_to(flat, shape) if flat.size == 1 else flat.reshape(shape)  # a splat stores one element
 
 
 def _computed_constant(value: SSAValue) -> Constant | None:
-    """Return the elements of a small constant, or of an elementwise generic on constants, as f64; None for others."""
+    """Return the elements of a constant of at most MOST_ELEMENTS, or of an elementwise generic on constants, as an f64
+    array of the tensor's shape; None for others.
+    """
     op = value.owner
     if not isinstance(op, Operation) or op.name != GENERIC:
         return _constant(value)

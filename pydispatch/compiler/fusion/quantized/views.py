@@ -12,17 +12,22 @@ from pydispatch.compiler.fusion.quantized.mixed_radix import Position, collapsed
 from pydispatch.ir.values import shape_of
 
 Positions = tuple[Position, ...]
-"""Index in a tensor: a position, a sum of stride * digit, for each dimension, or for each loop of a generic."""
+"""Index in a tensor, or in the loops of a generic: a `Position` (sum of stride * digit) for each dimension or loop."""
 
 
 def read_by_view(value: OpResult, at: Positions) -> tuple[SSAValue, Positions] | None:
-    """Return the tensor that a view reads, and the index in it; None for operations that are no views."""
+    """Return the tensor that a view reads, and the index in it of the view's element at index `at`.
+
+    Views are casts, reshapes of static shapes, and slices that start at index 0 with stride 1. Return None for other
+    operations, and where the index is no sum of digits.
+    """
     op = value.op
     source, shape = op.operands[0] if op.operands else value, shape_of(value)
     if op.name == "tensor.cast":
         return source, at
     if op.name in ("tensor.expand_shape", "tensor.collapse_shape"):
         reassociation = cast("ArrayAttr[ArrayAttr[IntegerAttr]]", op.properties["reassociation"])
+        # For each dimension of the smaller rank, the dimensions of the larger rank that it is split into.
         groups = [[d.value.data for d in group.data] for group in reassociation.data]
         if any(n < 0 for n in (*shape, *shape_of(source))):
             return None
@@ -36,6 +41,7 @@ def read_by_view(value: OpResult, at: Positions) -> tuple[SSAValue, Positions] |
             positions += inner
         return source, tuple(positions)
     if isinstance(op, tensor.ExtractSliceOp) and len(shape_of(source)) == len(shape):
+        # Dynamic offsets and strides have a negative marker here, which is in neither set.
         is_prefix = set(op.static_offsets.get_values()) <= {0} and set(op.static_strides.get_values()) <= {1}
         return (source, at) if is_prefix else None
     return None

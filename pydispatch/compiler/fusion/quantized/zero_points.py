@@ -26,14 +26,15 @@ LEAST_BYTE = -128
 """The least signed byte."""
 
 CONSTANTS = ("arith.constant", "flow.tensor.constant")
+"""Operations whose result is a constant."""
 
 
 @dataclass(frozen=True)
 class ShiftedFactor:
-    """Factor of a product as `bytes - known_offset - runtime_offset`.
+    """Factor of a product as `bytes - known_offset - runtime_offset`, in elements of i32.
 
     Attributes:
-        bytes: The factor that the kernel multiplies; the kernel subtracts its own zero point, if it has one.
+        bytes: The factor that the kernel multiplies; the kernel subtracts the zero point of `bytes`, if it has one.
         known_offset: Constant part of the zero point that is corrected after the product.
         runtime_offset: The part of that zero point that is known at run time only; None for 0.
     """
@@ -51,9 +52,9 @@ class ShiftedFactor:
 def zero_point_corrections(
     contraction: Contraction, lhs: Dequantized, rhs: Dequantized, byte_products: str
 ) -> Sequence[ShiftedFactor]:
-    """Return the two factors split into bytes for the kernel and corrections to subtract after the product.
+    """Return the two factors, `lhs` first, split into bytes for the kernel and offsets to correct after the product.
 
-    Return nothing if no correction is needed or possible.
+    Return an empty tuple if no correction is needed or possible.
 
     Args:
         contraction: The product.
@@ -66,7 +67,7 @@ def zero_point_corrections(
         return ()
     constant_a, constant_b = depends_on_constants(lhs.stored), depends_on_constants(rhs.stored)
     # signed_a, signed_b: whether the bytes that are multiplied are signed; bytes of the other sign are shifted by 128.
-    unsigned_a, unsigned_b = lhs.signed is False, rhs.signed is False
+    unsigned_a, unsigned_b = lhs.signed is False, rhs.signed is False  # None, not widened yet, counts as signed
     if byte_products == "unsigned by signed":  # the instruction takes its operands in either order
         signed_a, signed_b = constant_a, not constant_a
     elif byte_products == "all signs" or (unsigned_a and unsigned_b):
@@ -75,21 +76,23 @@ def zero_point_corrections(
         signed_a = signed_b = True
     least_a, least_b = (LEAST_BYTE if signed else 0 for signed in (signed_a, signed_b))
     first, second = _shifted(lhs, least_a, constant_a, constant_b), _shifted(rhs, least_b, constant_b, constant_a)
+    # The correction of one factor is its zero point times the sum of the other one.
     sides = [(first, second.bytes), (second, first.bytes)]
-    needed = [factor for shifted, factor in sides if shifted.needs_correction]
-    return (first, second) if needed and all(_is_summed(contraction, factor) for factor in needed) else ()
+    summed = [other for factor, other in sides if factor.needs_correction]
+    return (first, second) if summed and all(_can_be_summed(contraction, factor) for factor in summed) else ()
 
 
 def _shifted(factor: Dequantized, least: int, constant: bool, by_constant: bool) -> ShiftedFactor:
-    """Split a factor into bytes and a correction.
+    """Split a factor into bytes and offsets to correct after the product.
 
-    A constant factor, and one that is not multiplied with a constant, needs no correction if its zero point is known.
+    Kernels subtract known zero points of constant factors, and of factors that are not multiplied by a constant: these
+    factors are returned as they are, with offset 0.
 
     Args:
         factor: The factor.
         least: The least byte that instructions accept, 0 or -128. Bytes of the other sign are shifted by 128.
         constant: Whether the factor is a constant.
-        by_constant: Whether the other factor is a constant.
+        by_constant: Whether the other factor is a constant, whose sum is then a constant, too.
     """
     known_zero = 0 if factor.zero is None else factor.zero.number  # None: known at run time only
     if known_zero is not None and (constant or not by_constant):
@@ -104,7 +107,7 @@ def _shifted(factor: Dequantized, least: int, constant: bool, by_constant: bool)
 
 
 def depends_on_constants(value: SSAValue) -> bool:
-    """Return whether a tensor is computed from constants alone."""
+    """Return whether a value is a constant, or computed by pure operations from constants alone."""
     pending, visited = [value], set[SSAValue]()
     while pending:
         value = pending.pop()
@@ -118,10 +121,11 @@ def depends_on_constants(value: SSAValue) -> bool:
     return True
 
 
-def _is_summed(contraction: Contraction, factor: Dequantized) -> bool:
-    """Return whether the sum of a factor over the reduction loops can be computed on its own.
+def _can_be_summed(contraction: Contraction, factor: Dequantized) -> bool:
+    """Return whether the sum of a factor over the reduction loops can be computed by a reduction of its own.
 
-    It can if the loops have static sizes, and each of them indexes a dimension of the factor by itself.
+    It can if these loops have static sizes and index the factor, and each loop that indexes the factor is the whole
+    index of a dimension: a sliding window (d0 + d3) is not.
     """
     plain_dims = {r.position for r in factor.index.results if isinstance(r, AffineDimExpr)}
     is_static = all(
@@ -135,7 +139,7 @@ class CorrectionTerms:
 
     Attributes:
         contraction: The contraction.
-        new_ops: Operations that compute sums of factors, to be inserted before it, in order.
+        new_ops: Operations that compute sums of factors, for the caller to insert before the contraction, in order.
     """
 
     def __init__(self, contraction: Contraction) -> None:
@@ -148,9 +152,9 @@ class CorrectionTerms:
 
         Args:
             body: Body of a generic over the result of the contraction.
-            total: Sum of the products of bytes.
-            shifted: The two factors.
-            loops: Map from dimensions of the result to loops of the contraction.
+            total: Sum of the products of bytes, an i32 of the body.
+            shifted: The two factors, as `zero_point_corrections` returns them.
+            loops: Map from dimensions of the result to loops of the contraction; 0 for reduction loops.
         """
         first, second = shifted
         for factor, other in ((first, second), (second, first)):
@@ -159,7 +163,7 @@ class CorrectionTerms:
             elif factor.known_offset:
                 correction = self._sum(body, other.bytes, multiplier=-factor.known_offset, loops=loops)
                 total = body.add(arith.AddiOp(total, correction))
-        if first.needs_correction and second.needs_correction:
+        if first.needs_correction and second.needs_correction:  # for zero points p and q and K steps, the term K p q
             steps = prod(self.contraction.generic.extent(d) for d in self.contraction.generic.reduced_loops)
             zero_points = [_corrected_zero_point(body, factor, loops) for factor in (first, second)]
             product = body.add(arith.MuliOp(zero_points[0], zero_points[1]))
@@ -178,7 +182,7 @@ class CorrectionTerms:
         """Add the computation of the sum of a factor over the reduction loops, times a constant, and return it.
 
         Args:
-            body: Body of a generic over the result of the contraction.
+            body: Body of a generic over the result of the contraction, which reads the sum as a new input.
             factor: The factor.
             multiplier: The constant.
             loops: Map from dimensions of the result to loops of the contraction.
@@ -187,7 +191,7 @@ class CorrectionTerms:
         parallel_dims = [
             d for d in range(len(generic.iterators)) if d in dims_in(factor.index) and d not in generic.reduced_loops
         ]
-        order = [*parallel_dims, *generic.reduced_loops]  # loops of the sum; the factor does not read the other ones
+        order = [*parallel_dims, *generic.reduced_loops]  # loops of the sum; others, renamed to 0, index nothing in it
         new_dims = [AffineExpr.dimension(order.index(d) if d in order else 0) for d in range(len(generic.iterators))]
         renamed = AffineMap(len(order), 0, tuple(new_dims))
         shape, dims = [], list[SSAValue]()
