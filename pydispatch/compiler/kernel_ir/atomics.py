@@ -13,14 +13,15 @@ from pydispatch.compiler.kernel_ir.readers import integer
 from pydispatch.compiler.kernel_ir.types import bit_width, is_float
 
 UPDATES = ("memref.atomic_rmw", "pyd.compare_exchange")
-"""Operations that update an element atomically: the operands are the value, the memref and its indices."""
+"""Operations that update an element atomically. Their operands are the value, the memref and its indices; those of
+pyd.compare_exchange end with the expected value."""
 
 Table = Mapping[str, Callable[[Any, Operation], None]]
-"""The lowerings of an emitter, by operation."""
+"""Lowerings of an emitter: name of an operation -> function of the emitter and the operation."""
 
 KINDS = ("addf", "addi", "assign", "maximumf", "maxs", "maxu", "minimumf", "mins", "minu", "mulf", "muli", "ori",
          "andi", "maxnumf", "minnumf", "xori")  # fmt: skip
-"""Kinds by their numbers."""
+"""Kinds of `memref.atomic_rmw`; their indices are the values of its attribute `kind`."""
 UNSIGNED = ("maxu", "minu")
 """Kinds that compare integers as unsigned."""
 _OPERATIONS: dict[str, Callable[[SSAValue, SSAValue], Operation]] = {
@@ -29,7 +30,7 @@ _OPERATIONS: dict[str, Callable[[SSAValue, SSAValue], Operation]] = {
     "mulf": arith.MulfOp, "muli": arith.MuliOp, "ori": arith.OrIOp, "andi": arith.AndIOp, "maxnumf": arith.MaxnumfOp,
     "minnumf": arith.MinnumfOp, "xori": arith.XOrIOp,
 }  # fmt: skip
-"""Kind -> makes the operation that combines the old element with the value; "assign" combines nothing."""
+"""Kind -> constructor of the operation that combines the old element with the value; "assign" combines nothing."""
 _UNCHANGED_BY_ZERO = ("addi", "ori", "xori")
 """Kinds on integers that keep an element if the operand is 0."""
 _FLOATS = ("addf", "maximumf", "minimumf", "mulf", "maxnumf", "minnumf")
@@ -43,6 +44,7 @@ def kind_of(op: Operation) -> str:
 
 def indices_of(op: Operation) -> Sequence[SSAValue]:
     """Return the indices of the element that an operation updates."""
+    # The last operand of a compare-exchange is the expected value.
     return op.operands[2:] if op.name == UPDATES[0] else op.operands[2:-1]
 
 
@@ -79,9 +81,9 @@ def combined(emitter: Any, table: Table, update: Operation, element: Attribute, 
     """Emit the computation of the new element of an update, and return the register with it.
 
     Args:
-        emitter: The emitter of the function.
+        emitter: The emitter of the function, of any target: it maps values to registers.
         table: Lowering of each operation.
-        update: The update.
+        update: The update, an operation of `UPDATES`.
         element: Type of the element.
         old: Register of the old element.
     """
@@ -98,7 +100,10 @@ def combined(emitter: Any, table: Table, update: Operation, element: Attribute, 
 
 
 def _chosen(emitter: Any, table: Table, update: Operation, element: Attribute, old: Any) -> Any:
-    """Emit the choice of a compare-exchange: the new element if the old one is as expected, else the old one."""
+    """Emit the choice of a compare-exchange: the new element if the old one is as expected, else the old one.
+
+    Arguments and result are those of `combined`.
+    """
     new, expected = update.operands[0], update.operands[-1]
     old_value = Block(arg_types=[element]).args[0]  # a value whose register is `old`
     emitter.define(old_value, old)

@@ -1,4 +1,4 @@
-"""Properties of the bindings of a function, collected from its subspans."""
+"""Properties of the bindings of a function, collected from its subspans (the operations that access bindings)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class BindingFacts:
     """Properties of one binding, merged from all subspans of it.
 
     Attributes:
-        alignment: The largest stated or natural alignment, in bytes.
+        alignment: The largest alignment in bytes that a subspan states, or that its elements need.
         read_only: Whether all subspans state that the binding is only read.
     """
 
@@ -31,7 +31,9 @@ class BindingFacts:
 
 
 def bindings_of(ops: Ops) -> dict[int, BindingFacts]:
-    """Return the properties of each binding that a function accesses, by ordinal.
+    """Return the properties of each binding that a function accesses, by the binding's ordinal.
+
+    ops: the operations of the function by name.
 
     Raises:
         CompileError: A subspan is no memref of scalars.
@@ -49,7 +51,7 @@ def bindings_of(ops: Ops) -> dict[int, BindingFacts]:
 
 
 def read_only_memrefs(function: FuncOp) -> frozenset[SSAValue]:
-    """Return the subspans of the bindings that a function only reads."""
+    """Return the memrefs of the bindings that a function only reads, as all of their subspans state."""
     ops = ops_by_name(function)
     facts = bindings_of(ops)
     subspans = ops.get(SUBSPAN, ())
@@ -63,5 +65,5 @@ def _read_only(op: Operation) -> bool:
 
 
 def _says_read_only(flag: Attribute) -> bool:
-    """Return whether the flags of a binding say that it is only read."""
+    """Return whether one of the flags of a binding is ReadOnly: a string, or an attribute printed with this word."""
     return flag.data == "ReadOnly" if isinstance(flag, StringAttr) else "ReadOnly" in str(flag)

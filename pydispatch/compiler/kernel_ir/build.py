@@ -17,7 +17,7 @@ from pydispatch.compiler.kernel_ir.readers import INT_PREDICATES
 from pydispatch.ir.dialects.arith import IndexCastUIOp
 
 Index: TypeAlias = int | SSAValue
-"""An index: a Python int when it is known."""
+"""An index: a Python int if it is known at compile time, else a value."""
 
 INDEX, WORD, TRUTH = IndexType(), IntegerType(32), IntegerType(1)
 """Types of indices, of 32-bit integers and of truth values."""
@@ -42,7 +42,7 @@ def known(value: SSAValue) -> Index:
 
 @functools.lru_cache(1024)
 def _number(value: int, type_: IntegerType | IndexType) -> Attribute:
-    """Return the attribute of an integer constant; cached, since few are used often."""
+    """Return the attribute of an integer constant; cached, because most constants are a few frequent ones."""
     return IntegerAttr(value, type_)
 
 
@@ -59,7 +59,15 @@ def create(
     types: Sequence[Attribute],
     properties: dict[str, Attribute] | None = None,
 ) -> Operation:
-    """Create an operation without regions; `properties` are used without copying or adding defaults."""
+    """Create an operation without regions, which is in no block yet.
+
+    Args:
+        kind: Its class.
+        location: Its location.
+        operands: Its operands.
+        types: The types of its results.
+        properties: Its properties, which become those of the operation without a copy, and without default values.
+    """
     if not _HAS_KNOWN_LAYOUT:
         return kind.create(operands=operands, result_types=types, properties=properties or {}, location=location)
     # The same as `Operation.create` in two fifths of its time: it also handles regions, successors and attributes.
@@ -111,7 +119,14 @@ def move(first: Operation, end: Operation, insert: Callable[[Operation], object]
 
 
 class Entry:
-    """Insertion point at the beginning of a function: operations inserted here dominate all others, in order."""
+    """Insertion point at the beginning of a function.
+
+    Operations inserted here dominate all others, and are in the order of their insertion.
+
+    Attributes:
+        function: The function.
+        block: Its first block.
+    """
 
     def __init__(self, function: FuncOp) -> None:
         self.function = function
@@ -163,11 +178,11 @@ class Build(IndexArithmetic[SSAValue]):
         return cls(entry, op, lambda new: block.insert_op_before(new, op))
 
     def inside(self, block: Block) -> Build:
-        """Return a builder that appends to `block`."""
+        """Return a builder that appends to `block`, with the same locations and entry."""
         return Build(self.entry, self.origin, block.add_op)
 
     def op(self, op: Operation) -> Operation:
-        """Insert an operation, and return it."""
+        """Insert an operation at the builder's position, with the location of `origin`, and return it."""
         op.location = self.origin.location
         self.insert(op)
         return op
@@ -184,7 +199,10 @@ class Build(IndexArithmetic[SSAValue]):
         type_: Attribute,
         properties: dict[str, Attribute] | None = None,
     ) -> SSAValue:
-        """Create and insert an operation without regions, see `create`, and return its result."""
+        """Create and insert an operation without regions and with one result, of `type_`; return the result.
+
+        `properties` are as in `create`.
+        """
         op = create(kind, self.origin.location, operands, (type_,), properties)
         self.insert(op)
         (result,) = op.results
@@ -207,7 +225,7 @@ class Build(IndexArithmetic[SSAValue]):
         return self.make(kind, (self.value(lhs), self.value(rhs)), INDEX, dict(_NSW))
 
     def _sum(self, lhs: SSAValue, rhs: Index) -> SSAValue:
-        """Insert an addition of indices; see `plus`, which calls this where one is unknown."""
+        """Insert an addition of indices; see `plus`, which calls this if they are not both known."""
         return self._nsw(arith.AddiOp, lhs, rhs)
 
     def _difference(self, lhs: Index, rhs: SSAValue) -> SSAValue:
@@ -285,9 +303,9 @@ class Build(IndexArithmetic[SSAValue]):
 
         Args:
             lower, upper, step: Bounds and step of the counter.
-            carried: Initial values of the loop-carried values.
-            body: Emits an iteration from a builder, the counter and the carried values, and returns the next ones.
-            most: Upper bound of the iteration count, if the bounds do not state one.
+            carried: Initial values of the loop-carried values, whose final values are the results.
+            body: Emits an iteration from a builder, the counter and the carried values, and returns their next values.
+            most: Maximum iteration count, if the bounds are unknown but it is not.
         """
         types = [value.type for value in carried]
         block = Block(arg_types=[INDEX, *types])

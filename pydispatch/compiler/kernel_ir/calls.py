@@ -13,9 +13,9 @@ from pydispatch.ir.core.walk import walk
 from pydispatch.ir.functions import CALLS
 
 AVAILABLE = "pyd.import.available"
-"""Operation that returns whether an import is there."""
+"""Operation that returns whether an optional import was found when the program was loaded."""
 STATIC = "hal.import.static"
-"""Attribute of a declaration whose function an object file of the kernel defines."""
+"""Attribute of a declaration whose function is defined by an object file that is linked with the kernel."""
 BITCODE = "hal.import.bitcode"
 """Attribute of a declaration whose function LLVM bitcode defines."""
 
@@ -26,7 +26,7 @@ def is_declaration(function: FuncOp) -> bool:
 
 
 def is_import(function: FuncOp) -> bool:
-    """Return whether a function is resolved when the program is loaded, and not by a linker."""
+    """Return whether a function is an import: resolved when the program is loaded, not when the kernel is linked."""
     return is_declaration(function) and not any(attribute(function, name) is not None for name in (STATIC, BITCODE))
 
 
@@ -48,7 +48,10 @@ def callees(function: FuncOp) -> Iterator[str]:
 
 
 def reachable(functions: Mapping[str, FuncOp], name: str) -> set[str]:
-    """Return the names of all functions that a call of `name` may execute, `name` included."""
+    """Return the names of all functions that a call of `name` may execute, `name` included.
+
+    functions: name -> function of the module, declarations included.
+    """
     seen, pending = {name}, [name]
     while pending:
         for callee in callees(functions[pending.pop()]):
@@ -59,13 +62,13 @@ def reachable(functions: Mapping[str, FuncOp], name: str) -> set[str]:
 
 
 def import_symbol(function: FuncOp) -> str:
-    """Return the symbol that an external function is linked or looked up by."""
+    """Return the symbol that an external function is linked or looked up by; a leading "?" marks an optional import."""
     value = attribute(function, "hal.import.name")
     return str(value.data) if isinstance(value, StringAttr) else str(function.sym_name.data)
 
 
 def bare_symbol(function: FuncOp) -> str:
-    """Return the symbol of an import without the mark of an optional one."""
+    """Return the symbol of an import without the leading "?" of an optional one."""
     return import_symbol(function).removeprefix("?")
 
 
@@ -75,13 +78,16 @@ def is_optional(function: FuncOp) -> bool:
 
 
 def reached_imports(functions: Mapping[str, FuncOp], export: str) -> list[FuncOp]:
-    """Return the declarations of imports that an export reaches, in the order of the module."""
+    """Return the declarations of imports that an export calls, directly or through others, in the order of the module.
+
+    functions: name -> function of the module, declarations included. An export that is not among them calls none.
+    """
     reached = reachable(functions, export) if export in functions else set()
     return [function for name, function in functions.items() if name in reached and is_import(function)]
 
 
 def import_fields(function: FuncOp) -> list[str]:
-    """Return the entries of hal.import.fields."""
+    """Return the entries of `hal.import.fields`: names of values that each call passes after its own arguments."""
     value = attribute(function, "hal.import.fields")
     items = value.data if isinstance(value, ArrayAttr) else ()
     return [str(item.data) for item in items if isinstance(item, StringAttr)]

@@ -11,18 +11,24 @@ from pydispatch.ir.op_info import Grouping, info_of
 
 
 def combiners(loop: scf.ParallelOp) -> list[Operation | None]:
-    """Return the operation that combines each result of a reduction; None for a result whose region has several."""
-    last = loop.body.blocks[0].last_op
+    """Return for each result of a reduction the operation that combines two values.
+
+    It is None for a result that is not combined by a single operation on the two values.
+    """
+    terminator = loop.body.blocks[0].last_op  # an scf.reduce, with a region for each result
     combining: list[Operation | None] = []
-    for region in last.regions if last is not None else ():
+    for region in terminator.regions if terminator is not None else ():
         ops = list(region.blocks[0].ops)
-        plain = len(ops) == 2 and ops[1].operands[0] in ops[0].results
-        combining.append(ops[0] if plain and set(ops[0].operands) == set(region.blocks[0].args) else None)
+        is_single = len(ops) == 2 and ops[1].operands[0] in ops[0].results  # and the scf.reduce.return of its result
+        combining.append(ops[0] if is_single and set(ops[0].operands) == set(region.blocks[0].args) else None)
     return combining
 
 
-def is_free(op: Operation | None) -> bool:
-    """Return whether the steps of a reduction by this operation may be regrouped and reordered."""
+def may_be_reordered(op: Operation | None) -> bool:
+    """Return whether the steps of a reduction by this operation may be regrouped and reordered.
+
+    Floating-point steps may if the operation has the fast-math flag `reassoc`; None, an unknown combination, may not.
+    """
     if op is None:
         return False
     grouping = info_of(op).grouping
@@ -32,7 +38,10 @@ def is_free(op: Operation | None) -> bool:
 
 
 def combined(build: Build, op: Operation, left: SSAValue, right: SSAValue) -> SSAValue:
-    """Insert a copy of `op` that combines two values instead of the arguments of its block, and return its result."""
+    """Insert a copy of `op` that combines two values instead of the arguments of its block, and return its result.
+
+    op: an operation that `combiners` has returned.
+    """
     assert op.parent is not None
     first = op.parent.args[0]
     operands = [left if operand is first else right for operand in op.operands]

@@ -18,14 +18,14 @@ from pydispatch.ir.dialects.pyd.dialect import ImportAvailableOp
 from pydispatch.ir.functions import CALLS
 
 FALLBACK = "hal.import.fallback"
-"""Attribute of a declaration: the symbol of the function that takes its place where it is missing."""
+"""Attribute of the declaration of an external function: the function of the module to call if it is missing."""
 
 
 def resolve_fallbacks(module: ModuleOp, provided: Callable[[], Collection[str]]) -> ModuleOp:
     """Return a copy of a module in which fallbacks are resolved; the module itself if it has none.
 
-    A statically linked function is replaced by its fallback if no object defines it. An import becomes optional, and
-    each call tests at run time whether it was found.
+    Calls of a statically linked function become calls of its fallback if no object defines it. An import, which is
+    resolved when the program is loaded, becomes optional, and each call tests at run time whether it was found.
 
     Args:
         module: The module.
@@ -55,10 +55,12 @@ def resolve_fallbacks(module: ModuleOp, provided: Callable[[], Collection[str]])
 
 
 def _fallback_of(declaration: FuncOp, functions: dict[str, FuncOp]) -> FuncOp:
-    """Return the fallback of an external function.
+    """Return the fallback that the declaration of an external function states.
+
+    functions: name -> function of the module.
 
     Raises:
-        CompileError: The fallback is missing, has another type, or calls the function.
+        CompileError: The function has a body, or the fallback has none, has another type, or calls the function.
     """
     name, own = symbol(declaration, FALLBACK), declaration.sym_name.data
     fallback = functions.get(name)
@@ -78,7 +80,7 @@ def _fallback_of(declaration: FuncOp, functions: dict[str, FuncOp]) -> FuncOp:
 
 
 def _calls_of(module: ModuleOp, declaration: FuncOp) -> list[Operation]:
-    """Return the calls of a declared function in a module."""
+    """Return the calls in `module` of the function that `declaration` declares."""
     name = declaration.sym_name.data
     return [op for op in walk(module) if op_name(op) in CALLS and symbol(op, "callee") == name]
 
@@ -87,16 +89,16 @@ def _guard(call: Operation, fallback: FuncOp) -> None:
     """Replace a call by `scf.if available { call } else { call of the fallback }`."""
     types = [result.type for result in call.results]
     available = ImportAvailableOp(properties={"callee": call.properties["callee"]}, result_types=[i1])
-    kept, other = call.clone(), call.clone()
-    other.properties["callee"] = SymbolRefAttr(fallback.sym_name)
-    blocks = [Block([op, scf.YieldOp(*op.results)]) for op in (kept, other)]
-    chosen = scf.IfOp(available.result, types, Region(blocks[0]), Region(blocks[1]))
-    for op in (available, kept, other, chosen):
+    call_of_import, call_of_fallback = call.clone(), call.clone()
+    call_of_fallback.properties["callee"] = SymbolRefAttr(fallback.sym_name)
+    blocks = [Block([op, scf.YieldOp(*op.results)]) for op in (call_of_import, call_of_fallback)]
+    branch = scf.IfOp(available.result, types, Region(blocks[0]), Region(blocks[1]))
+    for op in (available, call_of_import, call_of_fallback, branch):
         set_location(op, call)
     block = call.parent
     assert block is not None
-    block.insert_ops_before([available, chosen], call)
-    for old, new in zip(call.results, chosen.results, strict=True):
+    block.insert_ops_before([available, branch], call)
+    for old, new in zip(call.results, branch.results, strict=True):
         old.replace_all_uses_with(new)
     call.detach()
     call.erase()

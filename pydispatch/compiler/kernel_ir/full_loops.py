@@ -22,8 +22,8 @@ from pydispatch.compiler.kernel_ir.readers import counts_indices
 from pydispatch.ir.core.walk import walk
 
 MOST_OPERATIONS = 256
-"""Operations of all steps of a full loop together: about what LLVM unrolls completely. Versions of longer loops would
-lengthen the code without being unrolled."""
+"""Maximum number of operations of all steps of a full loop together: about what LLVM unrolls completely. Versions of
+longer loops would lengthen the code without being unrolled."""
 
 
 def separate_full_loops(function: FuncOp) -> None:
@@ -39,9 +39,10 @@ def separate_full_loops(function: FuncOp) -> None:
 
 
 def _share_and_ends(loop: scf.ForOp) -> tuple[int, SSAValue, SSAValue] | None:
-    """Return (share, full_end, end) of a short loop from `begin` to `min(full_end, end)` with step 1; None for others.
+    """Return (share, full_end, end) of a short innermost loop from `begin` to `min(full_end, end)` with step 1.
 
-    `full_end` is `begin + share`.
+    `full_end` is `begin + share`, with a constant `share`: the number of steps unless `end` is less. Return None for
+    other loops.
     """
     limit, operations = loop.ub.owner, loop.body.block.ops
     has_unit_steps = counts_indices(loop) and known(loop.step) == 1
@@ -49,13 +50,13 @@ def _share_and_ends(loop: scf.ForOp) -> tuple[int, SSAValue, SSAValue] | None:
         return None
     for full_end, end in (limit.operands, reversed(limit.operands)):
         share = _constant_difference(full_end, loop.lb)
-        if share is not None and 1 < share * (len(operations) - 1) <= MOST_OPERATIONS:
+        if share is not None and 1 < share * (len(operations) - 1) <= MOST_OPERATIONS:  # - 1: without the terminator
             return share, full_end, end
     return None
 
 
 def _constant_difference(upper: SSAValue, lower: SSAValue) -> int | None:
-    """Return the constant that `upper` is `lower` plus; None if `upper` is not such a sum."""
+    """Return c if `upper` is the sum of `lower` and a constant c, else None."""
     if not isinstance(upper.owner, arith.AddiOp) or lower not in upper.owner.operands:
         return None
     left, right = upper.owner.operands
@@ -64,11 +65,14 @@ def _constant_difference(upper: SSAValue, lower: SSAValue) -> int | None:
 
 
 def _add_full_version(entry: Entry, loop: scf.ForOp, share: int, full_end: SSAValue, end: SSAValue) -> None:
-    """Replace a loop by a branch between a version of `share` steps, taken if `end` is no limit, and the loop."""
+    """Replace a loop by a branch between a version of `share` steps and the loop.
+
+    The version runs if the loop has all of its `share` steps: if `full_end`, where they end, is at most `end`.
+    """
     build = Build.before(entry, loop)
-    has_steps = build.compare("slt", loop.lb, full_end)  # not if the sum wraps around
+    has_steps = build.compare("slt", loop.lb, full_end)  # false if `full_end`, a sum, has wrapped around
     is_full = build.let(arith.AndIOp(has_steps, build.compare("sle", full_end, end)))
-    full, short = Block(), Block()
+    full, partial = Block(), Block()
 
     def step(inner: Build, step_index: SSAValue, carried: list[SSAValue]) -> Sequence[SSAValue]:
         """Emit step `step_index`, from 0 on, of the version of `share` steps, and return the values that it carries."""
@@ -80,12 +84,12 @@ def _add_full_version(entry: Entry, loop: scf.ForOp, share: int, full_end: SSAVa
             inner.insert(op.clone(values))
         return [values.get(value, value) for value in terminator.operands]
 
-    inside_full, inside_short = build.inside(full), build.inside(short)
+    inside_full, inside_partial = build.inside(full), build.inside(partial)
     inside_full.end(inside_full.loop(0, share, 1, loop.iter_args, step))
-    branch = scf.IfOp(is_full, [result.type for result in loop.results], Region(full), Region(short))
+    branch = scf.IfOp(is_full, [result.type for result in loop.results], Region(full), Region(partial))
     build.op(branch)
     for result, replacement in zip(loop.results, branch.results, strict=True):
         result.replace_all_uses_with(replacement)
     loop.detach()
-    inside_short.insert(loop)
-    inside_short.end(loop.results)
+    inside_partial.insert(loop)
+    inside_partial.end(loop.results)

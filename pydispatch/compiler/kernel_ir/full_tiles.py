@@ -29,13 +29,14 @@ from pydispatch.compiler.kernel_ir.types import is_float
 from pydispatch.ir.core.walk import is_defined_outside, walk
 
 MOST_OPERATIONS = 64
-"""Operations in the body of a loop, up to which there are two versions of it."""
+"""Maximum number of operations in the body of a loop that gets a second version; more would lengthen the code."""
 
 FEWEST_COLUMNS = 16
-"""Steps of the last axis from which on there are two versions: fewer do not fill a vector."""
+"""Minimum number of steps of the last axis of a loop that gets a second version: fewer do not fill a vector."""
 
 Comparison = tuple[arith.CmpiOp, SSAValue, int]
-"""A comparison `start + counter <u size` with the counter of an axis, `start`, and the steps of the axis."""
+"""(comparison, start, steps): an unsigned comparison `start + counter < size` with the counter of an axis of a loop,
+which counts from 0 to steps - 1."""
 
 
 def separate_full_tiles(function: FuncOp) -> None:
@@ -54,8 +55,8 @@ def separate_full_tiles(function: FuncOp) -> None:
 
 
 def _copies_gathered_rows(loop: scf.ParallelOp) -> bool:
-    """Return whether a loop computes no floats, and an index of a load in it depends on a value that it loads."""
-    from_loads = set[SSAValue]()
+    """Return whether a loop computes no floats, and loads at an index that depends on a value that it has loaded."""
+    from_loads = set[SSAValue]()  # values that depend on loads of the loop
     is_gather = False
     for op in walk(loop.body.block):
         is_load = isinstance(op, memref.LoadOp)
@@ -73,7 +74,7 @@ def _copies_gathered_rows(loop: scf.ParallelOp) -> bool:
 
 
 def _comparisons(loop: scf.ParallelOp) -> Iterator[Comparison]:
-    """Yield the comparisons in a loop body whose `start` and `size` are the same in all iterations."""
+    """Yield the comparisons `start + counter <u size` of a loop body whose `start` and `size` are loop-invariant."""
     block = loop.body.block
     steps: dict[SSAValue, Index] = dict(zip(block.args, map(known, loop.upperBound), strict=True))
     for op in block.ops:
@@ -90,7 +91,7 @@ def _comparisons(loop: scf.ParallelOp) -> Iterator[Comparison]:
 
 
 def _add_full_version(entry: Entry, loop: scf.ParallelOp, comparisons: list[Comparison]) -> None:
-    """Replace a loop by a branch between a version in which all comparisons hold, and the loop."""
+    """Replace a loop by a branch between a version in which all of the comparisons are true, and the loop."""
     build = Build.before(entry, loop)
     is_full = _is_full(build, comparisons)
     copies: dict[SSAValue, SSAValue] = {}  # values of the loop -> those of the version
@@ -113,9 +114,9 @@ def _add_full_version(entry: Entry, loop: scf.ParallelOp, comparisons: list[Comp
 
 
 def _is_full(build: Build, comparisons: list[Comparison]) -> SSAValue:
-    """Emit whether comparisons hold in all steps, and return the condition, an i1.
+    """Emit the condition, an i1, that the comparisons hold in all steps, and return it.
 
-    They do if the index of the last step is below `size`, and the sum that is this index does not wrap around.
+    They do if the last index, `start + steps - 1`, is below `size`, and this sum does not wrap around.
     """
     is_full: SSAValue | None = None
     for start, size, steps in dict.fromkeys((start, op.rhs, steps) for op, start, steps in comparisons):

@@ -29,7 +29,10 @@ FLOOR, CEIL, MOD = AffineBinaryOpKind.FloorDiv, AffineBinaryOpKind.CeilDiv, Affi
 
 
 def expression(build: Build, expr: AffineExpr, dims: Sequence[Index], symbols: Sequence[Index]) -> Index:
-    """Insert the arithmetic of an affine expression, folded where operands are constant, and return the value."""
+    """Insert the arithmetic of an affine expression, folded where operands are constant, and return the value.
+
+    dims, symbols: values of the dimensions and symbols of the map that has the expression.
+    """
     if isinstance(expr, AffineConstantExpr):
         return expr.value
     if isinstance(expr, AffineDimExpr):
@@ -61,7 +64,10 @@ def _division(build: Build, kind: AffineBinaryOpKind, lhs: Index, rhs: Index) ->
 
 
 def _split(operands: Sequence[SSAValue], dims: int) -> tuple[list[Index], list[Index]]:
-    """Return the operands of a map or set as (dimensions, symbols); constants are integers."""
+    """Return the operands of a map or set as (dimensions, symbols), as ints where they are constants.
+
+    dims: number of dimensions, which are the first operands.
+    """
     indices = [known(operand) for operand in operands]
     return indices[:dims], indices[dims:]
 
@@ -104,17 +110,20 @@ def _max(build: Build, op: Operation) -> list[SSAValue]:
 
 
 def _moved(region: Region, terminator: type[Operation]) -> Region:
-    """Move the blocks of a region into a new region, with `terminator` instead of `affine.yield`, and return it."""
+    """Move the blocks of a region into a new region, with a `terminator` of the same operands for `affine.yield`.
+
+    Return the new region.
+    """
     moved = Region()
     region.move_blocks(moved)
     for block in moved.blocks:
-        last = block.last_op
-        if last is not None and last.name == "affine.yield":
-            end = terminator.create(operands=list(last.operands))
-            end.location = last.location
-            block.insert_op_before(end, last)
-            last.detach()
-            last.erase()
+        old = block.last_op
+        if old is not None and old.name == "affine.yield":
+            new = terminator.create(operands=list(old.operands))
+            new.location = old.location
+            block.insert_op_before(new, old)
+            old.detach()
+            old.erase()
     return moved
 
 
@@ -136,20 +145,20 @@ def _parallel(build: Build, op: Operation) -> list[SSAValue]:
     """Expand an `affine.parallel` without results to an `scf.parallel`.
 
     Raises:
-        CompileError: It reduces, or a bound is a minimum or maximum of several map results.
+        CompileError: It reduces, or a bound is a minimum or maximum of several map results (a group of several).
     """
     groups = [*bound_groups(op, "lowerBoundsGroups"), *bound_groups(op, "upperBoundsGroups")]
     if op.results or any(size != 1 for size in groups):
         raise CompileError("affine.parallel with reductions or grouped bounds cannot be compiled into a kernel")
     lower_map, upper_map = affine_map(op, "lowerBoundsMap"), affine_map(op, "upperBoundsMap")
-    split = lower_map.num_dims + lower_map.num_symbols
+    lower_count = lower_map.num_dims + lower_map.num_symbols  # operands of the lower map come first
     steps = attribute(op, "steps")
     assert isinstance(steps, ArrayAttr)
-    widths = [int(step.value.data) for step in steps.data if isinstance(step, IntegerAttr)]
+    step_sizes = [int(step.value.data) for step in steps.data if isinstance(step, IntegerAttr)]
     lower, upper, step = (
-        [build.value(part) for part in side]
-        for side in (_results(build, lower_map, op.operands[:split]),
-                     _results(build, upper_map, op.operands[split:]), widths)
+        [build.value(index) for index in indices]
+        for indices in (_results(build, lower_map, op.operands[:lower_count]),
+                        _results(build, upper_map, op.operands[lower_count:]), step_sizes)
     )  # fmt: skip
     build.op(scf.ParallelOp(lower, upper, step, _moved(op.regions[0], scf.ReduceOp)))
     return []
@@ -167,7 +176,7 @@ def _if(build: Build, op: Operation) -> list[SSAValue]:
         left, right = (expression(build, side, dims, symbols) for side in (constraint.lhs, constraint.rhs))
         test = build.compare(predicates[constraint.kind], left, right)
         holds = test if holds is None else build.let(arith.AndIOp.create(operands=[holds, test], result_types=[TRUTH]))
-    if holds is None:
+    if holds is None:  # a set without constraints
         holds = build.entry.constant(1, TRUTH)
     regions = [_moved(region, scf.YieldOp) for region in op.regions]
     branch = scf.IfOp.create(operands=[holds], result_types=list(op.result_types), regions=regions)
@@ -175,7 +184,7 @@ def _if(build: Build, op: Operation) -> list[SSAValue]:
 
 
 def _indices(build: Build, op: Operation, operands: Sequence[SSAValue]) -> list[SSAValue]:
-    """Return the indices of an access: those of its map, or its operands without a map."""
+    """Return the indices of a load or store: the results of its map for `operands`, or these if it has no map."""
     if attribute(op, "map") is None:
         return list(operands)
     return [build.value(index) for index in _results(build, affine_map(op), operands)]
@@ -194,31 +203,31 @@ def _store(build: Build, op: Operation) -> list[SSAValue]:
 
 
 def _inner_sizes(op: Operation, operands: Sequence[SSAValue], count: int) -> list[Index]:
-    """Return the sizes of the dimensions of a linearization but the outermost, which has no effect.
+    """Return the sizes of all dimensions of a linearization but the outermost, which no index depends on.
 
     Args:
         op: The operation, whose `static_basis` has the sizes, perhaps without the outermost one.
         operands: Its dynamic sizes.
         count: Number of dimensions.
     """
-    rest = iter(operands)
-    sizes = [known(next(rest)) if size == DYNAMIC_INDEX else size for size in integers(op, "static_basis")]
+    dynamic = iter(operands)
+    sizes = [known(next(dynamic)) if size == DYNAMIC_INDEX else size for size in integers(op, "static_basis")]
     return sizes[1:] if len(sizes) == count else sizes
 
 
 def _delinearize(build: Build, op: Operation) -> list[SSAValue]:
-    """Emit the indices of a linear index: remainders by the sizes, innermost first."""
-    rest = known(op.operands[0])
+    """Expand `affine.delinearize_index`: the remainder by each size, from the innermost one, is an index."""
+    remaining = known(op.operands[0])
     indices: list[Index] = []
-    # One division for each dimension but the outermost, whose index is what remains.
+    # One division for each dimension but the outermost, whose index is the last quotient.
     for size in reversed(_inner_sizes(op, op.operands[1:], count=len(op.results))):
-        indices.insert(0, _division(build, MOD, rest, size))
-        rest = _division(build, FLOOR, rest, size)
-    return [build.value(part) for part in (rest, *indices)]
+        indices.insert(0, _division(build, MOD, remaining, size))
+        remaining = _division(build, FLOOR, remaining, size)
+    return [build.value(index) for index in (remaining, *indices)]
 
 
 def _linearize(build: Build, op: Operation) -> list[SSAValue]:
-    """Emit the linear index of indices by their sizes."""
+    """Expand `affine.linearize_index`: (i0 * size1 + i1) * size2 + i2."""
     count = integers(op, "operandSegmentSizes")[0]
     total, *others = (known(operand) for operand in op.operands[:count])
     for index, size in zip(others, _inner_sizes(op, op.operands[count:], count=count), strict=True):

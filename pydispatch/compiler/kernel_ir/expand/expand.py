@@ -14,6 +14,7 @@ from pydispatch.ir.core.locations import location_of
 from pydispatch.ir.core.walk import walk
 
 RULES: dict[str, Rule] = {**affine.RULES, **views.RULES}
+"""Name of an operation -> function that inserts its expansion and returns the values that replace its results."""
 
 
 def expand(function: FuncOp, ops: Ops | None = None) -> bool:
@@ -27,11 +28,12 @@ def expand(function: FuncOp, ops: Ops | None = None) -> bool:
     if RULES.keys().isdisjoint(ops_by_name(function) if ops is None else ops):
         return False
     entry = Entry(function)
+    # In program order: an operation then reads views that are expanded already.
     for op in [op for op in walk(function) if op_name(op) in RULES]:
         try:
             replace(op, RULES[op_name(op)](Build.before(entry, op), op))
         except CompileError as error:
-            if error.location is None and location_of(op) is not None:
+            if error.location is None and location_of(op) is not None:  # rules leave the location to this function
                 raise CompileError(error.message, location_of(op), error.note) from None
             raise
     return True

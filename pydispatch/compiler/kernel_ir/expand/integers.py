@@ -35,12 +35,12 @@ Results = Sequence[SSAValue] | None
 
 @dataclass(frozen=True)
 class TargetIntegers:
-    """The integers of a target.
+    """Integer arithmetic of a target.
 
     Attributes:
         index_bits: Width of an index.
-        has_word_counts: Whether the machine takes the low 32 bits of a shift count.
-        registers: Widths of registers, ascending; none for a target that computes in every width.
+        has_word_counts: Whether shifts take only the low 32 bits of the count, also those of wider integers.
+        registers: Widths of integer registers in bits, ascending; empty for a target that computes in every width.
     """
 
     index_bits: int = 64
@@ -53,7 +53,11 @@ class TargetIntegers:
 
 
 class _Builder:
-    """Builder of operations on integers of the type of one operand, before an operation."""
+    """Builder of operations on integers of one type: that of the operation that is expanded, before which it inserts.
+
+    Attributes:
+        type: The type.
+    """
 
     def __init__(self, build: Build, type_: IntegerType | IndexType) -> None:
         self.build, self.type = build, type_
@@ -103,12 +107,16 @@ class _Builder:
 
 
 Rule = Callable[[_Builder, Operation, TargetIntegers], Results]
-"""Inserts what an operation expands to, and returns the values of its results: (builder, operation, target)."""
+"""Function of (builder, operation, target) that inserts the expansion of the operation, and returns the values of its
+results; None if the operation stays."""
 
 
 def expand_integers(function: FuncOp, target: TargetIntegers) -> None:
-    """Expand the integer operations of a function in place."""
-    entry: Entry | None = None
+    """Expand the integer operations of a function in place, and widen integers that the target has no registers for.
+
+    Operations marked IN_RANGE, whose operands are safe, stay.
+    """
+    entry: Entry | None = None  # created for the first operation that is expanded
     for op in [op for op in walk(function) if op_name(op) in _NAMES and IN_RANGE not in op.attributes]:
         type_ = op.operands[0].type
         if not is_integer(type_):  # emitters refuse the operation
@@ -138,7 +146,7 @@ def _guarded(
         is_signed: Whether the operands have a sign.
         divided: Inserts the division by a divisor that is neither 0 nor, where there is a sign, -1.
         at_zero: The result for the divisor 0.
-        at_minus_one: Inserts the result for the divisor -1. None: it is that of the divisor 1.
+        at_minus_one: Inserts the result for the divisor -1; None if it equals that for the divisor 1.
     """
     is_zero = builder.test("eq", rhs, 0)
     is_unsafe = is_minus_one = is_zero
@@ -206,8 +214,8 @@ def _rounded(up: bool, is_signed: bool) -> Rule:
             remainder = builder.unguarded(remainder_kind, lhs, divisor)
             needs_correction = builder.test("ne", remainder, 0)
             if is_signed:
-                # A remainder has the sign of the dividend. So the exact quotient is negative, and was rounded up, where
-                # remainder and divisor have different signs, which is where their xor is negative.
+                # A remainder has the sign of the dividend, so that the xor of remainder and divisor has the sign of the
+                # exact quotient. Rounding toward zero rounds a negative quotient up, and a positive one down.
                 signs = builder.op(arith.XOrIOp, remainder, divisor)
                 was_rounded_other_way = builder.test("sge" if up else "slt", signs, 0)
                 needs_correction = builder.truth(arith.AndIOp, needs_correction, was_rounded_other_way)
@@ -240,16 +248,16 @@ def _shift(kind: type[Operation]) -> Rule:
         width, count = target.width(lhs.type), known(rhs)
         if type(count) is int and 0 <= count < width:
             return None
-        last = builder.number(width - 1)
+        most = builder.number(width - 1)  # the largest count that machines define
         if kind is arith.ShRSIOp:
-            return [builder.unguarded(kind, lhs, last if type(count) is int else builder.op(arith.MinUIOp, rhs, last))]
+            return [builder.unguarded(kind, lhs, most if type(count) is int else builder.op(arith.MinUIOp, rhs, most))]
         if type(count) is int:
             return [builder.number(0)]
         fits = builder.build.compare("ult", rhs, builder.number(width))
         if target.has_word_counts and width > 32:
             # The machine takes only the low 32 bits of the count: a count of 2^32 would shift by 0.
-            rhs = builder.op(arith.MinUIOp, rhs, last)
-        shifted = builder.unguarded(kind, lhs, rhs)  # not used, and hence unguarded, where the count is too large
+            rhs = builder.op(arith.MinUIOp, rhs, most)
+        shifted = builder.unguarded(kind, lhs, rhs)  # `select` ignores it where the count is too large: no guard
         return [builder.select(fits, shifted, builder.number(0))]
 
     return rule

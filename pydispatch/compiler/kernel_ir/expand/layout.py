@@ -10,7 +10,10 @@ NAME = "pyd.layout"
 
 @irdl_op_definition
 class LayoutOp(IRDLOperation):
-    """Query of the offset, sizes and strides of a memref, in elements. It emits no code: emitters track them."""
+    """Query of the offset, sizes and strides of a memref, in elements. It emits no code: emitters track them.
+
+    Its results, `parts`, are the offset, then all sizes, then all strides.
+    """
 
     name = NAME
     source = operand_def()

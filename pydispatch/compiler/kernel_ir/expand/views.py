@@ -31,7 +31,14 @@ from pydispatch.errors import CompileError
 
 @dataclass(frozen=True)
 class Strided:
-    """Strided layout of a memref. Offset and strides count elements of `storage`, the memref that it is a view of."""
+    """Strided layout of a memref, a view of another one.
+
+    Attributes:
+        storage: The memref that it is a view of.
+        offset: Index of its first element in `storage`.
+        sizes: Number of elements along each dimension.
+        strides: For each dimension, the distance in elements of `storage` between adjacent elements.
+    """
 
     storage: SSAValue
     offset: Index
@@ -40,7 +47,14 @@ class Strided:
 
 
 def strided(op: Operation, value: SSAValue) -> Strided:
-    """Return the strided layout of a memref that `op` uses; parts that its type states are integers."""
+    """Return the strided layout of a memref: a view of the source of its reinterpret_cast, or else of itself.
+
+    Static parts are ints.
+
+    Args:
+        op: An operation that uses it, at which an unsupported type is reported.
+        value: The memref.
+    """
     if not isinstance(value.type, MemRefType):
         raise unsupported(op)
     source = value.owner
@@ -52,11 +66,11 @@ def strided(op: Operation, value: SSAValue) -> Strided:
         )
         return Strided(source.operands[0], start, tuple(extents), tuple(steps))
     offset, sizes, strides = layout_of(value.type)
-    stated = (offset, *sizes, *strides)
-    asked = _layout(value, len(stated)) if None in stated else ()
-    whole = [asked[axis] if part is None else part for axis, part in enumerate(stated)]
+    stated = (offset, *sizes, *strides)  # by the type; None for a dynamic part
+    queried = _layout(value, len(stated)) if None in stated else ()
+    start, *parts = [queried[index] if part is None else part for index, part in enumerate(stated)]
     rank = len(sizes)
-    return Strided(value, whole[0], tuple(whole[1 : 1 + rank]), tuple(whole[1 + rank :]))
+    return Strided(value, start, tuple(parts[:rank]), tuple(parts[rank:]))
 
 
 def _layout(value: SSAValue, count: int) -> Sequence[SSAValue]:
@@ -79,13 +93,13 @@ def _layout(value: SSAValue, count: int) -> Sequence[SSAValue]:
 def _cast(build: Build, shape: Strided, type_: Attribute) -> SSAValue:
     """Insert a memref of this type with the offset, sizes and strides of `shape` over its storage, and return it."""
     parts = [shape.offset], shape.sizes, shape.strides
-    open_ = [[part for part in group if not isinstance(part, int)] for group in parts]
+    dynamic = [[part for part in group if not isinstance(part, int)] for group in parts]
     stated = [[part if isinstance(part, int) else DYNAMIC_INDEX for part in group] for group in parts]
     names = ("static_offsets", "static_sizes", "static_strides")
     properties: dict[str, Attribute] = {n: DenseArrayBase.from_list(i64, g) for n, g in zip(names, stated, strict=True)}
-    counts = [1, *(len(group) for group in open_)]
+    counts = [1, *(len(group) for group in dynamic)]  # 1: the storage
     properties["operandSegmentSizes"] = DenseArrayBase.from_list(IntegerType(32), counts)
-    operands = [shape.storage, *(part for group in open_ for part in group)]
+    operands = [shape.storage, *(part for group in dynamic for part in group)]
     return build.let(memref.ReinterpretCastOp.create(operands=operands, result_types=[type_], properties=properties))
 
 
@@ -137,9 +151,14 @@ def _subview(build: Build, op: Operation) -> list[SSAValue]:
 
 
 def _kept_dimensions(op: Operation, sizes: Sequence[Index], strides: Sequence[Index]) -> list[int]:
-    """Return the dimensions of the source that remain in a rank-reducing subview.
+    """Return the dimensions of the source that remain in a subview, whose result may lack dimensions of size 1.
 
-    Dimensions of size 1 are dropped such that the sizes and strides of the others match the result type.
+    Dimensions of size 1 are dropped such that the sizes and strides of the others match the result type. Raises
+    CompileError if they cannot match.
+
+    Args:
+        op: The subview.
+        sizes, strides: Those of the subview in each dimension of the source.
     """
     type_ = op.results[0].type
     if not isinstance(type_, MemRefType):
@@ -169,40 +188,40 @@ def _kept_dimensions(op: Operation, sizes: Sequence[Index], strides: Sequence[In
 
 
 def _fits(have: Index, wanted: int | None) -> bool:
-    """Return whether a part of a layout may be equal to what a type states; None states nothing."""
+    """Return whether a size or stride may be equal to `wanted`, which a type states; None: it states nothing."""
     return wanted is None or not isinstance(have, int) or have == wanted
 
 
 def _expand_shape(build: Build, op: Operation) -> list[SSAValue]:
     """Expand a `memref.expand_shape`. A dynamic size of a group is the source size divided by the other sizes."""
     source = strided(op, op.operands[0])
-    dynamic = iter(op.operands[1:])
+    dynamic = iter(op.operands[1:])  # none in programs without output_shape, for which dynamic sizes are computed
     sizes: list[Index | None] = [
         known(next(dynamic)) if size is None and len(op.operands) > 1 else size
         for size in layout_of(op.results[0].type).sizes
     ]
     strides: list[Index] = [0] * len(sizes)
     for dimension, group in enumerate(reassociation(op)):
-        missing = [i for i in group if sizes[i] is None]
-        if len(missing) > 1:
+        unknown = [i for i in group if sizes[i] is None]
+        if len(unknown) > 1:
             raise CompileError(
                 "memref.expand_shape with several open dimensions in one group", note="give output_shape"
             )
-        for i in missing:
-            stated = 1
+        for i in unknown:
+            product = 1  # of the other sizes of the group, which are all static
             for other in group:
                 size = sizes[other]
-                stated *= size if isinstance(size, int) else 1
-            sizes[i] = _quotient(build, source.sizes[dimension], stated)
-        stride = source.strides[dimension]
+                product *= size if isinstance(size, int) else 1
+            sizes[i] = _quotient(build, source.sizes[dimension], product)
+        stride = source.strides[dimension]  # of the innermost dimension of the group
         for position, i in enumerate(reversed(group)):
             size = sizes[i]
             assert size is not None
             strides[i] = stride
-            if position < len(group) - 1:
+            if position < len(group) - 1:  # no dimension of the group uses a stride after the outermost one
                 stride = build.times(stride, size)
-    whole = tuple(size for size in sizes if size is not None)
-    return _cast_to_result_type(build, op, Strided(source.storage, source.offset, whole, tuple(strides)))
+    known_sizes = tuple(size for size in sizes if size is not None)
+    return _cast_to_result_type(build, op, Strided(source.storage, source.offset, known_sizes, tuple(strides)))
 
 
 def _quotient(build: Build, size: Index, divisor: int) -> Index:
@@ -243,7 +262,7 @@ def _transpose(build: Build, op: Operation) -> list[SSAValue]:
 
 
 def _reshape(build: Build, op: Operation) -> list[SSAValue]:
-    """Lower a reshape whose sizes are loaded from memory; the contiguous elements are not moved."""
+    """Expand `memref.reshape` of contiguous elements: dynamic sizes are loaded from its second operand."""
     source, shape = strided(op, op.operands[0]), op.operands[1]
     if not isinstance(shape.type, MemRefType):
         raise unsupported(op)
@@ -262,7 +281,7 @@ def _reshape(build: Build, op: Operation) -> list[SSAValue]:
 
 
 def _extract_strided_metadata(build: Build, op: Operation) -> list[SSAValue]:
-    """Expand the query of a memref's base, offset, sizes and strides."""
+    """Expand the query of a memref's base (a memref of rank 0 at offset 0), offset, sizes and strides."""
     source = strided(op, op.operands[0])
     base = _cast(build, Strided(source.storage, 0, sizes=(), strides=()), op.results[0].type)
     return [base, *(build.value(part) for part in (source.offset, *source.sizes, *source.strides))]
@@ -275,6 +294,7 @@ def _dim(build: Build, op: Operation) -> list[SSAValue]:
         if not 0 <= index < len(source.sizes):
             raise CompileError(f"memref.dim {index} of a memref of rank {len(source.sizes)}")
         return [build.value(source.sizes[index])]
+    # A dynamic index: choose by comparisons, the last size if all others do not match.
     size: Index = source.sizes[-1] if source.sizes else 0
     for dimension in reversed(range(len(source.sizes) - 1)):
         size = build.select(build.compare("eq", index, dimension), source.sizes[dimension], size)
@@ -315,4 +335,5 @@ RULES: dict[str, Rule] = {
     "util.optimization_barrier": _same,
     "util.assume.int": _same,
 }
-"""`memref.view` is left: where it begins is bytes, which each target counts in its own way."""
+"""Name of an operation -> its expansion. `memref.view` has none: its offset is in bytes, and targets differ in how
+they address bytes."""

@@ -19,11 +19,11 @@ from pydispatch.compiler.kernel_ir.readers import op_name, operands_of
 from pydispatch.ir.core.walk import walk
 
 SIGNED, UNSIGNED = arith.ExtSIOp, arith.ExtUIOp
-"""How a narrow integer is extended to its register: with copies of its sign, or with zeros."""
+"""Operation that extends a narrow integer to its register: with copies of its sign, or with zeros."""
 
 
 class _Register:
-    """Builder of operations on integers of fewer bits than the register that holds them, before an operation.
+    """Builder of operations on narrow integers in a wider register, inserted before the operation that they replace.
 
     Attributes:
         narrow, bits: Type and width of the integers.
@@ -56,7 +56,8 @@ class _Register:
 
 
 Rule = Callable[[_Register, Operation], Sequence[SSAValue]]
-"""Inserts an operation on registers, and returns the values of its results: (builder, operation on narrow integers)."""
+"""Function of (builder, operation on narrow integers) that inserts operations on registers, and returns the values that
+replace its results; empty if the operation stays."""
 
 
 def widen_integers(function: FuncOp, widths: Sequence[int]) -> None:
@@ -69,10 +70,10 @@ def widen_integers(function: FuncOp, widths: Sequence[int]) -> None:
     entry: Entry | None = None
     for op in [op for op in walk(function) if op_name(op) in RULES]:
         type_ = op.operands[0].type
-        if not isinstance(type_, IntegerType) or type_.width.data in (1, *widths):
+        if not isinstance(type_, IntegerType) or type_.width.data in (1, *widths):  # i1: `integers.py` expands them
             continue
         width = next((width for width in widths if width > type_.width.data), None)
-        if width is None:  # which emitters refuse
+        if width is None:  # wider than all registers: emitters refuse the operation
             continue
         entry = entry or Entry(function)
         results = RULES[op_name(op)](_Register(Build.before(entry, op), type_, width), op)
@@ -89,7 +90,7 @@ def _binary(kind: type[Operation], lhs_extension: type[Operation], rhs_extension
         """
         lhs, rhs = operands_of(op)
         wide = register.op(kind, register.extended(lhs, lhs_extension), register.extended(rhs, rhs_extension))
-        wide.owner.attributes.update(op.attributes)  # type: ignore[union-attr]
+        wide.owner.attributes.update(op.attributes)  # type: ignore[union-attr]  # such as IN_RANGE
         return [register.truncated(wide)]
 
     return rule
@@ -106,12 +107,12 @@ def _with_carry(register: _Register, op: Operation) -> Sequence[SSAValue]:
 def _wide_product(extension: type[Operation], shift: type[Operation]) -> Rule:
     """Return the rule of a product to two results, its low and its high half.
 
-    It applies if the register holds the whole product, of operands extended by `extension`. `shift` moves the high half
-    down.
+    It applies if the register holds the whole product, of operands extended by `extension` (SIGNED or UNSIGNED).
+    `shift`, arithmetic or logical accordingly, moves the high half down.
     """
 
     def rule(register: _Register, op: Operation) -> Sequence[SSAValue]:
-        """Return the low and the high half of a product that the register holds; nothing where it does not."""
+        """Return the low and the high half of a product; an empty list if the register is too narrow for it."""
         if 2 * register.bits > register.width:
             return []
         wide = register.op(arith.MuliOp, *(register.extended(operand, extension) for operand in operands_of(op)))
@@ -136,7 +137,7 @@ def _count(register: _Register, op: Operation) -> Sequence[SSAValue]:
 
 
 def _absolute(register: _Register, op: Operation) -> Sequence[SSAValue]:
-    """Expand the absolute value; that of the least integer wraps to itself."""
+    """Expand the absolute value of a signed integer; that of the least one wraps to itself."""
     (value,) = operands_of(op)
     zero = register.build.entry.constant(0, register.narrow)
     is_negative = register.build.compare("slt", value, zero)

@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Operation, SSAValue
 
 from pydispatch.compiler.kernel_ir.build import Build, replace
-from pydispatch.compiler.kernel_ir.combiners import combined, combiners, is_free
+from pydispatch.compiler.kernel_ir.combiners import combined, combiners, may_be_reordered
 from pydispatch.compiler.kernel_ir.simt.meet import combine_partials
 from pydispatch.compiler.kernel_ir.simt.ranges import Range, distribute, inline_block, unroll_factor
 from pydispatch.compiler.kernel_ir.simt.workgroup import Workgroup
@@ -39,7 +39,9 @@ def check(loop: scf.ParallelOp) -> None:
 def can_distribute(loop: scf.ParallelOp) -> bool:
     """Return whether all results of a loop may be combined in any order, so that it can be distributed."""
     check(loop)
-    return all(op is not None and isinstance(op.results[0].type, TYPES) and is_free(op) for op in combiners(loop))
+    return all(
+        op is not None and isinstance(op.results[0].type, TYPES) and may_be_reordered(op) for op in combiners(loop)
+    )
 
 
 def distribute_reduction(workgroup: Workgroup, loop: scf.ParallelOp, bounds: list[Range]) -> None:
