@@ -165,7 +165,7 @@ def _innermost_loop_of_short_runs(op: GenericOp) -> int | None:
 def _split_off(op: GenericOp, combine: Operation, identity: Any, inner: int) -> GenericOp:
     """Split a loop off a reduction: compute a partial result for each of its steps, and reduce these afterwards.
 
-    Replaces `op` by the second reduction. Return the first, the generic of the partial results.
+    Replace `op` by the second reduction, and return the first, the generic of the partial results.
 
     Args:
         op: The reduction.

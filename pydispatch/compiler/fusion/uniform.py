@@ -32,7 +32,7 @@ class Uniform:
         """Return the group of one operation with the iteration space `space`.
 
         Return None if `space` is None (the operation is not uniform), or if the operation reads duplicable operations:
-        a group has copies of those, such as fills and views, and its reads are then not the operands alone.
+        groups have copies of those (fills, views and the like), which read further values.
         """
         if space is None:
             return None

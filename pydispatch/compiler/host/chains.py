@@ -83,7 +83,7 @@ class _Chain:
 
         Storages are shared if the chain and the dispatch access them and one of them writes them. In each of these, a
         number of consecutive tiles of the chain (`tiles_joined`) must cover the same bytes as a number of workgroups of
-        the dispatch (`own_groups`), with the same two numbers for all. So many tiles then become one.
+        the dispatch (`own_groups`), with the same two numbers for all. `tiles_joined` tiles then become one.
         """
         # A storage that begins as a copy of an argument may be the same memory as the argument.
         written = {id(_memory(range_.storage)) for c in (*self.commands, command) for range_ in c.writes}

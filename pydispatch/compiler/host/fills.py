@@ -19,8 +19,8 @@ from pydispatch.ir.core.locations import location_of
 from pydispatch.ir.op_info import listed
 
 FILL_FROM_BYTES = 4096
-"""Minimum size of a splat constant that each call fills in. Smaller ones are stored in the artifact: a fill at each
-call would cost more than their bytes."""
+"""Minimum size of a splat constant that each call fills in. Smaller ones are stored in the artifact, which spares each
+call a command."""
 
 
 def constant(straight: Straight, op: Operation) -> None:

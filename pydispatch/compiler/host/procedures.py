@@ -52,7 +52,7 @@ class PendingStep:
         uses: Values that it reads.
         defines: Values that it defines.
         emit: Function that emits it; its argument `dying` has the slots of the values whose last read is in this step,
-            which the step releases.
+            which it may release.
     """
 
     uses: Sequence[SSAValue]
@@ -184,8 +184,8 @@ class ProcedureLowering:
     def _stop(self, op: Operation) -> PendingStep:
         """Return the step of a stop, an operation that the interpreter of procedures executes.
 
-        It accesses a global, saves rows, reads an element back, or is a check. Each `emit` passes on `dying`, the slots
-        that the step reads for the last time, so that the step releases them.
+        It accesses a global, saves rows, reads an element back, or is a check. A store and saved rows pass on `dying`,
+        the slots that the step reads for the last time, so that the step releases them.
         """
         procedure, slot = self.procedure, self.slot
         uses: Sequence[SSAValue] = op.operands

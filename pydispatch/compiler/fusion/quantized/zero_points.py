@@ -1,8 +1,8 @@
 """Zero-point corrections after a product of bytes, for zero points that kernels do not subtract.
 
 A factor is a = u - p of bytes u, where p is the same for all steps: sum((u - p)(v - q)) = sum(u v) - p sum(v) - q
-sum(u) + K p q, exact modulo 2^32. Where v is a constant, so is sum(v). Kernels themselves subtract only zero points
-that are known, of factors that are not constant (`kernels/matmul/cpu/factor_sums.py`).
+sum(u) + K p q, exact modulo 2^32. Where v is a constant, so is sum(v), and the correction for p is done here. Other
+zero points that are known are subtracted by kernels themselves (`kernels/matmul/cpu/factor_sums.py`).
 """
 
 from __future__ import annotations

@@ -68,9 +68,9 @@ def strided(op: Operation, value: SSAValue) -> Strided:
     offset, sizes, strides = layout_of(value.type)
     stated = (offset, *sizes, *strides)  # by the type; None for a dynamic part
     queried = _layout(value, len(stated)) if None in stated else ()
-    start, *parts = [queried[index] if part is None else part for index, part in enumerate(stated)]
-    rank = len(sizes)
-    return Strided(value, start, tuple(parts[:rank]), tuple(parts[rank:]))
+    resolved = [queried[index] if part is None else part for index, part in enumerate(stated)]
+    end_of_sizes = 1 + len(sizes)
+    return Strided(value, resolved[0], tuple(resolved[1:end_of_sizes]), tuple(resolved[end_of_sizes:]))
 
 
 def _layout(value: SSAValue, count: int) -> Sequence[SSAValue]:
