@@ -147,7 +147,7 @@ def _fold_view_of_splat(op: Operation) -> SSAValue | None:
     """Fold a view of a splat, or of a constant with equal elements, to a splat of the result type."""
     type_ = op.results[0].type
     assert isinstance(type_, TensorType)
-    if not type_.has_static_shape():
+    if not type_.has_static_shape():  # a dynamic splat would need its sizes as operands
         return None
     splat = _producer_of_kind(op.operands[0], "tensor.splat")
     if splat is not None:
@@ -164,7 +164,7 @@ def _number(element: Attribute) -> int | float:
 
 
 def _fold_view_of_empty(op: Operation) -> SSAValue | None:
-    """Fold a view of an empty tensor to an empty tensor of the result type."""
+    """Fold a view of an empty tensor to an empty tensor of the result type, if that is static."""
     type_ = op.results[0].type
     if _producer_of_kind(op.operands[0], "tensor.empty") is None or not isinstance(type_, TensorType):
         return None
@@ -188,7 +188,10 @@ def _fold_inverse_reshape(op: Operation) -> SSAValue | None:
 
 
 def _fold_reshape_of_reshape(op: Operation) -> SSAValue | None:
-    """Fold two reshapes of static sizes to one, if a single expand_shape or collapse_shape suffices."""
+    """Fold two reshapes of static sizes to one, if a single expand_shape or collapse_shape suffices.
+
+    These change the rank, so that the ranks before and after must differ.
+    """
     inner = _producer_of_kind(op.operands[0], "tensor.expand_shape", "tensor.collapse_shape")
     if inner is None:
         return None
@@ -301,6 +304,7 @@ def _fold_copy(op: Operation) -> SSAValue | None:
     ):
         return None
     value = terminator.operands[0]
+    # The operand whose elements the body yields; -1 if it yields another value.
     operand_index = value.index if isinstance(value, BlockArgument) and value.owner is generic.block else -1
     if not 0 <= operand_index < len(generic.inputs) or generic.maps[operand_index] != generic.maps[-1]:
         return None
@@ -360,19 +364,9 @@ ELEMENTWISE: Sequence[Rule] = (elementwise_without_unit_dimensions, elementwise_
 
 RULES: dict[str, Sequence[Rule]] = {
     "tensor.cast": (_fold_same_type, _fold_cast_of_cast, _fold_view_of_splat, _fold_view_of_empty),
-    "tensor.expand_shape": (
-        _fold_same_type,
-        _fold_view_of_splat,
-        _fold_view_of_empty,
-        _fold_inverse_reshape,
-        _fold_reshape_of_reshape,
-    ),
-    "tensor.collapse_shape": (
-        _fold_same_type,
-        _fold_view_of_splat,
-        _fold_view_of_empty,
-        _fold_inverse_reshape,
-        _fold_reshape_of_reshape,
+    **dict.fromkeys(
+        ("tensor.expand_shape", "tensor.collapse_shape"),
+        (_fold_same_type, _fold_view_of_splat, _fold_view_of_empty, _fold_inverse_reshape, _fold_reshape_of_reshape),
     ),
     "flow.tensor.reshape": (_fold_same_shape, _fold_view_of_splat, _fold_view_of_empty),
     "tensor.reshape": (_fold_view_of_splat, _fold_view_of_empty, _reshape_by_values),

@@ -369,7 +369,10 @@ def inline(function: ProgramFunction, region: Region, arguments: Sequence[int]) 
 
 
 def _constant_words(function: ProgramFunction, block: hal.ExecutableConstantBlockOp) -> list[int]:
-    """Return the registers whose low 32 bits are the words of a block of executable constants."""
+    """Return the registers whose low 32 bits are the words of a block of executable constants.
+
+    A 64-bit constant has two words, low word first; an index has one.
+    """
     registers: list[int] = []
     for register, type in zip(
         inline(function, block.body, arguments=[]), block.function_type.outputs.data, strict=True

@@ -133,7 +133,7 @@ def _with_static_sizes(straight: Straight, op: Operation, dims: Sequence[int], t
 
 
 def view(straight: Straight, op: Operation) -> None:
-    """Lower a bitcast to a view of the same bytes in another type, with the shape that the rule of `op` defines."""
+    """Lower a bitcast or reshape to a view of the same bytes in another type, whose shape the rule of `op` defines."""
     source, result, rule = straight.tensors[op.operands[0]], op.results[0], rule_of(op)
     type = cast("TensorType[Any]", result.type)
     dtype = dtype_of(type.element_type, location_of(op))

@@ -249,7 +249,8 @@ def _combined(body: _Body, op: Operation) -> Value:
     """Recognize a sum or difference in i32.
 
     If both operands are i32 that f32 may not represent, such as sums of products, the result is such an integer, too:
-    it is computed in i32, modulo 2^32. Otherwise it is a number.
+    it is computed in i32, modulo 2^32. Otherwise it is a number. Raises Unrecognized for a sum of more than MOST_TERMS
+    elements.
     """
     if op.results[0].type != i32:
         raise Unrecognized
