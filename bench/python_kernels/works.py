@@ -116,7 +116,7 @@ def prefix_sums() -> Work:
 
 def prefix_sum() -> Work:
     x = integers(0, 100, ELEMENTS)
-    blocks, ticket = empty(ELEMENTS // 2048, dtype=np.int32), empty(1, dtype=np.int32)
+    blocks, ticket = empty(ELEMENTS // (1 << 14), dtype=np.int32), empty(1, dtype=np.int32)
     return Work("prefix_sum", (x, np.zeros_like(x), blocks, ticket), scratch=(2, 3))
 
 

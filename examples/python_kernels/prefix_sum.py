@@ -12,8 +12,8 @@ from running import Case, run
 
 import pydispatch as pd
 
-LANES, SHARE = 64, 32
-"""Invocations of a workgroup, and elements that each of them adds up."""
+LANES, SHARE = 128, 128
+"""Invocations of a workgroup, and elements that each of them adds up. Fewer make workgroups wait for each other."""
 BLOCK = LANES * SHARE
 OWN, ALL = 1 << 29, 1 << 30
 """Marks in the word of a block: the sum of its elements, and that of all elements up to its end."""
@@ -65,7 +65,7 @@ def prefix_sum(
 
 
 def cases(random: np.random.Generator) -> list[Case]:
-    x = random.integers(0, 1000, 4200).astype(np.int32)
+    x = random.integers(0, 1000, 2 * BLOCK + 100).astype(np.int32)
     sums = np.cumsum(x)
     ends = (np.append(sums[BLOCK - 1 :: BLOCK], sums[-1]) + ALL).astype(np.int32)
     operands = x, np.zeros_like(x), np.zeros_like(ends), np.zeros(1, np.int32)

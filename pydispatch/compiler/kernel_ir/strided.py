@@ -196,12 +196,12 @@ def _divide_into_vectors(entry: Entry, loop: scf.ParallelOp) -> None:
         values: dict[SSAValue, SSAValue] = {loop.body.block.args[0]: inner.value(inner.plus(block.args[0], first_lane))}
         for op in operations:
             inner.insert(op.clone(values))
-        _emit_lanes(build, LANES, block)
+        emit_lanes(build, LANES, block)
     loop.detach()
     loop.erase()
 
 
-def _emit_lanes(build: Build, lanes: Index, body: Block) -> None:
+def emit_lanes(build: Build, lanes: Index, body: Block) -> None:
     """Emit a parallel loop over `lanes` invocations with this body; it is marked `ONE_VECTOR` if they fill one."""
     loop = build.op(scf.ParallelOp([build.value(0)], [build.value(lanes)], [build.value(1)], Region(body)))
     if lanes == LANES:
@@ -250,7 +250,7 @@ class _Interchange:
         self.is_masked = (
             has_masks and self.vector == LANES and invocations % LANES == 0 and _is_plain(strided.loop.body.block)
         )
-        allocated = _allocated_on_stack if self.is_masked else _allocated
+        allocated = allocated_on_stack if self.is_masked else _allocated
         self.memories = [allocated(build, op.type, invocations) for op in strided.loop.results]
 
     def emit(self, build: Build) -> None:
@@ -358,7 +358,7 @@ class _Interchange:
             inner.insert(op.clone(values))
         body(inner, lane, values)
         inner.op(scf.ReduceOp())
-        _emit_lanes(build, lanes, block)
+        emit_lanes(build, lanes, block)
 
 
 def _lanes_of_vector(loop: scf.ForOp, invocations: int) -> int:
@@ -384,7 +384,7 @@ def _is_plain(block: Block) -> bool:
     )
 
 
-def _allocated_on_stack(build: Build, type_: Attribute, invocations: int) -> SSAValue:
+def allocated_on_stack(build: Build, type_: Attribute, invocations: int) -> SSAValue:
     """Allocate an array with an element for each invocation on the stack of the workgroup's thread, and return it."""
     allocation = memref.AllocaOp.get(type_, shape=[invocations])
     allocation.location = build.origin.location

@@ -27,6 +27,7 @@ from pydispatch.compiler.emit.llvm.ops import (
     memref,
     parallel,
     prefetch,
+    prefix_scan,
     scf,
     tile_registers,
     transpose,
@@ -39,6 +40,7 @@ from pydispatch.compiler.kernel_ir.full_loops import separate_full_loops
 from pydispatch.compiler.kernel_ir.full_tiles import separate_full_tiles
 from pydispatch.compiler.kernel_ir.index_sets import split_index_sets
 from pydispatch.compiler.kernel_ir.outer_loops.vectorize import vectorize_outer_loops
+from pydispatch.compiler.kernel_ir.prefix_scans import scan_in_vectors
 from pydispatch.compiler.kernel_ir.private_arrays import unroll_loops_over_private_arrays
 from pydispatch.compiler.kernel_ir.rows import lowerings_of
 from pydispatch.compiler.kernel_ir.strided import take_steps_together
@@ -47,7 +49,7 @@ from pydispatch.ir.core.locations import location_of
 
 SUBJECTS = (
     arith, conversions, divide, math, memref, atomics, views, scf, parallel, calls, hal, contract, tile_registers,
-    transpose, prefetch,
+    transpose, prefetch, prefix_scan,
 )  # fmt: skip
 """Modules whose `ROWS` are the lowerings for CPUs."""
 
@@ -89,6 +91,7 @@ def emit_module(
             lines = vectorize_outer_loops(function)
             if notes is not None:
                 notes.extend(lines)
+            scan_in_vectors(function)
             separate_full_loops(function)
             separate_full_tiles(function)
         split_index_sets(function)  # parallel loops are split at the edges of conditions on their index

@@ -1,0 +1,62 @@
+"""pyd.prefix_scan: vectors are scanned by shuffles, in log2(lanes) steps, and combined with the last element before."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from xdsl.ir import Operation
+
+from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
+from pydispatch.compiler.emit.llvm.ops.blocks import address, load, pieces_of, shuffled, splat
+from pydispatch.compiler.emit.llvm.types import int_constant, scalar
+from pydispatch.compiler.kernel_ir.types import alignment, bit_width
+from pydispatch.ir.dialects.pyd.prefix_scan import PrefixScanOp
+from pydispatch.ir.op_info import info_named
+
+_INTRINSICS = {"arith.maxsi": "smax", "arith.maxui": "umax", "arith.minsi": "smin", "arith.minui": "umin"}
+"""Intrinsics of LLVM that combine elements. Other kinds are instructions, `add` for `arith.addi`."""
+
+
+def _prefix_scan(emitter: FunctionEmitter, op: Operation) -> None:
+    """Lower `pyd.prefix_scan`. Each vector is scanned by itself, so that only one combination waits for the last."""
+    scan = cast(PrefixScanOp, op)
+    block, kind = emitter.memref(scan.block), scan.kind.data
+    if block.strides[0] != 1:
+        raise emitter.error("pyd.prefix_scan needs a block that is contiguous")
+    (size,) = block.sizes
+    assert isinstance(size, int)
+    element, total = scalar(block.element), emitter.get(scan.initial)
+    identity_of_width = info_named(kind).identity
+    assert callable(identity_of_width)
+    neutral = int_constant(identity_of_width(bit_width(block.element)), block.element)
+    for piece in pieces_of(emitter, size, block.element):
+        vector, distance = load(emitter, block, piece.type, piece.first), 1
+        while distance < piece.lanes:
+            # Lane i of the operand is lane i - distance of the vector, or the identity element.
+            lanes = [lane - distance if lane >= distance else piece.lanes + lane for lane in range(piece.lanes)]
+            earlier = shuffled(emitter, piece.type, vector, _repeated(neutral, element, piece.lanes), lanes)
+            vector = _combined(emitter, kind, piece.type, earlier, vector)
+            distance *= 2
+        sums = _combined(emitter, kind, piece.type, splat(emitter, total, element, piece.lanes), vector)
+        access = f"align {alignment(block.element)}{emitter.access_metadata(block)}"
+        emitter.body.emit(f"store {piece.type} {sums}, ptr {address(emitter, block, piece.first)}, {access}")
+        last = emitter.body.let(f"extractelement {piece.type} {vector}, i64 {piece.lanes - 1}")
+        total = _combined(emitter, kind, element, total, last)
+    emitter.define(scan.last, total)
+
+
+def _combined(emitter: FunctionEmitter, kind: str, type_: str, lhs: str, rhs: str) -> str:
+    """Emit the combination of two elements or vectors of an LLVM type, and return its name."""
+    if kind in _INTRINSICS:
+        suffix = type_.strip("<>").replace(" x ", "")  # <16 x i32> is v16i32
+        name = f"llvm.{_INTRINSICS[kind]}.{'v' if suffix != type_ else ''}{suffix}"
+        return emitter.intrinsic(name, type_, (type_, lhs), (type_, rhs))
+    return emitter.body.let(f"{kind.removeprefix('arith.').removesuffix('i')} {type_} {lhs}, {rhs}")
+
+
+def _repeated(constant: str, element: str, lanes: int) -> str:
+    """Return a constant vector with `lanes` equal elements."""
+    return f"<{', '.join([f'{element} {constant}'] * lanes)}>"
+
+
+ROWS: dict[str, Lowering] = {"pyd.prefix_scan": _prefix_scan}

@@ -1,0 +1,198 @@
+"""Vector scans on CPUs: loops that store a running combination of integers compute a vector of results at a time.
+
+    for i = begin to end { total += x[i]; y[i] = total }
+
+makes one addition and one store for each element: LLVM does not vectorize a loop whose results depend on each other. It
+becomes, with an array `block` of 16 elements,
+
+    for first = begin to last step 16 {
+        parallel lane in 0..16 { block[lane] = x[first + lane] }
+        total = pyd.prefix_scan total, block
+        parallel lane in 0..16 { y[first + lane] = block[lane] }
+    }
+    for i = last to end { total += x[i]; y[i] = total }
+
+The array is a vector register. Sums of integers are the same in any order; loops over floats stay as they are. Prefix
+sums of 4 Mi integers, with 128 of them for each invocation, take 0.8 of the time (Intel Xeon with AMX).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from xdsl.dialects import arith, memref, scf
+from xdsl.dialects.builtin import IndexType, IntegerType, MemRefType, StringAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from pydispatch.compiler.kernel_ir.bindings import SUBSPAN, read_only_memrefs
+from pydispatch.compiler.kernel_ir.build import INDEX, Build, Entry, known
+from pydispatch.compiler.kernel_ir.readers import counts_indices
+from pydispatch.compiler.kernel_ir.strided import LANES, allocated_on_stack, emit_lanes
+from pydispatch.ir.core.walk import is_defined_outside, walk
+from pydispatch.ir.dialects.pyd.prefix_scan import KINDS, PrefixScanOp
+from pydispatch.ir.op_info import info_of
+
+Access = memref.LoadOp | memref.StoreOp
+
+_ALLOCATIONS = {memref.AllocOp.name, memref.AllocaOp.name}
+"""Operations that define memory which no other value without a view of it refers to."""
+
+
+def scan_in_vectors(function: FuncOp) -> None:
+    """Replace the loops of a function that scan integers by loops over vectors, each before what is left of it."""
+    entry, read_only = Entry(function), read_only_memrefs(function)
+    for loop in [op for op in walk(function) if isinstance(op, scf.ForOp)]:
+        scan = _find_scan(loop, read_only)
+        if scan is not None:
+            _emit_vectors(Build.before(entry, loop), loop, scan)
+
+
+@dataclass(frozen=True)
+class Scan:
+    """The operations of a loop that scans integers.
+
+    Attributes:
+        kind: Name of the operation that combines the running value and an element.
+        element: The element.
+        result: The next running value.
+        inputs: Operations that do not depend on the running value.
+        addresses: Those among them that do not depend on loads.
+        outputs: Operations that depend on the running value, and the store.
+    """
+
+    kind: str
+    element: SSAValue
+    result: SSAValue
+    inputs: Sequence[Operation]
+    addresses: Sequence[Operation]
+    outputs: Sequence[Operation]
+
+
+def _find_scan(loop: scf.ForOp, read_only: frozenset[SSAValue]) -> Scan | None:
+    """Return the parts of a loop with unit steps that stores a scan of integers; None for other loops."""
+    block = loop.body.block
+    if len(loop.results) != 1 or not counts_indices(loop) or known(loop.step) != 1 or _is_short(loop):
+        return None
+    running, *operations, terminator = block.args[1], *block.ops
+    result = terminator.operands[0]
+    combination = next((op for op in operations if result in op.results and op.name in KINDS), None)
+    is_scan = combination is not None and [use.operation for use in running.uses] == [combination]
+    if combination is None or not is_scan or not _fits_vectors(running.type):
+        return None
+    (element,) = (operand for operand in combination.operands if operand is not running)
+    inputs, outputs, loaded, dependent = list[Operation](), list[Operation](), set[SSAValue](), {result}
+    for op in operations:
+        is_store, is_load = isinstance(op, memref.StoreOp), isinstance(op, memref.LoadOp)
+        if op.regions or not (is_store or is_load or info_of(op).is_pure):
+            return None
+        is_output = is_store or not dependent.isdisjoint(op.operands)
+        if is_output and (is_load or not loaded.isdisjoint(op.operands)):  # it would be loaded after stores
+            return None
+        if is_output:
+            outputs.append(op)
+            dependent.update(op.results)
+        elif op is not combination:
+            inputs.append(op)
+            if is_load or not loaded.isdisjoint(op.operands):
+                loaded.update(op.results)
+    loads = [op for op in inputs if isinstance(op, memref.LoadOp)]
+    stores = [op for op in outputs if isinstance(op, memref.StoreOp)]
+    accesses: list[Access] = [*loads, *stores]
+    if len(stores) != 1 or not all(_is_contiguous(access, block) for access in accesses):
+        return None
+    if not all(_are_independent(stores[0], load, read_only) for load in loads):
+        return None
+    addresses = [op for op in inputs if loaded.isdisjoint(op.results)]
+    return Scan(combination.name, element, result, inputs, addresses, outputs)
+
+
+def _is_short(loop: scf.ForOp) -> bool:
+    """Return whether a loop is known to have fewer iterations than a vector has lanes."""
+    lower, upper = known(loop.lb), known(loop.ub)
+    return isinstance(lower, int) and isinstance(upper, int) and upper - lower < LANES
+
+
+def _fits_vectors(type_: Attribute) -> bool:
+    """Return whether values of a type are integers of whole bytes."""
+    return isinstance(type_, IndexType) or (isinstance(type_, IntegerType) and type_.width.data in (8, 16, 32, 64))
+
+
+def _is_contiguous(access: Access, block: Block) -> bool:
+    """Return whether the iterations of a loop with this body access contiguous elements of memory, in order."""
+    strides = cast("MemRefType[Attribute]", access.memref.type).get_strides()
+    if not strides or strides[-1] != 1:
+        return False
+    *outer, last = (_slope(index, block) for index in access.indices)
+    return last == 1 and not any(outer)
+
+
+def _slope(index: SSAValue, block: Block) -> int | None:
+    """Return by how much an index grows from iteration to iteration of a loop; None if that is not known."""
+    if index is block.args[0]:
+        return 1
+    if is_defined_outside(index, block):
+        return 0
+    if not isinstance(index.owner, arith.AddiOp):
+        return None
+    left, right = (_slope(operand, block) for operand in index.owner.operands)
+    return None if left is None or right is None else left + right
+
+
+def _are_independent(store: Access, load: Access, read_only: frozenset[SSAValue]) -> bool:
+    """Return whether no iteration stores to an element that a later one loads."""
+    if load.memref in read_only:
+        return True
+    if load.memref is store.memref:
+        return list(load.indices) == list(store.indices)
+    origins = {access.memref.owner.name for access in (store, load) if isinstance(access.memref.owner, Operation)}
+    return bool(origins & _ALLOCATIONS) and origins <= _ALLOCATIONS | {SUBSPAN}
+
+
+def _emit_vectors(build: Build, loop: scf.ForOp, scan: Scan) -> None:
+    """Emit the loop over whole vectors, and let `loop` compute the elements after them."""
+    type_ = loop.results[0].type
+    vector = allocated_on_stack(build, type_, LANES)
+    lower, upper = known(loop.lb), known(loop.ub)
+    elements = build.most(build.minus(upper, lower), 0)
+    _, rest = build.divide(elements, LANES)
+    end = build.plus(lower, build.minus(elements, rest))
+
+    def step(inner: Build, first: SSAValue, carried: list[SSAValue]) -> Sequence[SSAValue]:
+        """Emit the scan of the elements from `first` on, and return the last result."""
+        _emit_elements(inner, loop, scan, vector, first)
+        scanned = PrefixScanOp(
+            operands=[carried[0], vector], result_types=[type_], properties={"kind": StringAttr(scan.kind)}
+        )
+        last = inner.let(scanned)
+        _emit_results(inner, loop, scan, vector, first)
+        return [last]
+
+    (total,) = build.loop(lower, end, LANES, loop.iter_args, step)
+    loop.operands[0], loop.operands[3] = build.value(end), total
+
+
+def _emit_elements(build: Build, loop: scf.ForOp, scan: Scan, vector: SSAValue, first: SSAValue) -> None:
+    """Emit a parallel loop that stores the elements of the iterations from `first` on into `vector`."""
+    block = Block(arg_types=[INDEX])
+    inner = build.inside(block)
+    values: dict[SSAValue, SSAValue] = {loop.body.block.args[0]: inner.value(inner.plus(first, block.args[0]))}
+    for op in scan.inputs:
+        inner.insert(op.clone(values))
+    inner.op(memref.StoreOp.get(values.get(scan.element, scan.element), vector, [block.args[0]]))
+    inner.op(scf.ReduceOp())
+    emit_lanes(build, LANES, block)
+
+
+def _emit_results(build: Build, loop: scf.ForOp, scan: Scan, vector: SSAValue, first: SSAValue) -> None:
+    """Emit a parallel loop with the operations of the iterations from `first` on that read `vector`, the results."""
+    block = Block(arg_types=[INDEX])
+    inner = build.inside(block)
+    values: dict[SSAValue, SSAValue] = {loop.body.block.args[0]: inner.value(inner.plus(first, block.args[0]))}
+    values[scan.result] = inner.let(memref.LoadOp.get(vector, [block.args[0]]))
+    for op in (*scan.addresses, *scan.outputs):
+        inner.insert(op.clone(values))
+    inner.op(scf.ReduceOp())
+    emit_lanes(build, LANES, block)
