@@ -191,6 +191,26 @@ def test_the_higher_benefit_is_applied_first() -> None:
     assert "arith.divf" in matched(QUOTIENT, DIVISIONS + to_sub.replace("BENEFIT", "2"))
 
 
+def test_an_operation_has_the_types_of_the_one_that_it_replaces() -> None:
+    spec = """
+pdl.pattern @unsigned : benefit(1) {
+  %a = pdl.operand
+  %producer = pdl.operation "arith.sitofp" (%a : !pdl.value)
+  %float = pdl.result 0 of %producer
+  %root = pdl.operation "arith.truncf" (%float : !pdl.value)
+  pdl.rewrite %root {
+    %new = pdl.operation "arith.uitofp" (%a : !pdl.value)
+    pdl.replace %producer with %new
+  }
+}"""
+    program = """func.func @f(%a: tensor<4xi32>) -> tensor<4xf16> {
+  %b = arith.sitofp %a : tensor<4xi32> to tensor<4xf32>
+  %c = arith.truncf %b : tensor<4xf32> to tensor<4xf16>
+  return %c : tensor<4xf16> }"""
+    text = matched(program, spec)
+    assert "arith.uitofp %a : tensor<4xi32> to tensor<4xf32>" in text and "arith.sitofp" not in text
+
+
 FOREVER = """
 pdl.pattern @again : benefit(1) {
   %a = pdl.operand

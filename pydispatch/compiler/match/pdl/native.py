@@ -47,8 +47,8 @@ def rewrite_as_dispatch(arguments: Sequence[Any], anchor: Operation, program: Mo
 
     Args:
         arguments: Arguments of `rewriteAsFlowDispatch`: the root of the match, the name of the function, inputs,
-            replaced values, their sizes, and other operands.
-        anchor: Operation before which the dispatch is inserted.
+            replaced tensors, the sizes of these (see `_result_dims`), and other operands.
+        anchor: Operation before which the dispatch is inserted, with the same source location.
         program: Program, which gets the executable of the dispatch.
         spec: Call in the pattern, for the location of errors.
     """
@@ -89,7 +89,7 @@ def rewrite_as_dispatch(arguments: Sequence[Any], anchor: Operation, program: Mo
     for old, new in zip(replaced, dispatch.results, strict=True):
         new.name_hint = old.name_hint
         for use in list(old.uses):
-            # Operations before the dispatch keep the old value.
+            # Operations before the dispatch compute its sizes from the old value.
             if use.operation is not dispatch and not _is_before(use.operation, dispatch):
                 use.operation.operands[use.index] = new
     return [dispatch]
@@ -110,9 +110,10 @@ def _is_before(user: Operation, dispatch: Operation) -> bool:
 
 
 def _result_dims(replaced: Sequence[SSAValue], sizes: Sequence[SSAValue], spec: Operation) -> list[SSAValue]:
-    """Return the dynamic sizes of the replaced values; raise CompileError for a wrong number of sizes.
+    """Return the dynamic sizes of the replaced tensors, by tensor and dimension; raise CompileError for a wrong number
+    of sizes.
 
-    sizes: either the sizes of all dimensions, or only the dynamic ones.
+    sizes: in the same order, either the sizes of all dimensions, or only the dynamic ones.
     """
     shapes: list[int] = [s for v in replaced for s in v.type.get_shape()]  # type: ignore[attr-defined]
     dynamic = sum(1 for s in shapes if s == DYNAMIC)
@@ -154,13 +155,13 @@ def _executable(
     scalars = [t for t in (*inputs, *others) if not isinstance(t, TensorType)]
     bindings = [f"%b{i}: !stream.binding" for i in range(len(tensors))]
     arguments = [*bindings, *(f"%s{i}: {t}" for i, t in enumerate(scalars))]
-    lines, call, signature = [], [], []
+    lines, call, signature = [], [], []  # operations before the call; its arguments; their types
     input_count = len(tensors) - len(results)
     input_bindings, result_bindings = iter(range(input_count)), iter(range(input_count, len(tensors)))
     scalar_numbers = iter(range(len(scalars)))
 
     def pass_on(type: Attribute, binding: int | None) -> None:
-        """Append an argument to the call: the memref of a binding with offset 0, or a scalar."""
+        """Append an argument to the call: the memref of a binding with offset 0, or, without one, the next scalar."""
         if isinstance(type, TensorType):
             lines.append(f"%m{binding} = stream.binding.subspan %b{binding}[%c0] : !stream.binding -> "
                          f"memref<{type.element_type}>")  # fmt: skip

@@ -25,9 +25,10 @@ class Rewriting:
     Attributes:
         pattern: The pattern.
         program: The program.
-        bindings: Value of the pattern → operation, value, type or attribute of the program.
+        bindings: Value of the pattern → operation, value, type or attribute of the program, or a list of these. The
+            rewrite adds the values that it creates.
         root: Operation of the program that the root of the pattern matched.
-        insertion_point: The operation before which new ones are created.
+        insertion_point: The operation before which new ones are created: the root, or its successor once it is erased.
     """
 
     def __init__(self, pattern: PdlPattern, bound: Bound, root: Operation, program: ModuleOp) -> None:
@@ -48,7 +49,7 @@ class Rewriting:
         erased operation is still used.
         """
         rewrite = self.pattern.rewrite
-        if rewrite.name_ is not None:
+        if rewrite.name_ is not None:  # a native function does the whole rewrite, which has no body
             arguments = [self.get(v) for v in rewrite.external_args]
             self._native(
                 rewrite.name_.data, [self.root, *arguments] if rewrite.root is not None else arguments, rewrite
@@ -62,7 +63,9 @@ class Rewriting:
         self._erase_unused_root()
 
     def get(self, value: SSAValue) -> Any:
-        """Return what a pattern value is bound to; CompileError if it is not bound."""
+        """Return the binding of a pattern value, or the constant that the pattern states for it. Raise CompileError if
+        there is neither.
+        """
         if value not in self.bindings:
             constant = constant_of(value)
             if constant is None:
@@ -80,7 +83,7 @@ class Rewriting:
         return flat
 
     def _native(self, name: str, arguments: list[Any], op: Operation) -> list[Any]:
-        """Call a native rewrite and return its results; raise CompileError for an unknown name."""
+        """Call a native rewrite and return its results; raise CompileError at `op`, its call, for an unknown name."""
         if name not in REWRITES:
             raise CompileError(f"there is no native rewrite '{name}'", location_of(op),
                                f"rewrites: {', '.join(REWRITES)}")  # fmt: skip
@@ -133,10 +136,14 @@ def _operation(self: Rewriting, op: pdl.OperationOp) -> None:
 
 
 def _inferred(self: Rewriting, op: pdl.OperationOp, name: str, operands: list[SSAValue]) -> list[Attribute]:
-    """Infer the result types that the pattern does not state. Raises CompileError if they cannot be inferred."""
+    """Infer the result types of an operation to create whose types the pattern does not state.
+
+    Raises CompileError if they cannot be inferred. name, operands: of the operation.
+    """
     uses = [u.operation for u in op.op.uses]
-    if any(isinstance(u, pdl.ReplaceOp) for u in uses):
-        return [r.type for r in self.root.results]
+    replace = next((u for u in uses if isinstance(u, pdl.ReplaceOp)), None)
+    if replace is not None:  # its results are to replace those of a matched operation
+        return [r.type for r in self.get(replace.op_value).results]
     if name in ("tensor.dim", "tensor.rank"):
         return [IndexType()]
     if name == "arith.constant":
@@ -158,7 +165,7 @@ def _inferred(self: Rewriting, op: pdl.OperationOp, name: str, operands: list[SS
 
 
 def _result(self: Rewriting, op: pdl.ResultOp) -> None:
-    """Execute `pdl.result`."""
+    """Execute `pdl.result`: bind one result of an operation, by its index."""
     parent = self.get(op.parent_)
     index = op.index.value.data
     if index >= len(parent.results):
@@ -168,7 +175,9 @@ def _result(self: Rewriting, op: pdl.ResultOp) -> None:
 
 
 def _results(self: Rewriting, op: pdl.ResultsOp) -> None:
-    """Execute `pdl.results`."""
+    """Execute `pdl.results`: bind all results of an operation as a list, or the one that an index states, as a list if
+    it is used as a range.
+    """
     parent = self.get(op.parent_)
     if op.index is None:
         self.bindings[op.val] = list(parent.results)
@@ -178,7 +187,7 @@ def _results(self: Rewriting, op: pdl.ResultsOp) -> None:
 
 
 def _range(self: Rewriting, op: pdl.RangeOp) -> None:
-    """Execute `pdl.range`."""
+    """Execute `pdl.range`: bind the concatenation of values and ranges as a list."""
     self.bindings[op.result] = self.values(op.arguments)
 
 
@@ -223,7 +232,7 @@ def _erase_op(self: Rewriting, target: Operation, op: Operation) -> None:
 
 
 def _apply(self: Rewriting, op: pdl.ApplyNativeRewriteOp) -> None:
-    """Execute `pdl.apply_native_rewrite`."""
+    """Execute `pdl.apply_native_rewrite`: call a native rewrite by name, and bind its results."""
     results = self._native(op.constraint_name.data, [self.get(v) for v in op.args], op)
     # Surplus results of the native function are dropped.
     for result, value in zip(op.res, results, strict=False):
