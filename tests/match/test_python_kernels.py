@@ -167,6 +167,8 @@ def test_the_bytes_of_an_object_and_the_targets(tmp_path: Path) -> None:
 def test_what_users_functions_raise_is_located() -> None:
     for pattern, what in (
         (square().replace(pd.CFunction(cases.KERNEL, "square_diff"), when=lambda m: m.k == 3), "predicate of pattern 'square_diff' raised AttributeError: the match has no size 'k'; sizes: n"),
+        (square().replace(pd.CFunction(cases.KERNEL, "square_diff"), when=lambda m: m.shape("outer")), "raised AttributeError: the match has no value 'outer'"),
+        (square().replace(pd.CFunction(cases.KERNEL, "square_diff"), when=lambda m: m.shape("out1")), "raised AttributeError: the match has no value 'out1'"),
         (square().generate(lambda m: 1 // 0), "generator of pattern 'square_diff' raised ZeroDivisionError"),
         (pd.matcher(lambda op: op.nothing), "function of pattern '<lambda>' raised AttributeError"),
     ):  # fmt: skip

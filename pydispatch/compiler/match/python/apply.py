@@ -17,7 +17,7 @@ from pydispatch.compiler.match.edit import cleanup
 from pydispatch.compiler.match.graph.dag import Match, Mismatch
 from pydispatch.compiler.match.graph.tree import Tree
 from pydispatch.compiler.match.graph.view import GraphView
-from pydispatch.compiler.match.python.match import Compiled, MatchInfo, compile_pattern, failed
+from pydispatch.compiler.match.python.match import Compiled, MatchInfo, compile_pattern, user_function_error
 from pydispatch.compiler.match.python.replace import Replacer
 from pydispatch.compiler.match.report import Report
 from pydispatch.ir.core.walk import walk
@@ -31,7 +31,7 @@ MOST_EXPLAINED = 8
 
 @dataclass(frozen=True)
 class Candidate:
-    """Match that a kernel may replace; `kernel` describes the kernel for people."""
+    """Match that a kernel may replace; `kernel` is the description of the kernel in reports."""
 
     pattern: Pattern
     match: Match
@@ -39,7 +39,7 @@ class Candidate:
 
 
 Decide = Callable[[Sequence[Candidate]], Sequence[bool]]
-"""Callback that returns for each candidate whether to replace it."""
+"""Callback that returns, in the order of the candidates, whether to replace each of them."""
 
 
 def apply_patterns(
@@ -103,16 +103,26 @@ def _decided(accepted: list[_Selection], replacer: Replacer, decide: Decide) -> 
 def _find(
     compiled: Sequence[Compiled], ops: Sequence[Operation], view: GraphView, targets: tuple[str, ...], report: Report
 ) -> list[tuple[tuple[int, int, int], _Selection]]:
-    """Return every match with its sort key (-benefit, order of the pattern, -position in the program)."""
+    """Return every match with its sort key (-benefit, order of the pattern, -position in the program).
+
+    Mismatches are recorded in `report`.
+
+    Args:
+        compiled: The patterns.
+        ops: Operations at which a match may have its root, in program order.
+        view: Nodes of the program.
+        targets: Formats that the program is compiled for, which predicates may query.
+        report: Report of the misses.
+    """
     tree: Tree[Compiled] = Tree()
     for candidate in compiled:
         report.declare(candidate.name, candidate.dag.nodes[0].label if candidate.dag is not None else "")
         if candidate.dag is not None:
             tree.add(candidate.dag.path, candidate)
-    others = [candidate for candidate in compiled if candidate.dag is None]
+    matcher_functions = [candidate for candidate in compiled if candidate.dag is None]  # of no known root
     keyed = []
     for position, op in enumerate(ops):
-        for candidate in (*tree.find(op, view), *others):
+        for candidate in (*tree.find(op, view), *matcher_functions):
             match = candidate.match(op, view)
             if isinstance(match, Mismatch):
                 report.miss(candidate.name, op, match)
@@ -130,6 +140,7 @@ def _select_disjoint(keyed: list[tuple[tuple[int, int, int], _Selection]]) -> li
     taken: set[Operation] = set()
     accepted = []
     for _sort_key, selection in sorted(keyed, key=lambda entry: entry[0]):
+        # Matches may share constants: replacing one does not change them.
         ops = {op for op in (selection.match.ops | {selection.match.root}) if op.name != "arith.constant"}
         if not ops & taken:
             taken |= ops
@@ -145,10 +156,10 @@ def _choose(compiled: Compiled, match: Match, targets: tuple[str, ...], report: 
             return replacement
         try:
             verdict: object = replacement.when(info)
-        except Undecided as why:
+        except Undecided as why:  # it depends on a dynamic size
             verdict = str(why)
         except Exception as error:
-            raise failed("predicate", compiled.name, error, match.root) from error
+            raise user_function_error("predicate", compiled.name, error, match.root) from error
         if verdict is True or (verdict and not isinstance(verdict, str)):
             return replacement
         why_not = verdict if isinstance(verdict, str) else f"its predicate does not hold for {info}"

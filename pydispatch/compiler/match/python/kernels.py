@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pydispatch.compiler.match.python.text import OWN_ARGUMENT, MatchSignature
+from pydispatch.compiler.match.python.text import MatchSignature
 from pydispatch.errors import CompileError
 from pydispatch.kernels.kernel import KernelSource
 from pydispatch.kernels.module import EXECUTABLE
@@ -21,7 +21,8 @@ def dispatch_of_kernel(name: str, kernel: KernelSource, signature: MatchSignatur
 
     The kernel's parameters have the names of the pattern's inputs and outputs. For a parameter x, the text has the
     value %in_x (an input) or %empty_x (an output before the kernel runs), %a_x of the kernel's type, and for an output
-    %r_x, the kernel's result, and %result_x of the pattern's type. Raises CompileError if they do not fit.
+    %r_x, the kernel's result, and %result_x of the pattern's type. Raises CompileError, with the pattern's name `name`,
+    if parameters or types of the kernel do not fit.
     """
     lowered = kernel.lowered()
     inputs, outputs = dict(signature.inputs), dict(signature.outputs)
@@ -30,7 +31,8 @@ def dispatch_of_kernel(name: str, kernel: KernelSource, signature: MatchSignatur
     # A kernel may call an output by another name that the signature allows: its parameters then have that name.
     outputs = _as_called(outputs, signature, [parameter for parameter, _ in lowered.arguments])
     known = ", ".join([*inputs, *outputs, *signature.others])
-    lines, names = _sizes(signature), dict[str, str]()
+    lines = signature.size_lines()
+    names: dict[str, str] = {}  # output → the value that the function returns for it
     for parameter, type in lowered.arguments:
         own = parameter if parameter in outputs else signature.name_of(parameter)
         declared = outputs.get(own, inputs.get(own))
@@ -80,21 +82,20 @@ def _as_called(
     return {called.get(name, name): type for name, type in outputs.items()}
 
 
-def _sizes(signature: MatchSignature) -> list[str]:
-    """Return the operations that define the sizes named in the pattern."""
-    inputs, lines = dict(signature.inputs), []
-    for size, (tensor, axis) in signature.sizes.items():
-        if axis != OWN_ARGUMENT:  # else the size is an input, %size_... already
-            lines.append(f"%axis_{size} = arith.constant {axis} : index")
-            lines.append(f"%size_{size} = tensor.dim %in_{tensor}, %axis_{size} : {inputs[tensor].mlir}")
-    return lines
-
-
 def _converted(
     name: str, kernel: KernelSource, parameter: str, value: str, declared: TensorType, type: str
 ) -> list[str]:
-    """Return the operations that convert a value of the pattern to the type of the kernel's parameter. Raises
-    CompileError if the element type or rank differs.
+    """Return the operations that convert a value of the pattern to the type of the kernel's parameter.
+
+    Raises CompileError if the element type or rank differs.
+
+    Args:
+        name: Name of the pattern, for the error.
+        kernel: The kernel.
+        parameter: Name of its parameter; the result is %a_ and this name.
+        value: SSA name of the value.
+        declared: Type of the value.
+        type: Type of the parameter, as MLIR text.
     """
     if declared.shape is None:
         fits = type == declared.dtype

@@ -14,8 +14,8 @@ class Lowering:
     """Printer of the operations of a pattern or of its replacement as MLIR text.
 
     Attributes:
-        inputs: Name and type of each input.
-        lines: Printed operations.
+        inputs: Name and type of each input; its value is %in_ and the name.
+        lines: Printed operations, each after those that compute its operands.
         names: Value → its name in the text.
         sizes: Dynamic size → name of its value in the text.
         count: Number of values that have got a name %v1, %v2, ...
@@ -24,8 +24,8 @@ class Lowering:
     def __init__(self, inputs: Sequence[tuple[str, TensorType]]) -> None:
         self.inputs = inputs
         self.lines: list[str] = []
-        self.names: dict[Value, str] = {}  # value → its name in the text
-        self.sizes: dict[Size, str] = {}  # size → name of its value in the text
+        self.names: dict[Value, str] = {}
+        self.sizes: dict[Size, str] = {}
         self.count = 0
 
     def value(self, value: Value) -> str:
@@ -150,7 +150,7 @@ class Lowering:
         """Print a reduction along one axis, which starts with the neutral element."""
         (x,) = value.operands
         assert isinstance(value.detail, tuple)
-        op, axis = value.detail
+        op, axis = value.detail  # "add" or "maximum", and the axis that the result does not have
         dtype, rank = value.type.dtype, len(x.shape)
         start = _zero(dtype) if op == "add" else _lowest_literal(dtype)
         out = self.filled(start, value.type)
@@ -192,12 +192,12 @@ class Lowering:
 
 
 def _map(rank: int, dims: Sequence[int] | range) -> str:
-    """Return an affine map of `rank` dimensions to `dims` as text."""
+    """Return the affine map (d0, ..., d<rank - 1>) -> (the dimensions in `dims`, in this order) as text."""
     return f"affine_map<({', '.join(f'd{i}' for i in range(rank))}) -> ({', '.join(f'd{d}' for d in dims)})>"
 
 
 def _float(dtype: str) -> bool:
-    """Return whether an element type ("f32", "i8") is of floats."""
+    """Return whether an element type, such as "f32" or "i8", is a floating-point type."""
     return dtype.startswith(("f", "bf"))
 
 
@@ -207,7 +207,7 @@ def _zero(dtype: str) -> str:
 
 
 def _lowest_literal(dtype: str) -> str:
-    """Return minus infinity, or the least integer, as a literal."""
+    """Return the neutral element of a maximum as a literal: minus infinity, or the least integer of the type."""
     if _float(dtype):
         return {"f16": "0xFC00", "bf16": "0xFF80", "f32": "0xFF800000", "f64": "0xFFF0000000000000"}[dtype]
     return str(-(1 << (int(dtype[1:]) - 1)))

@@ -32,11 +32,12 @@ class Compiled:
 
     Attributes:
         pattern: The pattern.
-        order: Position of the pattern among those of the compilation.
+        order: Position of the pattern in the compilation; of patterns with equal benefit the first is applied first.
         dag: Its operations; None for a matcher function.
-        outputs: Indices of the root's results that are the outputs of the pattern.
+        outputs: For each output of the pattern, its index among the root's results.
         name: Name of the pattern.
-        compare: Inputs whose sizes must agree, or be constants, beyond their types.
+        compare: (name of a size, the axes that have it) where types and operations do not make these sizes equal: a
+            match must be checked, see `to_compare`.
     """
 
     def __init__(self, pattern: Pattern, order: int, dag: Dag | None, outputs: list[int]) -> None:
@@ -64,16 +65,16 @@ class Compiled:
         try:
             got = self.pattern.match_op(MatchedOpInfo(op))
         except Exception as error:
-            raise failed("function", self.name, error, op) from error
+            raise user_function_error("function", self.name, error, op) from error
         if got is None or isinstance(got, str):
-            # The function states a reason for an operation that is nearly right: it counts as one that agreed.
+            # A reason means that the operation is nearly right: with a depth of 1 it is reported as a near miss.
             reason = got or f"expected what {self.name} looks for, got {op.name}"
             return Mismatch(depth=1 if got else 0, reason=reason, op=op)
         try:
             inputs, outputs = got
             values = [*inputs, *outputs]
         except (TypeError, ValueError):
-            values = [None]
+            values = [None]  # no pair of sequences: refused below
         if not all(isinstance(v, SSAValue) for v in values) or not all(v.owner is op for v in outputs):
             raise InvalidArgumentError(
                 f"matcher '{self.name}' must return None, a text, or (inputs, outputs) with outputs among op.results"
@@ -114,8 +115,9 @@ class MatchedOpInfo:
 
 
 def compile_pattern(pattern: Pattern, order: int) -> Compiled:
-    """Compile the trace of a pattern to a DAG of operations. Raises CompileError if its results come from several
-    operations or an input is unused.
+    """Compile a pattern to a DAG of operations. order: its position among the patterns of the compilation.
+
+    Raises CompileError if its results come from several operations or an input is unused.
     """
     if pattern.match_op is not None:
         return Compiled(pattern, order, dag=None, outputs=[])
@@ -141,11 +143,10 @@ def compile_pattern(pattern: Pattern, order: int) -> Compiled:
     block = function.regions[0].block
     for argument, (name, _) in zip(block.args, pattern.inputs, strict=True):
         argument.name_hint = ascii_names(f"%{name}")[1:]
-    last = block.last_op
-    assert last is not None
+    terminator = block.last_op  # the only operation that is not in `lowering.lines`
     (root_name,) = roots
     root = next(
-        op for op, line in zip([o for o in block.ops if o is not last], lowering.lines, strict=True)
+        op for op, line in zip([o for o in block.ops if o is not terminator], lowering.lines, strict=True)
         if line.partition(" ")[0].partition(":")[0] == root_name  # a line is "%v3 = ...", or "%v3:2 = ..."
     )  # fmt: skip
     return Compiled(pattern, order, _dag(pattern, block, root), [int(n.partition("#")[2] or 0) for n in names])
@@ -161,14 +162,14 @@ def _dag(pattern: Pattern, block: Block, root: Operation) -> Dag:
     return dag
 
 
-def failed(what: str, pattern: str, error: Exception, op: Operation) -> CompileError:
+def user_function_error(what: str, pattern: str, error: Exception, op: Operation) -> CompileError:
     """Build a CompileError for an exception of a user's pattern function, located at the operation.
 
     Args:
-        what: What the function is for: "function", "predicate".
+        what: Kind of function: "function" (a matcher), "predicate" or "generator".
         pattern: Name of the pattern.
         error: The exception.
-        op: The operation.
+        op: The operation for which the function was called.
     """
     lines = [line for line in traceback.extract_tb(error.__traceback__) if not line.filename.startswith(_PACKAGE)]
     note = f"raised in {lines[-1].filename}:{lines[-1].lineno}" if lines else None
@@ -177,7 +178,18 @@ def failed(what: str, pattern: str, error: Exception, op: Operation) -> CompileE
 
 
 class MatchInfo:
-    """A match as it is passed to predicates and generators: every named size is an attribute, an int or `Dynamic`."""
+    """A match as it is passed to predicates and generators: every named size is an attribute, an int or `Dynamic`.
+
+    Attributes:
+        pattern: The pattern.
+        op: The operation that its root matched.
+        symbol: Required name of the function in C text that a generator returns.
+        targets: Formats that the program is compiled for.
+        inputs: Name of an input ("in0", "in1", ... for a matcher function) → its value; None for one that the pattern
+            only overwrites, if the program has none.
+        outputs: Values that the kernel computes.
+        sizes: Name of a size → the size; the same as the attributes.
+    """
 
     def __init__(self, compiled: Compiled, match: Match, targets: tuple[str, ...] = ()) -> None:
         self.pattern = compiled.pattern
@@ -192,6 +204,7 @@ class MatchInfo:
             if value is None or not isinstance(value.type, TensorType):
                 continue
             for axis, size in enumerate(type.shape or ()):
+                # Of several inputs with a size of this name, one may have it statically.
                 if isinstance(size, str) and not isinstance(self.sizes.get(size), int):
                     self.sizes[size] = _size(size, value, axis)
 
@@ -205,14 +218,15 @@ class MatchInfo:
     def value(self, name: str) -> SSAValue:
         """Return the matched value of an input, or of 'out', 'out1', ...; AttributeError for another name."""
         value = self.inputs.get(name)
-        if value is None and name.startswith("out"):
-            value = self.outputs[int(name[3:] or 0)]
+        position = name.removeprefix("out") or "0"
+        if value is None and name.startswith("out") and position.isdecimal() and int(position) < len(self.outputs):
+            value = self.outputs[int(position)]
         if value is None:
             raise AttributeError(f"the match has no value '{name}'; inputs: {', '.join(self.inputs)}")
         return value
 
     def shape(self, name: str) -> tuple[int | Dynamic, ...]:
-        """Return the sizes of an input or output."""
+        """Return the sizes of an input or output; () for a scalar."""
         value = self.value(name)
         if not isinstance(value.type, TensorType):
             return ()
@@ -235,6 +249,6 @@ class MatchInfo:
 
 
 def _size(name: str, value: SSAValue, axis: int) -> int | Dynamic:
-    """Return a static size as an int, else its known range."""
+    """Return a static size as an int, else its known range, which messages call `name`."""
     known = facts.size_of(value, axis)
     return known.static if known.static is not None else Dynamic(name, known.low, known.high, known.multiple)

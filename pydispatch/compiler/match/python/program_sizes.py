@@ -29,6 +29,8 @@ class ProgramSizes:
         self.same = same
         self._arguments = {argument: index for index, argument in enumerate(block.args)}
         self._loop_nests = [(op, loops) for op in block.ops if (loops := _loops_of(op)) is not None]
+        # The numbers are in the order: arguments, other results (both are compared), results of loop nests. The least
+        # axis represents its class, so it is one that the matcher compares if the class has such an axis.
         computed = dict.fromkeys(result for op, _ in self._loop_nests for result in op.results)
         other = [result for op in block.ops for result in op.results if result not in computed]
         self._compared_count = len(block.args) + len(other)
@@ -52,7 +54,8 @@ class ProgramSizes:
             for result in op.results:
                 for dimension, size in enumerate(_sizes(result)):
                     axis = self.same.find((self._numbers[result], dimension))
-                    if size == DYNAMIC_INDEX and axis[0] >= self._compared_count and axis not in seen:
+                    is_compared = axis[0] < self._compared_count  # its class has the size of a compared tensor
+                    if size == DYNAMIC_INDEX and not is_compared and axis not in seen:
                         seen.add(axis)
                         yield result, dimension, self._argument_axis(result, dimension)
 
@@ -72,7 +75,8 @@ def _sizes(value: SSAValue) -> tuple[int, ...]:
 def _loops_of(op: Operation) -> list[tuple[SSAValue, AffineMap]] | None:
     """Return each tensor that a loop nest reads or computes, with the map from loops to its elements.
 
-    A splat is a loop nest that reads no tensor. Return None for other operations.
+    Operands whose elements the nest does not read, such as most initial outputs, are left out. A splat is a loop nest
+    that reads no tensor. Return None for other operations.
     """
     if op.name == "tensor.splat":
         return [(op.results[0], AffineMap.identity(len(_sizes(op.results[0]))))]

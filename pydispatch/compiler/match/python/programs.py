@@ -14,7 +14,9 @@ from pydispatch.patterns import Pattern
 
 
 def function_of(pattern: Pattern) -> FuncOp:
-    """Return a copy of the function of a pattern that is a program, without `flow.tensor.tie_shape` operations."""
+    """Return a copy of the function of a pattern that is a program, without `flow.tensor.tie_shape` operations, which
+    only state the sizes of their operand.
+    """
     module: ModuleOp = pattern.program
     (function,) = (op for op in module.body.block.ops if isinstance(op, FuncOp) and op.sym_name.data == pattern.name)
     copy = function.clone()

@@ -36,7 +36,7 @@ class CParameter:
 
     Attributes:
         name: Name; may be empty.
-        type: Its type, without qualifiers and `*`.
+        type: Its type, without qualifiers and `*`; "" if it is not known.
         is_pointer: Whether it is a pointer to that type.
         is_constant: Whether it is a pointer to const.
         text: The parameter as messages print it.
@@ -79,6 +79,7 @@ def parameters_of(file: str, data: bytes, symbol: str) -> list[CParameter] | Non
 def _parameters_of_source(source: bytes, symbol: str) -> list[CParameter] | None:
     """Return the parameters in the definition of a function; None if no definition is found in the source."""
     text = _COMMENT.sub(" ", source.decode(errors="replace"))
+    # A name, its parameters and a brace: calls and declarations have a `;` or `)` before the next brace.
     definition = re.search(rf"\b{re.escape(symbol)}\s*\(([^(){{}};]*)\)[^(){{}};]*{{", text)
     if definition is None:
         return None
@@ -138,7 +139,7 @@ def _parameter(text: str) -> CParameter:
     is_named = len(words) > 1 and " ".join(words) not in _BITS  # "unsigned int" is a type without a name
     type = " ".join(words[:-1] if is_named else words)
     is_pointer = "*" in text or "[" in text
-    is_constant = is_pointer and "const" in text.partition("*")[0].split()
+    is_constant = is_pointer and "const" in text.partition("*")[0].split()  # a const after `*` is of the pointer
     return CParameter(
         name=words[-1] if is_named else "",
         type=type,
@@ -163,7 +164,7 @@ def check_arguments(
         symbol: Name of the function.
         parameters: Its parameters.
         arguments: Name of the value that is passed for each parameter.
-        values: Name of a value → (SSA value, type in the kernel).
+        values: Name of a value → (SSA value, its type in the kernel: "f32", "index" or "memref<f32>").
         outputs: Names of the values that the function writes.
     """
     head = f"pattern '{pattern}': the C function {symbol}({', '.join(declared.text for declared in parameters)})"
@@ -179,6 +180,7 @@ def check_arguments(
             raise CompileError(f"{passed}, which is {_described(type)}", note=remedy)
         if parameter.is_constant and name in outputs:
             raise CompileError(f"{passed}, which is a result, but the function only reads it", note=remedy)
+        # A parameter with the name of another value: the arguments are probably in the wrong order.
         if values.get(parameter.name, (value,))[0] != value:
             raise CompileError(
                 f"{passed}, and '{parameter.name}' is another value of the pattern",
@@ -187,7 +189,7 @@ def check_arguments(
 
 
 def _kind(type: str) -> tuple[str, bool]:
-    """Return the element type of a value, and whether it is a pointer."""
+    """Return the element type of a value, and whether it is a pointer: ("f32", True) for "memref<f32>"."""
     return (type[len("memref<") : -1], True) if type.startswith("memref<") else (type, False)
 
 

@@ -14,7 +14,7 @@ from pydispatch.compiler.match.edit.symbols import clone, table_of
 from pydispatch.compiler.match.graph.dag import Match
 from pydispatch.compiler.match.python.kernels import dispatch_of_kernel
 from pydispatch.compiler.match.python.lower import Lowering
-from pydispatch.compiler.match.python.match import Compiled, MatchInfo, failed
+from pydispatch.compiler.match.python.match import Compiled, MatchInfo, user_function_error
 from pydispatch.compiler.match.python.text import MatchSignature, dispatch_of_c, dispatch_of_whole, signature_of
 from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of, set_location
@@ -29,14 +29,20 @@ from pydispatch.patterns.trace import Value, outputs_of
 
 
 class Replacer:
-    """Rewriter that inserts kernels into one program; equal kernels are inserted once."""
+    """Rewriter that inserts kernels into one program; equal kernels are inserted once.
+
+    Attributes:
+        program: The program.
+        targets: Formats that it is compiled for, which generators may query.
+        known: (name of a pattern, text of its functions before they are renamed) → name of the function to call.
+    """
 
     def __init__(self, program: ModuleOp, targets: tuple[str, ...] = ()) -> None:
         self.program, self.targets = program, targets
         self.known: dict[tuple[str, str], str] = {}
 
     def describe(self, chosen: Replacement | None) -> str:
-        """Return a description of the replacement of a match, for the report."""
+        """Return a description of the replacement of a match, for the report; "" for None."""
         kernel = None if chosen is None else chosen.kernel
         if isinstance(kernel, CFunction):
             return f"C function {kernel.symbol}"
@@ -60,7 +66,7 @@ class Replacer:
         at = Inserter(match.root, after=True)
         outputs = match.outputs
         like = outputs[0] if outputs else None
-        inputs = [  # the value of an input that the pattern does not use is None
+        inputs = [  # None is an input that is only overwritten: the kernel gets a tensor without contents
             v if v is not None else at.empty(t, like)
             for v, t in zip(match.inputs, self._types(compiled, match), strict=True)
         ]
@@ -79,7 +85,7 @@ class Replacer:
         try:
             generated = kernel.make(info)
         except Exception as error:
-            raise failed("generator", compiled.name, error, match.root) from error
+            raise user_function_error("generator", compiled.name, error, match.root) from error
         if isinstance(generated, (str, bytes)):
             problem = unfit(generated)
             if problem is not None:
@@ -89,8 +95,8 @@ class Replacer:
         return generated
 
     def _types(self, compiled: Compiled, match: Match) -> list[Any]:
-        """Return the types that a match is cast to: those of the pattern's inputs, or of the matched values for a
-        matcher function.
+        """Return the types that the inputs of a match are cast to: those of the pattern's inputs, or for a matcher
+        function their own.
         """
         if compiled.dag is not None:
             return [a.type for a in compiled.dag.inputs]
@@ -120,6 +126,7 @@ class Replacer:
 
         Raises CompileError if its result types differ from the pattern's.
         """
+        # The user's function takes no sizes; the position counts them, as `Lowering` does.
         tensors = [(i, type) for i, (name, type) in enumerate(signature.inputs) if not signature.is_size(name)]
         values = [Value(op="input", type=type, detail=input_index) for input_index, type in tensors]
         results = outputs_of(kernel.function(*values), getattr(kernel.function, "__name__", pattern.name))

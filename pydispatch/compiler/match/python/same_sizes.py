@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 Axis = tuple[int, int]
-"""(index of an input, axis)."""
+"""(number of an input or, in `ProgramSizes`, another tensor; axis)."""
 
 
 class SameSizes:

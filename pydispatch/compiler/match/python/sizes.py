@@ -70,13 +70,16 @@ def _name_of_size(pattern: Pattern, axis: Axis | None) -> str | None:
 
 
 def disagreement(pattern: Pattern, compare: Sequence[tuple[str, list[CompareAxis]]], match: Match) -> str | None:
-    """Return None if sizes of the same name are equal in the match, else the reason why not."""
+    """Return None if sizes of the same name are equal in the match, else the reason why not.
+
+    compare: the axes to compare, from `to_compare`.
+    """
     for name, axes in compare:
         first: tuple[object, str] | None = None
         for source, axis in axes:
             value = match.inputs[source] if isinstance(source, int) else match.computed.get(source)
             if value is None or not isinstance(value.type, TensorType):
-                continue
+                continue  # the program does not have this tensor
             got = size_identity(value, axis)
             owner = pattern.inputs[source][0] if isinstance(source, int) else f"what {source.op.name} repeats"
             here = f"size {axis} of {owner}"
@@ -115,6 +118,7 @@ def _axes_of_result(value: Value, operands: list[Sequence[Axis]], same: SameSize
         # The detail is (combiner, axis) of a reduction, (axis, type of the index, ...) of an argmax.
         dropped = value.detail[1] if value.op == "reduce" else value.detail[0]
         return [axis for n, axis in enumerate(operands[0]) if n != dropped]
+    # An elementwise operation: operands of lower rank are broadcast along leading axes.
     longest: Sequence[Axis] = max(operands, key=len, default=())
     for axes in operands:
         for mine, theirs in zip(reversed(longest), reversed(axes), strict=False):

@@ -58,10 +58,12 @@ class MatchSignature:
 
     @property
     def tensors(self) -> list[tuple[str, TensorType]]:
+        """The inputs that are tensors."""
         return [(n, t) for n, t in self.inputs if t.shape is not None]
 
     @property
     def scalars(self) -> list[tuple[str, TensorType]]:
+        """The inputs that are neither tensors nor sizes."""
         return [(n, t) for n, t in self.inputs if t.shape is None and not self.is_size(n)]
 
     def is_size(self, input: str) -> bool:
@@ -73,8 +75,17 @@ class MatchSignature:
         own = {name for name, _ in (*self.inputs, *self.outputs)} | self.sizes.keys()
         return asked if asked in own else self.others.get(asked, asked)
 
+    def size_lines(self) -> list[str]:
+        """Return the operations that define %size_... for each size that is read from a tensor %in_..., as text."""
+        inputs, lines = dict(self.inputs), []
+        for size, (tensor, axis) in self.sizes.items():
+            if axis != OWN_ARGUMENT:  # else the size is an input, %size_... already
+                lines.append(f"%axis_{size} = arith.constant {axis} : index")
+                lines.append(f"%size_{size} = tensor.dim %in_{tensor}, %axis_{size} : {inputs[tensor].mlir}")
+        return lines
+
     def dims(self, type: TensorType) -> str:
-        """Return the dynamic sizes after a type, as `{%n, %m}`."""
+        """Return the dynamic sizes of a type in the notation of `flow.dispatch`, `{%size_n, %size_m}`; "" for none."""
         named = [f"%size_{s}" for s in type.shape or () if not isinstance(s, int)]
         return f"{{{', '.join(named)}}}" if named else ""
 
@@ -116,7 +127,7 @@ def signature_of(
 def _custom_signature(op: CustomOp, named: bool) -> MatchSignature:
     """Return the signature that a custom operation declares. named: see `signature_of`."""
     names = [name.data for name in op.operand_names.data]
-    signature = MatchSignature([], [])
+    signature = MatchSignature(inputs=[], outputs=[])
     for index, (name, value) in enumerate(zip(names, op.arguments, strict=True)):
         if isinstance(value.type, IndexType):
             signature.sizes[name] = (name, OWN_ARGUMENT)
@@ -125,7 +136,7 @@ def _custom_signature(op: CustomOp, named: bool) -> MatchSignature:
         if not isinstance(value.type, IrTensor):
             signature.inputs.append((name, TensorType(str(value.type), None)))
             continue
-        sizes: list[Size] = [
+        sizes: list[Size] = [  # `sizes_of` returns texts: numbers, or names of sizes
             n if not n.isdecimal() else f"{name}_size{axis}" if named else int(n)
             for axis, n in enumerate(op.sizes_of(index))
         ]
@@ -187,19 +198,16 @@ def _result_type(value: SSAValue, match: Match) -> TensorType:
 
 
 def _function(signature: MatchSignature, lines: list[str], dispatch: str) -> str:
-    """Generate the function around a dispatch; NAME stands for its name."""
+    """Generate the function around a dispatch; NAME stands for its name.
+
+    It has the values %in_... of inputs and %size_... of sizes, then `lines`, and `dispatch`, an operation without the
+    names of its results.
+    """
     arguments = ", ".join(f"%{'size' if signature.is_size(n) else 'in'}_{n}: {t.mlir}" for n, t in signature.inputs)
     types = [t.mlir for _, t in signature.outputs]
     results = ", ".join(f"%r#{i}" for i in range(len(types))) if len(types) > 1 else "%r"
     count = f"%r:{len(types)}" if len(types) > 1 else "%r"
-    input_types = dict(signature.inputs)
-    head = []
-    for size, (name, axis) in signature.sizes.items():
-        if axis == OWN_ARGUMENT:  # the size is an input, %size_... already
-            continue
-        head.append(f"%axis_{size} = arith.constant {axis} : index")
-        head.append(f"%size_{size} = tensor.dim %in_{name}, %axis_{size} : {input_types[name].mlir}")
-    body = "\n    ".join([*head, *lines])
+    body = "\n    ".join([*signature.size_lines(), *lines])
     return (
         f"  util.func private @NAME({arguments}) -> ({', '.join(types)}) {{\n    {body}\n    {count} = {dispatch}\n"
         f"    util.return {results} : {', '.join(types)}\n  }}\n"
@@ -214,7 +222,7 @@ def _signature_types(signature: MatchSignature, operands: list[str]) -> str:
 
 
 def _object(file: SourceFile) -> str:
-    """Return an object file as an attribute."""
+    """Return a source or object file, with its options, as a `#hal.executable.object` attribute."""
     entries = [
         f"path = {_text(file.name)}", f'data = dense<"0x{file.data.hex().upper()}"> : vector<{len(file.data)}xi8>',
         *(
@@ -265,7 +273,7 @@ def dispatch_of_c(name: str, kernel: CFunction, signature: MatchSignature) -> st
     entry = ", ".join([*(f"%b_{n}: !stream.binding" for n in bindings), *passed])
     call = ", ".join(values[a].operand for a in arguments)
     types = ", ".join(values[a].type for a in arguments)
-    grid = "%c1, %c1, %c1"
+    grid = "%c1, %c1, %c1"  # one workgroup without a tile
     count = "%c1 = arith.constant 1 : index"
     first = ""
     if kernel.tile is not None:
