@@ -12,6 +12,7 @@ from pydispatch.ir.core.locations import location_of
 from pydispatch.ir.functions import FUNCTIONS
 
 _MAX_NEAR_MISSES = 3
+"""Maximum number of misses that are kept for a pattern: more of them hide the nearest ones."""
 OUTSIDE = "the module"
 """The result of `function_of` outside functions."""
 
@@ -40,9 +41,9 @@ class Found:
     Attributes:
         pattern: Name of the pattern.
         op: Name of the root operation.
-        function: Function that contains it.
-        place: Its location in the source.
-        kernel: The kernel that replaces it; "" if none does.
+        function: `@name` of the function that contains it, or OUTSIDE.
+        place: Its location in the source, as `file:line:column`.
+        kernel: Description of the kernel that replaces it; "" if none does.
     """
 
     pattern: str
@@ -63,12 +64,12 @@ class Miss:
     Attributes:
         pattern: Name of the pattern.
         op: Name of the operation that the root of the pattern matched.
-        function: Function that contains it.
-        place: Its location in the source.
+        function: `@name` of the function that contains it, or OUTSIDE.
+        place: Its location in the source, as `file:line:column`.
         depth: Number of operations of the pattern that matched at `op` and its producers.
         reason: Why the next operation did not match.
         stopped_place: Location of that operation, as text.
-        location: The same location.
+        location: The same location as data; None if it is not known.
     """
 
     pattern: str
@@ -91,7 +92,7 @@ class Report:
     """Report of one run of specs and patterns.
 
     Attributes:
-        patterns: Names of all patterns that were tried.
+        patterns: Names of all patterns that were tried, in the order of declaration.
         found: The matches.
         near: For each pattern, its deepest misses, deepest first.
         roots: For each pattern with a root operation, the name of that operation.
@@ -136,7 +137,7 @@ class Report:
             stopped_place=place_of(mismatch.op or op),
             location=location_of(mismatch.op or op),
         )
-        if miss in kept:
+        if miss in kept:  # a matcher may be run a second time to explain why it matched nothing
             return
         kept.append(miss)
         kept.sort(key=lambda m: -m.depth)
@@ -150,7 +151,7 @@ class Report:
 
     def explain(self, pattern: str) -> str:
         """Return a sentence on why a pattern matched nothing."""
-        near = self.near.get(pattern)
+        near = self.near.get(pattern)  # deepest first
         if pattern in self.hints:
             name, why = self.hints[pattern]
             return f"the kernel '{name}' matched nothing: {why}"

@@ -64,6 +64,7 @@ def _cast_and_call(run: Interpreter, op: Any, env: Env) -> None:
                      "get them with transform.get_operand and transform.get_result")  # fmt: skip
     for value in outputs:
         run.forget_users(value)
+    # The spec permits casts between static and dynamic sizes by stating a conversion.
     casts = any(o.name.startswith("transform.type_conversion.") for block in op.conversions.blocks for o in block.ops)
     has_func_call = op.name == "transform.func.cast_and_call"
     call = call_in_place(function, symbol_of(function), inputs, outputs, at, op, with_func=has_func_call, casts=casts)
@@ -87,13 +88,13 @@ def _function(run: Interpreter, op: Any, env: Env) -> Operation:
 
 
 def _dce(run: Interpreter, op: Any, env: Env) -> None:
-    """Execute `apply_dce`."""
+    """Execute `apply_dce`: erase unused operations. The view stays: no other operation reads these."""
     for target in run.ops(op, env):
         cleanup.eliminate_dead(target)
 
 
 def _cse(run: Interpreter, op: Any, env: Env) -> None:
-    """Execute `apply_cse`. The view is recreated, since operations were erased."""
+    """Execute `apply_cse`. The view is recreated: it caches nodes of operations whose operands were replaced."""
     for target in run.ops(op, env):
         cleanup.eliminate_common(target)
     run.view = GraphView()

@@ -33,12 +33,12 @@ _LOCAL = frozenset(
 
 
 def _is_local(matcher: Any) -> bool:
-    """Return whether a matcher inspects only the operation itself, and nothing around it."""
+    """Return whether a matcher, whose only parameter is then its root, inspects only the root and nothing around it."""
     return len(matcher.body.block.args) == 1 and all(op.name in _LOCAL for op in _steps(matcher))
 
 
 def _steps(matcher: Any) -> Iterator[Operation]:
-    """Yield the operations of a matcher, except those inside `iree.match.regions`."""
+    """Yield the operations that a matcher executes. Those inside `iree.match.regions` are a body to compare with."""
     pending = list(matcher.body.block.ops)
     while pending:
         op = pending.pop()

@@ -17,6 +17,7 @@ from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects.transform.dialect import NamedSequenceOp
 
 ENTRIES = ("__transform_main", "__preprocessing_main", "__kernel_config")
+"""Names of the sequence that a spec begins with; a spec with several begins with the first of these."""
 Env = dict[SSAValue, list[Any]]
 """The contents of each handle: operations, values or parameters."""
 
@@ -82,7 +83,7 @@ class Interpreter:
         if len(arguments) != len(block.args):
             self.fail(sequence, f"@{sequence.sym_name.data} takes {len(block.args)} handle(s), got {len(arguments)}")
         self.include_depth += 1
-        if self.include_depth > 100:
+        if self.include_depth > 100:  # deeper than any spec nests its sequences
             self.fail(sequence, f"@{sequence.sym_name.data} includes itself")
         env: Env = dict(zip(block.args, arguments, strict=True))
         try:

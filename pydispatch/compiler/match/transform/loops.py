@@ -82,7 +82,7 @@ def _foreach_match(run: Interpreter, op: Any, env: Env) -> None:
         )
         for candidate in visited:
             if candidate.parent is None and candidate is not run.program:
-                continue
+                continue  # an action for an earlier operation erased it
             for ordinal in index.candidates(candidate):
                 yielded = _run_matcher(run, matchers[ordinal], candidate, extras)
                 if yielded is None:
@@ -197,7 +197,7 @@ def _pick(op: Any, values: list[SSAValue], what: str, target: Operation) -> list
 
 
 def _defining(run: Interpreter, op: Any, env: Env) -> None:
-    """Execute `get_defining_op`."""
+    """Execute `get_defining_op`: yield the operations that define the values of a handle, each once."""
     producers: list[Operation] = []
     for value in env[op.operands[0]]:
         if not isinstance(value, SSAValue):
@@ -209,7 +209,7 @@ def _defining(run: Interpreter, op: Any, env: Env) -> None:
 
 
 def _producer(run: Interpreter, op: Any, env: Env) -> None:
-    """Execute `get_producer_of_operand`."""
+    """Execute `get_producer_of_operand`: yield the operations that define operands, one for each operand."""
     producers = []
     for target in run.ops(op, env):
         for value in _pick(op, list(target.operands), "operand", target):
@@ -220,7 +220,7 @@ def _producer(run: Interpreter, op: Any, env: Env) -> None:
 
 
 def _consumers(run: Interpreter, op: Any, env: Env) -> None:
-    """Execute `get_consumers_of_result`."""
+    """Execute `get_consumers_of_result`: yield the operations that use a result, each once."""
     users: dict[Operation, None] = {}
     for target in run.ops(op, env):
         for value in _pick(op, list(target.results), "result", target):

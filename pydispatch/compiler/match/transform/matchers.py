@@ -38,7 +38,7 @@ def with_function_aliases(names: list[str]) -> set[str]:
 
 
 def _operation_name(run: Interpreter, op: Any, env: Env) -> None:
-    """Execute `match.operation_name`."""
+    """Execute `match.operation_name`: reject an operation whose name is none of those stated."""
     names = with_function_aliases(strings_of(op.op_names))
     for target in run.ops(op, env):
         if target.name not in names:
@@ -57,7 +57,7 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 
 
 def _cmpi(run: Interpreter, op: Any, env: Env) -> None:
-    """Execute `match.param.cmpi`."""
+    """Execute `match.param.cmpi`: compare the numbers of two handles pairwise; reject if one comparison is false."""
     left, right = env[op.operands[0]], env[op.operands[1]]
     if len(left) != len(right):
         reject(f"expected as many numbers on both sides, got {len(left)} and {len(right)}", op=None)
@@ -85,7 +85,7 @@ def pattern_of(run: Interpreter, op: Any) -> DagPattern:
     if pattern is None:
         block = op.body.block
         root = block.last_op
-        if root is not None and not root.results and root.operands:  # A terminator: the root defines its operand.
+        if root is not None and not root.results and root.operands:  # a terminator: the root defines its operand
             root = root.operands[0].owner
         if not isinstance(root, Operation) or not root.results:
             run.fail(op, "the pattern has no operation", "write the operations to find after ^bb0(...):")
@@ -127,7 +127,7 @@ class Absent:
 
 
 def _type(run: Interpreter, op: Any, env: Env) -> None:
-    """Execute `match.cast_compatible_type`."""
+    """Execute `match.cast_compatible_type`: reject values that cannot be cast to a type."""
     for value in env[op.operands[0]]:
         if not isinstance(value, SSAValue):
             run.fail(op, f"'{op.name}' needs a handle of values")
@@ -139,7 +139,10 @@ def _type(run: Interpreter, op: Any, env: Env) -> None:
 
 
 def _tensor_and_dim(run: Interpreter, op: Any, env: Env) -> tuple[SSAValue, int]:
-    """Return the only value of the first operand and the dimension that `op` names; reject values without it."""
+    """Return the only value of the first operand, and the dimension that `op` names, from 0; reject values without it.
+
+    The operation may count dimensions from the end: -1 is the last.
+    """
     value = run.value(op, env[op.operands[0]])
     if not isinstance(value.type, TensorType):
         reject(f"expected a tensor, got {value.type}", op=None, depth=STRUCTURE_AGREES)

@@ -44,11 +44,11 @@ def _count_handler(of: Callable[[Structured], int]) -> Handler:
     """Return a handler whose result is a number of a structured operation, such as that of its loops.
 
     Args:
-        of: Function that returns the number.
+        of: Function that returns the number for a structured operation.
     """
 
     def handler(run: Interpreter, op: Any, env: Env) -> None:
-        """Set the result to the number."""
+        """Set the handle of the result to the number."""
         _, structure = _structured_root(run, op, env)
         env[op.results[0]] = [IntegerAttr(of(structure), 64)]
 
@@ -128,7 +128,10 @@ def _producer(value: SSAValue, what: str, index: int, root: Operation) -> Operat
 
 
 def _result(run: Interpreter, op: Any, env: Env) -> None:
-    """Execute `match.structured.result`: yield results or their users."""
+    """Execute `match.structured.result`: yield results, or one user of each.
+
+    Reject a result without a user, or with several if the operation asks for a single one.
+    """
     root, _ = _structured_root(run, op, env)
     picked = op.positions(len(root.results))
     if picked is None:
