@@ -21,9 +21,11 @@ from pydispatch.ir.core.walk import walk
 
 @cache
 def _rows_of(dialect: str) -> dict[str, Row]:
-    """Return every row for operations of a dialect. ExtensionError for an operation that two tables replace."""
+    """Return the rules for the operations of a dialect, by the operation's name. Raise ExtensionError if two tables
+    replace one operation.
+    """
     rows: dict[str, Row] = {}
-    owners: dict[str, str] = {}
+    owners: dict[str, str] = {}  # operation → description of the table that replaces it, for the error
     for part in extensions.parts("conversions"):
         if part.dialects and dialect not in part.dialects:
             continue
@@ -53,22 +55,22 @@ def _dialect(name: str) -> str:
 
 @cache
 def row_of(name: str) -> Row | None:
-    """Return the row that replaces operations of a name; None if they are kept."""
+    """Return the rule that replaces operations of a name, such as "linalg.map"; None if they are kept."""
     return _rows_of(_dialect(name)).get(name)
 
 
 def normalize(module: ModuleOp, reassociate: bool = True, has_invocations: bool = True) -> None:
-    """Rewrite `module` in place. Raises CompileError at an operation that has no meaning here.
+    """Rewrite `module` in place, by the rules of all tables. Raises CompileError at an operation that its rule refuses.
 
     reassociate: sums and products of floats may be computed in another order than the written one. has_invocations:
     whether a target may distribute a kernel over invocations.
     """
     _check_tables()
     pending = [op for op in walk(module) if row_of(op.name)]
-    pending.reverse()
+    pending.reverse()  # operations are popped from the end
     while pending:
         op = pending.pop()
-        if op.parent is None:  # What stood in a region of something that is gone.
+        if op.parent is None:  # erased, or in a region of a replaced operation
             continue
         build, row = Build(op, reassociate, has_invocations), row_of(op.name)
         assert row is not None

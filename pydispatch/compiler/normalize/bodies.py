@@ -12,7 +12,7 @@ from xdsl.utils.exceptions import VerifyException
 
 Binary = Callable[[SSAValue, SSAValue], Operation]
 
-# Function -> for floats, integers, and i1 where it differs. A pair of integers is a choice by sign.
+# Function -> (operation on floats, operation on integers); None where there is none.
 _BINARY: dict[str, tuple[Binary | None, Binary | None]] = {
     "add": (arith.AddfOp, arith.AddiOp),
     "sub": (arith.SubfOp, arith.SubiOp),
@@ -27,6 +27,7 @@ _BINARY: dict[str, tuple[Binary | None, Binary | None]] = {
     "min_unsigned": (None, arith.MinUIOp),
     "powf": (math.PowFOp, None),
 }
+# Function of i1 -> its operation, where it is not that of wider integers: sums of i1 do not wrap around.
 _BOOLEAN: dict[str, Binary] = {"add": arith.OrIOp, "mul": arith.AndIOp}
 _UNARY: dict[str, Callable[[SSAValue], Operation]] = {
     "abs": math.AbsFOp,
@@ -44,13 +45,17 @@ _UNARY: dict[str, Callable[[SSAValue], Operation]] = {
 
 
 class BodyBuilder:
-    """A block that takes one element of each operand and yields one."""
+    """Builder of the body of a structured operation: a block of scalar code with an argument for each operand.
+
+    Attributes:
+        block: The block, whose arguments have the types `types`: inputs, then outputs.
+    """
 
     def __init__(self, types: Sequence[Attribute]) -> None:
         self.block = Block(arg_types=types)
 
     def add(self, op: Operation) -> SSAValue:
-        """Append an operation of one result."""
+        """Append an operation of one result, and return the result."""
         self.block.add_op(op)
         return op.results[0]
 
@@ -118,7 +123,11 @@ def cast_operation(value: SSAValue, to: Attribute, unsigned: bool) -> Operation 
 
 
 def product_sum(types: Sequence[Attribute], unsigned: bool) -> Block:
-    """Build the body acc + a * b; with four inputs acc + (a - za) * (b - zb)."""
+    """Build the body acc + a * b, or with zero points za and zb acc + (a - za) * (b - zb).
+
+    types: element types of the arguments (a, b, acc) or (a, b, za, zb, acc). All are cast to that of acc first;
+    integers widen by their sign, or with zeros when `unsigned`.
+    """
     body = BodyBuilder(types)
     *inputs, acc = body.block.args
     factors = [body.cast(value, acc.type, unsigned) for value in inputs]
@@ -129,8 +138,12 @@ def product_sum(types: Sequence[Attribute], unsigned: bool) -> Block:
 
 
 def pooling(types: Sequence[Attribute], function: str, unsigned: bool) -> Block:
-    """Build the body of a pooling, which combines the running value with an element of the image; the window only has a
-    shape.
+    """Build the body of a pooling, which combines the running value with an element of the image.
+
+    Args:
+        types: Element types of the image, of the window (which only has a shape and is not read), and of the output.
+        function: "sum", "max" or "min".
+        unsigned: Whether integers are unsigned.
     """
     body = BodyBuilder(types)
     image, _, acc = body.block.args

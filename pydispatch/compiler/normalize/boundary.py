@@ -29,7 +29,7 @@ def _cast(op: Operation, build: Build) -> None:
     types = [v.type for v in (*op.operands, *op.results)]
     tensor_types = [t for t in types if isinstance(t, TensorType)]
     if not tensor_types:
-        return  # in kernels, and of scalars
+        return  # a cast of scalars or of values in kernels is kept
     if len(op.operands) != 1 or len(op.results) != 1 or len(tensor_types) != 2:
         raise VerifyException("of tensors, one is cast to one")
     source, target = tensor_types

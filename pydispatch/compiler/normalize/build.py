@@ -35,7 +35,7 @@ class Build:
 
     Attributes:
         op: Operation that is replaced.
-        made: The inserted operations, in order.
+        made: The inserted operations, in order; `normalize` visits them, too.
         reassociate: Whether sums and products of floats may be reordered.
         has_invocations: Whether a target may distribute a kernel over invocations: then one loop over a whole row
             leaves most of them idle.
@@ -44,10 +44,10 @@ class Build:
     def __init__(self, op: Operation, reassociate: bool = True, has_invocations: bool = True) -> None:
         self.op, self.reassociate, self.has_invocations = op, reassociate, has_invocations
         self.made: list[Operation] = []
-        self._indices: dict[int, SSAValue] = {}
+        self._indices: dict[int, SSAValue] = {}  # index → its constant, which `index` emitted
 
     def add(self, new: OpT) -> OpT:
-        """Put `new` before the operation."""
+        """Insert an operation before the replaced one, with the same source location, and return it."""
         block = self.op.parent
         assert block is not None
         for inner in walk(new):
@@ -69,19 +69,19 @@ class Build:
         if size != DYNAMIC:
             return self.index(size)
         if isinstance(value, OpResult) and isinstance(value.op, tensor.EmptyOp | tensor.SplatOp):
-            shape = value.type.get_shape()
+            shape = value.type.get_shape()  # the dynamic sizes of such a tensor are operands: no tensor.dim is needed
             dynamic = [d for d, s in enumerate(shape) if s == DYNAMIC]
             sizes = value.op.dynamic_sizes if isinstance(value.op, tensor.EmptyOp) else value.op.dynamicSizes
             return sizes[dynamic.index(axis)]
         return self.add(tensor.DimOp(value, self.index(axis))).result
 
     def dynamic_dims(self, value: SSAValue) -> list[SSAValue]:
-        """Return the sizes of a tensor that its type does not state."""
+        """Return the dynamic sizes of a tensor as values, by dimension."""
         assert isinstance(value.type, TensorType)
         return [self.dim(value, d) for d, size in enumerate(value.type.get_shape()) if size == DYNAMIC]
 
     def empty(self, type: TensorType[Attribute], dynamic: Sequence[SSAValue]) -> SSAValue:
-        """Return a tensor whose elements are not set."""
+        """Emit a tensor whose elements are not set, and return it. dynamic: its dynamic sizes, by dimension."""
         return self.add(tensor.EmptyOp(list(dynamic), type)).tensor
 
     def scalar(self, value: float, type: Attribute) -> SSAValue:
@@ -98,7 +98,7 @@ class Build:
 
         Args:
             value: Tensor.
-            type: Type of the result. At most as many of its sizes are dynamic as of the sizes of `value`.
+            type: Type of the result. Its dynamic sizes are those of `value`, in the same order.
             groups: For each dimension of `value`, the dimensions of the result that it becomes: [[0], [1, 2]] for
                 `4x6` -> `4x2x3`.
         """
@@ -106,14 +106,14 @@ class Build:
         return self.add(tensor.ExpandShapeOp(value, self.dynamic_dims(value), _groups(groups), sizes, type)).result
 
     def collapse(self, value: SSAValue, type: TensorType[Attribute], groups: Sequence[Sequence[int]]) -> SSAValue:
-        """Return the tensor with fewer dimensions: dimension d is made of the dimensions `groups[d]`."""
+        """Return the tensor with fewer dimensions: dimension d of the result joins the dimensions `groups[d]`."""
         collapse = tensor.CollapseShapeOp(
             operands=[value], result_types=[type], properties={"reassociation": _groups(groups)}
         )  # fmt: skip
         return self.add(collapse).result
 
     def floats(self, values: Sequence[float], type: TensorType[Attribute]) -> SSAValue:
-        """Return a constant tensor of a float type, row by row."""
+        """Return a constant tensor of floats. values: its elements in row-major order."""
         return self.add(arith.ConstantOp(DenseIntOrFPElementsAttr.from_list(cast(Any, type), values))).result
 
     def host_command(
@@ -140,13 +140,13 @@ class Build:
         return self.add(call).results
 
     def replace(self, *values: SSAValue) -> None:
-        """Take the operation away; `values` stand for its results."""
+        """Replace the results of the operation by `values`, and erase it."""
         for old, new in zip(self.op.results, values, strict=True):
             new.name_hint = new.name_hint or old.name_hint
             old.replace_all_uses_with(new)
         operands = list(self.op.operands)
         erase_op(self.op)
-        for value in operands:  # Empty tensors that only stated the shape of a result are not needed any more.
+        for value in operands:  # empty tensors that only stated the shape of a result are not needed any more
             owner = value.owner
             if isinstance(owner, tensor.EmptyOp) and owner.parent is not None and not list(owner.tensor.uses):
                 erase_op(owner)
@@ -158,4 +158,4 @@ def _groups(groups: Sequence[Sequence[int]]) -> ArrayAttr[ArrayAttr[IntegerAttr]
 
 
 Row = Callable[[Operation, Build], None]
-"""Rule for one operation: it emits what replaces the operation, with the builder, and replaces it."""
+"""Rule for one operation: it emits the replacement of the operation with the builder, and calls `Build.replace`."""

@@ -99,7 +99,7 @@ def _store(op: Operation, build: Build) -> None:
 
 
 def _cast(build: Build, value: SSAValue, type: Attribute) -> SSAValue:
-    """Return a constant, cast to a type that hides its sizes unless it has that type."""
+    """Return a constant, cast to a type with dynamic sizes unless it has that type."""
     assert isinstance(type, TensorType) or value.type == type
     return value if value.type == type else build.add(tensor.CastOp(value, type)).dest  # type: ignore[arg-type]
 
@@ -136,7 +136,7 @@ def parameter_global(op: Operation, value: ParameterAttr) -> str:
     while module is not None and not isinstance(module, ModuleOp):
         module = module.parent_op()
     assert isinstance(module, ModuleOp)
-    value = FlowParameterAttr(value.scope, value.key, value.config, value.type)
+    value = FlowParameterAttr(value.scope, value.key, value.config, value.type)  # one form for `flow` and `stream`
     names = set()
     for other in module.body.block.ops:
         if isinstance(other, util.GlobalOp):

@@ -19,7 +19,16 @@ def generic(
     build: Build, structure: Structure, inputs: list[SSAValue], outputs: list[SSAValue], body: Region | Block,
     attributes: Mapping[str, Attribute] | None = None,
 ) -> list[SSAValue]:  # fmt: skip
-    """Emit a `linalg.generic`, and return its results; none on memrefs."""
+    """Emit a `linalg.generic`, and return its results; none if its outputs are memrefs.
+
+    Args:
+        build: Receives the operation.
+        structure: Indexing maps of inputs and outputs, and which loops are parallel.
+        inputs: Inputs.
+        outputs: Outputs, whose types are those of the results.
+        body: Body, as a region or its only block.
+        attributes: Further attributes of the operation, by name.
+    """
     kinds = [IteratorTypeAttr.parallel() if p else IteratorTypeAttr.reduction() for p in structure.parallel]
     generic_op = ops.GenericOp(
         inputs, outputs, body if isinstance(body, Region) else Region(body), [AffineMapAttr(m) for m in structure.maps],
@@ -33,8 +42,10 @@ def computed(
     build: Build, structure: Structure, inputs: Sequence[SSAValue], outputs: Sequence[SSAValue],
     elements: Callable[..., Sequence[SSAValue]],
 ) -> list[SSAValue]:  # fmt: skip
-    """Emit a `linalg.generic`, and return its results. elements: from the body and an element of each operand, those of
-    the results.
+    """Emit a `linalg.generic`, and return its results.
+
+    elements: function of (builder of the body, element of each input, element of each output) that emits the body and
+    returns an element for each result.
     """
     body = bodies.BodyBuilder([element_type(v.type) for v in (*inputs, *outputs)])
     body.finish(*elements(body, *body.block.args))

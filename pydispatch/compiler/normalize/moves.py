@@ -77,9 +77,9 @@ def _pack(op: Operation, build: Build) -> None:
     """Replace a pack by a padding to full tiles and one generic that reads at tile * size + offset."""
     assert isinstance(op, PackingOp)
     rank = len(shape_of(op.source.type))
-    outer = op.outer_permutation(rank)
+    outer = op.outer_permutation(rank)  # dimension of the source for each outer dimension of the result
     positions = numbers(op.inner_dims_pos)
-    tiles = dict(zip(positions, op.tiles(), strict=True))
+    tiles = dict(zip(positions, op.tiles(), strict=True))  # dimension of the source → size of its tiles
     if not all(isinstance(t, int) for t in tiles.values()):
         _pack_dynamic(op, build, outer, tiles)
         return
@@ -99,7 +99,7 @@ def _pack(op: Operation, build: Build) -> None:
 def _pad(op: PackingOp, build: Build, tiles: dict[int, int | SSAValue]) -> SSAValue:
     """Pad the source of a pack to whole tiles, and return it; unchanged if it has whole tiles already.
 
-    tiles: by dimension of the source, the size of a tile. All sizes are static here; numbers of tiles may be dynamic.
+    tiles: by dimension of the source, the size of a tile, static here. Numbers of tiles may be dynamic.
     """
     shape = shape_of(op.source.type)
     outer = op.outer_permutation(len(shape))  # outer.index(dim) is the dimension of the result that counts tiles of dim
@@ -131,18 +131,18 @@ def _unpack(op: Operation, build: Build) -> None:
     """Replace an unpack by one generic that reads at (index floordiv tile, index mod tile)."""
     assert isinstance(op, PackingOp)
     rank = len(shape_of(op.dest.type))
-    outer = op.outer_permutation(rank)
+    outer = op.outer_permutation(rank)  # dimension of the result for each outer dimension of the packed tensor
     positions = numbers(op.inner_dims_pos)
-    tiles = dict(zip(positions, op.tiles(), strict=True))
+    tiles = dict(zip(positions, op.tiles(), strict=True))  # dimension of the result → size of its tiles
     if not all(isinstance(t, int) for t in tiles.values()):
         _unpack_dynamic(op, build, outer, tiles)
         return
-    coarse = [
+    tile_index = [
         AffineExpr.dimension(d) // int(tiles[d]) if d in tiles else AffineExpr.dimension(d)  # type: ignore[arg-type]
         for d in outer
     ]
-    fine = [AffineExpr.dimension(d) % int(tiles[d]) for d in positions]  # type: ignore[arg-type]
-    build.replace(*moved(build, op.source, op.dest, AffineMap(rank, 0, tuple(coarse + fine))))
+    index_in_tile = [AffineExpr.dimension(d) % int(tiles[d]) for d in positions]  # type: ignore[arg-type]
+    build.replace(*moved(build, op.source, op.dest, AffineMap(rank, 0, tuple(tile_index + index_in_tile))))
 
 
 def _replace_by_generic(build: Build, op: PackingOp, body: BodyBuilder) -> None:
@@ -164,7 +164,7 @@ def _pack_dynamic(op: PackingOp, build: Build, outer: list[int], tiles: dict[int
     rank = len(outer)
     element = element_type(op.dest.type)
     sizes = {d: build.dim(op.source, d) for d in tiles}
-    last = {d: build.add(arith.SubiOp(size, build.index(1))).result for d, size in sizes.items()}
+    last_indices = {d: build.add(arith.SubiOp(size, build.index(1))).result for d, size in sizes.items()}
     values = {d: build.index(t) if isinstance(t, int) else t for d, t in tiles.items()}
     body = BodyBuilder([element])
     indices: list[SSAValue] = []
@@ -177,7 +177,7 @@ def _pack_dynamic(op: PackingOp, build: Build, outer: list[int], tiles: dict[int
             if op.padding_value is not None:
                 within = body.add(arith.CmpiOp(index, sizes[d], "slt"))
                 inside = within if inside is None else body.add(arith.AndIOp(inside, within))
-                index = body.add(arith.MinSIOp(index, last[d]))
+                index = body.add(arith.MinSIOp(index, last_indices[d]))  # the element is read also where it is padding
         indices.append(index)
     value = body.add(tensor.ExtractOp(op.source, indices, element))
     if inside is not None and op.padding_value is not None:

@@ -27,7 +27,7 @@ from pydispatch.ir.dialects.linalg import regions
 from pydispatch.ir.dialects.linalg.structure import Structure, shape_of
 
 Dims = Sequence[int]
-"""The iterations of an attention that the dimensions of a tensor are, by their numbers."""
+"""For each dimension of a tensor, the number of the attention's loop that indexes it."""
 
 
 class TensorAxis(NamedTuple):
@@ -86,6 +86,7 @@ class Decomposition:
         ]  # fmt: skip
 
     def empty(self, dims: Dims, element: Attribute | None = None) -> SSAValue:
+        """Emit a tensor with these dimensions and undefined elements. element: its type; None for scores and sums."""
         return self.build.empty(self.type(dims, element or self.accumulator_type), self.sizes(dims))
 
     def structure(self, loops: Dims, *, operands: Sequence[Dims], reduced: Dims = ()) -> Structure:
@@ -212,7 +213,7 @@ class Decomposition:
 
 
 def _attention(op: Operation, build: Build) -> None:
-    """Replace attention by scores, their softmax, and the sums of the values that it weights."""
+    """Replace attention by scores, their softmax, and the sums of the values weighted by it."""
     assert isinstance(op, AttentionOp)
     parts = Decomposition(op, build)
     loops, dims = parts.loops, parts.output_dims[0]

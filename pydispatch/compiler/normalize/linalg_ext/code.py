@@ -51,6 +51,7 @@ class LoopBody(BodyBuilder):
         return self.add(arith.AndIOp(lhs, rhs))
 
     def opposite(self, a: SSAValue) -> SSAValue:
+        """Append the negation of an i1, and return it."""
         return self.add(arith.XOrIOp(a, self.add(arith.ConstantOp(IntegerAttr(1, 1)))))
 
     def select(self, condition: SSAValue, lhs: SSAValue, rhs: SSAValue) -> SSAValue:
@@ -69,7 +70,7 @@ class LoopBody(BodyBuilder):
         return self.cast(value, IndexType(), unsigned=False)
 
     def inline(self, body: Region, arguments: Sequence[SSAValue]) -> list[SSAValue]:
-        """Copy a body with values for its arguments, and return the values that it yields."""
+        """Append a copy of a body with values for its arguments, and return the values that it yields."""
         mapping: dict[SSAValue, SSAValue] = dict(zip(body.block.args, arguments, strict=True))
         end = body.block.last_op
         assert end is not None
@@ -106,12 +107,15 @@ def recurrence(
 ) -> list[SSAValue]:  # fmt: skip
     """Emit a `pyd.recurrence`, and return its results: tensors whose rows are computed element by element.
 
+    A row has the elements along one dimension; rows are independent of each other.
+
     Args:
         build: Builder of the surrounding tensor code.
         types: Types of the results, which have one shape.
-        sizes: Their dynamic sizes.
+        sizes: Its dynamic sizes, by dimension.
         along: The dimension along which elements are computed in order.
-        first: Function of (builder, index of a row) that returns the values with which a row begins.
+        first: Function of (builder, index of a row: that of an element without dimension `along`) that returns the
+            values with which a row begins.
         step: Function of (builder, index of an element, carried values) that returns the values to carry on, and an
             element for each result.
     """
@@ -156,7 +160,7 @@ def host_loop(
 
 
 def require_tensors(op: Operation) -> None:
-    """Raise VerifyException for the forms of an operation on memory, which are for kernels."""
+    """Raise VerifyException for an operation on memrefs: the rules of this folder are for tensors."""
     for value in (*op.operands, *op.results):
         if value.type.name == "memref":
             raise VerifyException(f"only tensors are supported, got {value.type}")

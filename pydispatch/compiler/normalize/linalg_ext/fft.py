@@ -32,7 +32,7 @@ def _fft(op: Operation, build: Build) -> None:
     if type.get_shape()[-1] == DYNAMIC:
         raise VerifyException(f"a transform works on tensors with a static last size, got {type}")
     shape, half = list(type.get_shape()), 1 << stage - 1
-    if shape[-1] == 0:
+    if shape[-1] == 0:  # no blocks
         build.replace(*op.outputs)
         return
     blocks = TensorType(type.element_type, [*shape[:-1], shape[-1] // (2 * half), 2, half])
@@ -42,6 +42,7 @@ def _fft(op: Operation, build: Build) -> None:
     factors = list(op.inputs[1:]) or _factors(build, half, type.element_type)
 
     def read(*last: int | AffineExpr) -> AffineMap:
+        """Return the map of a read: outer dimensions and block are the loops; `last` are half and index in the half."""
         first = tuple(AffineExpr.dimension(d) for d in range(rank - 2))
         rest = tuple(AffineExpr.constant(e) if isinstance(e, int) else e for e in last)
         return AffineMap(rank, 0, first + rest)

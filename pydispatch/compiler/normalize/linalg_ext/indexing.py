@@ -83,6 +83,7 @@ def _gather(op: Operation, build: Build) -> None:
     batch, offsets = loop_indices[: windows.batch], loop_indices[windows.batch :]
     source_index: list[SSAValue | None] = [None] * len(shape_of(source.type))
     for position, d in enumerate(op.indexed):
+        # Without a last dimension, `indices` has one coordinate for each slice.
         listed = [body.index(position)] if len(shape_of(indices.type)) > windows.batch else []
         source_index[d] = body.as_index(body.extract(indices, [*batch, *listed]))
     # Dimension of the source that each offset in a slice runs along.

@@ -86,17 +86,17 @@ def first_of_rows(build: Build, tensors: Sequence[SSAValue], before: Before, cou
         before: Function that emits whether one element precedes another.
         count: Number of elements.
     """
-    length, size = 1 << (count - 1).bit_length(), size_of(build, tensors[0], axis=1)
+    length = 1 << (count - 1).bit_length()  # of a run: the least power of two that is not less than `count`
+    size = size_of(build, tensors[0], axis=1)
     # Of more than a quarter of a row, a sort of the whole row costs no more.
     if isinstance(size, int) and count <= min(MOST_SELECTED, size // 4):
         return _selected(build, tensors, size, before, count)
     if isinstance(size, int) and size < 4 * length:
         return sorted_rows(build, tensors, before)
-    passes_to_length = length.bit_length() - 1  # length is a power of two
-    runs = sorted_rows(build, tensors, before, most_passes=passes_to_length)
+    runs = sorted_rows(build, tensors, before, most_passes=length.bit_length() - 1)  # runs of 1 become runs of `length`
     rows = shape_of(tensors[0].type)[0]
-    open_ = [TensorType(element_of(t), [rows, DYNAMIC]) for t in runs]
-    runs = [build.add(tensor.CastOp(t, type_)).dest for t, type_ in zip(runs, open_, strict=True)]
+    carried_types = [TensorType(element_of(t), [rows, DYNAMIC]) for t in runs]  # each pass changes the length of rows
+    runs = [build.add(tensor.CastOp(t, type_)).dest for t, type_ in zip(runs, carried_types, strict=True)]
 
     def again(inner: Build, _: SSAValue, carried: list[SSAValue]) -> list[SSAValue]:
         """Emit a pass; `carried` are the elements of a row, and the tensors."""
@@ -231,10 +231,11 @@ def _halved(build: Build, tensors: Sequence[SSAValue], size: SSAValue, length: i
 
     types = [TensorType(element_of(t), [rows, DYNAMIC, length]) for t in tensors]
     halved = [joined_blocks(build, t) for t in recurrence(build, types, dynamic, along=2, first=first, step=step)]
-    others = build.add(arith.SubiOp(pairs, build.index(1))).result
-    last = build.add(arith.SubiOp(size, build.add(arith.MuliOp(others, pair_length)).result)).result
-    kept = build.add(arith.MinSIOp(last, run_length)).result
-    return [build.add(arith.AddiOp(build.add(arith.MuliOp(others, run_length)).result, kept)).result, *halved]
+    # All pairs but the last leave `length` elements; the last pair may have less.
+    whole_pairs = build.add(arith.SubiOp(pairs, build.index(1))).result
+    last_pair = build.add(arith.SubiOp(size, build.add(arith.MuliOp(whole_pairs, pair_length)).result)).result
+    last_run = build.add(arith.MinSIOp(last_pair, run_length)).result
+    return [build.add(arith.AddiOp(build.add(arith.MuliOp(whole_pairs, run_length)).result, last_run)).result, *halved]
 
 
 def _taken(
@@ -269,12 +270,12 @@ def _taken(
 def _passes(build: Build, size: Mixed, most: int | None) -> Mixed:
     """Return how many times runs of one element must double in length until one run has `size` elements.
 
-    It is at most `most`, and at least 1 if the size is dynamic: ceil(log2(max(size, 2))).
+    It is ceil(log2(size)), at most `most` unless that is None, and at least 1 if the size is dynamic.
     """
     if isinstance(size, int):
         needed = (size - 1).bit_length()
         return needed if most is None else min(needed, most)
-    some = build.add(arith.MaxSIOp(size, build.index(2))).result
+    some = build.add(arith.MaxSIOp(size, build.index(2))).result  # the result is the bit length of its last index
     last = build.add(arith.IndexCastOp(build.add(arith.SubiOp(some, build.index(1))).result, i64)).result
     zeros = build.add(arith.IndexCastOp(build.add(math.CountLeadingZerosOp(last)).result, IndexType())).result
     passes = build.add(arith.SubiOp(build.index(64), zeros)).result
@@ -319,9 +320,9 @@ class _MergePass:
 
     Attributes:
         tensors: The tensors, (rows, n) each, which are merged together.
-        before: The order of elements.
-        pass_index: Number of the pass, from 0.
-        run_length: Elements of a run before the pass.
+        before: Function that emits whether one element precedes another.
+        pass_index: Index of the pass, from 0.
+        run_length: Elements of a run before the pass, 2 ** pass_index.
         row_length: Elements of a row.
         block_length: Elements of a block.
     """

@@ -35,7 +35,9 @@ from pydispatch.ir.op_info import SHOWS_VALUES
 
 
 def _comparator_of(body: Region) -> Before:
-    """Return the comparison function of a comparator region, which takes pairs of the first tensors."""
+    """Return the function that emits a comparator region, whose arguments are a pair of elements of each of the first
+    tensors; the others are ordered with them.
+    """
     count = len(body.block.args) // 2
 
     def before(code: LoopBody, lhs: Sequence[SSAValue], rhs: Sequence[SSAValue]) -> SSAValue:
@@ -183,7 +185,7 @@ def _arg_compare(op: Operation, build: Build) -> None:
     rank, element = len(shape_of(op.inputs[0].type)), element_of(op.outputs[1])
     body = LoopBody([*(element_of(v) for v in (*op.inputs, *op.outputs))])
     value, *indices, best, index = body.block.args
-    if indices:
+    if indices:  # the operation states the index of each value; else it is the position along the dimension
         candidate = body.cast(indices[0], element, unsigned=False)
     else:
         candidate = body.add(IndexOp(op.along))
@@ -192,8 +194,8 @@ def _arg_compare(op: Operation, build: Build) -> None:
         candidate = body.cast(candidate, element, unsigned=False)
     (better,) = body.inline(op.body, [value, best])
     body.finish(body.select(better, value, best), body.select(better, candidate, index))
-    kept = projection(rank, [d for d in range(rank) if d != op.along])
-    maps = (*(AffineMap.identity(rank) for _ in op.inputs), kept, kept)
+    outer_dims = projection(rank, [d for d in range(rank) if d != op.along])
+    maps = (*(AffineMap.identity(rank) for _ in op.inputs), outer_dims, outer_dims)
     structure = Structure(maps, tuple(d != op.along for d in range(rank)))
     build.replace(*generic(build, structure, list(op.inputs), list(op.outputs), body.block))
 

@@ -69,7 +69,7 @@ def _combining(op: Scan, reassociate: bool) -> Operation | None:
     end = op.body.block.last_op
     assert end is not None
     value = end.operands[0]
-    if not isinstance(value, OpResult) or len(list(op.body.block.ops)) != 2:
+    if not isinstance(value, OpResult) or len(list(op.body.block.ops)) != 2:  # the operation and the terminator
         return None
     inner, arguments = value.op, list(op.body.block.args)
     grouping = info_of(inner).grouping
@@ -149,9 +149,11 @@ def _in_blocks(op: Scan, build: Build, combining: Operation) -> SSAValue:
     (starts,) = recurrence(build, [totals_type], dynamic, along=1, first=first_start, step=add_total)
 
     def first(code: LoopBody, row: list[SSAValue]) -> list[SSAValue]:
+        """Emit the value that the block at (row, block) begins with."""
         return [code.extract(starts, row)]
 
     def step(code: LoopBody, at: list[SSAValue], carried: list[SSAValue]) -> tuple[list[SSAValue], list[SSAValue]]:
+        """Return the value to carry on, and the result at (row, block, offset), see `_in_order`."""
         combined = code.inline(op.body, [carried[0], value_at(code, *at)])
         return combined, combined if op.is_inclusive else carried
 

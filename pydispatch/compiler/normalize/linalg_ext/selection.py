@@ -49,7 +49,8 @@ def top_of_rows(
     # `pyd.top_k` gets only the tensors that the comparator reads. The others are gathered at the selected positions.
     arguments = comparator.block.args  # a pair of elements for each of the first tensors
     pairs = [arguments[i : i + 2] for i in range(0, len(arguments), 2)]
-    compared = [i for i, pair in enumerate(pairs) if any(element.uses for element in pair)] or [0]
+    compared = [i for i, pair in enumerate(pairs) if any(element.uses for element in pair)]
+    compared = compared or [0]  # the operation needs a tensor, also for a comparator that reads none
     inputs = [tensors[i] for i in compared]
     body = LoopBody([element_of(x) for x in inputs for _ in range(2)])
     replacements: dict[SSAValue, SSAValue] = {}

@@ -1,6 +1,4 @@
-"""Lowering of Winograd transforms to products with constant matrices, contract the rows of tiles and contract their
-columns.
-"""
+"""Lowering of Winograd transforms to two products with a constant matrix: along the height of tiles, then the width."""
 
 from __future__ import annotations
 
@@ -28,6 +26,7 @@ from pydispatch.ir.dialects.iree_linalg_ext.winograd import (
 from pydispatch.ir.dialects.linalg.structure import Structure, shape_of
 
 Matrix = list[list[Fraction]]
+"""Rows of a matrix."""
 
 
 # -- the matrices
@@ -51,7 +50,7 @@ def _times_linear(polynomial: list[Fraction], root: Fraction) -> list[Fraction]:
 
 
 class TransformMatrices(NamedTuple):
-    """Matrices of the Cook-Toom algorithm.
+    """Matrices of the Cook-Toom algorithm, with their sizes as [rows][columns].
 
     Attributes:
         output: transpose(A), [tile][tile + kernel - 1].
@@ -66,14 +65,14 @@ class TransformMatrices(NamedTuple):
 
 @cache
 def matrices(tile: int, kernel: int) -> TransformMatrices:
-    """Return the matrices of the Cook-Toom algorithm.
+    """Return the matrices of the Cook-Toom algorithm for `tile` results and `kernel` filter elements per dimension.
 
     For a row of tile + kernel - 1 numbers, the `tile` sums of products with `kernel` numbers are transpose(A) ((G
     kernel) * (transpose(B) row)). Polynomials are evaluated at the points and at infinity, multiplied there, and
     interpolated.
     """
     points = _points(tile + kernel - 2)
-    a, g, b = [], [], []
+    a, g, b = [], [], []  # rows of A, G and transpose(B), one for each point, and at last for infinity
     for point in points:
         others = [p for p in points if p != point]
         polynomial, scale = [Fraction(1)], Fraction(1)
@@ -102,9 +101,14 @@ Subscript = str | tuple[str, int, str]
 
 
 class WinogradProducts:
-    """Builder of products of tensors with constant matrices, computed in f32 or f64.
+    """Builder of products of tensors with constant matrices, computed in f32, or f64 for operands of f64.
 
-    sizes: the size of each dimension, by its letter.
+    A letter denotes a loop and the dimensions that it indexes, as in einsum.
+
+    Attributes:
+        build: Receives the operations.
+        sizes: Letter → size, as a number or a value; `contract` adds the letters of its matrix.
+        wide: Type of the products.
     """
 
     def __init__(self, op: Winograd, build: Build, sizes: Mapping[str, Size]) -> None:
@@ -116,6 +120,14 @@ class WinogradProducts:
               result: str) -> SSAValue:  # fmt: skip
         """Build the sums over `summed` of value[subscripts] * matrix[new_dim, summed], and return them as a tensor with
         the dimensions `result`.
+
+        Args:
+            value: Tensor.
+            subscripts: Index of each of its dimensions.
+            matrix: Constant matrix.
+            new_dim: Letter of the matrix' rows, a dimension of the result.
+            summed: Letter of the matrix' columns.
+            result: Letters of the result's dimensions, in order.
         """
         build, loops = self.build, result + summed
         self.sizes |= {new_dim: len(matrix), summed: len(matrix[0])}
