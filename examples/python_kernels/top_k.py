@@ -1,4 +1,4 @@
-"""The largest elements of each row with their indices: each is found by two reductions of the workgroup."""
+"""The largest elements of each row with their indices: each invocation inserts the elements of a row into a list."""
 
 from __future__ import annotations
 
@@ -10,34 +10,51 @@ from running import Case, run
 
 import pydispatch as pd
 
-SIZE, K = 128, 8
+ROWS, COLUMNS, K = 64, 32, 8
 
 
-@pd.kernel(workgroup=SIZE, grid=lambda x, *_: x.shape[0])
+@pd.kernel(workgroup=ROWS, grid=lambda x, *_: pd.cdiv(x.shape[0], ROWS))
 def top_k(
     x: Annotated[pd.View, pd.f32["m", "n"]],
     values: Annotated[pd.View, pd.f32["m", K]],
     indices: Annotated[pd.View, pd.i32["m", K]],
 ) -> None:
-    """Rows of at most 128 elements. Of equal elements the one with the lower index comes first."""
-    keys = pd.shared(SIZE, pd.f32)
-    numbers = pd.shared(SIZE, pd.i32)  # the lane; SIZE for elements that have been found
-    row, lane = pd.group_id(0), pd.local_id(0)
-    keys[lane] = x[row, lane] if lane < x.shape[1] else -math.inf
-    numbers[lane] = pd.i32(lane)
-    for rank in range(K):
-        largest = pd.group_max(keys[lane])
-        winner = pd.group_min(numbers[lane] if keys[lane] == largest else SIZE)
-        if lane == winner:
-            keys[lane], numbers[lane] = -math.inf, SIZE
-            values[row, rank], indices[row, rank] = largest, winner
+    """Of equal elements the one with the lower index comes first. Rows have K elements or more.
+
+    A block of columns is read row by row, and stored column by column: invocations read its rows together.
+    """
+    block = pd.shared((COLUMNS, ROWS + 1), pd.f32)  # one column more: a row of x is stored in other banks
+    largest = pd.shared((K + 1, ROWS), pd.f32)  # infinity, then those of each row in descending order
+    numbers = pd.shared((K + 1, ROWS), pd.i32)
+    first, lane = pd.group_id(0) * ROWS, pd.local_id(0)
+    largest[0, lane], numbers[0, lane] = math.inf, 0
+    for rank in range(1, K + 1):
+        largest[rank, lane], numbers[rank, lane] = math.nan, 0  # no element is less or equal
+    for begin in range(0, x.shape[1], COLUMNS):
+        for row in range(min(ROWS, x.shape[0] - first)):
+            if lane < COLUMNS and begin + lane < x.shape[1]:
+                block[lane, row] = x[first + row, begin + lane]
+        pd.barrier()
+        for j in range(begin, min(begin + COLUMNS, x.shape[1])):
+            element, number = block[j - begin, lane], pd.i32(j)
+            for step in range(K):
+                rank = K - step
+                value, index = largest[rank, lane], numbers[rank, lane]
+                before, index_before = largest[rank - 1, lane], numbers[rank - 1, lane]
+                largest[rank, lane] = value if element <= value else element if element <= before else before
+                numbers[rank, lane] = index if element <= value else number if element <= before else index_before
+        pd.barrier()
+    row = first + lane
+    if row < x.shape[0]:
+        for rank in range(K):
+            values[row, rank], indices[row, rank] = largest[rank + 1, lane], numbers[rank + 1, lane]
 
 
 def cases(random: np.random.Generator) -> list[Case]:
-    x = random.integers(-50, 50, (5, 100)).astype(np.float32)
+    x = random.integers(-50, 50, (70, 100)).astype(np.float32)
     x[4, 3:] = -np.inf
     indices = np.argsort(-x, axis=1, kind="stable")[:, :K]
-    operands = x, np.zeros((5, K), np.float32), np.zeros((5, K), np.int32)
+    operands = x, np.zeros((70, K), np.float32), np.zeros((70, K), np.int32)
     return [Case(top_k, operands, (np.take_along_axis(x, indices, 1), indices))]
 
 
