@@ -42,7 +42,7 @@ def _cast(op: Operation, build: Build) -> None:
             "tensor<4xui32> to tensor<4xi32>, or takes complex numbers as pairs, tensor<4xcomplex<f32>> to "
             "tensor<4x2xf32>"
         )
-    dims = build.dynamic_dims(op.operands[0])
+    dims = build.dynamic_dims(op.operands[0])  # of both types: the pair of a complex number is a static size
     bitcast = tensors.TensorBitCastOp(operands=[op.operands[0], dims, dims], result_types=[target])
     build.replace(build.add(bitcast).result)
 

@@ -15,7 +15,7 @@ def _global(op: Operation, build: Build) -> None:
     assert isinstance(op, ml_program.GlobalOp)
     visibility = op.sym_visibility
     if visibility is not None and visibility.data == "nested":
-        visibility = StringAttr("private")
+        visibility = StringAttr("private")  # nothing outside of the program refers to it
     global_op = util.GlobalOp(
         properties={
             "sym_name": op.sym_name, "sym_visibility": visibility, "is_mutable": op.is_mutable, "type": op.type,

@@ -34,14 +34,14 @@ def dispatch_of_kernel(name: str, kernel: KernelSource, signature: MatchSignatur
     lines = signature.size_lines()
     names: dict[str, str] = {}  # output → the value that the function returns for it
     for parameter, type in lowered.arguments:
-        own = parameter if parameter in outputs else signature.name_of(parameter)
-        declared = outputs.get(own, inputs.get(own))
+        pattern_name = parameter if parameter in outputs else signature.name_of(parameter)
+        declared = outputs.get(pattern_name, inputs.get(pattern_name))
         if declared is None:
             raise CompileError(
                 f"pattern '{name}': kernel '{kernel.name}' has a parameter '{parameter}', the pattern {known}",
                 note="call the kernel's parameters like the inputs of the pattern, and 'out', or 'out0', 'out1', ...",
             )
-        value = f"%in_{own}"
+        value = f"%in_{pattern_name}"
         if parameter in outputs:
             value = f"%empty_{parameter}"
             sizes = ", ".join(f"%size_{size}" for size in declared.shape or () if not isinstance(size, int))

@@ -125,14 +125,10 @@ class Lowering:
             return self.line(f"{op} {operands} : {type.dtype}")
         rank = len(type.shape)
         tensors = [v for v in value.operands if v.type.shape is not None]
-        body, arguments, seen = [], [], 0
-        for v in value.operands:
-            if v.type.shape is None:
-                arguments.append(self.value(v))
-            else:
-                arguments.append(f"%x{seen}")
-                seen += 1
-        body.append(f"%r = {op} {', '.join(arguments)} : {type.dtype}")
+        # In the body a tensor is its element %x0, %x1, ...; a scalar is the value from outside.
+        elements = iter(f"%x{i}" for i in range(len(tensors)))
+        arguments = [self.value(v) if v.type.shape is None else next(elements) for v in value.operands]
+        body = [f"%r = {op} {', '.join(arguments)} : {type.dtype}"]
         maps = [_map(rank, range(rank - len(v.shape), rank)) for v in tensors] + [_map(rank, range(rank))]
         return self.generic(maps, [_PARALLEL] * rank, tensors, [(self.empty(type), type)], body, ["%r"])
 

@@ -31,16 +31,18 @@ def root_of(pattern: Pattern, block: Block) -> tuple[Operation, list[int]]:
     """Return the operation that computes all results, and the indices of the pattern's outputs among its results.
     Raises CompileError if there is no such operation.
     """
-    last = block.last_op
-    assert last is not None
-    results = [source_of(value) for value in last.operands]
+    terminator = block.last_op
+    assert terminator is not None
+    results = [source_of(value) for value in terminator.operands]
     if not all(isinstance(value, OpResult) for value in results):
         note = "return what the pattern is to find"
-        raise CompileError(f"pattern '{pattern.name}' computes nothing: it returns an input", location_of(last), note)
+        raise CompileError(
+            f"pattern '{pattern.name}' computes nothing: it returns an input", location_of(terminator), note
+        )
     roots = {value.owner for value in results}
     if len(roots) != 1:
         raise CompileError(
-            f"pattern '{pattern.name}' returns results of {len(roots)} operations", location_of(last),
+            f"pattern '{pattern.name}' returns results of {len(roots)} operations", location_of(terminator),
             "the results of a pattern come from one operation; write one pattern for each",
         )  # fmt: skip
     (root,) = roots

@@ -14,19 +14,24 @@ from pydispatch.formats.elf import dwarf
 
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*|^[ \t]*#(?:[^\n\\]|\\.)*$", re.DOTALL | re.MULTILINE)
 _QUALIFIERS = frozenset(["const", "volatile", "restrict", "__restrict", "__restrict__", "register", "static", "struct"])
+# C type → element type of a pattern.
 _FLOATS = {"float": "f32", "double": "f64", "_Float16": "f16", "__fp16": "f16", "__bf16": "bf16"}
+# C type of an integer → its bits.
 _BITS = {
     "bool": 8, "_Bool": 8, "char": 8, "signed char": 8, "unsigned char": 8, "short": 16, "unsigned short": 16,
     "int": 32, "unsigned": 32, "unsigned int": 32, "long": 64, "unsigned long": 64, "long long": 64,
     "unsigned long long": 64, "size_t": 64, "ptrdiff_t": 64, "intptr_t": 64, "uintptr_t": 64,
     **{f"{sign}int{bits}_t": bits for sign in ("", "u") for bits in (8, 16, 32, 64)},
 }  # fmt: skip
+# Type in LLVM IR → C type.
 _LLVM_TYPES = {
     "i1": "bool", "half": "_Float16", "bfloat": "__bf16", **{f"i{bits}": f"int{bits}_t" for bits in (8, 16, 32, 64)},
 }  # fmt: skip
+# Type in debug information, as `dwarf.parameters` names it → C type.
 _C_TYPES = {
     "f32": "float", "f64": "double", "i1": "bool", **{f"i{bits}": f"int{bits}_t" for bits in (8, 16, 32, 64)},
 }  # fmt: skip
+# Element type of a pattern → bits of an element in memory.
 _DTYPE_BITS = {"index": 64, "i1": 8, "bf16": 16, **{f"{kind}{n}": n for kind in "fi" for n in (8, 16, 32, 64)}}
 
 

@@ -39,6 +39,7 @@ def _fft(op: Operation, build: Build) -> None:
     rank = len(shape) + 2
     groups = [[d] for d in range(rank - 3)] + [[rank - 3, rank - 2, rank - 1]]
     real, imaginary = (build.expand(value, blocks, groups) for value in op.outputs)
+    # Inputs are the stage and, perhaps, the real and imaginary parts of the factors.
     factors = list(op.inputs[1:]) or _factors(build, half, type.element_type)
 
     def read(*last: int | AffineExpr) -> AffineMap:

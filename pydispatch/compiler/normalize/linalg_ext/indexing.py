@@ -41,7 +41,7 @@ def _scatter(op: Operation, build: Build) -> None:
     require_tensors(op)
     has_mask = len(op.inputs) > 2
     if isinstance(op, ScatterOp) and _is_exclusive(op.outputs[0]) and not has_mask:
-        return
+        return  # this rule created it
     slices, indices, *mask = op.inputs
     if mask:  # masked-out slices get indices out of bounds, where a scatter writes nothing
         indices = _masked(build, indices, mask[0])
@@ -110,7 +110,7 @@ def _map_store(op: Operation, build: Build) -> None:
     assert isinstance(op, MapStore)
     require_tensors(op)
     if isinstance(op, MapStoreOp) and _is_exclusive(op.output):
-        return
+        return  # this rule created it
     body = op.detach_region(op.body)
     destination = _exclusive_destination(build, op.output)
     store = MapStoreOp(operands=[op.input, destination], result_types=[[op.output.type]], regions=[body])

@@ -62,7 +62,7 @@ def _ordered(
         return _ordered(build, [*tensors, _positions(build, tensors[0], along, positions)], along, body, count)
     transposed = [along_last(build, t, along) for t in tensors]
     shape = list(shape_of(transposed[0].type))
-    outer = [build.dim(transposed[0], d) for d, n in enumerate(shape[:-1]) if n == DYNAMIC]
+    outer_sizes = [build.dim(transposed[0], d) for d, n in enumerate(shape[:-1]) if n == DYNAMIC]  # the dynamic ones
     flat = [collapsed_rows(build, t) for t in transposed]
     if isinstance(count, SSAValue) or count == shape[-1]:
         ordered = sorted_rows(build, flat, _comparator_of(body))
@@ -80,7 +80,7 @@ def _ordered(
         else:
             ordered = first_of_rows(build, flat, _comparator_of(body), count)
     shape[-1] = DYNAMIC if isinstance(count, SSAValue) else count
-    dynamic = [*outer, *([count] if isinstance(count, SSAValue) else [])]
+    dynamic = [*outer_sizes, *([count] if isinstance(count, SSAValue) else [])]
     rows = [sliced_rows(build, t, count) for t in ordered]
     return [along_again(build, expanded_rows(build, t, shape, dynamic), along) for t in rows]
 

@@ -83,7 +83,7 @@ def matrices(tile: int, kernel: int) -> TransformMatrices:
         a.append([point**n for n in range(tile)])
         g.append([sign * point**n / scale for n in range(kernel)])
         b.append([sign * c for c in polynomial] + [Fraction(0)])
-    whole = [Fraction(1)]
+    whole = [Fraction(1)]  # the product of (x - point), for the point at infinity
     for point in points:
         whole = _times_linear(whole, point)
     a.append([Fraction(int(n == tile - 1)) for n in range(tile)])
@@ -192,7 +192,10 @@ def _lower_input_transform(op: Operation, build: Build) -> None:
 
 
 def _pad_to_whole_tiles(op: InputTransformOp, build: Build, sizes: Mapping[str, Size]) -> SSAValue:
-    """Return the image, padded with zeros at the end of H and W to whole tiles."""
+    """Return the image, padded with zeros at the end of H and W to whole tiles.
+
+    Tiles overlap by kernel - 1 pixels. sizes: the numbers of tiles, by the letters h and w.
+    """
     image = op.inputs[0]
     shape, element = list(shape_of(image.type)), element_type(image.type)
     high, missing = [0] * len(shape), []
