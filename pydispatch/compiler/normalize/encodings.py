@@ -12,7 +12,7 @@ from pydispatch.ir.dialects.iree_encoding import EncodingOp
 
 
 def _plain(type_: Attribute) -> Attribute:
-    """Return a tensor type without its encoding; packed bits stay what they are."""
+    """Return a tensor type without its encoding, except that of packed bits, of which eight share a byte."""
     if isinstance(type_, TensorType) and not isinstance(type_.encoding, NoneAttr) and not is_packed(type_):
         return TensorType(type_.element_type, type_.shape)
     return type_
@@ -33,8 +33,9 @@ def _strip(module: Operation) -> None:
 
 
 def _encoding(op: Operation, build: Build) -> None:
-    """Replace an operation that sets or removes an encoding by its source, after all types of the program
-    lost theirs.
+    """Replace an operation that sets or removes an encoding by its source.
+
+    The types of the whole program lose their encodings first, so that users and callers have the source's type.
     """
     assert isinstance(op, EncodingOp)
     if any(_plain(v.type) != v.type for v in (op.source, op.result)):

@@ -24,7 +24,7 @@ def dispatch_of_kernel(name: str, kernel: KernelSource, signature: MatchSignatur
     %r_x, the kernel's result, and %result_x of the pattern's type. Raises CompileError, with the pattern's name `name`,
     if parameters or types of the kernel do not fit.
     """
-    lowered = kernel.lowered()
+    lowered = kernel.lowered()  # its body reads %a_... of each parameter and defines %r_... of each output
     inputs, outputs = dict(signature.inputs), dict(signature.outputs)
     if "out" in outputs and "out0" in dict(lowered.arguments):  # the kernel numbers its only output
         outputs = {"out0": outputs["out"]}
