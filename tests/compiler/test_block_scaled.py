@@ -55,6 +55,9 @@ def transient_bytes(program: Any, x: Any) -> int:
         Case((17,), 128, 96, 32, bits=8, terms="bytes"),
         Case((1,), 128, 160, 160, bits=8),
         Case((40,), 128, 128, 32),
+        Case((230,), 192, 768, 32, terms="floats"),
+        Case((25, 3), 128, 416, 32, bits=8, terms="offset"),
+        Case((129,), 192, 512, 64, bits=8, terms="bytes", scale="f16"),
         Case((2,), 128, 384, 32, terms="super", scale="f16"),
     ],
     ids=str,
@@ -66,6 +69,24 @@ def test_constants_are_packed_and_never_expanded(case: Case, cpu: str) -> None:
     program = pd.device("cpu").load(pd.compile(text, targets="cpu", cpu=cpu))
     case.check(program.f(arguments["x"]), arguments)
     assert transient_bytes(program, arguments["x"]) < case.n * case.k
+
+
+@pytest.mark.parametrize(
+    ("rows", "cpu", "operations"),
+    [
+        (4, "x86-64-v3", []),
+        (40, "x86-64-v3", ["pyd.unpack"]),
+        (4, "icelake-server", []),
+        (40, "icelake-server", ["pyd.unpack"]),
+        (4, "sapphirerapids", []),
+        (40, "sapphirerapids", ["pyd.configure_tiles", "pyd.unpack"]),
+    ],
+)
+def test_many_rows_share_unpacked_weights(rows: int, cpu: str, operations: list[str]) -> None:
+    """Few rows unpack weights in registers. Many rows unpack them into memory: as floats, or as bytes for AMX."""
+    text, _ = with_constants(Case((rows,), 128, 256, 32, terms="number"))
+    kernels = compile_to("executables", text, targets="cpu", cpu=cpu, elide_bytes=64)
+    assert sorted(set(re.findall(r"pyd\.(?:unpack|configure_tiles)", kernels))) == operations
 
 
 def test_a_small_matrix_is_not_packed() -> None:

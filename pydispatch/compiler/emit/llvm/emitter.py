@@ -32,6 +32,7 @@ from pydispatch.compiler.emit.llvm.ops import (
     tile_registers,
     transpose,
     views,
+    weights,
 )
 from pydispatch.compiler.emit.llvm.platform import Platform
 from pydispatch.compiler.kernel_ir.expand.expand import expand
@@ -49,7 +50,7 @@ from pydispatch.ir.core.locations import location_of
 
 SUBJECTS = (
     arith, conversions, divide, math, memref, atomics, views, scf, parallel, calls, hal, contract, tile_registers,
-    transpose, prefetch, prefix_scan,
+    transpose, prefetch, prefix_scan, weights,
 )  # fmt: skip
 """Modules whose `ROWS` are the lowerings for CPUs."""
 

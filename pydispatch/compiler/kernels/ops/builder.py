@@ -363,6 +363,35 @@ class Builder(KnownIndices, IndexArithmetic[SSAValue]):
         inner.add(scf.ReduceOp())
         self.add(scf.ParallelOp([self.value(low)], [self.value(high)], [self.index(step)], Region(block)))
 
+    def reduce(
+        self,
+        count: int,
+        initial: Sequence[SSAValue],
+        body: Callable[[Builder, Index], Sequence[SSAValue]],
+        combine: type[Operation],
+    ) -> list[SSAValue]:
+        """Emit an `scf.parallel` that combines the values of all iterations, in any order, and return the results.
+
+        Args:
+            count: Number of iterations.
+            initial: Values that those of the iterations are combined with.
+            body: Emits the values of an iteration.
+            combine: Operation on two values, such as `arith.AddiOp`.
+        """
+        block = Block(arg_types=[IndexType()])
+        inner = self._in_loop(block, (0, count, 1), index_below=None)
+        inner.in_parallel = True
+        regions: list[Region] = []
+        for value in initial:
+            pair = Block(arg_types=[value.type, value.type])
+            combined = combine(*pair.args)
+            pair.add_ops([combined, scf.ReduceReturnOp(combined.results[0])])
+            regions.append(Region(pair))
+        inner.add(scf.ReduceOp(list(body(inner, block.args[0])), regions))
+        op = scf.ParallelOp([self.index(0)], [self.index(count)], [self.index(1)], Region(block), list(initial))
+        self.add(op)
+        return list(op.results)
+
     def choose(
         self, condition: SSAValue | bool, then: Callable[[Builder], SSAValue], other: Callable[[Builder], SSAValue]
     ) -> SSAValue:

@@ -25,6 +25,7 @@ from pydispatch.ir.dialects.pyd import (
     tiles,
     top_k,
     transpose,
+    unpack,
 )
 
 
@@ -59,5 +60,6 @@ OPERATIONS: list[type[Operation]] = [
     *tiles.OPERATIONS,
     *top_k.OPERATIONS,
     *transpose.OPERATIONS,
+    *unpack.OPERATIONS,
 ]
 Pyd = Dialect("pyd", OPERATIONS, [*array.ATTRIBUTES, *derived.ATTRIBUTES])

@@ -1,14 +1,17 @@
-"""Register blocks of products by unsigned weights of 4 or 8 bits, which are unpacked in registers."""
+"""Unsigned weights of 4 or 8 bits: products by them, which unpack them in registers, and `pyd.unpack`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from xdsl.dialects.builtin import i8
+from xdsl.dialects.builtin import i8, i32
+from xdsl.ir import Operation
 
-from pydispatch.compiler.emit.llvm.function import FunctionEmitter
+from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.llvm.ops.blocks import (
     Piece,
+    Step,
+    address,
     block_of,
     initial,
     load,
@@ -20,7 +23,8 @@ from pydispatch.compiler.emit.llvm.ops.blocks import (
 )
 from pydispatch.compiler.emit.llvm.ops.groups import GroupForm, Unsigned, group_products
 from pydispatch.compiler.emit.llvm.values import Index, MemRef
-from pydispatch.compiler.kernel_ir.types import bit_width, is_float
+from pydispatch.compiler.kernel_ir.storage import READ_ONLY_NOTE
+from pydispatch.compiler.kernel_ir.types import alignment, bit_width, is_float
 
 BYTES = 4
 """Bytes of a group of weights of one column."""
@@ -146,3 +150,72 @@ def _widened(emitter: FunctionEmitter, piece: Piece, words: str, first: int, bit
 def _constant(value: int, lanes: int, element: str) -> str:
     """Return a vector constant whose lanes are all equal."""
     return f"<{', '.join([f'{element} {value}'] * lanes)}>"
+
+
+def _unpack(emitter: FunctionEmitter, op: Operation) -> None:
+    """Lower `pyd.unpack`: the groups of a vector of columns are loaded as words, and each step of them is stored."""
+    weights, target, *terms = (emitter.memref(operand) for operand in op.operands)
+    if target.read_only:
+        raise emitter.error("pyd.unpack into a binding that is only read", READ_ONLY_NOTE)
+    if weights.strides[1:] != (weights.sizes[2], 1) or target.strides[-1] != 1:
+        raise emitter.error("pyd.unpack needs columns that are contiguous in all operands")
+    bits, (groups, columns, _) = bit_width(weights.element), weights.sizes
+    words = _bytes_of(emitter, weights) if bits == 4 else weights
+    assert isinstance(columns, int)
+    step = (
+        _floats_of_group(emitter, words, target, terms[0], bits) if terms else _bytes_of_group(emitter, words, target)
+    )
+    run_steps(emitter, groups, types=[], initial=[], unroll=1, step=step)
+
+
+def _floats_of_group(emitter: FunctionEmitter, words: MemRef, target: MemRef, terms: MemRef, bits: int) -> Step:
+    """Return the emitter of the scaled weights of a group as rows of `target`. bits: those of a weight."""
+    columns, count = terms.sizes[1], terms.sizes[0]
+    assert isinstance(columns, int) and isinstance(count, int)
+    pieces, halves, body = pieces_of(emitter, columns, target.element), 8 // bits, emitter.body
+    vectors = [[load(emitter, terms, piece.type, term, piece.first) for term in range(count)] for piece in pieces]
+
+    def step(group: Index, values: list[str]) -> list[str]:
+        """Emit the rows of a group, one for each of its steps of K."""
+        for piece, (zero, scale, *offset) in zip(pieces, vectors, strict=True):
+            loaded = load(emitter, words, f"<{piece.lanes} x i32>", group, piece.first, 0)
+            for half in range(halves):
+                for byte in range(BYTES):
+                    value = _widened(emitter, piece, loaded, 8 * byte + bits * half, bits)
+                    value = body.let(f"fsub {piece.type} {value}, {zero}")
+                    value = body.let(f"fmul {piece.type} {value}, {scale}")
+                    for term in offset:
+                        value = body.let(f"fadd {piece.type} {value}, {term}")
+                    row = body.plus(body.times(group, BYTES * halves), BYTES * half + byte)
+                    _store(emitter, target, piece.type, value, row, piece.first)
+        return values
+
+    return step
+
+
+def _bytes_of_group(emitter: FunctionEmitter, words: MemRef, target: MemRef) -> Step:
+    """Return the emitter of the weights of 4 bits of a group as two groups of bytes of `target`."""
+    columns = target.sizes[1]
+    assert isinstance(columns, int)
+
+    def step(group: Index, values: list[str]) -> list[str]:
+        """Emit both groups of bytes: of the low halves, and of the high halves."""
+        for piece in pieces_of(emitter, columns, i32):
+            type_ = f"<{BYTES * piece.lanes} x i8>"
+            loaded = load(emitter, words, type_, group, piece.first, 0)
+            for half in range(2):
+                row = emitter.body.plus(emitter.body.times(group, 2), half)
+                _store(emitter, target, type_, _half(emitter, piece, loaded, half), row, piece.first, 0)
+        return values
+
+    return step
+
+
+def _store(emitter: FunctionEmitter, target: MemRef, type_: str, value: str, *indices: Index) -> None:
+    """Emit the store of a vector of the LLVM type `type_` into a memref at `indices`."""
+    access = emitter.access_metadata(target)
+    pointer = address(emitter, target, *indices)
+    emitter.body.emit(f"store {type_} {value}, ptr {pointer}, align {alignment(target.element)}{access}")
+
+
+ROWS: dict[str, Lowering] = {"pyd.unpack": _unpack}

@@ -201,7 +201,7 @@ def ceil_quotient(a: int, b: int) -> int:
     return -(-a // b)
 
 
-def _block_rows(level: Level, vectors: int, m: int | None, minimizes_passes: bool) -> int:
+def block_rows(level: Level, vectors: int, m: int | None, minimizes_passes: bool) -> int:
     """Return the number of rows of the register block.
 
     Args:
@@ -362,7 +362,7 @@ def choose_tiles(
     if uses_matrices:
         mr = max(1, min(m or MATRIX_ROWS, MATRIX_ROWS))
     else:
-        mr = _block_rows(level, vectors, m, minimizes_passes)
+        mr = block_rows(level, vectors, m, minimizes_passes)
     tile_growth = 2 if is_packed else 1
     mt = mr * max(1, level.tile_rows * tile_growth // mr)
     nt = nr * max(1, level.tile_row_bytes // size // nr)

@@ -1,0 +1,210 @@
+"""Block sizes of products by block-quantized weights: of rows, panels and chunks of K, and where weights are unpacked.
+
+Three kernels are compared by their operations on a vector of weights, of a step of K: weights are unpacked in registers
+for each register block of rows, or into memory for all rows of a workgroup, as f32 or as bytes for matrix registers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from pydispatch.compiler.kernels.matmul.block_quantized import WORD_BYTES, BlockQuantized
+from pydispatch.compiler.kernels.matmul.cpu.tiles import (
+    MATRIX_ROWS,
+    MIN_PACKED_STEPS,
+    PACKING_WORKGROUP_LIMITS,
+    Level,
+    block_rows,
+    ceil_quotient,
+)
+from pydispatch.ir.dialects.pyd.tile_registers import MOST_STEPS
+
+F32_BYTES = 4
+"""Bytes of an f32."""
+
+MOST_ROWS = 16
+"""Rows of a workgroup that unpacks weights in registers: their elements fit into the second-level cache."""
+
+MOST_BLOCK_ROWS = 4
+"""Most rows of a register block that unpacks weights."""
+
+ENOUGH_WORKGROUPS, MOST_PANELS = 8, 16
+"""Workgroups that are enough, and most panels of each while there are fewer. A workgroup converts its rows of A, for
+all of its panels: more workgroups convert them for longer than they multiply (1x768x768: 16 us with 12 workgroups, 8 us
+with 6; 128x2048x2048 of 4 bits: 5.1 ms with 4 panels each, 4.2 ms with 16). Weights of more panels than that leave the
+second-level cache before the next rows read them (8 bits: 5.7 ms with 32 panels, 4.1 ms with 16)."""
+
+UNPACKING = 3
+"""Operations that unpack a vector of weights: a shift, a mask and a conversion."""
+
+SCALING = 4
+"""Further operations that write weights to memory as f32 and read them again: the zero point, the scale, and both
+accesses."""
+
+CONVERTING = 2
+"""Operations that convert an element of A to digits: of a vector with so many elements, about 30."""
+
+
+@dataclass(frozen=True)
+class BlockSizes:
+    """Block sizes of a kernel.
+
+    Attributes:
+        rows: Rows of A of one workgroup. The last workgroup may have fewer.
+        row_block: Rows of a register block.
+        columns: Columns of a register block.
+        panels: Panels of a workgroup; a panel is a fixed number of adjacent columns of the weights. The last workgroup
+            may have fewer.
+        blocks: Blocks of K of a chunk, which divide those of the product.
+        byte_digits: Bytes of the integer that an element of A is rounded to. Each byte, called a digit, is multiplied
+            on its own. 0 where products are f32.
+        lanes: Elements of 32 bits of a vector.
+        unpacks: Whether weights are unpacked into memory for all rows of a workgroup, instead of in registers.
+        matrix_steps: Groups of four bytes that matrix registers multiply at once; 0 if they are not used.
+    """
+
+    rows: int
+    row_block: int
+    columns: int
+    panels: int
+    blocks: int
+    byte_digits: int
+    lanes: int
+    unpacks: bool = False
+    matrix_steps: int = 0
+
+    @property
+    def padded_rows(self) -> int:
+        """Rows of a workgroup in memory: whole register blocks where there is a loop over them."""
+        return self.row_block * ceil_quotient(self.rows, self.row_block) if self.unpacks else self.rows
+
+
+def sizes_of(match: BlockQuantized, level: Level) -> BlockSizes | None:
+    """Return the block sizes of a product on a CPU; None if its number of rows is unknown, or 0."""
+    extents = [match.contraction.generic.extents[d] for d in match.row_loops]
+    static_extents = [n for n in extents if n is not None]
+    total_rows = prod(static_extents)
+    if len(static_extents) < len(extents) or not total_rows:
+        return None
+    digits = match.integer_bytes
+    if "i8" in level.matrix_types and total_rows * digits >= MATRIX_ROWS // 2:  # they fill a register
+        return _matrix_sizes(match, level, total_rows)
+    multiplies_bytes = level.byte_products in ("unsigned by signed", "all signs")
+    sizes = _register_sizes(match, level, total_rows, byte_digits=digits if multiplies_bytes else 0)
+    # Elements of A that are rounded to single bytes are so for any number of rows: the rounding shows in the results.
+    is_rounded = sizes.byte_digits == 1
+    operations_in_memory = UNPACKING + SCALING + total_rows
+    if is_rounded or _operations(match, sizes, total_rows) <= operations_in_memory:
+        return sizes
+    return _unpacked_sizes(match, level, total_rows)
+
+
+def _operations(match: BlockQuantized, sizes: BlockSizes, total_rows: int) -> float:
+    """Return the operations on a vector of weights, for all rows, of a kernel that unpacks weights in registers."""
+    blocks, digits = ceil_quotient(total_rows, sizes.row_block), sizes.byte_digits
+    if not digits:
+        return UNPACKING * blocks + total_rows
+    # An instruction multiplies four steps. Two other operations unpack all bytes of a vector.
+    products = (digits * total_rows + UNPACKING * blocks) / WORD_BYTES
+    sums = total_rows * 3 * (digits + 1) / match.steps_per_block  # of the digits, and their addition to the totals
+    return products + sums + total_rows * CONVERTING * sizes.lanes / (sizes.panels * match.width)
+
+
+def _register_sizes(match: BlockQuantized, level: Level, total_rows: int, byte_digits: int) -> BlockSizes:
+    """Return the block sizes for weights that are unpacked in registers."""
+    row_groups = ceil_quotient(total_rows, MOST_ROWS)
+    rows = ceil_quotient(total_rows, row_groups)
+    row_block, lanes = min(rows, MOST_BLOCK_ROWS), level.vector // F32_BYTES
+    sums_per_vector = row_block * (byte_digits or 1)
+
+    def fits(vectors: int) -> bool:
+        """Return whether the registers hold the operands of a register block that is so many vectors wide.
+
+        Each vector has its sums, one register of weights and one of unpacked weights. Two more have elements of A.
+        """
+        return (sums_per_vector + 2) * vectors + 2 <= level.registers
+
+    vectors = next((v for v in (4, 2) if v * lanes <= match.width and fits(v)), 1)  # per row of a register block
+    return BlockSizes(
+        rows=rows,
+        row_block=row_block,
+        columns=min(match.width, vectors * lanes),
+        panels=_panels_of_converted_rows(match, row_groups),
+        blocks=match.blocks,
+        byte_digits=byte_digits,
+        lanes=lanes,
+    )
+
+
+def _panels_of_converted_rows(match: BlockQuantized, row_groups: int) -> int:
+    """Return the panels of a workgroup that converts its rows of A to digits."""
+    return min(MOST_PANELS, ceil_quotient(match.panels * row_groups, ENOUGH_WORKGROUPS))
+
+
+def _unpacked_sizes(match: BlockQuantized, level: Level, total_rows: int) -> BlockSizes:
+    """Return the block sizes for weights that are unpacked to f32 in memory."""
+    lanes = level.vector // F32_BYTES
+    vectors = max(v for v in range(1, level.block_vectors + 1) if match.width % (v * lanes) == 0 or v == 1)
+    columns = min(match.width, vectors * lanes)
+    row_groups = ceil_quotient(total_rows, 2 * level.tile_rows)  # twice, as for other weights that are packed
+    rows = ceil_quotient(total_rows, row_groups)
+    row_block = block_rows(level, vectors, rows, minimizes_passes=False)
+    if row_groups > 1:
+        rows = row_block * ceil_quotient(rows, row_block)
+    return BlockSizes(
+        rows=rows,
+        row_block=row_block,
+        columns=columns,
+        panels=_panels(match, level, rows, ceil_quotient(total_rows, rows)),
+        # Steps of the columns of a register block stay in the first-level cache.
+        blocks=_blocks(match, most_steps=level.converted_bytes // (columns * F32_BYTES)),
+        byte_digits=0,
+        lanes=lanes,
+        unpacks=True,
+    )
+
+
+def _matrix_sizes(match: BlockQuantized, level: Level, total_rows: int) -> BlockSizes:
+    """Return the block sizes for weights that are unpacked to bytes in memory, which matrix registers multiply.
+
+    A workgroup has few rows, so that not many workgroups convert the same ones to digits.
+    """
+    digits, groups = match.integer_bytes, match.steps_per_block // WORD_BYTES
+    row_groups = ceil_quotient(total_rows, MATRIX_ROWS)
+    rows = ceil_quotient(total_rows, row_groups)
+    return BlockSizes(
+        rows=rows,
+        row_block=ceil_quotient(rows, ceil_quotient(rows, MATRIX_ROWS // digits)),
+        columns=min(match.width, MATRIX_ROWS),
+        panels=_panels_of_converted_rows(match, row_groups),
+        # The copy of a chunk of rows, as f32 and as digits, takes a quarter of the second-level cache.
+        blocks=_blocks(match, most_steps=level.model.l2.bytes_per_core // 4 // (rows * (F32_BYTES + digits))),
+        byte_digits=digits,
+        lanes=level.vector // F32_BYTES,
+        unpacks=True,
+        matrix_steps=max(n for n in range(1, MOST_STEPS + 1) if groups % n == 0),
+    )
+
+
+def _blocks(match: BlockQuantized, most_steps: int) -> int:
+    """Return the blocks of K of a chunk: the most that divide those of the product and have at most so many steps; more
+    where these would be too few steps.
+    """
+    divisors = [n for n in range(1, match.blocks + 1) if match.blocks % n == 0]
+    steps = max((n * match.steps_per_block for n in divisors if n * match.steps_per_block <= most_steps), default=0)
+    return next((n for n in divisors if n * match.steps_per_block >= max(steps, MIN_PACKED_STEPS)), match.blocks)
+
+
+def _panels(match: BlockQuantized, level: Level, rows: int, row_groups: int) -> int:
+    """Return the panels of a workgroup: their sums take at most a quarter of the second-level cache, and there are
+    enough workgroups.
+    """
+    panels = max(1, level.model.l2.bytes_per_core // 4 // (rows * match.width * F32_BYTES))
+    panels = min(panels, match.panels)
+    for limit in PACKING_WORKGROUP_LIMITS:
+        while panels > 1 and rows * panels * match.width * match.steps_per_row > limit.multiplications:
+            if row_groups * ceil_quotient(match.panels, panels) >= limit.workgroups:
+                break
+            panels = ceil_quotient(panels, 2)
+    return ceil_quotient(match.panels, ceil_quotient(match.panels, panels))

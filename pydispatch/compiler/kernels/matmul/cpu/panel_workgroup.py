@@ -1,0 +1,162 @@
+"""Workgroups of products by block-quantized weights in panels: rows of A times some panels, in chunks of K.
+
+The sums of a workgroup are f32 in workgroup memory, [panel][row][column]. Subclasses emit the products of a panel.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IntegerType, f32, i32
+from xdsl.ir import SSAValue
+
+from pydispatch.compiler.kernels.loops.frame import Frame
+from pydispatch.compiler.kernels.loops.transpose_blocks import view_as
+from pydispatch.compiler.kernels.matmul.block_quantized import WORD_BYTES, BlockQuantized, PerBlock
+from pydispatch.compiler.kernels.matmul.cpu.outputs import Output
+from pydispatch.compiler.kernels.matmul.cpu.panel_sizes import BlockSizes
+from pydispatch.compiler.kernels.matmul.cpu.products import emit_loop
+from pydispatch.compiler.kernels.matmul.cpu.quantized_rows import RowConversion, f32_constant, load
+from pydispatch.compiler.kernels.ops.affine_maps import evaluate
+from pydispatch.compiler.kernels.ops.builder import Builder, Index
+
+
+@dataclass(frozen=True)
+class PanelWorkgroup(ABC):
+    """Emitter of the code of a workgroup. Workgroups of the same panels follow each other, and share them in a cache.
+
+    Attributes:
+        frame: The kernel function, and its inputs and results.
+        match: The product.
+        sizes: Its block sizes.
+        outputs: What is stored of its results.
+        conversion: Emits the copy of the rows of A of this workgroup.
+        totals: Buffer of the sums.
+    """
+
+    frame: Frame
+    match: BlockQuantized
+    sizes: BlockSizes
+    outputs: Sequence[Output]
+    conversion: RowConversion
+    totals: SSAValue
+
+    @abstractmethod
+    def _convert_rows(self, build: Builder, first_block: Index) -> None:
+        """Emit the copy of a chunk of the rows of A; `first_block` is its first block of K."""
+
+    @abstractmethod
+    def _multiply(self, build: Builder, panel: Index, first_block: Index, first_total: Index) -> None:
+        """Emit the products of all rows with a chunk of a panel, which are added to the totals.
+
+        Args:
+            build: Receives the code.
+            panel: The panel.
+            first_block: The first block of K of the chunk.
+            first_total: Index of the panel's first sum in the totals.
+        """
+
+    def emit(self, build: Builder, panel_group: Index) -> None:
+        """Emit the sums of the panels of group number `panel_group`, and the results from them.
+
+        Several chunks of K are the outer loop, so that a chunk of A is copied once for all panels, which have sums of
+        their own. With a single one, each panel is finished at once, and all have their sums in the same memory.
+        """
+        match, sizes = self.match, self.sizes
+        first = build.times(panel_group, sizes.panels)
+        end = build.plus(first, sizes.panels)
+        if match.panels % sizes.panels != 0:  # the last group has fewer panels
+            end = build.least(end, match.panels)
+
+        def over_panels(build: Builder, body: Callable[[Builder, Index, Index], None]) -> None:
+            """Emit the loop of `body` over the panels, with the index of their first sums."""
+
+            def panel(inner: Builder, p: Index, carried: list[SSAValue]) -> list[SSAValue]:
+                """Emit `body` for panel `p`."""
+                # Each panel clears the buffer of totals, and reads it at its end: no load of it may be hoisted.
+                panel_of_workgroup = 0 if has_one_chunk else inner.minus(p, first)
+                body(inner.without_load_motion(), p, inner.times(panel_of_workgroup, sizes.padded_rows * match.width))
+                return []
+
+            build.loop(first, end, [], panel, index_below=match.panels)
+
+        has_one_chunk = sizes.blocks == match.blocks
+        if has_one_chunk:
+            self._convert_rows(build, 0)
+
+            def whole(inner: Builder, panel: Index, total: Index) -> None:
+                """Emit the sums and results of a panel."""
+                self._clear(inner, total)
+                self._multiply(inner, panel, 0, total)
+                self._finish(inner, panel, total)
+
+            over_panels(build, whole)
+            return
+
+        def chunk(inner: Builder, block: Index) -> None:
+            """Emit the products of the chunk from `block` on."""
+            pinned = inner.without_load_motion()
+            self._convert_rows(pinned, block)
+            over_panels(pinned, lambda b, panel, total: self._multiply(b, panel, block, total))
+
+        over_panels(build, lambda b, _, total: self._clear(b, total))
+        emit_loop(build, match.blocks, sizes.blocks, chunk)
+        over_panels(build, self._finish)
+
+    def _clear(self, build: Builder, first_total: Index) -> None:
+        """Emit the stores of 0 to the sums of a panel."""
+        zero, store = f32_constant(build, 0.0), self.frame.elements.store
+        count = self.sizes.padded_rows * self.match.width
+        build.parallel(0, count, lambda b, i: store(b, zero, self.totals, [b.plus(first_total, i)]))
+
+    def weights(self, build: Builder, panel: Index, block: Index, column: Index, columns: int) -> SSAValue:
+        """Emit the view [group][column][step of the group] of the weights of a block of K, and return it.
+
+        column, columns: first column in the panel, and number of columns.
+        """
+        match = self.match
+        group = WORD_BYTES * 8 // match.bits  # steps of K whose weights share four bytes
+        buffer = self.frame.buffers[self.frame.tensors.index(match.argument)]
+        block_of_weights = build.plus(build.times(panel, match.blocks), block)
+        start = build.plus(
+            build.times(block_of_weights, match.width * match.steps_per_block), build.times(column, group)
+        )
+        return view_as(build, buffer, start, [match.groups, columns, group], [match.width * group, group, 1])
+
+    def _term(self, build: Builder, per_block: PerBlock, panel: Index, block: Index, column: Index) -> SSAValue:
+        """Emit the zero point, scale or offset of a column of a panel, of a block if each has its own, as f32."""
+        index = [panel, block, column] if per_block.has_blocks else [panel, column]
+        value = self.frame.elements.at(build, per_block.tensor, index)
+        if isinstance(value.type, IntegerType):
+            return build.add(arith.SIToFPOp(build.add(arith.ExtUIOp(value, i32)), f32))
+        return value if value.type == f32 else build.add(arith.ExtFOp(value, f32))
+
+    def _finish(self, build: Builder, panel: Index, first_total: Index) -> None:
+        """Emit the results of the dispatch for a panel, whose sums begin at the index `first_total`."""
+        match, contraction, elements = self.match, self.match.contraction, self.frame.elements
+        generic, conversion = contraction.generic, self.conversion
+
+        def element(build: Builder, i: Index, j: Index) -> None:
+            """Store the results at row `i` of the workgroup and column `j` of the panel."""
+            loops: list[Index] = [0] * len(generic.iterators)
+            loops[match.panel_loop], loops[match.column_loop] = panel, j
+            row_of_a = build.plus(i, conversion.first_row)
+            for dim, index in zip(
+                match.row_loops, build.split(row_of_a, [generic.extent(d) for d in match.row_loops]), strict=True
+            ):
+                loops[dim] = index
+            indices = evaluate(build, generic.output_maps[0], loops)
+            initial = elements.at(build, generic.outputs[0], indices)
+            total = load(build, self.totals, build.plus(first_total, build.plus(build.times(i, match.width), j)))
+            elements.define(build, contraction.op.results[0], indices, build.add(arith.AddfOp(total, initial)))
+            for output in self.outputs:
+                output_indices = [indices[d] for d in output.dims]
+                output.store(build, elements.at(build, output.value, output_indices), output_indices)
+
+        rows: Index = self.sizes.rows
+        if conversion.end_row % self.sizes.rows:  # the last workgroup has fewer rows
+            rows = build.least(rows, build.minus(conversion.end_row, conversion.first_row))
+        build.parallel(0, rows, lambda b, i: b.parallel(0, match.width, lambda inner, j: element(inner, i, j)))

@@ -1,0 +1,103 @@
+"""Products of many rows by block-quantized weights in panels: weights become f32 once for all rows of a workgroup.
+
+A register block of columns has the steps of a chunk of several blocks of K in the first-level cache, from unpacking
+them to the last row that multiplies them. Sums stay in registers over the chunk.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from xdsl.dialects.builtin import UnitAttr, f32
+from xdsl.ir import SSAValue
+
+from pydispatch.compiler.kernels.loops.transpose_blocks import view_as
+from pydispatch.compiler.kernels.matmul.block_quantized import PerBlock
+from pydispatch.compiler.kernels.matmul.cpu.operands import CACHE_LINE_BYTES
+from pydispatch.compiler.kernels.matmul.cpu.panel_workgroup import PanelWorkgroup
+from pydispatch.compiler.kernels.matmul.cpu.products import emit_loop
+from pydispatch.compiler.kernels.matmul.cpu.quantized_rows import f32_constant
+from pydispatch.compiler.kernels.ops.builder import Builder, Index
+from pydispatch.ir.dialects.pyd.contract import ContractOp
+from pydispatch.ir.dialects.pyd.unpack import UnpackOp
+
+F32_BYTES = 4
+"""Bytes of an f32."""
+
+
+@dataclass(frozen=True)
+class UnpackedProducts(PanelWorkgroup):
+    """Emitter of products by weights that are unpacked to f32, a chunk of K of a register block's columns at a time."""
+
+    @cached_property
+    def _a(self) -> SSAValue:
+        """Buffer of the rows of a chunk, [row][step of K]."""
+        return self.frame.elements.fresh(f32, self.sizes.padded_rows * self._row_stride)
+
+    @property
+    def _row_stride(self) -> int:
+        """Elements of `_a` between rows. Rows of a power of two would all be in the same cache sets."""
+        return self.conversion.steps + CACHE_LINE_BYTES // F32_BYTES
+
+    @cached_property
+    def _b(self) -> SSAValue:
+        """Buffer of the weights of a chunk, [step of K][column of a register block]."""
+        return self.frame.elements.fresh(f32, self.conversion.steps * self.sizes.columns)
+
+    @cached_property
+    def _terms(self) -> SSAValue:
+        """Buffer of the zero points, scales and offsets of the columns of a register block."""
+        return self.frame.elements.fresh(f32, self._term_count * self.sizes.columns)
+
+    @property
+    def _term_count(self) -> int:
+        """Number of terms of a column."""
+        return 2 if self.match.offset is None else 3
+
+    def _convert_rows(self, build: Builder, first_block: Index) -> None:
+        self.conversion.copy_rows(build, self._a, self._row_stride, first_block, self.sizes.blocks)
+
+    def _multiply(self, build: Builder, panel: Index, first_block: Index, first_total: Index) -> None:
+        sizes, match = self.sizes, self.match
+        width, steps = sizes.columns, self.conversion.steps
+
+        def columns(build: Builder, column: Index) -> None:
+            """Emit the products of all register blocks of some columns."""
+            pinned = build.without_load_motion()
+            emit_loop(pinned, sizes.blocks, 1, lambda inner, i: self._unpack(inner, panel, first_block, i, column))
+
+            def register_block(inner: Builder, row: Index) -> None:
+                """Emit the product of the rows from `row` on."""
+                a_offset = inner.times(row, self._row_stride)
+                a = view_as(inner, self._a, a_offset, [sizes.row_block, steps], [self._row_stride, 1])
+                b = view_as(inner, self._b, 0, [steps, width], [width, 1])
+                offset = inner.plus(first_total, inner.plus(inner.times(row, match.width), column))
+                c = view_as(inner, self.totals, offset, [sizes.row_block, width], [match.width, 1])
+                inner.add(ContractOp(operands=[a, b, c], properties={"accumulate": UnitAttr()}))
+
+            emit_loop(pinned, sizes.padded_rows, sizes.row_block, register_block)
+
+        emit_loop(build, match.width, width, columns)
+
+    def _unpack(self, build: Builder, panel: Index, first_block: Index, block_of_chunk: Index, column: Index) -> None:
+        """Emit the conversion of the weights of a block of K to f32, for the columns of a register block."""
+        match, width, block = self.match, self.sizes.columns, build.plus(first_block, block_of_chunk)
+        terms = [match.zero, 1.0 if match.scale is None else match.scale, match.offset][: self._term_count]
+
+        def terms_of_column(inner: Builder, j: Index) -> None:
+            """Store the terms of column `j` of the register block."""
+            for row, term in enumerate(terms):
+                if isinstance(term, PerBlock):
+                    value = self._term(inner, term, panel, block, inner.plus(column, j))
+                else:
+                    assert term is not None
+                    value = f32_constant(inner, term)
+                self.frame.elements.store(inner, value, self._terms, [inner.plus(j, row * width)])
+
+        build.parallel(0, width, terms_of_column)
+        weights = self.weights(build, panel, block, column, width)
+        target_offset = build.times(block_of_chunk, match.steps_per_block * width)
+        target = view_as(build, self._b, target_offset, [match.steps_per_block, width], [width, 1])
+        terms_view = view_as(build, self._terms, 0, [self._term_count, width], [width, 1])
+        build.add(UnpackOp(operands=[weights, target, [terms_view]]))

@@ -1,0 +1,60 @@
+"""`pyd.unpack`: unsigned weights of few bits as floats or bytes, in kernel IR for CPUs."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import IntegerType, MemRefType, f32, i8
+from xdsl.ir import Operation
+from xdsl.irdl import IRDLOperation, operand_def, opt_operand_def
+from xdsl.utils.exceptions import VerifyException
+
+from pydispatch.ir.core.assembly import op_definition
+
+WORD_BYTES = 4
+"""Bytes of a group of steps of one column."""
+
+
+@op_definition
+class UnpackOp(IRDLOperation):
+    """Conversion of unsigned weights in kernel IR for CPUs, in the order in which `pyd.contract` reads them as B.
+
+    Syntax: `pyd.unpack %weights, %to scaled %terms : memref<GxNx8xi4>, memref<(G*8)xNxf32>, memref<TxNxf32>`.
+
+    - Weights are those of `pyd.contract`: G groups of steps of N columns, 8 steps of i4 or 4 of i8.
+    - To f32, the first dimension of `to` is steps: to[k, n] = (weight[k, n] - terms[0, n]) * terms[1, n], plus
+      terms[2, n] if there are three terms.
+    - To i8, without terms, `to` is in groups of 4 steps: memref<GxNx8xi4> becomes memref<(G*2)xNx4xi8>.
+
+    All sizes but the number of groups are static. Columns are contiguous.
+    """
+
+    name = "pyd.unpack"
+    weights = operand_def(MemRefType)
+    target = operand_def(MemRefType)
+    terms = opt_operand_def(MemRefType)
+    assembly_format = (
+        "$weights `,` $target (`scaled` $terms^)? attr-dict `:` type($weights) `,` type($target) (`,` type($terms)^)?"
+    )
+
+    def verify_(self) -> None:
+        """Check ranks, sizes and element types."""
+        weights, target = self.weights.type, self.target.type
+        assert isinstance(weights, MemRefType) and isinstance(target, MemRefType)
+        bits = {IntegerType(4): 4, i8: 8}.get(weights.element_type)
+        shape, target_shape = weights.get_shape(), target.get_shape()
+        if bits is None or len(shape) != 3 or shape[1] < 1 or shape[2] != WORD_BYTES * 8 // bits:
+            raise VerifyException(f"pyd.unpack takes groups of 8 weights of i4, or of 4 of i8; got {weights}")
+        groups, columns, steps = shape
+        if self.terms is None:
+            words = groups * steps // WORD_BYTES if groups >= 0 else groups
+            if bits != 4 or target.element_type != i8 or target_shape != (words, columns, WORD_BYTES):
+                raise VerifyException(f"pyd.unpack without terms makes bytes of i4 in groups of 4; got {target}")
+            return
+        terms = self.terms.type
+        assert isinstance(terms, MemRefType)
+        if target.element_type != f32 or target_shape != (groups * steps if groups >= 0 else groups, columns):
+            raise VerifyException(f"pyd.unpack of {weights} with terms makes f32 of the same steps; got {target}")
+        if terms.element_type != f32 or terms.get_shape() not in ((2, columns), (3, columns)):
+            raise VerifyException(f"pyd.unpack takes two or three f32 terms of each column; got {terms}")
+
+
+OPERATIONS: list[type[Operation]] = [UnpackOp]
