@@ -26,7 +26,7 @@ SOURCE_SUFFIXES = (".c", ".comp", ".cu", ".glsl", ".wgsl")
 
 _KINDS = {stat.S_IFDIR: "a folder", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFSOCK: "a socket"}
 _PIECE = 1 << 20
-_LONGEST_PIECE = 1 << 24
+"""Bytes of a file that are read at a time: few enough to remain in a cache of the CPU until they are processed."""
 
 
 def path_of(what: str, source: Any, expected: str) -> str:
@@ -67,7 +67,16 @@ def read(path: str | os.PathLike[str], limit: int | None = None) -> bytes:
         SystemError: The path is a folder, device or socket, a pipe without a writer, or has too many bytes. It is an
             OSError, too.
     """
-    return b"".join(_pieces(path, LIMIT if limit is None else limit))
+    return b"".join(pieces(path, LIMIT if limit is None else limit))
+
+
+def pieces(path: str | os.PathLike[str], limit: int = LIMIT) -> Iterator[bytes]:
+    """Yield the bytes of a regular file or pipe in pieces. Raises as `read`."""
+    with _opened(path) as (stream, is_pipe):
+        size = os.fstat(stream.fileno()).st_size
+        if not is_pipe and size > limit:
+            _refuse(path, f"it has {size} bytes; at most {_amount(limit)} are read")
+        yield from _read_pipe(stream, path, limit) if is_pipe else _all(stream, path, limit)
 
 
 def read_text(path: str | os.PathLike[str]) -> str:
@@ -77,10 +86,10 @@ def read_text(path: str | os.PathLike[str]) -> str:
     A text may have the weights of a model: it is decoded while it is read, and never held twice.
     """
     decoder, text = codecs.getincrementaldecoder("utf-8")(), ""
-    for piece in _pieces(path, LIMIT):
+    for piece in pieces(path):
         text += decoder.decode(piece)  # in place: nothing else refers to the text
     text += decoder.decode(b"", final=True)
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
 def read_head(path: str | os.PathLike[str], count: int) -> bytes:
@@ -202,15 +211,6 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[tuple[IO[bytes], bool]]:
         _refuse(path, error.strerror or str(error))
 
 
-def _pieces(path: str | os.PathLike[str], limit: int) -> Iterator[bytes]:
-    """Yield the bytes of a regular file or pipe in pieces."""
-    with _opened(path) as (stream, is_pipe):
-        size = os.fstat(stream.fileno()).st_size
-        if not is_pipe and size > limit:
-            _refuse(path, f"it has {size} bytes; at most {_amount(limit)} are read")
-        yield from _read_pipe(stream, path, limit) if is_pipe else _all(stream, path, limit)
-
-
 def _read_pipe(stream: IO[bytes], path: str | os.PathLike[str], limit: int) -> Iterator[bytes]:
     """Return the bytes of a pipe in pieces. Raise SystemError for a pipe without a writer."""
     first = stream.read(_PIECE)  # None: there is a writer that has not written yet
@@ -221,13 +221,11 @@ def _read_pipe(stream: IO[bytes], path: str | os.PathLike[str], limit: int) -> I
 
 
 def _all(stream: IO[bytes], path: str | os.PathLike[str], limit: int, first: bytes = b"") -> Iterator[bytes]:
-    """Yield `first` and the rest of a stream, in pieces of growing size. Raise pydispatch's SystemError if it exceeds
-    the limit."""
+    """Yield `first` and the rest of a stream in pieces. Raise pydispatch's SystemError if it exceeds the limit."""
     yield first
     size = len(first)
     while size <= limit:
-        rest = limit + 1 - size  # one byte more than the limit, to notice that it is exceeded
-        piece = stream.read(min(max(_PIECE, size), _LONGEST_PIECE, rest))
+        piece = stream.read(min(_PIECE, limit + 1 - size))  # one byte more than the limit shows that it is exceeded
         if not piece:
             break
         size += len(piece)

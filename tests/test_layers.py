@@ -57,7 +57,13 @@ SIDES = {
     "pydispatch.link": {"pydispatch.errors", "pydispatch.formats"},
     "pydispatch.extensions": {"pydispatch.distributions", "pydispatch.errors"},
     "pydispatch.locations": {"pydispatch.errors"},
-    "pydispatch.ir": {"pydispatch.errors", "pydispatch.extensions", "pydispatch.locations", "pydispatch.suggestions"},
+    "pydispatch.ir": {
+        "pydispatch.errors",
+        "pydispatch.extensions",
+        "pydispatch.files",
+        "pydispatch.locations",
+        "pydispatch.suggestions",
+    },
     "pydispatch.faults": {"pydispatch.errors", "pydispatch.ir"},
     "pydispatch.patterns": {"pydispatch.errors", "pydispatch.files"},
     "pydispatch.kernels": {

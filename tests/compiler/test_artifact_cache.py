@@ -324,3 +324,41 @@ def test_errors_come_every_time(compiled: list[str]) -> None:
         with pytest.raises(pd.CompileError, match="not known"):
             pd.compile(SUM.replace("addf", "no_such_operation"))
     assert len(compiled) == 2
+
+
+WEIGHTS = np.random.default_rng(2).standard_normal((256, 128)).astype(np.float32)
+
+
+def product(weights: np.ndarray[Any, Any]) -> str:
+    """A product with weights that the text has inline."""
+    return f"""
+    func.func @f(%x: tensor<2x256xf32>, %zeros: tensor<2x128xf32>) -> tensor<2x128xf32> {{
+      %w = arith.constant dense<"0x{weights.tobytes().hex()}"> : tensor<256x128xf32>
+      %y = linalg.matmul ins(%x, %w : tensor<2x256xf32>, tensor<256x128xf32>)
+                         outs(%zeros : tensor<2x128xf32>) -> tensor<2x128xf32>
+      return %y : tensor<2x128xf32>
+    }}"""
+
+
+@pytest.mark.parametrize("is_file", [True, False])
+def test_weights_are_cached_once(is_file: bool, compiled: list[str], tmp_path: Path) -> None:
+    """An entry refers to weights of the text; other weights are another program."""
+
+    def compile(weights: np.ndarray[Any, Any]) -> pd.Artifact:
+        Path("f.mlir").write_text(product(weights))
+        return pd.compile("f.mlir" if is_file else product(weights), targets="cpu")
+
+    first, second = compile(WEIGHTS), compile(WEIGHTS)
+    assert len(compiled) == 1 and first.to_bytes() == second.to_bytes() and first.size == second.size > WEIGHTS.nbytes
+    (entry,) = (tmp_path / "cache" / "programs").iterdir()
+    assert entry.stat().st_size < WEIGHTS.nbytes / 2
+    x = np.random.default_rng(3).standard_normal((2, 256)).astype(np.float32)
+    zeros = np.zeros((2, 128), np.float32)
+    for weights, artifact in ((WEIGHTS, second), (-WEIGHTS, compile(-WEIGHTS))):
+        np.testing.assert_allclose(pd.device("cpu").load(artifact).f(x, zeros), x @ weights, rtol=1e-4, atol=1e-4)
+    assert len(compiled) == 2
+    data = entry.read_bytes()
+    for damaged in (data[:-1], data[:100]):
+        entry.write_bytes(damaged)
+        assert compile(WEIGHTS).to_bytes() == first.to_bytes()
+    assert len(compiled) == 4

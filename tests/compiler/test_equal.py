@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+import pytest
+
 import pydispatch.ir as ir
 from pydispatch.compiler.outline.equal import structural_key
 
@@ -28,3 +33,19 @@ def test_names_and_the_order_of_operations_without_effects_do_not_count() -> Non
 
 def test_the_order_of_operands_counts() -> None:
     assert shape("f", SINE, COSINE, DIFFERENCE) != shape("f", SINE, COSINE, OTHER)
+
+
+@pytest.mark.parametrize("count", [8, 1 << 12])
+def test_each_byte_of_a_constant_counts(count: int) -> None:
+    """Of large constants, too, which are hashed by a sample of their bytes."""
+
+    def with_constant(name: str, values: np.ndarray[Any, Any]) -> object:
+        digits = values.tobytes().hex()
+        return shape(name, f'%w = arith.constant dense<"0x{digits}"> : tensor<{count}xf32>', SINE, COSINE, DIFFERENCE)
+
+    values = np.arange(count, dtype=np.float32)
+    other = values.copy()
+    other[count // 3 + 1] = -1
+    known = {with_constant("f", values)}
+    assert with_constant("g", values.copy()) in known
+    assert with_constant("f", other) not in known

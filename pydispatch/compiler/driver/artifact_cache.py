@@ -4,6 +4,7 @@ The key covers everything that an artifact depends on: the source, which for a k
 path and the working directory, the options, the files of this package, the versions of its dependencies, the C compiler
 and linker, and this machine's CPU and caches.
 An entry is valid while the files that were read for it are unchanged, and files that were not found are still missing.
+It refers to weights of the program's text instead of repeating them, so that large weights cost little to cache.
 
 There is no caching with options that print or run Python code, with extensions of other packages, for targets whose
 tools are not in the key, or if there were warnings.
@@ -12,6 +13,7 @@ tools are not in the key, or if there were warnings.
 from __future__ import annotations
 
 import functools
+import json
 import os
 import sys
 import time
@@ -28,8 +30,8 @@ from pydispatch.compiler.toolchain import cache, programs
 from pydispatch.compiler.worker import llvm_process
 from pydispatch.distributions import version
 from pydispatch.errors import ArtifactError, CompileError
-from pydispatch.formats.storage import whole_file
 from pydispatch.formats.storage.cache import limit
+from pydispatch.ir.core.long_literals import ElidedText, ProgramFile, elide_literals, read_small_program
 from pydispatch.options import OPTIONS
 from pydispatch.packages import importing
 
@@ -37,12 +39,12 @@ if TYPE_CHECKING:
     from pydispatch.formats.artifact.artifact import Artifact
 
 LARGEST = 64 << 20
-"""Maximum size in bytes of a source, and of an artifact, that is cached."""
+"""Maximum size in bytes of a source, and of an artifact, that is cached, without weights in hexadecimal digits."""
 
 USES = ("llvmlite", "ml_dtypes", "numpy", "xdsl", "ziglang")
 """Packages whose versions may change an artifact."""
 
-_KEY_VERSION = "program 3"
+_KEY_VERSION = "program 4"
 """First part of each key; its number is raised when the parts of the key change."""
 
 _NAMED = ("targets", "cpu", "object_search_path")
@@ -66,7 +68,7 @@ def compile(source: Any, **options: Any) -> Artifact:
         logs.compiler.info("read back an unchanged program in %.1f ms", 1e3 * (time.perf_counter() - start))
     else:
         with files.recording() as reads:
-            artifact = _compile(source, options)
+            artifact = _compile(entry.source, options)
         entry.store(artifact, reads)
     return artifact
 
@@ -88,12 +90,14 @@ class _Entry:
 
     Attributes:
         key: Digest of everything that decides the artifact, except the files that are read for it.
-        path: Path of the source; None if it is text.
+        source: The source; a `ProgramFile` if its text has been read from a file.
+        blobs: Bytes of the source's long hexadecimal literals.
         start: Time at which the compilation began, in nanoseconds since the epoch.
     """
 
     key: str
-    path: str | None
+    source: Any
+    blobs: tuple[bytes, ...]
     start: int
 
     def load(self) -> Artifact | None:
@@ -101,8 +105,13 @@ class _Entry:
         from pydispatch.formats.artifact.artifact import Artifact
 
         data = cache.load(self.key, cache.PROGRAMS)
-        with suppress(ArtifactError):
-            return None if data is None else Artifact.from_bytes(data)
+        if data is None:
+            return None
+        head, _, file = data.partition(b"\n")
+        with suppress(ArtifactError, ValueError, TypeError, AttributeError, IndexError):
+            blocks = {member: self.blobs[index] for member, index in json.loads(head).items()}
+            artifact = Artifact.from_bytes(file)
+            return artifact.with_blocks(blocks) if blocks else artifact
         return None
 
     def store(self, artifact: Artifact, reads: files.Reads) -> None:
@@ -112,15 +121,21 @@ class _Entry:
         from pydispatch.compiler.backends.cpu.target import BACKEND
         from pydispatch.compiler.driver.sources import reader_of
 
-        if self.path is not None and reader_of(Path(self.path)) is not None:
+        if isinstance(self.source, ProgramFile) and reader_of(Path(self.source)) is not None:
             return  # a model: what its frontend uses is not in the key
         # Backends other than the CPU's use tools that are not in the key.
         formats = {variant.format for executable in artifact.executables for variant in executable.variants}
+        head: dict[str, int] = {}
+        if self.blobs:
+            artifact, head = artifact.without_blocks(self.blobs)
         if artifact.warnings or artifact.size > LARGEST or not all(map(BACKEND.has_format, formats)):
             return
+        if isinstance(self.source, ProgramFile):
+            reads.found.discard(os.fspath(self.source))  # its text is in the key
         with suppress(OSError):
             if all(_change_time_ns(path) < self.start for path in reads.found):
-                cache.store(self.key, artifact.to_bytes(), reads.found, reads.missed, cache.PROGRAMS)
+                data = json.dumps(head).encode() + b"\n" + artifact.to_bytes()
+                cache.store(self.key, data, reads.found, reads.missed, cache.PROGRAMS)
 
 
 def _entry(source: Any, options: Mapping[str, Any]) -> _Entry | None:
@@ -129,17 +144,22 @@ def _entry(source: Any, options: Mapping[str, Any]) -> _Entry | None:
     if stated_options is None or processor is None or not (limit() and cache.directory()) or extensions.others():
         return None
     with suppress(OSError, ValueError, TypeError):
-        name, source = _named_text(source)
-        if isinstance(source, str) and "\n" in source:
-            path, text = None, source.encode() if len(source) <= LARGEST else None
+        name, content = _named_text(source)
+        text: str | None
+        if isinstance(content, str) and "\n" in content:
+            path, text = None, elide_literals(content)
+            source = source if name else text
         else:
-            path = os.fsdecode(source)
-            text = whole_file.read(Path(path), LARGEST)
-        if text is not None:
-            source_type = type(source).__name__  # text of a str subclass states other locations than its own
+            path = os.fsdecode(content)
+            text = read_small_program(path, LARGEST)
+            source = None if text is None else ProgramFile(path, text)
+        if text is not None and len(text) <= LARGEST:
+            blobs = text.blobs if isinstance(text, ElidedText) else {}
+            source_type = type(content).__name__  # text of a str subclass states other locations than its own
             machine = processor, caches_of_this_machine()
-            everything = text, source_type, name, path, str(Path.cwd()), stated_options, *machine, *_tools()
-            return _Entry(cache.digest(_KEY_VERSION, *everything), path, start)
+            stated = source_type, name, path, str(Path.cwd()), stated_options, *machine, *_tools()
+            key = cache.digest(_KEY_VERSION, text.encode(), [*blobs], *blobs.values(), *stated)
+            return _Entry(key, source, tuple(blobs.values()), start)
     return None
 
 

@@ -56,7 +56,7 @@ def load_source(source: Any, what: str = "source", options: ReadOptions | None =
     path = path_from(what, source)
     reader = reader_of(path)
     _check_inputs(reader, options)
-    return (read_file(path) if reader is None else reader.read(path, options)), [path]
+    return (read_file(path, source) if reader is None else reader.read(path, options)), [path]
 
 
 def _check_inputs(frontend: Frontend | None, options: ReadOptions) -> None:

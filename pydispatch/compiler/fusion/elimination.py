@@ -9,6 +9,9 @@ from pydispatch.compiler.analysis.kinds import has_effects, is_pure
 from pydispatch.ir.core.rewriting import erase_op
 from pydispatch.ir.core.walk import walk
 
+_UNMERGED = ("arith.constant", "flow.tensor.dynamic_constant")
+"""Constants that are not merged if they are tensors: comparing large ones costs more than merging them saves."""
+
 
 def erase_unused(function: Operation) -> bool:
     """Erase the operations of a host function that have no effects and no used results; return whether there were
@@ -36,8 +39,8 @@ def merge_equal_operations(block: Block, op_by_key: dict[object, Operation]) -> 
                     merge_equal_operations(inner, op_by_key)
         if not is_pure(op) or op.regions or not op.results:
             continue
-        if op.name == "arith.constant" and isinstance(op.results[0].type, TensorType):
-            continue  # comparing large constants costs more than merging them saves
+        if op.name in _UNMERGED and isinstance(op.results[0].type, TensorType):
+            continue
         key = (
             op.name, tuple(op.operands), tuple(r.type for r in op.results), tuple(op.properties.items()),
             tuple(op.attributes.items()),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
+from typing import Any
 
-from xdsl.ir import Block, Operation, OpResult, SSAValue
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr
+from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
 from pydispatch.compiler.analysis.kinds import inputs_of, is_pure
 from pydispatch.ir.dialects.flow import dialect as flow
@@ -47,10 +49,38 @@ def structural_key(op: Operation) -> Hashable:
         operands = tuple(number_of(v) for v in op.operands)
         regions = tuple(tuple(key_of_block(b) for b in region.blocks) for region in op.regions)
         results = tuple((number_of(r), r.type) for r in op.results)
-        stated = frozenset((k, v) for k, v in (*op.properties.items(), *op.attributes.items()) if k != "sym_name")
+        pairs = (*op.properties.items(), *op.attributes.items())
+        stated = frozenset((k, _hashed_by_sample(v)) for k, v in pairs if k != "sym_name")
         return op.name, operands, tuple(number_of(b) for b in op.successors), results, stated, regions
 
     return key_of(op)
+
+
+SAMPLES = 64
+"""Number of bytes that the hash of a large constant depends on; constants with equal samples are compared."""
+_SAMPLED_BYTES = 4096
+"""Size in bytes from which a constant is hashed by a sample."""
+
+
+class _SampledConstant:
+    """Constant that is hashed by a sample of its bytes: most large constants of a program differ in a few of them."""
+
+    def __init__(self, value: DenseIntOrFPElementsAttr[Any]) -> None:
+        self._value = value
+
+    def __hash__(self) -> int:
+        data = self._value.data.data
+        return hash((self._value.type, len(data), data[:: len(data) // SAMPLES]))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _SampledConstant) and self._value == other._value
+
+
+def _hashed_by_sample(value: Attribute) -> Hashable:
+    """Return an attribute as a part of a key."""
+    if isinstance(value, DenseIntOrFPElementsAttr) and len(value.data.data) >= _SAMPLED_BYTES:
+        return _SampledConstant(value)
+    return value
 
 
 def _in_order_of_use(block: Block) -> Iterable[Operation]:

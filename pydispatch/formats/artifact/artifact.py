@@ -121,6 +121,13 @@ def _npy(array: NDArray[Any]) -> tuple[memoryview, memoryview]:
     return memoryview(header.getvalue()), elements
 
 
+def _memory_of(data: memoryview) -> tuple[int, int]:
+    """Return the address and the size in bytes of contiguous memory; (0, 0) if it is empty."""
+    import numpy as np
+
+    return (np.frombuffer(data, np.uint8).ctypes.data, data.nbytes) if data.nbytes else (0, 0)
+
+
 @functools.cache
 def package_version() -> str:
     """Return the version of the installed package."""
@@ -297,6 +304,24 @@ class Artifact:
             raise ArtifactError(f"the artifact has no member '{member}'; it has: {', '.join(members)}")
         content = members[member]
         return content if isinstance(content, tuple) else (content,)
+
+    def without_blocks(self, blocks: Sequence[bytes]) -> tuple[Artifact, dict[str, int]]:
+        """Return the artifact without the elements of the constants whose memory is a block, and the index of the block
+        of each such member. `with_blocks` adds them again.
+        """
+        index_of = {_memory_of(memoryview(block)): index for index, block in enumerate(blocks)}
+        content, indices = {member: self._content_of(member) for member in self.members}, {}
+        for member, (header, *elements) in content.items():
+            if elements and (index := index_of.get(_memory_of(elements[0]))) is not None:
+                content[member], indices[member] = (header,), index
+        return Artifact(self.manifest, content), indices
+
+    def with_blocks(self, blocks: Mapping[str, bytes]) -> Artifact:
+        """Return the artifact with the elements that members lack."""
+        content = {member: self._content_of(member) for member in self.members}
+        for member, block in blocks.items():
+            content[member] = (*content[member], memoryview(block))
+        return Artifact(self.manifest, content)
 
     def verify(self) -> None:
         """Verify the checksums of all members of a file; raise ArtifactError with the first member that differs."""

@@ -9,7 +9,8 @@ from xdsl.dialects.builtin import ModuleOp
 
 from pydispatch import ir
 from pydispatch.errors import CompileError, SystemError_
-from pydispatch.files import path_of, read_text
+from pydispatch.files import path_of
+from pydispatch.ir.core.long_literals import ProgramFile, read_program
 
 
 def is_text(source: object) -> bool:
@@ -22,10 +23,13 @@ def path_from(what: str, source: str | os.PathLike[str]) -> Path:
     return Path(path_of(what, source, "MLIR text, the path of a file with a program or a model, or a parsed module"))
 
 
-def read_file(path: Path) -> ModuleOp:
-    """Parse a text file, and return its program. Raise CompileError if it cannot be read or is invalid."""
+def read_file(path: Path, source: object = None) -> ModuleOp:
+    """Parse a text file, and return its program. Raise CompileError if it cannot be read or is invalid.
+
+    source: The `ProgramFile` of the path if it has been read, else any other object.
+    """
     try:
-        text = read_text(path)
+        text = source.text if isinstance(source, ProgramFile) else read_program(path)
     except SystemError_ as error:
         raise CompileError(str(error), note="give MLIR text or the path of a file") from None
     except UnicodeDecodeError as error:

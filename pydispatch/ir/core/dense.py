@@ -6,9 +6,10 @@ what is unusual in a list (hexadecimal elements, comments, complex numbers) goes
 
 from __future__ import annotations
 
-import io
+import binascii
 import math
 import re
+from collections.abc import Mapping
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -24,9 +25,6 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
-
-_CHUNK_DIGITS = 1 << 20
-"""Digits that are decoded at a time: little is held twice."""
 
 _WHOLE_SPLAT_ELEMENTS = 1024
 """Elements up to which a splat is stored as all of them, as code that reads lists of numbers expects; the bytes of a
@@ -51,28 +49,33 @@ _TAKE_BRACKETS = {ord(c): None for c in "[]"}
 _FLOATS: dict[type, str] = {Float16Type: "<f2", Float32Type: "<f4", Float64Type: "<f8"}
 
 
-def unhex(text: str, start: int, end: int) -> bytes | None:
-    """Decode `text[start:end]`, two hexadecimal digits per byte; return None for other text."""
-    if (end - start) % 2:
-        return None
-    out = io.BytesIO()
+def blob_of(text: str, blobs: Mapping[int, bytes], start: int, end: int) -> bytes | None:
+    """Return the bytes of the literal whose digits are `text[start:end]`, or are missing in the text.
+
+    Args:
+        text: The text.
+        blobs: Bytes of the literals that lack digits, as of `ElidedText`.
+        start: Offset of the first digit.
+        end: Offset of the quote after the last one.
+
+    Returns:
+        The bytes; None if the text has other characters than pairs of hexadecimal digits.
+    """
+    if end in blobs:
+        return blobs[end]
     try:
-        for at in range(start, end, _CHUNK_DIGITS):
-            part = bytes.fromhex(text[at : min(end, at + _CHUNK_DIGITS)])
-            if len(part) != min(end - at, _CHUNK_DIGITS) // 2:  # Spaces are skipped by the decoder.
-                return None
-            out.write(part)
+        return binascii.unhexlify(text[start:end])
     except ValueError:
         return None
-    return out.getvalue()  # its own memory, not a copy
 
 
-def parse_dense(parser: AttrParser, type: Any) -> DenseIntOrFPElementsAttr[Any] | None:
+def parse_dense(parser: AttrParser, type: Any, blobs: Mapping[int, bytes]) -> DenseIntOrFPElementsAttr[Any] | None:
     """Parse a `dense` literal at its `<`. Return None, with nothing consumed, for a literal that xDSL's parser handles.
 
     Args:
         parser: The parser.
         type: Type of the constant; None if it follows the literal.
+        blobs: Bytes of the literals that lack digits in the text, as of `ElidedText`.
 
     Raises:
         ParseError: The data does not fit the type.
@@ -83,7 +86,7 @@ def parse_dense(parser: AttrParser, type: Any) -> DenseIntOrFPElementsAttr[Any] 
         return None
     blob = _BLOB.match(content, open + 1)
     if blob is not None:
-        return _parse_blob(parser, content, open, blob.end(), type)
+        return _parse_blob(parser, content, open, blob.end(), type, blobs)
     close = content.find(">", open)
     if close - open < _LEAST_NUMPY_CHARACTERS or _LIST.fullmatch(content, open + 1, close) is None:
         return None
@@ -106,7 +109,9 @@ def _parse_type(parser: AttrParser, type: Any) -> Any:
     return type
 
 
-def _parse_blob(parser: AttrParser, content: str, open: int, start: int, type: Any) -> DenseIntOrFPElementsAttr[Any]:
+def _parse_blob(
+    parser: AttrParser, content: str, open: int, start: int, type: Any, blobs: Mapping[int, bytes]
+) -> DenseIntOrFPElementsAttr[Any]:
     """Parse a literal that is a string of hexadecimal digits, `<"0x0A0B">`.
 
     Args:
@@ -115,13 +120,14 @@ def _parse_blob(parser: AttrParser, content: str, open: int, start: int, type: A
         open: Offset of the `<`.
         start: Offset of the first digit.
         type: Type of the constant; None if it follows the literal.
+        blobs: As of `parse_dense`.
     """
     end = content.find('"', start)
     if end < 0:
         parser.raise_error("this string is not closed", start - len('"0x'), start)
     parser._resume_from(end + 1)
     type = _parse_type(parser, type)
-    data = unhex(content, start, end)
+    data = blob_of(content, blobs, start, end)
     if data is None:
         parser.raise_error("a blob is made of pairs of hexadecimal digits after 0x", open, open + 1)
     return blob_constant(parser, data, type, open)
@@ -164,9 +170,12 @@ _SPLATS: WeakKeyDictionary[DenseIntOrFPElementsAttr[Any], bool] = WeakKeyDiction
 
 def is_splat(constant: DenseIntOrFPElementsAttr[Any]) -> bool:
     """Return whether all elements, of which there is at least one, have the same bits."""
+    data, size = constant.data.data, element_bytes(constant.type.element_type)
+    if data[:size] != data[-size:]:  # the key of the cache would be a hash of all bytes
+        return False
     known = _SPLATS.get(constant)
     if known is None:
-        known = _SPLATS[constant] = _all_equal(constant.data.data, element_bytes(constant.type.element_type))
+        known = _SPLATS[constant] = _all_equal(data, size)
     return known
 
 

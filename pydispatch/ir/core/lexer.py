@@ -157,6 +157,8 @@ class _Delimited(AbstractContextManager[None]):
 class FastParser(Parser):
     """Hot paths of xDSL's parser, reimplemented on tokens that store their text."""
 
+    _blobs: dict[int, bytes]
+    """Bytes of the literals that lack digits in the text, as of `ElidedText`."""
     _known_types: dict[str, Any]
     """Builtin types by their text: a program repeats few types many times."""
     _known_maps: dict[str, AffineMap]
@@ -279,7 +281,7 @@ class FastParser(Parser):
         """Parse a constant: a dense list by `parse_dense`, a splat without a list of its elements, others by the base
         class.
         """
-        attribute = parse_dense(self, type)
+        attribute = parse_dense(self, type, self._blobs)
         if attribute is not None:
             return attribute
         start = self.pos

@@ -15,6 +15,7 @@ from xdsl.ir import Block, BlockArgument, BuiltinAttribute, Operation, OpResult,
 from xdsl.printer import Printer
 
 from pydispatch.errors import Location
+from pydispatch.ir.core.long_literals import ElidedText
 from pydispatch.locations import GeneratedText, code_location, stated_location
 
 LONGEST_LINE = 2000
@@ -35,12 +36,14 @@ class Source:
     Attributes:
         text: The whole text.
         filename: Name of the text in messages.
+        blobs: Bytes of the literals that lack digits in the text, as of `ElidedText`.
         is_generated: Whether the text is a `GeneratedText`, which a frontend wrote: its operations state their
             locations in the user's own program.
     """
 
     def __init__(self, text: str, filename: str) -> None:
         self.text = str(text)
+        self.blobs = text.blobs if isinstance(text, ElidedText) else {}
         self.filename = filename
         self.is_generated = isinstance(text, GeneratedText)
         self._starts: list[int] | None = None  # offset of each line, once one is asked for
@@ -84,7 +87,21 @@ class Source:
         if self._starts is None:
             self._starts = [0, *(match.end() for match in re.finditer("\n", self.text))]
         line = bisect.bisect_right(self._starts, offset)
-        return line, offset - self._starts[line - 1] + 1
+        start = self._starts[line - 1]
+        return line, offset - start + self._missing_digits(start, offset) + 1
+
+    def _missing_digits(self, start: int, end: int) -> int:
+        """Return the number of digits that `text[start:end]` lacks."""
+        return sum(2 * len(data) for at, data in self.blobs.items() if start <= at <= end)
+
+    def with_digits(self, start: int, end: int) -> str:
+        """Return `text[start:end]` with the digits that it lacks."""
+        parts = []
+        for at, data in self.blobs.items():
+            if start <= at < end:
+                parts += [self.text[start:at], data.hex().upper()]
+                start = at
+        return "".join([*parts, self.text[start:end]])
 
     def locate(self, start: int, end: int | None = None) -> Location:
         """Return the location of `text[start:end]`; a range over several lines is cut at the end of its first line.
@@ -97,10 +114,11 @@ class Source:
         line, column = self.line_column(start)
         stop = self.text.find("\n", start)
         stop = stop if stop >= 0 else len(self.text)
-        line_start = start - column + 1
-        if stop - line_start > LONGEST_LINE:  # a line with the bytes of a constant: show little after the column
-            stop = min(stop, start + 100)
-            line_start = line_start if column < LONGEST_LINE else stop  # no text if the constant precedes the column
+        line_start = self.text.rfind("\n", 0, start) + 1
+        # A line with the bytes of a constant: show little after the column, and nothing if they precede the column.
+        if stop - line_start + self._missing_digits(line_start, stop) > LONGEST_LINE:
+            stop = min(stop, start + 100, *(at for at in self.blobs if at > start))
+            line_start = line_start if column < LONGEST_LINE else stop
         text = self.text[line_start:stop].rstrip("\r")
         length = 1 if end is None else max(1, min(end - start, len(text) - column + 1))
         return Location(self.filename, line, column, text, length)

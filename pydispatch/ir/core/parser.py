@@ -21,6 +21,7 @@ from pydispatch.ir.core.dense import ELIDED
 from pydispatch.ir.core.lexer import FastLexer, FastParser
 from pydispatch.ir.core.literals import ComplexElement, HexElement
 from pydispatch.ir.core.locations import NamedLoc, Source, SourceLoc
+from pydispatch.ir.core.long_literals import elide_literals
 from pydispatch.ir.core.messages import end_of_previous, explain, explain_refusal
 from pydispatch.ir.core.names import FORMER_NAMES
 from pydispatch.ir.core.refine import refinement
@@ -53,7 +54,8 @@ class ProgramParser(FastParser):
     """Parser of one program text."""
 
     def __init__(self, ctx: Context, text: str, filename: str) -> None:
-        self.source = Source(text, filename)
+        self.source = Source(elide_literals(text), filename)
+        text, self._blobs = self.source.text, self.source.blobs
         try:
             AttrParser.__init__(self, ParserState(FastLexer(Input(text, filename))), ctx)
         except ParseError as e:
@@ -67,7 +69,7 @@ class ProgramParser(FastParser):
         # Attribute alias → offset of its value, once one is used before its definition.
         self._alias_positions: dict[str, int] | None = None
         self._open_aliases: list[str] = []  # names of the aliases being parsed, outermost first
-        self._resources = Resources(text)
+        self._resources = Resources(text, self._blobs)
 
     # --- operations ---
 
@@ -274,14 +276,22 @@ class ProgramParser(FastParser):
             if known is None:
                 register = self.ctx._loaded_types if is_type else self.ctx._loaded_attrs
                 register[attr_name] = unregistered(attr_name, is_type)  # type: ignore[assignment]
-        return super()._parse_dialect_type_or_attribute_body(attr_name, is_type, is_opaque, starting_opaque_pos)
+        attribute = super()._parse_dialect_type_or_attribute_body(attr_name, is_type, is_opaque, starting_opaque_pos)
+        if starting_opaque_pos is None or not isinstance(attribute, UnregisteredAttr):
+            return attribute
+        end = starting_opaque_pos + len(attribute.value.data)
+        return type(attribute)(
+            attribute.attr_name, is_type, is_opaque, self.source.with_digits(starting_opaque_pos, end)
+        )
 
     def _parse_dialect_symbol_body(self) -> str:
         """Parse the body of an unknown attribute or type, and return its text on one line.
 
         Printing would indent further lines, so that the text would differ when it is parsed again.
         """
+        start = self._current_token.span.end
         body = super()._parse_dialect_symbol_body()
+        body = self.source.with_digits(start, start + len(body))
         return body if "//" in body else _LINE_END.sub(" ", body)  # the end of its line ends a comment
 
     def _raw_scan_balanced(self, pos: int) -> int:

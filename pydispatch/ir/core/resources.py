@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from xdsl.dialects.builtin import BytesAttr, DenseIntOrFPElementsAttr, FixedBitwidthType, ShapedType
 from xdsl.parser import AttrParser
 
-from pydispatch.ir.core.dense import unhex
+from pydispatch.ir.core.dense import blob_of
 
 _ENTRY = re.compile(r'([A-Za-z_][\w$.\-]*|"(?:[^"\\]|\\.)*")\s*:\s*"0x([0-9A-Fa-f]*)"')
 
@@ -17,8 +18,9 @@ _ENTRY = re.compile(r'([A-Za-z_][\w$.\-]*|"(?:[^"\\]|\\.)*")\s*:\s*"0x([0-9A-Fa-
 class Resources:
     """Resource blobs of one text, located on first use."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, blobs: Mapping[int, bytes]) -> None:
         self._text = text
+        self._blobs = blobs  # bytes of the literals that lack digits in the text, as of `ElidedText`
         self._spans: dict[str, tuple[int, int]] | None = None
 
     def get(self, key: str) -> bytes | None:
@@ -28,7 +30,7 @@ class Resources:
             matches = _ENTRY.finditer(self._text, start) if start >= 0 else ()
             self._spans = {m.group(1).strip('"'): m.span(2) for m in matches}
         span = self._spans.get(key)
-        return None if span is None else unhex(self._text, span[0] + 8, span[1])
+        return None if span is None else blob_of(self._text, self._blobs, span[0] + 8, span[1])
 
     def constant(self, data: bytes, type: Any, parser: AttrParser, start: int) -> DenseIntOrFPElementsAttr:
         """Return a blob as a dense constant of `type`. In the blob an i1 takes one byte."""

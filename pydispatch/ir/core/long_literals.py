@@ -1,0 +1,198 @@
+"""Program texts without the digits of their long hexadecimal literals, whose bytes are stored beside them.
+
+The weights of a model take two characters per byte in `dense<"0x...">` and in `dialect_resources`. They are decoded
+while a file is read, so that no later step handles their digits.
+"""
+
+from __future__ import annotations
+
+import binascii
+import io
+import os
+import re
+from pathlib import Path
+
+from pydispatch.files import pieces
+
+LEAST_DIGITS = 4096
+"""Digits from which a literal is stored as bytes. Errors show no line with more characters."""
+_PIECE_CHARACTERS = 1 << 20
+"""Characters of a text that are encoded at a time."""
+_HEAD_BYTES = 64
+"""Bytes at the start of a file that show whether it is text."""
+_OPEN = b'"0x'
+_BEFORE = re.compile(rb"(?:dense<|(:))\s*$")
+"""What precedes a literal: the beginning of a `dense` attribute, or the colon after the key of a resource."""
+_LONGEST_BEFORE = 64
+"""Maximum characters of `_BEFORE`, with white space."""
+_ALIGNMENT_DIGITS = 8
+"""Digits at the start of a resource that state its alignment; they remain in the text."""
+_PAIRS = re.compile(rb"(?:[0-9A-Fa-f]{2})*")
+_CONTROL = re.compile(rb"[\0-\10\16-\37\177]")
+
+
+class ElidedText(str):
+    """MLIR text without the digits of its long hexadecimal literals.
+
+    Attributes:
+        blobs: Offset of the quote that ends a literal → bytes that its missing digits stand for, in the order of the
+            text.
+    """
+
+    __slots__ = ("blobs",)
+
+    blobs: dict[int, bytes]
+
+    def __new__(cls, text: str, blobs: dict[int, bytes]) -> ElidedText:
+        self = super().__new__(cls, text)
+        self.blobs = blobs
+        return self
+
+
+class ProgramFile(os.PathLike[str]):
+    """Path of a program whose text has been read, by `read_program`."""
+
+    def __init__(self, path: str, text: str) -> None:
+        self._path, self.text = path, text
+
+    def __fspath__(self) -> str:
+        return self._path
+
+    def __repr__(self) -> str:
+        return repr(self._path)
+
+
+def elide_literals(text: str) -> str:
+    """Return a text without the digits of its long hexadecimal literals; the text itself if it has none.
+
+    A string of a subclass is returned as it is.
+    """
+    if type(text) is not str or len(text) < LEAST_DIGITS or '"0x' not in text:
+        return text
+    reader = _Reader(is_file=False)
+    for start in range(0, len(text), _PIECE_CHARACTERS):
+        reader.feed(text[start : start + _PIECE_CHARACTERS].encode("utf-8", "surrogatepass"))
+    return reader.finish()
+
+
+def read_program(path: str | os.PathLike[str]) -> str:
+    """Read a program in UTF-8, with line ends converted to \\n, without the digits of its long hexadecimal literals.
+
+    Raises:
+        SystemError: The file cannot be read.
+        UnicodeDecodeError: The file is not UTF-8.
+    """
+    reader = _Reader(is_file=True)
+    for piece in pieces(path):
+        reader.feed(piece)
+    return reader.finish()
+
+
+def read_small_program(path: str | os.PathLike[str], most: int) -> str | None:
+    """Read a program as `read_program`.
+
+    Return None if it has more than `most` bytes without the digits of long literals, and if it is no regular file or
+    begins with control characters. Such a file is not read to its end.
+    """
+    if not Path(path).is_file():  # reading a pipe would consume it
+        return None
+    reader = _Reader(is_file=True)
+    for piece in pieces(path):
+        if (not reader.size and _CONTROL.search(piece[:_HEAD_BYTES])) or reader.size > most:
+            return None
+        reader.feed(piece)
+    return reader.finish() if reader.size <= most else None
+
+
+class _Reader:
+    """Reader of a program text in pieces.
+
+    Attributes:
+        size: Size of the text so far in bytes, without the digits of long literals.
+    """
+
+    def __init__(self, *, is_file: bool) -> None:
+        self._is_file = is_file  # else a string, which may contain lone surrogates and whose line ends stay
+        self._text = bytearray()  # the text after the last long literal
+        self._searched = 0  # offset in it before which no literal begins
+        self._blob: io.BytesIO | None = None  # bytes of the literal whose digits come next
+        self._before: list[str] = []
+        self._before_size = 0  # of the text in `_before`, in characters
+        self._blobs: dict[int, bytes] = {}
+
+    @property
+    def size(self) -> int:
+        return self._before_size + len(self._text)
+
+    def feed(self, piece: bytes) -> None:
+        """Read the next bytes of the text."""
+        self._text += piece
+        while self._advance(is_end=False):
+            pass
+
+    def finish(self) -> str:
+        """Return the text after its last bytes."""
+        while self._advance(is_end=True):
+            pass
+        self._take(len(self._text))
+        text = "".join(self._before)
+        return ElidedText(text, self._blobs) if self._blobs else text
+
+    def _advance(self, *, is_end: bool) -> bool:
+        """Read up to the next literal or to its end; return False if that takes more bytes than there are."""
+        if self._blob is not None:
+            return self._decode(self._blob, is_end=is_end)
+        quote = self._text.find(_OPEN, self._searched)
+        if quote < 0:
+            self._searched = max(self._searched, len(self._text) - len(_OPEN) + 1)
+            return False
+        start = quote + len(_OPEN)
+        before = _BEFORE.search(self._text, max(0, quote - _LONGEST_BEFORE), quote)
+        if before is not None:
+            start += _ALIGNMENT_DIGITS if before[1] else 0
+            if len(self._text) < start + LEAST_DIGITS and not is_end:
+                self._searched = quote
+                return False
+            if 2 * len(_unhex(self._text[start : start + LEAST_DIGITS])) == LEAST_DIGITS:
+                self._take(start)
+                self._blob = io.BytesIO()
+                return True
+        self._searched = start
+        return True
+
+    def _decode(self, blob: io.BytesIO, *, is_end: bool) -> bool:
+        """Decode digits of a long literal; return False if more may follow."""
+        data = _unhex(self._text)
+        blob.write(data)
+        del self._text[: 2 * len(data)]
+        if len(self._text) < 2 and not is_end:
+            return False
+        self._blob, data = None, blob.getvalue()
+        if self._text.startswith(b'"'):
+            self._blobs[self._before_size] = data
+        else:  # an odd number of digits, or another character: the parser reports it
+            self._text[:0] = data.hex().encode()
+            self._searched = 2 * len(data)
+        return True
+
+    def _take(self, size: int) -> None:
+        """Move the first `size` bytes after the last literal to the text before the next one."""
+        text = self._text[:size].decode("utf-8", "strict" if self._is_file else "surrogatepass")
+        if self._is_file and "\r" in text:
+            text = text.replace("\r\n", "\n").replace("\r", "\n")
+        self._before.append(text)
+        self._before_size += len(text)
+        del self._text[:size]
+        self._searched = 0
+
+
+def _unhex(text: bytearray) -> bytes:
+    """Return the bytes of the pairs of hexadecimal digits that a text begins with."""
+    quote = text.find(b'"')
+    end = len(text) if quote < 0 else quote
+    try:
+        return binascii.unhexlify(text[: end - end % 2])
+    except binascii.Error:  # another character before the quote
+        pairs = _PAIRS.match(text)
+        assert pairs is not None
+        return binascii.unhexlify(pairs[0])
