@@ -158,6 +158,37 @@ def test_streamed_rows_are_prefetched_where_the_cpu_is_late() -> None:
 
 
 @pytest.mark.parametrize(
+    ("cpu", "chunk_rows"), [("sapphirerapids", 32), ("x86-64-v3", 32), ("znver4", 0), ("znver5", 0), ("haswell", 0)]
+)
+def test_near_rows_are_streamed_where_the_cpu_is_late(cpu: str, chunk_rows: int) -> None:
+    """Blocks of CPUs with little bandwidth beyond the L2 cache wait for a B that another weight has evicted."""
+    near = product(16, 248, 256)
+    schedule = default_schedule(level(cpu), near)
+    assert schedule.kc == (chunk_rows or near.k)
+    assert streaming_prefetch_distance(level(cpu), near, steps=32) == chunk_rows * near.b.row_stride_bytes
+    for other in (product(16, 80, 64), product(64, 248, 256), replace(near, b_uses=2)):  # in L1; more rows; shared B
+        assert streaming_prefetch_distance(level(cpu), other, steps=32) == 0
+
+
+@pytest.mark.parametrize("shape", [(3, 129, 101), (16, 248, 256), (31, 200, 130)], ids=str)
+def test_products_whose_near_rows_are_streamed(shape: tuple[int, int, int]) -> None:
+    m, k, n = shape
+    a, b, c = f"tensor<{m}x{k}xf32>", f"tensor<{k}x{n}xf32>", f"tensor<{m}x{n}xf32>"
+    text = f"""
+func.func @f(%a: {a}, %b: {b}) -> {c} {{
+  %zero = arith.constant dense<0.0> : {c}
+  %r = linalg.matmul ins(%a, %b : {a}, {b}) outs(%zero : {c}) -> {c}
+  return %r : {c}
+}}
+"""
+    rng = np.random.default_rng(m)
+    x, y = (rng.integers(-8, 8, size).astype(np.float32) for size in ((m, k), (k, n)))
+    for cpu in ("native", "x86-64-v3"):
+        result = pd.device("cpu?workers=2").load(pd.compile(text, targets="cpu", cpu=cpu)).f(x, y)
+        np.testing.assert_array_equal(result, x @ y)
+
+
+@pytest.mark.parametrize(
     ("keys", "heads", "width", "queries_per_head", "is_prefetched"),
     [(512, 12, 64, 1, False), (1024, 32, 128, 1, True), (1024, 32, 128, 4, False)],
 )

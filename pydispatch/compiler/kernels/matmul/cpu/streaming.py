@@ -1,4 +1,4 @@
-"""Streaming: the schedule of a skinny A times rows of B that are stored far apart.
+"""Streaming: the schedule of a skinny A times rows of B that are stored far apart, or come late.
 
 B passes once, some steps of K at a time (a chunk), by rows of wide tiles. Main memory and the third-level cache give
 whole rows several times as fast as the few columns of a panel. While a block multiplies its rows of a chunk, it
@@ -10,7 +10,7 @@ The table of docs/contractions.md compares streaming with panels and with NumPy.
 
 from __future__ import annotations
 
-from pydispatch.compiler.kernels.matmul.cpu.problem import Problem
+from pydispatch.compiler.kernels.matmul.cpu.problem import Problem, prefetch_distance
 from pydispatch.compiler.kernels.matmul.cpu.tiles import WORKGROUP_LIMITS, Level, Tiles, ceil_quotient
 
 MAX_STREAMING_ROWS = 64
@@ -55,7 +55,8 @@ def streams_b(level: Level, problem: Problem) -> bool:
     It can be if it is row-major, and has known sizes and at least `MIN_STREAMING_STEPS` rows. It always is with one or
     two rows of A. With more, up to about `MAX_STREAMING_ROWS`, it is where rows of B are further apart than the CPU
     prefetches and B exceeds half of the second-level cache, or, for more than `MAX_SINGLE_PASS_ROWS` rows, twice that
-    cache; and where K is the only reduction, and no elements of B are used at several outer indices.
+    cache; and where K is the only reduction, and no elements of B are used at several outer indices. Up to
+    `MAX_SINGLE_PASS_ROWS` rows, a B beyond the first-level cache suffices where blocks wait for the caches after it.
     """
     if not problem.can_read_b_in_place or problem.is_b_transposed or problem.panel_width:
         return False
@@ -71,7 +72,20 @@ def streams_b(level: Level, problem: Problem) -> bool:
     l2_bytes = level.model.l2.bytes_per_core
     resident_bytes = l2_bytes // 2 if problem.m <= MAX_SINGLE_PASS_ROWS else 2 * l2_bytes
     is_far_apart = is_unprefetched and problem.b_bytes > resident_bytes
-    return is_far_apart and problem.m <= most_rows and problem.reductions == problem.b_uses == 1
+    is_late = _waits_for_memory(level, problem) and problem.b_bytes > level.model.l1.bytes_per_core
+    return (is_far_apart or is_late) and problem.m <= most_rows and problem.reductions == problem.b_uses == 1
+
+
+def _waits_for_memory(level: Level, problem: Problem) -> bool:
+    """Return whether B, if it was evicted from the second-level cache, comes too late for the few blocks of rows.
+
+    Prefetching rows of the next chunk then pays at any stride. An Intel Xeon with 2 MiB of L2, us by columns of a block
+    and streamed: 16x440x448 199 and 82 with another B in each call, 61 and 49 with the same; 8x248x256 46 and 26, 7.9
+    and 8.3; 16x120x128 13.7 and 9.1, 4.3 and 4.1.
+    """
+    rows = problem.max_rows or problem.m or 0
+    row_bytes = level.block_vectors * level.vector
+    return rows <= MAX_SINGLE_PASS_ROWS and prefetch_distance(level, min(rows, level.block_rows), row_bytes) > 0
 
 
 def streaming_tiles(level: Level, problem: Problem, tiles: Tiles) -> Tiles:
@@ -117,14 +131,17 @@ def streaming_tiles(level: Level, problem: Problem, tiles: Tiles) -> Tiles:
 def streaming_prefetch_distance(level: Level, problem: Problem, steps: int) -> int:
     """Return how many bytes ahead of its reads a block prefetches rows of a streamed B, `steps` of them at a time.
 
-    These are the rows of the next chunk of K. 0 where B is not streamed, and where the CPU's own prefetchers keep up:
-    where they reach the next row at its stride, and for one or two rows of A unless B comes from main memory.
+    These are the rows of the next chunk of K. 0 where B is not streamed, where the CPU's own prefetchers reach the next
+    row at its stride in time, and for one or two rows of A unless B comes from main memory.
 
     AMD EPYC Zen 4, one worker, without and with: 1x4096x4096 3,026 and 2,566 us, 4x4096x4096 2,990 and 2,500,
     8x4096x4096 4,423 and 3,257; in the third-level cache 1x768x3072 137 and 151, and attention of one query to 512 keys
     with 12 heads of 64, whose rows are shared by the heads, 45 and 49.
     """
-    if not streams_b(level, problem) or problem.b.row_stride_bytes <= level.model.prefetch_stride:
+    if not streams_b(level, problem):
+        return 0
+    is_prefetched = problem.b.row_stride_bytes <= level.model.prefetch_stride
+    if is_prefetched and not _waits_for_memory(level, problem):
         return 0
     assert problem.m is not None
     if problem.m <= 2 and not _exceeds_l3(level, problem):
