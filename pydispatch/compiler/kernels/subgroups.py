@@ -58,13 +58,13 @@ def _lower(function: FuncOp, op: Operation) -> None:
         value = build.add(memref.LoadOp.get(op.values, [op.source]))
     else:
         value = _Reduction(function, op).emit(build)
-    _insert(build, op)
+    _move_before(build, op)
     op.results[0].replace_all_uses_with(value)
     erase_op(op)
 
 
-def _insert(build: Builder, op: Operation) -> None:
-    """Move the operations that a builder has emitted to the place before `op`."""
+def _move_before(build: Builder, op: Operation) -> None:
+    """Move the operations of the block of a builder to directly before `op`."""
     around = op.parent
     assert around is not None
     for lowered in list(build.block.ops):
@@ -75,8 +75,9 @@ def _insert(build: Builder, op: Operation) -> None:
 class _Reduction:
     """Emitter of a reduction over subgroups, or of a ballot, by workgroup memory.
 
-    A loop combines each block of `BLOCK_VALUES` values to a partial result; then each invocation combines the
-    `PARTIALS_PER_SUBGROUP` partial results of its subgroup.
+    A ballot returns an i32 whose bit k is the condition of invocation k of the subgroup. A loop combines each block of
+    `BLOCK_VALUES` values to a partial result; then each invocation combines the `PARTIALS_PER_SUBGROUP` partial results
+    of its subgroup.
 
     Args:
         function: The kernel.
@@ -85,15 +86,20 @@ class _Reduction:
 
     def __init__(self, function: FuncOp, op: Operation) -> None:
         self.function, self.op = function, op
-        self.row, self.invocation = op.operands  # values of all invocations in workgroup memory, own index
+        # Array in workgroup memory with the value of each invocation, and index of the own invocation in it.
+        self.row, self.invocation = op.operands
         type_ = self.row.type
         assert isinstance(type_, MemRefType)
-        (self.count,) = type_.get_shape()
-        self.blocks = -(-self.count // BLOCK_VALUES)  # partial results
+        (self.count,) = type_.get_shape()  # invocations of the workgroup
+        self.blocks = -(-self.count // BLOCK_VALUES)  # number of partial results; the last may combine fewer values
         self.combiner = COMBINERS[op.combiner.data] if isinstance(op, SubgroupReduceOp) else None  # None: a ballot
 
     def emit(self, build: Builder) -> SSAValue:
-        """Emit the loop over blocks before all parallel loops around the operation, and the rest with `build`."""
+        """Emit the reduction with `build`, and return the result of the own subgroup.
+
+        The loop over blocks is emitted before all parallel loops around the operation, since the invocations of a
+        workgroup share its iterations.
+        """
         from pydispatch.compiler.kernel_ir.simt.own_rows import outermost_parallel
 
         partials = self._allocate(self.op.results[0].type)
@@ -101,7 +107,7 @@ class _Reduction:
         outer = build if around is self.op else Builder(Block(), around)
         outer.parallel(0, self.blocks, lambda inner, block: self._emit_block(inner, block, partials))
         if outer is not build:
-            _insert(outer, around)
+            _move_before(outer, around)
         first = build.times(build.quotient(self.invocation, SUBGROUP_SIZE), PARTIALS_PER_SUBGROUP)
         return self._tree(
             build, partials, first, end=self.blocks, count=PARTIALS_PER_SUBGROUP, bits_per_element=BLOCK_VALUES
@@ -120,11 +126,11 @@ class _Reduction:
         """Emit the combination of up to `count` elements of a row from `first` on, neighbours first.
 
         Args:
-            build: Builder.
-            row: Row of `end` elements.
-            first: Index of the first element, a multiple of `count`.
-            end: Elements of the row. Those that do not exist are left out.
-            count: Power of two.
+            build: Receives the code.
+            row: Array of `end` elements in workgroup memory.
+            first: Index of the first element, a multiple of `count`, below `end`.
+            end: Number of elements of the row. Indices from `end` on are left out.
+            count: Number of elements to combine, a power of two.
             bits_per_element: For a ballot, the number of invocations whose conditions each element holds as bits; those
                 of element k are shifted to their bits of the result.
         """
@@ -133,7 +139,7 @@ class _Reduction:
         for k in range(count):
             index = build.plus(first, k)
             exists = True if k == 0 or is_whole else build.less(index, end)
-            existing_index = index if exists is True else build.least(index, end - 1)
+            existing_index = index if exists is True else build.least(index, end - 1)  # a load must be in bounds
             element = build.add(memref.LoadOp.get(row, [build.value(existing_index)]))
             values.append((self._operand(build, element, shift=k * bits_per_element), exists))
         while len(values) > 1:
@@ -142,7 +148,7 @@ class _Reduction:
         return values[0][0]
 
     def _operand(self, build: Builder, element: SSAValue, shift: int) -> SSAValue:
-        """Return an element; for a ballot, an i32 with its conditions from bit `shift` on."""
+        """Return an element to combine: as it is, or for a ballot as an i32 with its conditions from bit `shift` on."""
         if self.combiner is not None:
             return element
         word = IntegerType(32)
@@ -151,7 +157,7 @@ class _Reduction:
         return build.pure(arith.ShLIOp(element, build.pure(arith.ConstantOp(IntegerAttr(shift, word)))))
 
     def _combined(self, build: Builder, left: SSAValue, right: SSAValue, has_right: SSAValue | bool) -> SSAValue:
-        """Emit the combination of two values; `left` alone if `has_right` does not hold."""
+        """Emit the combination of two values, and return it; `left` alone if `has_right` (known, or an i1) is false."""
         if has_right is False:
             return left
         both = build.pure((self.combiner or arith.OrIOp)(left, right))  # "or" joins the bits of a ballot
@@ -169,9 +175,12 @@ class _Reduction:
 
 
 def _fits_registers(row: SSAValue, function: FuncOp) -> bool:
-    """Return whether each value of a row can be in a register of its invocation, and all subgroups are full."""
+    """Return whether each value of a row can be in a register of its invocation, and all subgroups are full.
+
+    row: array in workgroup memory with a value for each invocation of `function`.
+    """
     from pydispatch.compiler.kernel_ir.simt.own_rows import is_own_row  # few programs have operations on subgroups
 
     stated = attribute(function, "pyd.invocations")
-    count = int(stated.value.data) if isinstance(stated, IntegerAttr) else 0
+    count = int(stated.value.data) if isinstance(stated, IntegerAttr) else 0  # invocations; 0 if they are not stated
     return count % SUBGROUP_SIZE == 0 and is_own_row(row, count, readers=OPERATIONS)

@@ -26,7 +26,7 @@ from pydispatch.ir.structured import is_reduction, structured
 
 
 def widen_sums(function: Operation) -> None:
-    """Rewrite the reductions of a host function in place."""
+    """Rewrite the reductions of a host function in place, except contractions, to accumulate in f32."""
     for op in list(walk(function)):
         if op.parent is not None and is_reduction(op):
             _widen(cast(GenericOp, op))
@@ -37,34 +37,41 @@ def with_wide_sums(function: FuncOp) -> FuncOp:
 
     Return the function itself if it has no such reductions.
     """
-    if not any(op.name == "linalg.generic" and _losing_results(cast(GenericOp, op)) for op in walk(function)):
+    if not any(op.name == "linalg.generic" and _narrow_results(cast(GenericOp, op)) for op in walk(function)):
         return function
     copy = function.clone()
     for op in list(walk(copy)):
         if op.name == "linalg.generic":
-            for result in _losing_results(cast(GenericOp, op)):
+            for result in _narrow_results(cast(GenericOp, op)):
                 _widen_result(cast(GenericOp, op), result)
     return copy
 
 
-def _losing_results(op: GenericOp) -> list[int]:
-    """Return the ordinals of the results that are reduced in fewer than 32 bits, see `_is_narrow_reduction`."""
+def _narrow_results(op: GenericOp) -> list[int]:
+    """Return the positions of the results that are reduced in fewer than 32 bits, see `_is_narrow_reduction`."""
     last = op.body.block.last_op
     return [] if last is None else [n for n, value in enumerate(last.operands) if _is_narrow_reduction(op, n, value)]
 
 
 def _widen(op: GenericOp) -> None:
     """Rewrite a generic to accumulate in f32, unless it is a contraction, whose kernels do that anyway."""
-    numbers = _losing_results(op)
-    if not numbers or contraction_of(op) is not None:
+    results = _narrow_results(op)
+    if not results or contraction_of(op) is not None:
         return
-    for result in numbers:
+    for result in results:
         _widen_result(op, result)
 
 
 def _is_narrow_reduction(op: GenericOp, result: int, value: SSAValue) -> bool:
-    """Return whether result `result` is reduced in a float type of fewer than 32 bits by the operation that computes
-    `value`, the value that the body yields for it, and nothing else reads the intermediate values."""
+    """Return whether a result is reduced in a float type of fewer than 32 bits, and can be reduced in f32 instead.
+
+    For that, one operation must combine the accumulator and a new value, and no other may read the accumulator.
+
+    Args:
+        op: The generic.
+        result: Position of the result.
+        value: The value that the body yields for the result.
+    """
     if not isinstance(value.type, AnyFloat) or (bit_width(value.type) or 64) >= 32:
         return False
     if not isinstance(value, OpResult) or result >= len(op.results):
@@ -80,26 +87,29 @@ def _is_narrow_reduction(op: GenericOp, result: int, value: SSAValue) -> bool:
 
 
 def _widen_result(op: GenericOp, index: int) -> None:
-    """Rewrite result `index` of a reduction to accumulate in f32, and truncate it after the operation."""
-    block, place = op.body.block, len(op.inputs) + index
+    """Rewrite result `index` of a reduction to accumulate in f32, and truncate it after the operation.
+
+    `_is_narrow_reduction` must hold for the result.
+    """
+    block, argument_index = op.body.block, len(op.inputs) + index  # inputs come before outputs
     narrow = op.results[index].type
     assert isinstance(narrow, TensorType) and block.last_op is not None
     combine = cast(OpResult, block.last_op.operands[index]).op
-    old = block.args[place]
-    wide = block.insert_arg(f32, place + 1)
-    added = next(v for v in combine.operands if v is not old)
-    extended = _extended(combine, added)  # may recompute `added`, which is then unused
+    narrow_accumulator = block.args[argument_index]
+    wide_accumulator = block.insert_arg(f32, argument_index + 1)
+    added = next(v for v in combine.operands if v is not narrow_accumulator)
+    extended = _extended_term(combine, added)  # may recompute `added`, which is then unused
     flags = combine.properties.get("fastmath")
     total = cast("type[arith.FloatingPointLikeBinaryOperation]", type(combine))(
-        wide, extended, cast("arith.FastMathFlagsAttr | None", flags)
+        wide_accumulator, extended, cast("arith.FastMathFlagsAttr | None", flags)
     )
     block.insert_op_before(total, combine)
     combine.results[0].replace_all_uses_with(total.results[0])
     erase_op(combine)
     if isinstance(added, OpResult) and added.op.parent is block and not added.uses.get_length():
         erase_op(added.op)
-    block.erase_arg(old)
-    op.operands[place] = _widened(op, op.operands[place])
+    block.erase_arg(narrow_accumulator)
+    op.operands[argument_index] = _widened_initial(op, op.operands[argument_index])
     result = op.results[index]
     result._type = TensorType(f32, narrow.get_shape(), narrow.encoding)
     rounded = arith.TruncFOp(result, narrow)
@@ -109,16 +119,22 @@ def _widen_result(op: GenericOp, index: int) -> None:
     result.replace_uses_with_if(rounded.result, lambda use: use.operation is not rounded)
 
 
-def _extended(combine: Operation, value: SSAValue) -> SSAValue:
-    """Return the value that one step combines, extended to f32. A product is computed again from extended factors."""
+def _extended_term(combine: Operation, value: SSAValue) -> SSAValue:
+    """Return the value that one step combines with the accumulator, extended to f32 before `combine`.
+
+    A term of a sum that is a product is computed again from extended factors, so that it is not rounded.
+    """
     if isinstance(value, OpResult) and isinstance(value.op, arith.MulfOp) and combine.name == "arith.addf":
         factors = [insert_before(arith.ExtFOp(factor, f32), combine) for factor in value.op.operands]
         return insert_before(arith.MulfOp(factors[0], factors[1], value.op.fastmath), combine)
     return insert_before(arith.ExtFOp(value, f32), combine)
 
 
-def _widened(op: Operation, value: SSAValue) -> SSAValue:
-    """Return the initial value of a reduction, extended to f32; a constant stays one."""
+def _widened_initial(op: Operation, value: SSAValue) -> SSAValue:
+    """Return `value`, the tensor of initial values of the reduction `op`, extended to f32 before it.
+
+    A splat of a constant stays one, so that later phases know the initial value.
+    """
     type_ = value.type
     assert isinstance(type_, TensorType)
     wide = TensorType(f32, type_.get_shape(), type_.encoding)

@@ -42,10 +42,10 @@ class Rewrite:
     """A rewrite of a program.
 
     Attributes:
-        kind: "transform", "pdl" or "python".
+        kind: "transform" or "pdl" for a spec in that dialect, "python" for patterns written in Python.
         phase: The phase to which it attaches, a value of `PHASES`.
-        what: The module of a spec, or a list of Python patterns.
-        name: Of the spec's file; "" without one.
+        what: The module of the spec, or the list of Python patterns.
+        name: File name of the spec, for messages; "" for a spec from no file, and for patterns.
     """
 
     kind: str
@@ -62,7 +62,7 @@ class Rewrites:
         rewrites: The rewrites, in order.
         require_match: Whether a pattern without matches is an error.
         report: The matches and misses so far.
-        targets: Returns the formats that the program is compiled for; by default none.
+        targets: Returns the names of the formats that the program is compiled for; by default none.
         quiet: Whether to omit warnings about patterns without matches.
         decide: Selects the matches of Python patterns to replace, which tuning does, see `python/apply.py`; None for
             all.
@@ -78,7 +78,12 @@ class Rewrites:
     def apply(self, phase: str, module: ModuleOp) -> None:
         """Apply the rewrites of a phase. After the last rewrite, warn about patterns without matches, unless `quiet`.
 
-        Raises CompileError as in `apply_one`, or for a pattern without a match if a match is required.
+        Args:
+            phase: A value of `PHASES`.
+            module: The program, which is changed in place.
+
+        Raises:
+            CompileError: See `apply_one`; or a pattern has no match, although `require_match` is set.
         """
         hints = module.attributes.pop(KERNEL_HINTS, None)  # from the frontend: kernel -> why no operation uses it
         if isinstance(hints, DictionaryAttr):
@@ -94,7 +99,7 @@ class Rewrites:
 
     def _finish(self) -> None:
         """Warn about patterns without matches, or raise CompileError if a match is required."""
-        sentences = [self.report.explain(p) for p in self.report.unmatched]
+        sentences = [self.report.explain(p) for p in self.report.unmatched]  # one for each pattern, in the same order
         if sentences and self.require_match:
             raise CompileError(f"{sentences[0]}", self._near_location(), "every pattern is required to match; " + (
                 f"{len(sentences) - 1} more did not: {', '.join(self.report.unmatched[1:4])}" if sentences[1:] else
@@ -125,7 +130,7 @@ def apply_one(
         rewrite: The rewrite.
         module: The program, which is changed in place.
         report: Receives what matched, and what nearly did.
-        targets: Formats that the program is compiled for, from which Python patterns choose their kernels.
+        targets: Names of the formats that the program is compiled for; Python patterns choose kernels for these.
         decide: See `Rewrites.decide`.
 
     Raises:
@@ -171,10 +176,11 @@ def rewrites_of(
         pdl_spec: Specs in PDL, likewise.
         patterns: Patterns of `@pydispatch.pattern`.
         require_match: Whether a pattern without matches is an error.
-        load: Parses a spec for an option's name; returns the module and the paths of its files.
+        load: Parses a spec; its second argument is the name of the option, for messages. Returns the module and the
+            paths of its files.
 
     Returns:
-        The rewrites, and the folders of the specs, which are searched for objects.
+        The rewrites, and the folders of the files of the specs, which are searched for the object files they name.
     """
     rewrites = Rewrites(require_match=require_match)
     folders: list[str] = []
@@ -196,13 +202,13 @@ def rewrites_by_patterns(patterns: Iterable[Any]) -> list[Rewrite]:
     return [Rewrite("python", phase, attached) for phase, attached in by_phase.items()]
 
 
-def _patterns(patterns: Any) -> Iterable[Any]:
-    """Return one pattern, or an iterable of them, as an iterable. Raise InvalidArgumentError for anything else."""
+def _patterns(patterns: Any) -> list[Any]:
+    """Return one pattern, or an iterable of them, as a list. Raise InvalidArgumentError for anything else."""
     from pydispatch.patterns import Pattern
 
     if not isinstance(patterns, (Pattern, Iterable)) or isinstance(patterns, (str, bytes, Mapping)):
         raise InvalidArgumentError(f"patterns: expected a list of what @pydispatch.pattern made, got {patterns!r}")
-    if isinstance(patterns, Pattern) or hasattr(patterns, "dtype"):  # an array is refused whole
+    if isinstance(patterns, Pattern) or hasattr(patterns, "dtype"):  # the loop below refuses an array as a whole
         listed = [patterns]
     else:
         listed = [*patterns]

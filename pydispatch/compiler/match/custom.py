@@ -13,7 +13,14 @@ from pydispatch.patterns.kernels import CustomOperation, kernel_of
 
 
 def custom_operation_patterns(kernels: Mapping[str, Any]) -> list[Pattern]:
-    """Build a pattern for each name; InvalidArgumentError if `kernels` is not a mapping from names to kernels."""
+    """Build a pattern for each custom operation in `kernels`.
+
+    kernels: name of a custom operation, such as `mylib::swish` -> what the caller passes as its kernel, see
+    `patterns/kernels.py: kernel_of`.
+
+    Raises:
+        InvalidArgumentError: `kernels` is not such a mapping.
+    """
     if not isinstance(kernels, Mapping) or not all(isinstance(name, str) and name for name in kernels):
         raise InvalidArgumentError(
             f'kernels: expected a mapping such as {{"mylib::swish": pydispatch.CFunction(...)}}, got {kernels!r}'
@@ -25,7 +32,7 @@ def _pattern_for_operation(name: str, kernel: Any) -> Pattern:
     """Build a pattern that matches the custom operation `name` and replaces it by a kernel."""
 
     def match(operation: Any) -> Any:
-        """Match a custom operation by its name, and return its operands and results."""
+        """Return the operands and the results of a custom operation of the name; None for other operations."""
         op = operation.op
         if not isinstance(op, CustomOp) or op.callee.data != name:
             return None
@@ -36,6 +43,6 @@ def _pattern_for_operation(name: str, kernel: Any) -> Pattern:
 
 
 def symbol_of(name: str) -> str:
-    """Return the name of the pattern for a kernel."""
+    """Return the pattern's name for a custom operation, an identifier: `mylib__swish` for `mylib::swish`."""
     symbol = re.sub(r"\W", "_", name)
     return symbol if symbol.isidentifier() else f"op_{symbol}"

@@ -12,12 +12,14 @@ from pydispatch.compiler.kernels.ops.builder import Builder, Index
 
 
 def evaluate(build: Builder, map: AffineMap, dims: Sequence[Index]) -> list[Index]:
-    """Emit the results of a map without symbols at loop indices `dims`, and return them."""
+    """Emit the results of a map without symbols for `dims`, the value of each of its dimensions, and return them."""
     return [_value(build, e, dims) for e in map.results]
 
 
 def _value(build: Builder, expr: AffineExpr, dims: Sequence[Index]) -> Index:
-    """Emit the value of an affine expression at loop indices `dims`, and return it.
+    """Emit the value of an affine expression for `dims`, the value of each dimension, and return it.
+
+    As affine maps state it, `floordiv` rounds towards negative infinity, and `-1 mod 4` is 3.
 
     Raises:
         ValueError: The expression has a symbol, or divides by something else than a positive constant.

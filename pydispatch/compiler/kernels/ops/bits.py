@@ -17,7 +17,10 @@ def bits_of(type_: Attribute) -> int:
 
 
 def as_integer(build: Builder, value: SSAValue, bits: int) -> SSAValue:
-    """Emit the bit cast of an element to an integer of `bits` bits, and return the integer; an i1 becomes 0 or 1."""
+    """Emit the bit cast of an element to an integer of `bits` bits, and return the integer. An i1 becomes 0 or 1.
+
+    bits: `bits_of` the type of the element.
+    """
     type_ = value.type
     if isinstance(type_, IndexType):
         return build.pure(arith.IndexCastOp(value, IntegerType(64)))
@@ -32,7 +35,7 @@ def from_integer(build: Builder, value: SSAValue, type_: Attribute) -> SSAValue:
         return value
     if isinstance(type_, IndexType):
         return build.pure(arith.IndexCastOp(value, type_))
-    if isinstance(type_, IntegerType):  # i1 from its byte
+    if isinstance(type_, IntegerType):  # i1 from its byte; other integers have the type of `value`
         zero = build.pure(arith.ConstantOp.from_int_and_width(0, value.type))  # type: ignore[arg-type]
         return build.pure(arith.CmpiOp(value, zero, "ne"))
     return build.pure(arith.BitcastOp(value, type_))

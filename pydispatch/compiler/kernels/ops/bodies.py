@@ -29,11 +29,11 @@ def clone_block(
 
     Args:
         elements: Tensors of the kernel.
-        build: The builder of the clones.
+        build: Receives the clones.
         block: The block.
         mapping: Kernel value of each argument of the block. The results of the clones are added to it.
-        point: Loop indices, which `linalg.index` returns.
-        reassociable: Operations that may be reassociated.
+        point: Index of each loop, which `linalg.index` returns; empty for a body without loops.
+        reassociable: Operations of the block whose clones get the fast-math flag `reassoc`.
     """
     last = block.last_op
     for op in block.ops:
@@ -63,7 +63,10 @@ def clone_op(
     """Clone one scalar operation of a body, and add its results to `mapping`; parameters are those of `clone_block`.
 
     A clone that may be reassociated gets that flag, and is not shared with an equal operation elsewhere.
-    `linalg.index` and `tensor.dim` become indices, `tensor.extract` the computation of the element.
+    `linalg.index`, `tensor.dim` and `tensor.rank` become indices, `tensor.extract` the computation of the element.
+
+    Raises:
+        CompileError: The operation computes tensors, or asks for the size of a dimension that is chosen at run time.
     """
 
     def index_of(value: SSAValue) -> Index:
@@ -106,7 +109,10 @@ def clone_op(
 
 
 def _extract(elements: Elements, build: Builder, source: SSAValue, indices: Sequence[Index]) -> SSAValue:
-    """Emit the element of a tensor at computed indices, which are clamped into it; zero if the tensor is empty."""
+    """Emit the element of a tensor at computed indices, and return it.
+
+    The indices are clamped to the tensor, and an empty tensor gives zero: no index of a program reads other memory.
+    """
     assert isinstance(source.type, TensorType)
     element, sizes = source.type.element_type, elements.dims(source)
     where = [build.clamp(i, n) for i, n in zip(indices, sizes, strict=True)]
@@ -135,7 +141,9 @@ def _clone_region(
     elements: Elements, build: Builder, op: Operation, region: Region, mapping: dict[SSAValue, SSAValue],
     point: Sequence[Index],
 ) -> Region:  # fmt: skip
-    """Clone a region of a scalar operation, such as a branch of `scf.if`; parameters are those of `clone_block`.
+    """Clone a region of a scalar operation `op`, such as a branch of `scf.if`.
+
+    The other parameters are those of `clone_block`; values that the region defines are not added to `mapping`.
 
     Raises:
         CompileError: The region has several blocks.
@@ -160,7 +168,10 @@ def _clone_region(
 
 
 def scalarized(elements: Elements, build: Builder, op: Operation, operands: Sequence[SSAValue]) -> list[SSAValue]:
-    """Emit an elementwise tensor operation on single elements, and return its results."""
+    """Emit an elementwise tensor operation on single elements, and return its results.
+
+    operands: for each operand of `op`, its element; an operand that is a scalar is its own element.
+    """
     types = [r.type.element_type if isinstance(r.type, TensorType) else r.type for r in op.results]
     copy = type(op).create(
         operands=operands, result_types=types, properties=_copied_properties(elements, op),

@@ -75,21 +75,22 @@ class Builder(KnownIndices, IndexArithmetic[SSAValue]):
         for level in self.chain():
             if level.depth == deepest or (for_load and level.pins_loads):
                 return level
-        raise AssertionError("a value of a block that is not around")
+        raise AssertionError("a value is defined in a block that does not enclose this one")
 
     def pure(self, op: Operation) -> SSAValue:
         """Emit an operation without effects in the outermost possible block, and return its first result.
 
-        An equal operation that was emitted before is reused.
+        An equal operation that was emitted before in this block or an enclosing one is reused. An operation that may
+        trap stays in this block, since the enclosing ones may run when this one does not.
         """
         key = (op.name, tuple(op.operands), frozenset(op.properties.items()), tuple(op.result_types))
         known = self.recall(key)
         if known is not None:
             return known
         builder = self if info_of(op).traps else self.home(list(op.operands))
-        source, builder.source = builder.source, self.source
+        outer_source, builder.source = builder.source, self.source  # its location stays that of this builder
         value = builder.add(op)
-        builder.source = source
+        builder.source = outer_source
         builder._known[key] = value
         return value
 
@@ -191,7 +192,7 @@ class Builder(KnownIndices, IndexArithmetic[SSAValue]):
         return self.assume_below(value, rhs)
 
     def _divide(self, kind: type[arith.DivUIOp] | type[arith.RemUIOp], lhs: Index, rhs: Index) -> SSAValue:
-        """Emit an unsigned division of the given kind, by at least 1."""
+        """Emit the unsigned quotient or remainder (`kind`) of lhs by the larger of rhs and 1: a divisor of 0 traps."""
         divisor = self.value(rhs if isinstance(rhs, int) else self.most(rhs, 1))
         return self._hoisted(kind(self.value(lhs), divisor))
 
@@ -247,17 +248,17 @@ class Builder(KnownIndices, IndexArithmetic[SSAValue]):
         """Return whether all sizes are greater than 0: a bool if that is known, else an i1."""
         condition: SSAValue | bool = True
         for size in sizes:
-            here = self.less(0, size)
-            if here is False or condition is False:
+            is_positive = self.less(0, size)
+            if is_positive is False or condition is False:
                 return False
-            if here is not True:
-                condition = here if condition is True else self.pure(arith.AndIOp(condition, here))
+            if is_positive is not True:
+                condition = is_positive if condition is True else self.pure(arith.AndIOp(condition, is_positive))
         return condition
 
     def divmod(self, linear: Index, size: Index) -> tuple[Index, Index]:
         """Return the quotient and remainder of `linear` by `size`.
 
-        The pair is recorded in `joined`, so that accesses to two adjacent dimensions can use `linear` again.
+        The pair is recorded in `joined`, so that an access to two adjacent dimensions can use `linear` in place of it.
         """
         pair = self.quotient(linear, size), self.remainder(linear, size)
         self.joined[pair] = (linear, size)
@@ -269,7 +270,7 @@ class Builder(KnownIndices, IndexArithmetic[SSAValue]):
             return []
         reversed_indices: list[Index] = []
         for position in range(len(sizes) - 1, 0, -1):
-            if all(size == 1 for size in sizes[:position]):
+            if all(size == 1 for size in sizes[:position]):  # the outer indices are 0: no division is needed
                 reversed_indices.append(linear)
                 linear = 0
             else:
@@ -300,10 +301,13 @@ class Builder(KnownIndices, IndexArithmetic[SSAValue]):
         return Builder(self.block, self.source, self, pins_loads=True)
 
     def _in_loop(self, block: Block, bounds: tuple[Index, Index, int], index_below: Index | None) -> Builder:
-        """Return a builder of the body of a loop with the given (low, high, step), which knows the bounds of its index.
+        """Return a builder of the body of a loop, which knows the bounds of the loop's index.
 
-        `index_below` is a bound that the index is below, of which more is known than of a computed `high`, such as the
-        size of a dimension; None for `high`.
+        Args:
+            block: The body, whose first argument is the index.
+            bounds: First index, exclusive end and step.
+            index_below: Another bound that the index is below, which arithmetic can fold with, such as the size of a
+                dimension where the end is the minimum of it and a block's end; None for the end.
         """
         (low, high, step), index = bounds, block.args[0]
         inner = self.nested(block)
@@ -327,10 +331,10 @@ class Builder(KnownIndices, IndexArithmetic[SSAValue]):
             low, high: Half-open range of the index.
             carried: Initial values of the loop-carried values.
             body: Emits an iteration from a builder, the index and the carried values, and returns the next ones.
-            step: Step of the index.
+            step: Step of the index, positive.
             index_below: Bound that the index is known to be below, so that divisions by it fold; None for `high`.
         """
-        if isinstance(low, int) and isinstance(high, int) and high - low <= step:
+        if isinstance(low, int) and isinstance(high, int) and high - low <= step:  # at most one iteration
             return list(body(self, low, list(carried))) if high > low else list(carried)
         block = Block(arg_types=[IndexType(), *(value.type for value in carried)])
         inner = self._in_loop(block, (low, high, step), index_below)
@@ -349,10 +353,10 @@ class Builder(KnownIndices, IndexArithmetic[SSAValue]):
     ) -> None:
         """Emit an `scf.parallel`, whose iterations are independent.
 
-        A loop known to run once or never becomes its body or nothing. `index_below` is a bound that the index is known
-        to be below, so that divisions by it fold; None for `high`.
+        A loop known to run once or never becomes its body or nothing. `body` emits an iteration from a builder and the
+        index; the other parameters are those of `loop`.
         """
-        if isinstance(low, int) and isinstance(high, int) and high - low <= step:
+        if isinstance(low, int) and isinstance(high, int) and high - low <= step:  # at most one iteration
             if high > low:
                 body(self, low)
             return

@@ -42,9 +42,13 @@ def _first(attribute: DenseIntOrFPElementsAttr) -> Attribute:
 
 
 def table_of(entry: Builder, function: str, tables: list[Operation], attribute: DenseIntOrFPElementsAttr) -> SSAValue:
-    """Return the memref of a constant table with the elements of `attribute`, which is loaded at the entry.
+    """Return the memref of a global of the module that has the elements of `attribute`; one for equal attributes.
 
-    If it is new, its `memref.global` is added to `tables`. Its name begins with `function`, that of the kernel.
+    Args:
+        entry: Builder of the start of the kernel, which receives the `memref.get_global`.
+        function: Name of the kernel, with which that of the global begins.
+        tables: Receives the `memref.global` if it is new. The caller adds it to the module.
+        attribute: The elements.
     """
     known = entry.recall(("table", attribute))
     if known is not None:

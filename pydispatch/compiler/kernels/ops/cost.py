@@ -12,7 +12,9 @@ EXPENSIVE_BODY = 12
 
 
 def is_expensive(op: Operation) -> bool:
-    """Return whether computing an element of the result of `op` costs more than loading it from memory."""
+    """Return whether computing an element of the result of `op`, from elements of its operands, costs more than loading
+    it from memory.
+    """
     if op.name == "linalg.generic":
         body = list(op.regions[0].block.ops)
         return len(body) > EXPENSIVE_BODY or any(info_of(o).cost >= Cost.SHORT for o in body)
@@ -20,7 +22,10 @@ def is_expensive(op: Operation) -> bool:
 
 
 def is_costly(value: SSAValue) -> bool:
-    """Return whether `value` or one of its elementwise producers is expensive to compute, see `is_expensive`."""
+    """Return whether any operation that an element of `value` is computed by is expensive, see `is_expensive`.
+
+    The search through producers ends at arguments, constants and reductions, which are not counted themselves.
+    """
     pending, seen = [value], set[SSAValue]()
     while pending:
         producer = pending.pop()

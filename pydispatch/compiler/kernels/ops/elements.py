@@ -33,12 +33,14 @@ from pydispatch.ir.values import constant_index
 
 @dataclass
 class RowBuffer:
-    """Memory for a value of a row, which is filled where the value is first computed and then loaded.
+    """Memory for the elements that a tensor has in one row, filled where they are first computed, and then loaded.
+
+    A row is the set of elements whose leading indices are `Elements.row`; the kernel computes row after row.
 
     Attributes:
         buffer: The memory.
-        index_map: Map from indices of the value to those of the buffer; None for the same indices.
-        dims: Sizes of the value.
+        index_map: Map from indices of the tensor to those of the buffer; None for the same indices.
+        dims: Sizes of the tensor.
         filled: Builder of the loop that fills the buffer; None as long as there is none.
     """
 
@@ -50,7 +52,8 @@ class RowBuffer:
     def is_loadable(self, row: Sequence[Index], indices: Sequence[Index], build: Builder) -> bool:
         """Return whether code at `build` can load the element at `indices` from the buffer.
 
-        It can if the element belongs to the row `row`, and the loop that stores the row has ended before `build`.
+        It can if the element belongs to the row with the leading indices `row`, and the loop that stores the row has
+        ended before `build`.
         """
         is_row_stored = self.filled is not None and self.filled not in build.chain()  # `build` is not in that loop
         return is_row_stored and list(indices[: len(row)]) == list(row)
@@ -61,8 +64,8 @@ class EmittedElement(NamedTuple):
 
     Attributes:
         value: The tensor.
-        builder: Builder of the innermost loop body that computes the element.
-        indices: The index of the element.
+        builder: Builder of the block that computes the element: the body of a loop, or the kernel outside of loops.
+        indices: The indices of the element, one for each dimension.
     """
 
     value: SSAValue
@@ -88,9 +91,10 @@ class Rules:
     """Rules that compute operations one element at a time (`tensor_ops/in_kernels.py`).
 
     Attributes:
-        element: Emits an element of an operation's result at some indices, and returns it.
-        sizes: Returns the sizes of a tensor.
-        scalar: Emits a scalar operation, and maps its results.
+        element: Emits the element of an operation's result at indices, one for each dimension, and returns it.
+        sizes: Returns the size of each dimension of a tensor.
+        scalar: Emits a scalar operation, and adds its results to a dict: value of the program -> value of the kernel.
+            The last parameter has the loop indices, see `ops/bodies.py: clone_op`.
     """
 
     element: Callable[[Elements, Builder, OpResult, Sequence[Index]], SSAValue]
@@ -118,19 +122,19 @@ class Elements:
         reassociate: Whether sums of floats may be reassociated.
         flat: Number of elements, if all tensors (except those of rank 0) are accessed as one dimension; else None.
             Then one index is the index of an element in each tensor, and stands for the indices of all loops.
-        emitted_reductions: Reductions whose loops were emitted, and the builder around each loop. Like the next three
-            lists, a record of emitted code, which `loops/analysis.py` reads after a trial emission.
+        emitted_reductions: Reductions whose loops were emitted, and the builder around each loop. This list and the
+            next three record emitted code for `loops/analysis.py`, which reads them after a trial emission.
         computed_elements: Elements whose computation was emitted.
         reduced_elements: Elements of `computed_elements` that needed a loop over reduced dimensions, producers first.
         loads: Elements of materialized values that are loaded: (value, indices).
         row_buffers: Memory of the values that each row computes once.
-        row: Indices of the current row, which `row_buffers` belong to.
+        row: Leading indices of all elements of the current row, whose values `row_buffers` have.
         companion: A second reduction that the loop of another one, its `host`, is to compute too; None once that loop
             is emitted.
     """
 
     def __init__(self, source: func.FuncOp, entry: Builder, rules: Rules, reassociate: bool = True) -> None:
-        """Create an emitter without tensors; the arguments are the attributes of these names."""
+        """Create an emitter without materialized tensors; the arguments are the attributes of these names."""
         self.source, self.entry, self.rules, self.reassociate = source, entry, rules, reassociate
         self.distribute: Distribute | None = None  # emits a reduction outside parallel loops, see `gpu/reduce.py`
         self.scalars: dict[SSAValue, SSAValue] = {}
@@ -204,7 +208,7 @@ class Elements:
         build.remember((value, tuple(indices)), element)
 
     def begin_row(self, indices: Sequence[Index]) -> None:
-        """Set the row that is emitted from now on; `row_buffers` have values of this row."""
+        """Set the row that is emitted from now on, whose values `row_buffers` have. indices: its leading indices."""
         self.row = list(indices)
 
     def forget_rows(self) -> None:
@@ -236,7 +240,7 @@ class Elements:
         earlier = build.recall((value, tuple(indices)))
         if earlier is not None:
             return earlier
-        builder = self._place(build, value, indices)
+        builder = self._outermost_builder(build, value, indices)
         row_buffer = self.row_buffers.get(value)
         if value in self._buffers:
             self.loads.append((value, tuple(indices)))
@@ -255,11 +259,11 @@ class Elements:
         self.define(builder, value, indices, result)
         return result
 
-    def _place(self, build: Builder, value: SSAValue, indices: Sequence[Index]) -> Builder:
-        """Return the builder of the outermost loop where the indices are available.
+    def _outermost_builder(self, build: Builder, value: SSAValue, indices: Sequence[Index]) -> Builder:
+        """Return the builder of the outermost loop where an element of `value` at `indices` can be computed.
 
-        An element that may not exist there, or whose computation may trap, is computed at its point of use. So is one
-        at constant indices in a tensor that is or may be empty: before the loops, it could be out of bounds.
+        An element whose computation may trap is computed in `build`, where it is used. So is an element at constant
+        indices of a tensor that is or may be empty: before the loops, it could be out of bounds.
         """
         has_constant_indices = bool(indices) and not any(isinstance(i, SSAValue) for i in indices)
         if has_constant_indices and any(size < 1 for size in tensor_type(value).get_shape()):
@@ -274,7 +278,7 @@ class Elements:
         """Emit the load of an element of `value` from its buffer, and return it; `source` is an entry of `_buffers`."""
         buffer, index_map = source
         coordinates = indices if index_map is None else index_map(build, indices)
-        if not tensor_type(value).get_num_dims():
+        if not tensor_type(value).get_num_dims():  # with `flat`, tensors of rank 0 are passed the one index, too
             coordinates = []
         is_argument = not isinstance(value, OpResult)
         if is_argument:  # its buffer is contiguous, and defined in `entry`, where a view can collapse two dimensions
@@ -309,7 +313,13 @@ class Elements:
     ) -> None:
         """Emit the store of an element.
 
-        `own_byte` states that no other invocation writes elements of the same byte: the store need not be atomic.
+        Args:
+            build: Receives the store.
+            element: The value.
+            buffer: The memref.
+            coordinates: Indices in the buffer, one for each of its dimensions.
+            own_byte: Whether no other invocation writes into the byte of a packed element: the store of, for example,
+                4 bits then needs no atomic operation.
         """
         op = memref.StoreOp.get(element, buffer, [build.value(i) for i in coordinates])
         if own_byte:
@@ -317,14 +327,17 @@ class Elements:
         build.add(op)
 
     def _compute(self, build: Builder, value: SSAValue, indices: Sequence[Index]) -> SSAValue:
-        """Emit the computation of an element by the rule of the operation that defines the value, and record it."""
+        """Emit the computation of an element by the rule of the operation that defines the value, and return it.
+
+        The element is recorded in `computed_elements`, and in `reduced_elements` if the operation emitted a reduction.
+        """
         if isinstance(value, BlockArgument):
             raise CompileError(f"argument {value.index} of a dispatch has no buffer", location_of(self.source))
         assert isinstance(value, OpResult)
         emitted = EmittedElement(value, build, tuple(indices))
         self.computed_elements.append(emitted)
         reduction_count = len(self.emitted_reductions)
-        outer_source, build.source = build.source, value.op
+        outer_source, build.source = build.source, value.op  # the code gets the location of the operation
         element = self.rules.element(self, build, value, indices)
         build.source = outer_source
         has_emitted_reduction = any(op is value.op for op, _ in self.emitted_reductions[reduction_count:])
@@ -339,7 +352,7 @@ class Elements:
         return build.pure(arith.ConstantOp(zero_attribute(type)))
 
     def table(self, build: Builder, attribute: DenseIntOrFPElementsAttr, indices: Sequence[Index]) -> SSAValue:
-        """Emit the load of an element of a small constant, which becomes a global of the module, and return it."""
+        """Emit the load of the element of a dense constant, a global of the module, at `indices`, and return it."""
         buffer = table_of(self.entry, self.source.sym_name.data, self.globals, attribute)
         return build.add(memref.LoadOp.get(buffer, [build.value(i) for i in indices]))
 

@@ -28,6 +28,9 @@ AT_ZERO = -1
 class Expression:
     """The element of a tensor at a point, or a scalar in the body of a generic that computes one.
 
+    A point is a sequence of indices that the caller chooses, such as those of a row and a column; the expression says
+    which of them it reads.
+
     Attributes:
         value: The tensor or the scalar.
         dims: For each axis of the tensor, or each loop of the generic, the dimension of the point that is its index;
@@ -45,11 +48,13 @@ class Expression:
         return self.generic is None and isinstance(self.value.type, TensorType)
 
     def expanded(self, operations: list[Operation] | None = None) -> Expression:
-        """Return an equal expression as close to the inputs as possible: it follows the producers of the value.
+        """Return an equal expression as close to the inputs as possible: reshapes, broadcasts and copies are skipped.
 
-        The result is a scalar in the body of the last generic on the way, or a tensor that is no generic or reshape.
+        The result is a scalar that the body of a generic computes, or the element of a tensor that no such operation
+        defines, or a scalar of the dispatch function.
 
-        operations: receives the operations on tensors that were followed, the one next to `self` first.
+        operations: receives the operations on tensors that were followed, the one next to `self` first; None for no
+        record.
         """
         expression = self
         while (inner := expression._producer()) is not None:
@@ -60,7 +65,7 @@ class Expression:
         return expression
 
     def of(self, value: SSAValue) -> Expression:
-        """Return another scalar of the same body."""
+        """Return the expression of another scalar of the same body, at the same point."""
         return Expression(value, self.dims, self.generic)
 
     def _producer(self) -> Expression | None:
@@ -102,20 +107,22 @@ class Expression:
         return Expression(terminator.operands[index], tuple(dims_of_loops), generic)
 
     def _reshaped(self, op: Operation) -> Expression | None:
-        """Return the element before a reshape that only adds or drops dimensions of size 1."""
+        """Return the element before a reshape that only adds or drops dimensions of size 1; None for other reshapes."""
         source = op.operands[0]
-        long = [dim for dim, size in zip(self.dims, shape_of(self.value), strict=True) if size != 1]
+        dims_of_long_axes = [dim for dim, size in zip(self.dims, shape_of(self.value), strict=True) if size != 1]
         sizes = [size for size in shape_of(self.value) if size != 1]
         if [size for size in shape_of(source) if size != 1] != sizes:
             return None
-        rest = iter(long)
-        return Expression(source, tuple(AT_ZERO if size == 1 else next(rest) for size in shape_of(source)))
+        next_dims = iter(dims_of_long_axes)  # the source has the same axes longer than 1, in the same order
+        return Expression(source, tuple(AT_ZERO if size == 1 else next(next_dims) for size in shape_of(source)))
 
     # Contents
 
     @property
     def op(self) -> Operation | None:
-        """The operation on scalars, or on tensors element by element, that computes the expression."""
+        """The operation on scalars, or on tensors element by element, that computes the expression; None if there is
+        none.
+        """
         if not isinstance(self.value, OpResult):
             return None
         op = self.value.op
@@ -129,11 +136,11 @@ class Expression:
         return [] if op is None else [Expression(v, self.dims, self._generic_of(v)).expanded() for v in op.operands]
 
     def _generic_of(self, operand: SSAValue) -> Structured | None:
-        """Return the operation whose body an operand is a scalar of: that of this expression; None for a tensor."""
+        """Return the `generic` of the expression of an operand of `op`: the same body; None for a tensor."""
         return None if self.generic is None or isinstance(operand.type, TensorType) else self.generic
 
     def number(self) -> int | float | None:
-        """Return the number that the expression is if it is constant, else None."""
+        """Return the value of the expression if it is a constant, of an integer or float type; else None."""
         if not isinstance(self.value, OpResult):
             return None
         op = self.value.op
@@ -144,7 +151,7 @@ class Expression:
         return None if scalar is None else scalar.value.data
 
     def depends_on(self, dim: int) -> bool:
-        """Return whether the expression may depend on a dimension of the point; true if that is not known."""
+        """Return whether the expression may depend on dimension `dim` of the point; True if that is not known."""
         op = self.op
         if op is not None and info_of(op).elementwise:
             return any(operand.depends_on(dim) for operand in self.operands)
@@ -154,7 +161,7 @@ class Expression:
         return loops is None or any(self.dims[loop] == dim for loop in loops)
 
     def is_index(self, dim: int) -> bool:
-        """Return whether the expression is the index along a dimension of the point."""
+        """Return whether the value of the expression is the index along dimension `dim` of the point."""
         return self.generic is not None and self.dim_of_index(self.value) == dim
 
     def dim_of_index(self, index: SSAValue) -> int | None:
@@ -163,7 +170,7 @@ class Expression:
         return self.dims[index_loop(op)] if isinstance(op, Operation) and op.name == "linalg.index" else None
 
     def emit(self, elements: Elements, build: Builder, point: Sequence[Index]) -> SSAValue:
-        """Emit the value of the expression at a point, and return it."""
+        """Emit the value of the expression at a point, the index of each dimension, and return it."""
         indices = [0 if dim == AT_ZERO else point[dim] for dim in self.dims]
         if self.generic is not None:  # a scalar in the body of a generic
             return scalar_at(elements, build, self.generic, self.value, indices)

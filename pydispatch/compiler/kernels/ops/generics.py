@@ -52,14 +52,17 @@ def _problem(generic: Structured) -> str:
 
 
 def view_of(elements: Elements, op: Operation) -> Structured:
-    """Return a `linalg.generic` as a structured operation, from the cache of `elements`."""
+    """Return `generic_of(op)`, which `elements` caches for the time of a kernel."""
     generic = elements.cached_for(op, generic_of)
     assert isinstance(generic, Structured)
     return generic
 
 
 def loop_sizes(elements: Elements, generic: Structured) -> list[Index]:
-    """Return the sizes of all loop dimensions, derived from the sizes of the operands."""
+    """Return the sizes of all loops of a generic, in their order, derived from the sizes of the operands.
+
+    A static size is preferred if operands have both for the same loop.
+    """
     sizes: list[Index | None] = [None] * len(generic.iterators)
     for value, map in zip(generic.operands, generic.maps, strict=True):
         if elements.flat is not None and map.results:
@@ -74,9 +77,10 @@ def loop_sizes(elements: Elements, generic: Structured) -> list[Index]:
 
 
 def element_of_generic(elements: Elements, build: Builder, value: OpResult, indices: Sequence[Index]) -> SSAValue:
-    """Emit the computation of one element of a generic, and return it.
+    """Emit the computation of the element of `value`, a result of a generic, at `indices`, and return it.
 
-    The elements of all results of the generic at this point are remembered in `build`.
+    The elements of all results of the generic at this point of the loops are remembered in `build`, so that `at`
+    returns them.
     """
     generic = view_of(elements, value.op)
     point: list[Index | None] = [None] * len(generic.iterators)
@@ -92,16 +96,17 @@ def element_of_generic(elements: Elements, build: Builder, value: OpResult, indi
         results = _parallel(elements, build, generic, point)
     else:
         results = reduce_at(elements, build, generic, point)
-    full = [0 if p is None else p for p in point]
+    full = [0 if p is None else p for p in point]  # results have no index along reduced loops, and maps read none
     for result, map, element in zip(value.op.results, generic.output_maps, results, strict=True):
         elements.define(build, result, evaluate(build, map, full), element)
     return results[value.index]
 
 
 def _parallel(elements: Elements, build: Builder, generic: Structured, point: list[Index | None]) -> list[SSAValue]:
-    """Emit the elements of all results of a generic without reductions at `point`.
+    """Emit the elements of all results of a generic without reductions at `point`, and return them.
 
-    `point` has None for a loop that the asked result does not have; its size must be 1.
+    `point` has the index of each loop; None for a loop along which the requested result has no dimension. The size of
+    such a loop must be 1.
     """
     if any(p is None for p in point):  # results of different ranks: a dimension of size 1 is known all the same
         sizes = loop_sizes(elements, generic)
@@ -122,10 +127,10 @@ def body_at(
 
     Args:
         elements: Tensors of the kernel.
-        build: The builder.
+        build: Receives the code.
         generic: The generic.
         point: Index of each loop.
-        carried: Current values of the outputs; None to read the output operands.
+        carried: For a step of a reduction, the accumulator of each result; None to read the output operands at `point`.
     """
     mapping: dict[SSAValue, SSAValue] = {}
     for index, argument in enumerate(generic.block.args):
@@ -141,7 +146,15 @@ def body_at(
 
 
 def _operand(elements: Elements, build: Builder, operand: SSAValue, map: AffineMap, point: Sequence[Index]) -> SSAValue:
-    """Emit the read of an operand at a point of the loops, and return it; inexact indices are clamped into bounds."""
+    """Emit the read of an operand at a point of the loops, and return it.
+
+    Args:
+        elements: Tensors of the kernel.
+        build: Receives the code.
+        operand: The tensor, or a scalar of the dispatch function.
+        map: Indices of the loops -> indices of the operand.
+        point: Index of each loop.
+    """
     from xdsl.dialects.builtin import TensorType
 
     if not isinstance(operand.type, TensorType):
@@ -150,13 +163,16 @@ def _operand(elements: Elements, build: Builder, operand: SSAValue, map: AffineM
         return elements.at(build, operand, list(point[:1]) if map.results else [])
     indices = evaluate(build, map, point)
     for dim, result in enumerate(map.results):
-        if not has_exact_bounds(result):  # such an index is only estimated to be in bounds
+        if not has_exact_bounds(result):  # the sizes of loops do not ensure that such an index is in bounds
             indices[dim] = build.clamp(indices[dim], elements.dims(operand)[dim])
     return elements.at(build, operand, indices)
 
 
 def reassociable(generic: Structured) -> frozenset[Operation]:
-    """Return the operations of a body that combine a loop-carried float with a new value, and allow regrouping."""
+    """Return the operations of a body that combine an accumulator with a new float, and allow regrouping, as sums do.
+
+    The accumulator and the result of the operation must have no other uses: they would show the order.
+    """
     last = generic.block.last_op
     assert last is not None
     ops: list[Operation] = []
@@ -177,8 +193,14 @@ iterations. A longer loop gains little, and the merged index is divided again wh
 dimensions."""
 
 
-def _merges(generic: Structured, sizes: Sequence[Index]) -> bool:
-    """Return whether the two innermost reduced dimensions are adjacent in memory, so that one loop runs over both."""
+def _merges_innermost_loops(generic: Structured, sizes: Sequence[Index]) -> bool:
+    """Return whether one loop is to run over the two innermost reduced dimensions: a longer one, which fills vectors.
+
+    The innermost one must have fewer than `SHORT_LOOP_STEPS` steps. In each input with either dimension, the two must
+    be adjacent axes in this order, and in at least one input they must be the last axes.
+
+    sizes: of each loop of the generic.
+    """
     if len(generic.reduced_loops) < 2:
         return False
     high, low = generic.reduced_loops[-2:]
@@ -201,9 +223,15 @@ def _merges(generic: Structured, sizes: Sequence[Index]) -> bool:
 def reduce_at(elements: Elements, build: Builder, generic: Structured, point: Sequence[Index | None]) -> list[SSAValue]:
     """Emit the loops over the reduced dimensions around the body, and return the results of the reduction.
 
-    The loops run in order; long sums are computed in blocks, see `sums.py`. `point` has the index of each loop, None
-    for reduced ones. If the two innermost loops are merged, one counter runs over both. A companion
-    (`LoopCompanion`) is a second reduction, which the same loops compute: its carried values follow those of this one.
+    The loops run in order; long sums are computed in blocks, see `sums.py`. If the two innermost loops are merged, one
+    counter runs over both. A companion (`LoopCompanion`) is a second reduction, which the same loops compute: its
+    carried values follow those of this one.
+
+    Args:
+        elements: Tensors of the kernel.
+        build: Receives the loops.
+        generic: The reduction.
+        point: Index of each loop of the generic; None for reduced ones.
     """
     elements.emitted_reductions.append((generic.op, build))
     distributed = None if elements.distribute is None else elements.distribute(elements, build, generic, point)
@@ -224,15 +252,18 @@ def reduce_at(elements: Elements, build: Builder, generic: Structured, point: Se
         elements.companion = None
         initial += companion.initial(build)
     sizes_of_loops: list[Index] = [sizes[dim] for dim in generic.reduced_loops]
-    are_merged = _merges(generic, sizes)
+    are_merged = _merges_innermost_loops(generic, sizes)
     if are_merged:
         sizes_of_loops[-2:] = [build.times(sizes_of_loops[-2], sizes_of_loops[-1])]
 
     def body(inner: Builder, index_of_loop: Mapping[int, Index], carried: list[SSAValue]) -> list[SSAValue]:
         """Emit one iteration of the reduction loops, and of the companion, a second reduction in the same loops.
 
-        If the two innermost loops are merged, the index of the last one counts pairs of their indices. `carried` has
-        the values of this reduction and then those of the companion.
+        Args:
+            inner: Builder of the iteration.
+            index_of_loop: Position among the emitted loops, outermost first -> index. If the two innermost loops are
+                merged, the last one counts pairs of their indices.
+            carried: Accumulators of this reduction and then those of the companion.
         """
         full = list(known)
         for loop in range(len(sizes_of_loops)):

@@ -11,7 +11,7 @@ class KnownIndices:
     """Known properties of index values, shared by all builders of a kernel.
 
     Attributes:
-        parts: Value -> (high, size, low) where it is high * size + low, and low < size.
+        parts: Value -> (high, size, low) where it is high * size + low, 0 <= low < size, and high is not negative.
         joined: (quotient, remainder) of an index, such as the two coordinates of an element -> (dividend, divisor): the
             linear index that they join into.
     """

@@ -28,8 +28,11 @@ MIN_VALUES = 4
 
 
 def operand_of(step: SSAValue, before: SSAValue) -> SSAValue | None:
-    """Return the operand that `step` combines with `before`; None unless `step` is one of KINDS on f32 or f64, without
-    fast-math flags that make it one instruction."""
+    """Return the operand that `step` combines with `before`; None for other steps.
+
+    `step` must be the result of one of KINDS on f32 or f64, with `before` as the other operand, and without fast-math
+    flags that make it one instruction.
+    """
     if not isinstance(step, OpResult) or step.op.name not in KINDS:
         return None
     if SIMPLE_FLAGS & set(flags(step.op, "fastmath").split()):
@@ -41,10 +44,14 @@ def operand_of(step: SSAValue, before: SSAValue) -> SSAValue | None:
 
 
 def maximum_or_minimum(build: Builder, name: str, values: Sequence[SSAValue]) -> SSAValue:
-    """Emit the maximum or minimum of all values by the operation `name`, one of KINDS, and return it."""
+    """Emit the value that the operation `name`, one of KINDS, computes of all values, and return it.
+
+    The values are of one type, f32 or f64, and at least one.
+    """
     type_ = values[0].type
     assert isinstance(type_, Float32Type | Float64Type)
-    values = [v for v in values if not _is(v, info_named(name).identity)] or [values[0]]
+    # An infinity that is the identity of the operation, such as an initial value, changes nothing.
+    values = [v for v in values if not _is_constant(v, info_named(name).identity)] or [values[0]]
     is_maximum = name == "arith.maximumf"
     bits = IntegerType(64 if isinstance(type_, Float64Type) else 32)
     # The sign bit of `signs` is set if those of all values are (maximum), or any (minimum). That is the sign of a
@@ -55,6 +62,7 @@ def maximum_or_minimum(build: Builder, name: str, values: Sequence[SSAValue]) ->
         most = build.pure(arith.SelectOp(above, most, value))
         word = _bits(build, value, bits)
         signs = build.pure(arith.AndIOp(signs, word) if is_maximum else arith.OrIOp(signs, word))
+    # A comparison finds NaN in a pair of values; a last value without another is compared with itself.
     unordered = [build.pure(arith.CmpfOp(a, b, "uno")) for a, b in zip(values[::2], [*values[1::2], values[-1]])]  # noqa: B905
     is_nan = unordered[0]
     for other in unordered[1:]:
@@ -67,12 +75,12 @@ def maximum_or_minimum(build: Builder, name: str, values: Sequence[SSAValue]) ->
 
 
 def _bits(build: Builder, value: SSAValue, bits: IntegerType) -> SSAValue:
-    """Return a float as an integer with the same bits."""
+    """Return a float as an integer with the same bits, of the type `bits`."""
     return build.pure(arith.BitcastOp(value, bits))
 
 
-def _is(value: SSAValue, constant: object) -> bool:
-    """Return whether a value is this float constant."""
+def _is_constant(value: SSAValue, constant: object) -> bool:
+    """Return whether a value is the float constant `constant`; False for one that is not known, or of another type."""
     if not isinstance(value, OpResult) or not isinstance(value.op, arith.ConstantOp):
         return False
     return isinstance(value.op.value, FloatAttr) and value.op.value.value.data == constant

@@ -16,9 +16,10 @@ from pydispatch.ir.structured import Structured
 
 
 def loops_read(generic: Structured, value: SSAValue) -> set[int] | None:
-    """Return the loops that a scalar in the body of a generic depends on.
+    """Return the loops that a scalar in the body of a generic depends on, by their positions among all loops.
 
-    Return None if they are not known: for code with regions, and for values of outputs.
+    Inputs count with the loops of their maps. Return None if the loops are not known: if the scalar is computed by an
+    operation with regions, or from an output, whose value depends on earlier steps.
     """
     loops: set[int] = set()
     pending, seen = [value], set[SSAValue]()
@@ -28,7 +29,7 @@ def loops_read(generic: Structured, value: SSAValue) -> set[int] | None:
             continue
         seen.add(scalar)
         if isinstance(scalar, BlockArgument):
-            if scalar.owner is not generic.block:
+            if scalar.owner is not generic.block:  # an argument of the dispatch function, the same in all iterations
                 continue
             if scalar.index >= len(generic.inputs):
                 return None
@@ -43,21 +44,29 @@ def loops_read(generic: Structured, value: SSAValue) -> set[int] | None:
 
 
 def index_loop(op: Operation) -> int:
-    """Return the loop whose counter a `linalg.index` is."""
+    """Return the position of the loop whose counter a `linalg.index` is."""
     return int(op.properties["dim"].value.data)  # type: ignore[attr-defined]
 
 
 def scalar_at(
     elements: Elements, build: Builder, generic: Structured, value: SSAValue, point: Sequence[Index]
 ) -> SSAValue:
-    """Emit a scalar in the body of a generic, without the rest of the body, at one point of its loops.
+    """Emit a scalar in the body of a generic, without the rest of the body, at one point of its loops, and return it.
 
-    value: a scalar for which `loops_read` is known.
+    Args:
+        elements: Tensors of the kernel.
+        build: Receives the code.
+        generic: The generic.
+        value: The scalar; `loops_read` must not return None for it.
+        point: Index of each loop.
     """
     mapping: dict[SSAValue, SSAValue] = {}
 
     def emit(scalar: SSAValue) -> None:
-        """Emit a scalar of the body after its operands, unless that is done."""
+        """Emit a scalar of the body after its operands, and add it to `mapping`, unless it is there.
+
+        Tensors are left out: `clone_op` reads the sizes and elements that it needs of them.
+        """
         if scalar in mapping or isinstance(scalar.type, TensorType):
             return
         if isinstance(scalar, BlockArgument) and scalar.owner is generic.block:

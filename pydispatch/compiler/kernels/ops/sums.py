@@ -46,8 +46,8 @@ def with_fresh_accumulators(
     Args:
         build: Emits the additions after the loop.
         carried: The values before the loop.
-        is_sum: Whether each carried value is a float sum; a value beyond its end is none. The loop continues all
-            other values.
+        is_sum: For each carried value, whether it is a float sum; may be shorter than `carried`, whose further values
+            are no sums. The loop begins with the carried value itself where it is no sum.
         inside: Emits the loop from its initial values, and returns its final ones.
     """
     fresh = [index < len(is_sum) and is_sum[index] for index in range(len(carried))]
@@ -63,9 +63,9 @@ class LoopLevel:
     """Loop of a nest. A dimension that is cut into blocks has two levels: over blocks, and within a block.
 
     Attributes:
-        loop: The dimension.
-        step: Indices of a block; 1 for the level within a block.
-        fresh: Whether each iteration starts with fresh accumulators.
+        loop: Position of the dimension in the sizes that `levels_of` is passed.
+        step: Number of indices of a block; 1 for the level within a block, and for a dimension that is not cut.
+        fresh: Whether each iteration starts with fresh accumulators, which are then added to the carried ones.
     """
 
     loop: int
@@ -99,7 +99,7 @@ def levels_of(sizes: Sequence[Index]) -> list[LoopLevel]:
             # the whole loop runs over fresh accumulators.
             if steps < MIN_INNER_STEPS:
                 is_uncut = False
-                length = limit // steps
+                length = limit // steps  # iterations of this loop that the current accumulator has room for
                 levels.append(LoopLevel(loop, step, fresh))
                 step *= length
                 size = -(-size // length) if isinstance(size, int) else size  # the number of blocks
@@ -119,7 +119,7 @@ def nest(
         build: Builder of the block that the outermost loop is added to.
         levels: The loops, outermost first.
         sizes: The size of each dimension.
-        sums: Whether each carried value is a float sum, see `with_fresh_accumulators`.
+        sums: For each carried value, whether it is a float sum, see `with_fresh_accumulators`.
         carried: The initial carried values.
         body: Emits one iteration of the innermost loop from a builder, the index of each dimension and the carried
             values; returns the next carried values.
@@ -136,8 +136,10 @@ class _SumNest:
     Attributes:
         levels: The loops, outermost first.
         sizes: The size of each dimension.
-        sums: Whether each carried value is a float sum, which gets a fresh accumulator at each level with `fresh`.
-        body: Emits one iteration of the innermost loop.
+        sums: For each carried value, whether it is a float sum, which gets a fresh accumulator at each level with
+            `fresh`.
+        body: Emits one iteration of the innermost loop from a builder, the index of each dimension and the carried
+            values; returns the next carried values.
     """
 
     levels: Sequence[LoopLevel]
@@ -152,8 +154,8 @@ class _SumNest:
 
         Args:
             depth: Position in `levels`.
-            indices: Index of each dimension that an enclosing loop visits index by index.
-            ranges: Of each dimension, all of it or, inside a loop over its blocks, the current block.
+            indices: Dimension -> index, for each dimension that an enclosing loop visits index by index.
+            ranges: The range of each dimension: all of it or, inside a loop over its blocks, the current block.
             build: Builder of the enclosing block.
             carried: The carried values before the loop.
         """

@@ -24,7 +24,9 @@ from pydispatch.ir.core.locations import location_of
 
 
 def unsupported(op: Operation, why: str) -> CompileError:
-    """Return the error for an operation that cannot be lowered; `why` completes its message."""
+    """Return the error for an operation that cannot be lowered, located at it; `why` is a clause, such as "it has no
+    size", that completes the message.
+    """
     return CompileError(f"operation '{op.name}' cannot be compiled into a kernel: {why}", location_of(op))
 
 
@@ -35,7 +37,10 @@ def tensor_type(value: SSAValue) -> TensorType[Attribute]:
 
 
 def collapsed(buffer: SSAValue, dim: int) -> Operation:
-    """Build the view of a buffer in which dimensions `dim` and `dim + 1` are collapsed into one."""
+    """Build the operation that views a contiguous buffer with dimensions `dim` and `dim + 1` as one.
+
+    The size of dimension `dim + 1` is static.
+    """
     type_ = buffer.type
     assert isinstance(type_, MemRefType)
     shape = list(type_.get_shape())
@@ -49,16 +54,17 @@ def collapsed(buffer: SSAValue, dim: int) -> Operation:
 
 
 def covers(builder: Builder, row: Sequence[Index], indices: Sequence[Index], dims: Sequence[Index]) -> bool:
-    """Return whether code at `builder` computes every element of a row of a value.
+    """Return whether code at `builder`, which computes one element of a tensor, computes every element of a row in the
+    course of its loops.
 
-    It does if the leading indices are those of the row, and each other index is the counter of a loop over its whole
-    dimension.
+    It does if the leading indices are those of the row, and each other index is the counter of a loop of its own over
+    the whole dimension.
 
     Args:
         builder: Builder of the code.
-        row: Indices of the row.
+        row: Leading indices that all elements of the row have.
         indices: Indices of the element that the code computes.
-        dims: Sizes of the value.
+        dims: Sizes of the tensor.
     """
     for level in builder.chain():
         if level.pins_loads:  # a branch, which does not run for every element, or code whose memory changes

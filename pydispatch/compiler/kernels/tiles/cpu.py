@@ -31,24 +31,26 @@ from pydispatch.ir.dialects.pyd.tiles import MatmulOp, ReadTileOp
 from pydispatch.ir.dialects.pyd.transpose import TransposeOp
 
 Reads = tuple[ReadTileOp | None, ReadTileOp | None]
-"""What the factors of a product are read from."""
+"""The reads of A and of B that a product does itself, in place; None for a factor that it takes from its tile."""
 
 
 def reads_for_products(ops: Sequence[Operation]) -> dict[Operation, Reads]:
-    """Return, for each product, the reads of its two factors that need no copy of the tile; None for other factors.
+    """Return, for each product, which of its factors can be read in place, without a copy into their tiles.
 
-    A read needs no copy if the tile is used only by products that each follow such a read directly.
+    That is so for a tile which only products use, each of them directly after a read into the tile.
+
+    ops: the reads and products of a function, in order.
     """
     products = [op for op in ops if isinstance(op, MatmulOp)]
     reads = {op: [_read_before(op, tile) for tile in (op.a, op.b)] for op in products}
-    used: dict[Operation, Reads] = {}
+    reads_in_place: dict[Operation, Reads] = {}
     for op in products:
         first, second = (
             read if read is not None and _is_for_products(tile, reads) else None
             for tile, read in zip((op.a, op.b), reads[op], strict=True)
         )
-        used[op] = first, second
-    return used
+        reads_in_place[op] = first, second
+    return reads_in_place
 
 
 def _is_for_products(tile: SSAValue, reads: Mapping[MatmulOp, Sequence[ReadTileOp | None]]) -> bool:
@@ -59,7 +61,7 @@ def _is_for_products(tile: SSAValue, reads: Mapping[MatmulOp, Sequence[ReadTileO
     for use in tile.uses:
         user = use.operation
         if isinstance(user, MatmulOp) and user.c is not tile:
-            if reads[user][use.index] is None:
+            if reads[user][use.index] is None:  # operand 0 is A, 1 is B
                 return False
         elif not isinstance(user, ReadTileOp):
             return False
@@ -67,7 +69,7 @@ def _is_for_products(tile: SSAValue, reads: Mapping[MatmulOp, Sequence[ReadTileO
 
 
 def _read_before(op: Operation, tile: SSAValue) -> ReadTileOp | None:
-    """Return the operation that read a tile directly before `op`, None if there is none.
+    """Return the operation that reads from memory into `tile` directly before `op`; None if there is none.
 
     Only other reads, and arithmetic, may be between them: nothing that writes the tile or the view.
     """
@@ -84,23 +86,24 @@ def _read_before(op: Operation, tile: SSAValue) -> ReadTileOp | None:
 
 def read(build: Builder, op: ReadTileOp) -> None:
     """Lower a `pyd.read_tile` to a copy of the part of the view into the tile."""
-    _read(build, part_of(op), op.tile)
+    _copy_part(build, part_of(op), op.tile)
 
 
-def _read(build: Builder, part: TileView, tile: SSAValue) -> None:
+def _copy_part(build: Builder, part: TileView, tile: SSAValue) -> None:
     """Emit a copy of a part of a view into `tile`, in the type of the tile. Elements beyond the view become zero.
 
     There are two copies, of which one is executed: without checks where all of the part is inside the view.
     """
     then, other = branch(build), branch(build)
-    _copy(then, part, tile)
+    _copy_whole(then, part, tile)
     _copy_with_zeros(other, part, tile)
-    either(build, part.inside(build, shape_of(tile)), then, other)
+    either(build, part.is_completely_inside(build, shape_of(tile)), then, other)
 
 
-def _copy(build: Builder, part: TileView, tile: SSAValue) -> None:
-    """Emit the copy of a part that is completely inside its view into `tile`. Transposed parts are copied in square
-    blocks.
+def _copy_whole(build: Builder, part: TileView, tile: SSAValue) -> None:
+    """Emit the copy of a part that is completely inside its view into `tile`.
+
+    Transposed parts of the same type are copied in square blocks, each by a `pyd.transpose`.
     """
     rows, columns = shape_of(tile)
     if not part.transposed or element_of(part.value) != element_of(tile):
@@ -120,7 +123,7 @@ def _copy_with_zeros(build: Builder, part: TileView, tile: SSAValue) -> None:
     """Emit zeros to the whole tile, and then the copy of the elements of the part that are inside the view."""
     shape = shape_of(tile)
     zero = build.pure(arith.ConstantOp(zero_attribute(element_of(tile))))
-    _elements(build, (0, 0), shape, lambda b, row, column: put(b, zero, tile, row, column))
+    _for_each_element(build, (0, 0), shape, lambda b, row, column: put(b, zero, tile, row, column))
     (first_row, end_row), (first_column, end_column) = (
         part.existing_range(build, dim, size) for dim, size in enumerate(shape)
     )
@@ -135,20 +138,23 @@ def _copy_elements(
     Elements are loaded, converted to the type of the tile, and stored one by one.
     """
 
-    def one(builder: Builder, row: Index, column: Index) -> None:
-        """Copy one element."""
+    def copy_element(builder: Builder, row: Index, column: Index) -> None:
+        """Copy the element at a row and column."""
         value = builder.add(memref.LoadOp.get(part.value, part.indices_of(builder, row, column)))
         put(builder, converted(builder, value, element_of(tile)), tile, row, column)
 
-    _elements(build, low, high, one)
+    _for_each_element(build, low, high, copy_element)
 
 
-def _elements(
-    build: Builder, low: tuple[Index, Index], high: tuple[Index, Index], one: Callable[[Builder, Index, Index], None]
+def _for_each_element(
+    build: Builder, low: tuple[Index, Index], high: tuple[Index, Index], body: Callable[[Builder, Index, Index], None]
 ) -> None:
-    """Emit `one` for each row and column from `low` to before `high`, given as (row, column), in parallel."""
+    """Emit parallel loops over the rows and columns from `low` to before `high`, given as (row, column).
+
+    `body` emits an iteration from a builder, the row and the column.
+    """
     build.parallel(
-        low[0], high[0], lambda b, row: b.parallel(low[1], high[1], lambda inner, column: one(inner, row, column))
+        low[0], high[0], lambda b, row: b.parallel(low[1], high[1], lambda inner, column: body(inner, row, column))
     )
 
 
@@ -159,7 +165,7 @@ def multiply(build: Builder, op: MatmulOp, level: Level, reads: Reads) -> None:
         build: Receives the code.
         op: The product.
         level: The CPU, which decides the sizes of blocks.
-        reads: The reads of A and B that are replaced by accesses to the view itself, see `reads_for_products`.
+        reads: The reads of A and B to do in place, as `reads_for_products` returns them.
     """
     steps: Index = shape_of(op.a)[1]
     factors = []
@@ -170,7 +176,7 @@ def multiply(build: Builder, op: MatmulOp, level: Level, reads: Reads) -> None:
         part = part_of(source)
         k_dim = 1 - index  # the columns of A, the rows of B
         k_size = shape_of(tile)[k_dim]
-        if not part.is_inside(k_dim, k_size):
+        if not part.is_known_inside(k_dim, k_size):  # steps of K beyond the view would add zeros: they are left out
             _, end = part.existing_range(build, k_dim, k_size)
             steps = build.least(steps, end)
         factors.append(_in_place_or_copied(build, op, part, tile, index))
@@ -182,31 +188,31 @@ def _converted_factor(build: Builder, op: MatmulOp, tile: SSAValue, index: int) 
     if element_of(tile) == element_of(op.c):
         return TileView(op, tile)
     memory = _factor_memory(op, tile, index)
-    _copy(build, TileView(op, tile), memory)
+    _copy_whole(build, TileView(op, tile), memory)
     return TileView(op, memory)
 
 
 def _in_place_or_copied(build: Builder, op: MatmulOp, part: TileView, tile: SSAValue, index: int) -> TileView:
-    """Return a factor that is a part of a view: the part itself where it can be multiplied in place, else a copy.
+    """Return a factor that is a part of a view: the part itself if it can be multiplied in place, else a copy.
 
-    In place, all rows of A or columns of B must be inside the view, and have the type of C, and rows of B must be
-    contiguous; a copy is padded with zeros. If only the first condition is unknown at compile time, emit a branch that
-    decides.
+    For a product in place, all rows of A or columns of B must be inside the view. The elements must have the type of C,
+    and rows of B must be contiguous. A copy is padded with zeros. If it is only known at run time whether the part is
+    inside, a branch selects the part or a copy.
 
     Args:
         build: Receives the code.
         op: The product.
         part: The part of the view.
-        tile: The tile that the part would be copied to.
+        tile: The tile of the program for it, which is the memory of the copy if it has the type of C.
         index: 0 for A, 1 for B.
     """
     memory = _factor_memory(op, tile, index)
     is_b_transposed = part.transposed and index == 1
     if element_of(part.value) != element_of(memory) or is_b_transposed:
-        _read(build, part, memory)  # converts elements, and pads only where the part is not completely inside
+        _copy_part(build, part, memory)  # converts elements, and pads only where the part is not completely inside
         return TileView(op, memory)
-    size = shape_of(tile)[index]
-    exists = part.is_whole(build, index, size)
+    size = shape_of(tile)[index]  # the rows of A, the columns of B; `multiply` ends the steps of K at the view's end
+    exists = part.is_inside(build, index, size)
     if exists is True:
         return part
     if exists is False:
@@ -256,12 +262,13 @@ def _blocks(
         build: Receives the code.
         lhs: The factor A.
         rhs: The factor B.
-        c: What is added to.
+        c: The tile C, to which the product is added.
         sizes: Rows of C, columns of C, and steps of K.
         level: The CPU, which decides the sizes of blocks.
     """
     rows, columns, steps = sizes
     element_bytes = (bit_width(element_of(c.value)) or 32) // 8
+    # One contraction of dimensions M, N and K alone. Blocks must not reach beyond the columns of C.
     tiles = choose_tiles(level, element_bytes, m=rows, n=columns, k=None, outer=1, reductions=1, pads_columns=False)
 
     def block(inner: Builder, row: Index, column: Index, height: int, width: int) -> None:
@@ -273,25 +280,25 @@ def _blocks(
         ]
         inner.add(ContractOp(operands=operands, properties={"accumulate": UnitAttr()}))
 
-    def column_of(inner: Builder, column: Index, width: int) -> None:
-        """Emit the register blocks of `width` columns, and the block of the rows that are left."""
-        whole = rows - rows % tiles.mr
+    def panel(inner: Builder, column: Index, width: int) -> None:
+        """Emit the register blocks of `width` columns from `column` on, the last of which may have fewer rows."""
+        end_of_whole = rows - rows % tiles.mr
 
-        def one(deeper: Builder, row: Index, _: list[SSAValue]) -> list[SSAValue]:
-            """Emit the register block that begins at `row`."""
+        def whole_block(deeper: Builder, row: Index, _: list[SSAValue]) -> list[SSAValue]:
+            """Emit the register block that begins at `row`; the loop carries no values."""
             block(deeper, row, column, tiles.mr, width)
             return []
 
-        inner.loop(0, whole, [], one, step=tiles.mr)
-        if whole < rows:
-            block(inner, whole, column, rows - whole, width)
+        inner.loop(0, end_of_whole, [], whole_block, step=tiles.mr)
+        if end_of_whole < rows:
+            block(inner, end_of_whole, column, rows - end_of_whole, width)
 
-    def panel(inner: Builder, column: Index, _: list[SSAValue]) -> list[SSAValue]:
-        """Emit the register blocks of one panel of columns, of full width."""
-        column_of(inner, column, tiles.nr)
+    def whole_panel(inner: Builder, column: Index, _: list[SSAValue]) -> list[SSAValue]:
+        """Emit the register blocks of a panel of full width; the loop carries no values."""
+        panel(inner, column, tiles.nr)
         return []
 
-    whole = columns - columns % tiles.nr
-    build.loop(0, whole, [], panel, step=tiles.nr)
-    if whole < columns:
-        column_of(build, whole, columns - whole)
+    end_of_whole_panels = columns - columns % tiles.nr
+    build.loop(0, end_of_whole_panels, [], whole_panel, step=tiles.nr)
+    if end_of_whole_panels < columns:
+        panel(build, end_of_whole_panels, columns - end_of_whole_panels)

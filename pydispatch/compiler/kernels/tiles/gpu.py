@@ -11,7 +11,7 @@ from pydispatch.compiler.kernels.tiles.parts import converted, element_of, part_
 from pydispatch.ir.dialects.pyd.tiles import MatmulOp, ReadTileOp
 
 BLOCKS = ((8, 8), (8, 4), (4, 4), (4, 2), (2, 2), (2, 1), (1, 1))
-"""Elements of C that an invocation has, rows and columns."""
+"""(rows, columns) of the block of C that an invocation computes, largest first."""
 
 
 def read(build: Builder, op: ReadTileOp) -> None:
@@ -19,7 +19,7 @@ def read(build: Builder, op: ReadTileOp) -> None:
     part, (rows, columns) = part_of(op), shape_of(op.tile)
 
     def copy_element(builder: Builder, flat: Index) -> None:
-        """Copy element number `flat` in the order of memory: consecutive invocations copy adjacent elements."""
+        """Copy the element with the linear index `flat` in the order of the view; zero for one outside of it."""
         if part.transposed:  # elements of a column of the tile are adjacent in the view
             column, row = builder.split(flat, [columns, rows])
         else:
@@ -34,15 +34,15 @@ def multiply(build: Builder, op: MatmulOp, invocations: int) -> None:
     registers.
 
     The rows and columns of a block are strided by the number of blocks, so that adjacent invocations access adjacent
-    elements. Blocks are the largest of `BLOCKS` that leave work for all `invocations`.
+    elements. Blocks are the largest of `BLOCKS` that leave work for all `invocations` of a workgroup.
     """
     (rows, steps), columns, type_ = shape_of(op.a), shape_of(op.b)[1], element_of(op.c)
     fitting = [(h, w) for h, w in BLOCKS if rows % h == 0 and columns % w == 0]
     height, width = next((b for b in fitting if rows * columns // (b[0] * b[1]) >= invocations), fitting[-1])
-    down, across = rows // height, columns // width
+    down, across = rows // height, columns // width  # of the grid of blocks
 
     def one(builder: Builder, block_index: Index) -> None:
-        """Emit the product of one register block: height x width elements, which are `down` and `across` apart."""
+        """Emit the product of one block: height x width elements, `down` rows and `across` columns apart."""
         top, left = builder.split(block_index, [down, across])
         positions = [  # of the sums, row by row
             (builder.plus(top, r * down), builder.plus(left, c * across)) for r in range(height) for c in range(width)
@@ -69,7 +69,7 @@ def multiply(build: Builder, op: MatmulOp, invocations: int) -> None:
 
 
 def _factor(build: Builder, tile: SSAValue, row: Index, column: Index, type_: object) -> SSAValue:
-    """Emit the load of an element of A or B, and return it in the type of the sums."""
+    """Emit the load of an element of A or B, and return it converted to `type_`, the type of the sums."""
     value = build.add(memref.LoadOp.get(tile, [build.value(row), build.value(column)]))
     return converted(build, value, type_)  # type: ignore[arg-type]
 

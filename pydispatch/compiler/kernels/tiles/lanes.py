@@ -17,10 +17,10 @@ from pydispatch.compiler.kernels.tiles.parts import TileView, element_of, put, s
 from pydispatch.ir.dialects.pyd.mma import LANES, MmaOp, adjacent_elements_of, lane_layout
 from pydispatch.ir.dialects.pyd.tiles import MatmulOp
 
-MOST_SLOTS = 128
-"""Sums that an invocation may have in registers."""
+MOST_SUMS = 128
+"""Sums that an invocation may have in registers; more would be spilled to memory."""
 FIRST_GENERATIONS = ((Float16Type, 75), (BFloat16Type, 80))
-"""From which compute capability on tensor cores have a type."""
+"""(type, first compute capability whose tensor cores multiply it, as 75 for 7.5)."""
 
 
 def multiply(build: Builder, op: MatmulOp, invocations: int, generation: int) -> bool:
@@ -32,27 +32,28 @@ def multiply(build: Builder, op: MatmulOp, invocations: int, generation: int) ->
     Args:
         build: Receives the code; nothing is emitted if False is returned.
         op: The product.
-        invocations: Those of a workgroup.
+        invocations: Number of invocations of a workgroup.
         generation: Compute capability of the GPU, as 75 for 7.5.
     """
     (rows, steps), columns = shape_of(op.a), shape_of(op.b)[1]
-    element, total = element_of(op.a), element_of(op.c)
-    bits, wide = bit_width(element) or 64, bit_width(total) or 64
+    element, sum_type = element_of(op.a), element_of(op.c)
+    bits, sum_bits = bit_width(element) or 64, bit_width(sum_type) or 64  # an index has 64 bits
     first = next((first for kind, first in FIRST_GENERATIONS if isinstance(element, kind)), None)
     # unit: rows and columns of the smallest block of C that 32 invocations compute together.
     if first is not None:
         form, unit = "tensor", (16, 16)
         fits = generation >= first and steps % 16 == 0
     else:
-        run = adjacent_elements_of(wide)  # a lane has run x run adjacent elements; 4 x 8 lanes are a unit
-        form, unit = "fma", (4 * run, 8 * run)
-        fits = element == total
+        side = adjacent_elements_of(sum_bits)  # a lane has side x side adjacent elements; 4 x 8 lanes are a unit
+        form, unit = "fma", (4 * side, 8 * side)
+        fits = element == sum_type
+    # Rows of A and B are loaded in whole accesses of `ACCESS_BYTES`.
     fits = fits and all(size * bits % (ACCESS_BYTES * 8) == 0 for size in (steps, columns))
     groups = _groups(rows, columns, unit, invocations) if fits else None
-    memories = [_allocation(allocation) for allocation in (op.a, op.b, op.c)]
-    if groups is None or None in memories:
+    allocations = [_allocation(tile) for tile in (op.a, op.b, op.c)]
+    if groups is None or None in allocations:
         return False
-    for allocation in memories:
+    for allocation in allocations:
         assert allocation is not None
         allocation.properties["alignment"] = IntegerAttr(max(ACCESS_BYTES, _alignment(allocation)), i64)
     _ProductEmitter(op, form, groups, invocations).run(build)
@@ -62,27 +63,30 @@ def multiply(build: Builder, op: MatmulOp, invocations: int, generation: int) ->
 def _groups(rows: int, columns: int, unit: tuple[int, int], invocations: int) -> tuple[int, int] | None:
     """Return (rows, columns) of the grid of blocks of a tile, one block for each 32 invocations, as square as possible.
 
-    None if no such grid has blocks of multiples of `unit`, or if an invocation had more than `MOST_SLOTS` sums.
+    None if no such grid has blocks of multiples of `unit`, or if an invocation had more than `MOST_SUMS` sums.
 
     Args:
         rows: Rows of the tile C.
         columns: Columns of C.
-        unit: Rows and columns of C that one `pyd.mma` at least has.
-        invocations: Those of a workgroup.
+        unit: Smallest block of C that one `pyd.mma` computes, as (rows, columns).
+        invocations: Number of invocations of a workgroup.
     """
-    count = invocations // LANES
+    count = invocations // LANES  # blocks
     fitting = [
         (down, count // down)
         for down in range(1, count + 1)
         if count % down == 0 and rows % (down * unit[0]) == 0 and columns % (count // down * unit[1]) == 0
     ]
-    if invocations % LANES or not fitting or rows * columns > MOST_SLOTS * invocations:
+    if invocations % LANES or not fitting or rows * columns > MOST_SUMS * invocations:
         return None
+    # The half perimeter of a block is the number of elements of A and B that it loads for each step of K.
     return min(fitting, key=lambda blocks: rows // blocks[0] + columns // blocks[1])
 
 
 def _allocation(value: SSAValue) -> memref.AllocOp | None:
-    """Return the operation that allocates a tile, or the tiles of which it is one; None where it is something else."""
+    """Return the operation that allocates a tile, or an array of tiles that it is a view of (`stages.py`); None if the
+    tile is something else.
+    """
     if isinstance(value, OpResult) and isinstance(value.op, memref.ReinterpretCastOp):
         value = value.op.source
     return value.op if isinstance(value, OpResult) and isinstance(value.op, memref.AllocOp) else None
@@ -110,7 +114,7 @@ class _ProductEmitter:
         op: The product.
         form: "tensor" or "fma": which instructions `pyd.mma` becomes.
         groups: Rows and columns of the grid of blocks of C; 32 invocations compute each block.
-        invocations: Those of a workgroup.
+        invocations: Number of invocations of a workgroup.
     """
 
     def __init__(self, op: MatmulOp, form: str, groups: tuple[int, int], invocations: int) -> None:
@@ -131,7 +135,7 @@ class _ProductEmitter:
             function.body.block.insert_op_before(allocation, first)
 
     def run(self, build: Builder) -> None:
-        """Emit the product. Sums of a product in a loop are loaded before and stored after the loop."""
+        """Emit the product with `build`. Sums that a loop adds up are loaded before the loop and stored after it."""
         loop = self._accumulating_loop()
         if loop is None:
             self._emit_per_invocation(build, self._load_sums)
@@ -141,7 +145,7 @@ class _ProductEmitter:
         around = loop.parent
         assert around is not None
         self._emit_per_invocation(build, self._multiply)
-        following = loop.next_op
+        following = loop.next_op  # there is one: at least the terminator of the block
         for body, anchor in ((self._load_sums, loop), (self._store_sums, following)):
             outside = Builder(Block(), self.op)
             self._emit_per_invocation(outside, body)
@@ -151,7 +155,10 @@ class _ProductEmitter:
                 around.insert_op_before(written, anchor)
 
     def _accumulating_loop(self) -> scf.ForOp | None:
-        """Return the loop directly around this product if nothing else in it uses C, else None."""
+        """Return the loop directly around this product if no other operation in it uses C, else None.
+
+        The sums can then stay in registers over all iterations.
+        """
         loop = self.op.parent_op()
         if not isinstance(loop, scf.ForOp):
             return None
@@ -168,19 +175,19 @@ class _ProductEmitter:
         build.parallel(0, self.invocations, body, index_below=self.invocations)
 
     def _block(self, build: Builder, invocation: Index) -> tuple[Index, Index, Index]:
-        """Return (lane, first row, first column): the number of an invocation among the 32 of its block, and where in C
-        that is.
+        """Return (lane, first row, first column): the number of an invocation among the 32 of its block, and the
+        position of the block in C.
         """
         lane, group = build.remainder(invocation, LANES), build.quotient(invocation, LANES)
         row = build.times(build.quotient(group, self.groups_across), self.block_rows)
         return lane, row, build.times(build.remainder(group, self.groups_across), self.block_columns)
 
     def _slots(self, build: Builder, invocation: Index) -> Iterator[tuple[SSAValue, Index, Index]]:
-        """Yield (slot number, row, column) for each sum of an invocation: the index in its private memory, and that in
+        """Yield (slot, row, column) for each sum of an invocation: its index in the private memory, and its indices in
         C.
 
-        The lanes of a block are rows of `across` lanes. A lane's slots begin `row_step` rows below those of the lane
-        above it, and `column_step` columns beside those of its left neighbour; see `LaneLayout`.
+        The lanes of a block are a grid with rows of `across` lanes. A lane's sums begin `row_step` rows below those of
+        the lane above it, and `column_step` columns right of those of its left neighbour; see `LaneLayout`.
         """
         lane, row, column = self._block(build, invocation)
         layout = self.layout

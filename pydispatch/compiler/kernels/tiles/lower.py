@@ -18,7 +18,7 @@ from pydispatch.ir.dialects.hal.dialect import ExecutableTargetAttr
 from pydispatch.ir.dialects.pyd.tiles import MatmulOp, ReadTileOp
 
 INVOCATIONS = 64
-"""Of a workgroup whose function does not say it."""
+"""Invocations of a workgroup, for a function without the attribute `pyd.invocations`."""
 
 
 def lower_tiles(module: ModuleOp, target: ExecutableTargetAttr) -> None:
@@ -30,6 +30,7 @@ def lower_tiles(module: ModuleOp, target: ExecutableTargetAttr) -> None:
         if not ops:
             continue
         backend = require_backend(target)
+        # The CPU, None if no emitter has `pyd.contract`; the compute capability, None if none has `pyd.mma`.
         machine, generation = backend.cpu_machine(target), backend.mma_generation(target)
         stated = attribute(function, "pyd.invocations")
         invocations = int(stated.value.data) if isinstance(stated, IntegerAttr) else INVOCATIONS

@@ -36,7 +36,8 @@ def shape_of(value: SSAValue) -> tuple[int, int]:
 class TileView:
     """Matrix that begins at an offset in a memref: a tile, or the part of a view that a tile is read from.
 
-    It may extend beyond the memref: the methods say which of its rows and columns are inside.
+    It may extend beyond the memref: the methods say which of its rows and columns are inside. It has no size of its
+    own: the callers know that of the tile.
 
     Args:
         op: Operation that uses the memref, which errors name.
@@ -79,21 +80,21 @@ class TileView:
         own = 1 - dimension if self.transposed else dimension
         return self.first[own], self.layout.sizes[own]
 
-    def is_inside(self, dimension: int, size: int) -> bool:
+    def is_known_inside(self, dimension: int, size: int) -> bool:
         """Return whether `size` rows (dimension 0) or columns (1) are known at compile time to be inside the memref."""
         start, extent = self._along(dimension)
         return isinstance(start, int) and isinstance(extent, int) and 0 <= start <= extent - size
 
-    def is_whole(self, build: Builder, dimension: int, size: int) -> SSAValue | bool:
-        """Return whether `size` rows (dimension 0) or columns (1) are inside the memref; a bool where that is known.
+    def is_inside(self, build: Builder, dimension: int, size: int) -> SSAValue | bool:
+        """Return whether the first `size` rows (dimension 0) or columns (1) of the matrix are inside the memref.
 
-        Of the other dimension, only the first index is checked, for not being negative. Its end is left to another
-        call, or to the caller's loop over it.
+        The result is a bool if it is known at compile time, else an i1. Of the other dimension, only the first index is
+        checked, for not being negative. Its end is left to another call, or to the caller's loop over it.
         """
         condition: SSAValue | bool = True
         start, extent = self._along(dimension)
         other, _ = self._along(1 - dimension)
-        # The end of the part may wrap around, but not the last start of a part that is inside.
+        # `start + size` may wrap around for a part that is outside; `extent - size` does not.
         for low, high in ((0, start), (start, build.minus(extent, size)), (0, other)):
             if isinstance(low, int) and isinstance(high, int):
                 condition = both(build, condition, low <= high)
@@ -101,12 +102,14 @@ class TileView:
                 condition = both(build, condition, build.pure(arith.CmpiOp(build.value(low), build.value(high), "sle")))
         return condition
 
-    def inside(self, build: Builder, shape: tuple[int, int]) -> SSAValue | bool:
+    def is_completely_inside(self, build: Builder, shape: tuple[int, int]) -> SSAValue | bool:
         """Return whether the memref contains all of a matrix of this shape; a bool if it is known at compile time."""
-        return both(build, self.is_whole(build, 0, shape[0]), self.is_whole(build, 1, shape[1]))
+        return both(build, self.is_inside(build, 0, shape[0]), self.is_inside(build, 1, shape[1]))
 
     def existing_range(self, build: Builder, dimension: int, size: int) -> tuple[Index, Index]:
-        """Return (begin, end) of those of `size` rows (dimension 0) or columns (1) that are inside the memref."""
+        """Return (begin, end) of the rows (dimension 0) or columns (1), of the first `size` of the matrix, that are
+        inside the memref. The end is exclusive; the range is empty if there are none.
+        """
         start, extent = self._along(dimension)
         start = build.most(start, -size)  # there are no elements before, and differences do not wrap around
         low = build.least(build.most(build.minus(0, start), 0), size)
@@ -115,7 +118,11 @@ class TileView:
     def or_copy(self, build: Builder, condition: SSAValue, then: Builder, other: Builder, copy: TileView) -> TileView:
         """Emit a branch that selects this matrix if `condition` holds, else its copy, and return the selected matrix.
 
-        then, other: builders of the two branches; `other` contains the code that fills the copy.
+        Args:
+            build: Receives the branch.
+            condition: An i1.
+            then, other: Builders of the blocks of the two branches; `other` has the code that fills the copy.
+            copy: The copy, whose memref has the shape of the matrix.
         """
         rows, columns = shape_of(copy.value)
         # Casts give the views of both branches one type: unknown strides and offset, and no memory space.
@@ -135,17 +142,18 @@ class TileView:
         return TileView(build.source, chosen, layout=Strided(chosen, offset, (rows, columns), strides))
 
     def element(self, build: Builder, row: Index, column: Index) -> SSAValue:
-        """Emit the load of an element, and return it; zero if it is outside the memref."""
+        """Emit the load of the element at a row and column, and return it; zero if it is outside the memref."""
         indices = self.indices_of(build, row, column)
         exists: SSAValue | bool = True
         for index, extent in zip(indices, self.layout.sizes, strict=True):
+            # A negative index is a large unsigned one.
             exists = both(build, exists, build.pure(arith.CmpiOp(index, build.value(extent), "ult")))
         zero = build.pure(arith.ConstantOp(zero_attribute(element_of(self.value))))
         return build.choose(exists, lambda b: b.add(memref.LoadOp.get(self.value, indices)), lambda _: zero)
 
 
 def part_of(op: ReadTileOp) -> TileView:
-    """Return the part of a matrix from which an operation reads a tile."""
+    """Return the part of the view that an operation reads into a tile."""
     return TileView(op, op.view, first=(op.row, op.column), transposed=op.turned is not None)
 
 
@@ -161,13 +169,14 @@ def either(build: Builder, condition: SSAValue | bool, then: Builder, other: Bui
 
 
 def branch(build: Builder) -> Builder:
-    """Return a builder of a new block that runs under a condition, so that nothing of it is moved out."""
+    """Return a builder of a new block that runs under a condition, so that no load is moved out of it."""
     return build.nested(Block(), pins_loads=True)
 
 
 def converted(build: Builder, value: SSAValue, type_: Attribute) -> SSAValue:
-    """Emit the extension of a factor to the type of sums, and return it; a value that has this type is returned as it
-    is.
+    """Emit the extension of a factor to `type_`, the type of sums, and return it. Integers are extended as signed ones.
+
+    A value that has this type is returned as it is.
     """
     if value.type == type_:
         return value

@@ -42,9 +42,9 @@ class _Read:
 
     Attributes:
         op: The read, directly in the loop.
-        uses: The uses of the tile.
+        uses: The uses of the tile until the next read into the same memory.
         tiles: Memory for one tile of each stage, [stages * rows * columns].
-        run: Elements of one copy, which are neighbours in the tile and in the view.
+        run: Number of elements that one asynchronous copy moves: neighbours in a row of the tile and in the view.
     """
 
     op: ReadTileOp
@@ -54,9 +54,12 @@ class _Read:
 
 
 def stage_loops(function: FuncOp, invocations: int, generation: int | None) -> None:
-    """Divide the loops of a function that have a number of stages, if the GPU copies asynchronously.
+    """Divide the loops of a function for which the user requests stages, if the GPU copies asynchronously.
 
-    invocations: those of a workgroup. generation: compute capability of the GPU, as 80 for 8.0; None for other devices.
+    Args:
+        function: The kernel, which is changed in place.
+        invocations: Number of invocations of a workgroup.
+        generation: Compute capability of the GPU, as 80 for 8.0; None for other devices.
     """
     if generation is None or generation < FIRST_GENERATION:
         return
@@ -70,20 +73,25 @@ def _stage(loop: scf.ForOp, stages: int, invocations: int) -> None:
     """Divide a loop into stages; tiles that cannot be copied asynchronously are read in their own iteration.
 
     In each iteration a group of copies begins, and all but the last stages - 1 groups are waited for. Barriers between
-    the copies and what reads the tiles are placed later, as for other accesses to workgroup memory.
+    the copies and the operations that read the tiles are inserted later, as for other accesses to workgroup memory.
+
+    Args:
+        loop: The loop, which is changed in place.
+        stages: Number of tiles in memory for each read, at least 2.
+        invocations: Number of invocations of a workgroup.
     """
     runs = {op: _run_of(loop, op) for op in loop.body.block.ops if isinstance(op, ReadTileOp)}
     reads = [
         _Read(op, uses, _memory_for(op, stages), run)
         for op, run in runs.items()
-        if run is not None and (uses := _uses_of(loop, op)) is not None
+        if run is not None and (uses := _uses_before_next_read(loop, op)) is not None
     ]
     if not reads:
         return
     before = Builder(Block(), loop)
     for stage in range(stages - 1):
         _copy(before, loop, reads, before.plus(loop.lb, before.times(loop.step, stage)), slot=stage)
-        _commit(before, invocations, pending=stages)  # waits for none
+        _commit(before, invocations, pending=stages)  # waits for no group: there are at most stages - 1 so far
     _insert_before(before.block, loop)
 
     variable, first_read = loop.body.block.args[0], reads[0].op
@@ -108,7 +116,7 @@ def _stage(loop: scf.ForOp, stages: int, invocations: int) -> None:
 
 
 def _run_of(loop: scf.ForOp, op: ReadTileOp) -> int | None:
-    """Return how many elements of a tile one asynchronous copy has; None for a tile that is not copied so.
+    """Return how many elements of a tile one asynchronous copy moves; None for a tile that cannot be copied so.
 
     They are neighbours in the tile and in the view: several if rows of both are contiguous, else one.
     """
@@ -116,16 +124,16 @@ def _run_of(loop: scf.ForOp, op: ReadTileOp) -> int | None:
     if bits not in (8, 16, 32, 64) or not _is_read_ahead(loop, op):
         return None
     part, (_, columns) = part_of(op), shape_of(op.tile)
-    has_rows = part.strides[1] == 1
+    has_contiguous_rows = part.strides[1] == 1
     runs = (byte_count * 8 // bits for byte_count in COPIED_BYTES)
-    return next((run for run in runs if run == 1 or (run > 1 and has_rows and columns % run == 0)), None)
+    return next((run for run in runs if run == 1 or (run > 1 and has_contiguous_rows and columns % run == 0)), None)
 
 
 def _is_read_ahead(loop: scf.ForOp, op: ReadTileOp) -> bool:
     """Return whether a tile of a later iteration may be read early, into memory of its own.
 
     Its row and column must be computed from the loop's variable. Its view must be in global memory and defined outside
-    of the loop, which must not write it. `_uses_of` checks the other contents of its memory.
+    of the loop, which must not write it. `_uses_before_next_read` checks that nothing else writes the tile's memory.
     """
     is_own = isinstance(op.tile.owner, memref.AllocOp)
     is_unchanged = _is_from_outside(loop, op.view) and not accesses_of(loop).writes & base_of(op.view)
@@ -133,11 +141,11 @@ def _is_read_ahead(loop: scf.ForOp, op: ReadTileOp) -> bool:
     return is_own and is_unchanged and is_global and all(_is_computed(loop, index) for index in (op.row, op.column))
 
 
-def _uses_of(loop: scf.ForOp, op: ReadTileOp) -> list[Use] | None:
-    """Return the uses of a tile between its read and the next read into the same memory, in the order of the loop.
+def _uses_before_next_read(loop: scf.ForOp, op: ReadTileOp) -> list[Use] | None:
+    """Return the uses of a tile between its read `op` and the next read into the same memory.
 
-    None if the memory has contents from elsewhere: if it is used outside of the loop or before the first read in it, or
-    if other operations write it.
+    None if the memory may have other contents than those of reads: if it is used outside of the loop or before the
+    first read in it, or if other operations write it.
     """
     block = loop.body.block
     positions = {op_in_loop: position for position, op_in_loop in enumerate(block.ops)}
@@ -175,7 +183,7 @@ def _is_computed(loop: scf.ForOp, value: SSAValue) -> bool:
 
 
 def _in_iteration(build: Builder, loop: scf.ForOp, value: SSAValue, variable: Index) -> Index:
-    """Emit the operations of a loop that compute a value, for another value of the loop's variable."""
+    """Emit the operations of a loop that compute `value`, with `variable` as the loop's variable; return the result."""
     if value is loop.body.block.args[0]:
         return variable
     if _is_from_outside(loop, value):
@@ -189,7 +197,7 @@ def _in_iteration(build: Builder, loop: scf.ForOp, value: SSAValue, variable: In
 
 
 def _memory_for(op: ReadTileOp, stages: int) -> SSAValue:
-    """Allocate memory for a tile of each stage at the start of the function, in place of the memory of one."""
+    """Allocate memory for a tile of each stage before the allocation of the tile, and return it."""
     rows, columns = shape_of(op.tile)
     entry = Builder(Block(), op)
     tiles = storage(entry, element_of(op.tile), stages * rows * columns, WORKGROUP)
@@ -200,23 +208,28 @@ def _memory_for(op: ReadTileOp, stages: int) -> SSAValue:
 
 
 def _copy(build: Builder, loop: scf.ForOp, reads: Sequence[_Read], variable: Index, slot: Index) -> None:
-    """Begin the copies of the tiles of one iteration, unless the loop has ended before it.
+    """Emit the start of the copies of the tiles of one iteration. They copy nothing if the loop has no such iteration.
 
-    variable: value of the loop's variable in the iteration. slot: index of its tile in the memory of each read.
+    Args:
+        build: Receives the code.
+        loop: The loop.
+        reads: Its reads.
+        variable: Value of the loop's variable in the iteration.
+        slot: Index of the iteration's tile among the `stages` tiles of each read.
     """
     for read in reads:
         _copy_tile(build, loop, read, variable, slot)
 
 
 def _copy_tile(build: Builder, loop: scf.ForOp, read: _Read, variable: Index, slot: Index) -> None:
-    """Begin the copies of one tile; parameters are those of `_copy`."""
+    """Emit the start of the copies of the tile of `read`; the other parameters are those of `_copy`."""
     op, run, (rows, columns) = read.op, read.run, shape_of(read.op.tile)
     first = (_in_iteration(build, loop, op.row, variable), _in_iteration(build, loop, op.column, variable))
     part = TileView(op, op.view, first=first, transposed=op.turned is not None)
-    tile = build.times(slot, rows * columns)
+    tile = build.times(slot, rows * columns)  # offset of the tile in `read.tiles`
 
     def copy_run(builder: Builder, flat: Index) -> None:
-        """Begin the copy of one run; consecutive invocations copy neighbours in memory."""
+        """Emit the start of the copy of the run with the linear index `flat`, in the order of the view's memory."""
         if part.transposed:
             run_in_row, row = builder.split(flat, [columns // run, rows])
         else:
@@ -230,9 +243,15 @@ def _copy_tile(build: Builder, loop: scf.ForOp, read: _Read, variable: Index, sl
 
 
 def _copy_run(build: Builder, read: _Read, part: TileView, position: tuple[Index, Index], target: Index) -> None:
-    """Copy a run of elements: asynchronously if it is inside of the view and aligned, else by loads and stores.
+    """Emit the copy of a run of elements: asynchronously if it is inside of the view and aligned, else by loads and
+    stores.
 
-    position: row and column of the first element in the tile. target: its offset in the memory of the read.
+    Args:
+        build: Receives the code.
+        read: The read of the tile.
+        part: The part of the view for the tile.
+        position: Row and column of the first element in the tile.
+        target: Offset of the first element in `read.tiles`.
     """
     (row, column), run = position, read.run
     then, other = branch(build), branch(build)
@@ -247,15 +266,17 @@ def _copy_run(build: Builder, read: _Read, part: TileView, position: tuple[Index
 
     other.loop(0, run, [], copy_element)
     condition: SSAValue | bool = _is_aligned(build, part, row, column, run)
-    for last in {0, run - 1}:
-        indices = part.indices_of(build, row, build.plus(column, last))
+    for element_of_run in {0, run - 1}:  # if the first and the last one are inside, so are those between them
+        indices = part.indices_of(build, row, build.plus(column, element_of_run))
         for index, extent in zip(indices, part.layout.sizes, strict=True):
             condition = both(build, condition, build.pure(arith.CmpiOp(index, build.value(extent), "ult")))
     either(build, condition, then, other)
 
 
 def _is_aligned(build: Builder, part: TileView, row: Index, column: Index, run: int) -> SSAValue | bool:
-    """Return whether the address of a run of elements is a multiple of its bytes."""
+    """Return whether the address of the `run` elements at a row and column is a multiple of their bytes, as copies of
+    more than one element require; a bool if it is known at compile time, else an i1.
+    """
     if run == 1:
         return True
     element_bytes = (bit_width(element_of(part.value)) or 0) // 8
@@ -265,12 +286,12 @@ def _is_aligned(build: Builder, part: TileView, row: Index, column: Index, run: 
         offset = build.plus(offset, build.times(index, stride))
     base = build.add(memref.ExtractAlignedPointerAsIndexOp.get(part.layout.storage))
     address = build.plus(base, build.times(offset, element_bytes))
-    rest = build.pure(arith.AndIOp(build.value(address), build.index(run * element_bytes - 1)))
-    return build.pure(arith.CmpiOp(rest, build.index(0), "eq"))
+    remainder = build.pure(arith.AndIOp(build.value(address), build.index(run * element_bytes - 1)))  # a power of 2
+    return build.pure(arith.CmpiOp(remainder, build.index(0), "eq"))
 
 
 def _commit(build: Builder, invocations: int, pending: int) -> None:
-    """End the group of copies of each invocation, and wait for all but the last `pending` groups."""
+    """Emit the end of the group of copies of each invocation, and the wait for all but its last `pending` groups."""
 
     def commit(builder: Builder, _: Index) -> None:
         """End the group of one invocation."""
@@ -280,7 +301,7 @@ def _commit(build: Builder, invocations: int, pending: int) -> None:
 
 
 def _insert_before(block: Block, op: Operation) -> None:
-    """Move the operations of a block before an operation of another one."""
+    """Move all operations of `block` to directly before `op`, which is in another block."""
     around = op.parent
     assert around is not None
     for emitted in list(block.ops):

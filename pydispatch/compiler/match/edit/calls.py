@@ -23,38 +23,43 @@ class Inserter:
     """Insertion point before or after one operation; operations are inserted in order.
 
     Attributes:
-        place: The operation, whose location inserted operations get.
-        after: Whether the point is after `place`; otherwise operations are inserted directly before it.
-        block: Block of `place`.
-        last: With `after`, the last operation that was inserted, which the next one follows; else `place`.
+        anchor: The operation, whose source location inserted operations get.
+        after: Whether the point is after `anchor`; otherwise operations are inserted directly before it.
+        block: Block of `anchor`.
+        last: With `after`, the last operation that was inserted, which the next one follows; else `anchor`.
     """
 
     def __init__(self, anchor: Operation, after: bool) -> None:
-        self.place, self.after = anchor, after
+        self.anchor, self.after = anchor, after
         self.block: Block = anchor.parent_block()  # type: ignore[assignment]
         self.last = anchor
 
     def add(self, op: Operation) -> Operation:
-        """Insert an operation at this point, with the location of `place`, and return it."""
+        """Insert an operation at this point, with the source location of `anchor`, and return it."""
         for inner in walk(op):
-            set_location(inner, self.place)
+            set_location(inner, self.anchor)
         if self.after:
             self.block.insert_op_after(op, self.last)
             self.last = op
         else:
-            self.block.insert_op_before(op, self.place)
+            self.block.insert_op_before(op, self.anchor)
         return op
 
-    def cast(self, value: SSAValue, wanted: Attribute, why: Callable[[str], Exception], shapes: bool) -> SSAValue:
-        """Return the value, cast to the type `wanted`.
+    def cast(
+        self, value: SSAValue, wanted: Attribute, error_of: Callable[[str], Exception], converts_sizes: bool
+    ) -> SSAValue:
+        """Return the value, with a `tensor.cast` inserted if its type is not `wanted`.
 
-        shapes: whether dynamic and static sizes may be converted to each other. Raises the exception that `why` builds
-        if the types are incompatible.
+        Args:
+            value: The value.
+            wanted: The type; it may differ from the value's in sizes that one of the two does not state.
+            error_of: Builds the exception to raise if the types are incompatible, from the reason.
+            converts_sizes: Whether types may differ in sizes; otherwise they must be equal.
         """
         if value.type == wanted:
             return value
-        ok = (
-            shapes
+        is_convertible = (
+            converts_sizes
             and isinstance(value.type, TensorType)
             and isinstance(wanted, TensorType)
             and value.type.element_type == wanted.element_type
@@ -63,13 +68,17 @@ class Inserter:
                 a == b or DYNAMIC in (a, b) for a, b in zip(value.type.get_shape(), wanted.get_shape(), strict=True)
             )
         )
-        if not ok:
-            raise why(f"{value.type} cannot become {wanted}" + ("" if shapes else " without a type conversion"))
+        if not is_convertible:
+            condition = "" if converts_sizes else " without a type conversion"
+            raise error_of(f"{value.type} cannot become {wanted}{condition}")
         assert isinstance(wanted, TensorType)
         return self.add(tensor.CastOp(value, wanted)).results[0]
 
     def empty(self, type: Attribute, like: SSAValue | None) -> SSAValue:
-        """Insert a tensor.empty of a type, with the dynamic sizes of `like`, and return its result."""
+        """Insert a tensor.empty of a type, with the dynamic sizes of `like`, and return its result.
+
+        like: a tensor of the same rank; None is allowed if all sizes of the type are static.
+        """
         assert isinstance(type, TensorType)
         like = None if like is None else shape_source(like)
         sizes = []
@@ -83,8 +92,11 @@ class Inserter:
 
 
 def shape_source(value: SSAValue) -> SSAValue:
-    """Return a value of the same shape that does not depend on the operation which defines `value`, as far as one is
-    found.
+    """Return a value of the same shape from as early in the program as possible.
+
+    The initial tensor of a result of linalg, and the first operand of an elementwise operation of the same type, take
+    the place of the result. Code before the call that replaces these operations may read the sizes of the returned
+    value; it is `value` itself if no such operation defines it.
     """
     while isinstance(value, OpResult):
         op = value.op
@@ -109,11 +121,20 @@ def call_in_place(
     with_func: bool = False,
     casts: bool = True,
 ) -> Operation:
-    """Insert a call of `function` with `inputs` at the insertion point, replace the uses of `outputs` by its results,
-    and return the call.
+    """Insert a call, replace the uses of matched values by its results, and return the call.
 
-    Raises CompileError at `spec` if the signature does not fit the values, or a use precedes the call. with_func:
-    whether to create a `func.call` instead of a `util.call`. casts: whether static and dynamic sizes may be converted.
+    Args:
+        function: The function to call, with a `function_type`.
+        name: Its symbol.
+        inputs: Arguments of the call, one for each parameter.
+        outputs: Values of the program, one for each result, whose uses get the result instead.
+        at: Insertion point.
+        spec: Operation at which errors are located.
+        with_func: Whether to create a `func.call` instead of a `util.call`.
+        casts: Whether to insert casts between static and dynamic sizes; otherwise types must be equal.
+
+    Raises:
+        CompileError: The signature does not fit the values, or a use precedes the call.
     """
     type = function.properties.get("function_type")
     assert isinstance(type, FunctionType)
@@ -126,10 +147,11 @@ def call_in_place(
         )  # fmt: skip
 
     def refusal_of(what: str) -> Callable[[str], Exception]:
+        """Return a function that builds the error for `what`, such as "result 0", from the reason."""
         return lambda text: CompileError(f"{what} of @{name}: {text}", location_of(spec), note)
 
     _check_order(inputs, at, spec)
-    before = [list(o.uses) for o in outputs]
+    uses_of_outputs = [list(o.uses) for o in outputs]  # without those by the casts of arguments, inserted below
     arguments = [
         at.cast(v, t, refusal_of(f"argument {i}"), casts) for i, (v, t) in enumerate(zip(inputs, takes, strict=True))
     ]
@@ -138,7 +160,7 @@ def call_in_place(
     else:
         call = util.CallOp(operands=[arguments], result_types=[list(gives)], properties={"callee": SymbolRefAttr(name)})
     at.add(call)
-    for i, (old, new, uses) in enumerate(zip(outputs, call.results, before, strict=True)):
+    for i, (old, new, uses) in enumerate(zip(outputs, call.results, uses_of_outputs, strict=True)):
         new.name_hint = old.name_hint
         if not uses:
             continue
@@ -150,33 +172,33 @@ def call_in_place(
 
 
 def _check_order(inputs: Sequence[SSAValue], at: Inserter, spec: Operation) -> None:
-    """Raise CompileError if an input is defined after the insertion point."""
+    """Raise CompileError, located at `spec`, if an input is defined after the insertion point `at`."""
     for value in inputs:
         owner = value.owner
         if isinstance(owner, Operation) and owner.parent is at.block:
             is_after_point = at.last.is_before_in_block(owner)
-            is_next_operation = owner is at.place and not at.after  # `place` itself, which calls are inserted before
+            is_next_operation = owner is at.anchor and not at.after  # the call is inserted before the anchor
             if is_after_point or is_next_operation:
                 raise CompileError(
-                    f"the call at {location_of(at.place)} would use %{value.name_hint or 'a value'} before its "
+                    f"the call at {location_of(at.anchor)} would use %{value.name_hint or 'a value'} before its "
                     "definition", location_of(spec), "insert it 'after' the operation that makes the last input",
                 )  # fmt: skip
 
 
 def check_uses(call: Operation, spec: Operation) -> None:
-    """Raise CompileError if a use of the results of `call` precedes it."""
+    """Raise CompileError, located at `spec`, if a use of the results of `call`, or of casts of them, precedes it."""
     pending = list(call.results)
     block = call.parent_block()
     while pending:
         value = pending.pop()
         for use in value.uses:
             user: Operation | None = use.operation
-            while user is not None and user.parent is not block:
+            while user is not None and user.parent is not block:  # the operation of the call's block around the use
                 user = user.parent_op()
             if user is None or user is call or user.is_before_in_block(call):
                 raise CompileError(
                     f"'{use.operation.name}' would use the result of the call before it", location_of(spec),
                     f"the use is at {location_of(use.operation)}; insert the call 'before' what it replaces",
                 )  # fmt: skip
-            if use.operation.name == "tensor.cast":
+            if use.operation.name == "tensor.cast":  # `call_in_place` inserts casts of results after the call
                 pending += use.operation.results

@@ -23,17 +23,17 @@ def eliminate_dead(root: Operation) -> None:
         op = pending.pop()
         if op.parent is None or not _is_dead(op):
             continue
-        makers = [v.op for v in op.operands if isinstance(v, OpResult)]
-        inside = [v.op for inner in walk(op) for v in inner.operands if isinstance(v, OpResult)]
+        producers = [v.op for inner in walk(op) for v in inner.operands if isinstance(v, OpResult)]  # of regions, too
         erase_op(op)
-        pending += [m for m in (*makers, *inside) if m.parent is not None]
+        pending += [producer for producer in producers if producer.parent is not None]  # they may be dead now
     if isinstance(root, ModuleOp):
         eliminate_symbols(root)
 
 
 def _is_dead(op: Operation) -> bool:
-    """Return whether an operation has results but no uses and may be erased. Dispatches may: they write only their
-    results.
+    """Return whether an operation has results, none of which is used, and no other effects.
+
+    Dispatches have none: they write only their results.
     """
     if not op.results or any(r.first_use is not None for r in op.results):
         return False
@@ -62,14 +62,14 @@ def eliminate_symbols(module: ModuleOp) -> None:
 
 
 def eliminate_common(root: Operation) -> None:
-    """Eliminate common subexpressions."""
+    """Eliminate common subexpressions under `root`."""
     from xdsl.transforms.common_subexpression_elimination import cse
 
     cse(root)
 
 
 def canonicalize(root: Operation) -> None:
-    """Apply xDSL's canonicalization patterns, and fold chains of tensor casts."""
+    """Apply xDSL's canonicalization patterns under `root`, and fold chains of tensor casts."""
     from xdsl.pattern_rewriter import GreedyRewritePatternApplier, PatternRewriteWalker
     from xdsl.transforms.canonicalize import CanonicalizationRewritePattern
     from xdsl.transforms.dead_code_elimination import region_dce

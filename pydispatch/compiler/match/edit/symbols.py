@@ -11,17 +11,15 @@ from pydispatch.ir.core.rewriting import erase_op
 from pydispatch.ir.core.symbols import references
 from pydispatch.ir.core.walk import walk
 
-_ORIGIN = "pyd.imported"
-
 
 def symbol_of(op: Operation) -> str:
-    """Return the symbol name of an operation, or ""."""
+    """Return the symbol name of an operation without the "@"; "" if it has none."""
     name = op.properties.get("sym_name", op.attributes.get("sym_name"))
     return name.data if isinstance(name, StringAttr) else ""
 
 
 def table_of(module: ModuleOp) -> dict[str, Operation]:
-    """Return the symbol table of a module."""
+    """Return the symbol table of a module: symbol, without the "@" -> operation."""
     return {symbol_of(op): op for op in module.body.block.ops if symbol_of(op)}
 
 
@@ -37,12 +35,22 @@ def import_symbol(
     name: str, source: dict[str, Operation], program: ModuleOp, imported: dict[str, Operation], at: Operation,
     if_undefined: bool = False, force: bool = False,
 ) -> Operation:  # fmt: skip
-    """Copy a symbol of the spec, and the symbols that it references, to the start of the program; return the program's
-    symbol.
+    """Copy a symbol of the spec, and the symbols that it references, to the start of the program.
 
-    A symbol in `imported` was copied before and is returned as it is. Raises CompileError at `at` if the spec has no
-    such symbol, or the program has its own. if_undefined: return the program's own symbol instead of raising; force:
-    replace it.
+    Args:
+        name: The symbol, without the "@".
+        source: Symbol table of the spec.
+        program: The program, which is changed in place.
+        imported: Symbols that were copied before, with their copies, which are returned as they are; receives new ones.
+        at: Operation of the spec at which errors are located.
+        if_undefined: Whether to return the program's own symbol of this name, if it has one, instead of raising.
+        force: Whether to replace the program's own symbol instead of raising.
+
+    Returns:
+        The operation of the program that has the symbol.
+
+    Raises:
+        CompileError: The spec has no such symbol, or the program has its own.
     """
     if name in imported and imported[name].parent is not None:
         return imported[name]

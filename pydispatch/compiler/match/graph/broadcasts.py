@@ -17,7 +17,13 @@ ZERO = AffineExpr.constant(0)
 
 
 def reads_equal_elements(mine: AffineMap, theirs: AffineMap, loop_sizes: Sequence[int]) -> bool:
-    """Return whether both maps are of loops of these sizes, and have equal values over them."""
+    """Return whether two maps from loops to elements of an operand have equal results in all iterations.
+
+    Args:
+        mine: The map of the pattern.
+        theirs: The map of the program.
+        loop_sizes: Iterations of each loop, negative for an unknown number.
+    """
     if mine.num_dims != theirs.num_dims or len(mine.results) != len(theirs.results):
         return False
     pairs = zip(mine.results, theirs.results, strict=True)
@@ -32,7 +38,7 @@ def _in_loops(expr: AffineExpr, loop_sizes: Sequence[int]) -> AffineExpr:
 def map_of_unit_axes(op: Operation) -> AffineMap | None:
     """Return the map of a `tensor.expand_shape` or `tensor.collapse_shape` that only adds or removes axes of size 1.
 
-    Return None for other operations.
+    It maps indices of the result to those of the operand. Return None for other operations.
     """
     if op.name not in ("tensor.expand_shape", "tensor.collapse_shape"):
         return None
@@ -42,11 +48,11 @@ def map_of_unit_axes(op: Operation) -> AffineMap | None:
     wide_sizes = (result if is_expansion else source).get_shape()
     kept: list[int] = []
     """For each axis of the narrow tensor, the axis of the wide one that has its elements."""
-    for axes in reassociation(op):
-        long = [axis for axis in axes if wide_sizes[axis] != 1]
-        if len(long) > 1:
+    for axes in reassociation(op):  # the axes of the wide tensor that form one axis of the narrow one
+        long_axes = [axis for axis in axes if wide_sizes[axis] != 1]
+        if len(long_axes) > 1:
             return None
-        kept.append((long or axes)[0])
+        kept.append((long_axes or axes)[0])
     if is_expansion:
         exprs = [AffineExpr.dimension(axis) for axis in kept]
     else:

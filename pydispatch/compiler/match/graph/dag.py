@@ -12,11 +12,12 @@ from xdsl.ir.affine import AffineMap
 
 from pydispatch.compiler.match.graph.broadcasts import reads_equal_elements
 from pydispatch.compiler.match.graph.facts import cast_problem
-from pydispatch.compiler.match.graph.nodes import Node
+from pydispatch.compiler.match.graph.nodes import Node, difference_text, type_text
 from pydispatch.compiler.match.graph.view import GraphView, source_of
 from pydispatch.ir.affine_maps import dims_in
 
 NAME_ONLY = "match.operation_name_only"
+"""On an operation of a pattern: it matches any operation of its name, with any operands and attributes."""
 ABSENT = "absent"
 """Binding of a pattern input that is only overwritten and that does not exist in the program."""
 _PATH_KEYS = 48
@@ -31,8 +32,9 @@ class Mismatch:
 
     Attributes:
         depth: Number of operations of the pattern that matched before the failure.
-        reason: Why the comparison failed.
-        op: Operation of the program with which it failed.
+        reason: Why the comparison failed, for messages.
+        op: Operation of the program with which it failed, or that reads the argument with which it failed; None if
+            there is neither.
     """
 
     depth: int
@@ -80,13 +82,14 @@ class DagPattern:
         self.inputs = list(block.args)
         self.nodes = self.view.nodes(root)  # one for each result of the root
         self._input_index: dict[SSAValue, int] = {a: i for i, a in enumerate(block.args)}  # input → its position
-        # Inputs that the root depends on, and `path`, by which an index finds the patterns that a program may match.
         used, self._path = self._inputs_and_path()
-        self.unused = [a for a in block.args if a not in used]
+        self.unused = [a for a in block.args if a not in used]  # inputs that the root does not depend on
 
     @property
     def path(self) -> Sequence[int | None]:
-        """The keys of the nodes in pre-order, for a discrimination tree; None matches any node."""
+        """The first keys of the nodes in pre-order, None for any node, by which a discrimination tree (`tree.py`) finds
+        the patterns that an operation may match.
+        """
         return self._path
 
     def _inputs_and_path(self) -> tuple[set[SSAValue], list[int | None]]:
@@ -106,14 +109,16 @@ class DagPattern:
                 path.append(None)
                 continue
             node = self.view.node(child)
-            # The node reads its operand at other indices; where none differs, the program may have the operand instead.
+            # A broadcast or transposed operand. The program may have the operand itself where all indices are equal, so
+            # that any key must match.
             if node.reads is not None:
                 path.append(None)
                 self._add_used_inputs(node, used, seen)
                 continue
             path.append(node.key)
             used.update(source_of(u) for u in node.unread)  # overwritten initial values may be inputs of the pattern
-            if node in seen and len(path) > _PATH_KEYS:  # walked again only for its keys: its inputs are known
+            # The inputs of a node that was seen are known: it is walked again only for its keys.
+            if node in seen and len(path) > _PATH_KEYS:
                 continue
             seen.add(node)
             pending += reversed(node.children)
@@ -124,7 +129,7 @@ class DagPattern:
     def _add_used_inputs(self, node: Node, used: set[SSAValue], seen: set[Node]) -> None:
         """Add to `used` the inputs that a node depends on, with overwritten initial values (`Node.unread`).
 
-        seen: nodes that were visited before.
+        seen: nodes whose inputs are in `used` already; receives the new ones.
         """
         pending: list[SSAValue | Node] = [node]
         while pending:
@@ -140,18 +145,21 @@ class DagPattern:
             pending += inner.children
 
     def leaf(self, child: SSAValue | Node) -> int | None:
-        """Return the index of the pattern input that a child is, casts of static sizes aside; None for others."""
+        """Return the position of the pattern's input that a child is, or is a cast of; None for other children."""
         if isinstance(child, Node):
             return None
         return self._input_index.get(source_of(child))
 
     def name_only(self, child: SSAValue | Node) -> str | None:
-        """Return the operation name of a child if the pattern compares only its name, else None."""
+        """Return the operation name of a child if the pattern compares only its name (`NAME_ONLY`), else None."""
         op = child.op if isinstance(child, Node) else source_of(child).owner
         return op.name if isinstance(op, Operation) and NAME_ONLY in op.attributes else None
 
     def match(self, root: Operation, view: GraphView) -> Match | Mismatch:
-        """Compare the pattern with `root` and its producers; return the match or the deepest mismatch."""
+        """Compare the pattern with `root` and its producers; return the match or the deepest mismatch.
+
+        view: nodes of the program that has `root`.
+        """
         if len(root.results) != len(self.root.results):
             want, got = len(self.root.results), len(root.results)
             reason = f"expected {self.root.name} with {want} result(s), got {root.name} with {got}"
@@ -185,7 +193,7 @@ class _Search:
         # Pairs of such nodes in the order in which they matched, for backtracking.
         self.pairs: list[tuple[Node, Node]] = []
         self.ops: set[Operation] = set()  # operations of the program that matched
-        self.depth = 0  # number of operations on the current path that matched
+        self.depth = 0  # number of operations that matched under the current bindings; ranks mismatches
         self.steps = 0  # number of comparisons so far, which is limited
         self.best: Mismatch | None = None  # the deepest mismatch so far
 
@@ -195,7 +203,7 @@ class _Search:
         return [None if isinstance(f, str) else f for f in values]
 
     def computed(self) -> dict[SSAValue, SSAValue]:
-        """Return the value of the program for each value that the pattern computes, as `Match` has them.
+        """Return `Match.computed`: the value of the program for each value that the pattern computes.
 
         A node inside of an elementwise generic has the shape of the generic's results, and is represented by one.
         """
@@ -209,7 +217,13 @@ class _Search:
         return values
 
     def fail(self, reason: str, where: str, op: Operation | None) -> bool:
-        """Record a mismatch if it is deeper than the best one so far, and return False."""
+        """Record a mismatch if it is deeper than the best one so far, and return False.
+
+        Args:
+            reason: Why the comparison failed, for messages.
+            where: Position in the pattern, such as "operand 1 of linalg.matmul"; "" for the root.
+            op: See `Mismatch.op`.
+        """
         if self.best is None or self.depth > self.best.depth:
             self.best = Mismatch(self.depth, f"{where}: {reason}" if where else reason, op)
         return False
@@ -222,8 +236,9 @@ class _Search:
         Args:
             mine: The node of the pattern, or a value of it.
             theirs: The node of the program, or a value of it.
-            where: Position of the node in the pattern, for messages: "operand 1 of linalg.matmul".
-            user: The operation of the program that reads `theirs`.
+            where: Position of the node in the pattern, for messages, such as "operand 1 of linalg.matmul"; "" for the
+                root.
+            user: The operation of the program that reads `theirs`; None for the root.
         """
         leaf = self.pattern.leaf(mine)
         if leaf is not None:
@@ -233,7 +248,7 @@ class _Search:
         op = theirs_node.op or user
         if name is not None:
             if theirs_node.op is None or theirs_node.op.name != name:
-                return self.fail(f"expected {name}, got {_describe(theirs_node)}", where, op)
+                return self.fail(f"expected {name}, got {theirs_node.description}", where, op)
             return True
         mine_node = self.pattern.view.node(mine)
         # The pattern reads the whole tensor by an identity map, and the program reads it directly: skip the map.
@@ -259,17 +274,24 @@ class _Search:
     def alike(self, mine: Node, theirs: Node, where: str, op: Operation | None) -> bool:
         """Return whether two nodes compute the same function of their operands, and their types fit.
 
-        Record the reason if not. Arguments are those of `compare`.
+        Record the reason if not.
+
+        Args:
+            mine: The node of the pattern.
+            theirs: The node of the program.
+            where: See `compare`.
+            op: Operation of the program that a mismatch names.
         """
         if mine.key != theirs.key or not self._reads_alike(mine, theirs):
-            return self.fail(differ(mine, theirs), where, op)
+            return self.fail(difference_text(mine, theirs), where, op)
         is_root = not where
         if is_root and not isinstance(theirs.type, TensorType) and isinstance(mine.type, TensorType):
-            return self.fail(f"expected {shape_text(mine.type)}, got {theirs.type}", where, op)
-        self.depth += 1  # matched operations, for the report; restored where an order of operands fails
+            return self.fail(f"expected {type_text(mine.type)}, got {theirs.type}", where, op)
+        self.depth += 1  # restored by `children` if an order of operands fails
         self.steps += 1
         if self.steps > _STEPS:
             return self.fail("too many ways to order the operands of commutative operations", where, op)
+        # The keys of constants are their element and its type: a scalar constant matches a splat of it.
         problem = None if mine.is_constant else cast_problem(theirs.type, mine.type)
         return problem is None or self.fail(f"result of {mine.label}: {problem}", where, op)
 
@@ -280,7 +302,7 @@ class _Search:
         return reads_equal_elements(mine.reads, theirs.reads, _sizes(theirs.type))
 
     def _reads_all(self, mine: Node, theirs: Node) -> bool:
-        """Return whether `mine`, read through its map, has every element of `theirs` at the same index.
+        """Return whether `mine`, a node with a map, is its whole operand as it is, if `theirs` is that operand.
 
         A loop that is no index of the map repeats elements, unless its size is 1.
         """
@@ -321,8 +343,15 @@ class _Search:
         return False
 
     def bind(self, leaf: int, theirs: SSAValue | Node, where: str, user: Operation | None) -> bool:
-        """Bind an input of the pattern to a value of the program. Return False if the types do not fit, or the input is
-        bound to another value.
+        """Bind an input of the pattern to a value of the program; return whether that is possible.
+
+        It is not if the types do not fit, or the input is bound to another value, or `theirs` is no value, but is
+        computed inside of a fused operation.
+
+        Args:
+            leaf: Position of the input.
+            theirs: The value of the program.
+            where, user: See `compare`.
         """
         wanted = self.pattern.inputs[leaf]
         name = f"%{wanted.name_hint or leaf}"
@@ -334,6 +363,7 @@ class _Search:
         if not isinstance(wanted.type, TensorType) and isinstance(theirs.type, TensorType):
             theirs = self._element(theirs)
         problem = cast_problem(theirs.type, wanted.type)
+        # The source of a cast may have a type that fits, with static sizes.
         if problem is not None and source_of(theirs) is not theirs:
             theirs, problem = source_of(theirs), cast_problem(source_of(theirs).type, wanted.type)
         if problem is not None:
@@ -351,14 +381,15 @@ class _Search:
     def _element(self, value: SSAValue) -> SSAValue:
         """Return the scalar of a splat tensor; the tensor itself if it is no splat.
 
-        It is returned too if the scalar is computed inside of a fused operation: a node, and no value of the program.
+        The tensor is also returned if the scalar is computed inside of a fused operation, and so is no value of the
+        program.
         """
         node = self.view.node(value)
         scalar = node.children[0] if node.label == "splat" else value
         return value if isinstance(scalar, Node) else scalar
 
     def _set(self, leaf: int, value: SSAValue | str) -> None:
-        """Bind input `leaf` to a value, so that backtracking can undo it."""
+        """Bind the input at position `leaf` to a value or ABSENT, so that backtracking can undo it."""
         self.trail.append((leaf, self.bound.get(leaf)))
         self.bound[leaf] = value
 
@@ -366,24 +397,3 @@ class _Search:
 def _sizes(type: Attribute) -> Sequence[int]:
     """Return the sizes of a tensor type, () for a scalar."""
     return type.get_shape() if isinstance(type, TensorType) else ()
-
-
-def _describe(node: Node) -> str:
-    """Return a node as messages name it: a constant with its value, else the label."""
-    return f"the constant {node.constant_value}" if node.constant_value else node.label
-
-
-def differ(mine: Node, theirs: Node) -> str:
-    """Describe the first difference between two nodes with different keys."""
-    if mine.label != theirs.label:
-        return f"expected {_describe(mine)}, got {_describe(theirs)}"
-    have = dict(theirs.parts)
-    for what, text in mine.parts:
-        if have.get(what, text) != text:
-            return f"{what} of {mine.label}: expected {text}, got {have[what]}"
-    return f"the operations named {mine.label} differ"
-
-
-def shape_text(type: Attribute) -> str:
-    """Return a type as messages print it, without encodings."""
-    return str(TensorType(type.element_type, type.get_shape())) if isinstance(type, TensorType) else str(type)

@@ -26,23 +26,29 @@ from pydispatch.ir.op_info import info_of
 _IGNORED = frozenset(
     ["fastmath", "overflowFlags", "operandSegmentSizes", "resultSegmentSizes", "isExact", "static_output_shape"]
 )
-# A comparison predicate and its equivalent with swapped operands: arith.cmpi, arith.cmpf.
+"""Properties that keys leave out: flags that allow optimizations, and properties that operands and types imply."""
+# Predicates of "less" comparisons, and those of "greater" that are equivalent with swapped operands.
 _MIRROR = {
     "arith.cmpi": {2: 4, 3: 5, 6: 8, 7: 9},
     "arith.cmpf": {4: 2, 5: 3, 11: 9, 12: 10},
 }
 _SYMMETRIC = {"arith.cmpi": (0, 1), "arith.cmpf": (0, 1, 6, 7, 8, 13, 14, 15)}
+"""Predicates whose result does not depend on the order of the operands, such as "eq"."""
+_MESSAGE_CHARACTERS = 160
+"""Length of an expression in a message; a longer one is cut."""
+_STORED_CHARACTERS = 400
+"""Length of the text that is stored for a value: texts contain those of operands, and would grow exponentially."""
 
 _numbers: dict[Hashable, int] = {}
 
 
 def intern_id(key: Hashable) -> int:
-    """Return the unique id of a key. Ids are unique in the process, so that patterns and programs share them."""
+    """Return the id of a key, equal for equal keys. Patterns and programs share the ids of the process."""
     return _numbers.setdefault(key, len(_numbers) + 1)
 
 
 def properties_key(op: Operation) -> tuple[Hashable, ...]:
-    """Return the properties of an operation that affect its result, sorted by name."""
+    """Return the properties of an operation that affect its result, as (name, value), sorted by name."""
     kept: list[tuple[str, Attribute]] = [(name, value) for name, value in op.properties.items() if name not in _IGNORED]
     kept.sort(key=lambda item: item[0])
     return tuple(kept)
@@ -75,7 +81,10 @@ def operation_key(op: Operation) -> tuple[Hashable, bool, bool]:
 
 
 def constant_key(value: Attribute | None) -> Hashable | None:
-    """Return the key of a scalar or splat constant: its bits and element type. Return None for other constants."""
+    """Return the key of a scalar or splat constant: its bits and element type. Return None for other constants.
+
+    value: the `value` property of an `arith.constant`; None if it has none.
+    """
     if isinstance(value, DenseIntOrFPElementsAttr):
         if not is_splat(value):
             return None
@@ -87,8 +96,11 @@ def constant_key(value: Attribute | None) -> Hashable | None:
 
 
 def _scalar_key(value: object, type: Attribute) -> Hashable:
-    """Return the key of a scalar constant, equal for equal constants: a float by its bits (NaN equals itself, -0.0
-    differs from 0.0), an integer modulo 2^width."""
+    """Return the key of a scalar constant, which is equal for equal constants.
+
+    A float counts by its bits: NaN equals itself, and -0.0 differs from 0.0. An integer counts modulo 2^width, so that
+    -1 and 255 of 8 bits are equal.
+    """
     if isinstance(type, AnyFloat) and isinstance(value, float):
         return ("constant", struct.pack("<d", value), type)
     if isinstance(type, IntegerType) and isinstance(value, int):
@@ -122,40 +134,43 @@ class ScalarBody:
         self._texts: dict[SSAValue, str] = {}  # value → its expression as text
 
     def yields(self) -> tuple[int, ...]:
-        """Return the value numbers of the values that the block yields."""
+        """Return the value numbers of the operands of the block's terminator, in order; () without one."""
         last = self.block.last_op
         return () if last is None else tuple(self.key(v) for v in last.operands)
 
     def text(self, value: SSAValue) -> str:
-        """Return the expression of a value as messages print it, shortened to 160 characters."""
+        """Return the expression of a value as messages print it, cut to `_MESSAGE_CHARACTERS`."""
         self.key(value)  # numbers the value, which stores its text
         text = self._texts[value]
-        return text if len(text) <= 160 else text[:157] + "..."
+        return text if len(text) <= _MESSAGE_CHARACTERS else text[: _MESSAGE_CHARACTERS - 3] + "..."
 
     def key(self, value: SSAValue) -> int:
-        """Return the value number of a value. Iterative, since bodies may be long chains."""
+        """Return the value number of a value.
+
+        Those of its operands are assigned first, without recursion, because bodies may be long chains.
+        """
         pending = [value]
         while pending:
             top = pending[-1]
             if top in self._numbers:
                 pending.pop()
                 continue
-            inside = self._operands(top)
-            missing = [v for v in inside if v not in self._numbers]
+            operands = self._operands(top)
+            missing = [v for v in operands if v not in self._numbers]
             if missing:
                 pending += missing
                 continue
             pending.pop()
-            self._number(top, inside)
+            self._number(top, operands)
         return self._numbers[value]
 
     def _operands(self, value: SSAValue) -> Sequence[SSAValue]:
-        """Return the operands of a value's operation if it is in the block, else none."""
+        """Return the operands of the operation that defines a value; () for a value that the block does not compute."""
         op = value.owner
         return op.operands if isinstance(op, Operation) and op.parent is self.block else ()
 
     def _number(self, value: SSAValue, operands: Sequence[SSAValue]) -> None:
-        """Assign a number to a value whose operands have numbers."""
+        """Assign a number to a value whose `operands`, those of `_operands`, have numbers."""
         op = value.owner
         if op is self.block:
             index = self.block.args.index(value)
@@ -173,23 +188,27 @@ class ScalarBody:
             regions = tuple(region_key(op, self.captured)) if op.regions else ()
             index = op.results.index(value)
             texts = ", ".join(self._texts[v] for v in operands)
-            short = op.name.split(".", 1)[1]
-            self._set(value, (key, index, tuple(numbers), regions, value.type), f"{short}({texts})"[:400])
-        else:
+            name_without_dialect = op.name.split(".", 1)[1]
+            text = f"{name_without_dialect}({texts})"[:_STORED_CHARACTERS]
+            self._set(value, (key, index, tuple(numbers), regions, value.type), text)
+        else:  # from outside of the block
             if value not in self.captured:
                 self.captured.append(value)
             self._set(value, ("captured", self.captured.index(value), value.type), f"%{value.name_hint or 'value'}")
 
     def _set(self, value: SSAValue, key: Hashable, text: str) -> None:
-        """Note the number of a value's computation, which `key` identifies, and its expression as text."""
+        """Record the number of a value's computation, which `key` identifies, and its expression as text."""
         self._numbers[value] = intern_id(key)
         self._texts[value] = text
 
 
 def region_key(op: Operation, captured: list[SSAValue] | None = None) -> list[Hashable]:
-    """Return keys of the computations in the regions of an operation. A region with branches is equal only to itself.
+    """Return a key for each region of an operation: the computations of its block, and the types of its arguments.
 
-    captured: receives the values from outside that the regions use; None if the caller does not need them.
+    A region of several blocks, which has branches, is equal only to itself.
+
+    captured: receives the values from outside that the regions use, in order of first use; None if the caller does not
+    need them.
     """
     captured = [] if captured is None else captured
     keys: list[Hashable] = []
@@ -199,7 +218,7 @@ def region_key(op: Operation, captured: list[SSAValue] | None = None) -> list[Ha
             keys.append(())
             continue
         if len(blocks) != 1:
-            keys.append(id(op))
+            keys.append(id(op))  # no other operation has it
             continue
         body = ScalarBody(blocks[0])
         body.captured = captured

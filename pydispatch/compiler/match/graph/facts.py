@@ -17,7 +17,13 @@ from pydispatch.ir.values import Dim, shape_of
 
 @dataclass(frozen=True)
 class SizeFacts:
-    """Known facts of a size: `low <= size <= high` (None: no upper bound), and it is a multiple of `multiple`."""
+    """Known facts of a size: `low <= size <= high`, and it is a multiple of `multiple`. The default states nothing.
+
+    Attributes:
+        low: Smallest value.
+        high: Largest value; None if there is no upper bound.
+        multiple: Divisor of the size, at least 1.
+    """
 
     low: int = 0
     high: int | None = None
@@ -30,10 +36,10 @@ class SizeFacts:
 
 
 def cast_problem(actual: Attribute, wanted: Attribute) -> str | None:
-    """Return None if a value of type `actual` may be cast to `wanted`, else the reason why not.
+    """Return None if a value of type `actual` may be cast to `wanted`, else the reason why not, for messages.
 
-    Dynamic sizes of `wanted` match any size. An encoding `array<i1: ...>` marks each size that the actual size must be
-    a multiple of.
+    Dynamic sizes of `wanted` match any size. An encoding `array<i1: ...>` of `wanted` has a flag for each dimension: if
+    it is set, the actual size must be a multiple of the stated one, else equal to it.
     """
     if not isinstance(wanted, TensorType):
         return None if actual == wanted else f"expected {wanted}, got {actual}"
@@ -46,7 +52,7 @@ def cast_problem(actual: Attribute, wanted: Attribute) -> str | None:
         for size, want, is_divisor in zip(actual.get_shape(), wanted.get_shape(), must_divide, strict=True):
             if want == DYNAMIC:
                 continue
-            if is_divisor and want:
+            if is_divisor and want:  # 0 is no divisor, and matches 0 alone
                 fits = size != DYNAMIC and size % want == 0
             else:
                 fits = size == want
@@ -63,7 +69,10 @@ def cast_problem(actual: Attribute, wanted: Attribute) -> str | None:
 
 
 def _divisor_flags(type: TensorType[Attribute]) -> list[bool]:
-    """Return for each dimension whether the type's encoding marks its size as a divisor."""
+    """Return, for each dimension, whether the type's encoding marks its size as a divisor, see `cast_problem`.
+
+    Dimensions for which the encoding has no flag are not marked.
+    """
     encoding = type.encoding
     rank = len(type.get_shape())
     if not isinstance(encoding, DenseArrayBase):
@@ -73,9 +82,9 @@ def _divisor_flags(type: TensorType[Attribute]) -> list[bool]:
 
 
 def size_of(value: SSAValue, dim: int) -> SizeFacts:
-    """Return the known range of one size of a tensor."""
+    """Return what is known of the size of dimension `dim` of a tensor, from its type and the operations before it."""
     value = source_of(value)
-    known = shape_of(value)[dim]
+    known = shape_of(value)[dim]  # negative if it is dynamic
     return _facts_of(known if known >= 0 else _stated(value, dim))
 
 
@@ -92,7 +101,10 @@ def _stated(value: SSAValue, dim: int) -> Stated | None:
 
 
 def _facts_of(stated: Stated | None) -> SizeFacts:
-    """Return the range of a size: a number, an index value, the size of another tensor or a product of sizes."""
+    """Return what is known of a size: a number, an index value, the size of another tensor or a product of sizes.
+
+    Return the default, which states nothing, for other sizes and None.
+    """
     if isinstance(stated, int):
         return SizeFacts(low=stated, high=stated, multiple=stated or 1)
     if isinstance(stated, Dim):
@@ -108,13 +120,13 @@ def _facts_of(stated: Stated | None) -> SizeFacts:
 
 
 def _multiply(lhs: SizeFacts, rhs: SizeFacts) -> SizeFacts:
-    """Return the range of the product of two sizes."""
+    """Return what is known of the product of two sizes."""
     high = None if lhs.high is None or rhs.high is None else lhs.high * rhs.high
     return SizeFacts(lhs.low * rhs.low, high, lhs.multiple * rhs.multiple)
 
 
 def size_from(value: SSAValue) -> SizeFacts:
-    """Return the known range of an index value."""
+    """Return what is known of an index value, from the operations that compute it."""
     if not isinstance(value, OpResult):
         return SizeFacts()
     op = value.op
@@ -135,7 +147,10 @@ def size_from(value: SSAValue) -> SizeFacts:
 
 
 def size_identity(value: SSAValue, dim: int) -> Hashable:
-    """Return the static size, or a key that is equal for two sizes only if they are equal in every run."""
+    """Return the size of a dimension if it is static, or a key; equal results mean sizes that are equal in every run.
+
+    The key is the index value that states the size, or (tensor, dimension), of the earliest operation that has it.
+    """
     while True:
         value = source_of(value)
         known = shape_of(value)[dim]
@@ -147,7 +162,7 @@ def size_identity(value: SSAValue, dim: int) -> Hashable:
         if not isinstance(stated, SSAValue):
             return stated if isinstance(stated, int) else (value, dim)
         index = stated
-        while isinstance(index, OpResult) and index.op.name == "util.assume.int":
+        while isinstance(index, OpResult) and index.op.name == "util.assume.int":  # its results are its operands
             index = index.op.operands[index.index]
         static = size_from(index).static
         if static is not None:
@@ -161,7 +176,11 @@ def size_identity(value: SSAValue, dim: int) -> Hashable:
 
 
 def _assumed(op: Operation, index: int) -> SizeFacts:
-    """Return the union of the ranges that a `util.assume.int` states for operand number `index`."""
+    """Return what a `util.assume.int` states of the operand at position `index`.
+
+    It has a list of alternatives for each operand (such as one for each caller of an inlined function): the result
+    holds for all of these.
+    """
     rows = op.properties.get("assumptions")
     if not isinstance(rows, ArrayAttr) or index >= len(rows):
         return SizeFacts()

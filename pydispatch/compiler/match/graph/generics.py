@@ -20,6 +20,7 @@ def generic_nodes(op: GenericOp) -> list[Node]:
     generic = structured(op)
     block = generic.block
     out_args = block.args[len(generic.inputs) :]
+    # Outputs must be overwritten, and a region would need nodes of its own.
     elementwise = (
         all(kind == "parallel" for kind in generic.iterators)
         and all(is_identity(m) for m in generic.output_maps)
@@ -36,6 +37,7 @@ def generic_nodes(op: GenericOp) -> list[Node]:
         return nodes
     body = ScalarBody(block)
     yields = body.yields()
+    # Outputs whose initial contents the body reads, such as those of a sum, and outputs that are only overwritten.
     read = [o for o, a in zip(generic.outputs, out_args, strict=True) if list(a.uses)]
     unread = [o for o, a in zip(generic.outputs, out_args, strict=True) if not list(a.uses)]
     last = block.last_op
@@ -57,7 +59,13 @@ def _scalar_root(
     generic: Structured, value: SSAValue, result: SSAValue, scalars: dict[SSAValue, SSAValue | Node]
 ) -> Node:
     """Return the node of one result of an elementwise generic: the node of the scalar that it yields, with the result
-    as its value. Arguments are those of `_scalar`, and `result`.
+    as its value.
+
+    Args:
+        generic: The generic.
+        value: The scalar that the body yields for the result.
+        result: The result.
+        scalars: Nodes of scalars of the body; receives new ones.
     """
     child = _scalar(generic, value, result.type, scalars)
     if isinstance(child, Node) and child.reads is not None:  # an input that the body broadcasts or transposes
@@ -73,7 +81,8 @@ def _scalar(
 ) -> SSAValue | Node:
     """Return the node of a scalar of an elementwise body: its computation for all elements, as a tensor.
 
-    The nodes of its operands are created first, without recursion, because bodies may be long.
+    A scalar that the body reads has no node: the value of the program is returned, see `_scalar_child`. The nodes of
+    its operands are created first, without recursion, because bodies may be long.
 
     Args:
         generic: The generic.
@@ -103,7 +112,8 @@ def _scalar_child(
 ) -> SSAValue | Node:
     """Return the node of a scalar whose operands have their nodes in `scalars`: as a tensor of the shape of `type`.
 
-    A scalar that the body reads is the tensor or scalar of the program itself. Arguments are those of `_scalar`.
+    A scalar that the body reads is the tensor or scalar of the program itself, or a node with a map if the generic
+    broadcasts or transposes the tensor. Parameters are those of `_scalar`.
     """
     inner, op = value.owner, generic.op
     assert isinstance(type, TensorType)
@@ -114,7 +124,7 @@ def _scalar_child(
         if not map.results or is_identity(map):
             return operand
         return read_through(operand, map, type, op)
-    if not isinstance(inner, Operation) or inner.parent is not generic.body:
+    if not isinstance(inner, Operation) or inner.parent is not generic.body:  # captured from outside
         return value
     wide = TensorType(value.type, type.get_shape())
     if inner.name == "arith.constant":
@@ -124,7 +134,7 @@ def _scalar_child(
         return Node(constant_id, (), wide, op=op, label="constant", parts=[("value", text)])
     key, commutes, swapped = operation_key(inner)
     children = [scalars[v] for v in inner.operands]
-    if swapped:  # the key is that of the operation with exchanged operands: a > b has that of b < a
+    if swapped:  # the key is that of the operation with exchanged operands: `a < b` has that of `b > a`
         children.reverse()
     index = inner.results.index(value)
     parts = [(name, str(attr)) for name, attr in sorted(inner.properties.items())]

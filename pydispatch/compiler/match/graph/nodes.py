@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 
+from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineMap
 
@@ -19,12 +20,13 @@ class Node:
         key: Interned id of the computation without its operands: equal keys are equal functions of the children. For
             an operation: `("op", operation_key(...), keys of its regions, number of the result)`.
         children: Operands, in order.
-        type: Type of the value.
+        type: Type of the value; for a scalar of an elementwise generic, the tensor of it for all elements.
         op: Operation of the program that the node is part of; None for an argument.
         label: Name of the computation in messages.
         value: The SSA value; None for a node inside a generic, whose scalar is no tensor of the program.
-        commutative: Whether the two operands may be exchanged; set to false for another number of operands.
-        parts: Details for messages, as (name, text).
+        commutative: Whether the two operands may be exchanged; always False for another number of operands.
+        parts: What distinguishes the computation from others of the same label, for messages: (name, text) of each
+            attribute, of a body, or of the value of a constant.
         unread: Operands that are initial contents of a result and overwritten without being read; they are no children.
         reads: Map from the index of an element to that of the operand's element, for an operand that is broadcast or
             transposed; None for other nodes.
@@ -55,11 +57,42 @@ class Node:
         """The value of a constant, as messages print it; "" if it is not known."""
         return self.parts[0][1] if self.is_constant and self.parts else ""
 
+    @property
+    def description(self) -> str:
+        """The node as messages name it: a constant with its value, else the label."""
+        return f"the constant {self.constant_value}" if self.constant_value else self.label
+
+
+def difference_text(mine: Node, theirs: Node) -> str:
+    """Return the first difference between a node of a pattern and one of a program with different keys or maps.
+
+    The text is for messages: "expected linalg.matmul, got linalg.batch_matmul".
+    """
+    if mine.label != theirs.label:
+        return f"expected {mine.description}, got {theirs.description}"
+    have = dict(theirs.parts)
+    for what, text in mine.parts:
+        if have.get(what, text) != text:
+            return f"{what} of {mine.label}: expected {text}, got {have[what]}"
+    return f"the operations named {mine.label} differ"
+
+
+def type_text(type: Attribute) -> str:
+    """Return a type as messages print it, without encodings."""
+    return str(TensorType(type.element_type, type.get_shape())) if isinstance(type, TensorType) else str(type)
+
 
 def read_through(
     operand: SSAValue | Node, reads: AffineMap, type: Attribute, op: Operation, value: SSAValue | None = None,
     unread: Sequence[SSAValue] = (),
 ) -> Node:  # fmt: skip
-    """Return the node of a tensor whose elements are those of an operand, as a map states."""
+    """Return the node of a tensor whose elements are elements of an operand: one that is broadcast or transposed.
+
+    Args:
+        operand: The operand.
+        reads: Index of an element of the tensor -> index of the operand's element.
+        type: Type of the tensor.
+        op, value, unread: See `Node`.
+    """
     label = f"an operand read by {reads}"
     return Node(intern_id(("map",)), [operand], type, op=op, label=label, value=value, unread=unread, reads=reads)

@@ -10,8 +10,9 @@ from pydispatch.compiler.match.graph.view import GraphView
 
 
 def is_spelling_of(op: Operation, name: str) -> bool:
-    """Return whether `op`, a `linalg.generic`, computes the same as the named operation `name` over the same
-    operands.
+    """Return whether `op` is a `linalg.generic` that computes the same as the operation `name` with the same operands.
+
+    `name` has the dialect, such as "linalg.matmul". Operations that need attributes are not recognized.
     """
     if not isinstance(op, GenericOp) or not name.startswith("linalg.") or name == "linalg.generic":
         return False
@@ -28,7 +29,10 @@ def is_spelling_of(op: Operation, name: str) -> bool:
 
 
 def _named(op: GenericOp, name: str) -> Operation | None:
-    """Create the named operation with the operands of a generic; None if the operation needs further attributes."""
+    """Create the operation `name` with the operands and result types of a generic.
+
+    Return None if there is no such operation, or it needs further attributes.
+    """
     from pydispatch import ir
 
     kind = ir.context().get_optional_op(name)

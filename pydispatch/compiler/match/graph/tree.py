@@ -14,8 +14,12 @@ T = TypeVar("T")
 
 
 class _Branch(Generic[T]):
-    """A node of the trie. by_key: the branch of each key; any: the branch of the wildcard; here: the items that end
-    here.
+    """A node of the trie, which stands for the paths that begin with the keys on the way to it.
+
+    Attributes:
+        by_key: Next key -> branch.
+        any: Branch of the wildcard as the next key; None if no path has it.
+        here: Items whose paths end here.
     """
 
     __slots__ = ("any", "by_key", "here")
@@ -33,8 +37,8 @@ class Tree(Generic[T]):
         self._root: _Branch[T] = _Branch()
 
     def add(self, path: Sequence[int | None], item: T) -> None:
-        """Add an item under a path: the keys of a pattern in pre-order, None for a wildcard. The path may be
-        truncated.
+        """Add an item under a path: the keys of a pattern in pre-order, None for a wildcard, which matches a node with
+        all nodes below it. The path may be truncated.
         """
         branch = self._root
         for key in path:
@@ -46,27 +50,36 @@ class Tree(Generic[T]):
         branch.here.append(item)
 
     def find(self, op: Operation, view: GraphView) -> list[T]:
-        """Return the items whose paths fit the first result of an operation and its producers, in no order."""
+        """Return the items whose paths fit the first result of an operation and its producers, in no defined order.
+
+        view: nodes of the program that has the operation.
+        """
         if not op.results:
             return []
         nodes = view.nodes(op)
         matches: list[T] = []
-        nodes_to_visit = (nodes[0], None)  # a linked list: (first node, list of the others)
+        nodes_to_visit = (nodes[0], None)  # a linked list: (first node, list of the others), None at its end
         self._walk(self._root, nodes_to_visit, view, matches)
         return matches
 
-    def _walk(self, branch: _Branch[T], rest: object, view: GraphView, matches: list[T]) -> None:
-        """Append the matching items below a branch. rest: the nodes still to visit, as a linked list (head, tail),
-        which branches share.
+    def _walk(self, branch: _Branch[T], nodes_to_visit: object, view: GraphView, matches: list[T]) -> None:
+        """Append to `matches` the matching items below a branch.
+
+        Args:
+            branch: The branch of the keys of the nodes that were visited.
+            nodes_to_visit: The following nodes in pre-order, as a linked list (head, tail), None at its end. Branches
+                share the tails.
+            view: Nodes of the program.
+            matches: Receives the items.
         """
         matches += branch.here
-        if rest is None:
+        if nodes_to_visit is None:
             return
-        assert isinstance(rest, tuple)
-        child: SSAValue | Node = rest[0]
-        later: object = rest[1]
+        assert isinstance(nodes_to_visit, tuple)
+        child: SSAValue | Node = nodes_to_visit[0]
+        later: object = nodes_to_visit[1]
         if branch.any is not None:
-            self._walk(branch.any, later, view, matches)
+            self._walk(branch.any, later, view, matches)  # the wildcard also stands for the children
         if not branch.by_key:
             return
         node: Node = view.node(child)
@@ -74,11 +87,11 @@ class Tree(Generic[T]):
         if inner is None:
             return
         children: Sequence[SSAValue | Node] = node.children
-        before = len(matches)
+        earlier_count = len(matches)
         for order in (children, children[::-1]) if node.commutative else (children,):
             into = later
             for operand in reversed(order):
                 into = (operand, into)
             self._walk(inner, into, view, matches)
-        if node.commutative and len(matches) > before + 1:  # Both orders may lead to the same.
-            matches[before:] = list({id(f): f for f in matches[before:]}.values())
+        if node.commutative and len(matches) > earlier_count + 1:  # both orders may lead to the same items
+            matches[earlier_count:] = list({id(item): item for item in matches[earlier_count:]}.values())

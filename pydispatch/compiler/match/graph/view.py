@@ -32,17 +32,17 @@ class GraphView:
     """The nodes of one program or pattern, created on demand."""
 
     def __init__(self) -> None:
-        self._nodes: dict[Operation, list[Node]] = {}
-        self._outside: dict[SSAValue, Node] = {}
+        self._nodes: dict[Operation, list[Node]] = {}  # operation -> a node for each result
+        self._outside: dict[SSAValue, Node] = {}  # block argument -> its node
 
     def node(self, child: SSAValue | Node) -> Node:
-        """Return the node of a value; casts are skipped."""
+        """Return the node of a value; casts are skipped. A node is returned as it is."""
         if isinstance(child, Node):
             return child
         child = source_of(child)
         if not isinstance(child, OpResult):
             known = self._outside.get(child)
-            if known is None:
+            if known is None:  # the key is unique: an argument equals itself alone
                 key = intern_id(("outside", id(child)))
                 known = self._outside[child] = Node(key, (), child.type, op=None, label="an argument", value=child)
             return known
@@ -72,14 +72,14 @@ type has. All operands of an operation that is not listed are compared."""
 
 
 def source_of(value: SSAValue) -> SSAValue:
-    """Return the source of casts that only change static size information."""
+    """Return the value before the casts that define `value`, if any. They only make sizes static or dynamic."""
     while isinstance(value, OpResult) and value.op.name in _CASTS:
         value = value.op.operands[0]
     return value
 
 
 def _nodes_of(op: Operation, view: GraphView) -> list[Node]:
-    """Create the nodes of the results of an operation."""
+    """Create a node for each result of an operation. view: nodes of the program, which has those of its operands."""
     if isinstance(op, GenericOp):
         return generic_nodes(op)
     if op.name == "arith.constant":
@@ -113,8 +113,12 @@ def _nodes_of(op: Operation, view: GraphView) -> list[Node]:
 def _reshaped(op: Operation, reads: AffineMap, view: GraphView) -> Node:
     """Return the node of a tensor that differs from its operand in axes of size 1 alone.
 
-    A chain of such reshapes is one node, which reads the tensor before them. reads: index of the result -> index of the
-    operand.
+    A chain of such reshapes is one node, which reads the tensor before them.
+
+    Args:
+        op: The reshape.
+        reads: Index of the result -> index of the operand.
+        view: Nodes of the program.
     """
     result, operand = op.results[0], op.operands[0]
     source = source_of(operand)
@@ -126,21 +130,18 @@ def _reshaped(op: Operation, reads: AffineMap, view: GraphView) -> Node:
 
 
 def _splat(op: Operation, scalar: SSAValue, view: GraphView) -> Node:
-    """Return the node of a splat tensor; it equals a scalar constant if its element is constant."""
+    """Return the node of a splat tensor whose elements are `scalar`.
+
+    If that is constant, the node has the key of the scalar constant, as a dense constant of equal elements has.
+    """
     inner, result = view.node(scalar), op.results[0]
     if inner.is_constant:  # without operands, as a scalar constant
         return Node(inner.key, (), result.type, op=op, label="constant", value=result, parts=inner.parts)
     return Node(key=intern_id(("splat",)), children=[scalar], type=result.type, op=op, label="splat", value=result)
 
 
-# --- linalg.generic ---
-
-
-# --- named operations ---
-
-
 def _has_normal_form(op: Operation) -> bool:
-    """Return whether an operation has a lowering to normal form."""
+    """Return whether `normalize/` has a lowering of the operation to generics."""
     from pydispatch.compiler.normalize import row_of
 
     return row_of(op.name) is not None
@@ -154,17 +155,17 @@ def _of_named(op: Operation, view: GraphView) -> list[Node] | None:
     """
     from pydispatch.compiler.normalize import normalize
 
-    outer = Block(arg_types=[o.type for o in op.operands])
+    outer = Block(arg_types=[o.type for o in op.operands])  # the body of the scratch function
     mapping: dict[SSAValue, SSAValue] = dict(zip(op.operands, outer.args, strict=True))
     for inner in walk(op):
         for v in inner.operands:
             if v not in mapping and not (isinstance(v.owner, Operation | Block) and _inside(v, op)):
                 mapping[v] = outer.insert_arg(v.type, len(outer.args))
     back = {a: v for v, a in mapping.items()}  # argument of the scratch function -> value of the program
+    # An operand that is passed twice has two arguments. `mapping` has one of them; here, both lead to the operand.
     for operand, argument in zip(op.operands, outer.args, strict=False):  # values that regions read are further args
         back[argument] = operand
     copy = op.clone(dict(mapping))
-    # One operand passed twice is two arguments, identified by position.
     for i in range(len(op.operands)):
         copy.operands[i] = outer.args[i]
     outer.add_op(copy)
@@ -237,5 +238,5 @@ def _translated(
         return back[node.value]
     children = [_translated(inside.node(c), inside, back, op, done) for c in node.children]
     unread = [back[u] for u in node.unread if u in back]  # initial contents that the operation overwrites
-    done[node] = replace(node, children=children, op=op, value=None, unread=unread)
+    done[node] = replace(node, children=children, op=op, value=None, unread=unread)  # no value of the program
     return done[node]

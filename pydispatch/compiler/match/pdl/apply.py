@@ -32,8 +32,15 @@ MOST_EXPLAINED = 8
 
 
 def apply_pdl(spec: ModuleOp, program: ModuleOp, report: Report) -> None:
-    """Apply the patterns of `spec` to `program`. Raises CompileError, located in the spec, for a pattern that cannot be
-    applied or matches forever.
+    """Apply the patterns of `spec` to `program` until none of them matches.
+
+    Args:
+        spec: A module with `pdl.pattern` operations.
+        program: The program, which is changed in place.
+        report: Receives the matches, and the near misses of patterns without a match.
+
+    Raises:
+        CompileError: The spec has no pattern, or one that cannot be applied or matches forever; located in the spec.
     """
     patterns = [PdlPattern(op, i) for i, op in enumerate(o for o in walk(spec) if isinstance(o, pdl.PatternOp))]
     if not patterns:
@@ -42,20 +49,22 @@ def apply_pdl(spec: ModuleOp, program: ModuleOp, report: Report) -> None:
     for pattern in patterns:
         report.declare(pattern.name)
         tree.add(pattern.path(), pattern)
-    # Name and attributes of a root -> patterns that failed at it (depth 0): they fail for all equal operations.
+    # Kind and attributes of an operation -> positions of the patterns that mismatch in these: they do so at all
+    # operations that are equal in them.
     refused: dict[Hashable, set[int]] = {}
     # A program that patterns grow beyond this would be matched forever.
     max_operations = GROWTH * max(SMALL_PROGRAM, sum(1 for _ in walk(program)))
     for _ in range(SWEEPS):
         changed = False
         for op in _bounded_walk(program, max_operations, patterns, report):
-            if op.parent is not None and _inside(op, program):
+            if op.parent is not None and _inside(op, program):  # not erased since the walk
                 changed = _apply_at(op, tree, program, report, refused) or changed
         if not changed:
             break
         cleanup.eliminate_dead(program)
     else:
         raise _endless_error(patterns, report, f"{SWEEPS} rounds")
+    # Most mismatches were found by the tree, which reports none: only a further sweep explains them.
     for pattern in [p for p in patterns if p.name in report.unmatched][:MOST_EXPLAINED]:
         for op in walk(program):
             match = pattern.match(op)
@@ -66,8 +75,9 @@ def apply_pdl(spec: ModuleOp, program: ModuleOp, report: Report) -> None:
 def _bounded_walk(
     program: ModuleOp, max_operations: int, patterns: Sequence[PdlPattern], report: Report
 ) -> list[Operation]:
-    """Return the operations of a program. Raise CompileError if patterns have grown it to more than
-    `max_operations`.
+    """Return the operations of a program. Raise CompileError if it has more than `max_operations`.
+
+    Patterns have grown such a program; the error names the one of `patterns` that `report` has as the last match.
     """
     ops = list(walk(program))
     if len(ops) > max_operations:
@@ -76,7 +86,9 @@ def _bounded_walk(
 
 
 def _endless_error(patterns: Sequence[PdlPattern], report: Report, when: str) -> CompileError:
-    """Return the CompileError for the pattern that was applied last."""
+    """Return the CompileError that says that the pattern which was applied last still matches; `when` names the limit
+    that was reached, such as "32 rounds".
+    """
     last = report.found[-1].pattern
     culprit = next(p.op for p in patterns if p.name == last)
     note = "its replacement contains what it matches"
@@ -90,19 +102,27 @@ def _inside(op: Operation, program: ModuleOp) -> bool:
 def _apply_at(
     op: Operation, tree: Tree[PdlPattern], program: ModuleOp, report: Report, refused: dict[Hashable, set[int]]
 ) -> bool:
-    """Apply the best pattern that matches at `op`; return whether one did.
+    """Apply the pattern of highest benefit that matches at `op`; return whether one did.
 
-    refused: patterns known to fail, by the operation's name and attributes.
+    Among equal benefits, the first one in the spec is applied.
+
+    Args:
+        op: Operation of the program.
+        tree: Index of the patterns.
+        program: The program, which is changed in place.
+        report: Receives the match and near misses.
+        refused: Kind and attributes of an operation -> positions in the spec (`PdlPattern.order`) of patterns that
+            mismatch in these. It receives new ones.
     """
     candidates = tree.find(op, view=NAMES)  # type: ignore[arg-type]  # its nodes are the names of operations
     if not candidates:
         return False
     known = refused.setdefault((kind_of(op), *op.properties.items(), *op.attributes.items()), set())
-    left = [p for p in candidates if p.order not in known]
-    for pattern in sorted(left, key=lambda p: (-p.benefit, p.order)):
+    untried = [p for p in candidates if p.order not in known]
+    for pattern in sorted(untried, key=lambda p: (-p.benefit, p.order)):
         match = pattern.match(op)
         if isinstance(match, Mismatch):
-            if match.depth == 0:
+            if match.depth == 0:  # already the root's name, attributes or types differ
                 known.add(pattern.order)
             report.miss(pattern.name, op, match)
             continue

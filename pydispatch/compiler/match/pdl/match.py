@@ -21,7 +21,8 @@ from pydispatch.ir.core.locations import location_of
 from pydispatch.ir.op_info import info_of
 
 Bound = dict[SSAValue, Any]
-"""A value of the pattern -> the operation, value, type, attribute of the program, or a list of these."""
+"""A value of the pattern -> the operation, value, type or attribute of the program that it matched. A range of the
+pattern has a list of these."""
 
 
 def canonical_name(name: str) -> str:
@@ -32,7 +33,20 @@ def canonical_name(name: str) -> str:
 
 
 class PdlPattern:
-    """A pattern of a PDL module, prepared for matching. order: its position in the module."""
+    """Pattern of a PDL module, prepared for matching.
+
+    Attributes:
+        op: The `pdl.pattern`.
+        order: Position of the pattern in the module.
+        name: Name for messages: the symbol with "@", or "pattern N".
+        benefit: Patterns of higher benefit are tried first.
+        rewrite: The `pdl.rewrite` that ends the pattern.
+        root: The operation of the pattern that no other operation of it reads.
+        constraints: Native constraints, which are checked after the operations have matched.
+
+    Raises:
+        CompileError: The pattern has several roots, or a constraint that does not exist.
+    """
 
     def __init__(self, op: pdl.PatternOp, order: int) -> None:
         self.op, self.order = op, order
@@ -52,8 +66,12 @@ class PdlPattern:
                 )
 
     def _root(self) -> pdl.OperationOp:
-        """Return the only operation of the pattern whose results no other one reads. The rewrite may name another as
-        its root.
+        """Return the only operation of the pattern whose results no other one reads.
+
+        Matching begins there, so that all others are producers. The rewrite may name another operation as its root.
+
+        Raises:
+            CompileError: There are several such operations, or none.
         """
         ops = [o for o in self.op.body.block.ops if isinstance(o, pdl.OperationOp)]
         read = {
@@ -69,9 +87,11 @@ class PdlPattern:
         return roots[0]
 
     def path(self, limit: int = 48) -> list[int | None]:
-        """Return the names of the operations in pre-order, for a discrimination tree; at most `limit`.
+        """Return ids of the names of the operations in pre-order, for a discrimination tree (`graph/tree.py`).
 
-        None stands for any operation. A variable number of operands ends the path.
+        None stands for any operation. A variable number of operands ends the path, which may be a prefix.
+
+        limit: maximum length; a longer path tells patterns apart that begin alike, but takes memory.
         """
         path: list[int | None] = []
         pending: list[pdl.OperationOp | None] = [self.root]
@@ -83,7 +103,7 @@ class PdlPattern:
             path.append(intern_id(("name", canonical_name(op.opName.data))))
             if any(isinstance(v.owner, pdl.OperandsOp | pdl.ResultsOp) for v in op.operand_values):
                 break
-            owners = [v.owner for v in reversed(op.operand_values)]
+            owners = [v.owner for v in reversed(op.operand_values)]  # the first operand is popped first
             pending += [o.parent_.owner if isinstance(o, pdl.ResultOp) else None for o in owners]  # type: ignore[misc]
         return path
 
@@ -104,11 +124,13 @@ class PdlPattern:
 class _Search:
     """State of one match attempt.
 
+    The methods compare a part of the pattern (`mine`) with a part of the program, and record a mismatch in `best`.
+
     Attributes:
-        bound: Value of the pattern → value of the program that it is bound to.
+        bound: What each value of the pattern has matched so far.
         depth: Number of operations that matched so far; ranks mismatches, so that the one that got furthest is
             reported.
-        best: The deepest mismatch so far.
+        best: The deepest mismatch so far; None if nothing has failed.
     """
 
     def __init__(self) -> None:
@@ -117,7 +139,13 @@ class _Search:
         self.best: Mismatch | None = None
 
     def fail(self, reason: str, where: str, op: Operation | None) -> bool:
-        """Record a mismatch if it is deeper than the best one so far, and return False."""
+        """Record a mismatch if it is deeper than the best one so far, and return False.
+
+        Args:
+            reason: Why the comparison failed, for messages.
+            where: Position in the pattern, such as "operand 1 of linalg.matmul"; "" for the root.
+            op: Operation of the program at which it failed.
+        """
         if self.best is None or self.depth > self.best.depth:
             self.best = Mismatch(self.depth, f"{where}: {reason}" if where else reason, op)
         return False
@@ -131,12 +159,15 @@ class _Search:
         return constant_of(value)
 
     def operation(self, mine: pdl.OperationOp, op: Operation, where: str) -> bool:
-        """Return whether an operation of the pattern matches `op`, and bind it. Both orders of commutative operands are
-        tried.
+        """Return whether an operation of the pattern matches `op`, and bind it.
+
+        Both orders of commutative operands are tried.
+
+        where: see `fail`.
         """
         if mine.op in self.bound:
-            same = self.bound[mine.op] is op
-            return same or self.fail(f"another {op.name} than elsewhere in the pattern", where, op)
+            is_same = self.bound[mine.op] is op
+            return is_same or self.fail(f"another {op.name} than elsewhere in the pattern", where, op)
         name = mine.opName.data if mine.opName is not None else None
         if name is not None and op.name != name and not is_spelling_of(op, name):
             return self.fail(f"expected {name}, got {op.name}", where, op)
@@ -146,13 +177,13 @@ class _Search:
                 return False
         if not self.types(mine.type_values, [r.type for r in op.results], f"result of {op.name}", op):
             return False
-        self.depth += 1  # ranks mismatches: the one that got furthest is reported
+        self.depth += 1
         operands = list(op.operands)
         orders = [operands]
         if len(operands) == 2 and info_of(op).commutative:
             orders.append(operands[::-1])
         for order in orders:
-            saved, depth = dict(self.bound), self.depth
+            saved, depth = dict(self.bound), self.depth  # restored if this order of the operands does not match
             if self.operands(mine.operand_values, order, op):
                 self.bound[mine.op] = op
                 return True
@@ -160,7 +191,14 @@ class _Search:
         return False
 
     def attribute(self, name: str, mine: SSAValue, op: Operation, where: str) -> bool:
-        """Return whether an attribute of `op` matches the pattern, and bind it."""
+        """Return whether the attribute `name` of `op` matches the pattern, and bind it.
+
+        Args:
+            name: Name of the attribute or property.
+            mine: The value of the pattern that stands for the attribute.
+            op: Operation of the program.
+            where: See `fail`.
+        """
         got = op.properties.get(name, op.attributes.get(name))
         if got is None:
             return self.fail(f"{op.name} has no attribute '{name}'", where, op)
@@ -177,8 +215,15 @@ class _Search:
         return True
 
     def types(self, mine: Sequence[SSAValue], got: list[Attribute], where: str, op: Operation) -> bool:
-        """Return whether a list or range of types in the pattern matches the types `got`, and bind them."""
-        if not mine:
+        """Return whether a list or range of types in the pattern matches the types `got`, and bind them.
+
+        Args:
+            mine: Values of the pattern that stand for one type each, or one value that stands for all of them.
+            got: Types of values of the program.
+            where: See `fail`.
+            op: Operation of the program that has the values.
+        """
+        if not mine:  # the pattern states no types
             return True
         if len(mine) == 1 and isinstance(mine[0].type, pdl.RangeType):
             wanted = self.known(mine[0])
@@ -191,7 +236,11 @@ class _Search:
         return all(self.type(m, g, where, op) for m, g in zip(mine, got, strict=True))
 
     def type(self, mine: SSAValue, got: Attribute, where: str, op: Operation | None) -> bool:
-        """Return whether a type of the pattern matches `got`, and bind it."""
+        """Return whether a type of the pattern matches `got`, and bind it. where, op: see `fail`.
+
+        A type that the pattern states must allow a cast, so that its dynamic sizes match any size; a type variable must
+        be the same type everywhere.
+        """
         constant = constant_of(mine)
         if constant is not None:
             problem = cast_problem(got, constant)
@@ -210,15 +259,18 @@ class _Search:
         )
 
     def range(self, mine: SSAValue, got: list[SSAValue], op: Operation) -> bool:
-        """Return whether a range of values in the pattern matches all operands of `op`, and bind it."""
+        """Return whether a range of values in the pattern matches `got`, all operands of `op`, and bind it.
+
+        The range is `pdl.operands`, which any values match, or the results of one operation of the pattern.
+        """
         owner = mine.owner
         if isinstance(owner, pdl.ResultsOp):
-            makers = {v.owner for v in map(source_of, got)}
-            if len(makers) != 1 or not isinstance(next(iter(makers)), Operation):
+            producers = {v.owner for v in map(source_of, got)}
+            if len(producers) != 1 or not isinstance(next(iter(producers)), Operation):
                 return self.fail("expected all operands to be results of one operation", op.name, op)
-            maker = next(iter(makers))
-            assert isinstance(maker, Operation) and isinstance(owner.parent_.owner, pdl.OperationOp)
-            return self.operation(owner.parent_.owner, maker, f"operands of {op.name}")
+            producer = next(iter(producers))
+            assert isinstance(producer, Operation) and isinstance(owner.parent_.owner, pdl.OperationOp)
+            return self.operation(owner.parent_.owner, producer, f"operands of {op.name}")
         if (
             isinstance(owner, pdl.OperandsOp)
             and owner.value_type is not None
@@ -229,7 +281,14 @@ class _Search:
         return True
 
     def operand(self, mine: SSAValue, got: SSAValue, where: str, user: Operation) -> bool:
-        """Return whether a value of the pattern matches an operand, and bind it."""
+        """Return whether a value of the pattern matches an operand, and bind it.
+
+        Args:
+            mine: A `pdl.operand`, which any value of its type matches, or a result of an operation of the pattern.
+            got: The operand of the program.
+            where: See `fail`.
+            user: The operation of the program that has the operand.
+        """
         owner = mine.owner
         if isinstance(owner, pdl.OperandOp):
             before = self.bound.get(mine)
@@ -246,7 +305,7 @@ class _Search:
         assert isinstance(parent, pdl.OperationOp)
         if not isinstance(source, OpResult):
             return self.fail(f"expected {_name(parent)}, got an argument", where, user)
-        index = owner.index.value.data if owner.index is not None else 0
+        index = owner.index.value.data if owner.index is not None else 0  # `pdl.results` without one: the only result
         if source.index != index:
             return self.fail(f"expected result {index} of {_name(parent)}, got result {source.index}", where, user)
         if not self.operation(parent, source.op, where):
@@ -256,7 +315,9 @@ class _Search:
 
 
 def constant_of(value: SSAValue) -> Any:
-    """Return the type, types or attribute that the pattern states for one of its values; None if it states none."""
+    """Return the type, list of types or attribute that the pattern states for one of its values; None if it states
+    none, so that the value is a variable.
+    """
     owner = value.owner
     if isinstance(owner, pdl.TypeOp):
         return owner.constantType
@@ -268,7 +329,7 @@ def constant_of(value: SSAValue) -> Any:
 
 
 def _equal(wanted: Attribute, got: Attribute) -> bool:
-    """Return whether two attributes are equal, or are equal scalar or splat constants."""
+    """Return whether two attributes are equal, or are scalar or splat constants of equal elements."""
     if wanted == got:
         return True
     key = expressions.constant_key(wanted)

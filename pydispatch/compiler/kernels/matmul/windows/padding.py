@@ -45,19 +45,24 @@ class PaddedInputs:
     def of(elements: Elements, generic: Structured, channels: int, positions: int | None) -> PaddedInputs:
         """Return the padded inputs of a reduction whose vectors are along `channels`.
 
-        Inputs that are padded along the channels are left to other code, since some lanes of a vector would read
-        padding. `positions` is the parallel loop along which a block computes several neighbouring results; None for
-        none.
+        Inputs that are padded along the channels are left out, since some lanes of a vector would read padding: the
+        rule of `tensor.pad` computes their elements.
+
+        Args:
+            elements: Tensors of the dispatch function.
+            generic: The reduction.
+            channels: The loop of `generic` that vectors are along.
+            positions: The parallel loop along which a block computes several neighbouring results; None for none.
         """
         sizes, pads = loop_sizes(elements, generic), list[tuple[int, tensor.PadOp]]()
         for ordinal, value in enumerate(generic.inputs):
             pad = value.owner
-            if not isinstance(pad, tensor.PadOp) or elements.is_materialized(value):
+            if not isinstance(pad, tensor.PadOp) or elements.is_materialized(value):  # stored with its padding
                 continue
             amounts = zip(*pad_amounts(elements, pad), strict=True)
             padded = [i for i, (low, high) in enumerate(amounts) if low != 0 or high != 0]
             results = generic.maps[ordinal].results
-            if padded and not any(channels in _dims(results[i]) for i in padded):
+            if padded and not any(channels in _loops_in(results[i]) for i in padded):
                 pads.append((ordinal, pad))
         return PaddedInputs(
             elements=elements, generic=generic, position_loop=positions, sizes=tuple(sizes), pads=tuple(pads)
@@ -66,10 +71,17 @@ class PaddedInputs:
     def are_interior(self, build: Builder, origin: Sequence[Index], first: Index, width: int) -> SSAValue | bool:
         """Return whether a block of `width` positions from `first` on reads no padding at any step.
 
-        The elements at the first and at the last step and position are checked, between which all others are. True and
-        False are known at compile time.
+        The elements at the first and at the last step and position are checked, between which all others are.
 
-        origin: index of each loop of the block; `first` replaces that of `position_loop`.
+        Args:
+            build: Receives the code.
+            origin: Index of each loop of the reduction at the start of the block. Those of `position_loop` and of
+                reduced loops are ignored.
+            first: First index of the block along `position_loop`.
+            width: Number of indices of the block along `position_loop`.
+
+        Returns:
+            A bool if it is known at compile time, else an i1.
         """
         start, end = list(origin), list(origin)
         for dim in self.generic.reduced_loops:
@@ -82,7 +94,8 @@ class PaddedInputs:
             sizes = self.elements.dims(pad.source)
             lowest, highest = (evaluate(build, self.generic.maps[ordinal], point) for point in (start, end))
             for dim, size in enumerate(sizes):
-                if low[dim] != 0:  # low <= lowest
+                # The source begins at `low` in the padded tensor, so: low <= lowest, and highest - low < size.
+                if low[dim] != 0:
                     is_interior = both(build, is_interior, build.less(build.minus(low[dim], 1), lowest[dim]))
                 if high[dim] != 0:
                     is_interior = both(build, is_interior, build.less(build.minus(highest[dim], low[dim]), size))
@@ -91,20 +104,24 @@ class PaddedInputs:
     def define_elements(self, build: Builder, point: Sequence[Index], is_edge: bool) -> None:
         """Emit the padded elements that the reduction reads at a point of its loops, and remember them for its body.
 
-        is_edge: whether these may be padding; otherwise elements are read from the source of the pad without a check.
+        Args:
+            build: Receives the code.
+            point: Index of each loop of the reduction.
+            is_edge: Whether the elements may be padding; if not, they are read from the source of the pad without a
+                check.
         """
         for ordinal, pad in self.pads:
             value = self.generic.inputs[ordinal]
             indices = evaluate(build, self.generic.maps[ordinal], point)
             key = (value, tuple(indices))
-            if build.recall(key) is not None:
+            if build.recall(key) is not None:  # another position of the block reads it, too
                 continue
             if not is_edge:
                 low, _ = pad_amounts(self.elements, pad)
                 unpadded = [build.minus(index, amount) for index, amount in zip(indices, low, strict=True)]
                 self.elements.define(build, value, indices, self.elements.at(build, pad.source, unpadded))
             elif self._has_nearest_element(pad):  # otherwise the body computes the padding by the rule of `tensor.pad`
-                self.elements.define(build, value, indices, self._selected(build, pad, indices))
+                self.elements.define(build, value, indices, self._source_or_padding(build, pad, indices))
 
     def _has_nearest_element(self, pad: tensor.PadOp) -> bool:
         """Return whether all dimensions with padding have elements, so that one can be read in place of any padding."""
@@ -112,9 +129,11 @@ class PaddedInputs:
         shape = tensor_type(pad.source).get_shape()
         return all(size > 0 for a, b, size in zip(low, high, shape, strict=True) if a != 0 or b != 0)
 
-    def _selected(self, build: Builder, pad: tensor.PadOp, indices: Sequence[Index]) -> SSAValue:
-        """Return the element at indices of a padded tensor: the nearest one that exists is loaded, and padding selected
-        over it.
+    def _source_or_padding(self, build: Builder, pad: tensor.PadOp, indices: Sequence[Index]) -> SSAValue:
+        """Emit the element of a padded tensor at `indices`, and return it.
+
+        The nearest element of the source is loaded, whose indices are clamped, and then it or the padding is selected:
+        that takes no branch.
         """
         low, high = pad_amounts(self.elements, pad)
         nearest: list[Index] = []
@@ -131,12 +150,13 @@ class PaddedInputs:
         mapping: dict[SSAValue, SSAValue] = {
             argument: build.value(index) for argument, index in zip(block.args, indices, strict=True)
         }
+        # The body gets its indices as arguments, so that there is no `linalg.index` that would need a point.
         padding = clone_block(self.elements, build, block, mapping, point=[])[0]
         if isinstance(exists, bool):
             return self.elements.at(build, pad.source, nearest) if exists else padding
         return build.pure(arith.SelectOp(exists, self.elements.at(build, pad.source, nearest), padding))
 
 
-def _dims(expression: AffineExpr) -> set[int]:
-    """Return the loops that a coordinate of an input depends on."""
+def _loops_in(expression: AffineExpr) -> set[int]:
+    """Return the loops that a coordinate of an input depends on, by their positions among the loops."""
     return {x.position for x in expression.dfs() if isinstance(x, AffineDimExpr)}

@@ -23,7 +23,7 @@ MAX_BLOCK_STEPS, MAX_BLOCK_POSITIONS = 100, 4
 """Unrolled steps of a block, which are positions times steps, and its positions."""
 
 MIN_CHANNELS = 8
-"""Channels from which on vectors along them pay."""
+"""Fewest channels for which vectors along them pay."""
 
 WEIGHTS_BYTES = 24 << 10
 """Bytes of a window's weights that stay in the first-level cache while the rows pass; channels are cut into chunks."""
@@ -31,17 +31,19 @@ WEIGHTS_BYTES = 24 << 10
 
 @dataclass(frozen=True)
 class WindowPlan:
-    """Plan of a reduction over sliding windows. Dimensions are loops of `generic`.
+    """Plan of a reduction over sliding windows. Dimensions are positions among the loops of `generic`.
 
     Attributes:
         generic: The reduction.
         channels: The dimension that vectors are along, the innermost one of the result.
-        positions: The next one of the result, of which a block has several indices; None where there is none.
-        outer: The other dimensions of the result.
-        unrolled: Reductions that are unrolled: the innermost ones.
-        loops: Reductions that are loops around the unrolled ones.
-        block_positions: Positions of a block, whose sums are computed side by side.
-        chunk: Channels that are computed for all positions of a tile before the next ones are.
+        positions: The dimension of the result before `channels`, along which a block has several neighbouring indices;
+            None if the result has no other dimension.
+        outer: The other dimensions of the result, outermost first, without those of size 1.
+        unrolled: Reduced dimensions whose loops are unrolled: the innermost ones.
+        loops: Reduced dimensions that are loops around the unrolled ones.
+        block_positions: Number of indices along `positions` of a block, whose sums are computed side by side.
+        chunk: Number of channels that are computed for all positions of a tile before the next ones are, so that
+            their weights stay in the first-level cache.
     """
 
     generic: Structured
@@ -58,11 +60,14 @@ def plan_of(generic: Structured, frame: Frame) -> WindowPlan | None:
     """Return the plan of a reduction; None where it has no windows, or no contiguous channels, or fewer than
     `MIN_CHANNELS`.
 
-    None also for results of elements below 8 bits, and where a parallel loop is in no result. frame: the kernel, whose
-    results are written.
+    None also for results of elements below 8 bits, and where a parallel loop is in no result.
+
+    Args:
+        generic: The reduction.
+        frame: The kernel of the dispatch function that has the reduction, with the values that it returns.
     """
     sizes = [s if isinstance(s, int) else None for s in loop_sizes(frame.elements, generic)]
-    if any(generic.iterators[d] == "parallel" for d in generic.reduced_loops):
+    if any(generic.iterators[d] == "parallel" for d in generic.reduced_loops):  # a parallel loop that no result has
         return None
     if bits_of(tensor_type(generic.op.results[0]).element_type) < 8:
         return None
@@ -79,8 +84,8 @@ def plan_of(generic: Structured, frame: Frame) -> WindowPlan | None:
     most_positions = 1 if positions is None else max(1, min(MAX_BLOCK_POSITIONS, MAX_BLOCK_STEPS // steps))
     position_count = 1 if positions is None else sizes[positions]
     block_positions = most_positions if position_count is None else max(1, min(most_positions, position_count))
-    size = max(bits_of(tensor_type(v).element_type) // 8 for v in (*generic.op.results, *frame.returned))
-    chunk = max(64, WEIGHTS_BYTES // (size * steps) // 64 * 64)
+    element_bytes = max(bits_of(tensor_type(v).element_type) // 8 for v in (*generic.op.results, *frame.returned))
+    chunk = max(64, WEIGHTS_BYTES // (element_bytes * steps) // 64 * 64)  # whole vectors, of any width
     if channel_count is not None and channel_count <= 2 * chunk:  # rather one chunk than a second one that is short
         chunk = max(1, channel_count)
     outer = tuple(d for d in dims if d not in (channels, positions))
@@ -98,9 +103,11 @@ def plan_of(generic: Structured, frame: Frame) -> WindowPlan | None:
 
 
 def _unrolled(loops: Sequence[int], sizes: Sequence[int | None]) -> tuple[int, ...]:
-    """Return the innermost of the reductions `loops` that have at most `MAX_UNROLLED_STEPS` steps together.
+    """Return the innermost of the reduced `loops` that have at most `MAX_UNROLLED_STEPS` steps together.
 
-    sizes: of each loop; None where unknown.
+    Args:
+        loops: Positions of the reduced loops among all loops, outermost first.
+        sizes: Of all loops of the reduction; None for an unknown size.
     """
     unrolled: tuple[int, ...] = ()
     steps = 1
@@ -113,10 +120,16 @@ def _unrolled(loops: Sequence[int], sizes: Sequence[int | None]) -> tuple[int, .
 
 
 def _has_windows_with_contiguous(generic: Structured, channels: int, sizes: Sequence[int | None]) -> bool:
-    """Return whether inputs are read by windows, and neighbours along `channels` are contiguous in all inputs that have
-    them.
+    """Return whether inputs are read by windows, and neighbours along `channels` are contiguous in all inputs that
+    depend on that loop.
 
-    All inputs with windows must have channels. sizes: of each loop; None where unknown.
+    All inputs with windows (an index that is a sum, as `i + k`) must depend on `channels`. Inputs that the body does
+    not read do not matter.
+
+    Args:
+        generic: The reduction.
+        channels: Position of a loop.
+        sizes: Of each loop; None for an unknown size.
     """
     used_inputs = [i for i in range(len(generic.inputs)) if generic.block.args[i].uses]
     maps = [
@@ -132,11 +145,15 @@ def _has_windows_with_contiguous(generic: Structured, channels: int, sizes: Sequ
 
 
 def _is_contiguous(map: AffineMap, dim: int, sizes: Sequence[int | None]) -> bool:
-    """Return whether neighbours along a loop are neighbours in the memory of an input with this map from loops to
-    elements.
+    """Return whether neighbours along loop `dim` are neighbours in the row-major memory of an input.
 
-    sizes: of each loop; None where unknown. Dimensions of size 1 after the loop's do not matter.
+    The loop must be the last index of the input, dimensions of size 1 aside, and in no other index.
+
+    Args:
+        map: Indices of the loops -> indices of the input.
+        dim: Position of the loop.
+        sizes: Of each loop; None for an unknown size.
     """
     results = [r for r in map.results if not (isinstance(r, AffineDimExpr) and sizes[r.position] == 1)]
-    uses = sum(any(isinstance(x, AffineDimExpr) and x.position == dim for x in r.dfs()) for r in results)
-    return uses == 1 and results[-1] == AffineDimExpr(dim)
+    index_count = sum(any(isinstance(x, AffineDimExpr) and x.position == dim for x in r.dfs()) for r in results)
+    return index_count == 1 and results[-1] == AffineDimExpr(dim)

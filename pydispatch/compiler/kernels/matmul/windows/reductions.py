@@ -33,23 +33,25 @@ def reduction_in(source: func.FuncOp) -> Structured | None:
         return None
     result = generic.op.results[0]
     dims = list(range(tensor_type(result).get_num_dims()))
-    fit = all(matching_dims(v, result) == dims and bits_of(tensor_type(v).element_type) >= 8 for v in last.operands)
-    return generic if fit and last.operands else None
+    # All returned tensors are computed from the reduction element by element, without a permutation.
+    fits = all(matching_dims(v, result) == dims and bits_of(tensor_type(v).element_type) >= 8 for v in last.operands)
+    return generic if fits and last.operands else None
 
 
 def step_at(
     elements: Elements, build: Builder, generic: Structured, point: Sequence[Index], value: SSAValue
 ) -> SSAValue:
-    """Emit one step of a reduction at a point of its loops, and return the new sum.
+    """Emit one step of a reduction at a point of its loops, and return the new accumulator.
 
-    Sums of products are computed as those of contractions are: in order, and fused where the CPU does so.
+    A product and its addition get the flag `contract`, with which the CPU may fuse them, as it does in matrix products.
+    The flag for reassociation is removed: the sums keep the order of the steps.
 
     Args:
         elements: Tensors of the dispatch function.
         build: Receives the code.
         generic: The reduction.
         point: Index of each of its loops.
-        value: The sum before the step.
+        value: The accumulator (sum, maximum or minimum) before the step.
     """
     total = body_at(elements, build, generic, point, [value])[0]
     if isinstance(total, OpResult) and total.op.name == "arith.addf":
@@ -63,8 +65,12 @@ def step_at(
 def reduced(build: Builder, accumulators: Sequence[Sequence[SSAValue]]) -> list[SSAValue]:
     """Return the result of each unrolled reduction, one for each list of `accumulators`.
 
-    A list has the initial value, and the value after each step. Maxima and minima of several values are computed at
-    once, which leaves the values after single steps unused.
+    If all steps are the same maximum or minimum, it is emitted anew for all values at once, which is cheaper. That
+    leaves the accumulators after single steps unused. Otherwise the last accumulator is the result.
+
+    Args:
+        build: Receives the code.
+        accumulators: For each reduction, the initial value and then the value after each step, as `step_at` returns it.
     """
     operations = {_extremum(after, before) for values in accumulators for before, after in pairwise(values)}
     name = operations.pop() if len(operations) == 1 else None
@@ -78,8 +84,8 @@ def reduced(build: Builder, accumulators: Sequence[Sequence[SSAValue]]) -> list[
 
 
 def _extremum(after: SSAValue, before: SSAValue) -> str | None:
-    """Return the name of the operation that computes `after` as maximum or minimum of `before` and another value; None
-    for other steps. `operand_of` returns that value for these operations alone.
+    """Return the name of the operation (`arith.maximumf` or `arith.minimumf`) that computes `after` from `before` and
+    another value; None for other steps.
     """
     has_operand = operand_of(after, before) is not None
     return after.owner.name if has_operand and isinstance(after.owner, Operation) else None
