@@ -80,12 +80,12 @@ def matmul(
         c[row, column] = total
 
 
-BINS, EACH = 256, 64
+BINS, EACH = 256, 128
 
 
 @pd.kernel(workgroup=BINS, grid=lambda x, bins: pd.cdiv(x.shape[0], BINS * EACH))
 def histogram(x: Annotated[pd.View, pd.i32["n"]], bins: Annotated[pd.View, pd.i32[BINS]]) -> None:
-    """Each workgroup counts 16,384 elements in memory of its own, then adds what it found."""
+    """Each workgroup counts 32,768 elements in memory of its own, then adds what it found."""
     counts = pd.shared(BINS, pd.i32)
     lane = pd.local_id(0)
     counts[lane] = 0
@@ -111,20 +111,28 @@ def blur(x: Matrix, y: Matrix) -> None:
         y[i, j] = total / 5
 
 
-@pd.kernel(workgroup=128)
+LANES, MARGIN = 128, 64
+
+
+@pd.kernel(workgroup=LANES)
 def prefix_sums(x: Vector, y: Vector) -> None:
-    """The sums of the elements up to each one, within each 128."""
-    sums = pd.shared((2, 128), pd.f32)  # of a step and of the one before
+    """The sums of the elements up to each one, within each 128.
+
+    A step adds four sums, so that the next ones are of four times as many elements. Zeros precede the elements.
+    """
+    sums = pd.shared((2, MARGIN + LANES), pd.f32)  # of a step and of the one before
     lane, i = pd.local_id(0), pd.global_id(0)
-    sums[0, lane] = x[i] if i < x.shape[0] else 0.0
+    if lane < MARGIN:
+        sums[0, lane], sums[1, lane] = 0.0, 0.0
+    sums[0, MARGIN + lane] = x[i] if i < x.shape[0] else 0.0
     pd.barrier()
-    step, last = 1, 0
-    while step < 64:
-        sums[1 - last, lane] = sums[last, lane] + (sums[last, lane - step] if lane >= step else 0.0)
+    for number, step in enumerate((1, 4, 16)):
+        last, at = number % 2, MARGIN + lane
+        near, far = sums[last, at] + sums[last, at - step], sums[last, at - 2 * step] + sums[last, at - 3 * step]
+        sums[1 - last, at] = near + far
         pd.barrier()
-        step, last = 2 * step, 1 - last
-    if i < x.shape[0]:  # the last step
-        y[i] = sums[last, lane] + (sums[last, lane - 64] if lane >= 64 else 0.0)
+    if i < x.shape[0]:  # the last step adds two
+        y[i] = sums[1, MARGIN + lane] + sums[1, lane]
 
 
 def main(device: str = "cpu") -> None:
