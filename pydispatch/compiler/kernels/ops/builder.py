@@ -162,9 +162,9 @@ class Builder(KnownIndices, IndexArithmetic[SSAValue]):
             if size is rhs or size == rhs:
                 return high
             if isinstance(size, int) and isinstance(rhs, int) and rhs:
-                if rhs % size == 0:
+                if rhs % size == 0:  # low is too small to matter
                     return self.quotient(high, rhs // size)
-                if size % rhs == 0:
+                if size % rhs == 0:  # high * size is a multiple of rhs
                     return self.linear(high, size // rhs, self.quotient(low, rhs))
         return self._divide(arith.DivUIOp, lhs, rhs)
 
@@ -186,7 +186,7 @@ class Builder(KnownIndices, IndexArithmetic[SSAValue]):
             if isinstance(size, int) and isinstance(rhs, int) and rhs:
                 if rhs % size == 0:
                     return self.linear(self.remainder(high, rhs // size), size, low)
-                if size % rhs == 0:
+                if size % rhs == 0:  # high * size is a multiple of rhs
                     return self.remainder(low, rhs)
         value = self._divide(arith.RemUIOp, lhs, rhs)
         return self.assume_below(value, rhs)

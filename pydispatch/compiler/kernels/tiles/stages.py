@@ -66,10 +66,10 @@ def stage_loops(function: FuncOp, invocations: int, generation: int | None) -> N
     for op in list(walk(function)):
         stages = op.attributes.get(STAGES)
         if isinstance(op, scf.ForOp) and isinstance(stages, IntegerAttr) and stages.value.data > 1:
-            _stage(op, stages.value.data, invocations)
+            _divide_into_stages(op, stages.value.data, invocations)
 
 
-def _stage(loop: scf.ForOp, stages: int, invocations: int) -> None:
+def _divide_into_stages(loop: scf.ForOp, stages: int, invocations: int) -> None:
     """Divide a loop into stages; tiles that cannot be copied asynchronously are read in their own iteration.
 
     In each iteration a group of copies begins, and all but the last stages - 1 groups are waited for. Barriers between
@@ -90,7 +90,7 @@ def _stage(loop: scf.ForOp, stages: int, invocations: int) -> None:
         return
     before = Builder(Block(), loop)
     for stage in range(stages - 1):
-        _copy(before, loop, reads, before.plus(loop.lb, before.times(loop.step, stage)), slot=stage)
+        _begin_copies(before, loop, reads, before.plus(loop.lb, before.times(loop.step, stage)), slot=stage)
         _commit(before, invocations, pending=stages)  # waits for no group: there are at most stages - 1 so far
     _insert_before(before.block, loop)
 
@@ -99,7 +99,7 @@ def _stage(loop: scf.ForOp, stages: int, invocations: int) -> None:
     iteration = build.quotient(build.minus(variable, loop.lb), loop.step)
     slot, slot_ahead = (build.remainder(build.plus(iteration, count), stages) for count in (0, stages - 1))
     variable_ahead = build.plus(variable, build.times(loop.step, stages - 1))
-    _copy(build, loop, reads, variable_ahead, slot_ahead)
+    _begin_copies(build, loop, reads, variable_ahead, slot_ahead)
     _commit(build, invocations, pending=stages - 1)
     for read in reads:
         shape = shape_of(read.op.tile)
@@ -182,7 +182,7 @@ def _is_computed(loop: scf.ForOp, value: SSAValue) -> bool:
     return all(_is_computed(loop, operand) for operand in op.operands)
 
 
-def _in_iteration(build: Builder, loop: scf.ForOp, value: SSAValue, variable: Index) -> Index:
+def _value_in_iteration(build: Builder, loop: scf.ForOp, value: SSAValue, variable: Index) -> Index:
     """Emit the operations of a loop that compute `value`, with `variable` as the loop's variable; return the result."""
     if value is loop.body.block.args[0]:
         return variable
@@ -190,7 +190,7 @@ def _in_iteration(build: Builder, loop: scf.ForOp, value: SSAValue, variable: In
         return value
     op = value.owner
     assert isinstance(op, Operation), "`_is_computed` must have checked it"
-    operands = [build.value(_in_iteration(build, loop, operand, variable)) for operand in op.operands]
+    operands = [build.value(_value_in_iteration(build, loop, operand, variable)) for operand in op.operands]
     clone = op.clone(dict(zip(op.operands, operands, strict=True)))
     build.add(clone)
     return clone.results[op.results.index(value)]
@@ -207,7 +207,7 @@ def _memory_for(op: ReadTileOp, stages: int) -> SSAValue:
     return tiles
 
 
-def _copy(build: Builder, loop: scf.ForOp, reads: Sequence[_Read], variable: Index, slot: Index) -> None:
+def _begin_copies(build: Builder, loop: scf.ForOp, reads: Sequence[_Read], variable: Index, slot: Index) -> None:
     """Emit the start of the copies of the tiles of one iteration. They copy nothing if the loop has no such iteration.
 
     Args:
@@ -218,13 +218,13 @@ def _copy(build: Builder, loop: scf.ForOp, reads: Sequence[_Read], variable: Ind
         slot: Index of the iteration's tile among the `stages` tiles of each read.
     """
     for read in reads:
-        _copy_tile(build, loop, read, variable, slot)
+        _begin_tile_copies(build, loop, read, variable, slot)
 
 
-def _copy_tile(build: Builder, loop: scf.ForOp, read: _Read, variable: Index, slot: Index) -> None:
-    """Emit the start of the copies of the tile of `read`; the other parameters are those of `_copy`."""
+def _begin_tile_copies(build: Builder, loop: scf.ForOp, read: _Read, variable: Index, slot: Index) -> None:
+    """Emit the start of the copies of the tile of `read`; the other parameters are those of `_begin_copies`."""
     op, run, (rows, columns) = read.op, read.run, shape_of(read.op.tile)
-    first = (_in_iteration(build, loop, op.row, variable), _in_iteration(build, loop, op.column, variable))
+    first = (_value_in_iteration(build, loop, op.row, variable), _value_in_iteration(build, loop, op.column, variable))
     part = TileView(op, op.view, first=first, transposed=op.turned is not None)
     tile = build.times(slot, rows * columns)  # offset of the tile in `read.tiles`
 

@@ -94,7 +94,7 @@ def _nodes_of(op: Operation, view: GraphView) -> list[Node]:
     if unit_axes is not None:
         return [_reshaped(op, unit_axes, view)]
     if _has_normal_form(op):
-        named = _of_named(op, view)
+        named = _nodes_of_named(op, view)
         if named is not None:
             return named
     key, commutes, swapped = operation_key(op)  # swapped: the key is that of `b > a` for `a < b`
@@ -147,7 +147,7 @@ def _has_normal_form(op: Operation) -> bool:
     return row_of(op.name) is not None
 
 
-def _of_named(op: Operation, view: GraphView) -> list[Node] | None:
+def _nodes_of_named(op: Operation, view: GraphView) -> list[Node] | None:
     """Return the nodes of a named operation as those of its normal form (generics), so that both match alike.
 
     The operation is copied into a scratch function, which is normalized. Return None if normalization fails or keeps
