@@ -126,8 +126,8 @@ def prefix_sums(x: Vector, y: Vector) -> None:
         sums[0, lane], sums[1, lane] = 0.0, 0.0
     sums[0, MARGIN + lane] = x[i] if i < x.shape[0] else 0.0
     pd.barrier()
-    for number, step in enumerate((1, 4, 16)):
-        last, at = number % 2, MARGIN + lane
+    for steps_before, step in enumerate((1, 4, 16)):
+        last, at = steps_before % 2, MARGIN + lane
         near, far = sums[last, at] + sums[last, at - step], sums[last, at - 2 * step] + sums[last, at - 3 * step]
         sums[1 - last, at] = near + far
         pd.barrier()

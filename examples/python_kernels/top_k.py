@@ -36,13 +36,13 @@ def top_k(
                 block[lane, row] = x[first + row, begin + lane]
         pd.barrier()
         for j in range(begin, min(begin + COLUMNS, x.shape[1])):
-            element, number = block[j - begin, lane], pd.i32(j)
+            element, column = block[j - begin, lane], pd.i32(j)
             for step in range(K):
                 rank = K - step
                 value, index = largest[rank, lane], numbers[rank, lane]
                 before, index_before = largest[rank - 1, lane], numbers[rank - 1, lane]
                 largest[rank, lane] = value if element <= value else element if element <= before else before
-                numbers[rank, lane] = index if element <= value else number if element <= before else index_before
+                numbers[rank, lane] = index if element <= value else column if element <= before else index_before
         pd.barrier()
     row = first + lane
     if row < x.shape[0]:
