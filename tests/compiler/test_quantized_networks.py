@@ -271,7 +271,7 @@ def test_an_image_that_is_also_added_is_quantized_once(tmp_path: Path) -> None:
     dispatches = re.findall(r"= flow\.dispatch @main\w*::@(\w+).*-> (.*)", host)
     assert [result for _, result in dispatches] == [
         "tensor<11x12x16xi8>",
-        "tensor<132x16xf32>",
+        "tensor<132x16xi8>",
         "tensor<16x11x12xf32>",
     ]
     assert ["matmul" in name for name, _ in dispatches] == [False, True, False]
@@ -287,3 +287,29 @@ def test_depthwise_sums_are_requantized_in_their_dispatch(tmp_path: Path) -> Non
         network.quantized(np.uint8(0))
     formed = compile_to("dispatches", network.write(tmp_path), targets="cpu", cpu="generic")
     assert formed.count("arith.divf") == 1  # the first quantization alone
+
+
+@pytest.mark.parametrize(
+    ("returns_bytes", "results"),
+    [
+        (False, ["tensor<132x48xi8>", "tensor<48x11x12xf32>"]),
+        (True, ["tensor<132x48xi8>", "(tensor<48x11x12xi8>, tensor<48x11x12xf32>)"]),
+    ],
+)
+def test_the_last_transposition_moves_bytes(returns_bytes: bool, results: list[str], tmp_path: Path) -> None:
+    """It reads the bytes of a convolution and writes floats, and bytes if these are a result, too."""
+    network = Network(image(64, 11), 3)
+    network.quantized(np.uint8(117), 0.02)
+    network.conv(48, 1)
+    network.relu()
+    network.quantized(np.uint8(0))
+    path, shape = network.write(tmp_path), network.value.shape
+    if returns_bytes:
+        outputs = [value(network.name, *shape), value("v6", *shape, dtype=TYPES["uint8"])]
+        path.write_bytes(model(network.nodes, [value("x", *network.x.shape)], outputs, network.weights))
+    formed = compile_to("dispatches", path, targets="cpu", cpu="generic")
+    host = formed[formed.index("func.func @main(") :].partition("func.return")[0]
+    formed_results = re.findall(r"= flow\.dispatch .*-> (.*)", host)
+    assert formed_results[-len(results) :] == results
+    if not returns_bytes:
+        check(network, tmp_path, "generic", "")

@@ -25,6 +25,7 @@ from pydispatch.compiler.fusion.prepack import prepack_columns
 from pydispatch.compiler.fusion.simplify import simplify
 from pydispatch.compiler.fusion.spatial_dims import collapse_spatial_dims
 from pydispatch.compiler.fusion.split import split_reductions
+from pydispatch.compiler.fusion.transposed_bytes import transpose_before_widening
 from pydispatch.compiler.kernels.legality import space_of, why_not
 from pydispatch.compiler.kernels.wide_sums import widen_sums
 from pydispatch.compiler.outline.bounds import check_bounds
@@ -128,6 +129,7 @@ class Former:
             widen_sums(self.function)
         split_reductions(self.function, self.reassociate)
         convert_convolutions_to_products(self.function, self.patches)
+        transpose_before_widening(self.function)
         collapse_spatial_dims(self.function)
         prepack_columns(self.function)
         narrow_operations(self.function, self.legality.most_operands)

@@ -1,0 +1,79 @@
+"""Transpositions of the narrow results of convolutions with channels last: before they are widened, not after.
+
+A quantized convolution of images with channels first computes bytes with channels last. Where the program dequantizes
+them, the transposition moves bytes instead of floats, and its dispatch widens them.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects import tensor
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.ir.affine import AffineMap
+
+from pydispatch.compiler.analysis.edit import insert_before
+from pydispatch.compiler.analysis.kinds import KEPT_ORDER
+from pydispatch.compiler.fusion.build import insert_copy
+from pydispatch.compiler.fusion.maps import defining_copy, generic_like
+from pydispatch.compiler.fusion.quantized.dequantized import element_of
+from pydispatch.compiler.kernels.ops.bits import bits_of
+from pydispatch.ir.affine_maps import is_identity, is_permutation
+from pydispatch.ir.core.rewriting import replace_op
+from pydispatch.ir.core.walk import walk
+from pydispatch.ir.structured import GENERIC, Structured, structured
+from pydispatch.ir.values import shape_of
+
+
+def transpose_before_widening(function: Operation) -> None:
+    """Rewrite the transpositions of a host function whose operands are widened results of such convolutions."""
+    for op in list(walk(function)):
+        if op.name != GENERIC or op.parent is None or len(op.results) != 1:
+            continue
+        copy = defining_copy(op.results[0])
+        if copy is not None and is_permutation(copy.maps[0]) and is_identity(copy.maps[1]):
+            _rewrite(op, copy)
+
+
+def _rewrite(op: Operation, copy: Structured) -> None:
+    """Apply the elementwise operations that widen the operand of a transposition to its result instead."""
+    value = narrowest = copy.inputs[0]
+    shape = shape_of(op.results[0])
+    chain, moved_count = list[Structured](), 0  # from the last one on; as many as follow the narrowest value
+    while (generic := _unary_of(value)) is not None:
+        chain.append(generic)
+        value = generic.inputs[0]
+        if bits_of(element_of(value)) < bits_of(element_of(narrowest)):
+            narrowest, moved_count = value, len(chain)
+    if not moved_count or any(size < 0 for size in shape) or not _has_channels_last(narrowest):
+        return
+    result = insert_copy(op, narrowest, copy.maps[0], TensorType(element_of(narrowest), shape))
+    identity = AffineMap.identity(len(shape))
+    for generic in reversed(chain[:moved_count]):
+        empty = insert_before(tensor.EmptyOp([], TensorType(element_of(generic.op.results[0]), shape)), op)
+        body = generic.op.regions[0].clone()
+        result = generic_like(generic.op, body, [result], [empty], [identity] * 2, generic.iterators, None, op)
+    replace_op(op, result)
+
+
+def _unary_of(value: SSAValue) -> Structured | None:
+    """Return the elementwise generic of one tensor that computes a value for a single reader; None for others."""
+    if not isinstance(value, OpResult) or value.op.name != GENERIC or len(list(value.uses)) != 1:
+        return None
+    generic = structured(value.op)
+    is_unary = generic.is_parallel and len(generic.inputs) == len(value.op.results) == 1
+    if not is_unary or not isinstance(generic.inputs[0].type, TensorType) or not all(map(is_identity, generic.maps)):
+        return None
+    reads_more = list(generic.block.args[-1].uses) or any(inner.name == "linalg.index" for inner in walk(value.op))
+    return None if reads_more else generic
+
+
+def _has_channels_last(value: SSAValue) -> bool:
+    """Return whether a value is computed element by element from a contraction that keeps the order of its result."""
+    while isinstance(value, OpResult) and value.op.name == GENERIC:
+        if KEPT_ORDER in value.op.attributes:
+            return True
+        generic = structured(value.op)
+        if not generic.is_parallel:
+            return False
+        value = generic.inputs[0]
+    return False
