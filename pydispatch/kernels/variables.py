@@ -165,7 +165,7 @@ def _add_formulas(
     is_pure: Callable[[ast.expr, set[str]], bool], never_assigned: set[str],
 ) -> None:  # fmt: skip
     """Add to `variables.formulas` each crossing variable that is assigned once, by a statement of its own, from
-    formulas and values that never change.
+    formulas and values that never change, and the variables that its expression reads.
 
     Args:
         variables: The classification so far.
@@ -174,16 +174,22 @@ def _add_formulas(
         is_pure: As in `classify`.
         never_assigned: As in `classify`.
     """
+    formulas = dict[str, ast.expr]()  # also of variables that do not cross; each after those that it reads
     grew = True
     while grew:
         grew = False
         for name, own in assigned.items():
-            if name not in crossing or name in variables.formulas or len(own) != 1:
+            if name in formulas or name in variables.uniform or len(own) != 1:
                 continue
             value, is_statement = own[0].value, own[0].is_statement
-            if is_statement and value is not None and is_pure(value, never_assigned | variables.formulas.keys()):
-                variables.formulas[name] = value
+            if is_statement and value is not None and is_pure(value, never_assigned | formulas.keys()):
+                formulas[name] = value
                 grew = True
+    read = set(crossing)
+    for name in reversed(formulas):
+        if name in read:
+            read |= read_in([formulas[name]])
+    variables.formulas.update((name, value) for name, value in formulas.items() if name in read)
 
 
 def _add_uniform(
