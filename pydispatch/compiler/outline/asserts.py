@@ -28,13 +28,14 @@ _MAXS = 4
 
 
 def report_asserts(module: ModuleOp) -> None:
-    """Rewrite the dispatched kernels that contain assertions, and their dispatches."""
+    """Make the kernels that contain assertions record failures, and their dispatches check the records afterwards."""
     for executable in [op for op in module.body.block.ops if isinstance(op, stream.ExecutableOp)]:
         for function in _functions(executable):
             asserts = [op for op in walk(function) if isinstance(op, AssertOp)]
             name = executable.sym_name.data, function.sym_name.data
             dispatches = [op for op in walk(module) if isinstance(op, flow.DispatchOp) and _starts(op, *name)]
             if asserts and dispatches and not function.is_declaration:
+                # All dispatches of a kernel have as many arguments.
                 _record_failures(function, position=len(dispatches[0].arguments), asserts=asserts)
                 for dispatch in dispatches:
                     _check_after_dispatch(dispatch, asserts)
@@ -59,8 +60,12 @@ def _starts(dispatch: flow.DispatchOp, executable: str, export: str) -> bool:
 def _record_failures(function: FuncOp, position: int, asserts: list[AssertOp]) -> None:
     """Replace the assertions of a kernel by an atomic maximum of their numbers in an additional binding.
 
-    After the dispatch, the binding holds the largest number of a failed assertion, or 0. position: index of the binding
-    among the arguments of the function, after those of the dispatch's operands.
+    After the dispatch, the binding holds the largest number of a failed assertion, or 0.
+
+    Args:
+        function: The kernel.
+        position: Index of the binding among the arguments of the function, after those of the dispatch's operands.
+        asserts: All assertions of the function; they are numbered from 1 in this order.
     """
     block = function.body.blocks[0]
     binding = block.insert_arg(stream.BindingType(), position)
@@ -70,14 +75,14 @@ def _record_failures(function: FuncOp, position: int, asserts: list[AssertOp]) -
     first = block.first_op
     assert first is not None
     block.insert_ops_before([zero, flag], first)
-    for code_value, op in enumerate(asserts, 1):
+    for code_value, op in enumerate(asserts, 1):  # 0 is: no assertion has failed
         true, code = arith.ConstantOp(IntegerAttr(1, i1)), arith.ConstantOp(IntegerAttr(code_value, i32))
         fails = arith.XOrIOp(op.operands[0], true.result)
-        noted = memref.AtomicRMWOp(
+        record = memref.AtomicRMWOp(
             operands=[code.result, flag.result, [zero.result]], properties={"kind": IntegerAttr(_MAXS, i64)},
             result_types=[i32],
         )  # fmt: skip
-        branch = scf.IfOp(fails.result, [], Region(Block([code, noted, scf.YieldOp()])))
+        branch = scf.IfOp(fails.result, [], Region(Block([code, record, scf.YieldOp()])))
         parent = op.parent
         assert parent is not None
         parent.insert_ops_before([true, fails, branch], op)
@@ -85,13 +90,13 @@ def _record_failures(function: FuncOp, position: int, asserts: list[AssertOp]) -
 
 
 def _check_after_dispatch(dispatch: flow.DispatchOp, asserts: list[AssertOp]) -> None:
-    """Add the number of the failed assertion as a result of the dispatch, and emit one host assertion for each
-    number.
+    """Add the number of the failed assertion as a result of the dispatch, and emit one host assertion for each of
+    `asserts`, the assertions of its kernel: that the number is not theirs.
     """
     none = arith.ConstantOp(IntegerAttr(0, i32))
     type_ = TensorType(i32, _ONE_ELEMENT)
     flag = tensor.SplatOp(none.result, [], type_)
-    # The new last result is the flag, the new last argument, updated in place.
+    # The new last result is the new last argument, the flag, updated in place.
     tied = [*tied_operands(dispatch), len(dispatch.arguments)]
     checked_dispatch = flow.DispatchOp(
         operands=[dispatch.workload, [*dispatch.arguments, flag.result], dispatch.argument_dims, dispatch.result_dims],
@@ -108,14 +113,17 @@ def _check_after_dispatch(dispatch: flow.DispatchOp, asserts: list[AssertOp]) ->
     for ordinal, op in enumerate(asserts, 1):
         this = arith.ConstantOp(IntegerAttr(ordinal, i32))
         holds = arith.CmpiOp(code.result, this.result, "ne")
-        checks += [this, holds, AssertOp(holds.result, op.msg)]
-    new = [none, flag, checked_dispatch, zero, code, *checks]
-    for new_op in new[: -len(checks)]:
+        check = [this, holds, AssertOp(holds.result, op.msg)]
+        for new_op in check:
+            set_location(new_op, op)  # the message of a failed call states the line of the kernel's assertion
+        checks += check
+    new = [none, flag, checked_dispatch, zero, code]
+    for new_op in new:
         set_location(new_op, dispatch)
     replaced: Operation = dispatch
     parent = replaced.parent
     assert parent is not None
-    parent.insert_ops_before(new, replaced)
+    parent.insert_ops_before([*new, *checks], replaced)
     for old, result in zip(dispatch.results, checked_dispatch.results, strict=False):
         result.name_hint = old.name_hint
         old.replace_all_uses_with(result)
