@@ -21,7 +21,7 @@ def _named(op: Operation, build: Build) -> None:
     types = [element_type(v.type) for v in op.operands]
     unsigned = isinstance(op.cast, TypeFnAttr) and op.cast.data == "cast_unsigned"
     if isinstance(op, NamedOp | ContractOp):
-        meaning = op.meaning
+        meaning = op.meaning  # the row of the operation in the table of named operations: its body, for example
         unsigned = unsigned or meaning.unsigned
         if meaning.body.startswith("pool_"):
             body = bodies.pooling(types, meaning.body.removeprefix("pool_"), unsigned)
@@ -29,8 +29,10 @@ def _named(op: Operation, build: Build) -> None:
             body = bodies.product_sum(types, unsigned)
     else:
         assert isinstance(op, ElementwiseOp)
+        # Of the elementwise operations, only these may have inputs of other types than the output.
         casts = op.name in ("linalg.copy", "linalg.elemwise_unary", "linalg.elemwise_binary")
         body = bodies.elementwise(types, op.function(), cast=casts, unsigned=unsigned)
+    # The generic states its indexing maps itself, so that a memo of them is dropped.
     kept_attributes = {name: value for name, value in op.attributes.items() if name != "linalg.memoized_indexing_maps"}
     build.replace(*generic(build, op.structure(), list(op.inputs), list(op.outputs), body, kept_attributes))
 
@@ -42,9 +44,9 @@ def _fill(op: Operation, build: Build) -> None:
     if not isinstance(output.type, TensorType):
         body = bodies.elementwise([element_type(v.type) for v in op.operands], "copy", cast=True, unsigned=False)
         generic(build, op.structure(), [value], [output], body)
-        build.replace()
+        build.replace()  # no values: a fill of a memref has no result
         return
-    if isinstance(value.type, TensorType):
+    if isinstance(value.type, TensorType):  # of rank 0
         value = build.add(tensor.ExtractOp(value, [], value.type.element_type)).result
     cast = bodies.cast_operation(value, output.type.element_type, unsigned=False)
     if cast is not None:

@@ -30,7 +30,7 @@ _MAP_OF_BYTES = AffineMap(2, 0, (AffineExpr.dimension(0),))  # (byte, bit) -> (b
 
 
 def is_packed(type: Attribute) -> bool:
-    """Return whether these are bits of which eight share a byte."""
+    """Return whether a type is a tensor of i1 whose encoding states that eight elements share a byte."""
     return isinstance(type, TensorType) and type.element_type == i1 and _ENCODING in str(type.encoding)
 
 
@@ -38,13 +38,19 @@ def _retyped(
     build: Build, value: SSAValue, type: TensorType[Any], *, dims: Sequence[SSAValue] = (),
     result_dims: Sequence[SSAValue] = (),
 ) -> SSAValue:  # fmt: skip
-    """Reinterpret the bytes of a tensor as another type. dims, result_dims: the dynamic sizes of `value` and of the
-    result.
+    """Reinterpret the bytes of a tensor as another type.
+
+    Args:
+        build: Emits the operation.
+        value: The tensor.
+        type: The type of the result.
+        dims: The dynamic sizes of `value`; empty for a static shape.
+        result_dims: The dynamic sizes of the result.
     """
     if value.type == type:
         return value
-    same = isinstance(value.type, TensorType) and value.type.element_type == type.element_type
-    kind = tensors.TensorReshapeOp if same else tensors.TensorBitCastOp
+    has_same_elements = isinstance(value.type, TensorType) and value.type.element_type == type.element_type
+    kind = tensors.TensorReshapeOp if has_same_elements else tensors.TensorBitCastOp
     return build.add(kind(operands=[value, list(dims), list(result_dims)], result_types=[type])).result
 
 
@@ -57,7 +63,15 @@ def _packed_bytes(type: TensorType[Any]) -> int:
 
 
 def _require_same_bytes(other: TensorType[Any], packed: TensorType[Any], count: int) -> None:
-    """Check that the other type of a bitcast has `count` bytes if it is static; raise VerifyException otherwise."""
+    """Check that the other type of a bitcast has as many bytes as the packed bits; raise VerifyException otherwise.
+
+    Types with dynamic sizes, and those of elements without a fixed width, are not checked.
+
+    Args:
+        other: The type that packed bits are cast to or from; its elements are not packed.
+        packed: The type of the packed bits, for the message.
+        count: The number of bytes of the packed bits.
+    """
     element = other.element_type
     if DYNAMIC in other.get_shape() or not isinstance(element, FixedBitwidthType):
         return
@@ -100,7 +114,7 @@ def _bitcast(op: Operation, build: Build) -> None:
     source, target = (cast("TensorType[Any]", v.type) for v in (op.source, op.result))
     if not is_packed(source) and not is_packed(target):
         return
-    if is_packed(source) and is_packed(target):
+    if is_packed(source) and is_packed(target):  # the order of the bits is the same in both
         reshape = tensors.TensorReshapeOp(
             operands=[op.source, list(op.source_dims), list(op.result_dims)], result_types=[target]
         )
@@ -109,7 +123,7 @@ def _bitcast(op: Operation, build: Build) -> None:
         count = _packed_bytes(target)
         _require_same_bytes(source, target, count)
         bytes_ = _retyped(build, op.source, TensorType(i8, [count]), dims=op.source_dims)
-        build.replace(_retyped(build, _unpacked(build, bytes_, count), target))
+        build.replace(_retyped(build, _unpacked(build, bytes_, count), target))  # packed types have no dynamic sizes
     else:
         count = _packed_bytes(source)
         _require_same_bytes(target, source, count)

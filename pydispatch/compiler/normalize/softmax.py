@@ -24,7 +24,7 @@ number: the exponential of the NaN is NaN all the same, and so are the sum and t
 
 
 LOWEST = {f32: -3.4028234663852886e38, f64: -1.7976931348623157e308}
-"""The finite number that is lowest."""
+"""The lowest finite number of each element type."""
 
 
 def softmax(
@@ -35,9 +35,12 @@ def softmax(
     Args:
         build: Emits the operations.
         source: The values x.
-        output: A tensor of the type of the result.
+        output: A tensor of the type of the result; its elements are not read.
         along: The dimensions of a row.
         is_masked: Whether a row of -inf alone yields zeros instead of NaN. The elements are then f32 or f64.
+
+    Raises:
+        VerifyException: The elements of x are not floats.
     """
     source_type = source.type
     if not isinstance(source_type, TensorType) or not isinstance(source_type.element_type, AnyFloat):
@@ -50,7 +53,7 @@ def softmax(
     is_parallel = tuple(d in kept_dims for d in range(rank))
 
     def reduce(value: SSAValue, initial: float, combiner: type[arith.AddfOp] | type[arith.MaxnumfOp]) -> SSAValue:
-        """Combine the elements of each row, and return the tensor of the results."""
+        """Combine the elements of each row with `initial`, and return the tensor of one result per row."""
         fastmath = MAXIMUM_FLAGS if combiner is arith.MaxnumfOp else None
         start = build.splat(initial, row_type, dynamic_sizes)
         (rows,) = computed(
@@ -61,19 +64,20 @@ def softmax(
 
     elementwise = Structure((identity, row_map, identity), parallel=(True,) * rank)
     element = source_type.element_type
-    # A row of -inf has the sum 0; sums of other rows are at least 1.
+    # Lower bounds for the maximum and the sum of a row. They change only a row of -inf, where x - maximum would be NaN
+    # and the sum is 0: in other rows the maximum is finite, and the sum is at least 1.
     lowest, one = (build.scalar(n, element) for n in (LOWEST[element], 1.0)) if is_masked else (None, None)
 
     def at_least(body: BodyBuilder, x: SSAValue, bound: SSAValue | None) -> SSAValue:
-        """Return max(x, bound); x without a bound."""
+        """Return max(x, bound), or x if `bound` is None."""
         return x if bound is None else body.add(arith.MaximumfOp(x, bound))
 
     def power(body: BodyBuilder, x: SSAValue, most: SSAValue, _: SSAValue) -> list[SSAValue]:
-        """Emit exp(x - most) for one element."""
+        """Emit exp(x - most) for one element; `most` is the maximum of its row."""
         return [body.add(math.ExpOp(body.add(arith.SubfOp(x, at_least(body, most, lowest)))))]
 
     def quotient(body: BodyBuilder, x: SSAValue, total: SSAValue, _: SSAValue) -> list[SSAValue]:
-        """Emit x / max(total, 1) for one element; `total` is below 1 only in a row of -inf, where it is 0."""
+        """Emit x / total for one element; `total` is the sum of its row, and at least 1 if `is_masked`."""
         # The reciprocal of a sum neither overflows nor loses digits, so that one division a row is sufficient.
         allowed = arith.FastMathFlagsAttr([FastMathFlag.ALLOW_RECIP])
         return [body.add(arith.DivfOp(x, at_least(body, total, one), allowed))]
@@ -86,7 +90,7 @@ def softmax(
 
 
 def _softmax(op: Operation, build: Build) -> None:
-    """Replace `linalg.softmax`."""
+    """Replace `linalg.softmax`, whose rows have one dimension."""
     assert isinstance(op, SoftmaxOp)
     build.replace(softmax(build, op.input, op.output, [op.dimension.value.data]))
 

@@ -27,7 +27,7 @@ def jumps_of(function: Operation) -> Jumps:
     jumps: Jumps = {block: [] for block in function.regions[0].blocks}
     for block in function.regions[0].blocks:
         if (end := block.last_op) is not None:
-            for target in dict.fromkeys(end.successors):
+            for target in dict.fromkeys(end.successors):  # a conditional branch may name a block twice
                 jumps[target].append(end)
     return jumps
 
@@ -35,14 +35,21 @@ def jumps_of(function: Operation) -> Jumps:
 def origins(dispatch: Operation, jumps: Jumps) -> dict[flow.DispatchOp, Operation | None]:
     """Return the dispatches whose results `dispatch` reads, directly or through host code.
 
-    Each is mapped to the last operation on the path that is more than a view (host code or control flow), or to None.
+    Each is mapped to the last operation, before `dispatch`, of the path from its results to `dispatch` that is more
+    than a view (host code or control flow); to None if there are only views.
     Of producers selected by control flow, only the nearest `MOST_CHOICES` are returned: through a sequence of branches,
     a dispatch may read results of every dispatch before them.
+
+    Args:
+        dispatch: The reading dispatch.
+        jumps: The jumps of the host function, as `jumps_of` returns them.
     """
     producers: dict[flow.DispatchOp, Operation | None] = {}
     seen: set[SSAValue] = set()
+    # Values to visit, each with the last operation of its path that is more than a view. Those selected by control flow
+    # are visited after the others, the nearest first.
     straight: list[tuple[SSAValue, Operation | None]] = [(v, None) for v in dispatch.operands]
-    chosen: deque[tuple[SSAValue, Operation]] = deque()  # by control flow, the nearest first
+    chosen: deque[tuple[SSAValue, Operation]] = deque()
     choices = 0  # producers selected by control flow so far
     while straight or (chosen and choices < MOST_CHOICES):
         value, last_step = straight.pop() if straight else chosen.popleft()
@@ -77,14 +84,15 @@ def _sources(value: SSAValue, jumps: Jumps) -> Iterable[tuple[SSAValue, Operatio
     """
     if isinstance(value, OpResult):
         op, from_end = value.op, len(value.op.results) - value.index
-        if not is_fill(op):
+        if not is_fill(op):  # dispatches have copies of fills, and read nothing of them
             yield from ((v, None if is_view(op) else op) for v in op.operands)
         yield from _yielded(op, from_end)
     elif isinstance(value, BlockArgument):
         around = value.block.parent_op()
         from_end = len(value.block.args) - value.index
         if value.block in jumps:
-            # Any operand of a jump may be passed: positions are not compared.
+            # An argument of a block of the function itself. A jump may pass any of its operands as this argument:
+            # positions are not compared.
             yield from ((v, jump) for jump in jumps[value.block] for v in jump.operands)
         elif around is not None:
             initial = around.operands[-from_end:][:1]  # empty if the operation has fewer operands
@@ -93,8 +101,9 @@ def _sources(value: SSAValue, jumps: Jumps) -> Iterable[tuple[SSAValue, Operatio
 
 
 def _yielded(op: Operation, from_end: int) -> Iterable[tuple[SSAValue, Operation]]:
-    """Return the values that the blocks of a loop or a branch yield at position `from_end`, counted from the end,
-    each with `op`.
+    """Return the values that the blocks of a loop or branch `op` yield at position `from_end`, each with `op`.
+
+    Positions are counted from the end: 1 is the last. Blocks that yield fewer values are left out.
     """
     ends = [block.last_op for region in op.regions for block in region.blocks]
     return ((v, op) for end in ends if end is not None for v in end.operands[-from_end:][:1])
@@ -103,7 +112,11 @@ def _yielded(op: Operation, from_end: int) -> Iterable[tuple[SSAValue, Operation
 def separation(producer: Operation, consumer: Operation, between: Operation | None, formed: bool) -> str:
     """Return why two dispatches were no candidates for fusion, and what would have to change.
 
-    formed: whether dispatch formation created both, so that neither is stated by the program.
+    Args:
+        producer: The dispatch whose result is read.
+        consumer: The dispatch that reads it.
+        between: The host code or control flow through which it is read, as `origins` returns it; None for views alone.
+        formed: Whether dispatch formation created both, so that neither is stated by the program.
     """
     if not formed:
         return reasons.STATED

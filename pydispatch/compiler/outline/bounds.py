@@ -35,7 +35,7 @@ class Bounds:
 
     Args:
         op: The operation.
-        sizes: Sizes of tensors that are known, or known to be equal.
+        sizes: Sizes of tensors in the block of the operation that are known, or known to be equal.
     """
 
     def __init__(self, op: Operation, sizes: Sizes) -> None:
@@ -59,7 +59,13 @@ class Bounds:
     def _binary(
         self, kind: Callable[[SSAValue, SSAValue], Operation], fold: Callable[[int, int], int], lhs: Number, rhs: Number
     ) -> Number:
-        """Return the result of a binary operation; it is folded if both operands are known now."""
+        """Return the result of a binary operation on two numbers.
+
+        Args:
+            kind: Class of the operation, which is emitted if an operand is known only at run time.
+            fold: The same function of integers, which is called if both operands are known now.
+            lhs, rhs: The operands.
+        """
         if isinstance(lhs, int) and isinstance(rhs, int):
             return fold(lhs, rhs)
         return self._put(kind(self._value(lhs), self._value(rhs))).results[0]
@@ -119,6 +125,7 @@ class Bounds:
         if isinstance(expected, int) and isinstance(actual, int):
             self._require(holds=False, what=equal.what.format(f"{actual} {equal.unit} instead of {expected}"))
         else:
+            # The message is text of the compiled program: it cannot state sizes that are known at run time only.
             holds = self._compare("eq", self._term(expected), self._term(actual))
             self._require(holds, equal.what.format(f"another number of {equal.unit}"))
 
@@ -133,7 +140,7 @@ class Bounds:
         if start < 0:
             self._require(holds=False, what=f"{where}: the slice begins at {start}")
         if start == 0 and stride == 1 and size == whole:
-            return
+            return  # the slice is the whole axis
         most = self._most_elements(offset, stride, self._term(size), self._term(whole))
         count = self._term(size)
         if isinstance(count, int) and isinstance(most, int):
@@ -154,31 +161,32 @@ class Bounds:
             whole: Number of elements of the axis.
         """
         start = 0 if offset is None else offset
-        rest = self._maximum(self._plus(whole, -start), 0)
+        elements_from_start = self._maximum(self._plus(whole, -start), 0)
         if stride == 0:  # any number of elements, unless the axis is empty
-            return self._binary(arith.MuliOp, lambda x, y: x * y, self._minimum(rest, 1), self._maximum(size, 0))
+            has_elements = self._minimum(elements_from_start, 1)  # 1 or 0
+            return self._binary(arith.MuliOp, lambda x, y: x * y, has_elements, self._maximum(size, 0))
         if isinstance(stride, int):
-            forwards = self._steps(rest, abs(stride))
+            forwards = self._steps(elements_from_start, abs(stride))
             if stride > 0 or offset is None:  # a clamped offset leaves as many elements in either direction
                 return forwards
-            return self._minimum(start // -stride + 1, self._elements_down_from(start, rest))
+            return self._minimum(start // -stride + 1, self._elements_down_from(start, elements_from_start))
         negated = self._binary(arith.SubiOp, lambda x, y: x - y, 0, stride)
         absolute = self._maximum(stride, negated)
         size_of_step = self._maximum(absolute, 1)
-        forwards = self._steps(rest, size_of_step)
+        forwards = self._steps(elements_from_start, size_of_step)
         if offset is None:
             return forwards
         steps = self._steps(self._plus(start, 1), size_of_step)
-        backwards = self._minimum(steps, self._elements_down_from(start, rest))
+        backwards = self._minimum(steps, self._elements_down_from(start, elements_from_start))
         is_forward = self._compare("sge", stride, 0)
         return self._put(arith.SelectOp(is_forward, self._value(forwards), self._value(backwards))).results[0]
 
-    def _elements_down_from(self, start: int, rest: Number) -> Number:
+    def _elements_down_from(self, start: int, elements_from_start: Number) -> Number:
         """Return the number of elements from `start` down to 0: start + 1, or 0 if `start` is outside.
 
-        rest: number of elements of the axis from `start` on; 0 if `start` is outside.
+        elements_from_start: number of elements of the axis from `start` on; 0 if `start` is outside.
         """
-        is_inside = self._minimum(rest, 1)  # 1 or 0
+        is_inside = self._minimum(elements_from_start, 1)  # 1 or 0
         return self._binary(arith.MuliOp, lambda x, y: x * y, is_inside, start + 1)
 
     def _steps(self, n: Number, step: Number) -> Number:
@@ -202,7 +210,7 @@ class Bounds:
         holds = self._compare("slt", high, self._term(whole))
         if not (isinstance(low, int) and low >= 0):
             holds = self._put(arith.AndIOp(holds, self._compare("sge", low, 0))).results[0]
-        if dynamic_loops:  # or a loop has no iterations
+        if dynamic_loops:  # the requirement also holds if a loop has no iterations
             shortest = self._term(dynamic_loops[0])
             for n in dynamic_loops[1:]:
                 shortest = self._minimum(shortest, self._term(n))
@@ -210,7 +218,10 @@ class Bounds:
         self._require(holds, f"operand {window.operand}, axis {window.axis}: the windows end outside")
 
     def _index_range(self, expr: AffineExpr, loop_sizes: Sequence[Term | None]) -> tuple[Number, Number]:
-        """Return the least and the largest value of an index expression over its loops."""
+        """Return the least and the largest value of an index expression, whose range is exact (`has_exact_bounds`).
+
+        loop_sizes: number of iterations of each loop, a dimension of the expression.
+        """
         if isinstance(expr, AffineConstantExpr):
             return expr.value, expr.value
         if isinstance(expr, AffineDimExpr):
@@ -219,6 +230,7 @@ class Bounds:
             # A larger size is out of bounds in any case; capped, it cannot overflow the index computations.
             return 0, self._plus(self._minimum(self._term(size), OVERFLOW_GUARD), -1)
         assert isinstance(expr, AffineBinaryOpExpr)
+        # A constant operand, if there is one, is `b`.
         a, b = (expr.rhs, expr.lhs) if isinstance(expr.lhs, AffineConstantExpr) else (expr.lhs, expr.rhs)
         low, high = self._index_range(a, loop_sizes)
         if expr.kind is AffineBinaryOpKind.Add:
@@ -231,7 +243,7 @@ class Bounds:
             return self._times(low, n), self._times(high, n)
         if expr.kind is AffineBinaryOpKind.Mod:  # the remainder of a floor division is not negative
             return 0, self._minimum(high, n - 1)
-        if expr.kind is AffineBinaryOpKind.CeilDiv:
+        if expr.kind is AffineBinaryOpKind.CeilDiv:  # ceil(x / n) is floor((x + n - 1) / n)
             low, high = self._plus(low, n - 1), self._plus(high, n - 1)
         return self._quotient(low, n), self._quotient(high, n)
 
@@ -240,8 +252,13 @@ class Bounds:
 
 
 def check_bounds(group: Sequence[Operation], sizes: Sizes) -> None:
-    """Emit the bounds checks of operations that are about to become a dispatch. Raises CompileError for a requirement
-    that can never hold.
+    """Emit the bounds checks of operations that are about to become a dispatch, each before its operation.
+
+    Raises CompileError for a requirement that can never hold.
+
+    Args:
+        group: The operations.
+        sizes: Sizes of tensors in their block that are known, or known to be equal.
     """
     for op in group:
         rule = rule_of(op)
