@@ -33,13 +33,14 @@ WORKGROUP_QUERIES = {
     for dialect in ("flow", "stream")
     for what, op in (("id", hal.InterfaceWorkgroupIDOp), ("count", hal.InterfaceWorkgroupCountOp))
 }
+# Operations on tensors that regions.py translates.
 _VIEWS = (*LAZY, *ALIASES, *STORES, "tensor.insert_slice", "tensor.dim", "tensor.extract")
 
 
 def is_computed(op: Operation) -> bool:
     """Return whether the body of a dispatch has operations on tensors other than slices, and no microkernel.
 
-    regions.py translates other dispatches: slices, microkernels and scalar code.
+    Dispatches for which this is false (slices, microkernels and scalar code) are translated by regions.py.
     """
     computes = False
     for inner in walk(op.regions[0]):
@@ -51,7 +52,10 @@ def is_computed(op: Operation) -> bool:
 
 
 def open_regions(function: Operation) -> None:
-    """Inline the computed dispatches of a host function, or convert them to regions that are marked as grids."""
+    """Inline the dispatches of a host function that compute on tensors (`is_computed`) and read no workgroup id.
+
+    Those that read it become regions with the attribute GRID.
+    """
     for op in list(walk(function)):
         if op.name not in DISPATCHES:
             continue
@@ -71,8 +75,8 @@ class Grid:
 
     Attributes:
         group: Its operations, inlined into the block of the host.
-        count: Region that computes the workgroup count from the workload.
-        workload: Arguments of that region.
+        count: Region that computes the numbers of workgroups along x, y and z from the workload.
+        workload: Host values that are passed to that region.
     """
 
     group: list[Operation]
@@ -85,7 +89,7 @@ def open_grid(region: flow.DispatchRegionOp) -> Grid:
 
     Raises CompileError if it states none.
     """
-    kernel = RegionKernel(region, name="")
+    kernel = RegionKernel(region, name="")  # only for its grid, which needs no name
     count = kernel.count()
     for op in list(walk(region.body)):
         if op.name in WORKGROUP_QUERIES:
@@ -97,10 +101,10 @@ def open_grid(region: flow.DispatchRegionOp) -> Grid:
     assert block is not None
     end = region.body.block.last_op
     assert end is not None
-    ends = list(end.operands)
+    returned = list(end.operands)  # read first: inlining erases the terminator
     group = _inline_region(region)
     members = set(group)
-    for value in dict.fromkeys(ends):
+    for value in dict.fromkeys(returned):
         _give_own_destination(value, members, block, first=group[0])
     return Grid(group, count, kernel.workload)
 
@@ -117,8 +121,10 @@ def _give_own_destination(value: SSAValue, members: set[Operation], block: Block
         block: Block that contains them.
         first: The operation before which the barrier is inserted.
     """
-    innermost: Operation | None = None  # the first insertion of the chain: the one whose destination is the tensor
-    destination = 0
+    innermost: Operation | None = (
+        None  # of the insertions that lead to `value`, the first: it updates the tensor itself
+    )
+    destination = 0  # index of the operand of `innermost` that is the tensor
     while isinstance(value.owner, Operation) and value.owner in members:
         operand = destination_operand(value.owner)
         if operand is None:
@@ -142,7 +148,7 @@ def _give_own_destination(value: SSAValue, members: set[Operation], block: Block
 
 
 def _inline_region(region: Operation) -> list[Operation]:
-    """Move the operations of a region before it, erase the region, and return the operations."""
+    """Move the operations of a region, without its terminator, before it, erase the region, and return them."""
     block = region.parent
     assert block is not None
     moved = list(region.regions[0].block.ops)
@@ -190,11 +196,11 @@ class _RegionBuilder:
         tied = [-1] * len(op.results)
         if op.tied_operands is not None:
             tied = [int(n) for n in op.tied_operands.get_values()]
-        fresh = list(self.body.args)[len(operands) :]
+        fresh = list(self.body.args)[len(operands) :]  # arguments of the results that are tied to no operand, in order
         dims = iter(op.result_dims)
         for result, tie in zip(op.results, tied, strict=True):
             assert isinstance(result.type, TensorType)
-            sizes = [next(dims) for n in result.type.get_shape() if n < 0]
+            sizes = [next(dims) for n in result.type.get_shape() if n < 0]  # the dynamic sizes
             argument = self.body.args[tie] if tie >= 0 else fresh.pop(0)
             self.current_result[argument] = operands[tie] if tie >= 0 else self._empty(result.type, sizes)
             self.result_arguments.append(argument)
@@ -251,10 +257,10 @@ class _RegionBuilder:
         elif isinstance(inner.results[0].type, iree_tensor_ext.DispatchTensorType):
             source, result = inner.operands[0], inner.results[0]
             self.operand_of[result] = self.operand_of.get(source, source)
-            if source in self.current_result:
+            if source in self.current_result:  # stores to the alias are stores to the result
                 self.result_arguments[self.result_arguments.index(source)] = result
                 self.current_result[result] = self.current_result.pop(source)
-        else:
+        else:  # an alias of a size of the workload
             inner.results[0].replace_all_uses_with(inner.operands[0])
 
 

@@ -36,7 +36,13 @@ WRITTEN = "pyd.written"
 
 
 def contract_of(source: func.FuncOp, kernel: Kernel) -> func.FuncOp:
-    """Build the contract of the kernel of a dispatch function."""
+    """Build the contract of a kernel: a function that checks the sizes of a dispatch, and returns its grid and the
+    bytes of memory that it accesses.
+
+    Args:
+        source: The dispatch function, over tensors.
+        kernel: The kernel that was generated from it.
+    """
     return _Contract(source, kernel).build()
 
 
@@ -68,7 +74,7 @@ class _Contract:
         self._check_sizes()
         if GRID not in self.source.attributes:  # bounds are not checked if the program states the grid
             self._check_bounds()
-        bytes_per_workgroup = map(self._number, self.kernel.tiles)  # of each binding
+        bytes_per_workgroup = map(self._number, self.kernel.tiles)  # of each binding; none if unknown
         results = [*self._grid(), *self._bytes(), *bytes_per_workgroup]
         self._put(func.ReturnOp(*results))
         name = self.source.sym_name.data + SUFFIX
@@ -82,6 +88,7 @@ class _Contract:
             )
         written = sum(1 << i for i, b in enumerate(self.kernel.layout.bindings) if not b.read_only)
         contract.attributes[CONTRACT] = UnitAttr()
+        # Bit 63 of the mask is the sign of the attribute's i64.
         contract.attributes[WRITTEN] = IntegerAttr(written - (1 << 64) if written >> 63 else written, i64)
         set_location(contract, self.source)
         return contract
@@ -131,11 +138,14 @@ class _Contract:
         for op in block.ops:
             if isinstance(op, cf.AssertOp):
                 holds = self._copy(op.operands[0], mapping)
-                if holds is not None:
+                if holds is not None:  # None: the check depends on values that are not passed to the kernel
                     self._require(holds, op.msg.data)
 
     def _grid(self) -> list[SSAValue]:
-        """Return the largest number of workgroups along each axis; -1 where the program states the grid itself."""
+        """Return the largest number of workgroups along x, y and z.
+
+        A number is -1 where the program states the grid itself, or if it depends on other values than sizes.
+        """
         if GRID in self.source.attributes:
             return [self._number(-1)] * 3
         count = self.kernel.count.block  # its arguments are the device and the sizes
@@ -145,11 +155,11 @@ class _Contract:
         last = count.last_op
         assert isinstance(last, hal.ReturnOp)
         counts = [self._copy(v, mapping) for v in last.operands]
-        return [self._number(-1) if v is None else v for v in counts]  # None: it depends on other values than sizes
+        return [self._number(-1) if v is None else v for v in counts]
 
     def _bytes(self) -> list[SSAValue]:
         """Return the number of bytes of each binding up to the last byte that the kernel accesses, and require that
-        each is less than 2^63.
+        each is less than 2^63. It is 0 for a binding of whose views the sizes are computed by the kernel.
         """
         needed: list[SSAValue | None] = [None] * len(self.kernel.layout.bindings)
         mapping: dict[SSAValue, SSAValue] = {}  # value of the kernel → its value in the contract
@@ -171,7 +181,8 @@ class _Contract:
     def _extent(self, op: hal.InterfaceBindingSubspanOp, mapping: dict[SSAValue, SSAValue]) -> SSAValue | None:
         """Return the end of a view of a binding, in bytes from its start.
 
-        Return None if the sizes of the view depend on anything but push constants and constants.
+        Return None if the sizes or the offset of the view depend on anything but push constants and constants.
+        `mapping` has the values of the kernel that were copied into the contract, and receives new ones.
         """
         type_ = op.results[0].type
         assert isinstance(type_, MemRefType)
@@ -188,6 +199,7 @@ class _Contract:
         if static_count == 0:
             return self._number(0)
         bits = dtype_bits(dtype_of(type_.element_type, location_of(op)))
+        # Of less than 8 bits, only elements of 2 and 4 share a byte in memory.
         element_bytes, elements_per_byte = max(1, -(-bits // 8)), 8 // bits if bits in (2, 4) else 1
         if dynamic_count is None:
             return self._offset(op, mapping, self._number(-(-static_count // elements_per_byte) * element_bytes))
@@ -203,7 +215,7 @@ class _Contract:
     def _offset(
         self, op: hal.InterfaceBindingSubspanOp, mapping: dict[SSAValue, SSAValue], size: SSAValue
     ) -> SSAValue | None:
-        """Return `size` plus the byte offset of a view; None if the host cannot compute the offset."""
+        """Return `size`, in bytes, plus the byte offset of a view; None if the contract cannot compute the offset."""
         if op.byte_offset is None or constant_index(op.byte_offset) == 0:
             return size
         start = self._copy(op.byte_offset, mapping)
@@ -224,7 +236,7 @@ class _Contract:
         op = value.owner
         if isinstance(op, hal.InterfaceConstantLoadOp):
             known = self.words.get(op.ordinal.value.data)
-            if known is not None and known.type == value.type:
+            if known is not None and known.type == value.type:  # else the load reads a part of a scalar
                 mapping[value] = known
                 return known
             return None

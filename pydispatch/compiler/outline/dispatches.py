@@ -25,6 +25,7 @@ def check_variants(module: ModuleOp) -> None:
             continue
         for reference in op.entry_points.data:
             names, executable = reference.nested_references.data, reference.root_reference.data
+            # @executable::@variant::@export; @executable::@export names no variant.
             if len(names) == 2 and executable in known and names[0].data not in known[executable]:
                 raise CompileError(
                     f"executable '@{executable}' has no variant '@{names[0].data}'",
@@ -35,7 +36,7 @@ def check_variants(module: ModuleOp) -> None:
 
 def derive_constants(module: ModuleOp) -> None:
     """Set the number of push constants of each export layout that states none, from the scalars of its dispatches."""
-    words: dict[tuple[str, str], int] = {}
+    words: dict[tuple[str, str], int] = {}  # (executable, export) → 32-bit words of the scalars of a dispatch
     for op in walk(module):
         if isinstance(op, flow.DispatchOp):
             needed = sum(words_of(a.type, location_of(op)) for a in op.arguments if not is_tensor(a))
@@ -45,6 +46,7 @@ def derive_constants(module: ModuleOp) -> None:
         if not isinstance(op, (hal.ExecutableOp, hal.ExecutableSourceOp)):
             continue
         for export in walk(op):
+            # A layout that states no number of constants has 0.
             if isinstance(export, hal.ExecutableExportOp) and export.layout.constants.data == 0:
                 count = words.get((op.sym_name.data, export.sym_name.data), 0)
                 layout = export.layout
@@ -60,7 +62,7 @@ def written_bindings(module: ModuleOp) -> dict[tuple[str, str], set[int]]:
     for op in walk(module):
         if not isinstance(op, flow.DispatchOp):
             continue
-        tensors = [i for i, a in enumerate(op.arguments) if is_tensor(a)]
+        tensors = [i for i, a in enumerate(op.arguments) if is_tensor(a)]  # argument n of these has binding n
         results: set[int] = set()
         next_binding = len(tensors)
         tied = tied_operands(op)

@@ -17,12 +17,12 @@ from pydispatch.ir.dialects.util.dialect import GlobalLoadOp, GlobalStoreOp
 
 
 def store_early(function: Operation) -> None:
-    """Move each store to behind the operation that computes its value, in an earlier block.
+    """Move each store to just after the operation that computes its value, in another block.
 
     A store stays where it is if some path from its value to the end avoids it, if a loop computes the value, and would
-    store it in each round, or if anything in between accesses the global and would see the value too early.
+    store it in each iteration, or if anything in between accesses the global and would see the value too early.
     """
-    accesses: dict[str, list[Operation]] = defaultdict(list)
+    accesses: dict[str, list[Operation]] = defaultdict(list)  # name of a global → its loads and stores
     for op in walk(function):
         if isinstance(op, GlobalLoadOp | GlobalStoreOp):
             accesses[name_of(op)].append(op)
@@ -34,10 +34,10 @@ def store_early(function: Operation) -> None:
             origin = value.op
             others = [op for op in ops if op is not store]
             if _is_reached_once(origin, store) and not any(_may_follow(op, origin) for op in others):
-                _move_behind(store, origin)
+                _move_after(store, origin)
 
 
-def _move_behind(op: Operation, origin: Operation) -> None:
+def _move_after(op: Operation, origin: Operation) -> None:
     """Move an operation to just after `origin`."""
     block = origin.parent
     assert block is not None
@@ -62,12 +62,14 @@ def _is_reached_once(origin: Operation, store: Operation) -> bool:
     start = origin.parent
     assert start is not None
     between = _reachable(start, without=store.parent)
-    returns_before = not all(successors(block) for block in (start, *between))
+    returns_before = not all(successors(block) for block in (start, *between))  # a block without successors returns
     return start not in between and not returns_before
 
 
 def _may_follow(op: Operation, origin: Operation) -> bool:
-    """Return whether an operation may run after `origin`."""
+    """Return whether an operation may run after `origin`. One in another region, such as a loop, counts as one that
+    may.
+    """
     block, start = op.parent, origin.parent
     assert block is not None and start is not None
     if block is start and origin.is_before_in_block(op):

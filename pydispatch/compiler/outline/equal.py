@@ -16,10 +16,14 @@ class KnownExecutables:
     """The executables that were created so far, by their code."""
 
     def __init__(self) -> None:
+        # structural_key() of an executable → the dispatch for which it was created
         self._known: dict[Hashable, flow.DispatchOp] = {}
 
     def reuse(self, executable: flow.ExecutableOp, dispatch: flow.DispatchOp) -> bool:
-        """Make `dispatch` call an executable that equals its own, and return whether there is one."""
+        """Make `dispatch` call an earlier executable equal to `executable`, its own, and return whether there is one.
+
+        The caller then drops `executable`. If there is none, `executable` is recorded for later dispatches.
+        """
         first = self._known.setdefault(structural_key(executable), dispatch)
         if first is dispatch:
             return False
@@ -31,7 +35,7 @@ def structural_key(op: Operation) -> Hashable:
     """Return a key that is equal for operations with the same behaviour. It ignores the names of symbols and values,
     source locations, and the order of operations without effects.
     """
-    numbers: dict[SSAValue | Block, int] = {}
+    numbers: dict[SSAValue | Block, int] = {}  # values and blocks, numbered in the order in which the walk meets them
 
     def number_of(value: SSAValue | Block) -> int:
         return numbers.setdefault(value, len(numbers))
@@ -89,10 +93,10 @@ def _in_order_of_use(block: Block) -> Iterable[Operation]:
     Operations without users come last, in their own order.
     """
     ops = list(block.ops)
-    if len(ops) <= 2 or not all(is_pure(op) for op in ops[:-1]):
+    if len(ops) <= 2 or not all(is_pure(op) for op in ops[:-1]):  # one operation and the terminator have one order
         return ops
     placed: dict[Operation, None] = {}
-    stack = [*reversed(ops[:-1]), *ops[-1:]]
+    stack = [*reversed(ops[:-1]), *ops[-1:]]  # the terminator on top: its operands are placed first, then the others
     while stack:
         needed = (v.op for v in inputs_of(stack[-1]) if isinstance(v, OpResult))
         missing = [op for op in needed if op.parent is block and op not in placed]

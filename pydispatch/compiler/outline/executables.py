@@ -91,7 +91,10 @@ def expand_executables(module: ModuleOp, selection: Selection) -> None:
 
 
 def variant_name(target: hal.ExecutableTargetAttr) -> str:
-    """Return a symbol for a target: its format, and its CPU or architecture when that is not the baseline."""
+    """Return a symbol for a target, such as "embedded_elf_x86_64_znver4".
+
+    It has the format, then the CPU or architecture, or for a generic CPU its additional features.
+    """
     name = target.format.data
     cpu = config_string(target, "cpu", architecture(target) or "generic")
     features = config_string(target, "cpu_features")
@@ -114,7 +117,10 @@ def _unique(name: str, taken: Iterable[str]) -> str:
 def _expand_for_targets(
     op: Operation, targets: Sequence[hal.ExecutableTargetAttr], selection: Selection
 ) -> list[Operation]:
-    """Return one variant for each target of an executable."""
+    """Return a variant of an executable for each of `targets`, as `chosen_targets` adapts them to its objects.
+
+    selection: states which bindings the dispatches of hand-written kernels write.
+    """
     names: list[str] = []
     variants: list[Operation] = []
     for target in chosen_targets(op, targets):
@@ -128,7 +134,7 @@ def _expand_for_targets(
 def _variant(
     source: Operation, name: str, target: Attribute, objects: Sequence[Attribute], body: list[Operation]
 ) -> Operation:
-    """Return a variant for `target` with the operations `body`."""
+    """Return a `hal.executable.variant` for `target` with the operations `body` and the user's `objects`."""
     variant = hal.ExecutableVariantOp(
         properties={
             "sym_name": StringAttr(name), "sym_visibility": StringAttr("public"), "target": target,
@@ -154,6 +160,7 @@ def matching_objects(op: Operation, target: hal.ExecutableTargetAttr) -> list[At
     objects = objects_for(attribute, target) or objects_for(attribute, _generic(target))
     if not objects and (calls_static(op) or not any(isinstance(o, ModuleOp) for o in op.regions[0].block.ops)):
         listed = [k for k in attribute.targets.data if isinstance(k, hal.ExecutableTargetAttr)]
+        # The keys are the targets under which the executable lists objects.
         note = f"keys: {', '.join(str(k) for k in attribute.targets.data)}"
         backends = [key.backend.data for key in listed]
         if backends and target.backend.data not in backends:
@@ -196,10 +203,11 @@ def _selected_variants(op: hal.ExecutableOp, selection: Selection) -> list[Opera
             continue
         target = canonical(variant.target)
         names.append(str(target))
+        # Only the targets that the caller named are compiled; those that the compiler chose restrict nothing.
         if selection.explicit and (target.backend, target.format) not in formats:
             continue
         require_backend(target, f"variant '@{variant.sym_name.data}': ", location_of(variant))
-        levels = [target]
+        levels = [target]  # the target for each CPU level
         if selection.levels or selection.features:
             levels = apply_levels(target, selection.levels, selection.features)
         for level in levels:
@@ -224,7 +232,13 @@ def _selected_variants(op: hal.ExecutableOp, selection: Selection) -> list[Opera
 
 
 def _hand_written(op: Operation, selection: Selection, target: hal.ExecutableTargetAttr) -> list[Operation]:
-    """Return the exports and the modules of a `stream.executable` or `hal.executable.source`, in kernel IR."""
+    """Return the exports and the modules of a `stream.executable` or `hal.executable.source`, in kernel IR.
+
+    Args:
+        op: The executable.
+        selection: States which bindings the dispatches of each export write.
+        target: The target, for which operations on tiles and subgroups are lowered.
+    """
     body: list[Operation] = []
     modules = [inner.clone() for inner in op.regions[0].block.ops if isinstance(inner, ModuleOp)]
     functions = {symbol_name(f): f for m in modules for f in m.body.block.ops if isinstance(f, func.FuncOp)}
@@ -333,6 +347,7 @@ def _generated(op: flow.ExecutableOp, target: hal.ExecutableTargetAttr) -> list[
     kernels: list[Operation] = []
     for ordinal, export in enumerate(exports):
         kernel = lower(functions[symbol_name(export)], target)
+        # The grid that the program states, or the kernel's own.
         count = _grid_with_device(export.count, export) if export.count.blocks else kernel.count
         new_export = make_export(export, ordinal, kernel.layout, count)
         if kernel.tiles and not export.count.blocks:

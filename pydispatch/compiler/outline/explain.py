@@ -42,8 +42,14 @@ class FusionReport:
     """(index of a dispatch, index of another) → why formation did not fuse operations of the two."""
 
     def begin(self, groups: Sequence[Sequence[Operation]], edges: Sequence[Edge]) -> None:
-        """Record the groups of a block and the edges between them, before they are outlined."""
+        """Record the groups of a block, before they are outlined, and why operations were not fused.
+
+        Args:
+            groups: The operations of each future dispatch, in the order in which `outlined` is called for them.
+            edges: Producers and consumers that are in different groups, with the reason.
+        """
         self._pending = [tuple(dict.fromkeys(describe_location(op) for op in g if not is_quiet(op))) for g in groups]
+        # operation → index that its dispatch will have in `dispatches`
         dispatch_of = {op: n for n, group in enumerate(groups, len(self.dispatches)) for op in group}
         for edge in edges:
             if edge.producer in dispatch_of and edge.consumer in dispatch_of:
@@ -78,7 +84,10 @@ class FusionReport:
         self._insert_handwritten(function, numbers)
 
     def _insert_handwritten(self, function: Operation, numbers: Mapping[flow.DispatchOp, int]) -> None:
-        """Insert the dispatches of hand-written kernels between the formed ones, in program order."""
+        """Insert the dispatches of hand-written kernels between the formed ones, in program order.
+
+        numbers: formed dispatch → its index in `dispatches`; hand-written ones have none.
+        """
         entries: list[DispatchEntry] = []
         listed: set[int] = set()
         for op in walk(function):
@@ -110,7 +119,10 @@ def _names_of(dispatch: flow.DispatchOp) -> tuple[str, str]:
 
 
 def listing(reports: Sequence[FusionReport], module: ModuleOp | None = None) -> Listing:
-    """Return the part of the reports stored in an artifact. module: with executables expanded, for the grids."""
+    """Return the part of the reports that an artifact stores: the dispatches of each function.
+
+    module: the program after its executables were expanded, from which the grids are read; None for no grids.
+    """
     grids = grids_of(module) if module is not None else {}
     return [
         (r.function, [replace(d, grids=grids.get((d.executable, d.export), ())) for d in r.dispatches])
@@ -120,7 +132,7 @@ def listing(reports: Sequence[FusionReport], module: ModuleOp | None = None) -> 
 
 
 def grids_of(module: ModuleOp) -> dict[tuple[str, str], tuple[str, ...]]:
-    """Return for each (executable, export) the distinct grids of its variants."""
+    """Return for each (executable, export) the distinct grids of its variants, as texts such as `4x1x1`."""
     grids_by_export: dict[tuple[str, str], dict[str, None]] = {}
     for executable in module.body.block.ops:
         if isinstance(executable, hal.ExecutableOp):

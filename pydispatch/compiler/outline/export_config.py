@@ -18,11 +18,15 @@ _SIZE = re.compile(r"workgroup_size\s*=\s*\[([^\]]*)\]")
 
 
 def stated_size(dispatch: Operation) -> tuple[int, int, int] | None:
-    """Return the workgroup size that a dispatch states, or None. Raises CompileError if it is invalid."""
+    """Return the workgroup size (x, y, z) that a dispatch states; None if it states none.
+
+    Axes that are left out have size 1. Raises CompileError unless it is one to three positive integers.
+    """
     config = dispatch.attributes.get("export_config")
     match = None if config is None else _SIZE.search(str(config))
     if match is None:
         return None
+    # An entry may have a type, `4 : index`.
     words = [word.split(":")[0].strip() for word in match[1].split(",") if word.strip()]
     if not 1 <= len(words) <= 3 or not all(_is_size(word) for word in words):
         raise CompileError(
@@ -34,17 +38,18 @@ def stated_size(dispatch: Operation) -> tuple[int, int, int] | None:
 
 
 def _is_size(word: str) -> bool:
+    """Return whether a word is a positive integer of at most 19 digits: one of about 64 bits."""
     return word.isascii() and word.isdecimal() and len(word) < 20 and int(word) > 0
 
 
 def size_attribute(dispatch: Operation) -> dict[str, ArrayAttr[IntegerAttr[IndexType]]]:
-    """Return the property of an export that states the size; empty when the dispatch states none."""
+    """Return the property `workgroup_size` for the export of a dispatch, by name; empty if the dispatch states none."""
     size = stated_size(dispatch)
     return {} if size is None else {"workgroup_size": ArrayAttr([IntegerAttr(n, IndexType()) for n in size])}
 
 
 def replace_size_queries(dispatch: Operation) -> None:
-    """Replace queries of the workgroup size in a dispatch by the stated size; by default 1."""
+    """Replace queries of the workgroup size in a dispatch by constants: the stated size, or 1 along each axis."""
     size = stated_size(dispatch) or (1, 1, 1)
     for op in list(walk(dispatch.regions[0])):
         if op.name not in _SIZE_QUERIES:

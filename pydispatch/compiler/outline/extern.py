@@ -27,7 +27,7 @@ def outline_externs(module: ModuleOp) -> None:
     executable.
     """
     taken = {_symbol(op) for op in module.body.block.ops}
-    known: dict[tuple[object, ...], str] = {}
+    known: dict[tuple[object, ...], str] = {}  # key of a kernel → name of its executable
     for function in list(module.body.block.ops):
         if function.name not in FUNCTIONS:
             continue
@@ -58,19 +58,20 @@ def _name(op: hal.DispatchExternOp, taken: set[str]) -> str:
 
 
 def _key(op: hal.DispatchExternOp) -> tuple[object, ...]:
-    """Return a key that is equal for dispatches of the same kernel."""
+    """Return a key that is equal for dispatches of the same kernel: same objects, layout and grid region."""
     from io import StringIO
 
     from xdsl.printer import Printer
 
     out = StringIO()
     Printer(out, print_generic_format=True).print_region(op.count)
+    # The other properties belong to the dispatch: how its operands are grouped, and which of them results overwrite.
     kept = [(k, v) for k, v in sorted(op.properties.items()) if k not in ("operandSegmentSizes", "tied_operands")]
     return (*kept, *map(op.attributes.get, EXPORT_ATTRIBUTES), out.getvalue())
 
 
 def _executable(op: hal.DispatchExternOp, name: str) -> hal.ExecutableOp:
-    """Return the executable of an external dispatch, with a variant for each target."""
+    """Return the executable `name` of an external dispatch, with a variant for each of its targets."""
     variants: list[Operation] = []
     names: list[str] = []
     targets = [canonical(t) if isinstance(t, hal.ExecutableTargetAttr) else t for t in op.targets.data]
@@ -105,7 +106,7 @@ def _executable(op: hal.DispatchExternOp, name: str) -> hal.ExecutableOp:
 
 
 def _replace(op: hal.DispatchExternOp, name: str) -> None:
-    """Replace an external dispatch by a dispatch of the executable `name`."""
+    """Replace an external dispatch by a `flow.dispatch` of its export in the executable `name`."""
     dispatch = flow.DispatchOp(
         operands=[list(op.workload), list(op.arguments), list(op.argument_dims), list(op.result_dims)],
         result_types=[[r.type for r in op.results]],

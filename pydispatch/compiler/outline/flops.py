@@ -51,8 +51,10 @@ class _NotCountable(Exception):
 
 
 def count_flops(source: func.FuncOp) -> ArrayAttr[Attribute] | None:
-    """Return the attribute `pydispatch.flops` for the export of a dispatch function; None if its operations cannot be
-    counted.
+    """Return the attribute `pydispatch.flops` for the export of a dispatch function, such as `["f32", [2, 0, 2]]`.
+
+    It has the element type that is computed with ("" for several), then the terms of the polynomial: a factor, and the
+    sizes that it is multiplied by. Return None if the operations of the function cannot be counted.
     """
     if GRID in source.attributes:  # its body is that of a workgroup, over slices
         return None
@@ -64,12 +66,12 @@ def count_flops(source: func.FuncOp) -> ArrayAttr[Attribute] | None:
         return None
     # Element types of the products and, as CPUs may multiply them without widening, of narrow arguments. Of several
     # types, none is stated.
-    types = {str(type_) for type_ in count.types | _narrow(source)}
+    types = {str(type_) for type_ in count.types | _narrow_element_types(source)}
     terms = [[factor, *sizes] for sizes, factor in sorted(count.total.items()) if factor]
     return attribute_of(types.pop() if len(types) == 1 else "", terms)
 
 
-def _narrow(source: func.FuncOp) -> set[Attribute]:
+def _narrow_element_types(source: func.FuncOp) -> set[Attribute]:
     """Return the element types of less than 32 bits, without i1, of the arguments: CPUs may multiply these without
     widening."""
     types = (argument.type for argument in source.body.block.args)
@@ -145,6 +147,7 @@ class _FlopCounter:
             terms = [self.sizes.of(dim.tensor)[dim.axis] for dim in dims]
             if not terms:
                 raise _NotCountable
+            # `terms` are equal sizes: the static one, if there is one.
             trip_counts.append(next((term for term in terms if isinstance(term, int)), terms[0]))
         return trip_counts
 
@@ -158,8 +161,9 @@ class _FlopCounter:
         self.types.update(types)
 
     def _polynomial(self, term: Term) -> Polynomial:
-        """Return a size as a polynomial of the constants: sums and products of constants and integers. Raise
-        _NotCountable for other terms."""
+        """Return a size as a polynomial of the sizes that are passed to the dispatch. Raise _NotCountable for a size
+        that is not computed from them by sums and products.
+        """
         if isinstance(term, int):
             return Counter({(): term})
         if isinstance(term, Sum | Product):
@@ -168,10 +172,10 @@ class _FlopCounter:
             for part in parts[1:]:
                 total = _multiply(total, part) if isinstance(term, Product) else _plus(total, part)
             return total
-        if isinstance(term, Dim):
+        if isinstance(term, Dim):  # the size of a tensor, which no argument of the function states
             raise _NotCountable
         if term in self.first_words:
-            if words_of(term.type) != _INDEX_WORDS:
+            if words_of(term.type) != _INDEX_WORDS:  # readers of the polynomial take two words for each size
                 raise _NotCountable
             return Counter({(self.first_words[term],): 1})
         op = term.owner
@@ -198,8 +202,9 @@ def _multiply(lhs: Polynomial, rhs: Polynomial) -> Polynomial:
 
 
 def _per_point(op: Operation) -> int:
-    """Return the number of arithmetic operations of an operation on scalars. Raises _NotCountable for calls and control
-    flow.
+    """Return the number of arithmetic operations of an operation in a body, for one iteration of the loops around it.
+
+    Raises _NotCountable for calls and control flow.
     """
     if op.regions or op.name.startswith(("func.", "util.", "scf.", "cf.")):
         raise _NotCountable

@@ -105,7 +105,7 @@ class Former:
         name: Its name, from which those of the dispatches are derived.
         legality: What may be fused for the targets.
         known_executables: Those created so far in the module, to share equal executables.
-        reassociate: Whether sums may be regrouped.
+        reassociate: Whether sums of floats may be regrouped.
         patches: Decides which convolutions become products of im2col matrices; None for the heuristic.
         executables: Executables of the dispatches, in order.
     """
@@ -150,7 +150,7 @@ class Former:
         ]
         for argument in block.args:
             sizes.record_value(argument)
-        known: Known = {}
+        known: Known = {}  # sizes that `size_of` has returned so far in this block
         for op in list(block.ops):
             for result in op.results:
                 sizes.record_value(result)
@@ -161,7 +161,7 @@ class Former:
                 for region in op.regions:
                     for inner in region.blocks:
                         self._block(inner, Sizes(sizes))
-        for grid in grids:  # its operations are in `block`, except those that `replace_dims` has erased
+        for grid in grids:  # the operations of a grid are in `block`, except those that `replace_dims` has erased
             self._outline_group([op for op in grid.group if op.parent is block], sizes, grid)
         groups, edges = form_groups(block, self.legality)
         self.report.begin(groups, edges)
@@ -171,8 +171,14 @@ class Former:
         sort_topologically(block)
 
     def _outline_group(self, group: list[Operation], sizes: Sizes, grid: Grid | None = None) -> flow.DispatchOp:
-        """Replace a group by a dispatch, and keep its executable unless an equal one exists."""
-        if grid is None:
+        """Replace a group by a dispatch, return it, and add its executable to `executables` unless an equal one exists.
+
+        Args:
+            group: The operations, in order.
+            sizes: Sizes of tensors in the block that are known, or known to be equal.
+            grid: The grid that the program states for them; None for operations that formation has grouped.
+        """
+        if grid is None:  # kernels on a stated grid access the slices that the program states
             check_bounds(group, sizes)
         outline = Outline(group, f"{self.name}_dispatch_{len(self.executables)}", sizes, grid)
         executable = outline.build()

@@ -20,6 +20,7 @@ from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects import stream
 from pydispatch.ir.dialects.hal import dialect as hal
 
+# Query of the workgroup id, count or size in a program -> the operation for it in kernels.
 WORKGROUP = {
     f"{dialect}.dispatch.workgroup.{what}": op
     for dialect in ("stream", "flow")
@@ -32,10 +33,12 @@ WORKGROUP = {
 
 
 def lower_interface(function: func.FuncOp, written: Collection[int] | None) -> Layout:
-    """Rewrite `function` in place so that it has no arguments, and return its layout. Raises CompileError if it has
-    several blocks, or uses a binding other than by a subspan.
+    """Rewrite `function` in place so that it has no arguments, and return its layout: its push constants and bindings.
 
-    written: the bindings that some dispatch writes; None if unknown.
+    Scalar arguments become loads of push constants, and subspans of bindings name their binding by its number. Raises
+    CompileError if the function has several blocks, or uses a binding other than by a subspan.
+
+    written: numbers of the bindings that some dispatch writes; None if unknown.
     """
     if len(function.body.blocks) != 1:
         name = function.sym_name.data
@@ -46,8 +49,8 @@ def lower_interface(function: func.FuncOp, written: Collection[int] | None) -> L
             "an export names a function with a body, whose control flow is scf",
         )
     block = function.body.block
-    constants = bindings = 0
-    ordinals: dict[object, int] = {}
+    constants = bindings = 0  # 32-bit words of the scalar arguments, and number of bindings, so far
+    ordinals: dict[object, int] = {}  # argument → number of the binding
     first = block.first_op
     for argument in list(block.args):
         if isinstance(argument.type, stream.BindingType):
@@ -82,7 +85,9 @@ def lower_interface(function: func.FuncOp, written: Collection[int] | None) -> L
 
 
 def lower_common(module: ModuleOp) -> None:
-    """Lower the workgroup queries and terminators of other dialects in every function of a kernel module."""
+    """Lower the workgroup queries of `stream` and `flow`, and the return operations of all dialects, in the functions
+    of a kernel module, to those of kernel IR.
+    """
     for op in list(walk(module)):
         if op.name in WORKGROUP:
             _replace(op, WORKGROUP[op.name].create(result_types=[r.type for r in op.results], properties=op.properties))
@@ -102,7 +107,13 @@ def _replace(op: Operation, new: Operation) -> None:
 
 
 def _subspan(op: stream.BindingSubspanOp, ordinals: dict[object, int], layout: Layout) -> None:
-    """Replace a binding that is a function argument by one of the interface."""
+    """Replace the view of a binding that is a function argument by a view of a binding of the interface.
+
+    Args:
+        op: The view.
+        ordinals: Argument of the function → number of the binding.
+        layout: The interface of the function.
+    """
     if op.binding not in ordinals:
         raise CompileError("the binding of stream.binding.subspan is not an argument of the function", location_of(op))
     ordinal = ordinals[op.binding]

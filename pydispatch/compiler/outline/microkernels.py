@@ -32,10 +32,14 @@ class Microkernels:
     def declare(
         self, op: iree_codegen.UkernelGenericOp, inputs: Sequence[Attribute], outputs: Sequence[Attribute]
     ) -> func.FuncOp:
-        """Return the declaration of the external function, created once for each type.
+        """Return the declaration of the external function that `op` calls, created once for each type.
 
         If a symbol is called with several types, the second declaration is named `symbol.1`, the third `symbol.2`; the
         attribute hal.import.name then states the symbol.
+
+        Args:
+            op: The microkernel.
+            inputs, outputs: Types of the arguments and results of the function.
         """
         symbol = op.u_kernel_fn_name.data
         extra = dict(op.fn_def_attrs.data) if op.fn_def_attrs is not None else {}
@@ -44,6 +48,7 @@ class Microkernels:
             other_types = sum(1 for name, _ in self.declarations if name == symbol)
             name = f"{symbol}.{other_types}" if other_types else symbol
             declaration = func.FuncOp(name, (list(inputs), list(outputs)), Region(), "private")
+            # Memrefs are passed as bare pointers: offsets and strides are arguments of their own.
             declaration.attributes.update({"llvm.bareptr": BoolAttr.from_bool(True), **extra})
             if other_types:
                 declaration.attributes.setdefault("hal.import.name", StringAttr(symbol))
@@ -74,9 +79,15 @@ class Microkernels:
 
 
 def strided_dims(op: iree_codegen.UkernelGenericOp, index: int, rank: int) -> list[int]:
-    """Return the dimensions of tensor operand `index` whose strides are passed to the microkernel.
+    """Return the dimensions, in order, of tensor operand `index` whose strides are passed to the microkernel.
 
-    They are the outer `num_strided_outer_dims`, those that `strided_dims` lists for the operand, or all.
+    They are the outer `num_strided_outer_dims`, those that `strided_dims` lists for the operand, or all. Raises
+    CompileError if `strided_dims` lists nothing for the operand, or dimensions that it does not have.
+
+    Args:
+        op: The microkernel.
+        index: Index of the operand among the tensors of ins and outs.
+        rank: Rank of the operand.
     """
     if op.num_strided_outer_dims is not None:
         return list(range(min(rank, int(op.num_strided_outer_dims.value.data))))

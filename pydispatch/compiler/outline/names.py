@@ -16,6 +16,7 @@ from pydispatch.ir.structured import is_reduction, structured
 from pydispatch.ir.values import shape_of
 
 MOST_WORDS = 4
+"""Maximum number of fused operations that a name lists after its first word: longer names are hard to read."""
 
 
 def is_quiet(op: Operation) -> bool:
@@ -24,7 +25,7 @@ def is_quiet(op: Operation) -> bool:
 
 
 def shape_text(type_: Attribute) -> str:
-    """Return a shape as part of a name: `tensor<?x4xf32>` becomes `Dx4xf32`."""
+    """Return the shape of a tensor type as part of a name: `tensor<?x4xf32>` becomes `Dx4xf32`."""
     assert isinstance(type_, TensorType)
     return "".join(f"{'D' if d < 0 else d}x" for d in type_.get_shape()) + _word(str(type_.element_type))
 
@@ -39,16 +40,20 @@ def export_name(name: str, group: Sequence[Operation], outputs: Sequence[SSAValu
     The first word is the most expensive operation of the group, followed by its loops and element type, and the
     operations that are fused after it. A well-known computation such as softmax, a copy, or a group of elementwise
     operations has a word for the whole instead.
+
+    Args:
+        name: The name that precedes these words, such as `f_dispatch_0`.
+        group: The operations of the dispatch, in order.
+        outputs: Its results.
     """
     named = [op for op in group if not is_quiet(op) and isinstance(op.results[0].type, TensorType)]
     word = {op: op_word(op) for op in named}
-    kinds = set(word.values())
     whole = _idiom(named, outputs)
     if whole is not None:
         return f"{name}_{whole}_{shape_text(outputs[0].type)}"
     if not named:
         return f"{name}_copy_{shape_text(outputs[0].type)}"
-    if all(info_of(op).elementwise or _is_pointwise(op) for op in named) and len(kinds) > 1:
+    if all(info_of(op).elementwise or _is_pointwise(op) for op in named) and len(set(word.values())) > 1:
         return f"{name}_elementwise_{shape_text(outputs[0].type)}"
     main = max(named, key=_weight)  # the first of the most expensive operations
     words = [word[op] for op in named[named.index(main) + 1 :] if word[op] != word[main]]
@@ -61,12 +66,15 @@ def _idiom(ops: Sequence[Operation], outputs: Sequence[SSAValue]) -> str | None:
     reductions = [o for o in ops if is_reduction(o)]
     words = [w for op in ops for w in body_words(op)]
     contraction = any(is_contraction(o) for o in ops)
+    # A softmax reduces rows to their maximum and to the sum of their exponentials.
     if not contraction and len(reductions) == 2 and "exp" in words and any("max" in w for w in words):
         return "softmax"
+    # A normalization divides rows by the root of a mean, which has one dimension less than the result.
     reduced_ranks = [len(shape_of(o.results[0])) for o in reductions]
     reduces_rows = bool(reduced_ranks) and reduced_ranks[0] < len(shape_of(outputs[0]))
     if not contraction and reduces_rows and {"rsqrt", "sqrt"} & set(words):
         return "normalize"
+    # Attention has a softmax between the products with keys and values.
     if sum(is_contraction(o) for o in ops) == 2 and "exp" in words:
         return "attention"
     return None
@@ -82,7 +90,9 @@ def _weight(op: Operation) -> int:
 
 
 def loops_text(op: Operation) -> str:
-    """Return the sizes of the loops of an operation with the element type of its result: `DxDx784xf32`."""
+    """Return the sizes of the loops of an operation with the element type of its result: `DxDx784xf32`, with D for a
+    dynamic size.
+    """
     type_ = op.results[0].type
     assert isinstance(type_, TensorType)
     if not is_reduction(op):

@@ -42,7 +42,7 @@ class Outline:
         tensors: Tensors that the group reads from outside.
         scalars: Scalars that it reads from outside.
         outputs: Values of the group that are used outside.
-        dims: Tensor → its dynamic sizes.
+        dims: Tensor of `tensors` or `outputs` → its dynamic sizes, as terms, in the order of its axes.
         term_of_index: Value of type index from outside, if it is a size → that size, as a term.
         size_arguments: Sizes that are arguments of the function.
     """
@@ -61,7 +61,7 @@ class Outline:
         inside = set(self.group)
         nested = {inner for op in self.group for region in op.regions for inner in walk(region)}
         blocks = {b for op in self.group for inner in walk(op) for r in inner.regions for b in r.blocks}
-        outer: dict[SSAValue, None] = {}
+        outer: dict[SSAValue, None] = {}  # values from outside, in the order of their first use
         for op in self.group:
             for value in inputs_of(op):
                 owner = value.owner
@@ -81,6 +81,8 @@ class Outline:
 
         A value of type index is a size if it is the size of a tensor of the group, or decides one, as an operand of
         `tensor.empty` does. Other values are scalars.
+
+        outer: all values that the group reads from outside, in the order of their first use.
         """
         self.dims: dict[SSAValue, list[Term]] = {}
         size_arguments: dict[Term, None] = {}
@@ -110,7 +112,7 @@ class Outline:
         host = self._host_values()
         block, following = self.last.parent, self.last.next_op
         assert block is not None
-        moved = {inner for op in self.group for inner in walk(op)}
+        moved = {inner for op in self.group for inner in walk(op)}  # their uses of outputs are not replaced
         function = self._function()
         dispatch = self.dispatch = self._dispatch(function, host)
         if following is None:

@@ -68,7 +68,7 @@ class OutlinedKernel(KernelBody):
 
     def outline(self) -> stream.ExecutableOp:
         """Replace the operation by a dispatch, and return the executable that it calls."""
-        draft = self.build()  # an operation with the operands and results of the dispatch
+        draft = self.build()  # a dispatch without workload, which `count` may add to
         self.source = self.op  # location of the operations that are added from here on
         self.add(func.ReturnOp())
         first = self.kernel.first_op
@@ -96,7 +96,10 @@ class OutlinedKernel(KernelBody):
         return executable
 
     def _executable(self, count: Region) -> stream.ExecutableOp:
-        """Return an executable with the kernel and its declarations. count: the grid."""
+        """Return an executable with the kernel and the declarations of its microkernels.
+
+        count: region that computes the number of workgroups from the workload.
+        """
         types = [a.type for a in self.kernel.args]
         function = func.FuncOp(self.name, (types, []), Region(self.kernel))
         export = stream.ExecutableExportOp.create(
@@ -155,7 +158,7 @@ class OutlinedKernel(KernelBody):
 
     def _host_value_in_grid(self, value: SSAValue, block: Block) -> SSAValue:
         """Return a value of the host inside the grid region: a copy of a constant, else an argument for an entry of the
-        workload.
+        workload, which is added if necessary. block: the block of the grid region.
         """
         if isinstance(value.owner, arith.ConstantOp):
             return self.add(value.owner.clone()).results[0]
@@ -171,13 +174,19 @@ class OutlinedKernel(KernelBody):
         return op.results[0]
 
     def _zero(self) -> SSAValue:
-        """Return the constant 0 of type index."""
+        """Return the constant 0 of type index at the head of the kernel; it is emitted on first use."""
         if self.zero is None:
             self.zero = self.at_head(arith.ConstantOp.from_int_and_width(0, IndexType()))
         return self.zero
 
     def subspan(self, binding: SSAValue, type_: TensorType[Attribute], dims: Sequence[SSAValue]) -> Operation:
-        """Return an operation that views a whole binding as a memref of a tensor's shape. dims: its dynamic sizes."""
+        """Build an operation that views a whole binding as a memref.
+
+        Args:
+            binding: The binding, an argument of the kernel.
+            type_: Type of the tensor whose shape and elements the memref has.
+            dims: Its dynamic sizes, values of the kernel.
+        """
         return stream.BindingSubspanOp(
             operands=[binding, self._zero(), list(dims)],
             result_types=[MemRefType(type_.element_type, type_.get_shape())],

@@ -117,7 +117,7 @@ class RegionKernel(OutlinedKernel):
         return dim_op.result
 
     def outer_dim(self, value: SSAValue, axis: int) -> SSAValue:
-        """Return, inside of the dispatch, the dynamic size of a tensor of the host."""
+        """Return the dynamic size in dimension `axis` of a tensor of the host, as a value of the kernel."""
         assert isinstance(value.type, TensorType)
         dynamic = [i for i, n in enumerate(value.type.get_shape()) if n < 0]
         return self.scalar(self.host_dims(value)[dynamic.index(axis)])
@@ -175,8 +175,8 @@ class RegionKernel(OutlinedKernel):
         assert end is not None
         roots = [base_of(v) for v in end.operands]  # the tensors that the results overwrite
         dims = iter(self.region.result_dims)
-        tied: list[int] = []
-        shapes = [[next(dims) for n in _shape(r) if n < 0] for r in self.region.results]
+        tied: list[int] = []  # for each result, the index of the operand that it overwrites, or -1
+        dynamic_sizes = [[next(dims) for n in _shape(r) if n < 0] for r in self.region.results]
         for index, (root, value) in enumerate(zip(roots, end.operands, strict=True)):
             self.source = end
             if root in roots[:index]:
@@ -184,14 +184,15 @@ class RegionKernel(OutlinedKernel):
             if value.type != self.region.results[index].type:
                 raise self.error(f"result {index} is {value.type}, declared is {self.region.results[index].type}")
             tied.append(self._tie(root))
-        fresh = [i for i, t in enumerate(tied) if t < 0]
+        fresh = [i for i, t in enumerate(tied) if t < 0]  # results that are new tensors
         for offset in range(len(fresh)):
             self.kernel.insert_arg(stream.BindingType(), len(self.arguments) + offset)
         for index, root in enumerate(roots):
             if tied[index] < 0:
-                self._open_result(root, fresh.index(index), shapes[index])
+                self._open_result(root, fresh.index(index), dynamic_sizes[index])
         self.translate(list(block.ops)[:-1])
         for value, root in zip(end.operands, roots, strict=True):
+            # A result that no operation overwrites, and that the body computes, can only be a slice.
             is_slice = value is root and not self._is_empty(root) and not self.is_outer(root)
             if is_slice:
                 self.source = end  # the operation that the error names
@@ -258,8 +259,9 @@ class WorkgroupsKernel(OutlinedKernel):
             new = self.kernel.insert_arg(stream.BindingType() if is_binding else argument.type, len(self.kernel.args))
             new.name_hint = argument.name_hint
             self.mapping[argument] = new
-        tied = 0 if op.tied_operands is None else sum(1 for n in op.tied_operands.get_values() if int(n) >= 0)
-        expected = len(op.arguments) + len(op.results) - tied
+        # Tied results have no argument of their own.
+        tied_count = 0 if op.tied_operands is None else sum(1 for n in op.tied_operands.get_values() if int(n) >= 0)
+        expected = len(op.arguments) + len(op.results) - tied_count
         if len(self.kernel.args) != expected:
             raise self.error(
                 f"the kernel takes {len(self.kernel.args)} arguments, the dispatch has {expected} operands and results",

@@ -94,9 +94,10 @@ def _rows_of_scatter(update: ScatterOp) -> _Rows | None:
     slices, indices = update.inputs
     windows, shape, whole = update.windows(), shape_of(slices.type), shape_of(update.outputs[0].type)
     depth = len(update.indexed)
-    # The dimensions of the output that a slice has. `windows.batch` dimensions of `slices` count slices.
+    # The dimensions of the output that a slice has. The first `windows.batch` dimensions of `slices` count slices.
     retained = windows.retained(slice_rank=len(shape) - windows.batch, rank=len(whole), indexed=update.indexed)
     size_of_rows = [1 if d < depth else whole[d] for d in retained]  # one element along each indexed dimension
+    # Whole rows: positions state the leading dimensions, in order, and slices have the full size in all others.
     if update.indexed != list(range(depth)) or list(shape[windows.batch :]) != size_of_rows:
         return None
     return _Rows(update, depth, shape_of(indices.type)[: windows.batch], [indices])
@@ -110,14 +111,16 @@ def _rows_of_map_store(update: MapStoreOp) -> _Rows | None:
     block, shape, whole = update.body.block, shape_of(update.input.type), shape_of(update.output.type)
     terminator = block.last_op
     assert terminator is not None
-    row_dims = 0
+    row_dims = 0  # innermost dimensions that make up a row; at least one dimension is left for positions
     while row_dims < min(len(shape), len(whole) - 1):
         argument = block.args[len(shape) - 1 - row_dims]
+        # The index is passed on, and no other coordinate or the mask depends on it.
         is_same = terminator.operands[len(whole) - 1 - row_dims] is argument and argument.uses.get_length() == 1
         if not is_same or shape[argument.index] != whole[len(whole) - 1 - row_dims]:
             break
         row_dims += 1
     batch = shape[: len(shape) - row_dims]
+    # Values from outside that the body reads.
     inputs = [v for op in block.ops for v in op.operands if v.owner is not block and v.owner not in block.ops]
     return None if DYNAMIC in batch else _Rows(update, len(whole) - row_dims, batch, inputs)
 
@@ -132,6 +135,7 @@ def _updates_of(load: GlobalLoadOp, type_: TensorType[Attribute]) -> list[Operat
         load: The load.
         type_: Type of the global.
     """
+    # Types without a known width, such as complex numbers, have whole bytes.
     if not type_.has_static_shape() or (bit_width(type_.element_type) or 8) % 8 or 0 in type_.get_shape():
         return []
     updates: list[Operation] = []
@@ -139,7 +143,7 @@ def _updates_of(load: GlobalLoadOp, type_: TensorType[Attribute]) -> list[Operat
     is_stored = False
     block = load.parent
     while True:
-        following = None
+        following = None  # the update that overwrites `value`, of which there may be one only
         for use in value.uses:
             op = use.operation
             update = _update_at(use)
@@ -195,7 +199,7 @@ def _hoist_positions(load: GlobalLoadOp, rows: Sequence[_Rows], updates: Sequenc
             needed.add(value.op)
             pending += inputs_of(value.op)
     to_move: list[Operation] = []
-    stored: set[str] = set()
+    stored: set[str] = set()  # globals that are stored between the load and `op`: their loads cannot move before it
     op = load.next_op
     while op is not None:
         if isinstance(op, GlobalStoreOp):
@@ -217,13 +221,13 @@ def _hoist_positions(load: GlobalLoadOp, rows: Sequence[_Rows], updates: Sequenc
 
 
 def _save(load: GlobalLoadOp, following: Operation, type_: TensorType[Attribute], rows: Sequence[_Rows]) -> None:
-    """Insert a `pyd.save_rows` for each list of rows before `following`; all readers of the load then read the last.
+    """Insert a `pyd.save_rows` for each update before `following`; all readers of the load then read the last one.
 
     Args:
         load: The load of the global.
         following: The operation before which they are inserted.
         type_: Type of the global.
-        rows: The rows that each update overwrites.
+        rows: The rows that each update overwrites, in the order of the updates.
     """
     readers = list(load.result.uses)
     build = Build(following)

@@ -27,20 +27,22 @@ SHARED = "dispatches"
 def share_executables(
     module: ModuleOp, reports: Sequence[FusionReport], targets: Sequence[ExecutableTargetAttr]
 ) -> None:
-    """Merge the formed executables in place if all targets support that, and update `reports` to the new names.
+    """Merge the executables of the dispatches that `reports` list if all `targets` support that.
+
+    Dispatches, and the entries of `reports`, then have the new names.
 
     The alignment of bindings is per executable, so that executables for 4-byte and 8-byte elements are not merged.
     """
     if not all(require_backend(target).shares_executables for target in targets):
         return
     formed = {entry.executable for report in reports for entry in report.dispatches}
-    together: dict[int, list[flow.ExecutableOp]] = {}
+    by_alignment: dict[int, list[flow.ExecutableOp]] = {}
     for op in module.body.block.ops:
         if isinstance(op, flow.ExecutableOp) and op.sym_name.data in formed:
-            together.setdefault(_alignment(op), []).append(op)
+            by_alignment.setdefault(_alignment(op), []).append(op)
     names = {symbol_name(op) for op in module.body.block.ops if "sym_name" in op.properties}
     new_names: dict[str, str] = {}
-    for executables in together.values():
+    for executables in by_alignment.values():
         if len(executables) > 1:
             name = _unused(names)
             names.add(name)
@@ -83,7 +85,7 @@ def _join(executables: Sequence[flow.ExecutableOp], name: str) -> None:
 
 
 def _rename(module: ModuleOp, reports: Sequence[FusionReport], names: Mapping[str, str]) -> None:
-    """Use new names of executables in dispatches and reports."""
+    """Use new names of executables in dispatches and reports. names: old name → new name."""
     for op in walk(module):
         if isinstance(op, flow.DispatchOp):
             op.properties["entry_points"] = renamed(op.entry_points, names)

@@ -113,6 +113,7 @@ class KernelBody(ABC):
             self.source = op
             if op.name in LOADS:
                 binding = op.operands[0]
+                # Writes by microkernels that the program performs later, when it stores their results.
                 early = sum(store.operands[1] is binding for store in self._early_stores)
                 self._writes_before_load[op.results[0]] = self._writes.get(binding, 0) - early
             elif op.name in LAZY:
@@ -162,7 +163,7 @@ class KernelBody(ABC):
         blocks = [Block(arg_types=[a.type for a in block.args]) for block in region.blocks]
         if len(blocks) > 1:
             raise self.error("control flow between blocks is not understood inside a dispatch", "write it with scf")
-        outside = self.block
+        outside = self.block  # while a block of the region is translated, operations are added to that block
         for old, new in zip(region.blocks, blocks, strict=True):
             self.mapping.update(zip(old.args, new.args, strict=True))
             self.block = new
@@ -278,6 +279,7 @@ class KernelBody(ABC):
         shape = tensor.type.get_shape()
         if len(shape) != len(slice_.sizes):
             raise self.error("a slice of lower rank is not understood inside a dispatch", "keep all dimensions")
+        # Strides of the view in elements; None for one that is known at run time only.
         strides = [
             base_stride * step if base_stride is not None and base_stride >= 0 and isinstance(step, int) else None
             for base_stride, step in zip(base.type.get_strides() or [], slice_.strides, strict=True)
@@ -330,6 +332,7 @@ class KernelBody(ABC):
             assert isinstance(buffer.type, MemRefType)
             rank = buffer.type.get_num_dims()
             base = MemRefType(buffer.type.element_type, [])
+            # The results: base pointer, offset, and the sizes and strides of all dimensions.
             types: list[Attribute | Sequence[Attribute] | None] = [base, IndexType(), [IndexType()] * (2 * rank)]
             metadata = self.add(iree_codegen.ExtractStridedMetadataOp(operands=[buffer], result_types=types)).results
             base_pointer, offset, strides = metadata[0], metadata[1], metadata[2 + rank :]  # sizes are not passed
