@@ -24,44 +24,56 @@ def objects_attribute(op: Operation) -> Attribute | None:
 
 
 def chosen_targets(op: Operation, targets: Sequence[hal.ExecutableTargetAttr]) -> list[hal.ExecutableTargetAttr]:
-    """Return the targets that one executable is compiled for, as the module docstring describes. Targets that would get
-    the same whole kernels are merged.
+    """Return the targets that one executable is compiled for, without repetitions.
+
+    A target that names no architecture becomes one for each architecture that the executable lists objects under. If
+    the executable consists of objects, without code to compile, a target becomes that of the best-fitting objects.
+
+    Args:
+        op: The executable.
+        targets: The targets that the program is compiled for.
     """
     chosen: list[hal.ExecutableTargetAttr] = []
     attribute = objects_attribute(op)
     for target in targets:
-        backend, named = backend_of(target), _architectures(attribute, target)
+        backend, named = backend_of(target), _listed_architectures(attribute, target)
         architectures = None if backend is None else backend.architectures
         if architectures is None or architecture(target) or not named:
             chosen.append(target)
         else:
-            # "": the objects are listed under a key without an architecture, so that the target names none, either.
+            # "": the objects are listed under a key without an architecture, so that the target remains without one.
             chosen += [architectures.target(target, name) if name else target for name in named]
     if any(isinstance(inner, ModuleOp) for inner in op.regions[0].block.ops):
         return list(dict.fromkeys(chosen))
-    # Without a module, the objects are whole kernels: for the architectures that they are listed under, whatever was
-    # requested.
+    # Without a module, the objects are all kernels of the executable: the architectures are those of the objects,
+    # whatever was requested.
     return list(dict.fromkeys(_with_best_architecture(target, attribute) for target in chosen))
 
 
 def _with_best_architecture(target: hal.ExecutableTargetAttr, attribute: Attribute | None) -> hal.ExecutableTargetAttr:
-    """Return the target with the best architecture that the listed objects allow."""
-    name, backend = _best(target, attribute), backend_of(target)
+    """Return the target with the best-fitting architecture of the objects in `attribute`; unchanged if none fits."""
+    name, backend = _best_architecture(target, attribute), backend_of(target)
     if not name or backend is None or backend.architectures is None:
         return target
     return backend.architectures.target(target, name)
 
 
-def _best(target: hal.ExecutableTargetAttr, attribute: Attribute | None) -> str | None:
-    """Return the architecture, of those with objects, that fits a target best; None when the target states none."""
+def _best_architecture(target: hal.ExecutableTargetAttr, attribute: Attribute | None) -> str | None:
+    """Return the architecture, of those that objects are listed under, that fits a target best.
+
+    Return None if the target states no architecture, or if it runs the code of none of them.
+    """
     wanted, backend = architecture(target), backend_of(target)
     if not wanted or backend is None or backend.architectures is None:
         return None
-    return backend.architectures.best(_architectures(attribute, target), wanted)
+    return backend.architectures.best(_listed_architectures(attribute, target), wanted)
 
 
-def _architectures(attribute: Attribute | None, target: hal.ExecutableTargetAttr) -> list[str]:
-    """Return the architectures of the keys that match a target, in order; '' when a key names none."""
+def _listed_architectures(attribute: Attribute | None, target: hal.ExecutableTargetAttr) -> list[str]:
+    """Return the architectures that keys of the objects `attribute` state, in order, of the keys that match a target.
+
+    It is [""] if keys match, but none of them states an architecture.
+    """
     if not isinstance(attribute, hal.ExecutableObjectsAttr):
         return []
     keys = [k for k in attribute.targets.data if isinstance(k, hal.ExecutableTargetAttr) and key_matches(k, target)]
@@ -70,10 +82,11 @@ def _architectures(attribute: Attribute | None, target: hal.ExecutableTargetAttr
 
 
 def objects_for(attribute: hal.ExecutableObjectsAttr, target: hal.ExecutableTargetAttr) -> list[Attribute]:
-    """Return the objects of all keys that match a target, in order: those of the best-fitting architecture, and those
-    of none.
+    """Return the objects of all keys that match a target, in order.
+
+    A key matches if it states no architecture, or the one that fits the target best.
     """
-    fitting = _best(target, attribute)
+    fitting = _best_architecture(target, attribute)
     matching: list[Attribute] = []
     for key, objects in zip(attribute.targets.data, attribute.objects.data, strict=True):
         assert isinstance(key, hal.ExecutableTargetAttr) and isinstance(objects, ArrayAttr)

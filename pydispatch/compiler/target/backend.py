@@ -33,10 +33,11 @@ def located_errors(variant: Variant) -> Iterator[None]:
 
 
 class Architectures(ABC):
-    """The architectures that targets of a backend state, where code for one may run on others."""
+    """Architectures of a backend's targets, such as "sm_80": how targets state them, and which one runs whose code."""
 
     entries: frozenset[str]
-    """Entries of a configuration that describe the architecture. Keys of objects need not state the same ones."""
+    """Names of the configuration entries that describe the architecture. They are not compared when the key of an
+    object is matched with a target."""
 
     @abstractmethod
     def stated(self, configuration: DictionaryAttr) -> str:
@@ -44,11 +45,14 @@ class Architectures(ABC):
 
     @abstractmethod
     def best(self, have: Iterable[str], wanted: str) -> str | None:
-        """Return the architecture in `have` that fits a machine best; None when the code of none of them runs there."""
+        """Return the architecture in `have` whose code suits a machine of architecture `wanted` best.
+
+        Return None if the machine runs the code of none of them.
+        """
 
     @abstractmethod
     def target(self, target: ExecutableTargetAttr, name: str) -> ExecutableTargetAttr:
-        """Return a copy of the target for another architecture."""
+        """Return a copy of the target for the architecture `name`."""
 
 
 class Backend:
@@ -72,7 +76,7 @@ class Backend:
     # -- names and options
 
     names_cpus: bool = False
-    """Whether `cpu=` is for this backend."""
+    """Whether `cpu=` and `cpu_features=` apply to targets of this backend."""
 
     def select(self, machine: str) -> ExecutableTargetAttr | None:
         """Return the target that a name in `targets=` means; None for the name of another backend's machine.
@@ -84,7 +88,13 @@ class Backend:
     def with_options(
         self, target: ExecutableTargetAttr, cpus: Sequence[str], features: str
     ) -> list[ExecutableTargetAttr]:
-        """Return the targets that `cpu=` and `cpu_features=` make of one; CompileError for unknown features."""
+        """Return the targets that `cpu=` and `cpu_features=` make of one; CompileError for unknown features.
+
+        Args:
+            target: The target.
+            cpus: Names of CPUs, of which those of the target's architecture give one target each; empty for its own.
+            features: LLVM features ("+avx2,-fma") that replace those of the target; "" for its own.
+        """
         return [target]
 
     def has_format(self, format: str) -> bool:
@@ -106,7 +116,7 @@ class Backend:
     """None where targets name no architecture, or the format has it."""
 
     shares_executables: bool = False
-    """Whether the dispatches of a program become one executable: where linking and loading cost something for each."""
+    """Whether the dispatches of a program become one executable, because linking and loading take time for each one."""
 
     # -- generated kernels
 
@@ -119,20 +129,21 @@ class Backend:
     where that is possible."""
 
     row_bytes: int = 64 << 10
-    """The largest row of intermediates that is kept in workgroup memory."""
+    """Bytes of the largest row of intermediates that is kept in workgroup memory."""
 
     has_invocations: bool = False
-    """Whether workgroups are made of invocations, over which the elements of a kernel are distributed."""
+    """Whether a workgroup consists of invocations (threads of a GPU), over which the elements of a kernel are
+    distributed."""
 
     subgroup_size: int = 0
-    """Invocations whose registers shuffles connect, in every workgroup in the order of their numbers; 0 without
-    shuffles."""
+    """Number of invocations that exchange registers by shuffles: successive ones of a workgroup. 0 without shuffles."""
 
     stops: bool = False
-    """Whether a kernel whose assertion does not hold ends and says so."""
+    """Whether a kernel whose assertion does not hold stops and reports it. For other backends, `outline/asserts.py`
+    rewrites assertions."""
 
     has_large_buffers: bool = True
-    """Whether a tensor whose sizes only the call knows may have more elements than 32 bits count."""
+    """Whether a tensor of dynamic sizes may have more elements than 32 bits count."""
 
     def loads_pairs(self, target: ExecutableTargetAttr) -> bool:
         """Return whether two neighbours of 32 bits are read faster as one element of 64."""

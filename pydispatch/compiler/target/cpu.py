@@ -34,7 +34,7 @@ LEVELS: dict[str, frozenset[str]] = {
 NATIVE = ("native", "host")
 """The names of this machine."""
 
-# Name -> (level, what the CPU has besides).
+# Name -> (level, features that the CPU has besides those of the level).
 _X86: dict[str, tuple[str, str]] = {
     "haswell": ("x86-64-v3", "pclmul"),
     "skylake": ("x86-64-v3", _CRYPTO),
@@ -122,11 +122,11 @@ class Machine:
     Attributes:
         arch: Architecture, as in the triple.
         cpu: CPU name that both compilers know.
-        features: Features with signs, in order.
+        features: Features that are added to those of `cpu` (+) or removed from them (-), in the order for LLVM.
         has: All features that code may use, without signs.
         requires: Features of `has` that not every machine of the architecture has.
         model: Caches and units of the CPU.
-        tune: CPU whose timings LLVM assumes.
+        tune: CPU whose timings LLVM assumes; "" for those of `cpu`.
     """
 
     arch: str
@@ -180,7 +180,7 @@ def machine_of(target: Target) -> Machine:
     level = LEVELS.get(cpu, frozenset())
     has = _with_implied(level | cpu_features | added) - removed
     features = (*(f"+{feature}" for feature in sorted(cpu_features - level - removed)), *stated)
-    # Kernels run without the first, and V, which is required as a whole, contains the others.
+    # Kernels run without the first set of features. The second set are parts of V, which is required as a whole.
     not_required = {*_NOT_REQUIRED[arch].split(), *(_PARTS_OF_V.split() if "v" in has else ())}
     requires = tuple(sorted(has - BASELINE[arch] - not_required))
     return Machine(arch, cpu, features, has | BASELINE[arch], requires, _model(arch, name, cpu, tune), tune)
@@ -189,8 +189,9 @@ def machine_of(target: Target) -> Machine:
 def without_fallbacks(machines: Sequence[Machine]) -> list[Machine]:
     """Return the machines without generic ones next to others of their architecture.
 
-    All variants share the graph and the layout of constants. Generic code runs with those that suit the others, on some
-    machines more slowly; it is there for machines that no other variant is for.
+    A generic machine requires no features besides those of its whole architecture. All variants share the graph and the
+    layout of constants. Generic code runs with those that suit the others, on some machines more slowly; it is there
+    for machines that no other variant is for.
     """
     capable = {machine.arch for machine in machines if machine.requires}
     return [machine for machine in machines if machine.requires or machine.arch not in capable]
@@ -265,10 +266,14 @@ def _native(arch: str) -> tuple[str, frozenset[str], str]:
 
 
 def _nearest_cpu(level: str, own: frozenset[str]) -> str:
-    """Return the CPU of the table that is the most like this machine: of this level, with the most additional features
-    among those whose additional features the machine (`own`) has all of. Return "" if there is none.
+    """Return the x86 CPU of the table that is the most like this machine; "" if there is none.
 
+    It is the CPU of this level with the most features beyond the level, among those whose features this machine has.
     It is needed for CPUs that LLVM does not know by name: LLVM takes an unknown model of Intel's for an older one.
+
+    Args:
+        level: Level of this machine, such as "x86-64-v3".
+        own: Features of this machine beyond the level.
     """
     rows = [(name, frozenset(more.split())) for name, (at, more) in _X86.items() if at == level]
     fits = [(len(more), name) for name, more in rows if more and more <= own]

@@ -22,18 +22,21 @@ _LINE = re.compile(r"^  (\S+) +- ", re.MULTILINE)
 
 @functools.cache
 def llvm_features(arch: str) -> frozenset[str]:
-    """Return the names of LLVM's features of an architecture; only our own tables' where LLVM does not list them."""
+    """Return the names of LLVM's features of an architecture: those that LLVM lists, and those in the tables of cpu.py,
+    which are all where LLVM lists none.
+    """
     done = subprocess.run([sys.executable, "-c", _LIST, arch], capture_output=True, text=True, check=False)
     listed = done.stderr.partition("Available features")[2]
     return frozenset(_LINE.findall(listed)) | named_features(arch)
 
 
 def check_features(arch: str, stated: Iterable[str]) -> None:
-    """Raise CompileError, with the nearest names, for one of '+avx2', '-fma' that has no sign or that LLVM does not
-    know.
+    """Raise CompileError, with the nearest names, for a feature that has no sign or that LLVM does not know.
+
+    stated: features with their signs, such as "+avx2" and "-fma".
     """
     if arch not in BASELINE:
-        return  # `machine_of` says so
+        return  # `machine_of` raises the error for an unknown architecture
     for feature in stated:
         sign, name = feature[:1], feature[1:]
         if sign not in ("+", "-") or not name:

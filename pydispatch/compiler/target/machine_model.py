@@ -138,7 +138,7 @@ def bytes_of(text: str) -> int:
 
 
 def _cache(text: str) -> Cache:
-    """Return the cache that a text describes: its size, and the further fields of `Cache`, separated by "/"."""
+    """Return the cache that a text describes: "8M/16/4" is bytes, ways, and cores that share it, by default 1."""
     size, *rest = text.split("/")
     return Cache(bytes_of(size), *map(int, rest))
 
@@ -176,7 +176,7 @@ def model_named(name: str, level: str) -> MachineModel:
 
 
 def worst_of(name: str, names: tuple[str, ...]) -> MachineModel:
-    """Return a model that is in every field as bad as the worst of several CPUs."""
+    """Return a model `name` that is in every field as bad as the worst of the CPUs `names`."""
     models = [MODELS[cpu] for cpu in names]
 
     def least(of: Callable[[MachineModel], int]) -> int:
@@ -190,6 +190,7 @@ def worst_of(name: str, names: tuple[str, ...]) -> MachineModel:
         name=name,
         l1=_worst([m.l1 for m in models]),
         l2=_worst([m.l2 for m in models]),
+        # No cache is the worst.
         l3=_worst([cache for cache in l3 if cache is not None]) if None not in l3 else None,
         tlb1=least(lambda m: m.tlb1),
         tlb2=least(lambda m: m.tlb2),
@@ -205,8 +206,9 @@ def worst_of(name: str, names: tuple[str, ...]) -> MachineModel:
 
 
 def _worst(caches: list[Cache]) -> Cache:
-    """Return a cache with the least share of a core, in ways as long as the longest of the caches: the fewest rows fit
-    its sets.
+    """Return a cache as bad as the worst of several: with the fewest bytes per core, in ways of the largest size.
+
+    With large ways it has few of them, so that the fewest rows of a matrix fit into the sets that they share.
     """
     bytes_per_core, way_bytes = min(c.bytes_per_core for c in caches), max(c.way_bytes for c in caches)
     return Cache(bytes=bytes_per_core, ways=max(1, bytes_per_core // way_bytes))

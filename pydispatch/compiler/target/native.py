@@ -12,8 +12,9 @@ from pydispatch.compiler.worker.library import library
 
 @functools.cache
 def host() -> tuple[str, str, frozenset[str]]:
-    """Return (architecture, LLVM's name of the CPU, its features)."""
+    """Return (architecture, LLVM's name of the CPU, the features of it that this process may use, without signs)."""
     arch, name, features = llvm_process.call(_host)
+    # A feature that the runtime can detect, but does not detect here, is disabled by the system.
     return arch, name, features - (set(sched.known_cpu_features()) - set(sched.cpu_features()))
 
 

@@ -106,13 +106,13 @@ def select_targets(
 
 
 def _defaults(target: ExecutableTargetAttr) -> list[ExecutableTargetAttr]:
-    """Return the target for each default CPU; only one if this machine requires no more features than generic code
-    does.
+    """Return the target for each default CPU; one target for CPUs that require the same features, such as generic code
+    and this machine if it has no further ones.
     """
     backend = backend_of(target)
     if backend is None or not backend.names_cpus:
         return [target]
-    by_requirements: dict[tuple[str, ...], ExecutableTargetAttr] = {}
+    by_requirements: dict[tuple[str, ...], ExecutableTargetAttr] = {}  # required features → the first such target
     for variant in backend.with_options(target, default_cpus(), features=""):
         machine = backend.cpu_machine(variant)
         by_requirements.setdefault(machine.requires if machine else (), variant)
@@ -125,8 +125,14 @@ def _check_used(
     """Check that each named CPU became a target, if there are CPU targets; raise CompileError otherwise.
 
     A CPU of an architecture that is not compiled for would otherwise be ignored.
+
+    Args:
+        levels: The CPU names that the caller passed.
+        chosen: The targets, before the names were applied to them.
+        variants: The targets after that.
     """
     cpus = [target.format.data for target in chosen if (backend := backend_of(target)) and backend.names_cpus]
+    # "native" is left out without an error if no target has the architecture of this machine.
     used = {StringAttr("native"), *(target.configuration.data.get("cpu") for target in variants)}
     for level in levels if cpus else ():
         if StringAttr("native" if level == "host" else level) not in used:
@@ -137,10 +143,12 @@ def _check_used(
 
 
 def _named(name: str, stated: Sequence[ExecutableTargetAttr]) -> list[ExecutableTargetAttr]:
-    """Return the targets that one name stands for; the name is that of a backend, or of a machine such as "x86_64" or
-    "sm_80".
+    """Return the targets that one name stands for. Raises CompileError for an unknown name.
 
-    stated: by the module. The name of a backend leaves its architectures to the module.
+    Args:
+        name: Name of a backend ("cuda"), or of a machine ("x86_64", "sm_80").
+        stated: The targets that the module states. If a backend has architectures, its name stands for those of its
+            targets in the module, if there are any.
     """
     backend = backend_named(name)
     if backend is not None and backend.architectures is not None:
@@ -159,8 +167,12 @@ def _named(name: str, stated: Sequence[ExecutableTargetAttr]) -> list[Executable
 
 
 def apply_levels(target: ExecutableTargetAttr, levels: Sequence[str], features: str) -> list[ExecutableTargetAttr]:
-    """Return one target for each CPU level that fits `target`; only `target` itself when none fits, or its backend has
-    no levels.
+    """Return a target for each CPU that fits `target`; only `target` itself if none fits, or its backend has none.
+
+    Args:
+        target: The target.
+        levels: Names of CPUs or levels ("x86-64-v3", "native").
+        features: LLVM features ("+avx2,-fma") of each of these targets; "" for none.
     """
     backend = backend_of(target)
     return [target] if backend is None else backend.with_options(target, levels, features)

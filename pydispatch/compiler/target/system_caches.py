@@ -48,7 +48,7 @@ def with_caches_of_this_machine(model: MachineModel) -> MachineModel:
     stated = caches_of_this_machine()
     own: dict[int, Cache | None] = {1: model.l1, 2: model.l2, 3: model.l3}
     for level, (size, ways, cores) in stated.by_level.items():
-        before = own[level]
+        before = own[level]  # that of the model
         known_ways = ways if ways > 0 else before.ways if before is not None else _USUAL_WAYS
         if size % known_ways == 0:  # a size that is no multiple of the ways is a mistake of the system
             own[level] = Cache(size, known_ways, cores if cores > 0 else before.cores if before is not None else 1)
@@ -71,7 +71,10 @@ def caches_of_this_machine() -> StatedCaches:
 
 
 def of_linux(folder: Path) -> tuple[dict[int, StatedCache], int]:
-    """Return the data caches below `folder` by level, and the bytes of a cache line; empty for what it lacks."""
+    """Return the data caches by level, and the bytes of a cache line, 0 if unknown.
+
+    folder: the folder that has a folder for each cache, as CACHES has.
+    """
     levels: dict[int, StatedCache] = {}
     line = 0
     for index in sorted(folder.glob("index[0-9]*")):
@@ -85,16 +88,17 @@ def of_linux(folder: Path) -> tuple[dict[int, StatedCache], int]:
 
 
 def _cores(index: Path) -> int:
-    """Return the number of cores that share a cache: its CPUs without the second threads of cores. 0 when that is not
-    known.
+    """Return the number of cores that share a cache: its logical CPUs by the threads of a core. 0 if unknown.
+
+    index: the folder of the cache.
     """
-    cpus = _listed(_text(index / "shared_cpu_list"))
-    threads = _listed(_text(index.parents[1] / "topology" / "thread_siblings_list"))
+    cpus = _count_listed(_text(index / "shared_cpu_list"))
+    threads = _count_listed(_text(index.parents[1] / "topology" / "thread_siblings_list"))
     return cpus // max(1, threads)
 
 
-def _listed(text: str) -> int:
-    """Return the count of numbers in a list such as "0-3,8"; 0 for malformed text."""
+def _count_listed(text: str) -> int:
+    """Return how many numbers a list of ranges has: 5 for "0-3,8"; 0 for malformed text."""
     try:
         ends = [[int(end) for end in part.split("-")] for part in text.split(",") if part]
     except ValueError:
@@ -123,9 +127,9 @@ def _of_macos() -> tuple[dict[int, StatedCache], int]:
 
     Ways are 0, since macOS does not report them.
     """
-    first, second = _sysctl("hw.perflevel0.l1dcachesize"), _sysctl("hw.perflevel0.l2cachesize")
+    l1, l2 = _sysctl("hw.perflevel0.l1dcachesize"), _sysctl("hw.perflevel0.l2cachesize")
     cores = _sysctl("hw.perflevel0.cpusperl2")
-    caches = {1: StatedCache(bytes=first, ways=0, cores=1), 2: StatedCache(bytes=second, ways=0, cores=cores)}
+    caches = {1: StatedCache(bytes=l1, ways=0, cores=1), 2: StatedCache(bytes=l2, ways=0, cores=cores)}
     return {level: cache for level, cache in caches.items() if cache.bytes}, _sysctl("hw.cachelinesize")
 
 

@@ -184,6 +184,7 @@ def check_interface(module: ModuleOp, exports: Sequence[Export]) -> None:
         for op in walk(function):
             if isinstance(op, hal.InterfaceConstantLoadOp):
                 type = op.result.type
+                # An index is one word in hand-written kernels. In generated ones it is two, which need no check.
                 words = 1 if isinstance(type, IndexType) else words_of(type, location_of(op))
                 last, count, what = op.ordinal.value.data + words, constants, "constant"
             elif isinstance(op, hal.InterfaceBindingSubspanOp):
@@ -205,7 +206,7 @@ def constant_blocks(op: hal.ExecutableVariantOp) -> list[hal.ExecutableConstantB
 def constant_words(op: hal.ExecutableVariantOp) -> tuple[str, ...]:
     """Return the name (key) of each 32-bit word of the executable constants, in order.
 
-    A 64-bit constant has two words, low word first, with the same name.
+    A 64-bit constant has two words, low word first, with the same name; one of type index has one word.
     """
     return tuple(
         key.data
@@ -234,7 +235,10 @@ def target_of(attribute: hal.ExecutableTargetAttr) -> Target:
 
 
 def workgroup_size(export: hal.ExecutableExportOp) -> tuple[int, int, int]:
-    """Return the workgroup size that an export declares, (0, 0, 0) when there is none."""
+    """Return the workgroup size (x, y, z) that an export declares; (0, 0, 0) if it declares none.
+
+    Raises CompileError unless it is three sizes that are not negative.
+    """
     if export.workgroup_size is None:
         return (0, 0, 0)
     values = [cast("IntegerAttr[Any]", v).value.data for v in export.workgroup_size.data]
@@ -244,7 +248,10 @@ def workgroup_size(export: hal.ExecutableExportOp) -> tuple[int, int, int]:
 
 
 def _object(attribute: hal.ExecutableObjectAttr, op: Operation, folders: Folders) -> ObjectFile:
-    """Return an object with its defines and the folders of its includes."""
+    """Load an object, and return it with its macros and the folders of its includes.
+
+    Raises CompileError if it is not found, or if it has macros or folders and is no source, or malformed ones.
+    """
     file = load_object(attribute, op, folders)
     defines, listed = attribute.strings("defines"), attribute.strings("include_dirs")
     if not defines and not listed:
@@ -265,7 +272,10 @@ def _object(attribute: hal.ExecutableObjectAttr, op: Operation, folders: Folders
 
 
 def _include_dir(name: str, file: ObjectFile, folders: Folders) -> Path:
-    """Return the first folder with this path next to the program, on the search path, or in the working directory."""
+    """Return the first folder `name` next to the program, on the search path, or in the working directory.
+
+    Raises CompileError if there is none. file: the source that includes from the folder, for the message.
+    """
     tried = list(dict.fromkeys(Path(folder) / name for folder in (*folders.source, *folders.search, "")))
     directory = next((path for path in tried if path.is_dir()), None) if "\0" not in name else None
     if directory is None:
@@ -292,7 +302,7 @@ def load_object(attribute: hal.ExecutableObjectAttr, op: Operation, folders: Fol
     near, far = ([] if is_absolute else list(dict.fromkeys(Path(folder) / name for folder in part)) for part in folders)
     files = [file for path in near if (file := _read(name, path, op)) is not None]
     searched = filter(None, (_read(name, path, op) for path in far))
-    files += itertools.islice(searched, 1)
+    files += itertools.islice(searched, 1)  # the search path: its first match holds
     for other in files[1:]:
         if other.data != files[0].data:
             raise CompileError(
@@ -333,8 +343,8 @@ def _read(name: str, path: Path, op: Operation) -> ObjectFile | None:
 
 
 def inline_bytes(data: Attribute, op: Operation) -> bytes:
-    """Return the bytes of an inline `data` entry."""
-    if isinstance(data, StringAttr):
+    """Return the bytes of an inline `data` entry of the operation `op`; CompileError for an unsupported attribute."""
+    if isinstance(data, StringAttr):  # one character for each byte
         return data.data.encode("latin-1", "surrogateescape")
     if isinstance(data, BytesAttr):
         return bytes(data.data)

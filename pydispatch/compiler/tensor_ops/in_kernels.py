@@ -20,7 +20,14 @@ from pydispatch.ir.values import Dim
 
 
 def element_of(elements: Elements, build: Builder, value: OpResult, indices: Sequence[Index]) -> SSAValue:
-    """Return the element of `value` at `indices`. CompileError at an operation that has no rule."""
+    """Emit the element of `value` at `indices`, and return it. Raises CompileError if its operation has no rule.
+
+    Args:
+        elements: Access to the operands of the operation.
+        build: Builder of the code.
+        value: A result of an operation on tensors.
+        indices: Index of the element, one for each dimension, in bounds.
+    """
     rule = rule_of(value.op)
     if rule is None:
         raise unsupported(value.op, "no rule computes an element of its result")
@@ -30,12 +37,14 @@ def element_of(elements: Elements, build: Builder, value: OpResult, indices: Seq
 def sizes_of(elements: Elements, value: SSAValue) -> list[Index]:
     """Return the sizes of `value`: integers where its type has them, else values computed from its operation."""
     shape = tensor_type(value).get_shape()
-    return [size if size >= 0 else _open_size(elements, value, axis) for axis, size in enumerate(shape)]
+    return [size if size >= 0 else _dynamic_size(elements, value, axis) for axis, size in enumerate(shape)]
 
 
-def _open_size(elements: Elements, value: SSAValue, axis: int) -> Index:
-    """Return a dynamic size of a tensor in a kernel: a stated one for an argument, else by the rule of its
-    operation.
+def _dynamic_size(elements: Elements, value: SSAValue, axis: int) -> Index:
+    """Return the dynamic size of a tensor along `axis`, as a value of the kernel.
+
+    It is that of the `flow.dispatch.tie_shape` of an argument, else that which the rule of the operation returns.
+    Raises CompileError if neither states it.
     """
     if not isinstance(value, OpResult):
         for use in value.uses:
@@ -54,7 +63,7 @@ def _open_size(elements: Elements, value: SSAValue, axis: int) -> Index:
 
 
 def index_of(elements: Elements, term: Stated) -> Index:
-    """Return a term as an index of the kernel."""
+    """Return a size as an index of the kernel: an integer, or a value that is emitted in the kernel's entry block."""
     if isinstance(term, int):
         return term
     if isinstance(term, SSAValue):
@@ -75,3 +84,4 @@ def index_of(elements: Elements, term: Stated) -> Index:
 
 
 RULES = Rules(element=element_of, sizes=sizes_of, scalar=clone_op)
+"""How kernels compute elements, sizes, and scalar operations."""

@@ -18,8 +18,11 @@ ELEMENTWISE = ""
 
 @cache
 def rules_by_name() -> dict[str, TensorOp]:
-    """Return every rule by the name of its operation. ExtensionError for an operation that has two."""
-    owners: dict[str, str] = {}
+    """Return every rule by the name of its operation, also those of extensions; ELEMENTWISE is a name, too.
+
+    Raises ExtensionError for an operation that has two rules.
+    """
+    owners: dict[str, str] = {}  # name of an operation → package and module of its rule, for the message
     rules: dict[str, TensorOp] = {}
     for part in extensions.parts("tensor operations"):
         for kind in part.load():
@@ -42,15 +45,15 @@ def rule_of(op: Operation) -> TensorOp | None:
 
 
 def looks_through(op: Operation) -> bool:
-    """Return whether the result is operand 0 itself, element by element, under another type or with its
-    sizes stated.
+    """Return whether the result of `op` has the elements of operand 0 at the same indices: `op` casts the type of the
+    tensor, or states its sizes.
     """
     rule = rule_of(op)
     return rule is not None and rule.view and rule.is_pointwise(op)
 
 
 def source_of(value: SSAValue) -> SSAValue:
-    """Return the tensor that a value is, before casts and statements of its sizes."""
+    """Return the tensor from which casts of its type and statements of its sizes compute `value`."""
     while isinstance(value, OpResult) and looks_through(value.op):
         value = value.op.operands[0]
     return value

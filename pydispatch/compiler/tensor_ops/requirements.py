@@ -49,7 +49,7 @@ class SliceFits:
         axis: The axis.
         offset: First element of the slice; None if it is computed, because kernels clamp such an offset.
         size: Number of elements of the slice.
-        stride: Distance between two of its elements.
+        stride: Distance between two of its elements, negative for a slice that runs backwards; a value if computed.
         whole: Number of elements of the axis.
     """
 

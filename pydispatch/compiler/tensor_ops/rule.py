@@ -33,19 +33,19 @@ class TensorOp:
     operand is not fused, since its elements would be computed more than once."""
 
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
-        """Return the size of a result along a dynamic axis, in terms of operands; None when only the result
-        knows it.
+        """Return the size of a result along a dynamic axis, as a term of the operands and their sizes; None if the
+        operands do not determine it.
         """
         return None
 
     def equal_sizes(self, op: Any) -> Sequence[Sequence[Dim]]:
-        """Return rows of sizes of operands and results that are equal if the program is right."""
+        """Return lists of sizes of operands and results. Those of one list are equal if the program is right."""
         return ()
 
     def size_operands(self, op: Any) -> Sequence[SSAValue]:
         """Return the operands that decide how large a result is."""
-        open_ = ((r, axis) for r in op.results for axis, n in enumerate(shape_of(r)) if n < 0)
-        return [v for result, axis in open_ for v in values_in(self.size(op, result, axis)) if v in op.operands]
+        dynamic_axes = ((r, axis) for r in op.results for axis, n in enumerate(shape_of(r)) if n < 0)
+        return [v for result, axis in dynamic_axes for v in values_in(self.size(op, result, axis)) if v in op.operands]
 
     def requirements(self, op: Any) -> Iterable[Requirement]:
         """Return what dynamic sizes must satisfy for `element` to stay in bounds."""
@@ -116,9 +116,9 @@ class Update(TensorOp):
         return 0
 
     def conflict_key(self, elements: Elements, build: Builder, op: Any, leading: Sequence[Index]) -> Index:
-        """Return a number for indices of the `slice_index_rank` dimensions.
+        """Return a number that is equal for slices that may write the same element; by default for all.
 
-        It is equal for indices that may write the same element.
+        leading: the indices of a slice in the `slice_index_rank` leading dimensions of the written elements.
         """
         return 0
 
@@ -126,7 +126,7 @@ class Update(TensorOp):
         return Dim(op.operands[self.destination], axis)
 
     def written_sizes(self, elements: Elements, op: Any) -> list[Index]:
-        """Return the sizes of the tensor of written elements."""
+        """Return the sizes of the tensor of written elements, in which `indices` of other methods are."""
         return elements.dims(op.operands[0])
 
     def written_element(self, elements: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> SSAValue:

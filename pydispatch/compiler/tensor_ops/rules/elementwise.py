@@ -33,13 +33,13 @@ class Elementwise(TensorOp):
 
     def element(self, e: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
         """Compute the element from those of the operands at the same indices; operands of rank 0 and scalars are used
-        for all. Elements of further results are remembered."""
+        for all indices. Elements of the operation's other results are computed, too, and cached for their readers."""
         operands = [
             e.at(build, v, indices if shape_of(v) else []) if isinstance(v.type, TensorType) else e.scalar(v)
             for v in op.operands
         ]
         elements = scalarized(e, build, op, operands)
-        for other, element in zip(op.results, elements, strict=True):  # a reader of another result then reuses it
+        for other, element in zip(op.results, elements, strict=True):
             e.define(build, other, indices, element)
         return elements[result.index]
 

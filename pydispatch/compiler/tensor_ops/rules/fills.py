@@ -25,14 +25,18 @@ SMALL_CONSTANT = 64
 
 
 class Constant(TensorOp):
-    """A small constant, or one whose elements are all equal, is a fill; so is a scalar."""
+    """Rule of `arith.constant`: a scalar, a small constant or one whose elements are all equal is a fill, which every
+    dispatch has a copy of. Other constants are operands of dispatches.
+    """
 
     name = "arith.constant"
 
     def element(self, e: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
-        """Return the splat, the constant element at constant indices, or else an element of a table in memory."""
+        """Return the value of all elements if they are equal; else the element at `indices`, which is loaded from a
+        global of the kernel's module unless they are constant.
+        """
         attribute = op.properties["value"]
-        if not isinstance(attribute, DenseIntOrFPElementsAttr):  # elements in a resource
+        if not isinstance(attribute, DenseIntOrFPElementsAttr):  # a resource: elements in the artifact's memory
             raise unsupported(op, "large constants are operands of a dispatch")
         splat = splat_of(attribute)
         if splat is not None:
@@ -56,8 +60,9 @@ class Constant(TensorOp):
         return prod(shape_of(op.results[0])) <= SMALL_CONSTANT or is_splat(value)
 
     def is_pointwise(self, op: Any) -> bool:
-        """Return False for a constant that kernels read at indices, in the constant's shape. Others are splats, or
-        large constants, which are operands.
+        """Return whether kernels can read the constant without indices in its shape: it is a splat, or in a resource.
+
+        Kernels do not contain constants in resources: they are operands of dispatches.
         """
         value = op.properties["value"]
         return not isinstance(value, DenseIntOrFPElementsAttr) or is_splat(value)
@@ -116,7 +121,7 @@ class FromElements(TensorOp):
     name = "tensor.from_elements"
 
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
-        """Return the scalar at constant indices; else choose among all scalars by the linear index."""
+        """Return the scalar at `indices` if they are constant, else a select among all scalars by the linear index."""
         linear = build.linear_index(indices, shape_of(result))
         if isinstance(linear, int):
             return elements.scalar(op.operands[linear])

@@ -31,8 +31,8 @@ class TensorGather(TensorOp):
         if axis < batch_rank:
             return Dim(op.indices, axis)
         indexed_dims, drops_indexed_dims = _indexed_dims(op, op.gather_dims, op.source, result)
-        rest = [d for d in range(len(shape_of(op.source))) if not (drops_indexed_dims and d in indexed_dims)]
-        return Dim(op.source, rest[axis - batch_rank])
+        slice_dims = [d for d in range(len(shape_of(op.source))) if not (drops_indexed_dims and d in indexed_dims)]
+        return Dim(op.source, slice_dims[axis - batch_rank])
 
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
         """Read the source at the coordinates of the slice; zero where the source is empty along a gathered
@@ -42,7 +42,7 @@ class TensorGather(TensorOp):
         sizes = [elements.dims(op.source)[d] for d in indexed_dims]
 
         def element(builder: Builder) -> SSAValue:
-            """Read the element of the source."""
+            """Emit the load of the element of the source that the coordinates of the slice select."""
             coordinates = _coordinates(elements, builder, op, sizes, indices[:batch_rank])
             source_index = _whole_index(
                 op.source,
@@ -67,9 +67,9 @@ class TensorScatter(Update):
         destination that slices cover."""
         batch_rank = _batch_rank(op)
         scattered_dims, drops_indexed_dims = _indexed_dims(op, op.scatter_dims, op.dest, op.source)
-        kept = [d for d in range(len(shape_of(op.dest))) if not (drops_indexed_dims and d in scattered_dims)]
+        slice_dims = [d for d in range(len(shape_of(op.dest))) if not (drops_indexed_dims and d in scattered_dims)]
         rows = [[Dim(op.source, d), Dim(op.indices, d)] for d in range(batch_rank)]
-        covered = enumerate(kept, batch_rank)
+        covered = enumerate(slice_dims, batch_rank)  # (axis of the slices, dimension of the destination)
         return rows + [[Dim(op.source, axis), Dim(op.dest, d)] for axis, d in covered if d not in scattered_dims]
 
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
@@ -77,7 +77,7 @@ class TensorScatter(Update):
 
         scattered_dims, drops_indexed_dims = _indexed_dims(op, op.scatter_dims, op.dest, op.source)
         sizes = [elements.dims(op.dest)[d] for d in scattered_dims]
-        batch = elements.dims(op.indices)[:-1]
+        batch = elements.dims(op.indices)[:-1]  # the last dimension has the coordinates of one slice
         offsets_in_slice: list[Index] = []
         for dimension, index in enumerate(indices):
             if dimension in scattered_dims:
@@ -86,8 +86,8 @@ class TensorScatter(Update):
                 offsets_in_slice.append(index)
 
         def body(builder: Builder, flat: Index, carried: list[SSAValue]) -> list[SSAValue]:
-            """Take the element of slice `flat` if its coordinates are those of the element; else keep the carried
-            one."""
+            """Take the element of slice number `flat` if its coordinates are those of the element; else keep the
+            carried one, so that the last slice there wins."""
             slice_index = builder.split(flat, batch)
             is_target: SSAValue | bool = True
             for dimension, coordinate in zip(
@@ -125,8 +125,8 @@ def _indexed_dims(op: Any, dims: Any, whole: SSAValue, slices: SSAValue) -> tupl
 
     Args:
         op: The gather or scatter.
-        dims: Its attribute of these dimensions.
-        whole: The tensor.
+        dims: Its attribute that lists these dimensions, `gather_dims` or `scatter_dims`.
+        whole: The tensor that is gathered from or scattered into.
         slices: The tensor of slices, whose first dimensions count the slices.
     """
     indexed_dims = [int(d) for d in dims.get_values()]
@@ -139,7 +139,15 @@ def _indexed_dims(op: Any, dims: Any, whole: SSAValue, slices: SSAValue) -> tupl
 def _coordinates(
     elements: Elements, build: Builder, op: Any, sizes: Sequence[Index], batch: Sequence[Index]
 ) -> list[Index]:
-    """Return the coordinates of the slice at `batch`, each clamped to the range from 0 to size - 1."""
+    """Return the coordinates of a slice, each clamped to the range from 0 to size - 1.
+
+    Args:
+        elements: Access to the operands.
+        build: Builder of the code.
+        op: The gather or scatter.
+        sizes: Sizes of the indexed dimensions, in the order of the coordinates.
+        batch: Index of the slice in the batch dimensions of the indices.
+    """
     coordinates: list[Index] = []
     for position, size in enumerate(sizes):
         value = elements.at(build, op.indices, [*batch, position])
