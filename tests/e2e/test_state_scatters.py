@@ -297,3 +297,25 @@ def test_what_is_saved() -> None:
     branch = branch.replace("flow.func", f"flow.func private @change(%c: tensor<{ROWS}x2x4xf32>) -> %c\nflow.func", 1)
     assert "pyd.save_rows" not in compile_to("dispatches", branch)
     assert "pyd.save_rows" not in compile_to("dispatches", re.sub("util.global.store .*", "", TEXT))
+
+
+COMPLEX_STATE = """
+util.global private mutable @state : tensor<4xcomplex<f32>>
+func.func @set(%x: tensor<4xcomplex<f32>>) {
+  util.global.store %x, @state : tensor<4xcomplex<f32>>
+  return
+}
+func.func @swap(%x: tensor<4xcomplex<f32>>) -> tensor<4xcomplex<f32>> {
+  %old = util.global.load @state : tensor<4xcomplex<f32>>
+  util.global.store %x, @state : tensor<4xcomplex<f32>>
+  return %old : tensor<4xcomplex<f32>>
+}
+"""
+
+
+def test_state_of_complex_elements_is_replaced() -> None:
+    program = pd.device("cpu").load(pd.compile(COMPLEX_STATE, targets="cpu"))
+    x = (np.arange(4) * (1 + 2j)).astype(np.complex64)
+    program.set(x)
+    np.testing.assert_array_equal(program.swap(2 * x), x)
+    np.testing.assert_array_equal(program.swap(x), 2 * x)

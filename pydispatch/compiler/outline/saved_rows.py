@@ -19,7 +19,7 @@ from xdsl.ir.affine import AffineMap
 from pydispatch.compiler.analysis.in_place import BARRIER, destination_operand
 from pydispatch.compiler.analysis.kinds import inputs_of, is_pure, is_view
 from pydispatch.compiler.flatten.globals import name_of
-from pydispatch.compiler.kernel_ir.types import bit_width
+from pydispatch.compiler.kernel_ir.words import bit_width
 from pydispatch.compiler.normalize.build import Build
 from pydispatch.compiler.normalize.generics import generic
 from pydispatch.compiler.normalize.linalg_ext.code import LoopBody
@@ -274,6 +274,7 @@ def _old_rows(
     batch = shape_of(positions.type)
     count = math.prod(shape[: rows.depth])
     flat = TensorType(element, [count, *shape[rows.depth :]])
+    # The dimensions that a position states become one, in which row indices count.
     groups = [list(range(rows.depth)), *([d] for d in range(rows.depth, len(shape)))]
     source = build.collapse(whole, flat, groups) if rows.depth > 1 else whole
     rank = len(batch) + len(shape) - rows.depth
