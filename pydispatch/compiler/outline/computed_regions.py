@@ -121,9 +121,7 @@ def _give_own_destination(value: SSAValue, members: set[Operation], block: Block
         block: Block that contains them.
         first: The operation before which the barrier is inserted.
     """
-    innermost: Operation | None = (
-        None  # of the insertions that lead to `value`, the first: it updates the tensor itself
-    )
+    innermost: Operation | None = None  # the first of the insertions that lead to `value`: it updates the tensor itself
     destination = 0  # index of the operand of `innermost` that is the tensor
     while isinstance(value.owner, Operation) and value.owner in members:
         operand = destination_operand(value.owner)

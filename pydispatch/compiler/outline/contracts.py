@@ -196,7 +196,7 @@ class _Contract:
             if value is None:
                 return None
             dynamic_count = value if dynamic_count is None else self._value(arith.MuliOp(dynamic_count, value))
-        if static_count == 0:
+        if static_count == 0:  # no byte is accessed, wherever the view begins
             return self._number(0)
         bits = dtype_bits(dtype_of(type_.element_type, location_of(op)))
         # Of less than 8 bits, only elements of 2 and 4 share a byte in memory.

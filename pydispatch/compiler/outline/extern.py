@@ -75,6 +75,7 @@ def _executable(op: hal.DispatchExternOp, name: str) -> hal.ExecutableOp:
     variants: list[Operation] = []
     names: list[str] = []
     targets = [canonical(t) if isinstance(t, hal.ExecutableTargetAttr) else t for t in op.targets.data]
+    # For each target the ordinal of the export in its objects, and the objects.
     rows = list(zip(targets, op.target_ordinals.data, op.target_objects.data, strict=True))
     # A kernel may have targets unknown to this build; if all are, the error names them.
     known = [row for row in rows if isinstance(row[0], hal.ExecutableTargetAttr) and backend_of(row[0]) is not None]

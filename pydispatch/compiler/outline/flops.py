@@ -100,12 +100,12 @@ class _FlopCounter:
 
         Sizes that an operation makes equal are recorded, so that the polynomial has one variable for them.
         """
-        self.sizes, self.first_words, at = Sizes(), dict[SSAValue, int](), 0
+        self.sizes, self.first_words, next_word = Sizes(), dict[SSAValue, int](), 0
         for argument in self.source.body.block.args:
             self.sizes.record_value(argument)
             if not isinstance(argument.type, TensorType):
-                self.first_words[argument] = at
-                at += words_of(argument.type)
+                self.first_words[argument] = next_word
+                next_word += words_of(argument.type)
         has_dynamic_sizes = bool(self.first_words)  # dynamic sizes are scalar arguments
         for op in self.source.body.block.ops if has_dynamic_sizes else ():
             for result in op.results:

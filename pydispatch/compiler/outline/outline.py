@@ -148,7 +148,7 @@ class Outline:
         sizes: dict[Term, SSAValue] = dict(
             zip(self.size_arguments, body.args[len(self.tensors) + len(self.scalars) :], strict=True)
         )
-        location = self.group[0]
+        location = self.group[0]  # the operation whose source location the emitted ones get
 
         def put(op: Operation) -> SSAValue:
             """Append an operation to the function, and return its result."""

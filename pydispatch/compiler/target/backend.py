@@ -121,12 +121,13 @@ class Backend:
     # -- generated kernels
 
     workgroup_bytes: int = 128 << 10
-    """Bytes that a workgroup reads and writes. 128 KiB stays inside every second-level cache, takes some microseconds,
-    which hides the cost of claiming it a hundredfold, and leaves enough workgroups to share."""
+    """Bytes that a workgroup of a generated kernel is to read and write; rows are divided accordingly. 128 KiB stays
+    inside every second-level cache, takes some microseconds, which hides the cost of claiming it a hundredfold, and
+    leaves enough workgroups to share."""
 
     most_tensors: int | None = None
-    """Tensors that a dispatch reads and writes at most, where devices have few bindings. Operations with more are split
-    where that is possible."""
+    """Maximum number of tensors that a dispatch reads and writes, where devices have few bindings; None for the limits
+    in `analysis/kinds.py`. Operations with more are split where that is possible."""
 
     row_bytes: int = 64 << 10
     """Bytes of the largest row of intermediates that is kept in workgroup memory."""
