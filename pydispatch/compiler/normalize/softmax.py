@@ -65,7 +65,7 @@ def softmax(
     elementwise = Structure((identity, row_map, identity), parallel=(True,) * rank)
     element = source_type.element_type
     # Lower bounds for the maximum and the sum of a row. They change only a row of -inf, where x - maximum would be NaN
-    # and the sum is 0: in other rows the maximum is finite, and the sum is at least 1.
+    # and the sum is 0: the sum of any other row is at least 1.
     lowest, one = (build.scalar(n, element) for n in (LOWEST[element], 1.0)) if is_masked else (None, None)
 
     def at_least(body: BodyBuilder, x: SSAValue, bound: SSAValue | None) -> SSAValue:

@@ -91,7 +91,7 @@ def _record_failures(function: FuncOp, position: int, asserts: list[AssertOp]) -
 
 def _check_after_dispatch(dispatch: flow.DispatchOp, asserts: list[AssertOp]) -> None:
     """Add the number of the failed assertion as a result of the dispatch, and emit one host assertion for each of
-    `asserts`, the assertions of its kernel: that the number is not theirs.
+    `asserts`, the assertions of its kernel, which fails if the number is that of the assertion.
     """
     none = arith.ConstantOp(IntegerAttr(0, i32))
     type_ = TensorType(i32, _ONE_ELEMENT)

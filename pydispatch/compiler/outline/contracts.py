@@ -138,7 +138,7 @@ class _Contract:
         for op in block.ops:
             if isinstance(op, cf.AssertOp):
                 holds = self._copy(op.operands[0], mapping)
-                if holds is not None:  # None: the check depends on values that are not passed to the kernel
+                if holds is not None:  # None: it depends on values that the contract cannot compute
                     self._require(holds, op.msg.data)
 
     def _grid(self) -> list[SSAValue]:
