@@ -326,6 +326,15 @@ MOVES = {
         }""",
         (3, 4), lambda a: (-a).view(np.int8),
     ),
+    "bits in another shape": (
+        """func.func @f(%a: tensor<2x6xf32>) -> tensor<3x4xi32> {
+          %n = arith.negf %a : tensor<2x6xf32>
+          %b = flow.tensor.bitcast %n : tensor<2x6xf32> -> tensor<3x4xi32>
+          %r = arith.addi %b, %b : tensor<3x4xi32>
+          return %r : tensor<3x4xi32>
+        }""",
+        (2, 6), lambda a: 2 * (-a).view(np.int32).reshape(3, 4),
+    ),
     "rank 0": (
         """func.func @f(%a: tensor<f32>) -> tensor<f32> {
           %n = arith.addf %a, %a : tensor<f32>

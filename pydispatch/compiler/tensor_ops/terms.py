@@ -12,7 +12,12 @@ from pydispatch.ir.values import Dim, shape_of
 
 @dataclass(frozen=True)
 class Entry:
-    """Element of a one-dimensional tensor of sizes, such as the shape operand of `tensor.reshape`."""
+    """Size that is an element of a one-dimensional tensor, such as the shape operand of `tensor.reshape`.
+
+    Attributes:
+        tensor: The tensor of sizes.
+        index: Index of the element.
+    """
 
     tensor: SSAValue
     index: int
@@ -20,51 +25,60 @@ class Entry:
 
 @dataclass(frozen=True)
 class Sum:
+    """Sum of two or more terms: `parts` has no sums, and at most one integer, which is not 0 and last."""
+
     parts: tuple[Term, ...]
 
 
 @dataclass(frozen=True)
 class Product:
+    """Product of two or more terms: `parts` has no products, and at most one integer, which is not 1 and last."""
+
     parts: tuple[Term, ...]
 
 
 Term = int | SSAValue | Dim | Sum | Product
-"""A size; equal terms are equal sizes."""
+"""A size: an integer, a value of type index, a dimension of a tensor, or a sum or product of terms. Equal terms are
+equal sizes; different terms may be equal at run time."""
 
 Stated = Term | Entry
 """A size of a result, as its operation states it: a term of its operands, or an element of a tensor of sizes."""
 
 
 def add(parts: Sequence[Term]) -> Term:
-    """Return the sum of terms, with its constants folded."""
-    constant, rest = 0, list[Term]()
+    """Return the sum of terms, with nested sums flattened and integers added up."""
+    constant, variable = 0, list[Term]()
     for part in parts:
         for p in part.parts if isinstance(part, Sum) else (part,):
             if isinstance(p, int):
                 constant += p
             else:
-                rest.append(p)
-    if not rest:
+                variable.append(p)
+    if not variable:
         return constant
-    return rest[0] if len(rest) == 1 and constant == 0 else Sum((*rest, constant) if constant else tuple(rest))
+    if len(variable) == 1 and constant == 0:
+        return variable[0]
+    return Sum((*variable, constant) if constant else tuple(variable))
 
 
 def multiply(parts: Sequence[Term]) -> Term:
-    """Return the product of terms, with its constants folded."""
-    constant, rest = 1, list[Term]()
+    """Return the product of terms, with nested products flattened and integers multiplied."""
+    constant, variable = 1, list[Term]()
     for part in parts:
         for p in part.parts if isinstance(part, Product) else (part,):
             if isinstance(p, int):
                 constant *= p
             else:
-                rest.append(p)
-    if not rest or constant == 0:
-        return constant if not rest else 0
-    return rest[0] if len(rest) == 1 and constant == 1 else Product((*rest, constant) if constant != 1 else tuple(rest))
+                variable.append(p)
+    if not variable or constant == 0:
+        return constant
+    if len(variable) == 1 and constant == 1:
+        return variable[0]
+    return Product((*variable, constant) if constant != 1 else tuple(variable))
 
 
 def values_in(term: Stated | None) -> Iterator[SSAValue]:
-    """Yield the index values in a term."""
+    """Yield the values of type index in a term. Sizes of tensors (`Dim`, `Entry`) are none."""
     if isinstance(term, SSAValue):
         yield term
     elif isinstance(term, Sum | Product):
@@ -76,12 +90,19 @@ def values_in(term: Stated | None) -> Iterator[SSAValue]:
 
 
 def dynamic_size(values: Sequence[SSAValue], result: SSAValue, axis: int) -> Term | None:
-    """Return the dynamic size of `result` along `axis`: one of `values`, which are its dynamic sizes in order."""
+    """Return the dynamic size of `result` along `axis`.
+
+    Args:
+        values: The dynamic sizes of `result`, in the order of their axes, without the static ones.
+        result: A tensor.
+        axis: A dynamic axis of the tensor.
+    """
     ordinal = sum(n < 0 for n in shape_of(result)[:axis])
     return values[ordinal] if ordinal < len(values) else None
 
 
 def same_size(dims: Sequence[Dim]) -> Term | None:
-    """Return the common value of equal sizes: a static size if there is one, else the first; None for no sizes."""
+    """Return the common value of dimensions that have the same size: an integer if the type of one of their tensors
+    states it, else the first of `dims`; None if there are none."""
     known = (shape_of(dim.tensor)[dim.axis] for dim in dims)
     return next((n for n in known if n >= 0), dims[0] if dims else None)

@@ -22,7 +22,7 @@ from pydispatch.ir.structured import structured
 from pydispatch.ir.values import Dim, shape_of
 
 MAX_REPEATED_OPERATIONS = 4
-"""Operations of a body, with its terminator, that cost no more for each element than a load of the element."""
+"""Most operations of a body, including its terminator, that cost no more for each element than a load of it."""
 
 
 class Generic(TensorOp):
@@ -31,10 +31,10 @@ class Generic(TensorOp):
     name = "linalg.generic"
 
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
-        """Return the size of the output; it equals those of the inputs that the same loop indexes."""
+        """Return the size of the output, which equals the sizes of operands that the same loop indexes."""
         generic = structured(op)
         expr = generic.output_maps[result.index].results[axis]
-        # The dimensions of operands that the same loop indexes.
+        # An index that is no single loop, such as d0 + d1, has a size of its own.
         others = generic.loop_dims[expr.position] if isinstance(expr, AffineDimExpr) else []
         return same_size([Dim(generic.outputs[result.index], axis), *others])
 
@@ -48,8 +48,9 @@ class Generic(TensorOp):
         loops = [next((size_of(dim.tensor, dim.axis) for dim in dims), None) for dims in generic.loop_dims]
         for operand_index, (value, map_) in enumerate(zip(generic.operands, generic.maps, strict=True)):
             if not shape_of(value) or not generic.block.args[operand_index].uses:
-                continue
+                continue  # a scalar has no index, and an element that the body does not use is not read
             for axis, index in enumerate(map_.results):
+                # Sizes that a single loop indexes are compared by `equal_sizes`.
                 if not isinstance(index, AffineDimExpr):
                     yield WindowFits(
                         operand=operand_index, axis=axis, index=index, loops=loops, whole=size_of(value, axis)
@@ -65,12 +66,14 @@ class Generic(TensorOp):
         return (
             set(generic.iterators) == {"parallel"}
             and all(is_identity(m) for m in generic.output_maps)
-            and all(not m.results or is_identity(m) for m in generic.maps)
+            and all(not m.results or is_identity(m) for m in generic.maps)  # no results: a scalar
             and not any(inner.name in ("linalg.index", "tensor.extract", "tensor.dim") for inner in walk(op))
         )
 
     def repeats_cheaply(self, op: Any) -> bool:
-        """Return whether the operation is a broadcast with little work for each element."""
+        """Return whether the operation is a broadcast, whose operands have fewer elements than the result, with little
+        work for each element.
+        """
         generic = structured(op)
         if any(kind != "parallel" for kind in generic.iterators) or len(op.results) != 1:
             return False
@@ -95,7 +98,7 @@ class Dispatch(TensorOp):
         dims = iter(op.result_dims)
         for other in op.results:
             for position, n in enumerate(shape_of(other)):
-                if n < 0:
+                if n < 0:  # static sizes have no entry in the list
                     dim: SSAValue = next(dims)
                     if other is result and position == axis:
                         return dim

@@ -38,7 +38,8 @@ class Pad(TensorOp):
             block = op.regions[0].block
             mapping = {a: builder.value(i) for a, i in zip(block.args, indices, strict=True)}
             # The region reads its indices as block arguments; it has no linalg.index, which would need a point.
-            return clone_block(elements, builder, block, mapping, point=[])[0]
+            (value,) = clone_block(elements, builder, block, mapping, point=[])
+            return value
 
         return build.choose(is_inside, lambda b: elements.at(b, op.source, source_indices), padding)
 
@@ -70,11 +71,12 @@ class Concat(TensorOp):
         axis = int(op.dim.value.data)
 
         def from_operand(builder: Builder, operand_index: int, start: Index) -> SSAValue:
-            """Choose between operand `operand_index`, which begins at `start`, and those after it."""
+            """Emit the choice between operand `operand_index`, whose first element along the axis is at `start` of the
+            result, and the operands after it; return the element."""
             operand = op.operands[operand_index]
             operand_indices = list(indices)
             operand_indices[axis] = builder.minus(indices[axis], start)
-            if operand_index == len(op.operands) - 1:
+            if operand_index == len(op.operands) - 1:  # the index is in bounds, so no comparison is left
                 return elements.at(builder, operand, operand_indices)
             # `entry` builds code at the start of the function, where sizes are computed.
             end = elements.entry.plus(start, elements.dims(operand)[axis])
@@ -89,18 +91,19 @@ class Concat(TensorOp):
 
 
 def pad_amounts(elements: Elements, op: Any) -> tuple[list[Index], list[Index]]:
-    """Return how much a `tensor.pad` adds before and after each dimension."""
+    """Return two lists: how many elements a `tensor.pad` adds before, and how many after, along each dimension."""
     return elements.indices(mixed_operands(op, "low")), elements.indices(mixed_operands(op, "high"))
 
 
 def is_in_source(elements: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> SSAValue | bool:
-    """Emit whether an element of a `tensor.pad` is one of its source: low <= index < low + source size, for each
-    dimension.
+    """Emit whether the element of a `tensor.pad` at `indices` is one of its source, and return the condition: an i1, or
+    a bool if it is known. The element is if low <= index < low + source size in each dimension.
     """
     low, high = pad_amounts(elements, op)
     inside: SSAValue | bool = True
     for index, before, after, size in zip(indices, low, high, elements.dims(op.source), strict=True):
         source_index = build.minus(index, before)
+        # The index is inside of the result: it passes no end of the source without padding at that end.
         if before != 0:
             inside = both(build, inside, not_less(build, source_index, rhs=0))
         if after != 0:

@@ -1,4 +1,4 @@
-"""Tensors whose elements follow from each other, or are selected in an order."""
+"""Recurrences, each of whose elements is computed from the one before it, and the largest elements of rows."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ class Recurrence(TensorOp):
     rereads = True  # its body may extract any element
 
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
+        """Return the operand that is this size: the operands are the dynamic sizes, in order."""
         return dynamic_size(op.operands, result, axis)
 
 
@@ -28,7 +29,8 @@ class TopK(TensorOp):
     rereads = True  # a comparison reads elements again
 
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
-        """Return the number of rows; the other size, that of the selected elements, is static."""
+        """Return the number of rows, the size along axis 0. The number of selected elements of a row, along axis 1, is
+        static."""
         return Dim(op.inputs[0], 0)
 
 

@@ -18,7 +18,8 @@ from pydispatch.ir.values import Dim, shape_of
 
 
 def inside(build: Builder, indices: Sequence[Index], sizes: Sequence[Index]) -> SSAValue | bool:
-    """Return whether `indices` are inside a tensor of these sizes."""
+    """Emit whether `indices` are inside a tensor of these sizes, and return the condition: an i1, or a bool if it is
+    known."""
     condition: SSAValue | bool = True
     for index, size in zip(indices, sizes, strict=True):
         condition = both(build, condition, both(build, not_less(build, index, rhs=0), build.less(index, size)))
@@ -28,6 +29,10 @@ def inside(build: Builder, indices: Sequence[Index], sizes: Sequence[Index]) -> 
 class Scatter(Update):
     """Rule of `iree_linalg_ext.scatter`: operands are the slices, their indices and the destination.
 
+    The tensor of slices has `windows().batch` leading dimensions, which enumerate the slices, and then the dimensions
+    of a slice. For each slice, the tensor of indices holds its coordinates: the indices in the dimensions `indexed` of
+    the destination at which the slice begins.
+
     Normalization removes masks. The arguments of the body are an element of the slices and the old element.
     """
 
@@ -35,19 +40,22 @@ class Scatter(Update):
     destination = 2
 
     def equal_sizes(self, op: Any) -> Sequence[Sequence[Dim]]:
-        """Return groups of dimensions of equal size: the batch in slices and indices, and the dimensions of the
-        destination that slices cover."""
+        """Return groups of dimensions of equal size: the batch dimensions of slices and indices, and the dimensions of
+        the destination that slices cover from end to end."""
         slices, indices, whole = op.operands
         windows = op.windows()
         rows = [[Dim(slices, d), Dim(indices, d)] for d in range(windows.batch)]
         for slice_dim, d in enumerate(self._destination_dims_of_slices(op)):
-            if d not in op.indexed:
+            if d not in op.indexed:  # along an indexed dimension, a slice may be shorter than the destination
                 rows.append([Dim(slices, windows.batch + slice_dim), Dim(whole, d)])
         return rows
 
     def slice_index_rank(self, op: Any) -> int:
-        """Return how many leading dimensions are iterated in order: none if slices are disjoint, all if slices may
-        begin anywhere and overlap at different elements, else those that count the slices.
+        """Return how many leading dimensions of the slices are iterated in order.
+
+        None if the program states that slices do not overlap. All if slices may begin anywhere: they then overlap at
+        different elements of each. Else the batch dimensions: overlapping slices have the same coordinates, and equal
+        elements of theirs are updated in order.
         """
         if op.is_unique:
             return 0
@@ -57,8 +65,14 @@ class Scatter(Update):
     def conflict_key(self, elements: Elements, build: Builder, op: Any, leading: Sequence[Index]) -> Index:
         """Return a linear index that is equal for updates of the same elements.
 
-        It is the index of the updated element if windows may begin anywhere, since they then overlap at different
-        elements; otherwise that of the coordinates of the window.
+        If slices may begin anywhere, it is the index of the updated element in the destination; else the linear index
+        of the coordinates of the slice.
+
+        Args:
+            elements: Access to operands.
+            build: Builder of the code.
+            op: The scatter.
+            leading: Indices of the `slice_index_rank` leading dimensions of the slices.
         """
         sizes = elements.dims(op.operands[2])
         if op.windows().include_indexed_dims:
@@ -66,13 +80,17 @@ class Scatter(Update):
         return build.linear_index(self._coordinates(elements, build, op, leading), [sizes[d] for d in op.indexed])
 
     def is_written(self, elements: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> SSAValue | bool:
-        """Return whether the coordinates of the element's slice are in bounds; other elements are not written."""
+        """Return whether the coordinates of the element's slice are in bounds; other elements are not written.
+
+        `indices` are those of the element in the tensor of slices. The dimensions that are not indexed need no test:
+        slices cover them from end to end.
+        """
         target, sizes = self.position(elements, build, op, indices), elements.dims(op.operands[2])
         return inside(build, [target[d] for d in op.indexed], [sizes[d] for d in op.indexed])
 
     def position(self, elements: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> list[Index]:
-        """Return the indices in the destination of an element of the slices: coordinates in the indexed dimensions,
-        plus the offsets within the slice."""
+        """Return the indices in the destination of the element at `indices` of the slices: its offsets within the
+        slice, plus the coordinates of the slice in the indexed dimensions."""
         batch = op.windows().batch
         target: list[Index] = [0] * len(shape_of(op.operands[2]))
         for d, index in zip(op.indexed, self._coordinates(elements, build, op, indices[:batch]), strict=True):
@@ -82,24 +100,30 @@ class Scatter(Update):
         return target
 
     def written_element(self, elements: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> SSAValue:
-        """Emit the body, which combines an element of the slices and the old element."""
+        """Emit the body, which combines an element of the slices and the old element of the destination, and return the
+        result.
+
+        `indices` are those of the element in the tensor of slices.
+        """
         block = op.body.block
         new_element, old_element = block.args
         slices, _indices, destination = op.operands
         mapping = {new_element: elements.at(build, slices, indices)}
-        if old_element.uses.get_length():
+        if old_element.uses.get_length():  # a body that overwrites does not read it
             mapping[old_element] = elements.at(build, destination, self.position(elements, build, op, indices))
-        return clone_block(elements, build, block, mapping, point=indices)[0]
+        (value,) = clone_block(elements, build, block, mapping, point=indices)
+        return value
 
     def _destination_dims_of_slices(self, op: Any) -> list[int]:
         """Return, for each dimension of a slice, the matching dimension of the destination."""
-        windows, rank = op.windows(), len(shape_of(op.operands[0]))
-        rank_of_result = len(shape_of(op.operands[2]))
-        dims: list[int] = windows.retained(slice_rank=rank - windows.batch, rank=rank_of_result, indexed=op.indexed)
+        windows, rank = op.windows(), len(shape_of(op.operands[2]))
+        slice_rank = len(shape_of(op.operands[0])) - windows.batch
+        dims: list[int] = windows.retained(slice_rank=slice_rank, rank=rank, indexed=op.indexed)
         return dims
 
     def _coordinates(self, elements: Elements, build: Builder, op: Any, batch: Sequence[Index]) -> list[Index]:
-        """Return the coordinates that the indices state for the slice at `batch`."""
+        """Return the coordinates that the indices state for the slice at `batch`, one for each of `op.indexed`."""
+        # The tensor of indices may lack the last dimension if slices have a single coordinate.
         has_coordinate_dimension = len(shape_of(op.operands[1])) > len(batch)
         coordinates: list[Index] = []
         for position in range(len(op.indexed)):
@@ -110,22 +134,24 @@ class Scatter(Update):
 
 
 class MapStore(Update):
-    """`iree_linalg_ext.map_store`: a tensor whose elements are stored at indices that the body computes, or nowhere."""
+    """`iree_linalg_ext.map_store`: a tensor whose elements are stored at indices that the body computes, or dropped."""
 
     name = "iree_linalg_ext.map_store"
 
     def is_written(self, elements: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> SSAValue | bool:
-        """Return whether an element is stored: the condition of the body holds, and its position is in bounds."""
+        """Return whether the source's element at `indices` is stored: the condition of the body holds, and the position
+        is in bounds."""
         *target, is_stored = self._mapped(elements, build, op, indices)
         return both(build, is_stored, inside(build, target, elements.dims(op.operands[self.destination])))
 
     def position(self, elements: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> list[Index]:
-        """Return the position that the body computes."""
-        return [*self._mapped(elements, build, op, indices)[:-1]]
+        """Return the indices in the destination that the body computes for the source's element at `indices`."""
+        *target, _is_stored = self._mapped(elements, build, op, indices)
+        return [*target]
 
     def _mapped(self, elements: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> list[SSAValue]:
-        """Emit the body, and return the values that it yields: the position of an element in the destination, one
-        index for each dimension, then the condition whether to store it."""
+        """Emit the body for the source's element at `indices`, and return the values that it yields: its position, one
+        index for each dimension of the destination, then the condition whether to store the element."""
         block = op.body.block
         return clone_block(
             elements, build, block, dict(zip(block.args, map(build.value, indices), strict=True)), indices

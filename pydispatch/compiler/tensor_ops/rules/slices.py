@@ -22,12 +22,13 @@ from pydispatch.ir.values import constant_index, shape_of
 
 
 class ExtractSlice(TensorOp):
-    """A view where it covers one run of memory."""
+    """`tensor.extract_slice`: a slice of a tensor; a view if the slice is one contiguous run of memory."""
 
     name = "tensor.extract_slice"
     view = True  # each element is one of operand 0; `is_view` says where the result is the memory of operand 0
 
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
+        """Return the size of the slice along the source's dimension of `axis`: dimensions of size 1 may be dropped."""
         kept = kept_dims(op, shape_of(result))
         return slice_of(op).sizes[kept[axis]] if kept is not None else None
 
@@ -55,13 +56,14 @@ class InsertSlice(Update):
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
         """Return the element of the source if `indices` are inside the slice, else that of the destination."""
         inside: SSAValue | bool = True
-        indices_in_slice: list[Index] = []  # of all dimensions of the destination
+        indices_in_slice: list[Index] = []  # for each dimension of the destination, also those that the source lacks
         rows = (elements.indices(row) for row in slice_of(op).components)
         for index, offset, size, stride, whole in zip(indices, *rows, elements.dims(result), strict=True):
             covers_axis = offset == 0 and stride == 1 and (size is whole or size == whole)
             if covers_axis:
                 indices_in_slice.append(index)
                 continue
+            # The slice has this index if 0 <= distance < size * stride, and the stride divides the distance.
             distance = build.minus(index, offset)
             inside = both(build, inside, not_less(build, distance, rhs=0))
             source_index = distance
@@ -83,7 +85,8 @@ class InsertSlice(Update):
         return in_slice(elements, build, op, op.dest, tensor_type(op.source), indices)
 
     def is_written(self, elements: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> bool:
-        """Return True: `requirements` and `position` keep slices in bounds."""
+        """Return True: every element of the source is written, since `requirements` checks constant offsets, and
+        `position` clamps computed ones."""
         return True
 
     def requirements(self, op: Any) -> Iterator[Requirement]:
@@ -96,6 +99,7 @@ class InsertSlice(Update):
             yield Equal(size_of(op.source, source_axis), _term(sizes[axis]), what)
 
     def runs_on_host(self, op: Any) -> bool:
+        """Return whether the host copies the source: into one or a few contiguous runs of the destination."""
         return walked_axes(op) is not None
 
 
@@ -119,33 +123,37 @@ class Insert(Update):
         return elements.scalar(op.scalar)
 
     def position(self, elements: Elements, build: Builder, op: Any, indices: Sequence[Index]) -> list[Index]:
-        """Return the index of the element in the destination, clamped into bounds."""
+        """Return the position of the scalar in the destination, clamped into bounds. `indices` is empty: a scalar has
+        none."""
         return [build.clamp(elements.index(i), n) for i, n in zip(op.indices, elements.dims(op.dest), strict=True)]
 
 
 def _slice_fits(op: Any, whole: SSAValue) -> Iterator[Requirement]:
-    """Require for each axis that offset + (size - 1) stride is in bounds of `whole`."""
+    """Require for each axis that the slice, from `offset` to offset + (size - 1) stride, is in bounds of `whole`, the
+    tensor that it is a slice of."""
     part = slice_of(op)
     for axis, (offset, size, stride) in enumerate(zip(part.offsets, part.sizes, part.strides, strict=True)):
         known = _known(stride)
         step = stride if known is None else known
-        # Kernels clamp computed offsets, for which None stands; sizes and strides are checked at run time too.
+        # `_known(offset)` is None for a computed offset, which kernels clamp. Computed sizes and strides have no such
+        # remedy: they are terms, which the host checks.
         yield SliceFits(axis=axis, offset=_known(offset), size=_term(size), stride=step, whole=size_of(whole, axis))
 
 
 def _known(n: int | SSAValue) -> int | None:
-    """Return the number that an offset, size or stride is; None if it is not constant."""
+    """Return the value of a constant offset, size or stride; None if it is computed."""
     return n if isinstance(n, int) else constant_index(n)
 
 
 def _term(n: int | SSAValue) -> Term:
-    """Return an offset, size or stride as a term, whose value requirements compare."""
+    """Return an offset, size or stride as a term, which requirements compare at run time."""
     return n if isinstance(n, int) else term_of(n)
 
 
 def _dims_of_slice(op: Any, part: TensorType[Attribute]) -> list[int]:
-    """Return, for each dimension of the type of a slice, its dimension in the full tensor: dimensions of size 1 may be
-    dropped. Raise CompileError if the type does not fit the slice's sizes.
+    """Return, for each dimension of a slice's type, the dimension of the whole tensor that it is a part of.
+
+    The type may lack dimensions in which the slice has size 1. Raise CompileError if it does not fit the slice's sizes.
     """
     kept = kept_dims(op, [-1 if n < 0 else n for n in part.get_shape()])
     if kept is None:
@@ -158,10 +166,18 @@ def in_slice(
 ) -> list[Index]:
     """Return the indices in the whole tensor of the element at `indices` of a slice.
 
-    A slice whose computed offset does not fit is moved inside.
+    A computed offset is clamped, so that the slice is in bounds.
+
+    Args:
+        elements: Access to offsets, sizes and strides.
+        build: Builder of the code.
+        op: The operation that names the slice, such as a `tensor.extract_slice`.
+        whole: The tensor that is sliced.
+        part: Type of the slice. It may lack dimensions of size 1.
+        indices: Indices of the element in the slice, one for each dimension of `part`.
     """
     offsets, sizes, strides = (elements.indices(row) for row in slice_of(op).components)
-    where: list[Index] = [0] * len(offsets)
+    where: list[Index] = [0] * len(offsets)  # index 0 in the dimensions of size 1 that `part` lacks
     for dimension, index in zip(_dims_of_slice(op, part), indices, strict=True):
         where[dimension] = index
     whole_indices: list[Index] = []

@@ -25,7 +25,7 @@ from pydispatch.ir.values import Dim, shape_of
 
 
 class Cast(View):
-    """The tensor under a type that knows other sizes."""
+    """`tensor.cast`: the tensor under a type with other sizes static, the rest dynamic."""
 
     name = "tensor.cast"
 
@@ -49,7 +49,7 @@ class Cast(View):
 
 
 class TieShape(Cast):
-    """A tensor whose dynamic sizes are operands."""
+    """`flow.tensor.tie_shape`: operand 0 with its dynamic sizes, which are the other operands."""
 
     name = "flow.tensor.tie_shape"
 
@@ -58,13 +58,13 @@ class TieShape(Cast):
 
 
 class DispatchTieShape(TieShape):
-    """The same inside of a dispatch."""
+    """`flow.dispatch.tie_shape`: a `flow.tensor.tie_shape` inside of a dispatch."""
 
     name = "flow.dispatch.tie_shape"
 
 
 class Barrier(TensorOp):
-    """The tensor itself, which formation does not look through."""
+    """`util.optimization_barrier`: operands unchanged; the formation of dispatches does not look through it."""
 
     name = "util.optimization_barrier"
 
@@ -87,10 +87,12 @@ class ExpandShape(View):
         return dynamic_size(op.dynamic_output_shape, result, axis)
 
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
-        """Read the source at the linear index of each group: [i, j] of sizes [m, n] is i n + j."""
+        """Read the source. Its index is the linear index of the result's dimensions that it was split into: [i, j] of
+        sizes [m, n] is i n + j."""
         sizes = elements.dims(result)
-        where = [build.linear_index([indices[i] for i in g], [sizes[i] for i in g]) for g in reassociation(op)]
-        return elements.at(build, op.operands[0], where)
+        groups = reassociation(op)  # for each dimension of the source, those of the result
+        source_indices = [build.linear_index([indices[i] for i in g], [sizes[i] for i in g]) for g in groups]
+        return elements.at(build, op.operands[0], source_indices)
 
     def requirements(self, op: Any) -> Iterator[Requirement]:
         """Require that each size of the source is the product of the sizes that it becomes."""
@@ -107,48 +109,33 @@ class CollapseShape(View):
     name = "tensor.collapse_shape"
 
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
-        """Return the product of the sizes that are joined."""
+        """Return the product of the source's sizes that become this dimension."""
         return multiply([Dim(op.operands[0], d) for d in reassociation(op)[axis]])
 
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
-        """Read the source at the quotient and remainder of each index: i of sizes [m, n] is [i / n, i mod n]."""
+        """Read the source at the indices that each index of the result is split into: i of sizes [m, n] is
+        [i / n, i mod n]."""
         sizes = elements.dims(op.operands[0])
-        where: list[Index] = [0] * len(sizes)
+        source_indices: list[Index] = [0] * len(sizes)
         for index, group in zip(indices, reassociation(op), strict=True):
             for dimension, part in zip(group, build.split(index, [sizes[i] for i in group]), strict=True):
-                where[dimension] = part
-        return elements.at(build, op.operands[0], where)
+                source_indices[dimension] = part
+        return elements.at(build, op.operands[0], source_indices)
 
 
 class Reshape(View):
-    """The elements in row-major order under another shape, which a tensor holds."""
+    """`tensor.reshape`: the elements in row-major order under another shape, which operand 1, a tensor, holds."""
 
     name = "tensor.reshape"
 
     def size(self, op: Any, result: OpResult, axis: int) -> Stated | None:
-        """Return the element of the shape operand, a tensor of sizes."""
+        """Return element `axis` of the shape operand, a tensor of sizes."""
         return Entry(op.operands[1], axis)
 
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
         """Read the source at the element with the same linear index."""
         source = op.operands[0]
-        source_sizes, result_sizes = elements.dims(source), elements.dims(result)
-        where: list[Index] = [0] * len(source_sizes)
-        # Leading and trailing sizes that are the same need no division.
-        front = 0
-        while front < min(len(source_sizes), len(result_sizes)) and _same(source_sizes[front], result_sizes[front]):
-            where[front] = indices[front]
-            front += 1
-        back = 0
-        while back < min(len(source_sizes), len(result_sizes)) - front and _same(
-            source_sizes[-1 - back], result_sizes[-1 - back]
-        ):
-            where[len(source_sizes) - 1 - back] = indices[len(result_sizes) - 1 - back]
-            back += 1
-        middle = slice(front, len(result_sizes) - back)
-        linear = build.linear_index(indices[middle], result_sizes[middle])
-        where[front : len(source_sizes) - back] = build.split(linear, source_sizes[front : len(source_sizes) - back])
-        return elements.at(build, source, where)
+        return elements.at(build, source, reshaped(build, indices, elements.dims(result), elements.dims(source)))
 
     def requirements(self, op: Any) -> Iterator[Requirement]:
         """Require that the result has as many elements as the source."""
@@ -170,7 +157,7 @@ class FlowReshape(Reshape):
 
 
 class Bitcast(Cast):
-    """A reinterpretation of elements as another type of the same width."""
+    """`tensor.bitcast`: a reinterpretation of elements as another type of the same width."""
 
     name = "tensor.bitcast"
 
@@ -179,15 +166,19 @@ class Bitcast(Cast):
         return element_of_bits(elements, build, op, result, indices)
 
     def is_pointwise(self, op: Any) -> bool:
-        """Return False: a pointwise view counts as its operand itself (`looks_through`), which has other values."""
+        """Return False, unlike a `tensor.cast`: a pointwise view is taken for its operand (`looks_through`), but the
+        operand has values of another type."""
         return False
 
 
 class FlowBitcast(FlowReshape):
-    """A reinterpretation of elements as any other type: an element may be several of the source, or a part of one."""
+    """`flow.tensor.bitcast`: the same bits under another shape and element type of any width.
+
+    An element may have the bits of several elements of the source, or some of the bits of one.
+    """
 
     name = "flow.tensor.bitcast"
-    view = False
+    view = False  # an element is then not one of operand 0
 
     def element(self, elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
         """Read the bits of the source as the result's type."""
@@ -201,11 +192,32 @@ class FlowBitcast(FlowReshape):
         yield Equal(have, want, what="the result has {}", unit="bits")
 
 
+def reshaped(build: Builder, indices: list[Index], sizes: list[Index], new_sizes: list[Index]) -> list[Index]:
+    """Return the indices in a tensor of `new_sizes` of the element that has `indices` in one of `sizes`: those with the
+    same row-major linear index.
+    """
+    new_indices: list[Index] = [0] * len(new_sizes)
+    shorter = min(len(sizes), len(new_sizes))
+    # Dimensions of the same size at the front and at the back keep their index: they need no division.
+    front = 0
+    while front < shorter and _same(sizes[front], new_sizes[front]):
+        new_indices[front] = indices[front]
+        front += 1
+    back = 0
+    while back < shorter - front and _same(sizes[-1 - back], new_sizes[-1 - back]):
+        new_indices[-1 - back] = indices[-1 - back]
+        back += 1
+    middle, new_middle = slice(front, len(sizes) - back), slice(front, len(new_sizes) - back)
+    linear = build.linear_index(indices[middle], sizes[middle])
+    new_indices[new_middle] = build.split(linear, new_sizes[new_middle])
+    return new_indices
+
+
 def element_of_bits(elements: Elements, build: Builder, op: Any, result: OpResult, indices: list[Index]) -> SSAValue:
     """Emit code that computes an element of a bitcast from the bits of the source, and return the element.
 
-    Low bits come first: where an element has the bits of k source elements, they are joined, the first one lowest;
-    where it has a part of the bits of one, they are shifted down and cut.
+    Low bits come first. An element as wide as k source elements joins their bits, with those of the first one lowest.
+    An element as wide as a k-th of a source element takes a part of its bits: they are shifted down and truncated.
 
     Args:
         elements: Access to elements of tensors.
@@ -217,11 +229,11 @@ def element_of_bits(elements: Elements, build: Builder, op: Any, result: OpResul
     source = op.operands[0]
     have, want = tensor_type(source).element_type, tensor_type(result).element_type
     from_bits, to_bits = bits_of(have), bits_of(want)
-    sizes, wanted = elements.dims(source), elements.dims(result)
+    sizes, result_sizes = elements.dims(source), elements.dims(result)
     if from_bits == to_bits:
-        where = indices if len(sizes) == len(wanted) else build.split(build.linear_index(indices, wanted), sizes)
-        return from_integer(build, as_integer(build, elements.at(build, source, where), from_bits), want)
-    linear = build.linear_index(indices, wanted)
+        element = elements.at(build, source, reshaped(build, indices, result_sizes, sizes))
+        return from_integer(build, as_integer(build, element, from_bits), want)
+    linear = build.linear_index(indices, result_sizes)
     if to_bits > from_bits:
         if to_bits % from_bits:
             raise unsupported(op, f"{to_bits} bits are no multiple of {from_bits}")
@@ -250,7 +262,7 @@ def element_of_bits(elements: Elements, build: Builder, op: Any, result: OpResul
 
 
 def _same(lhs: Index, rhs: Index) -> bool:
-    """Return whether two sizes are equal: the same value, or equal numbers."""
+    """Return whether two sizes are known to be equal: the same value, or equal integers."""
     return lhs is rhs or (isinstance(lhs, int) and isinstance(rhs, int) and lhs == rhs)
 
 
