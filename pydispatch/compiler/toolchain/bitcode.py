@@ -7,12 +7,18 @@ import re
 
 MAGIC = b"BC\xc0\xde"
 WRAPPER = b"\xde\xc0\x17\x0b"
-_IDENTIFICATION = 13
-_STRING = 1
+"""First bytes of a bitcode file, and of one in the wrapper that compilers for Apple's systems add."""
+_IDENTIFICATION = 13  # id of the identification block
+_STRING = 1  # code of its record that holds the producer's name
 _CHAR6 = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._"
-_PREFIX = 4096  # bytes; the identification block is the first thing in a file and short
+_PREFIX = 4096  # bytes that are read: the identification block is the first one in a file, and short
 _END, _ENTER, _DEFINE, _UNABBREVIATED = 0, 1, 2, 3
-_LITERAL, _FIXED, _VBR, _ARRAY, _CHARACTER, _BLOB = 0, 1, 2, 3, 4, 5
+"""Abbreviation ids with a fixed meaning: end of the block, begin of an inner block, definition of an abbreviation, and
+record without an abbreviation."""
+_FIRST_ABBREVIATION = 4
+"""Abbreviation id of the first abbreviation that a block defines."""
+_LITERAL, _FIXED, _VBR, _ARRAY, _CHARACTER = 0, 1, 2, 3, 4
+"""Encodings of an operand. The file has 1 to 4; a literal has a flag instead."""
 _MAX_WIDTH_BITS = 64
 
 _Operand = tuple[int, int]  # encoding, and the value of a literal or the width in bits of a number
@@ -23,7 +29,7 @@ class BitcodeError(ValueError):
 
 
 class _Bits:
-    """A little-endian bit stream."""
+    """A little-endian bit stream. `position` is the offset of the next bit that is read."""
 
     def __init__(self, data: bytes) -> None:
         self._bits = int.from_bytes(data, "little")
@@ -48,7 +54,7 @@ class _Bits:
             shift += width - 1
             if not part & high:
                 return value
-            if shift > 64:
+            if shift > 64:  # integers of bitcode have at most 64 bits
                 raise BitcodeError("a number in it has no end")
 
     def align(self) -> None:
@@ -57,10 +63,11 @@ class _Bits:
 
 
 def payload(data: bytes) -> bytes:
-    """Return the bitcode inside a file, which may have the wrapper that some compilers add."""
+    """Return the bitcode inside a file, without the wrapper that some compilers add. Raises BitcodeError."""
     if data[:4] == WRAPPER:
         if len(data) < 20:
             raise BitcodeError("its wrapper ends early")
+        # The header is five words: magic number, version, offset and size of the bitcode in bytes, CPU.
         offset, size = (int.from_bytes(data[at : at + 4], "little") for at in (8, 12))
         if offset > len(data) or size > len(data) - offset:
             raise BitcodeError(f"its wrapper names {size} bytes at {offset}, the file has {len(data)}")
@@ -75,11 +82,11 @@ def payload(data: bytes) -> bytes:
 def producer(data: bytes) -> str:
     """Return the producer stated in the file, such as 'LLVM22.1.8'; '' when absent. Raises BitcodeError."""
     bits = _Bits(payload(data)[4 : 4 + _PREFIX])
-    if bits.fixed(2) != _ENTER:
+    if bits.fixed(2) != _ENTER:  # outside of blocks, abbreviation ids have 2 bits
         raise BitcodeError("no block follows its magic number")
     block, width = bits.vbr(8), bits.vbr(4)
     bits.align()
-    bits.fixed(32)
+    bits.fixed(32)  # the length of the block
     if block != _IDENTIFICATION:
         return ""
     if not 2 <= width <= 32:
@@ -88,30 +95,34 @@ def producer(data: bytes) -> str:
 
 
 def _identification(bits: _Bits, width: int) -> str:
-    """Return the string of the identification block; '' if it has none."""
+    """Return the string of the identification block; '' if it has none.
+
+    bits: positioned after the head of the block. width: number of bits of an abbreviation id in this block.
+    """
     abbreviations: list[list[_Operand]] = []
     while True:
-        kind = bits.fixed(width)
-        if kind == _END:
+        abbreviation_id = bits.fixed(width)
+        if abbreviation_id == _END:
             return ""
-        if kind == _ENTER:
+        if abbreviation_id == _ENTER:
             raise BitcodeError("a block inside its identification")
-        if kind == _DEFINE:
+        if abbreviation_id == _DEFINE:
             abbreviations.append(_abbreviation(bits))
             continue
-        if kind == _UNABBREVIATED:
+        if abbreviation_id == _UNABBREVIATED:
             code, count = bits.vbr(6), bits.vbr(6)
-            values = [bits.vbr(6) for _ in range(min(count, _PREFIX))]  # see `_record`
+            values = [bits.vbr(6) for _ in range(min(count, _PREFIX))]  # the bound is explained in `_record`
         else:
-            if kind - 4 >= len(abbreviations):
+            index = abbreviation_id - _FIRST_ABBREVIATION
+            if index >= len(abbreviations):
                 raise BitcodeError("a record of it uses an abbreviation that is not defined")
-            code, *values = _record(bits, abbreviations[kind - 4])
+            code, *values = _record(bits, abbreviations[index])
         if code == _STRING:
-            return "".join(chr(value) for value in values if value < 128)
+            return "".join(chr(value) for value in values if value < 128)  # producers write ASCII
 
 
 def _abbreviation(bits: _Bits) -> list[_Operand]:
-    """Read the definition of an abbreviation: the encoding of each operand of a record."""
+    """Read the definition of an abbreviation, and return the encoding of each operand of its records."""
     operands: list[_Operand] = []
     for _ in range(bits.vbr(5)):
         if bits.fixed(1):
@@ -123,10 +134,15 @@ def _abbreviation(bits: _Bits) -> list[_Operand]:
 
 
 def _record(bits: _Bits, operands: list[_Operand]) -> list[int]:
-    """Read a record that uses an abbreviation.
+    """Read a record that uses an abbreviation, and return its code and then its operands.
 
-    Of a longer array only `_PREFIX` elements are read, and then the position is inside of it. No producer has so long a
-    name: in a file that has one, what follows is misread, which is an error or an absent name.
+    At most `_PREFIX` elements of an array are read, so that a broken length takes no time and memory. The position is
+    then inside of the array, and the records after it are misread: the result is an error, or no name. Names of
+    producers are shorter.
+
+    Args:
+        bits: The file, positioned at the first operand.
+        operands: Encodings of the operands, as the abbreviation defines them.
     """
     values: list[int] = []
     index = 0
@@ -136,7 +152,7 @@ def _record(bits: _Bits, operands: list[_Operand]) -> list[int]:
             if index + 1 >= len(operands):
                 raise BitcodeError("an array in it has no elements' type")
             values += [_scalar(bits, operands[index + 1]) for _ in range(min(bits.vbr(6), _PREFIX))]
-            index += 1
+            index += 1  # the encoding of the elements follows that of the array
         else:
             values.append(_scalar(bits, (encoding, value)))
         index += 1
@@ -146,7 +162,7 @@ def _record(bits: _Bits, operands: list[_Operand]) -> list[int]:
 
 
 def _scalar(bits: _Bits, operand: _Operand) -> int:
-    """Read an operand that is no array."""
+    """Read an operand that is no array, and return its value: an integer, or the code of a character."""
     encoding, value = operand
     if encoding == _LITERAL:
         return value

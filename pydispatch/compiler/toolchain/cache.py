@@ -1,9 +1,9 @@
 """A content-addressed cache of what was compiled, in the user's cache folder.
 
-An entry is found by a digest of the compiler, its flags and the source text; it lists the files that were read and
-their digests, and where files were looked for in vain, and holds only while all of this is unchanged. (A new header
-that would now shadow an included one is not seen.)
-Nothing here raises: a cache that cannot be written is a slower compiler, not a broken one.
+The key of an entry is a digest of the compiler, its flags and the source text. An entry lists the files that were read,
+with their digests, and the paths at which no file was found. It is valid only while all of these are unchanged. (A new
+header that shadows an included one is not noticed, unless its path is listed.)
+No function here raises an error: without a writable cache the compiler is slower, but works.
 """
 
 from __future__ import annotations
@@ -24,14 +24,17 @@ __all__ = ["OBJECTS", "PROGRAMS", "digest", "directory", "load", "store"]
 OBJECTS, PROGRAMS = "objects", "programs"
 """Kinds of entries: the code of a dispatch or of a C source; a whole artifact."""
 _FOLDERS = {OBJECTS: 256, PROGRAMS: 4}
+"""Entries of a folder may take this fraction of the size limit. Objects are spread over 256 folders by the first two
+digits of their keys; all programs are in one folder, which may take a quarter."""
 
 
 def digest(*parts: object) -> str:
-    """Return a hex digest of the parts, each a bytes, text, number or a list or tuple of these."""
+    """Return a hex digest of the parts. Each is bytes, or has a `repr` that states its value: text, a number, or a list
+    or tuple of these."""
     state = hashlib.sha256()
     for part in parts:
         data = part if isinstance(part, bytes) else repr(part).encode()
-        state.update(len(data).to_bytes(8, "little"))
+        state.update(len(data).to_bytes(8, "little"))  # so that ("ab", "c") and ("a", "bc") differ
         state.update(data)
     return state.hexdigest()
 
@@ -50,7 +53,7 @@ def _load(key: str, kind: str) -> bytes | None:
         return None
     head, _, data = blob.partition(b"\n")
     try:
-        known = json.loads(head)
+        known = json.loads(head)  # path → digest of the file, None for a path at which there was no file
         if any(_digest_of(file) != digest for file, digest in known.items()):
             return None
     except (OSError, ValueError, TypeError, AttributeError, RecursionError):
@@ -60,11 +63,20 @@ def _load(key: str, kind: str) -> bytes | None:
 
 
 def store(key: str, data: bytes, files: Iterable[str] = (), missed: Iterable[str] = (), kind: str = OBJECTS) -> None:
-    """Keep `data` under `key` for as long as `files` stay as they are now, and `missed` are no files."""
+    """Cache `data`. The entry is valid as long as `files` are unchanged, and there is no file at the paths `missed`.
+
+    Args:
+        key: A `digest`, which `load` is passed.
+        data: The bytes to cache.
+        files: Paths of the files that the data depends on.
+        missed: Paths at which no file was found.
+        kind: `OBJECTS` or `PROGRAMS`.
+    """
     files, missed = list(files), list(missed)
-    record_accesses(files)  # whoever is compiling a whole program depends on them, too
+    record_accesses(files)  # the program that is being compiled depends on them, too
     with contextlib.suppress(OSError, ValueError):
         known = {file: _digest_of(file) for file in files}
+        # A file has vanished, or one has appeared, since the data was computed: the entry would be invalid.
         if None in known.values() or any(_digest_of(file) is not None for file in missed):
             return
         head = json.dumps({**known, **dict.fromkeys(missed)}, sort_keys=True).encode() + b"\n"
@@ -81,4 +93,5 @@ def _digest_of(file: str) -> str | None:
 
 
 def _path(key: str, kind: str) -> tuple[str, ...]:
+    """Return the components of an entry's path below the cache directory."""
     return (kind, key[:2], key[2:]) if kind == OBJECTS else (kind, key)

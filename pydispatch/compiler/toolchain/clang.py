@@ -1,4 +1,4 @@
-"""C → an ELF object or LLVM bitcode, kept in a content-addressed cache.
+"""C → an ELF object or LLVM bitcode, stored in a content-addressed cache.
 
 Floating point in user C follows clang's default, `-ffp-contract=on`: products and sums inside *one expression* fuse
 where the target has fused multiply-add. Results are the same for every run of one variant, and may differ in the last
@@ -22,7 +22,8 @@ from pydispatch.errors import SystemError_
 ARCHES = ("x86_64", "aarch64", "riscv64")
 GPU_ARCHES = ("nvptx64",)
 """Architectures that C is compiled for as bitcode only; `cpu` is a name such as sm_75."""
-_HEADERS_OF = {"nvptx64": "x86_64"}  # sizes and alignments of types are those of x86-64 Linux
+_HEADERS_OF = {"nvptx64": "x86_64"}
+"""Architecture whose C library headers another one uses: types of NVIDIA GPUs have the sizes of those of x86-64."""
 _GENERIC_CPU = {
     "x86_64": ["-march=x86-64"],
     "aarch64": ["-march=armv8-a"],
@@ -66,7 +67,7 @@ def compile_c(
         emit: "obj" for an ELF object, "bc" for bitcode.
         include_dirs: Directories of headers.
         defines: Macros, `NAME` or `NAME=VALUE`.
-        opt: Optimization level, such as "-O3".
+        opt: Optimization level, such as "-O2"; "" is "-O3".
         extra_args: Further arguments of clang.
         language: "c" or "c++".
 
@@ -85,6 +86,7 @@ def compile_c(
         flags.append("-emit-llvm")
     is_text = isinstance(source, bytes)
     text, name = (source, "-") if isinstance(source, bytes) else (_read(source), str(source))
+    # The version stands for the compiler's own headers; the other headers are dependencies of the cache entry.
     key = cache.digest(clang.argv[0], clang.version, flags, name, text)
     cached = cache.load(key)
     if cached is not None:
@@ -105,7 +107,7 @@ def compile_c(
 
 
 def _target_flags(arch: str, cpu: str, features: Sequence[str]) -> list[str]:
-    """Return the flags that select a target."""
+    """Return clang's flags that select a target. Arguments and errors are those of `compile_c`."""
     require(arch, (*ARCHES, *GPU_ARCHES), "arch")
     if cpu == "native":
         raise ValueError("cpu 'native' must be resolved to a CPU name and features before compiling")
@@ -123,20 +125,22 @@ def _target_flags(arch: str, cpu: str, features: Sequence[str]) -> list[str]:
         if not re.fullmatch(r"[+-][A-Za-z0-9._-]+", feature):
             raise ValueError(f"feature {feature!r}: expected a sign and an LLVM feature name, such as '+avx2'")
         flags += ["-Xclang", "-target-feature", "-Xclang", feature]
+    # Outlined atomics are calls of a runtime library, which kernels do not have.
     return flags + (["-mno-outline-atomics"] if arch == "aarch64" else [])
 
 
 def _dependencies(deps: Path, name: str, clang: Tool) -> list[str]:
-    """Return the included files, without the compiler's own, which are identified by its version.
+    """Return the paths of the included files, without the compiler's own headers: its version stands for these.
 
     Args:
         deps: The make rule that clang wrote for `-MD`.
-        name: The source file, which is left out, as is "-", the standard input.
+        name: Path of the source file, or "-" for the standard input. It is left out: its text is in the cache key.
         clang: The compiler.
     """
+    # "out: a.c dir/b.h \NEWLINE c.h": a backslash continues the line or quotes a space, and $$ is a dollar sign.
     text = deps.read_text(errors="replace").partition(":")[2].replace("\\\n", " ")
     files = [part.replace("\\ ", " ").replace("$$", "$") for part in re.findall(r"(?:\\ |\S)+", text)]
-    # A compiler with `isystem`, ziglang's, has all its headers in the folder lib beside the program.
+    # Only ziglang's clang has `isystem`: its headers, also those of the C library, are in the folder lib beside it.
     own_headers = str(Path(clang.argv[0]).parent / "lib") + os.sep if clang.isystem else None
     return [file for file in files if file not in (name, "-") and not (own_headers and file.startswith(own_headers))]
 
@@ -150,6 +154,6 @@ def _read(path: Path) -> bytes:
 
 
 def require(value: str, allowed: Sequence[str], what: str) -> None:
-    """Raise ValueError unless a value is one of those allowed. what: name of the option."""
+    """Raise ValueError unless the value of an option is allowed. what: name of the option in the message."""
     if value not in allowed:
         raise ValueError(f"{what} {value!r}: expected one of {', '.join(allowed)}")

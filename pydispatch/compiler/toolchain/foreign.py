@@ -1,8 +1,9 @@
 """Functions of C and bitcode as LLVM IR text: which target features they keep, and what workgroups cannot have.
 
-clang states the features of the whole file on each function, and on a function with `__attribute__((target))` its own
-besides. The former give way to those of the machine, so that functions are inlined into kernels. The latter stay: LLVM
-inlines such a function only into one that has its features.
+clang states the features that the whole file is compiled for on each function. A function with
+`__attribute__((target))` also has features of its own. Features that do not go beyond those of the machine are removed,
+so that functions take the machine's and are inlined into kernels. Others stay: LLVM inlines a function only into one
+that has all of its features.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ _VARIABLE = re.compile(
 )
 """Definition of a variable: its name, its linkage and other properties, and whether it is a global or a constant."""
 _EXTENSIONS = ("avx", "amx", "sve", "sme", "aes", "pclmul", "sha", "gfni", "vaes", "vpclmul", "rdrnd", "sse4a", "xop")
+"""Prefixes of target features that add instructions, beside the features of the levels of an architecture."""
 _PERSONALITY = re.compile(r"^define .* personality ", re.MULTILINE)
 
 EXCEPTIONS = "kernels cannot throw: compile with -fno-exceptions, and report failures through a binding"
@@ -43,7 +45,10 @@ def with_placeholder_if_empty(group: str) -> str:
 
 
 def used_features(text: str) -> frozenset[str]:
-    """Return the target features that some function has."""
+    """Return the names of the target features that any function of a module, or one attribute group, enables.
+
+    text: LLVM IR of the module or the group.
+    """
     return frozenset(f[1:] for features in _FEATURES.findall(text) for f in features.split(",") if f.startswith("+"))
 
 
@@ -52,8 +57,8 @@ def missing_features(features: Collection[str], known: Collection[str], machine:
 
     Args:
         features: Names of target features, such as "avx2".
-        known: Names that a level of the architecture may have. Others count only if `_EXTENSIONS` has their prefix:
-            the rest tunes code, but adds no instructions.
+        known: Features of the levels of the architecture, such as x86-64-v3. Of other features only those with a
+            prefix in `_EXTENSIONS` count: the rest tunes code, but adds no instructions.
         machine: Features of the machine.
     """
     adding_instructions = {feature for feature in features if feature in known or feature.startswith(_EXTENSIONS)}
@@ -62,11 +67,14 @@ def missing_features(features: Collection[str], known: Collection[str], machine:
 
 
 def adapted(text: str, known: Collection[str], machine: Collection[str]) -> str:
-    """Return the LLVM IR of a module whose functions take the machine's features, except those that state further ones.
+    """Return the LLVM IR of a module without the target features of its functions, which then take the machine's.
+
+    Functions keep their features if these go beyond those of the machine. Attributes that hinder code generation or
+    inlining are removed from all functions.
 
     Args:
         text: The module as LLVM IR.
-        known: See `missing_features`.
+        known: Features of the levels of the architecture.
         machine: Features of the machine.
     """
     groups = [used_features(group[0]) for group in _GROUP.finditer(text) if _FEATURES.search(group[0])]
@@ -76,8 +84,9 @@ def adapted(text: str, known: Collection[str], machine: Collection[str]) -> str:
         """Return an attribute group without its target features, unless they go beyond those of file and machine."""
         features = used_features(group[0])
         own_features = features - common_features
-        needs_more_instructions = bool(missing_features(features, known, machine))  # of the file or of the function
-        states_more = not own_features <= set(machine)  # of the function alone, tuning included
+        needs_more_instructions = bool(missing_features(features, known, machine))
+        # Features with which only this function is compiled are kept even if they merely tune its code.
+        states_more = not own_features <= set(machine)
         is_kept = needs_more_instructions or states_more
         kept = group[0] if is_kept else _TARGET_ATTRIBUTES.sub("", group[0])
         return with_placeholder_if_empty(_HARDENING_ATTRIBUTES.sub("", _CODE_GENERATION_ATTRIBUTES.sub("", kept)))
@@ -86,7 +95,10 @@ def adapted(text: str, known: Collection[str], machine: Collection[str]) -> str:
 
 
 def check_state(name: str, text: str) -> None:
-    """Raise CompileError for what kernels cannot have: thread-local data, constructors, exceptions."""
+    """Raise CompileError for what kernels cannot have: thread-local data, constructors, exceptions.
+
+    name: name of the object in messages. text: its LLVM IR.
+    """
     for match in _VARIABLE.finditer(text):
         variable = match["name"].strip('"')
         if "thread_local" in match["properties"]:

@@ -1,4 +1,5 @@
-"""Objects → an embedded ELF: by `pydispatch.link.elf`, and by ld.lld for what that leaves out."""
+"""Objects → an embedded ELF: by the built-in linker `pydispatch.link.elf`, or by ld.lld for objects that it does not
+support."""
 
 from __future__ import annotations
 
@@ -25,7 +26,11 @@ _LD_FLAGS = (
 
 
 class UndefinedSymbolsError(ToolchainError):
-    """A link that left symbols undefined. undefined: pairs (symbol, object that refers to it), sorted."""
+    """Error of a link that left symbols undefined.
+
+    Attributes:
+        undefined: Pairs (symbol, label of the object that refers to it), sorted.
+    """
 
     def __init__(self, undefined: Sequence[tuple[str, str]], command: Sequence[str] = (), stderr: str = "") -> None:
         self.undefined = tuple(undefined)
@@ -34,11 +39,11 @@ class UndefinedSymbolsError(ToolchainError):
 
 
 def link_own(objects: Sequence[Labelled], lazy: Sequence[Labelled], exports: Sequence[str], arch: str) -> bytes | None:
-    """Link objects into an embedded ELF with the built-in linker; return None for what only a complete linker can do.
+    """Link objects into an embedded ELF with the built-in linker; return None for objects that need another linker.
 
     Args:
-        objects: ELF objects or archives of them.
-        lazy: Objects that are linked only if they define a symbol that is still missing.
+        objects: Pairs of a label for messages, and the bytes of an ELF object or an archive of objects.
+        lazy: Such pairs of objects that are linked only if they define a symbol that is still missing.
         exports: Symbols that the shared object exports.
         arch: Architecture of the objects.
 
@@ -61,7 +66,7 @@ def link_with_lld(
 ) -> bytes:
     """Link with ld.lld instead of the built-in linker. Arguments and result are those of `link_own`."""
     with tempfile.TemporaryDirectory(prefix="pydispatch-") as scratch:
-        names: dict[str, str] = {}
+        names: dict[str, str] = {}  # path in the scratch folder → label of the object
 
         def written(kind: str, files: Sequence[Labelled]) -> list[str]:
             """Write objects into the scratch folder, and return their paths."""
@@ -88,11 +93,17 @@ def link_with_lld(
 
 
 def _link_error(argv: Sequence[str], stderr: str, names: dict[str, str]) -> ToolchainError:
-    """Return the error for a failed link. lld prints `error: undefined symbol: NAME` and then `>>> referenced by
-    FILE:(SECTION)` lines.
+    """Return the error for a failed link.
+
+    lld prints `error: undefined symbol: NAME` and then `>>> referenced by FILE:(SECTION)` lines.
+
+    Args:
+        argv: The command that ran.
+        stderr: Its diagnostics.
+        names: Label of each object by its temporary path, which the messages replace.
     """
-    undefined: set[tuple[str, str]] = set()
-    symbol = None
+    undefined: set[tuple[str, str]] = set()  # pairs of a symbol and the object that refers to it
+    symbol = None  # the undefined symbol that the following lines are about
     for path, name in names.items():
         stderr = stderr.replace(path, name)
     for line in stderr.splitlines():

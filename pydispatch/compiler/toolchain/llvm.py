@@ -35,6 +35,7 @@ _SUM_OF_LANES = "llvm.vector.reduce.fadd"
 _FREE_SUM_OF_LANES = re.compile(rf"(?<= call )(?:[a-z]+ )+(?=(?:half|float|double) @{re.escape(_SUM_OF_LANES)}\.)")
 """Fast-math flags of a sum of lanes: in `call reassoc float @llvm.vector.reduce.fadd.v4f32(...)`, `reassoc `."""
 _LINKAGE_KEPT = ("appending", "available_externally")
+"""Linkages that `internalize` leaves: of arrays that linking concatenates, and of copies of another module's code."""
 _RENAMED = re.compile(r"\.\d+$")
 """Suffix that LLVM adds to a name if a linked module has the name already: `@state` becomes `@state.3`."""
 
@@ -113,7 +114,7 @@ def _bitcode_symbols(bitcode: bytes) -> frozenset[str]:
 
 
 def _visible(values: list[Any]) -> set[str]:
-    """Return the names of those of some functions and variables that are defined and visible to other modules."""
+    """Return the names of the functions and variables in `values` that are defined and visible to other modules."""
     hidden = ("internal", "private")
     return {v.name for v in values if not v.is_declaration and v.linkage.name not in hidden}
 
@@ -123,9 +124,9 @@ class _File:
     """A bitcode file as it is linked into modules for one machine.
 
     Attributes:
-        adapted: Bitcode whose functions take the machine's features, triple and data layout.
+        adapted: The bitcode with the machine's triple and data layout, whose functions take the machine's features.
         extra_features: CPU features that the file was compiled for and the machine lacks.
-        writable: Variables that the file defines and may write.
+        writable: Names of the variables that the file defines and that are not constant.
     """
 
     adapted: bytes
@@ -137,6 +138,8 @@ class _File:
 def _file(name: str, bitcode: bytes, machine: LlvmMachine) -> _File:
     """Prepare a bitcode file for a machine; cached, since modules of a program link the same files.
 
+    name: name of the file in messages.
+
     Raises CompileError for thread-local variables, constructors and exceptions; RuntimeError for a file that LLVM
     refuses.
     """
@@ -147,7 +150,6 @@ def _file(name: str, bitcode: bytes, machine: LlvmMachine) -> _File:
         foreign.check_state(name, text)
         known = known_features(machine.arch)
         extra_features = foreign.missing_features(foreign.used_features(text), known, machine.has)
-        # Without flags of the module, which clash when it is linked; functions take the machine's features.
         adapted = _MODULE_FLAGS.sub("", foreign.adapted(text, known, machine.has))
         adapted = re.sub(r"^target triple = .*$", f'target triple = "{machine.triple}"', adapted, flags=re.M)
         adapted = re.sub(r"^target datalayout = .*$", f'target datalayout = "{layout(machine)}"', adapted, flags=re.M)
@@ -158,8 +160,11 @@ def _file(name: str, bitcode: bytes, machine: LlvmMachine) -> _File:
 class LlvmModule:
     """Context manager of one LLVM module, from parsing to object code.
 
-    At its end it frees all LLVM objects, in order. If the garbage collector freed them later, a module could outlive
-    its context, which crashes.
+    The module is parsed from LLVM IR without data layout and triple, whose functions have the attribute group `#0`.
+    These are added for the machine.
+
+    At the end, the context manager frees all LLVM objects, in order. If the garbage collector freed them later, a
+    module could outlive its context, which crashes.
     """
 
     def __init__(self, text: str, machine: LlvmMachine) -> None:
@@ -168,7 +173,7 @@ class LlvmModule:
         self._context = self._llvm.create_context()
         self._module: Any = None
         self._effort = FULL
-        self._variables: dict[str, str] = {}  # variable that a linked file defines as writable → name of the file
+        self._variables: dict[str, str] = {}  # writable variable of a linked file → name of the file
         head = f'target datalayout = "{layout(machine)}"\ntarget triple = "{machine.triple}"\n'
         attributes = f"\nattributes #0 = {{ {function_attributes(machine)} }}\n"
         try:
@@ -197,20 +202,27 @@ class LlvmModule:
         return str(self._module)
 
     def undefined(self) -> set[str]:
-        """Return the names of functions and variables that are declared, not defined."""
+        """Return the names of functions and variables that are declared, not defined; without LLVM's intrinsics."""
         functions = {f.name for f in self._module.functions if f.is_declaration and not f.name.startswith("llvm.")}
         return functions | {v.name for v in self._module.global_variables if v.is_declaration}
 
     def defined(self) -> set[str]:
-        """Return the names of functions and variables that are defined and visible."""
+        """Return the names of functions and variables that are defined and visible to other modules."""
         return _visible([*self._module.functions, *self._module.global_variables])
 
     def link(self, name: str, bitcode: bytes, check_features: bool = False) -> None:
         """Add the functions of a bitcode file, as if compiled for this machine.
 
-        A function that states features of its own keeps them. check_features: refuse a file compiled for features that
-        the machine does not have. Raises CompileError for that, for a file that LLVM refuses, for a clash of symbols,
-        and for what `foreign.check_state` refuses.
+        Functions with features that the machine lacks keep theirs.
+
+        Args:
+            name: Name of the file in messages.
+            bitcode: The file.
+            check_features: Whether to refuse a file that was compiled for features that the machine lacks.
+
+        Raises:
+            CompileError: The file is refused by `check_features`, by LLVM or by `foreign.check_state`, or defines a
+                symbol that the module has.
         """
         try:
             file = _file(name, bitcode, self.machine)
@@ -233,7 +245,8 @@ class LlvmModule:
             raise CompileError(f"bitcode '{name}' cannot be linked: {str(error).strip()}") from None
 
     def internalize(self, keep: Collection[str]) -> None:
-        """Make all definitions private to the module, so that they are inlined, and removed when unused."""
+        """Make all definitions but those named in `keep` private to the module, so that LLVM inlines them, and removes
+        unused ones."""
         for value in (*self._module.functions, *self._module.global_variables):
             if value.is_declaration or value.name in keep or value.name.startswith("llvm."):
                 continue
@@ -245,9 +258,8 @@ class LlvmModule:
 
         Args:
             effort: Optimization effort, also that of `object`.
-            promote_memory: Whether memory that a loop reads and writes at one address becomes registers. The sums of a
-                register block are registers from the start; to find that none of its accesses can be promoted is a
-                sixth of the pipeline's time.
+            promote_memory: Whether memory that a loop reads and writes at one address becomes a register. Modules of
+                register blocks, whose sums are registers from the start, save a sixth of the pipeline's time without.
         """
         self._effort = effort
         machine = target_machine(self.machine)
@@ -263,8 +275,8 @@ class LlvmModule:
     def _check_no_shared_variables(self) -> None:
         """Raise CompileError if code writes a variable of a linked file, because workgroups share no state.
 
-        Call it after the optimization. Then LLVM has declared variables that no code writes as constant, and removed
-        unused ones: variables that are still writable are written.
+        The optimization must have run: it makes variables that no code writes constant, and removes unused ones. Any
+        variable that is still writable is then written by some code.
         """
         if not self._variables:
             return
@@ -277,9 +289,10 @@ class LlvmModule:
                 )
 
     def _order_sums_of_lanes(self) -> None:
-        """Make sums over the lanes of a vector add them in order, so that all RISC-V machines give the same bits.
+        """Make sums over the lanes of a vector add them in order, so that all RISC-V machines compute the same bits.
 
-        LLVM lowers a sum with the flag `reassoc` to vfredusum, whose order the machine chooses; without, to vfredosum.
+        LLVM lowers a sum with the flag `reassoc` to vfredusum, whose order the machine chooses; a sum without flags to
+        vfredosum, which adds lanes in order. Flags are removed from the text, since llvmlite cannot change them.
         """
         if any(function.name.startswith(_SUM_OF_LANES) for function in self._module.functions):
             ordered = self._llvm.parse_assembly(_FREE_SUM_OF_LANES.sub("", str(self._module)), self._context)
@@ -289,8 +302,8 @@ class LlvmModule:
     def object(self, reduce_strength: bool = True) -> bytes:
         """Return the machine code as an ELF object.
 
-        reduce_strength: run LLVM's loop strength reduction. For register blocks it takes a third to two thirds of the
-        time and finds nothing there that the addressing modes of x86 do not have.
+        reduce_strength: whether LLVM's loop strength reduction runs on x86-64. For register blocks it takes a third to
+        two thirds of the time, and saves nothing: x86 addressing modes compute the addresses.
         """
         with self._without_strength_reduction(not reduce_strength):
             return bytes(target_machine(self.machine, self._effort.code_level).emit_object(self._module))
@@ -301,11 +314,12 @@ class LlvmModule:
             return str(target_machine(self.machine, self._effort.code_level).emit_assembly(self._module))
 
     def _without_strength_reduction(self, disabled: bool) -> AbstractContextManager[None]:
+        """Disable loop strength reduction within the `with` block, if `disabled`; only on x86-64."""
         return self._without_pass("lsr", disabled=disabled and self.machine.arch == "x86_64")
 
     @contextmanager
     def _without_pass(self, part: str, disabled: bool) -> Iterator[None]:
-        """Disable a pass of LLVM by its option -disable-PART within the `with` block, if `disabled`.
+        """Disable a pass of LLVM by its option -disable-<part> within the `with` block, if `disabled`.
 
         The option applies to the whole process, so it is reset at the end.
         """

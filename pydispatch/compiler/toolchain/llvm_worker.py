@@ -1,5 +1,5 @@
-"""The other side of `llvm_process`: reads requests from standard input, replies on standard output, exits at end of
-input."""
+"""Main program of the processes that `llvm_process` starts: reads requests from standard input, writes answers to
+standard output, and exits at the end of the input."""
 
 from __future__ import annotations
 
@@ -34,14 +34,15 @@ end:
 
 def main() -> None:
     """Serve requests until the parent closes the pipe."""
-    os.environ[PROCESSES_VARIABLE] = "0"  # jobs run here
+    os.environ[PROCESSES_VARIABLE] = "0"  # jobs run in this process, which starts no others
     with contextlib.suppress(ImportError, ValueError, OSError):
         import resource
 
+        # An assertion of LLVM aborts the process, which would write a core file.
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     requests = os.fdopen(os.dup(0), "rb", buffering=0)
     answers = os.fdopen(os.dup(1), "wb", buffering=0)
-    os.dup2(2, 1)  # other output is not a reply
+    os.dup2(2, 1)  # text that jobs print goes to standard error, not between the answers
     try:
         send(answers, _hello())
         _warm_up()
@@ -53,7 +54,8 @@ def main() -> None:
 
 
 def _hello() -> tuple[object, ...]:
-    """Return the first message: the version of LLVM, or why it cannot be loaded."""
+    """Return the first message: ("ok", {"llvm": version as a tuple}), ("missing", name of a module that is not
+    installed), or ("error", reason) if LLVM cannot be loaded for another reason."""
     try:
         from llvmlite import binding
     except ModuleNotFoundError as error:
@@ -64,7 +66,7 @@ def _hello() -> tuple[object, ...]:
 
 
 def _warm_up() -> None:
-    """Compile a small loop: the first use of each part of LLVM reads it in."""
+    """Compile a small loop, so that the operating system loads the pages of LLVM's code before the first job."""
     try:
         from pydispatch.compiler.toolchain import llvm
 
@@ -74,15 +76,20 @@ def _warm_up() -> None:
 
 
 class Worker:
-    """Answers requests: ("call", module, name, arguments) of a function; ("open", module, name, arguments) of a context
-    manager, then ("method", name, arguments, named arguments) and ("close",)."""
+    """Handler of the requests to this process.
+
+    A request is ("call", module, name, arguments) for a function of a module, or ("open", module, name, arguments) for
+    a context manager. ("method", name, arguments, named arguments) then calls a method of the opened object, and
+    ("close",) leaves the context.
+    """
 
     def __init__(self) -> None:
-        self._open: Any = None
-        self._object: Any = None
+        self._open: Any = None  # the context manager that is open
+        self._object: Any = None  # the value of its `with` statement, whose methods are called
 
     def answer(self, request: Any) -> tuple[object, ...]:
-        """Return the answer to a request; a failure is an answer too."""
+        """Return the answer to a request: ("ok", result), or for an exception ("refused", message, note), ("memory",
+        text) or ("error", traceback). `Process._answer` reads it."""
         kind, *rest = request
         try:
             return "ok", getattr(self, f"_do_{kind}")(*rest)
@@ -97,7 +104,7 @@ class Worker:
         return getattr(importlib.import_module(module), name)(*args)
 
     def _do_open(self, module: str, name: str, args: tuple[object, ...]) -> None:
-        """Create the object whose methods later requests call: name(*args) of a module, a context manager."""
+        """Create and enter the context manager name(*args) of a module; later requests call methods of its object."""
         manager = getattr(importlib.import_module(module), name)(*args)
         self._object = manager.__enter__()
         self._open = manager
@@ -106,6 +113,6 @@ class Worker:
         return getattr(self._object, name)(*args, **named)
 
     def _do_close(self) -> None:
-        """Close the object that `open` created."""
+        """Leave the context that `open` has entered."""
         manager, self._open, self._object = self._open, None, None
         manager.__exit__(None, None, None)

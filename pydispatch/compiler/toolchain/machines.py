@@ -57,8 +57,8 @@ class Effort:
     """Optimization effort of LLVM.
 
     Attributes:
-        level: Level of the optimization pipeline, 0 to 3 as in -O3.
-        code_level: Level of code generation, 0 to 3.
+        level: Level of the optimization pipeline, 0 to 3 as in clang's -O3.
+        code_level: Level of code generation (instruction selection, scheduling), 0 to 3.
         unrolls: Whether loops are unrolled and interleaved, and straight-line code is vectorized.
     """
 
@@ -81,14 +81,14 @@ convolutions 1.12)."""
 
 
 def words(machine: MachineDescription) -> tuple[object, ...]:
-    """Return the fields of a machine that determine the code for it, for cache keys."""
+    """Return the fields of a machine as a cache key of the code that is compiled for it."""
     m = machine
     return m.arch, m.cpu, m.triple, m.llvm_features, sorted(m.has), m.tune, m.vector_width
 
 
 @functools.lru_cache(maxsize=64)
 def target_machine(machine: LlvmMachine, code_level: int = FULL.code_level) -> Any:
-    """Return LLVM's target machine for a CPU."""
+    """Return LLVM's target machine, which emits position-independent code. code_level: see `Effort`."""
     llvm = library()
     target = llvm.Target.from_triple(machine.triple)
     model = "medium" if machine.arch == "riscv64" else "small"  # the small model of RISC-V reaches only the low 2 GiB
@@ -98,12 +98,13 @@ def target_machine(machine: LlvmMachine, code_level: int = FULL.code_level) -> A
 
 
 def _cpu_name(machine: LlvmMachine) -> str:
-    """Return LLVM's name of a CPU; all RISC-V CPUs are generic ones, whose features are listed."""
+    """Return LLVM's name of the machine's CPU. RISC-V code is for a generic CPU plus the listed features."""
     return "generic-rv64" if machine.arch == "riscv64" else machine.cpu
 
 
 def known_features(arch: str) -> frozenset[str]:
-    """Return the names of all CPU features that levels of an architecture have; none except for x86-64."""
+    """Return the names of the CPU features of all x86-64 levels (x86-64-v2 and so on); none for other architectures,
+    which have no levels."""
     return frozenset().union(*LEVELS.values()) if arch == "x86_64" else frozenset()
 
 
@@ -118,13 +119,13 @@ def function_attributes(machine: LlvmMachine) -> str:
 
     "no-builtins": no instruction becomes a library call implicitly, and any function may be inlined into ours.
     """
-    words = ["nounwind", '"no-builtins"', '"no-trapping-math"="true"', f'"target-cpu"="{_cpu_name(machine)}"']
+    attributes = ["nounwind", '"no-builtins"', '"no-trapping-math"="true"', f'"target-cpu"="{_cpu_name(machine)}"']
     # Gathers and scatters are slower than the loads and stores that they replace on most processors.
-    shunned = ("+prefer-no-gather", "+prefer-no-scatter") if machine.arch == "x86_64" else ()
-    if features := ",".join([*filter(None, [machine.llvm_features]), *shunned]):
-        words.append(f'"target-features"="{features}"')
+    tuning = ("+prefer-no-gather", "+prefer-no-scatter") if machine.arch == "x86_64" else ()
+    if features := ",".join([*filter(None, [machine.llvm_features]), *tuning]):
+        attributes.append(f'"target-features"="{features}"')
     if machine.tune:
-        words.append(f'"tune-cpu"="{machine.tune}"')
+        attributes.append(f'"tune-cpu"="{machine.tune}"')
     if machine.vector_width:
-        words.append(f'"prefer-vector-width"="{machine.vector_width}"')
-    return " ".join(words)
+        attributes.append(f'"prefer-vector-width"="{machine.vector_width}"')
+    return " ".join(attributes)

@@ -17,6 +17,7 @@ from pydispatch.formats.elf import archive, reader
 from pydispatch.formats.elf.reader import ElfError, ElfFile, ElfSection
 from pydispatch.suggestions import close_matches
 
+# Symbols that the linker defines, so that no object has to.
 _LINKER_SYMBOLS = frozenset(
     [
         "_GLOBAL_OFFSET_TABLE_",
@@ -36,8 +37,11 @@ _LINKER_SYMBOLS = frozenset(
     ]
 )
 _RELRO = (".data.rel.ro", ".init_array", ".fini_array", ".ctors", ".dtors", ".got", ".toc", ".eh_frame")
+"""Sections that are writable only while the loader relocates them."""
 _EXCEPTIONS = frozenset(("__gxx_personality_v0", "__cxa_throw", "__cxa_begin_catch", "_Unwind_Resume"))
-_RISCV_DOUBLE_FLOAT = 0x4
+"""Symbols that only code with C++ exceptions refers to."""
+_RISCV_FLOAT_ABI, _RISCV_DOUBLE_FLOAT = 0x6, 0x4
+"""Bits of the ELF header's flags that state the calling convention of floats, and their value for lp64d."""
 _BUILD_AGAIN = "build it anew"
 _PARSE_BITCODE = (
     "import sys; from llvmlite import binding as b; m = b.parse_bitcode(sys.stdin.buffer.read()); m.verify(); "
@@ -51,9 +55,9 @@ class Checked:
 
     Attributes:
         name: Name of the file.
-        location: Location of the program that names it.
+        location: Where the program names the file; None if it does not.
         defined: Symbols that it defines.
-        undefined: Symbols that it references and does not define.
+        undefined: Symbols that it references and neither it nor the linker defines; without weak references.
         lazy: Whether it is an archive, from which the linker takes only the members that it needs.
     """
 
@@ -65,7 +69,7 @@ class Checked:
 
 
 def check_object(file: ObjectFile, arch: str) -> Checked:
-    """Check a relocatable object or an archive of them, and return its symbols.
+    """Check a relocatable object or an archive of them for the architecture `arch`, and return its symbols.
 
     Raises CompileError for an object that is broken, for another architecture, or uses what kernels cannot have.
     """
@@ -78,7 +82,7 @@ def check_object(file: ObjectFile, arch: str) -> Checked:
 
 
 def _members(file: ObjectFile) -> Iterator[tuple[str, bytes]]:
-    """Yield the objects of an archive."""
+    """Yield the name and the bytes of each object of an archive."""
     try:
         yield from archive.members(file.data)
     except ElfError as error:
@@ -97,10 +101,10 @@ def _relocatable(name: str, data: bytes, arch: str, file: ObjectFile) -> Checked
     elf = _open(name, data, arch, file)
     if elf.type != reader.REL:
         raise _error(file, f"{name} is not a relocatable object but of type {_type(elf)}", "compile with -c")
-    if arch == "riscv64" and elf.flags & 0x6 != _RISCV_DOUBLE_FLOAT:
+    if arch == "riscv64" and elf.flags & _RISCV_FLOAT_ABI != _RISCV_DOUBLE_FLOAT:
         raise _error(file, f"{name} does not use the double-float calling convention", "compile with -mabi=lp64d")
     with _reporting_broken_tables(name, file):
-        if not archive.is_archive(file.data):  # the linker takes only members that are used from an archive
+        if not archive.is_archive(file.data):  # the linker leaves out members that no kernel uses
             _check_runtime(name, elf, file)
         for index, section in enumerate(elf.sections):
             _check_section(name, elf, index, section, file)
@@ -121,11 +125,14 @@ def _type(elf: ElfFile) -> str:
 
 
 def _open(name: str, data: bytes, arch: str, file: ObjectFile | None) -> ElfFile:
-    """Open an ELF file; raise CompileError if it is none, or not for `arch`."""
+    """Open an ELF file; raise CompileError if it is none, or not for `arch`.
+
+    name: name of the object in messages. file: the user's object; None for a file that the compiler linked.
+    """
     if not reader.is_elf(data):
         kind = "LLVM bitcode; name it .bc" if data[:4] in (bitcode.MAGIC, bitcode.WRAPPER) else "something else"
         raise _error(file, f"{name} is not an ELF file but {kind}", "compile for a -linux or -elf target")
-    if data[4:6] != b"\x02\x01":
+    if data[4:6] != b"\x02\x01":  # EI_CLASS and EI_DATA
         raise _error(file, f"{name} is not a 64-bit little-endian ELF file", f"compile it for {arch}")
     identity = reader.identity(data)
     machine = None if identity is None else reader.MACHINES.get(identity.machine, str(identity.machine))
@@ -155,7 +162,15 @@ def _check_runtime(name: str, elf: ElfFile, file: ObjectFile) -> None:
 
 
 def _check_section(name: str, elf: ElfFile, index: int, section: ElfSection, file: ObjectFile) -> None:
-    """Raise CompileError for a section that cannot be linked into a kernel."""
+    """Raise CompileError for a section that cannot be linked into a kernel.
+
+    Args:
+        name: Name of the object in messages.
+        elf: The object.
+        index: Index of the section.
+        section: The section.
+        file: The object, or the archive that contains it.
+    """
     flags, size, title = section.flags, section.size, elf.name(section)
     if section.kind != reader.SHT_NOBITS and section.offset + size > len(elf.data):
         raise _error(file, f"{name} is cut off inside section {title}", _BUILD_AGAIN)
@@ -182,13 +197,13 @@ def _check_section(name: str, elf: ElfFile, index: int, section: ElfSection, fil
 
 
 def _variables(elf: ElfFile, section: int) -> str:
-    """Return the names of the variables in a section, as text for a message."""
+    """Return the names of the variables in the section with the index `section`, as text for a message; "" for none."""
     names = [s.name for s in elf.symbols() if s.section == section and s.kind == reader.STT_OBJECT]
     return f" ({', '.join(names[:4])}{', ...' if len(names) > 4 else ''})" if names else ""
 
 
 def _symbols(name: str, elf: ElfFile, file: ObjectFile) -> Checked:
-    """Return the symbols that an object defines and needs. Raise ToolchainError for thread-local and writable
+    """Return the symbols that an object defines and references. Raise CompileError for thread-local and writable
     variables.
     """
     defined: set[str] = set()
@@ -196,7 +211,7 @@ def _symbols(name: str, elf: ElfFile, file: ObjectFile) -> Checked:
     for symbol in elf.symbols():
         if symbol.kind == reader.STT_TLS:
             raise _error(file, f"{name} uses the thread-local variable '{symbol.name}'", "pass state through a binding")
-        if symbol.section == reader.COMMON:
+        if symbol.section == reader.COMMON:  # an uninitialized variable, which has no section yet
             raise _error(
                 file,
                 f"{name} has the writable variable '{symbol.name}'",
@@ -206,13 +221,14 @@ def _symbols(name: str, elf: ElfFile, file: ObjectFile) -> Checked:
             continue
         if symbol.section != reader.UNDEFINED:
             defined.add(symbol.name)
+        # A weak reference may stay undefined: its address is then 0.
         elif symbol.binding != reader.WEAK and symbol.name not in _LINKER_SYMBOLS:
             undefined.add(symbol.name)
     return Checked(name, file.location, frozenset(defined), frozenset(undefined))
 
 
 def undefined_symbols(codes: Sequence[bytes]) -> frozenset[str]:
-    """Return the symbols that objects of our own leave undefined."""
+    """Return the symbols that the generated objects `codes` reference, and neither they nor the linker define."""
     symbols = [symbol for code in codes for symbol in ElfFile(code).symbols() if symbol.name]
     undefined = {symbol.name for symbol in symbols if symbol.section == reader.UNDEFINED}
     defined = {symbol.name for symbol in symbols if symbol.section != reader.UNDEFINED}
@@ -232,8 +248,8 @@ def check_undefined(
     Args:
         undefined: The referenced symbols.
         user: The name of the referencing code in messages.
-        checked: The objects that may define them.
-        provided: The symbols of the device library.
+        checked: The users' objects, which may define the symbols.
+        provided: The symbols of the device library: the C functions that kernels may call.
         location: The source location for errors.
         own: The symbols that the generated code defines.
     """
@@ -278,7 +294,7 @@ def _quoted(names: Sequence[str]) -> str:
 
 
 def _nearest(missing: Sequence[str], known: Collection[str]) -> str:
-    """Return known names similar to missing ones, as text for a message; "" if there are none."""
+    """Return names in `known` that are similar to missing ones, as text for a message; "" if there are none."""
     similar = {near for name in missing for near in close_matches(name, known, most=2, cutoff=0.75)}
     return f" (nearest: {_quoted(sorted(similar))})" if similar else ""
 
@@ -318,7 +334,10 @@ def _check_segments(name: str, elf: ElfFile, file: ObjectFile | None) -> None:
 
 
 def check_bitcode(file: ObjectFile) -> None:
-    """Check a bitcode file: first its producer, without LLVM, then by LLVM in another process."""
+    """Check a bitcode file: first its producer, without LLVM, then by LLVM in another process.
+
+    Raise CompileError for a file that is no bitcode, is broken, or was written by a newer LLVM.
+    """
     from pydispatch.compiler.toolchain.llvm import version
 
     ours = version()
@@ -326,7 +345,7 @@ def check_bitcode(file: ObjectFile) -> None:
         written = bitcode.llvm_major(file.data)
     except bitcode.BitcodeError as error:
         raise _object_error(file, f"is not readable bitcode: {error}", "build it anew with -emit-llvm -c") from error
-    if written is not None and written > ours:
+    if written is not None and written > ours:  # bitcode is only backward compatible
         raise _object_error(
             file,
             f"was written by LLVM {written}, this compiler reads up to LLVM {ours}",
@@ -339,9 +358,9 @@ def check_bitcode(file: ObjectFile) -> None:
 
 @functools.lru_cache(maxsize=32)
 def _parse_error(data: bytes) -> str:
-    """Return "" if LLVM can read the bitcode, else its error.
+    """Return "" if LLVM can read the bitcode, else the last line of its error.
 
-    A process of its own tries it, because LLVM may end the process that reads broken bitcode.
+    A new process reads it, because broken bitcode may end the process. Only success is cached.
     """
     key = cache.digest("bitcode", _PARSE_BITCODE, llvm_process.version(), data)
     if cache.load(key) is not None:

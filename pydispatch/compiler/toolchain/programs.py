@@ -23,12 +23,12 @@ from pydispatch.formats.storage.cache import first_writable
 
 MIN_CLANG = 17
 MIN_LLD = 15  # the first that relaxes calls of RISC-V
-MAX_BITCODE_LLVM = 22  # llvmlite's LLVM; newer bitcode cannot be parsed
+MAX_BITCODE_LLVM = 22  # major version of llvmlite's LLVM, which cannot parse newer bitcode
 INSTALL = "install the bundled one: pip install 'pydispatch[c]'"
 
 _CLANG = ("clang", "PYDISPATCH_CLANG", MIN_CLANG)
 _LLD = ("ld.lld", "PYDISPATCH_LLD", MIN_LLD)
-"""Name, the variable that names it outright, the oldest version."""
+"""Name of the program, the environment variable that names another one, and the oldest major version that works."""
 _ZIG_CACHE = "ZIG_GLOBAL_CACHE_DIR"
 _VERSION = r"(?:version|LLD) (\d+)\.(\d+)\.(\d+)"
 
@@ -54,10 +54,11 @@ class Tool:
     """Executable of a toolchain.
 
     Attributes:
-        argv: The command that starts it.
+        argv: The command that starts it: the program, and its first arguments.
         version: (major, minor, patch).
         origin: Where it was configured or found, for messages: "environment", "PATH" or "ziglang".
-        isystem: Directories of system headers that the program does not know itself.
+        isystem: Directories of system headers that the program does not know itself. "{arch}" in one stands for the
+            target architecture.
     """
 
     argv: tuple[str, ...]
@@ -96,7 +97,7 @@ def lld_is_named() -> bool:
 def state() -> list[tuple[str, int, int]]:
     """Return (path, size in bytes, time of the last change in nanoseconds) of each clang and ld.lld that may be chosen.
 
-    The list changes when a tool may have changed. No program is run.
+    As a part of a cache key, the list invalidates what other tools have compiled. No program is run.
     """
     zig = _zig()
     paths = [zig] if zig else []
@@ -105,7 +106,7 @@ def state() -> list[tuple[str, int, int]]:
         paths += [shutil.which(named) or named] if named else _installed(name, minimum)
     states = []
     for path in paths:
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):  # no such file: its use reports that
             states.append((path, *_status(path)))
     return states
 
@@ -122,14 +123,15 @@ def zig_cc() -> list[str]:
 
 
 def zig_environment() -> dict[str, str]:
-    """Return the environment for `zig cc`, with a cache directory that can be written: zig hangs without one.
+    """Return the environment variables for `zig cc`, with a cache directory that can be written: zig hangs without one.
 
     Raises ToolchainError when no directory can be written.
     """
     if os.name == "nt":
         return dict(os.environ)
     variables = {name: os.environ[name] for name in (_ZIG_CACHE, "XDG_CACHE_HOME", "HOME") if os.environ.get(name)}
-    below = {_ZIG_CACHE: "", "XDG_CACHE_HOME": "zig", "HOME": ".cache/zig"}  # as zig looks for it
+    # Variable → folder below its value that zig uses for its cache, in the order in which zig looks for it.
+    below = {_ZIG_CACHE: "", "XDG_CACHE_HOME": "zig", "HOME": ".cache/zig"}
     chosen = next((Path(variables[name], folder) for name, folder in below.items() if name in variables), None)
     own = cache.directory()
     directory = first_writable([*([chosen] if chosen else []), *([own / "zig"] if own else [])])
@@ -157,8 +159,10 @@ def _zig_clang(zig: str) -> Tool:
 
 
 def _on_path(name: str, variable: str, minimum: int) -> list[Tool]:
-    """Return the tool that `variable` names, else `name`, or the newest `name-N`, on PATH; empty when none is new
-    enough.
+    """Return a list of one tool: the program that the environment variable `variable` names, else `name` or the newest
+    `name-N` on PATH, such as clang-19. It is empty if none is of the major version `minimum` or newer.
+
+    Raises ToolchainError if the named program cannot be used.
     """
     named = os.environ.get(variable)
     if named:
@@ -172,7 +176,7 @@ def _on_path(name: str, variable: str, minimum: int) -> list[Tool]:
         try:
             version = _version([path, "--version"])
         except ToolchainError:
-            continue  # something else of that name
+            continue  # another program of that name
         if version[0] >= minimum:
             return [Tool((path,), version, "PATH")]
         logs.compiler.info("%s is not used: version %d.%d.%d, %d or newer is needed", path, *version, minimum)
@@ -180,7 +184,8 @@ def _on_path(name: str, variable: str, minimum: int) -> list[Tool]:
 
 
 def _installed(name: str, minimum: int) -> Iterator[str]:
-    """Yield the programs on PATH that may be a tool, in the order in which they are tried."""
+    """Yield the paths of the programs on PATH that may be the tool, in the order in which they are tried: `name`, then
+    `name-N` from the newest version to `minimum`."""
     for candidate in (name, *(f"{name}-{major}" for major in range(MAX_BITCODE_LLVM, minimum - 1, -1))):
         path = shutil.which(candidate)
         if path is not None:
@@ -188,7 +193,8 @@ def _installed(name: str, minimum: int) -> Iterator[str]:
 
 
 def _version(argv: Sequence[str]) -> tuple[int, int, int]:
-    """Return the version that a program prints, which is cached."""
+    """Run a command such as [path, "--version"], and return the version that it prints; cached until the program
+    changes. Raises ToolchainError if it cannot be run or prints none."""
     try:
         key = cache.digest("version", list(argv), _status(argv[0]))
         cached = cache.load(key)
@@ -206,6 +212,7 @@ def _version(argv: Sequence[str]) -> tuple[int, int, int]:
 
 
 def _status(path: str) -> tuple[int, int]:
-    """Return the size and modification time of a program, which change when the program may have changed."""
+    """Return the size in bytes of a program and the time of its last change in nanoseconds: they change with it."""
+    # The time of the last change of the inode shows a file that was replaced by an older one.
     status = Path(shutil.which(path) or path).stat()
     return status.st_size, max(status.st_mtime_ns, status.st_ctime_ns)

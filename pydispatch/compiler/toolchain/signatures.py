@@ -11,6 +11,7 @@ from pydispatch.compiler.worker import llvm_process
 from pydispatch.compiler.worker.library import library
 from pydispatch.errors import Error
 
+# A function refers to its debug information as `!dbg !7`; that of a parameter names `!7` as its scope.
 _SCOPE = re.compile(r"^define [^\n]* !dbg !(\d+) \{", re.MULTILINE)
 _NAMED = re.compile(r'!DILocalVariable\(name: "([^"]*)", arg: (\d+), scope: !(\d+)')
 _READ_ONLY = frozenset([b"readonly", b"readnone"])
@@ -23,7 +24,7 @@ class BitcodeParameter:
     Attributes:
         name: Name; "" if the bitcode does not state it.
         type: LLVM's type, as text.
-        is_read_only: Whether it is a pointer through which, as LLVM has found, the function does not store.
+        is_read_only: Whether it is a pointer that LLVM has marked as not stored through.
     """
 
     name: str
@@ -33,15 +34,15 @@ class BitcodeParameter:
 
 @functools.lru_cache(maxsize=32)
 def bitcode_parameters(bitcode: bytes, symbol: str) -> tuple[BitcodeParameter, ...] | None:
-    """Return the parameters of a function that bitcode defines; None where it does not, or LLVM refuses the file."""
+    """Return the parameters of the function `symbol`; None if the bitcode does not define it, or LLVM refuses it."""
     try:
         return llvm_process.call(_parameters, bitcode, symbol)
-    except (Error, llvm_process.Died):  # linking refuses the file, in words of its own
+    except (Error, llvm_process.Died):  # linking will refuse the file, and report why
         return None
 
 
 def _parameters(bitcode: bytes, symbol: str) -> tuple[BitcodeParameter, ...] | None:
-    """Return the parameters of a function in bitcode; None if it is not defined there."""
+    """Return the parameters of a function in bitcode; runs in the LLVM process for `bitcode_parameters`."""
     llvm = library()
     with llvm.create_context() as context:
         try:
@@ -60,13 +61,16 @@ def _parameters(bitcode: bytes, symbol: str) -> tuple[BitcodeParameter, ...] | N
 
 def _parameter(argument: Any, name: str) -> BitcodeParameter:
     """Build a parameter. name: its name in debug information, "" if there is none."""
-    own = "" if argument.name.isdecimal() else argument.name
-    return BitcodeParameter(name or own, str(argument.type), not _READ_ONLY.isdisjoint(argument.attributes))
+    own_name = "" if argument.name.isdecimal() else argument.name  # LLVM numbers values without a name: %0
+    return BitcodeParameter(name or own_name, str(argument.type), not _READ_ONLY.isdisjoint(argument.attributes))
 
 
 def _names(function: str, module: str) -> dict[int, str]:
-    """Return the names that debug information gives parameters, by number from 1 on."""
+    """Return the names of parameters in debug information, by the index of the parameter, from 1; {} without it.
+
+    function: LLVM IR of the function. module: LLVM IR of its module, which has the metadata.
+    """
     scope = _SCOPE.search(function)
     if scope is None:
         return {}
-    return {int(ordinal): name for name, ordinal, of in _NAMED.findall(module) if of == scope[1]}
+    return {int(index): name for name, index, name_scope in _NAMED.findall(module) if name_scope == scope[1]}

@@ -40,8 +40,9 @@ class Toolchain:
         }
 
     def fingerprint(self) -> str:
-        """Return the versions of the tools, without paths: the text changes whenever the compilers' output may.
-        Artifacts state it as a producer.
+        """Return a text with the versions of both clangs, without paths, so that artifacts of equal tools are equal.
+
+        The text changes whenever the compilers' output may. Artifacts state it as a producer.
         """
         versions = (".".join(map(str, self.clang(emit).version)) for emit in ("obj", "bc"))
         return "clang {} bitcode {}".format(*versions)
@@ -61,21 +62,24 @@ class Toolchain:
         )
 
     def lld(self) -> Tool:
-        """Raise ToolchainError that states what to install."""
+        """Return the preferred ld.lld. Raises ToolchainError that states what to install."""
         linkers = self._tools("ld.lld", programs.llds)
         if not linkers:
             raise ToolchainError(f"no ld.lld >= {MIN_LLD} on PATH; {programs.INSTALL}")
         return linkers[0]
 
     def _tools(self, name: str, look: Callable[[], list[Tool]]) -> list[Tool]:
-        """Return the tools of a kind, looked for once by `look`."""
+        """Return the tools of a kind, preferred ones first. `look` finds them when they are first needed.
+
+        name: key of the kind.
+        """
         with self._lock:
             if name not in self._found:
                 self._found[name] = look()
             return self._found[name]
 
     def compile_c(self, source: Path | bytes, *, arch: str, emit: str = "obj", **options: Any) -> bytes:
-        """See `pydispatch.compiler.toolchain.clang.compile_c`, which gets the compiler from here."""
+        """Compile C: `pydispatch.compiler.toolchain.clang.compile_c` with the preferred compiler for `emit`."""
         require(emit, ("bc",) if arch in GPU_ARCHES else ("obj", "bc"), "emit")
         return clang.compile_c(self.clang(emit), source, arch=arch, emit=emit, **options)
 
@@ -99,7 +103,7 @@ class Toolchain:
             exports: Symbols that the shared object exports.
             archives: Objects that are linked only if they define a symbol that is still missing, such as the device
                 library.
-            labels: Names of the objects in errors; by default "object0.o" and so on.
+            labels: Names of the objects in errors; by default "object0.o" and so on. Files have their paths instead.
 
         Raises:
             UndefinedSymbolsError: A symbol or an export is not defined.
@@ -109,10 +113,10 @@ class Toolchain:
         for name in exports:
             if not re.fullmatch(r"[A-Za-z_.$][\w.$]*", name):
                 raise ValueError(f"export {name!r}: expected a C identifier")
-        file_names = [*labels, *(f"object{index}.o" for index in range(len(labels), len(objects)))]
+        labels_of_all = [*labels, *(f"object{index}.o" for index in range(len(labels), len(objects)))]
         named = [
             (label, item) if isinstance(item, bytes) else (os.fspath(item), item.read_bytes())
-            for label, item in zip(file_names, objects, strict=True)
+            for label, item in zip(labels_of_all, objects, strict=True)
         ]
         lazy = [(f"devlib{index}.o", data) for index, data in enumerate(archives)]
         linked = None if programs.lld_is_named() else linker.link_own(named, lazy, exports, arch)
@@ -120,7 +124,7 @@ class Toolchain:
 
 
 def _shown(tool: Callable[[], Tool]) -> str:
-    """Return a tool as messages print it, or why there is none."""
+    """Return version, origin and path of the tool that `tool` returns, or the message of its ToolchainError."""
     try:
         return str(tool())
     except ToolchainError as error:

@@ -8,7 +8,7 @@ from typing import Any
 
 @functools.cache
 def library() -> Any:
-    """llvmlite's binding, set up once."""
+    """Return llvmlite's module `binding`, with all targets and their assembly printers initialized."""
     from llvmlite import binding as llvm
 
     llvm.initialize_all_targets()

@@ -1,8 +1,8 @@
-"""LLVM in processes of their own: what it asserts ends one of them, not the caller's.
+"""LLVM in processes of their own: a failed assertion ends one of them, not the caller's.
 
-llvmlite's LLVM has assertions on, and nothing in a process survives one. Jobs are functions and objects of modules that
-`llvm_worker` imports by name. A process (`process.py`) is started once, works for one job at a time and is replaced
-when it has died.
+llvmlite's LLVM is built with assertions, and a failed one aborts its process. A job is a function that is called, or an
+object that is created, in another process: `llvm_worker` imports its module by name. A process (`process.py`) is
+started once, runs one job at a time and is replaced after it has died.
 
 Where no process can be started, or with PYDISPATCH_LLVM_PROCESS=0, the same jobs run here, one at a time.
 The number of processes changes no result: each job gets its own module and knows of no other.
@@ -26,24 +26,25 @@ from pydispatch.errors import CompileWarning
 __all__ = ["POOL", "Died", "Process", "WorkerPool", "call", "can_start", "opened", "size", "start", "version"]
 
 PATIENCE = 0.03
-"""Seconds that the first job without a process waits for another to end: to start one takes three times as long."""
+"""Seconds that the first job without a free process waits for another job to end before it starts a process, which
+takes three times as long. A longer wait delays long jobs; a shorter one starts processes for a few small jobs."""
 
 T = TypeVar("T")
 
 
 class WorkerPool:
-    """The processes of this one that run LLVM. A thread that already uses one gets the same again.
+    """Pool of the processes that run LLVM for this one. A thread that already uses a process gets the same again.
 
     Attributes:
-        size: Number of processes at most.
+        size: Maximum number of processes.
         local_lock: Lock of jobs that run in this process, one at a time.
     """
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self._room = threading.BoundedSemaphore(size)
-        self._lock = threading.Lock()
-        self._freed = threading.Condition(self._lock)
+        self._room = threading.BoundedSemaphore(size)  # at most one user for each process that may exist
+        self._lock = threading.Lock()  # protects the lists of processes and `_has_waited`
+        self._freed = threading.Condition(self._lock)  # a process has become free, or has died
         self._free: list[Process] = []  # processes without a user
         self._all: list[Process] = []  # every process, in use or not
         self._has_waited = False  # whether a job has found no free process: only the first one waits for PATIENCE
@@ -65,7 +66,7 @@ class WorkerPool:
 
     @contextlib.contextmanager
     def process(self) -> Iterator[Process | None]:
-        """Yield a process for this thread; None if there is none and jobs run in this process."""
+        """Yield a process for the jobs of this thread; None if none can be started: jobs then run in this process."""
         mine = getattr(self._of_this_thread, "process", None)
         if mine is not None or not can_start():
             yield mine
@@ -74,7 +75,7 @@ class WorkerPool:
             try:
                 mine = self._take()
             except OSError as error:
-                _say(f"no process can be started for LLVM ({error}): it runs in this one, which it may end")
+                _warn_once(f"no process can be started for LLVM ({error}): it runs in this one, which it may end")
                 yield None
                 return
             self._of_this_thread.process = mine
@@ -88,14 +89,14 @@ class WorkerPool:
                     else:
                         mine.kill()
                         self._all.remove(mine)
-                        self._freed.notify()  # who waits for it starts another
+                        self._freed.notify()  # a thread that waits for a free process starts another
 
     def _take(self) -> Process:
-        """Take a free process from the pool.
+        """Take a free process from the pool. Raises OSError if none can be started.
 
-        If there is none, another is started in a thread, and this one waits for the first that is free: the new one,
-        or one whose job ends sooner. The first job of all that finds none waits `PATIENCE` before it starts one, as
-        small jobs end sooner than a process starts.
+        If none is free, a thread starts another, up to `size` processes. The caller waits for the first that becomes
+        free: the new one, or one whose job ends sooner. The first such caller first waits `PATIENCE` for the end of
+        another job: small jobs end sooner than a process starts.
         """
         with self._lock:
             while True:
@@ -117,8 +118,8 @@ class WorkerPool:
                 self._freed.wait()
 
     def _free_when_ready(self, process: Process) -> None:
-        """Put a new process to the free ones once it is ready. One that could not start is put there as well, so that
-        the job that takes it reports why.
+        """Add a new process to the free ones once it has started. A process that could not start is added, too: the job
+        that takes it reports the reason.
         """
         with contextlib.suppress(Exception):
             process.info()  # waits until it has started
@@ -127,12 +128,12 @@ class WorkerPool:
                 self._put(process)
 
     def _put(self, process: Process) -> None:
-        """Put a process to the free ones, and wake a thread that waits for one. The caller holds the lock."""
+        """Add a process to the free ones, and wake a thread that waits for one. The caller holds the lock."""
         self._free.append(process)
         self._freed.notify()
 
     def close(self, forget: bool = False) -> None:
-        """End all processes. forget: leave them running, as they belong to the parent of this forked process."""
+        """End all processes. forget: only close their pipes; in a forked child, the processes are the parent's."""
         for process in self._all:
             process.forget() if forget else process.kill()
         self._all, self._free = [], []
@@ -144,8 +145,8 @@ class WorkerPool:
 
 
 def _processes() -> int:
-    """Return the number of processes that the variable states, or the number of processors that this
-    process may use.
+    """Return the maximum number of processes: the number that PROCESSES_VARIABLE states, at least 1, or that of the
+    processors that this process may use.
     """
     with contextlib.suppress(ValueError):
         return max(1, int(os.environ.get(PROCESSES_VARIABLE, "")))
@@ -156,7 +157,7 @@ POOL = WorkerPool(_processes())
 
 
 def size() -> int:
-    """Return how many jobs run side by side."""
+    """Return the maximum number of jobs that run at the same time."""
     return POOL.size if can_start() else 1
 
 
@@ -173,8 +174,8 @@ atexit.register(lambda: POOL.close())
 
 
 def can_start() -> bool:
-    """Return whether jobs run in another process: unless the variable disables it, or Python is embedded in this
-    process.
+    """Return whether jobs run in another process: unless PROCESSES_VARIABLE is 0, or Python is embedded in a program
+    that is not its interpreter. The latter is reported by a warning.
     """
     if os.environ.get(PROCESSES_VARIABLE) == "0":
         return False
@@ -182,27 +183,27 @@ def can_start() -> bool:
     if "python" in name or "pypy" in name:
         return True
     who = f"'{name}' is" if name else "this program is"
-    _say(f"{who} no Python that can be started for LLVM: it runs in this process, which it may end")
+    _warn_once(f"{who} no Python that can be started for LLVM: it runs in this process, which it may end")
     return False
 
 
-_said: set[str] = set()
+_shown_warnings: set[str] = set()
 
 
-def _say(text: str) -> None:
-    """Warn of something, once in this process."""
-    if text not in _said:
-        _said.add(text)
+def _warn_once(text: str) -> None:
+    """Show a CompileWarning, unless this process has shown the same text before."""
+    if text not in _shown_warnings:
+        _shown_warnings.add(text)
         warnings.warn(text, CompileWarning, stacklevel=4)
 
 
 def start() -> None:
-    """Start a process if there is none, so that LLVM is read in while the caller does something else."""
+    """Start a process if there is none, so that LLVM is loaded while the caller does something else."""
     POOL.prepare()
 
 
 def version() -> tuple[int, ...]:
-    """Return the version of LLVM: (20, 1, 8)."""
+    """Return the version of LLVM, such as (20, 1, 8)."""
     with POOL.process() as process:
         if process is not None:
             return tuple(process.info()["llvm"])
@@ -212,8 +213,10 @@ def version() -> tuple[int, ...]:
 
 
 def call(function: Callable[..., T], *args: object) -> T:
-    """Call a function of a module in an LLVM process; in this one where none can be started. Raises as
-    `Process.ask`."""
+    """Call a function of a module in an LLVM process, or in this process if none can be started; return its result.
+
+    Arguments and result are pickled. Raises as `Process.ask`.
+    """
     with POOL.process() as process:
         if process is not None:
             return cast(T, process.ask("call", function.__module__, function.__qualname__, args))
@@ -222,7 +225,7 @@ def call(function: Callable[..., T], *args: object) -> T:
 
 
 class _Remote:
-    """An object in another process: its methods are called there."""
+    """Proxy of the object that is open in another process: its methods are called there."""
 
     def __init__(self, process: Process) -> None:
         self._process = process
@@ -233,11 +236,14 @@ class _Remote:
 
 @contextlib.contextmanager
 def opened(kind: Callable[..., contextlib.AbstractContextManager[T]], *args: object) -> Iterator[T]:
-    """Yield an object that is created where LLVM runs, and lives as long as the block. A thread has one at a time.
+    """Yield an object that is created in an LLVM process, and is closed at the end of the `with` block.
+
+    A thread has one such object at a time.
 
     Args:
         kind: Class of the object, a context manager.
-        args: Its arguments. They are pickled, as are arguments and results of its methods, which so are copies.
+        args: Arguments of the class. They are pickled, as are arguments and results of the object's methods: both
+            sides have copies.
     """
     with POOL.process() as process:
         if process is None:

@@ -1,6 +1,7 @@
 """A process that runs LLVM, and the messages between it and its parent.
 
-Arguments and results of a job are pickled. A process ends with its parent: its standard input is closed then.
+Arguments and results of a job are pickled. A process ends when its parent does, which closes the process's standard
+input.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ PROCESSES_VARIABLE = "PYDISPATCH_LLVM_PROCESS"
 """Environment variable: maximum number of LLVM processes, by default one for each processor; with 0, LLVM runs in this
 process."""
 
-HEAD = 8
-"""The prefix of a message: its length, little endian."""
+HEAD_BYTES = 8
+"""Size of the prefix of a message, which is the length of the rest in bytes, little-endian."""
 
 _BOOT = "import sys; sys.path[:] = {path!r}; from pydispatch.compiler.toolchain import llvm_worker; llvm_worker.main()"
-_SHOWN = 600  # characters of an assertion
+_SHOWN = 600  # maximum number of characters of an assertion in a message
 
 _DEFECT = "this is a defect of LLVM or of the compiler; other code for the same is a way around it"
 _NO_MEMORY = f"give it more memory, or let fewer processes work side by side: {PROCESSES_VARIABLE}=1"
@@ -38,10 +39,11 @@ class Died(CompileError):
     """The process has died during a job.
 
     Attributes:
-        said: The line of its standard error that tells why: an assertion, else the last line; "" for none.
+        said: The line of its standard error that states why: an assertion, else the last line; "" for none.
 
     Args:
-        how: How it ended: the name of a signal, or "code 1".
+        how: How it ended: the name of a signal, or "code 1" for the exit status 1.
+        said: The attribute.
     """
 
     def __init__(self, how: str, said: str) -> None:
@@ -56,7 +58,7 @@ class Died(CompileError):
         Args:
             variant: The variant.
             cpu: CPU that it was compiled for.
-            kept: File that has its LLVM IR; None if there is none.
+            kept: Path of a file with its LLVM IR; None if there is none.
         """
         exports = ", ".join(f"'{export.name}'" for export in variant.exports)
         where = f"; its LLVM IR is {kept}" if kept else "; dump= keeps its LLVM IR"
@@ -65,16 +67,16 @@ class Died(CompileError):
 
 
 def send(pipe: Any, message: object) -> None:
-    """Write a message to a pipe."""
+    """Write a message, any object that can be pickled, to an unbuffered pipe."""
     data = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
-    view = memoryview(len(data).to_bytes(HEAD, "little") + data)
+    view = memoryview(len(data).to_bytes(HEAD_BYTES, "little") + data)
     while view:
-        view = view[pipe.write(view) :]
+        view = view[pipe.write(view) :]  # a write may take only a part
 
 
 def receive(pipe: Any) -> Any:
     """Read a message from a pipe. Raises EOFError at its end."""
-    size = int.from_bytes(_exactly(pipe, HEAD), "little")
+    size = int.from_bytes(_exactly(pipe, HEAD_BYTES), "little")
     return pickle.loads(_exactly(pipe, size))
 
 
@@ -82,7 +84,7 @@ def _exactly(pipe: Any, size: int) -> bytes:
     """Read `size` bytes from a pipe. Raises EOFError if there are fewer."""
     parts: list[bytes] = []
     while size:
-        part = pipe.read(min(size, 1 << 24))
+        part = pipe.read(min(size, 1 << 24))  # allocates its argument, even if the pipe has less
         if not part:
             raise EOFError
         parts.append(part)
@@ -91,7 +93,7 @@ def _exactly(pipe: Any, size: int) -> bytes:
 
 
 def _without_packages(error: Exception) -> Exception:
-    """Convert an error of a process to one that names the packages it cannot import; return other errors unchanged."""
+    """Return a CompileError with a remedy for a process that could not import a package; other errors unchanged."""
     if isinstance(error, Died) and "ModuleNotFoundError" in error.said:
         what = f"the process for LLVM ({sys.executable}) cannot import what this one can: {error.said}"
         return CompileError(
@@ -109,9 +111,10 @@ class Process:
 
     def __init__(self) -> None:
         self._log = tempfile.TemporaryFile()  # noqa: SIM115  (a pipe would have to be read all the time)
+        # The flags with which this interpreter was started: the process must find the same packages.
         flags = [f"-{letter}" for letter, on in (("I", sys.flags.isolated), ("E", sys.flags.ignore_environment),
                                                  ("S", sys.flags.no_site)) if on]  # fmt: skip
-        # A session of its own: an interrupt from the keyboard is the parent's.
+        # In a session of its own, an interrupt from the keyboard does not reach the process: the parent handles it.
         own: dict[str, Any] = {"start_new_session": True}
         if os.name != "posix":  # the constant exists on Windows only
             own = {"creationflags": getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)}
@@ -121,7 +124,7 @@ class Process:
         )  # fmt: skip
         self.pid = self._popen.pid
         self._info: dict[str, Any] | None = None  # the first message of the process
-        self._failure: Exception | None = None  # of reading that message, which comes once: later calls raise it again
+        self._failure: Exception | None = None  # error of reading that message, which later calls of `info` raise again
 
     def is_alive(self) -> bool:
         return self._popen.poll() is None
@@ -131,8 +134,10 @@ class Process:
         return self._failure is not None
 
     def info(self) -> dict[str, Any]:
-        """Return the first message of the process: `llvm`, the version as numbers. ModuleNotFoundError without
-        llvmlite, CompileError where the process finds no pydispatch.
+        """Return the first message of the process, {"llvm": version as a tuple}; wait for it if necessary.
+
+        Raises ModuleNotFoundError if llvmlite is not installed, and CompileError if the process could not start, such
+        as without pydispatch.
         """
         if self._failure is not None:
             raise self._failure
@@ -146,7 +151,7 @@ class Process:
         return self._info
 
     def ask(self, *request: object) -> Any:
-        """Send a request, and return its answer.
+        """Send a request, wait for the answer, and return its result.
 
         Args:
             request: What to do and its arguments: ("call", module, function, arguments), ("open", module, class,
@@ -162,7 +167,7 @@ class Process:
             send(self._popen.stdin, request)
         except BrokenPipeError:
             raise self._died() from None
-        except BaseException:
+        except BaseException:  # the process may have received a part of the request
             self.kill()
             raise
         return self._answer()
@@ -181,21 +186,21 @@ class Process:
         if kind == "refused":
             raise CompileError(rest[0], note=rest[1])
         if kind == "memory":
-            self.kill()  # what it could still do is not known
+            self.kill()  # its state is unknown
             raise Died("MemoryError", rest[0])
         if kind == "missing":
             raise ModuleNotFoundError(f"No module named '{rest[0]}'", name=rest[0])
         raise InternalError(f"code generation failed: {rest[0]}")
 
     def _died(self) -> Died:
-        """Wait for the end of the process, and return the error that tells how and why it ended."""
+        """Wait for the end of the process, and return the error that states how and why it ended."""
         code = self._popen.wait()
         how = f"code {code}"
         if code < 0:
             with contextlib.suppress(ValueError):
                 how = signal.Signals(-code).name
         size = self._log.seek(0, os.SEEK_END)
-        self._log.seek(max(0, size - (1 << 14)))
+        self._log.seek(max(0, size - (1 << 14)))  # the end of the output has the assertion
         lines = [line.strip() for line in self._log.read().decode(errors="replace").splitlines() if line.strip()]
         telling = ("Assertion", "LLVM ERROR", *_MEMORY_WORDS)
         said = next((line for line in lines if any(word in line for word in telling)), lines[-1] if lines else "")
@@ -215,7 +220,7 @@ class Process:
         self._log.close()
 
     def forget(self) -> None:
-        """Close the pipes to the process in a forked child, without ending the process: the parent owns it."""
+        """Close this process's copies of the pipes, in a forked child. The LLVM process still serves the parent."""
         self._popen.returncode = 0  # for `subprocess` it has ended: it neither waits for it nor warns
         for pipe in (self._popen.stdin, self._popen.stdout, self._log):
             with contextlib.suppress(OSError):
