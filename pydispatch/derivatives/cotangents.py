@@ -17,8 +17,8 @@ from pydispatch.operations import elementwise, shapes
 from pydispatch.programs.trace import Trace
 
 Rule = Callable[["Cotangents", Operation], None]
-"""Derivative of an operation: rule(cotangents, operation) adds the cotangents of its operands, from those of its
-results. The operations that it emits come after all operations of the program."""
+"""Derivative of an operation: rule(cotangents, operation) emits operations that compute the cotangents of its operands
+from those of its results, and adds them to `cotangents`. The emitted operations follow all others of the program."""
 
 _REMEDY = (
     "compute it with a kernel that names its backward one, pydispatch.vjp(kernel, backward); "
@@ -34,30 +34,31 @@ _REFUSALS = {
     ),
     "pyd.recurrence": ("the derivative of a running product", _REMEDY),
 }
-"""Description in messages of operations without a derivative, and their remedy; others are described by their names."""
+"""Operations without a derivative: description in messages, and the remedy. Operations that are not listed are
+described by their names, with the remedy `_REMEDY`."""
 
 
 class Cotangents:
     """Cotangents of SSA values, in the program that is being written.
 
-    The cotangent of a value is the gradient of the program's result by it. A value that is used several times has the
-    sum of the cotangents of its uses.
+    The cotangent of a value is the gradient of the program's result with respect to it: a tensor of the same type and
+    shape. A value that is used several times has the sum of the cotangents of its uses.
 
     Attributes:
         trace: Builder of the program.
-        active: Values of floats that depend on an input; other values have no cotangents. At first these are the
-            inputs.
+        active: Values of floats that depend on an input. Other values have no cotangents. It begins as the inputs, and
+            `pull_back` adds the other values.
         rules: Rules by the name of the operation.
     """
 
     def __init__(self, trace: Trace, inputs: Sequence[SSAValue], rules: Mapping[str, Rule]) -> None:
         self.trace, self.rules = trace, rules
-        self.active = set(inputs)  # floats that depend on an input; `pull_back` adds the others
+        self.active = set(inputs)
         self._by_value: dict[SSAValue, Tensor] = {}  # value → the sum of its cotangents so far
-        self._tensors: dict[SSAValue, Tensor] = {}  # value of the program → the same as a tensor of the trace
+        self._tensors: dict[SSAValue, Tensor] = {}  # results of `program_tensor`
 
     def pull_back(self, ops: Sequence[Operation], seeds: Iterable[tuple[SSAValue, Tensor | None]]) -> None:
-        """Compute the cotangents of the inputs of operations from those of their results.
+        """Compute the cotangents of the inputs from those of the results of a program, by its operations in reverse.
 
         Args:
             ops: All operations that the results depend on, in the order in which they run.
@@ -67,29 +68,31 @@ class Cotangents:
             CompileError: An operation that depends on an input, and that results depend on, has no rule.
         """
         for op in ops:
+            # A loop or a branch depends on the values that operations in its regions use.
             if any(operand in self.active for inner in op.walk() for operand in inner.operands):
                 self.active |= {result for result in op.results if is_float(result)}
         for value, seed in seeds:
             if seed is not None:
                 self.add(value, seed)
         for op in reversed(ops):
+            # All uses of the results come later in the program: their cotangents are complete.
             if any(self.of(result) for result in op.results):
                 with self.trace.at(op):
                     self._pull_back(op)
 
     def _pull_back(self, op: Operation) -> None:
-        """Add the cotangents of the operands of an operation."""
+        """Add the cotangents of the operands of an operation by its rule. Raise CompileError if it has none."""
         rule = self.rules.get(op.name)
         if rule is None:
             raise self.refuse(*_REFUSALS.get(op.name, (f"'{op.name}'",)))
         rule(self, op)
 
     def of(self, value: SSAValue) -> Tensor | None:
-        """Return the sum of the cotangents that were added for a value; None without one."""
+        """Return the sum of the cotangents that were added for a value; None if none was added: it is zero."""
         return self._by_value.get(value)
 
     def add(self, value: SSAValue, cotangent: Tensor) -> None:
-        """Add to the cotangent of a value. A value that is not active has none."""
+        """Add a term to the cotangent of a value; ignore it if the value does not depend on an input."""
         if value not in self.active:
             return
         known = self._by_value.get(value)
@@ -99,12 +102,12 @@ class Cotangents:
         """Add the results of a derivative that the user has stated as cotangents.
 
         Args:
-            rule: Name of the kernel or program that computes the derivative.
-            values: Arguments of the function whose gradients the rule computes, by name.
-            gradients: Results of the rule.
+            rule: Name, in messages, of the kernel or program that computes the derivative.
+            values: Arguments of the function for which the rule computes gradients, by name.
+            gradients: Results of the rule: the gradient of each of `values`, in order.
 
         Raises:
-            CompileError: The results are not of the number, the types and the shapes of the arguments.
+            CompileError: There is not one result for each argument, of its type and shape.
         """
         likes = [self.program_tensor(value) for value in values.values()]
         if len(gradients) != len(likes) or not all(map(fits, gradients, likes)):
@@ -116,7 +119,8 @@ class Cotangents:
             self.add(value, with_shape(self.trace, gradient, like.shape, f"a result of the derivative '{rule}'"))
 
     def program_tensor(self, value: SSAValue) -> Tensor:
-        """Return an SSA value of the program as a tensor, with the sizes that its trace knows."""
+        """Return an SSA value of the program, a tensor, as a `Tensor`. Its dynamic sizes are those that the trace has
+        recorded, else new symbols."""
         known = self._tensors.get(value)
         if known is None:
             assert isinstance(value.type, TensorType)
@@ -129,7 +133,7 @@ class Cotangents:
         return known
 
     def _extent(self, value: SSAValue, axis: int) -> Size:
-        """Return the size of a value along an axis as a new symbol."""
+        """Emit the size of a value along an axis, and return it as a new symbol."""
         return self.trace.size_of(self.trace.add(tensor.DimOp(value, self.trace.index(axis))).result)
 
     def zeros(self, value: SSAValue) -> Tensor:
@@ -138,20 +142,23 @@ class Cotangents:
         return shapes.full(self.trace, 0, like.shape, like.dtype)
 
     def refuse(self, text: str, remedy: str = _REMEDY) -> CompileError:
-        """Return the error for an expression that has no derivative, at its line.
+        """Return the error for an expression without a derivative, at its line; the caller raises it.
 
-        `text` describes the operation that has none, such as "a loop".
+        text: description of the operation, such as "a loop". remedy: note of the error.
         """
         return self.trace.fail(f"this expression has no derivative: there is none of {text}", remedy)
 
 
 def fits(of: Tensor, like: Tensor) -> bool:
-    """Return whether a tensor has the type and the rank of another one, and no size that is known to differ."""
+    """Return whether a tensor has the element type and the rank of another one, and no size that is known to differ."""
     return of.dtype == like.dtype and of.rank == like.rank and not any(map(differ, of.shape, like.shape))
 
 
 def with_shape(trace: Trace, of: Tensor, shape: Sequence[Size], what: str) -> Tensor:
-    """Return a tensor in a shape that it fits. Calls check sizes that may differ. what: names it in messages."""
+    """Return a tensor with the sizes of `shape`, which are checked at run time where they may differ from its own.
+
+    what: name of the tensor in messages.
+    """
     for axis, (size, expected) in enumerate(zip(of.shape, shape, strict=True)):
         trace.require_equal(size, expected, f"{what} has the size {{a}} along axis {axis}; expected {{b}}")
     return trace.as_shape(of, shape)

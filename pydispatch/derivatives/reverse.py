@@ -20,21 +20,22 @@ def differentiated(
     function: Callable[[list[Tensor]], list[Tensor]],
     seeds: Callable[[list[Tensor]], list[Tensor]],
 ) -> tuple[list[Tensor], list[Tensor]]:
-    """Record a function, and then the gradients of its results by its inputs.
+    """Record a function, and then the gradients of its results with respect to its inputs.
 
     Args:
         trace: Builder of the program.
         inputs: Tensors of floats.
-        function: Records the function of the inputs, and returns its results.
-        seeds: Returns the cotangent of each result, of its type and shape.
+        function: Is passed a tensor for each input, records the operations, and returns the results.
+        seeds: Is passed the results, and returns the cotangent of each, of its type and shape.
 
     Returns:
-        The results, and for each input the sum over results of their cotangents times their derivatives.
+        The results, and for each input its gradient: the sum over all results of their cotangents times their
+        derivatives by the input.
 
     Raises:
         CompileError: An operation that depends on an input has no derivative; the error has its line.
     """
-    # Markers give the inputs identities of their own: the same tensor may be two of them, or be used elsewhere.
+    # A cast to the same type gives each input a value of its own: one tensor may be two inputs, or be used elsewhere.
     markers = [trace.add(UnrealizedConversionCastOp.get([value], [value.type])) for value in map(trace.value, inputs)]
     marked = [trace.wrap(of.dtype, of.shape, marker.results[0]) for of, marker in zip(inputs, markers, strict=True)]
     trace.differentiations += 1
@@ -49,14 +50,14 @@ def differentiated(
     gradients = [cotangents.of(trace.value(of)) or cotangents.zeros(trace.value(of)) for of in marked]
     for marker in markers:
         trace.replace(marker, marker.inputs)
-    # Markers of functions with rules of their own stay for enclosing differentiations, which read them too.
+    # Markers of calls with stated derivatives are erased by the outermost differentiation: each one reads them.
     if trace.differentiations == 0:
         erase_markers(trace)
     return results, gradients
 
 
 def _operations_after(op: Operation) -> list[Operation]:
-    """Return the operations of a block after one of them."""
+    """Return the operations that follow an operation in its block, in order."""
     following = []
     while (after := op.next_op) is not None:
         following.append(op := after)

@@ -1,7 +1,8 @@
 """Calls of programs whose derivative the user has stated, inside of a function that is differentiated.
 
-The call is recorded with a marker after it (`programs/derivative_markers.py`). Reverse mode then calls the stated rule
-instead of entering the program.
+The call is recorded with a marker after it (`programs/derivative_markers.py`): an operation whose operands are the
+arguments and then the results of the call. Its own results are used instead of those of the call. Reverse mode calls
+the stated rule for the marker, and so does not differentiate the operations of the program.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from pydispatch.programs.program import ProgramSource
 from pydispatch.programs.trace import Trace
 
 _CALL = "pyd.stated_call"
-"""Attribute of the operation after a call: the number of the call in `Trace.stated_calls`."""
+"""Attribute of the marker of a call: the index of the call in `Trace.stated_calls`."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +33,7 @@ class StatedCall:
 
     Attributes:
         program: The program.
-        names: Names of its arguments that are arrays or numbers, in the order of the operands of the operation after
-            the call.
+        names: Names of its arguments that are arrays or numbers, in the order of the marker's operands.
         statics: Values of its static parameters.
     """
 
@@ -43,14 +43,15 @@ class StatedCall:
 
 
 def recorded(trace: Trace, program: ProgramSource, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
-    """Record a call of a program, and return its results. Where it is differentiated, its stated derivative is used."""
+    """Record a call of a program, and return its results, with a marker if it has a stated derivative and a function
+    that contains the call is differentiated."""
     if trace.differentiations and program.stated_derivative is not None:
         return _marked(trace, program, args, named)
     return program.traced(*args, **named)
 
 
 def _marked(trace: Trace, program: ProgramSource, args: Sequence[Any], named: Mapping[str, Any]) -> Any:
-    """Record a call of a program with a stated derivative and the operation after it, and return its results.
+    """Record a call of a program with a stated derivative and its marker, and return the results of the marker.
 
     Args:
         trace: Builder of the calling program.
@@ -81,12 +82,12 @@ def _marked(trace: Trace, program: ProgramSource, args: Sequence[Any], named: Ma
 
 
 def _operand(trace: Trace, value: Any, type: TensorType) -> Tensor:
-    """Return an argument as a tensor; a number has the type of its parameter."""
+    """Return an argument as a tensor; a number has the type of its parameter, `type`."""
     return as_type(trace, value, dtype_from(DType(type.dtype))) if type.shape is None else trace.tensor_of(value)
 
 
 def erase_markers(trace: Trace) -> None:
-    """Erase the markers; the results of the functions, their last operands, take the place of theirs."""
+    """Erase all markers. A marker's results are replaced by its last operands, the results of the function."""
     for marker in list(trace.scope.block.walk()):
         if _CALL in marker.attributes or RULE in marker.attributes:
             trace.replace(marker, marker.operands[-len(marker.results) :])
@@ -94,11 +95,12 @@ def erase_markers(trace: Trace) -> None:
 
 
 def _pull_back(cotangents: Cotangents, op: Operation) -> None:
-    """Call the stated rule with the arguments of the call and the gradients of its results, and add what it returns.
+    """Call the stated rule with the arguments of the call and the gradients of its results, and add the gradients that
+    it returns to the cotangents of the arguments.
 
-    A result without a gradient has zeros. A marker with the name of a rule is left to that rule. Raise CompileError for
-    a rule with another number of arguments. op: the marker, whose operands are the arguments of the call and then its
-    results.
+    A result without a gradient has zeros. A marker with the name of a rule of pydispatch calls that rule instead. Raise
+    CompileError for a stated rule with another number of arguments. op: the marker, whose operands are the arguments of
+    the call and then its results.
     """
     if isinstance(rule_name := op.attributes.get(RULE), StringAttr):
         cotangents.rules[rule_name.data](cotangents, op)

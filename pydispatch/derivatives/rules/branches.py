@@ -1,4 +1,4 @@
-"""Derivatives of branches: a branch on the same condition, of the derivatives of both sides."""
+"""Derivatives of branches: a branch on the same condition, whose sides are the derivatives of those of the program."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from pydispatch.derivatives.rules.regions import repeated
 
 
 def _if(cotangents: Cotangents, op: Operation) -> None:
-    """Add the cotangents of the values from outside that the branches use.
+    """Add the cotangents of the values from outside of an `scf.if` that its regions use.
 
-    They are the results of a new branch on the same condition. Each of its sides repeats the operations of the old one,
-    and computes the cotangents of these values from there. Raise CompileError if one of them is a number.
+    These cotangents are the results of a new `scf.if` on the same condition. Each of its regions repeats the operations
+    of the old one, whose values the derivative needs, and then computes the cotangents. Raise CompileError if one of
+    the values from outside is a number: only tensors have cotangents.
     """
     assert isinstance(op, scf.IfOp)
     used = dict.fromkeys(operand for inner in op.walk() for operand in inner.operands if operand in cotangents.active)
@@ -35,18 +36,19 @@ def _if(cotangents: Cotangents, op: Operation) -> None:
 def _branch(
     cotangents: Cotangents, region: Region, results: Sequence[SSAValue], captured: Sequence[SSAValue]
 ) -> Region:
-    """Return a branch that repeats the operations of another one, and then computes the cotangents of `captured`.
+    """Return a region that repeats the operations of another one, and then yields the cotangents of `captured`.
 
     Args:
         cotangents: Cotangents of the program, with those of `results`.
-        region: The branch.
-        results: Results of the operation.
-        captured: Values from outside that the branches use.
+        region: The region of the `scf.if`.
+        results: Results of the `scf.if`.
+        captured: Values from outside that either of its regions uses. Their cotangents are zeros in a region that does
+            not use them.
     """
     trace = cotangents.trace
     block = Block()
     with trace.inside(block):
-        values: dict[SSAValue, SSAValue] = {}
+        values: dict[SSAValue, SSAValue] = {}  # value of the region → its repetition; `repeated` fills it
         *body, end = region.block.ops
         clones = repeated(trace, body, values)
         seeds = [

@@ -1,7 +1,7 @@
 """Derivatives of functions of numbers, in the bodies of operations on tensors.
 
 A rule is passed the operands, the result, and the cotangent of the result. It returns a cotangent for each operand;
-None where the derivative is 0 everywhere.
+None for an operand by which the derivative is 0 everywhere.
 """
 
 from __future__ import annotations
@@ -19,28 +19,31 @@ and b or x, the result is y, and its cotangent d."""
 
 
 def _of_one(derivative: Callable[[Element, Element], Element]) -> ElementRule:
-    """Return the rule of a function of one number; derivative(operand, result) is its derivative."""
+    """Return the rule of a function of one number.
+
+    derivative: derivative(operand, result) emits the derivative of the function at the operand.
+    """
     return lambda x, y, d: (d * derivative(x, y),)
 
 
 def _quotient(a: Element, b: Element, y: Element, d: Element) -> Partials:
-    """Derive y = a / b: d / b, and -d y / b."""
+    """Return the cotangents of a and b in y = a / b: d / b, and -d y / b."""
     by_dividend = d / b
     return by_dividend, -(by_dividend * y)
 
 
 def _remainder(a: Element, b: Element, y: Element, d: Element) -> Partials:
-    """Derive y = a - trunc(a / b) b: d, and -d trunc(a / b)."""
+    """Return the cotangents of a and b in y = a - trunc(a / b) b: d, and -d trunc(a / b)."""
     return d, -(d * (a / b).unary("trunc"))
 
 
 def _extreme(order: str) -> ElementRule:
-    """Return the rule of the larger ("gt") or smaller ("lt") of two numbers. Equal ones have half of the cotangent
-    each.
+    """Return the rule of the larger (`order` "gt") or smaller ("lt") of two numbers. Equal numbers get half of the
+    cotangent each.
     """
 
     def rule(a: Element, b: Element, y: Element, d: Element) -> Partials:
-        """Return the cotangent to the operand that is the extreme."""
+        """Return d for the operand that is the result, and 0 for the other."""
         half = a.is_equal(b).where(d * 0.5, 0.0)
         return a.compare(order, b).where(d, half), b.compare(order, a).where(d, half)
 
@@ -48,26 +51,29 @@ def _extreme(order: str) -> ElementRule:
 
 
 def _power(a: Element, b: Element, y: Element, d: Element) -> Partials:
-    """Derive a ** b. The derivative by a is 0 where b is 0, that by b is 0 where a is not positive."""
+    """Return the cotangents of a and b in y = a ** b: d b a ** (b - 1), and d y log(a).
+
+    The first is 0 where b is 0, and the second is 0 where a is not positive: the formulas would be infinite or NaN.
+    """
     by_base = b.is_equal(0).where(0.0, d * b * a.binary("pow", b - 1))
     by_exponent = (a > 0).where(d * y * a.unary("log"), 0.0)
     return by_base, by_exponent
 
 
 def _atan2(a: Element, b: Element, y: Element, d: Element) -> Partials:
-    """Derive y = atan2(a, b)."""
+    """Return the cotangents of a and b in y = atan2(a, b): d b / (a a + b b), and -d a / (a a + b b)."""
     scale = d / (a * a + b * b)
     return scale * b, -(scale * a)
 
 
 def _copysign(a: Element, b: Element, y: Element, d: Element) -> Partials:
-    """Derive y = |a| with the sign of b: it changes with a if both have the same sign, else against it."""
+    """Return the cotangent of a in y, which is |a| with the sign of b: d if a and b have the same sign, else -d."""
     one = a.const(1.0)
     return d * one.binary("copysign", a) * one.binary("copysign", b), None
 
 
 def _converted(x: Element, y: Element, d: Element) -> Partials:
-    """Return the cotangent in the type of the operand."""
+    """Return the cotangent of the operand of a conversion: d in the operand's type."""
     return (d.to(x.dtype),)
 
 

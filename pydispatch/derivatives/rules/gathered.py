@@ -21,24 +21,29 @@ from pydispatch.operations.scalars import Scalars
 
 
 def add_to_source(nest: LoopNest, seeds: Sequence[Seed], read: tensor.ExtractOp) -> None:
-    """Add the cotangent of a tensor that `read` reads: the cotangents of its elements, summed at their positions.
+    """Add the cotangent of the tensor that `read` reads at computed positions: a scatter of the cotangents of the
+    elements that are read, which adds up those at the same position.
 
-    Axes that the loops run along from end to end, such as the columns of rows at computed positions, are slices of a
-    scatter. An example is `source[ids[i], j]`, with the source [V, D] and the ids [N]: the scatter adds rows [N, 1, D]
-    at positions [N, 1].
+    Axes that a loop runs along from end to end are dimensions of the scattered slices. For example, `source[ids[i], j]`
+    with the source [V, D] and the ids [N] is a scatter of rows [N, 1, D] at positions [N, 1].
+
+    Args:
+        nest: The loop nest.
+        seeds: Cotangents at which the derivatives of its body begin.
+        read: Operation of the body, a read of one element.
     """
     trace = nest.cotangents.trace
-    updates = nest.summed(seeds, [read.result], AffineMap.identity(nest.rank))
+    updates = nest.summed(seeds, [read.result], AffineMap.identity(nest.rank))  # an element for each iteration
     if updates is None:
         return
     source = nest.cotangents.program_tensor(read.tensor)
     along = _whole_axes(nest, read, source)  # axis of the source → its loop; {1: 1} in the example
     indexed = [axis for axis in range(source.rank) if axis not in along]
-    order = [*indexed, *along]
+    order = [*indexed, *along]  # axes of the source in the order of the scatter's dimensions
     batch = [loop for loop in range(nest.rank) if loop not in along.values()]
     count = product(updates.shape[loop] for loop in batch)
     loops_of_slices = list(along.values())
-    rows = shapes.transpose(trace, updates, [*batch, *loops_of_slices])
+    rows = shapes.transpose(trace, updates, [*batch, *loops_of_slices])  # the slices: in the example, rows
     sizes = [source.shape[axis] for axis in along]
     # scatter_leading needs at least one indexed axis: an axis of size 1 otherwise
     lead = [source.shape[axis] for axis in indexed] or [1]
@@ -60,7 +65,10 @@ def add_to_source(nest: LoopNest, seeds: Sequence[Seed], read: tensor.ExtractOp)
 
 
 def _positions(nest: LoopNest, index: SSAValue, batch: Sequence[int]) -> Tensor:
-    """Return the positions that `index` has in the iterations of the loops `batch`, on which alone it depends."""
+    """Return a tensor with the value of `index` in each iteration of the loops `batch`, one axis for each loop.
+
+    `index` must not depend on other loops.
+    """
 
     def position(elements: Elements, _: Sequence[Element]) -> Element:
         """Return the value of `index` in an iteration."""
@@ -75,9 +83,13 @@ def _positions(nest: LoopNest, index: SSAValue, batch: Sequence[int]) -> Tensor:
 
 
 def _whole_axes(nest: LoopNest, read: tensor.ExtractOp, source: Tensor) -> dict[int, int]:
-    """Return the axes of the source that a loop of their size runs along, and that loop, which no other index uses."""
+    """Return the axes of the source that a loop runs along from end to end: a map from the axis to its loop.
+
+    The index of such an axis is the loop index itself, the loop has as many iterations as the axis has elements, and no
+    other index of the read depends on the loop.
+    """
     extents = nest.extents()
-    uses = [_loops_of(nest, index) for index in read.indices]
+    uses = [_loops_of(nest, index) for index in read.indices]  # for each axis, the loops that its index depends on
     whole = {}
     for axis, index in enumerate(read.indices):
         others = set().union(*(loops for other, loops in enumerate(uses) if other != axis))
@@ -89,7 +101,7 @@ def _whole_axes(nest: LoopNest, read: tensor.ExtractOp, source: Tensor) -> dict[
 
 
 def _loops_of(nest: LoopNest, value: SSAValue) -> set[int]:
-    """Return the loops that a value of the body depends on."""
+    """Return the loops that a value of the body depends on; none for a value from outside."""
     if value in nest.arguments:
         map = [*nest.input_maps, *nest.result_maps][nest.arguments.index(value)]
         return {expr.position for expr in map.results if isinstance(expr, AffineDimExpr)}

@@ -1,9 +1,9 @@
 """Derivatives of `linalg.generic`: elementwise functions, broadcasts, transposes, reductions, sums of products, and
 reads at computed positions.
 
-An operand of a loop nest has a cotangent of its own shape: the cotangents of its element in all iterations, added up.
-It is a loop nest over the same iterations, whose body is that of the operation followed by the derivatives of its
-functions in reverse order.
+The cotangent of an operand has the operand's shape. Each of its elements is the sum of the cotangents in all iterations
+that read the element. A loop nest over the same iterations computes it: its body is that of the operation, followed by
+the derivatives of the body's functions in reverse order.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from pydispatch.operations import shapes
 def generic(cotangents: Cotangents, op: Operation) -> None:
     """Add the cotangents of the operands of a `linalg.generic`, and of the tensors that its body reads.
 
-    Derivatives begin at the seeds, cotangents of what the body computes. An operand that is passed several times with
-    one indexing map gets the sum over these arguments of the body. Raise CompileError for a body with branches, and for
-    one that uses an active number from outside of the loops.
+    Derivatives begin at seeds: the cotangents of elements that the body computes. An operand that is passed several
+    times with one indexing map is handled once, for all of these arguments of the body. Raise CompileError for a body
+    with branches, and for a body that uses a number from outside of the loops that has a cotangent.
     """
     nest = LoopNest(cotangents, op)
     used = {operand for operation in nest.operations if not isinstance(operation, tensor.ExtractOp)
@@ -38,6 +38,7 @@ def generic(cotangents: Cotangents, op: Operation) -> None:
     seeds = seeds_of(nest)
     for value, map in dict.fromkeys(zip(nest.inputs, nest.input_maps, strict=True)):
         if value in cotangents.active:
+            # The lists of operands are shorter than that of the arguments, which also has the results so far.
             arguments = [
                 argument
                 for argument, other_value, other_map in zip(nest.arguments, nest.inputs, nest.input_maps, strict=False)
@@ -57,18 +58,19 @@ def _add_to_operand(
     map: AffineMap,
     arguments: Sequence[SSAValue],
 ) -> None:
-    """Add the cotangent of an operand to `cotangents`.
+    """Add the cotangent of an operand to `cotangents`. Raise CompileError if its indexing map is not a permutation of
+    some loops, apart from axes of size 1.
 
     Args:
         cotangents: Cotangents of the program.
         nest: The loop nest.
-        seeds: Cotangents at which its derivatives begin.
+        seeds: Cotangents of elements of the body, at which its derivatives begin.
         value: The operand.
         map: Its indexing map.
         arguments: Arguments of the body that are elements of this operand.
     """
     like = cotangents.program_tensor(value)
-    loops = []
+    loops = []  # those of the operand's axes, without axes that are read at a constant index
     for expr, size in zip(map.results, like.shape, strict=True):
         if isinstance(expr, AffineDimExpr) and expr.position not in loops:
             loops.append(expr.position)

@@ -21,12 +21,12 @@ from pydispatch.programs.trace import Trace
 
 
 def _call(cotangents: Cotangents, op: Operation) -> None:
-    """Add the gradients of a kernel's arguments to the cotangents, by a call of the kernel or program that computes
-    them.
+    """Add the gradients of a kernel's arguments to the cotangents, by a call of its rule: the kernel or program that
+    `pydispatch.vjp` names to compute them.
 
-    Raise CompileError for a kernel without one, and for an array that the kernel reads and changes, if its gradient is
-    needed. The rule is passed the arguments and, as `dx` for a result `x`, the gradients of the results; views that the
-    kernel overwrites without reading are left out.
+    The rule is passed the arguments and results of the kernel by name and, as `dx` for a result `x`, the gradients of
+    the results. Of a view that the kernel overwrites without reading, only the result is passed. Raise CompileError for
+    a kernel without a rule, and for an array that the kernel reads and changes, if its gradient is needed.
     """
     assert isinstance(op, func.CallOp)
     kernel, lowered = _called(cotangents, op)
@@ -35,7 +35,7 @@ def _call(cotangents: Cotangents, op: Operation) -> None:
             f"kernel '{kernel.name}' has no derivative",
             f"name its backward kernel: pydispatch.vjp({kernel.name}, {kernel.name}_backward)",
         )
-    rule, names = kernel.derivative
+    rule, names = kernel.derivative  # names: the arguments whose gradients the rule computes
     operands = {parameter.name: value for parameter, value in zip(kernel.passed, op.operands, strict=False)}
     for position in set(lowered.written) - set(lowered.overwritten):
         name = kernel.passed[position].name
@@ -56,16 +56,16 @@ def _call(cotangents: Cotangents, op: Operation) -> None:
 
 
 def _called(cotangents: Cotangents, op: func.CallOp) -> tuple[KernelSource, Lowered]:
-    """Return the kernel that is called. Raise CompileError for a function that is no kernel."""
+    """Return the kernel that is called, and its lowering. Raise CompileError for a function that is no kernel."""
     name = op.callee.string_value()
-    for (kernel, _), (lowered, function) in cotangents.trace.kernel_functions.items():
+    for (kernel, _takes_grid), (lowered, function) in cotangents.trace.kernel_functions.items():
         if function.sym_name.data == name:
             return kernel, lowered
     raise cotangents.refuse(f"the function '{name}'")
 
 
 def _of_results(cotangents: Cotangents, kernel: KernelSource, lowered: Lowered, op: func.CallOp) -> dict[str, Array]:
-    """Return the views that the kernel has written, by name, and their gradients."""
+    """Return the views that the kernel has written, by name, and their gradients, by the name with "d" before it."""
     values = {}
     for position, result in zip(lowered.written, op.results, strict=True):
         name, gradient = kernel.passed[position].name, cotangents.of(result)
@@ -75,7 +75,7 @@ def _of_results(cotangents: Cotangents, kernel: KernelSource, lowered: Lowered, 
 
 
 def _arrays(cotangents: Cotangents, operands: dict[str, SSAValue]) -> dict[str, Array]:
-    """Return the arguments of a call as arrays, by name."""
+    """Return the arguments of a call as arrays, by name; a number is an array of rank 0."""
     trace = cotangents.trace
     arrays = {}
     for name, value in operands.items():
@@ -95,8 +95,8 @@ def _gradients(
     Args:
         cotangents: Cotangents of the program.
         kernel: The kernel whose derivative the rule is.
-        rule: A kernel that writes the gradients into zeros, or a program that returns them. Its parameter `dx` is the
-            gradient of `x`. Parameters of a program whose type is None are static: they have values already.
+        rule: A kernel that writes the gradients into arrays of zeros, or a program that returns them. Its parameter
+            `dx` is the gradient of `x`. Parameters of a program with the type None are static, and have values already.
         names: Arguments that have gradients.
         values: Arguments and results of the kernel, and gradients of the results, by name.
     """
@@ -120,7 +120,10 @@ def _zeros_like(trace: Trace, like: Tensor) -> Tensor:
 def _by_name(
     trace: Trace, kernel: KernelSource, rule: Any, names: Sequence[str], values: dict[str, Array]
 ) -> list[Array]:
-    """Return the arguments of a rule, by the names of its parameters. Raise CompileError for an unknown one."""
+    """Return the values of a rule's parameters, `names`, in order. Raise CompileError for a name without a value.
+
+    kernel: the kernel whose derivative the rule is, for the message.
+    """
     unknown = next((name for name in names if name not in values), None)
     if unknown is not None:
         raise trace.fail(

@@ -24,7 +24,7 @@ from pydispatch.operations.scalars import Scalars
 
 
 class Operand(NamedTuple):
-    """Tensor with its indexing map."""
+    """Tensor with its indexing map: from the loops of a nest to the tensor's axes, as in a `linalg.generic`."""
 
     tensor: Tensor
     map: AffineMap
@@ -32,12 +32,12 @@ class Operand(NamedTuple):
 
 @dataclass(frozen=True)
 class Seed:
-    """Cotangent of an element that the body computes, at which its derivatives begin.
+    """Cotangent of a value of the body of a loop nest, at which the derivatives of the body begin.
 
     Attributes:
-        element: The value of the body.
+        element: The value, such as one that the body yields.
         operands: Tensors that the cotangent is computed from, with their indexing maps.
-        cotangent: cotangent(element, elements of the operands...) returns it.
+        cotangent: cotangent(element, elements of the operands...) emits the cotangent in an iteration, and returns it.
     """
 
     element: SSAValue
@@ -48,7 +48,12 @@ class Seed:
 class Elements:
     """Elements of the body of a derivative's loop nest, which repeats the operations of the differentiated body.
 
-    block: the body that is being written. values: maps values of the differentiated body to their repetitions in it.
+    Attributes:
+        block: The body that is being written.
+
+    Args:
+        block: The attribute.
+        values: Maps values of the differentiated body to their repetitions in `block`.
     """
 
     def __init__(self, block: Block, values: dict[SSAValue, SSAValue]) -> None:
@@ -59,7 +64,7 @@ class Elements:
         return element(self.block, self.value(value))
 
     def value(self, value: SSAValue) -> SSAValue:
-        """Return the repeated value; a value from outside of the body is itself."""
+        """Return the repetition of a value of the differentiated body; a value from outside is returned unchanged."""
         return self._values.get(value, value)
 
 
@@ -69,10 +74,25 @@ def element(block: Block, value: SSAValue) -> Element:
 
 
 class LoopNest:
-    """A `linalg.generic`, and the loop nests over the same iterations that its derivatives are.
+    """A `linalg.generic` that is differentiated, and emission of the loop nests over the same iterations that compute
+    its derivatives.
+
+    Attributes:
+        cotangents: Cotangents of the program.
+        op: The operation.
+        inputs: Operands that the body reads.
+        starts: Initial values of the results.
+        input_maps: Indexing maps of `inputs`.
+        result_maps: Indexing maps of the results.
+        arguments: Arguments of the body: elements of `inputs`, then of the results so far.
+        yielded: Values that the body yields, one for each result.
+        is_reduction: Whether a loop is not parallel.
+        combiners: Operations of a reduction that combine a new element with a result so far, such as the addition of a
+            sum; one for each result. Empty without a reduction.
+        operations: The other operations of the body, which compute new elements, without the terminator.
 
     Raises:
-        CompileError: The body reads a result so far for more than to combine it with a new element.
+        CompileError: The body uses a result so far for anything but to combine it with a new element.
     """
 
     other_reduction_message = "a reduction by another function than a sum, a product, a maximum and a minimum"
@@ -81,18 +101,16 @@ class LoopNest:
     def __init__(self, cotangents: Cotangents, op: Operation) -> None:
         assert isinstance(op, linalg.GenericOp)
         self.cotangents, self.op = cotangents, op
-        self.inputs = list(op.inputs)  # operands that the body reads
-        self.starts = list(op.outputs)  # initial values of the results
+        self.inputs, self.starts = list(op.inputs), list(op.outputs)
         maps = [map.data for map in op.indexing_maps]
         self.input_maps, self.result_maps = maps[: len(self.inputs)], maps[len(self.inputs) :]
-        self.arguments: list[SSAValue] = list(op.body.block.args)  # elements of `inputs`, then of the results so far
+        self.arguments: list[SSAValue] = list(op.body.block.args)
         *body, end = op.body.block.ops
-        self.yielded = list(end.operands)  # values of the body, one for each result
+        self.yielded = list(end.operands)
         assert isinstance(op.iterator_types, ArrayAttr)
         self.is_reduction = any("parallel" not in str(kind) for kind in op.iterator_types)
-        # The operations that combine a new element with a result so far, such as the addition of a sum.
         self.combiners = [value.owner for value in self.yielded] if self.is_reduction else []
-        self.operations = [op for op in body if op not in self.combiners]  # they compute new elements
+        self.operations = [op for op in body if op not in self.combiners]
         results = self.arguments[len(self.inputs) :]
         if any(operand in results for operation in self.operations for operand in operation.operands):
             raise cotangents.refuse(self.other_reduction_message)
@@ -115,18 +133,18 @@ class LoopNest:
         return extents(operands, self.rank)
 
     def summed(self, seeds: Sequence[Seed], targets: Sequence[SSAValue], map: AffineMap) -> Tensor | None:
-        """Return the sum of the cotangents of values of the body, `targets`, over the loops that `map` lacks.
+        """Emit a loop nest that adds up the cotangents of values of the body, `targets`, over all iterations.
 
-        A loop nest computes it: its body repeats the differentiated body, and adds up the cotangents of the body's
-        values in reverse order.
+        Its body repeats the differentiated body, and then computes the cotangents of the body's values in reverse
+        order.
 
         Args:
             seeds: Cotangents at which the derivatives begin.
-            targets: Values of the body, of one type. Several are arguments for one tensor: their cotangents are summed.
-            map: Loops of the axes of the result.
+            targets: Values of the body, of one type, such as the arguments that are elements of one tensor.
+            map: Map from the loops to the axes of the result. Iterations of the loops that it lacks are added up.
 
         Returns:
-            The sum, or None if no result depends on the targets.
+            The sum, or None if no seed depends on the targets.
         """
         dependent = self._dependent(targets)
         seeds = [seed for seed in seeds if seed.element in dependent]
@@ -136,11 +154,12 @@ class LoopNest:
         operands = [operand for seed in seeds for operand in seed.operands]
 
         def cotangent(elements: Elements, extra: Sequence[Element]) -> Element | None:
-            """Emit the derivatives, and return the cotangent of the targets; None if they have none. `extra` has the
-            elements of the seeds' operands, in order.
+            """Emit the derivatives, and return the sum of the cotangents of the targets; None if they have none.
+
+            elements: the repeated values of the body. extra: elements of the operands of all seeds, in order.
             """
             remaining = list(extra)
-            by_value: dict[SSAValue, Element] = {}  # cotangents of values of the body, which grow below
+            by_value: dict[SSAValue, Element] = {}  # value of the body → the sum of its cotangents so far
             for seed in seeds:
                 arguments, remaining = remaining[: len(seed.operands)], remaining[len(seed.operands) :]
                 _add(by_value, seed.element, seed.cotangent(elements.of(seed.element), *arguments))
@@ -152,7 +171,7 @@ class LoopNest:
         return self.combined_over_loops(operands, map, dtype, cotangent)
 
     def _dependent(self, targets: Sequence[SSAValue]) -> set[SSAValue]:
-        """Return the floats of the body that depend on the targets, with these."""
+        """Return the targets, and all floats of the body that depend on one of them."""
         dependent = set(targets)
         for operation in self.operations:
             if dependent.intersection(operation.operands):
@@ -162,19 +181,19 @@ class LoopNest:
     def _pull_back(
         self, operation: Operation, elements: Elements, by_value: dict[SSAValue, Element], dependent: set[SSAValue]
     ) -> None:
-        """Add the cotangents of the operands of an operation of the body to `by_value`, if they depend on the targets.
+        """Add the cotangents of an operation's operands to `by_value`, for operands that depend on the targets.
 
         Args:
             operation: Operation of the body.
             elements: Repeated values of the body.
             by_value: Cotangents of the values of the body so far.
-            dependent: Values that depend on the targets.
+            dependent: The targets, and the values that depend on them.
         """
         if not dependent.intersection(operation.operands) or not operation.results:
             return
         result = operation.results[0]
         cotangent = by_value.get(result)
-        if cotangent is None:
+        if cotangent is None:  # no seed depends on the result
             return
         rule = ELEMENT_RULES.get(operation.name)
         if rule is None:
@@ -186,10 +205,10 @@ class LoopNest:
                 _add(by_value, operand, partial)
 
     def _residuals(self) -> dict[SSAValue, Operand]:
-        """Return the values of the body that are read from the results of the operation instead of computed again:
-        those of functions such as exp, which take longer than a read.
+        """Return values of the body that are read from the results of the operation instead of computed again, and
+        these results: the values of functions such as exp, which take longer than a read.
         """
-        if self.is_reduction:
+        if self.is_reduction:  # its results are combinations of values
             return {}
         return {
             value: Operand(self.cotangents.program_tensor(result), map)
@@ -211,9 +230,11 @@ class LoopNest:
 
         Args:
             operands: Further tensors whose elements `compute` receives.
-            map: Loops of the axes of the result; iterations of the others are combined.
+            map: Map from the loops to the axes of the result. Elements of iterations that differ only in loops that it
+                lacks are combined.
             dtype: Element type of the result.
-            compute: compute(elements of the body, elements of the operands) emits the element of an iteration.
+            compute: compute(elements of the body, elements of the operands) emits the element of an iteration, and
+                returns it; None emits no loop nest.
             combine: Function that combines the elements of iterations, by its name in `Reals.binary`.
             start: Element that `combine` begins with.
             varies_only_with_map: Whether the element is the same in all iterations of the loops that `map` lacks. The
@@ -229,9 +250,10 @@ class LoopNest:
             Operand(self.cotangents.program_tensor(result), of_result)
             for result, of_result in zip(self.op.results, self.result_maps, strict=True)
         ]
-        every = [*own, *residuals.values(), *operands, *results]  # results state extents that no input has
+        # The results of the operation state the extents of loops that no input has. `_pruned` removes unused operands.
+        every = [*own, *residuals.values(), *operands, *results]
         block = Block(arg_types=[of.dtype.element for of, _ in every])
-        repeated = [*self.arguments[: len(own)], *residuals]
+        repeated = [*self.arguments[: len(own)], *residuals]  # values of the body that are arguments of the new one
         values: dict[SSAValue, SSAValue] = dict(zip(repeated, block.args, strict=False))
         for operation in self.operations:
             if not any(result in residuals for result in operation.results):
@@ -244,18 +266,19 @@ class LoopNest:
         loops = [expr.position for expr in map.results if isinstance(expr, AffineDimExpr)]
         sizes = self.extents()
         shape = tuple(sizes[loop] for loop in loops)
-        nest = loops if varies_only_with_map else list(range(self.rank))
+        nest = loops if varies_only_with_map else list(range(self.rank))  # the loops of the new operation
+        # The loops whose extents no operand has to state: they are left out, or an axis of the result has them.
         covered = set(range(self.rank)).difference(nest) | set(loops)
         needed = _pruned(block, result.value, every, covered)  # the operands that the body still reads
         is_first_operand = bool(block.args) and result.value is block.args[0]
         if is_first_operand and needed[0].map == map and len(loops) == self.rank:
             return needed[0].tensor  # the nest would copy it
-        # Only the loops of `nest` are left: their numbers in the new operation.
+        # Loop of the differentiated operation → loop of the new one.
         renumbered = {loop: position for position, loop in enumerate(nest)}
         for op in block.ops:
             if isinstance(op, linalg.IndexOp):
                 op.properties["dim"] = linalg.IndexOp(renumbered[op.dim.value.data]).dim
-        running = block.insert_arg(dtype.element, len(block.args))
+        running = block.insert_arg(dtype.element, len(block.args))  # the result so far
         if len(loops) == len(nest):
             out = trace.empty(dtype.element, shape)
         else:
@@ -268,7 +291,7 @@ class LoopNest:
 
 
 def extents(operands: Sequence[Operand], rank: int) -> list[Size]:
-    """Return the number of iterations of each of `rank` loops, from the sizes of operands."""
+    """Return the number of iterations of each of `rank` loops: the size of the first operand's axis that it indexes."""
     sizes: dict[int, Size] = {}
     for of, map in operands:
         for expr, size in zip(map.results, of.shape, strict=True):
@@ -284,7 +307,7 @@ def _add(cotangents: dict[SSAValue, Element], value: SSAValue, cotangent: Elemen
 
 
 def _renumbered(map: AffineMap, loops: dict[int, int]) -> AffineMap:
-    """Return an indexing map whose loops have the numbers that `loops` maps theirs to."""
+    """Return an indexing map of another loop nest. `loops` maps the loops of `map` to those of the other nest."""
     results = (AffineDimExpr(loops[expr.position]) if isinstance(expr, AffineDimExpr) else expr for expr in map.results)
     return AffineMap(len(loops), 0, tuple(results))
 
@@ -292,12 +315,12 @@ def _renumbered(map: AffineMap, loops: dict[int, int]) -> AffineMap:
 def _pruned(block: Block, result: SSAValue, operands: Sequence[Operand], covered: set[int]) -> list[Operand]:
     """Remove the operations and arguments of a body that its result does not need. Return the remaining operands.
 
-    An operand that is not needed remains if it alone states the extent of a loop.
+    An operand that is not needed remains if it is the first that states the extent of a loop.
 
     Args:
-        block: The body.
-        result: Its result.
-        operands: Operands of the arguments of the body.
+        block: The body, without a terminator.
+        result: The value that it will yield.
+        operands: The operands that the arguments of the body are elements of, in the same order.
         covered: Loops whose extents are known without operands.
     """
     for op in reversed(list(block.ops)):
@@ -307,7 +330,7 @@ def _pruned(block: Block, result: SSAValue, operands: Sequence[Operand], covered
     covered = set(covered)
     used = [argument is result or bool(argument.uses) for argument in block.args]
     for operand, is_used in zip(operands, used, strict=True):
-        covered |= _loops(operand.map) if is_used else set()
+        covered |= _loops(operand.map) if is_used else set()  # now also the loops of operands that remain in any case
     remaining = []
     for argument, operand, is_used in zip(list(block.args), operands, used, strict=True):
         if is_used or not _loops(operand.map) <= covered:

@@ -1,7 +1,7 @@
 """Derivatives of loops over a number of iterations: a loop over the same iterations from the last to the first.
 
-An iteration needs the values that the loop had before it. The loop stores those of them that the derivative reads, a
-row for each iteration, and the loop backwards repeats the operations of the iteration from there.
+The derivative of an iteration needs the carried values before this iteration. The loop stores those that the derivative
+reads, a row for each iteration. The loop backwards reads them, and repeats the operations of the iteration.
 """
 
 from __future__ import annotations
@@ -31,15 +31,17 @@ def _for(cotangents: Cotangents, op: Operation) -> None:
     assert isinstance(op, scf.ForOp)
     trace = cotangents.trace
     used = (operand for inner in op.body.walk() for operand in inner.operands)
+    # Only values from outside are active here; `_backward_body` differentiates those of the body.
     captured = list(dict.fromkeys(value for value in used if value in cotangents.active))
     if not all(isinstance(value.type, TensorType) for value in captured):
         raise cotangents.refuse(
             "a loop that uses a number read from an array", "read it in the loop, or pass it on as an array: x[:1]"
         )
-    floats = [index for index, value in enumerate(op.iter_args) if is_float(value)]
+    floats = [index for index, value in enumerate(op.iter_args) if is_float(value)]  # others have no cotangents
     starts = [cotangents.of(op.results[index]) or cotangents.zeros(op.results[index]) for index in floats]
     totals = [cotangents.zeros(value) for value in captured]
     initial = [trace.value(tensor) for tensor in (*starts, *totals)]
+    # All loops of programs count from 0 by 1, so the upper bound is the number of iterations.
     count, last = op.ub, trace.add(arith.SubiOp(op.ub, trace.index(1))).result
     targets = [*(op.iter_args[index] for index in floats), *captured]  # the values that `initial` has cotangents of
     body = _backward_body(cotangents, op, floats, captured, initial, last)  # may replace `op`
@@ -55,12 +57,15 @@ def _backward_body(
 ) -> Block:  # fmt: skip
     """Return the body of the loop backwards, and make the loop store the values that it reads.
 
+    The loop backwards counts up from 0: its iteration i differentiates iteration `last` - i of the loop. It carries the
+    cotangents of `floats`, and the sums of those of `captured`.
+
     Args:
         cotangents: Cotangents of the program, with those of the results of the loop.
         op: The loop, which is replaced if it has to store values.
-        floats: Indices of the carried values that have cotangents.
+        floats: Indices of the carried values that are floats.
         captured: Values from outside that the body uses and that have cotangents.
-        initial: Initial values of the loop backwards: cotangents of `floats`, then of `captured`.
+        initial: Initial values of the loop backwards, for `floats` and then for `captured`.
         last: Index of the last iteration.
     """
     trace = cotangents.trace
@@ -69,7 +74,7 @@ def _backward_body(
     *operations, end = op.body.block.ops
     with trace.inside(body):
         iteration = trace.add(arith.SubiOp(last, body.args[0])).result
-        # Stand for the values before the iteration until it is known which of them are read.
+        # Placeholders for the carried values before the iteration, until it is known which of them are read.
         before = [trace.add(UnrealizedConversionCastOp.get([value], [value.type])) for value in op.iter_args]
         carried = [
             trace.wrap(like.dtype, like.shape, marker.results[0]) for like, marker in zip(likes, before, strict=True)
@@ -78,7 +83,7 @@ def _backward_body(
         replacements: list[SSAValue] = [iteration, *(marker.results[0] for marker in before)]
         values: dict[SSAValue, SSAValue] = dict(zip(arguments, replacements, strict=True))
         clones = repeated(trace, operations, values)
-        variables = [trace.value(carried[index]) for index in floats]
+        variables = [trace.value(carried[index]) for index in floats]  # the iteration is a function of these
         of_iteration = Cotangents(trace, [*variables, *captured], cotangents.rules)
         seeds = [
             (values.get(yielded, yielded), trace.wrap(like.dtype, like.shape, cotangent))
@@ -96,6 +101,7 @@ def _backward_body(
         types = [value.type for value in initial]
         values_after = map(trace.value, results)
         trace.add(scf.YieldOp(*(control.cast_to(trace, *pair) for pair in zip(values_after, types, strict=True))))
+    # `_store` uses the iteration. It stores the values whose placeholders are left in a block.
     erase_unused([inner for inner in body.ops if inner.results and inner is not iteration.owner])
     _store(trace, op, [marker if marker.parent is not None else None for marker in before], iteration)
     return body
@@ -109,12 +115,13 @@ def _total(cotangents: Cotangents, value: SSAValue) -> Tensor:
 def _store(
     trace: Trace, op: scf.ForOp, readers: Sequence[UnrealizedConversionCastOp | None], iteration: SSAValue
 ) -> None:
-    """Make a loop store values before each iteration, and the loop backwards read them.
+    """Make a loop store carried values before each iteration, and the loop backwards read them.
 
     Args:
         trace: Builder of the program.
         op: The loop.
-        readers: For each carried value the operation of the loop backwards that stands for it; None if it is not read.
+        readers: For each carried value its placeholder in the loop backwards, which is replaced by the stored value;
+            None if the value is not read.
         iteration: Index of the iteration in the loop backwards.
     """
     used = {position: reader for position, reader in enumerate(readers) if reader is not None}
@@ -132,14 +139,22 @@ def _store(
 def _storing(trace: Trace, op: scf.ForOp, positions: Sequence[int]) -> list[Tensor]:
     """Replace a loop by one that also stores carried values before each iteration.
 
-    Return a tensor for each of `positions`, those of the values, with a row for each iteration. Operations are emitted
-    without the open scopes of the trace, whose constants come after the loop.
+    The new loop carries a buffer for each of these values, with a row for each iteration. Operations are emitted
+    outside of the open scopes of the trace, whose constants are defined after the loop.
+
+    Args:
+        trace: Builder of the program.
+        op: The loop, which is erased.
+        positions: Indices of the carried values to store.
+
+    Returns:
+        The filled buffers.
     """
     carried = [op.iter_args[position] for position in positions]
     setup = Block()
     with trace.outside(), trace.inside(setup):
         count = _count(trace, op)
-        rows = [(_dtype_of(value), _shape(trace, value)) for value in carried]
+        rows = [(_dtype_of(value), _shape(trace, value)) for value in carried]  # type and shape of each value
         buffers = [control.rows_buffer(trace, count, of_row) for of_row in rows]
     block, end = op.body.block, op.body.block.last_op
     assert isinstance(end, scf.YieldOp) and op.parent is not None
@@ -148,7 +163,7 @@ def _storing(trace: Trace, op: scf.ForOp, positions: Sequence[int]) -> list[Tens
         index = _as_size(trace, block.args[0])
         filled = []
         for position, (dtype, shape), buffer in zip(positions, rows, buffers, strict=True):
-            value = trace.wrap(dtype, shape, block.args[position + 1])
+            value = trace.wrap(dtype, shape, block.args[position + 1])  # argument 0 is the index
             so_far = block.insert_arg(trace.value(buffer).type, len(block.args))
             filled.append(control.with_row(trace, trace.wrap(dtype, buffer.shape, so_far), index, value))
         trace.add(scf.YieldOp(*end.operands, *map(trace.value, filled)))
@@ -172,7 +187,8 @@ def _count(trace: Trace, op: scf.ForOp) -> Size:
 
 
 def _as_size(trace: Trace, index: SSAValue) -> Size:
-    """Return the index of an iteration as a size. Symbols are at least 1, so one stands for the index plus 1."""
+    """Return the index of an iteration as a size. It may be 0, and symbols are at least 1: the size is a symbol for the
+    index plus 1, minus 1."""
     return trace.size_of(trace.add(arith.AddiOp(index, trace.index(1))).result, "i") - 1
 
 
@@ -183,7 +199,7 @@ def _dtype_of(value: SSAValue) -> DType:
 
 
 def _shape(trace: Trace, value: SSAValue) -> Shape:
-    """Return the shape of a tensor, with dynamic sizes as the trace knows them or read from the value."""
+    """Return the shape of a tensor. Its dynamic sizes are those that the trace has recorded, else the value's own."""
     known = trace.shapes.get(value)
     if known is not None:
         return known

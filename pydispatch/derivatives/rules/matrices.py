@@ -1,4 +1,9 @@
-"""Derivatives of functions of matrices: one formula, shorter and more accurate than the derivatives of all steps."""
+"""Derivatives of functions of matrices, by formulas: these are shorter and more accurate than the derivatives of the
+loops that compute the functions.
+
+The operation of a rule is a marker (`programs/derivative_markers.py`) whose operands are the arguments and then the
+results of the function. The last two axes of a tensor are those of its matrices.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +19,8 @@ from pydispatch.programs.trace import Trace
 
 
 def _solve(cotangents: Cotangents, op: Operation) -> None:
-    """Add the cotangents of a and b of a x = b: that of b solves the transposed system, that of a is its product with
-    x.
+    """Add the cotangents of a and b for the solution x of a x = b with the cotangent dx: db solves the transposed
+    system a' db = dx, and da is -db x'.
     """
     trace = cotangents.trace
     a, cotangent = cotangents.program_tensor(op.operands[0]), cotangents.of(op.results[0])
@@ -27,7 +32,7 @@ def _solve(cotangents: Cotangents, op: Operation) -> None:
 
 
 def _inverse(cotangents: Cotangents, op: Operation) -> None:
-    """Add the cotangent of the inverted matrix: -y' dy y' for the inverse y, its transpose y' and its cotangent dy."""
+    """Add the cotangent of a matrix: -y' dy y', for its inverse y, the transpose y' of y, and the cotangent dy of y."""
     trace = cotangents.trace
     transposed, cotangent = (
         matrices.adjoint(trace, cotangents.program_tensor(op.results[0])),
@@ -39,7 +44,7 @@ def _inverse(cotangents: Cotangents, op: Operation) -> None:
 
 
 def _determinant(cotangents: Cotangents, op: Operation) -> None:
-    """Add the cotangent of a matrix: the transposed inverse, times the determinant and its cotangent."""
+    """Add the cotangent of a matrix: the transpose of its inverse, times the determinant and the cotangent of that."""
     trace, determinant = cotangents.trace, cotangents.program_tensor(op.results[0])
     cotangent = cotangents.of(op.results[0])
     assert cotangent is not None
@@ -47,9 +52,9 @@ def _determinant(cotangents: Cotangents, op: Operation) -> None:
 
 
 def _log_determinant(cotangents: Cotangents, op: Operation) -> None:
-    """Add the cotangent of a matrix: the transposed inverse, times the cotangent of the logarithm.
+    """Add the cotangent of a matrix: the transpose of its inverse, times the cotangent of the determinant's logarithm.
 
-    The sign, result 0, is constant.
+    Result 0, the sign of the determinant, has the derivative 0; result 1 is the logarithm.
     """
     cotangent = cotangents.of(op.results[1])
     if cotangent is not None:
@@ -57,7 +62,10 @@ def _log_determinant(cotangents: Cotangents, op: Operation) -> None:
 
 
 def _add_scaled_inverse(cotangents: Cotangents, op: Operation, factors: Tensor) -> None:
-    """Add the transposed inverses of the matrices, operand 0, times one factor for each, to their cotangent."""
+    """Add to the cotangent of operand 0, a stack of matrices: the transpose of each inverse, times its factor.
+
+    factors: one for each matrix, so that the shape is that of operand 0 without the last two axes.
+    """
     trace, a = cotangents.trace, cotangents.program_tensor(op.operands[0])
     transposed = matrices.adjoint(trace, inverse(trace, a))
     scale = shapes.expand_dims(trace, factors, axes=[factors.rank, factors.rank + 1])
@@ -81,7 +89,7 @@ def _cholesky(cotangents: Cotangents, op: Operation) -> None:
 
 
 def _half_of_diagonal(trace: Trace, x: Tensor) -> Tensor:
-    """Return the lower triangle of matrices with half of their diagonal, and 0 above it."""
+    """Return matrices with their elements below the diagonal, half of their diagonal, and 0 above it."""
 
     def element(value: Element) -> Element:
         """Return an element of the result."""

@@ -16,19 +16,20 @@ from pydispatch.operations import reductions, shapes, slicing
 
 
 def _reshaped(cotangents: Cotangents, op: Operation) -> None:
-    """Add the cotangent of an operand with the same elements in another shape."""
+    """Add the cotangent of operand 0, whose elements are those of the result in another shape."""
     source = op.operands[0]
     of_result = _of_result(cotangents, op)
     cotangents.add(source, shapes.reshape(cotangents.trace, of_result, cotangents.program_tensor(source).shape))
 
 
 def _extract_slice(cotangents: Cotangents, op: tensor.ExtractSliceOp) -> None:
-    """Add zeros with the cotangent of the slice in them to the cotangent of the source."""
+    """Add to the cotangent of the source: that of the slice at the slice's elements, and 0 elsewhere."""
     cotangents.add(op.source, _inserted(cotangents, op, _of_result(cotangents, op), cotangents.zeros(op.source)))
 
 
 def _insert_slice(cotangents: Cotangents, op: tensor.InsertSliceOp) -> None:
-    """Add the cotangents outside of the slice to those of the destination, and the others to those of the source."""
+    """Add to the cotangent of the destination that of the result with 0 inside of the slice, and to the cotangent of
+    the source that of the slice of the result."""
     of_result, zeros = _of_result(cotangents, op), cotangents.zeros(op.source)
     cotangents.add(op.dest, _inserted(cotangents, op, zeros, of_result))
     trace, like = cotangents.trace, cotangents.program_tensor(op.source)
@@ -42,7 +43,7 @@ def _insert_slice(cotangents: Cotangents, op: tensor.InsertSliceOp) -> None:
 def _inserted(
     cotangents: Cotangents, op: tensor.ExtractSliceOp | tensor.InsertSliceOp, slice_: Tensor, into: Tensor
 ) -> Tensor:
-    """Return `into` with `slice_` written to the place that the operation `op` reads or writes."""
+    """Return `into` with `slice_` written to the offsets, sizes and strides of `op`."""
     trace = cotangents.trace
     value = trace.value(into)
     inserted = tensor.InsertSliceOp.build(
@@ -53,7 +54,7 @@ def _inserted(
 
 
 def _bounds(op: tensor.ExtractSliceOp | tensor.InsertSliceOp) -> dict[str, Any]:
-    """Return the static offsets, sizes and strides of a slice."""
+    """Return the properties that hold the static offsets, sizes and strides of a slice, by name."""
     return {name: op.properties[name] for name in ("static_offsets", "static_sizes", "static_strides")}
 
 
@@ -67,23 +68,24 @@ def _concat(cotangents: Cotangents, op: tensor.ConcatOp) -> None:
 
 
 def _pad(cotangents: Cotangents, op: tensor.PadOp) -> None:
-    """Add to the cotangent of the source that of its elements in the result."""
+    """Add to the cotangent of the source that of its elements in the result. Raise CompileError for a padding value
+    that has a cotangent."""
     if any(operand in cotangents.active for operand in op.region.block.ops.last.operands):  # type: ignore[union-attr]
         raise cotangents.refuse("padding with a computed value")
     like = cotangents.program_tensor(op.source)
-    low = _sizes(cotangents, op.static_low.get_values(), op.low)
+    low = _sizes(cotangents, op.static_low.get_values(), op.low)  # index of the source's first element in the result
     ends: list[Any] = [start + size for start, size in zip(low, like.shape, strict=True)]
     cotangents.add(op.source, slicing.slice_(cotangents.trace, _of_result(cotangents, op), low, ends))
 
 
 def _sizes(cotangents: Cotangents, static: Sequence[Any], dynamic: Sequence[SSAValue]) -> list[Size]:
-    """Return a list of static and dynamic sizes, as operations have them."""
+    """Return the sizes of a list of integers, where a value of `dynamic` replaces each that is DYNAMIC, in order."""
     values = iter(dynamic)
     return [cotangents.trace.size_of(next(values), least=0) if n == DYNAMIC else n for n in static]
 
 
 def _splat(cotangents: Cotangents, op: tensor.SplatOp) -> None:
-    """Add the sum of the cotangents to that of the number that all elements equal."""
+    """Add to the cotangent of the number, which is every element of the result, the sum over the result's cotangent."""
     cotangents.add(op.input, reductions.reduce(cotangents.trace, "add", _of_result(cotangents, op)))
 
 
@@ -97,7 +99,7 @@ def _from_elements(cotangents: Cotangents, op: tensor.FromElementsOp) -> None:
 
 
 def _extract(cotangents: Cotangents, op: tensor.ExtractOp) -> None:
-    """Add zeros with the cotangent of the element in them to the cotangent of the tensor that it is read from."""
+    """Add to the cotangent of the tensor that is read: the cotangent of the element at its indices, and 0 elsewhere."""
     trace, zeros = cotangents.trace, cotangents.zeros(op.tensor)
     value = trace.value(zeros)
     own = trace.value(shapes.reshape(trace, _of_result(cotangents, op), [1] * zeros.rank))
@@ -106,7 +108,7 @@ def _extract(cotangents: Cotangents, op: tensor.ExtractOp) -> None:
 
 
 def _of_result(cotangents: Cotangents, op: Operation) -> Tensor:
-    """Return the cotangent of the single result of an operation."""
+    """Return the cotangent of the single result of an operation; it has one, or its rule would not run."""
     of_result = cotangents.of(op.results[0])
     assert of_result is not None
     return of_result

@@ -14,15 +14,15 @@ from pydispatch.operations import assignment, shapes
 def _sort(cotangents: Cotangents, op: Operation) -> None:
     """Add to the cotangent of each sorted tensor that of its result, moved back to the positions before the sort.
 
-    To know these positions, the tensors are sorted once more, together with a tensor of positions that the comparison
-    ignores.
+    The sort does not state these positions. So the tensors are sorted once more together with a tensor of the positions
+    along the axis, which the comparison ignores.
     """
     assert isinstance(op, SortOp)
     trace, axis = cotangents.trace, op.dimension.value.data
     shape = cotangents.program_tensor(op.results[0]).shape
     numbered = trace.value(shapes.iota(trace, shape, axis, I64))
     body = op.body.clone()
-    for _ in range(2):
+    for _ in range(2):  # the comparison has two arguments for each sorted tensor
         body.block.insert_arg(I64.element, len(body.block.args))
     sources = list(op.operands)
     operands = [*sources, numbered]

@@ -17,14 +17,14 @@ _CONTROL = ("scf.for", "scf.if", "scf.while", "scf.condition", "scf.yield", "bui
 def repeated(trace: Trace, body: Sequence[Operation], values: dict[SSAValue, SSAValue]) -> list[Operation]:
     """Add clones of the operations of a region to the current block, and return them.
 
-    Run-time checks are left out: they have been made where the region runs. Values whose sizes are all from outside of
-    the region have the shapes that the trace knows.
+    Run-time checks are not cloned: the region itself makes them. The trace records for a clone the shape that it has
+    recorded for the result, unless a size is computed in the region: the clone of that computation is another value.
 
     Args:
         trace: Builder of the program.
         body: The operations, without the terminator.
-        values: Values of the region, such as its arguments → values to use in their place. Receives the results of the
-            operations and their clones.
+        values: Maps values of the region, such as its arguments, to those that clones use instead. The results of the
+            operations are added, with the results of their clones.
     """
     clones = []
     for op in body:
@@ -40,7 +40,7 @@ def repeated(trace: Trace, body: Sequence[Operation], values: dict[SSAValue, SSA
 
 
 def erase_unused(ops: Sequence[Operation]) -> None:
-    """Erase those of the operations of a block, in order, whose results are not used and that have no effects."""
+    """Erase those of `ops`, operations of a block in order, whose results are not used and that have no effects."""
     for op in reversed(ops):
         is_used = any(result.first_use is not None for result in op.results)
         if not is_used and all(info_of(inner).is_pure or inner.name in _CONTROL for inner in walk(op)):

@@ -14,7 +14,10 @@ from pydispatch.programs.trace import Trace
 
 
 def _scan(cotangents: Cotangents, op: Operation) -> None:
-    """Add the cotangent of the elements of running sums or products, from those of the running results."""
+    """Add the cotangent of the operand of running sums or products, from that of the running results.
+
+    Raise CompileError for another combination of elements, and for a use of result 1, the total.
+    """
     assert isinstance(op, ScanOp)
     combiner = next(iter(op.body.block.ops))
     running, total = (cotangents.of(result) for result in op.results)
@@ -22,7 +25,7 @@ def _scan(cotangents: Cotangents, op: Operation) -> None:
         raise cotangents.refuse("a running result other than a sum or a product")
     assert running is not None
     trace, axis, is_exclusive = cotangents.trace, op.dimension.value.data, not op.inclusive.value.data
-    if combiner.name == "arith.addf":  # the sum of the cotangents of the sums that an element is a term of
+    if combiner.name == "arith.addf":  # an element is a term of its own sum and of all later ones
         gradient = scans.cumulative(trace, "add", running, axis, exclusive=is_exclusive, backwards=True)
     else:
         gradient = _of_products(trace, cotangents.program_tensor(op.operands[0]), running, axis, is_exclusive)
@@ -30,26 +33,27 @@ def _scan(cotangents: Cotangents, op: Operation) -> None:
 
 
 def _of_products(trace: Trace, x: Tensor, cotangent: Tensor, axis: int, is_exclusive: bool) -> Tensor:
-    """Return the cotangent of the factors of running products, without a division, so that zeros have theirs too.
+    """Return the cotangent of the factors of running products. It divides by no factor, so that factors may be 0.
 
-    It is the product of the factors before an element, times a sum over the products that have the element as a factor:
-    of their cotangents times their factors after the element. The sum of an element is computed from that of the next
-    one.
+    The cotangent of factor i is (product of the factors before i) * sum_i. The sum is over the products j that have
+    factor i: cotangent of product j * (product of the factors after i in it). Each sum is computed from that of the
+    next factor: sum_i = cotangent of product i + x_(i+1) * sum_(i+1), for inclusive products.
 
     Args:
         trace: Builder of the program.
         x: The factors.
-        cotangent: That of the products, of the shape of x.
+        cotangent: Cotangent of the products, of the shape of x.
         axis: The axis of the products.
         is_exclusive: Whether a product leaves out the factor of its own position.
     """
-    if x.shape[axis] == 0:
+    if x.shape[axis] == 0:  # no factors
         return x
 
     def step(s: Scalars, elements: list[Scalar], carried: list[Scalar]) -> tuple[list[Scalar], list[Scalar]]:
-        """Return the sum of an element, and what it adds to that of the element before it.
+        """Return the sum of a factor, and the carried value for the factor before it.
 
-        Elements are the factor and the cotangent of the product at its position; carried is what the next one adds.
+        elements: the factor, and the cotangent of the product at its position. carried: the term by which the sum
+        depends on later products; 0 for the last factor.
         """
         factor, of_product = elements
         (later,) = carried
@@ -58,8 +62,8 @@ def _of_products(trace: Trace, x: Tensor, cotangent: Tensor, axis: int, is_exclu
         total = s.binary("add", of_product, later)
         return [total], [s.binary("mul", factor, total)]
 
-    rest = tuple(size for dimension, size in enumerate(x.shape) if dimension != axis)
-    zeros = shapes.full(trace, 0, rest, x.dtype)
+    other_sizes = tuple(size for dimension, size in enumerate(x.shape) if dimension != axis)
+    zeros = shapes.full(trace, 0, other_sizes, x.dtype)
     (sums,), _ = scans.recurrence(trace, [x, cotangent], [zeros], axis, step, [x.dtype], backwards=True)
     before = scans.cumulative(trace, "mul", x, axis, exclusive=True)
     return elementwise.binary(trace, "mul", before, sums)

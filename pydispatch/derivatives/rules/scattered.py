@@ -1,4 +1,4 @@
-"""Derivatives of assignments at positions that arrays say."""
+"""Derivatives of scatters: assignments and additions at positions that an array holds."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from pydispatch.programs.trace import Trace
 
 
 def _scatter(cotangents: Cotangents, op: Operation) -> None:
-    """Add the cotangents of a scatter of slices into a tensor x.
+    """Add the cotangents of the slices and of the tensor x that they are scattered into.
 
-    If slices are added, x has the cotangent of the result, and each slice that of the elements it was added to. If they
-    replace elements, x has the cotangent of those that remain; a slice has that of its elements, but 0 if a later slice
-    has the same position. Slices outside of x have 0. Raise CompileError for any other combination.
+    If slices are added to x, x has the cotangent of the result, and each slice that of the elements it was added to. If
+    slices replace elements of x, the cotangent of x is that of the result, with 0 in place of the slices; a slice has
+    that of its elements, but 0 if a later slice has replaced it. Slices at positions outside of x are not written, and
+    have 0. Raise CompileError for any other combination of elements.
     """
     assert isinstance(op, ScatterOp)
     trace = cotangents.trace
@@ -49,7 +50,10 @@ def _scatter(cotangents: Cotangents, op: Operation) -> None:
 
 
 def _is_inside(trace: Trace, indices: Tensor, x: Tensor) -> Tensor:
-    """Return for each slice whether its position is within x."""
+    """Return for each slice whether its position is within x.
+
+    indices: positions of the slices along the leading axes of x, which are its last axis.
+    """
     inside = shapes.full(trace, value=True, shape=indices.shape[:-1], dtype=BOOL)
     for axis, positions in enumerate(gathers.index_columns(trace, indices)):
         size = reductions.size_as(trace, x.shape[axis], positions.dtype)
@@ -58,11 +62,12 @@ def _is_inside(trace: Trace, indices: Tensor, x: Tensor) -> Tensor:
 
 
 def _is_last(trace: Trace, indices: Tensor, x: Tensor) -> Tensor:
-    """Return for each slice whether it is the last one at its position, which is within x: the one that remains."""
+    """Return for each slice whether its position is within x and no later slice has the same one, so that the result
+    has its elements."""
     lead, depth = indices.shape[:-1], indices.shape[-1]
     assert isinstance(depth, int)
     numbers = shapes.reshape(trace, shapes.iota(trace, (product(lead),), axis=0, dtype=I64), lead)
-    none = shapes.full(trace, -1, x.shape[:depth], I64)
+    none = shapes.full(trace, -1, x.shape[:depth], I64)  # -1: no slice has this position
     slices = shapes.reshape(trace, numbers, (*lead, *(1 for _ in range(depth))))
     # Each slice scatters its number, and a later slice replaces an earlier one at its position.
     last = scatters.scatter_leading(trace, none, indices, slices, depth, combine=lambda s, old, new: new)

@@ -14,9 +14,8 @@ from pydispatch.operations.formulas import formula
 
 
 def seeds_of(nest: LoopNest) -> list[Seed]:
-    """Return the seeds of a loop nest, one for each result with a cotangent.
-
-    Also add the cotangents of the initial values of sums.
+    """Return the seeds of a loop nest: for each result with a cotangent, the cotangent of the element that the body
+    computes for it. Also add the cotangents of the initial values of sums.
     """
     seeds = []
     for index, result in enumerate(nest.op.results):
@@ -34,13 +33,13 @@ def seeds_of(nest: LoopNest) -> list[Seed]:
 def _of_reduction(nest: LoopNest, index: int, cotangent: Tensor) -> Seed:
     """Return the seed of result `index` of a loop nest that is a sum, a product, a maximum or a minimum.
 
-    The seed is the cotangent of each element that is reduced, at which the derivatives of the body begin; `cotangent`
-    is that of the result. The initial value of a sum gets it as well. Raise CompileError for another reduction, and for
-    a product or an extreme whose initial value has a cotangent.
+    The seed is the cotangent of each element that is reduced. `cotangent` is that of the result, and is also added to
+    that of the initial value of a sum. Raise CompileError for another reduction, and for a product or an extreme whose
+    initial value depends on an input.
     """
     combiner, running = nest.yielded[index].owner, nest.arguments[len(nest.inputs) + index]
     operands = combiner.operands if isinstance(combiner, Operation) and combiner.name in _REDUCTIONS else ()
-    others = [operand for operand in operands if operand is not running]
+    others = [operand for operand in operands if operand is not running]  # the element that is combined
     if not isinstance(combiner, Operation) or len(others) != 1:
         raise nest.cotangents.refuse(nest.other_reduction_message)
     start = nest.starts[index]
@@ -62,8 +61,7 @@ def _of_sum(nest: LoopNest, element: SSAValue, cotangent: Operand, result: Opera
 
 
 def _of_extreme(nest: LoopNest, element: SSAValue, cotangent: Operand, result: Operand) -> Seed:
-    """Return the seed of a maximum or minimum: each of the `count` elements that equal it gets an equal share of its
-    cotangent, the others 0."""
+    """Return the seed of a maximum or minimum: its cotangent is divided equally among the elements that equal it."""
 
     def is_extreme(elements: Elements, extremes: Sequence[Element]) -> Element:
         """Return 1 for an element that is the extreme, else 0."""
@@ -77,10 +75,16 @@ def _of_extreme(nest: LoopNest, element: SSAValue, cotangent: Operand, result: O
 
 
 def _of_product(nest: LoopNest, element: SSAValue, cotangent: Operand, result: Operand) -> Seed:
-    """Return the seed of a product. The derivative by an element is the product of the others, also beside zeros.
+    """Return the seed of a product, whose derivative by an element is the product of the other elements.
 
-    To divide by no 0, zeros are counted, and the product is that of the other elements. nest: the loops. element: value
-    of the body that is multiplied. cotangent: that of the product. result: the product.
+    It is computed as a quotient of the product of all elements that are not 0, and the zeros are counted, so that no
+    division is by 0.
+
+    Args:
+        nest: The loop nest.
+        element: Value of the body that is multiplied.
+        cotangent: Cotangent of the product.
+        result: The product.
     """
     map, dtype = result.map, result.tensor.dtype
 
