@@ -1,6 +1,7 @@
-"""Versions and entry points of installed packages, without the import of `importlib.metadata` where folders suffice.
+"""Versions and entry points of installed packages, read from their metadata folders where these suffice.
 
-That import loads the email package, which takes a tenth of the time in which an unchanged program is read back.
+`importlib.metadata` is only imported where they do not: it imports the package `email`, which takes a tenth of the time
+in which an unchanged program is read from the cache.
 """
 
 from __future__ import annotations
@@ -12,12 +13,14 @@ from contextlib import suppress
 from pathlib import Path
 
 _SUFFIXES = (".dist-info", ".egg-info")
-"""Ends of the names of folders, or files of old installers, with a package's metadata, beside the package."""
+"""Suffixes of a package's metadata: a folder beside the package, such as `numpy-2.1.0.dist-info`; old installers write
+a file."""
 
 _HEAD_BYTES = 4096
-"""Bytes of a package's metadata that are read: the version is among its first lines."""
+"""Number of bytes of a package's metadata that are read: the version is in one of the first lines."""
 
 _VERSION = "Version: "
+"""Begin of the line of the metadata that states the version."""
 
 
 def version(name: str) -> str | None:
@@ -42,7 +45,9 @@ def version(name: str) -> str | None:
 
 
 def may_have_entry_points(group: str) -> bool:
-    """Return whether an installed package may have entry points in a group; `importlib.metadata` then lists them.
+    """Return whether an installed package may have entry points in a group.
+
+    False is certain. After True, `importlib.metadata` has to list them: some metadata may be where this does not look.
 
     Args:
         group: Name of the group, such as "pydispatch.extensions".
@@ -58,7 +63,8 @@ def may_have_entry_points(group: str) -> bool:
 def _folders_are_complete() -> bool:
     """Return whether the metadata of all installed packages is in folders that `_folders` yields.
 
-    Archives and eggs on the path of modules have it inside; finders of other packages may have it anywhere.
+    It is elsewhere for packages inside of archives and eggs on `sys.path`, and for those of import hooks: other finders
+    than Python's own `PathFinder` that list packages.
     """
     finders = [finder for finder in sys.meta_path if hasattr(finder, "find_distributions")]
     has_own_finder = any(getattr(finder, "__name__", "") != "PathFinder" for finder in finders)
@@ -66,21 +72,22 @@ def _folders_are_complete() -> bool:
 
 
 def _folders() -> Iterator[Path]:
-    """Yield the metadata folders of installed packages, in the order of the path of modules."""
+    """Yield the metadata folders, and files of old installers, of installed packages, in the order of `sys.path`."""
     for entry in _path():
-        with suppress(OSError):
+        with suppress(OSError):  # entries that are no folders
             for name in os.listdir(entry):  # noqa: PTH208  (objects for each of hundreds of names would take longer)
                 if name.endswith(_SUFFIXES):
                     yield Path(entry, name)
 
 
 def _path() -> list[str]:
-    """Return the entries of the path of modules; "" is the working folder."""
+    """Return the entries of `sys.path` as paths: an empty entry is the working folder."""
     return [entry or "." for entry in sys.path if isinstance(entry, str)]
 
 
 def _head_of_metadata(folder: Path) -> str:
-    """Return the first lines of a package's metadata, from its folder, or a file in its place; "" if it has none."""
+    """Return the first lines of a package's metadata, from a path that `_folders` yields; "" if it has none."""
+    # Wheels have METADATA, eggs PKG-INFO; the metadata of an old installer is the file itself.
     for path in (folder / "METADATA", folder / "PKG-INFO", folder):
         with suppress(OSError), path.open("rb") as file:
             return file.read(_HEAD_BYTES).decode(errors="replace")
@@ -88,5 +95,6 @@ def _head_of_metadata(folder: Path) -> str:
 
 
 def _normalized(name: str) -> str:
-    """Return the name of a package as indexes compare it: in lower case, with "_" for "-" and "."."""
+    """Return the name of a package in the form in which equal names are equal: in lower case, with "_" for "-" and
+    "."."""
     return name.lower().replace("-", "_").replace(".", "_")

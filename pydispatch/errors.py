@@ -36,14 +36,21 @@ __all__ = [
 ]
 
 
-_SHOWN = 240  # characters of a source line
+_SHOWN = 240
+"""Maximum number of characters of a source line in a message."""
 
 
 @dataclass(frozen=True)
 class Location:
-    """Source location: file name, 1-based line and column, and the text of that line.
+    """Source location.
 
-    layer: layer of the model at this location. Line and column are 0 for files without lines.
+    Attributes:
+        file: Name of the file.
+        line: Line, from 1; 0 for a file without lines, such as a model.
+        column: Column of the first character, from 1; 0 without a line.
+        text: The source line; "" if it is not known.
+        length: Number of characters that the caret underlines.
+        layer: Layer of the model at this location; "" without one.
     """
 
     file: str
@@ -64,12 +71,13 @@ class Location:
         return str(replace(self, file=Path(self.file).name))
 
     def caret(self) -> str:
-        """Return the source line with a caret under the location, or '' when the text is not known."""
+        """Return the source line, and a line with carets under the location; "" if the text is not known."""
         if not self.text:
             return ""
-        # Of a very long line (in generated programs), the part around the location.
+        # Of a very long line, as generated programs have them, only the part around the location is shown.
         skipped = max(0, self.column - _SHOWN // 2) if len(self.text) > _SHOWN else 0
         text, column = self.text[skipped : skipped + _SHOWN], self.column - skipped
+        # Tabs before the location are repeated, so that the caret is below it for any width of tabs.
         pad = "".join("\t" if c == "\t" else " " for c in text[: column - 1])
         width = max(1, min(self.length, len(text) - column + 1))
         return f"  {text}\n  {pad}{'^' * width}"
@@ -87,14 +95,14 @@ class CompileWarning(UserWarning):
 
 
 class CompileError(Error):
-    """Error in a program, for which it cannot be compiled.
+    """Error in a program that is therefore not compiled.
 
-    str() has file:line:column, the line with a caret, and the note.
+    str() has file:line:column, the message, the source line with a caret, and the note.
 
     Attributes:
-        message: The fault, without the location.
-        location: Source location.
-        note: The remedy.
+        message: What is wrong, without the location.
+        location: Source location; None if it is not known.
+        note: The remedy; None if there is none.
     """
 
     location: Location | None

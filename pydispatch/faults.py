@@ -25,13 +25,16 @@ SHOWN = 2000
 """Characters of an operation, or of a program, in a message; a longer operation is cut, a longer program is a file."""
 
 _OWN = str(Path(__file__).parent) + os.sep
+"""Folder of pydispatch's own code."""
 _PACKAGES = f"{os.sep}site-packages{os.sep}"
 _TOO_DEEP = "the program is nested too deeply for the compiler"
 _DEEP = "split the expression or the function: the compiler nests a call for each level"
 
 
 def faults_as_internal_errors(passing: tuple[type[Exception], ...] = ()) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Decorate an entry point of the compiler, so that its faults are raised as InternalError, with the operation.
+    """Return a decorator for an entry point of the compiler that raises its faults as InternalError.
+
+    A fault is an unexpected exception of pydispatch's own code. The error names the operation that was compiled.
 
     Exceptions of user code (callbacks, patterns, traced functions), missing packages, warnings and lack of memory are
     raised unchanged. Programs that are nested too deeply raise CompileError.
@@ -62,20 +65,25 @@ def faults_as_internal_errors(passing: tuple[type[Exception], ...] = ()) -> Call
 def is_fault(error: BaseException) -> bool:
     """Return whether an exception is a fault of pydispatch.
 
-    Not faults are pydispatch's own errors, missing packages, warnings and lack of memory. For other exceptions, all
-    frames after the outermost one must be of pydispatch or of libraries. Without such frames, the arguments did not
-    match the signature.
+    Errors that pydispatch raises on purpose, missing packages, warnings and lack of memory are none. Another exception
+    is a fault if all frames inside of the one that caught it are of pydispatch or of libraries, not of the user. If
+    there are no such frames, the arguments did not match the signature of the called function: the caller's fault.
     """
     if isinstance(error, (Error, ImportError, MemoryError, Warning)):
         return False
     files = [frame.f_code.co_filename for frame in _frames(error)]
-    # "<": generated methods and frozen modules; but also functions that a user typed into an interpreter ("<stdin>").
+    # Names with "<" are those of generated methods and frozen modules. Code that a user typed into an interpreter,
+    # "<stdin>", is then taken for a library's, too.
     return bool(files) and all(file.startswith((_OWN, "<", *_libraries())) or _PACKAGES in file for file in files)
 
 
 def origin_of(error: BaseException) -> tuple[object, ...]:
-    """Return the type of an exception, and the file and line of pydispatch that raised it; of an InternalError also the
-    words of its first line, since code generation reports all of its faults at one line."""
+    """Return a key that is equal for exceptions of the same cause: the type, and the file and line of pydispatch's
+    innermost frame.
+
+    For an InternalError, the key also has its first line without numbers, since code generation, which runs in another
+    process, raises all of its faults at one line.
+    """
     own = (
         (frame.f_code.co_filename, line)
         for frame, line in reversed(list(traceback.walk_tb(error.__traceback__)))
@@ -90,9 +98,9 @@ def internal_error(error: BaseException, node: str = "", location: Location | No
 
     Args:
         error: The exception.
-        node: Description of the node of a model that was read; by default the operation that the innermost frame
-            processed.
-        location: Location of the node.
+        node: Description of the node of a model that was read; "" for the operation that the innermost frame
+            processed, if there is one.
+        location: Location of the node; None if it is not known.
     """
     text = f"{type(error).__name__}: {error}" if not isinstance(error, InternalError) else str(error)
     op = None if node else _operation(error)
@@ -104,15 +112,17 @@ def internal_error(error: BaseException, node: str = "", location: Location | No
     if location and location.caret():
         text += f"\n{location.caret()}"
     if op is not None:
-        with suppress(Exception):  # half rewritten
+        with suppress(Exception):  # an operation that is half rewritten may not be printable
             text += f"\n{str(op)[:SHOWN]}"
     what = "the operation, or with the program and this traceback" if node else "the program and this traceback"
     return InternalError(f"{text}\nnote: this is a fault of pydispatch: please report it with {what}")
 
 
 def with_source(error: InternalError, source: str) -> InternalError:
-    """Build an InternalError with a program that reproduces it: as `source`, and in its text, or in a file that the
-    text names.
+    """Build an InternalError with a program that reproduces it, as its attribute `source`.
+
+    A program of at most SHOWN characters is also in the text of the error; a longer one is in a file that the text
+    names.
     """
     shown = f":\n{source}" if len(source) <= SHOWN else f" is in {_written(source)}"
     described = InternalError(f"{error}\nnote: a program that repeats it{shown}")
@@ -121,7 +131,7 @@ def with_source(error: InternalError, source: str) -> InternalError:
 
 
 def _written(source: str) -> str:
-    """Write a program to a new temporary file, and return its name."""
+    """Write a program to a new temporary file, and return its name; if that fails, a text that refers to `source`."""
     import tempfile
 
     try:
@@ -141,14 +151,15 @@ def _libraries() -> tuple[str, ...]:
 
 
 def _frames(error: BaseException) -> Iterator[FrameType]:
-    """Return the frames in which an exception was raised, innermost first, without the one that handles it."""
+    """Return the frames from the one that raised an exception, outwards, without the outermost one, which caught it."""
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     return reversed(frames[1:])
 
 
 def innermost(error: BaseException, kind: type[R]) -> R | None:
-    """Return the value of a type that the innermost frame processed: its variable `op` or `node`, else its last such
-    value.
+    """Return the value of type `kind` that was processed when an exception was raised; None if there is none.
+
+    It is a local variable of the innermost frame with such a value: `op` or `node` if they are, else the last one.
     """
     for frame in _frames(error):
         values = [value for value in frame.f_locals.values() if isinstance(value, kind)]
@@ -168,6 +179,7 @@ def _operation(error: BaseException) -> Operation | None:
 
 
 def _operation_location(error: BaseException) -> Location | None:
+    """Return the location of the innermost operation in the frames of a traceback; None if there is none."""
     op = _operation(error)
     return None if op is None else _location_of(op)
 

@@ -22,17 +22,24 @@ LIMIT = 1 << 30
 """The maximum size of a file or pipe to read, in bytes. Mapped files (.pdx, parameters) may be larger."""
 
 SOURCE_SUFFIXES = (".c", ".comp", ".cu", ".glsl", ".wgsl")
-"""Kinds of kernels that are compiled with a program, and may have macros and includes."""
+"""Suffixes of files with kernels that are compiled with a program, and may have macros and includes."""
 
+# File types that are not read, as messages name them.
 _KINDS = {stat.S_IFDIR: "a folder", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFSOCK: "a socket"}
-_PIECE = 1 << 20
+_PIECE_BYTES = 1 << 20
 """Bytes of a file that are read at a time: few enough to remain in a cache of the CPU until they are processed."""
 
 
 def path_of(what: str, source: Any, expected: str) -> str:
-    """Return a path as text. Raise InvalidArgumentError for other types and invalid paths. what: the parameter."""
+    """Return a path as text. Raise InvalidArgumentError for other types and for invalid paths.
+
+    Args:
+        what: Name of the parameter, with which messages begin.
+        source: The argument.
+        expected: Description of a valid argument in messages, such as "the path of a file".
+    """
     try:
-        path = os.fspath(source)
+        path = os.fspath(source)  # bytes if `source` is bytes, which are no path here
         path = os.fsdecode(path) if isinstance(source, (str, os.PathLike)) else None
     except TypeError:
         path = None
@@ -52,8 +59,10 @@ def path_of(what: str, source: Any, expected: str) -> str:
 
 
 def check_path(what: str, source: Any, kind: str) -> None:
-    """Raise InvalidArgumentError unless a source is a path. what: begins messages. kind: describes the content of
-    the file.
+    """Raise InvalidArgumentError unless a source is a path.
+
+    what: name of the parameter, with which messages begin. kind: description of the content of the file, of which
+    callers also take the bytes.
     """
     path_of(what, source, f"the path or the bytes of {kind}")
 
@@ -64,14 +73,14 @@ def read(path: str | os.PathLike[str], limit: int | None = None) -> bytes:
     limit: maximum number of bytes, `LIMIT` by default.
 
     Raises:
-        SystemError: The path is a folder, device or socket, a pipe without a writer, or has too many bytes. It is an
-            OSError, too.
+        SystemError: The path is a folder, device or socket, a pipe without a writer, has more than `limit` bytes, or
+            cannot be read. The exception is an OSError, too.
     """
     return b"".join(pieces(path, LIMIT if limit is None else limit))
 
 
 def pieces(path: str | os.PathLike[str], limit: int = LIMIT) -> Iterator[bytes]:
-    """Yield the bytes of a regular file or pipe in pieces. Raises as `read`."""
+    """Yield the bytes of a regular file or pipe in pieces of 0 to `_PIECE_BYTES` bytes. Raises as `read`."""
     with _opened(path) as (stream, is_pipe):
         size = os.fstat(stream.fileno()).st_size
         if not is_pipe and size > limit:
@@ -83,17 +92,18 @@ def read_text(path: str | os.PathLike[str]) -> str:
     """Read a regular file or pipe as UTF-8 text, with line ends converted to \\n. UnicodeDecodeError when it is not
     UTF-8.
 
-    A text may have the weights of a model: it is decoded while it is read, and never held twice.
+    The text of a model may have hundreds of megabytes of weights. It is decoded while it is read, so that the bytes of
+    the whole file are not in memory as well.
     """
     decoder, text = codecs.getincrementaldecoder("utf-8")(), ""
     for piece in pieces(path):
-        text += decoder.decode(piece)  # in place: nothing else refers to the text
+        text += decoder.decode(piece)  # CPython appends in place, as no other reference to the text exists
     text += decoder.decode(b"", final=True)
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
 def read_head(path: str | os.PathLike[str], count: int) -> bytes:
-    """Return the first `count` bytes of a regular file, or all if it has fewer. Raises as `read`."""
+    """Return the first `count` bytes of a file, or all if it has fewer. Raises as `read`."""
     with _opened(path) as (stream, _):
         return stream.read(count)
 
@@ -118,8 +128,9 @@ def read_code(what: str, source: Any, kind: str) -> tuple[bytes, str]:
     """Return the bytes of code, and its name in messages: the path, or the number of bytes.
 
     Args:
-        what: Begins messages, such as "add_executable 'name'".
-        kind: Description of the content, such as "a SPIR-V module".
+        what: Begin of messages, such as "add_executable 'name'".
+        source: The code as bytes, or the path of its file.
+        kind: Description of the content in messages, such as "a SPIR-V module".
 
     Raises:
         SystemError: The file cannot be read.
@@ -148,7 +159,10 @@ def write(what: str, path: str | os.PathLike[str], data: bytes | memoryview) -> 
 
 @contextmanager
 def writing(what: str, path: str | os.PathLike[str]) -> Iterator[None]:
-    """Convert an OSError of the `with` block to a SystemError that names the file and keeps the error number."""
+    """Convert an OSError of the `with` block to a SystemError that names the file and has the same error number.
+
+    what: name of the content in messages, such as "the artifact".
+    """
     try:
         yield
     except SystemError_:
@@ -159,24 +173,29 @@ def writing(what: str, path: str | os.PathLike[str]) -> Iterator[None]:
 
 @dataclass
 class Reads:
-    """Record of file accesses. found: paths that were read. missed: paths at which no file was found."""
+    """Record of file accesses.
 
-    found: set[str] = field(default_factory=set)
+    Attributes:
+        existing: Paths that were read.
+        missed: Paths at which no file was found.
+    """
+
+    existing: set[str] = field(default_factory=set)
     missed: set[str] = field(default_factory=set)
 
 
-_recorders: list[Reads] = []
+_recorders: list[Reads] = []  # the records of the `recording()` blocks that are active, of all threads
 
 
 @contextmanager
 def recording() -> Iterator[Reads]:
-    """Record the paths read within the block, by any thread, and those passed to `record_accesses`; yield the
-    record."""
+    """Yield a record of the paths that any thread reads within the `with` block, or passes to `record_accesses`."""
     reads = Reads()
     _recorders.append(reads)
     try:
         yield reads
     finally:
+        # Not `remove`: records with equal paths are equal.
         _recorders[:] = [recorder for recorder in _recorders if recorder is not reads]
 
 
@@ -185,13 +204,13 @@ def record_accesses(existing: Iterable[str] = (), missed: Iterable[str] = ()) ->
     other processes have read on behalf of this one."""
     existing, missed = list(existing), list(missed)
     for reads in list(_recorders):
-        reads.found.update(existing)
+        reads.existing.update(existing)
         reads.missed.update(missed)
 
 
 @contextmanager
 def _opened(path: str | os.PathLike[str]) -> Iterator[tuple[IO[bytes], bool]]:
-    """Open a regular file or pipe, and yield an unbuffered stream over it, and whether it is a pipe."""
+    """Open a regular file or pipe; yield an unbuffered stream over it, and whether it is a pipe. Raises as `read`."""
     name = path_of("path", path, "the path of a file")
     record_accesses([name])
     # Without O_NONBLOCK, opening a named pipe would wait for its writer.
@@ -201,7 +220,7 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[tuple[IO[bytes], bool]]:
         if kind in _KINDS:  # a device is not even opened: a tape winds
             _refuse(path, f"it is {_KINDS[kind]}, not a file")
         with os.fdopen(os.open(name, flags), "rb", buffering=0) as stream:
-            kind = stat.S_IFMT(os.fstat(stream.fileno()).st_mode)
+            kind = stat.S_IFMT(os.fstat(stream.fileno()).st_mode)  # another file may be at the path by now
             if kind in _KINDS:
                 _refuse(path, f"it is {_KINDS[kind]}, not a file")
             yield stream, kind == stat.S_IFIFO
@@ -212,8 +231,8 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[tuple[IO[bytes], bool]]:
 
 
 def _read_pipe(stream: IO[bytes], path: str | os.PathLike[str], limit: int) -> Iterator[bytes]:
-    """Return the bytes of a pipe in pieces. Raise SystemError for a pipe without a writer."""
-    first = stream.read(_PIECE)  # None: there is a writer that has not written yet
+    """Return the bytes of a pipe in pieces. Raise SystemError for a pipe without a writer, and as `_all`."""
+    first = stream.read(_PIECE_BYTES)  # None: there is a writer that has not written yet
     if first == b"":
         _refuse(path, "it is a pipe that nobody writes into; start the writer first")
     os.set_blocking(stream.fileno(), True)
@@ -221,11 +240,13 @@ def _read_pipe(stream: IO[bytes], path: str | os.PathLike[str], limit: int) -> I
 
 
 def _all(stream: IO[bytes], path: str | os.PathLike[str], limit: int, first: bytes = b"") -> Iterator[bytes]:
-    """Yield `first` and the rest of a stream in pieces. Raise pydispatch's SystemError if it exceeds the limit."""
+    """Yield `first`, which was read before, and the rest of a stream in pieces. Raise pydispatch's SystemError if all
+    of these have more than `limit` bytes."""
     yield first
     size = len(first)
     while size <= limit:
-        piece = stream.read(min(_PIECE, limit + 1 - size))  # one byte more than the limit shows that it is exceeded
+        # One byte more than the limit shows that it is exceeded.
+        piece = stream.read(min(_PIECE_BYTES, limit + 1 - size))
         if not piece:
             break
         size += len(piece)
@@ -235,8 +256,10 @@ def _all(stream: IO[bytes], path: str | os.PathLike[str], limit: int, first: byt
 
 
 def _amount(size: int) -> str:
+    """Return a number of bytes for messages, in GiB if that is an integer."""
     return f"{size >> 30} GiB" if size and not size & (1 << 30) - 1 else f"{size} bytes"
 
 
 def _refuse(path: str | os.PathLike[str], why: str) -> NoReturn:
+    """Raise pydispatch's SystemError for a path that is not read."""
     raise SystemError_(f"cannot read '{os.fspath(path)}': {why}")

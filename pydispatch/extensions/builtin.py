@@ -35,7 +35,7 @@ DIALECTS = {
     "transform": "transform.dialect:Transform",
     "util": "util.dialect:Util",
 }
-"""Dialects of `ir/dialects`."""
+"""Prefix of a dialect's operations -> its module below `ir/dialects`, and the object in it."""
 
 LIBRARY_DIALECTS = {
     "bufferization": "bufferization:Bufferization",
@@ -45,7 +45,7 @@ LIBRARY_DIALECTS = {
     "pdl_interp": "pdl_interp:PDLInterp",
     "vector": "vector:Vector",
 }
-"""Dialects that are taken from xDSL as they are."""
+"""Dialects of xDSL: prefix of their operations -> module below `xdsl.dialects`, and the object in it."""
 
 _EXT = ("iree_linalg_ext", "tm_tensor")
 """Dialects with operations that MLIR does not have for tensors, such as sorts and scatters."""
@@ -70,13 +70,14 @@ CONVERSIONS = {
     "packed_bits": ("flow", "hal", "iree_codegen"),
     "softmax": ("linalg",),
 }
-"""Files of `compiler/normalize` -> the dialects of what they replace: others are not imported for a program."""
+"""Modules of `compiler/normalize` -> the dialects of the operations that they replace. A module is imported only for
+programs with operations of such a dialect."""
 
 TARGETS = {
     "cpu": "cpu", "local": "cpu", "llvm-cpu": "cpu", "cuda": "cuda", "nvptx": "cuda", "vulkan": "vulkan",
     "vulkan-spirv": "vulkan", "webgpu": "webgpu", "webgpu-wgsl": "webgpu",
 }  # fmt: skip
-"""What target attributes and `targets=` call a backend -> its folder of `compiler/backends`."""
+"""Name of a backend in target attributes and in `targets=` -> its folder of `compiler/backends`."""
 
 TENSOR_OPERATIONS = (
     "elementwise", "fills", "gathers", "generic", "joins", "recurrences", "scatters", "slices", "views",
@@ -88,7 +89,7 @@ DEVICES = {
     "ptx-interpreter": "ptx_interpreter", "ptx_interpreter": "ptx_interpreter", "vulkan": "vulkan",
     "webgpu": "webgpu",
 }  # fmt: skip
-"""What names of devices begin with -> the module of `runtime/devices`."""
+"""Prefix of device names, such as "vulkan" of "vulkan:0" -> the module of `runtime/devices`."""
 
 FRONTENDS = ("onnx", "python", "stablehlo", "torch", "tosa")
 """Folders of `frontends`, each with a `FRONTEND` in `frontend.py`."""

@@ -18,11 +18,11 @@ class Part:
     """Extension that a package registered.
 
     Attributes:
-        kind: Kind of the extension, in words.
-        name: Name of the extension; "" for kinds without names.
+        kind: Kind of the extension, such as "dialect" or "tensor operations": one for each method of `Extensions`.
+        name: Name of the extension, unique in its kind; for a pass, the phase. "" for kinds without names.
         place: Reference "module:object" or "module" to the implementation.
         owner: Name of the package in messages.
-        dialects: Dialects that the extension is for; empty for all.
+        dialects: For conversions, the dialects of the operations that they replace; empty for all.
     """
 
     kind: str
@@ -39,7 +39,7 @@ class Part:
             for part in filter(None, name.split(".")):
                 loaded = getattr(loaded, part)
         except Exception as error:  # whatever the module does at import
-            if self.owner == BUILT_IN:
+            if self.owner == BUILT_IN:  # a defect of pydispatch: no other package is to blame
                 raise
             what = f"{self.kind} '{self.name}'" if self.name else self.kind
             said = f"{type(error).__name__}: {error}"
@@ -64,7 +64,12 @@ class Extensions:
     """
 
     def __init__(self, owner: str, parts: dict[str, list[Part]]) -> None:
-        """Store the name of the package for messages, and the parts of all packages by kind, to which it adds."""
+        """Initialize the registry.
+
+        Args:
+            owner: Name of the package in messages.
+            parts: Parts of all packages by kind. The methods append to it.
+        """
         self._owner, self._parts = owner, parts
 
     def dialect(self, name: str, place: str) -> None:
@@ -160,7 +165,8 @@ class Extensions:
         self._add("subcommand", name, place)
 
     def _add(self, kind: str, name: str, place: str, dialects: tuple[str, ...] = ()) -> None:
-        """Append a part. Raise ExtensionError for the name of another part of the kind; a phase has many passes."""
+        """Append a part. Raise ExtensionError if another part of the kind has the name, except for kinds without names,
+        and passes, whose name is the phase."""
         for other in self._parts.get(kind, []) if name and kind != "pass" else []:
             if other.name == name:
                 raise ExtensionError(f"{kind} '{name}' is both in {other.owner} ({other.place}) and in {self._owner} "

@@ -16,15 +16,17 @@ GROUP = "pydispatch.extensions"
 
 
 def parts(kind: str) -> list[Part]:
-    """Return all parts of a kind: the built-in ones, then those of packages. ExtensionError for a package that is
-    broken.
+    """Return all parts of a kind (`Part.kind`): the built-in ones, then those of installed packages.
+
+    Raises ExtensionError for a package whose registration fails.
     """
     return _everything().get(kind, [])
 
 
 def part(kind: str, name: str) -> Part | None:
-    """Return the part of a kind with this name, None if there is none. Other packages are searched only when it is not
-    built in.
+    """Return the part of a kind with this name, None if there is none.
+
+    Installed packages are only loaded if no built-in part has the name, since loading them takes time.
     """
     for known in (_built_in, _everything):
         for candidate in known().get(kind, []):
@@ -34,7 +36,7 @@ def part(kind: str, name: str) -> Part | None:
 
 
 def others() -> bool:
-    """Return whether other packages add anything."""
+    """Return whether any installed package has registered a part."""
     return any(part_.owner != BUILT_IN for listed in _everything().values() for part_ in listed)
 
 
@@ -55,19 +57,20 @@ def _everything() -> dict[str, list[Part]]:
             load()(Extensions(owner, parts))
         except ExtensionError:
             raise
-        except Exception as error:
+        except Exception as error:  # any fault of the package's code
             said = f"cannot register what it adds to pydispatch: {type(error).__name__}: {error}"
             raise ExtensionError(f"{owner} {said}; {advice_to_do_without(owner)}") from error
     return parts
 
 
 def _packages() -> Iterator[tuple[str, Callable[[], Callable[[Extensions], object]]]]:
-    """Yield the packages that register extensions, in order of name, each with a function that loads its registration
-    function.
+    """Yield the packages that register extensions, in order of name.
+
+    Each is a pair: the name for messages, and a function that imports and returns the package's registration function.
     """
     if os.environ.get("PYDISPATCH_EXTENSIONS") == "0":
         return
-    if not may_have_entry_points(GROUP):
+    if not may_have_entry_points(GROUP):  # spares the import of `importlib.metadata`
         return
     try:
         from importlib import metadata

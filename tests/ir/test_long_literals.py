@@ -72,7 +72,7 @@ def test_pieces_of_any_size(name: str, tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(long_literals, "LEAST_DIGITS", 16)
     (tmp_path / "f.mlir").write_text(TEXTS[name])
     for size in range(1, len(TEXTS[name]) + 2):
-        monkeypatch.setattr(files, "_PIECE", size)
+        monkeypatch.setattr(files, "_PIECE_BYTES", size)
         monkeypatch.setattr(long_literals, "_PIECE_CHARACTERS", size)
         for read in (read_program(tmp_path / "f.mlir"), long_literals.elide_literals(TEXTS[name])):
             blobs = read.blobs if isinstance(read, ElidedText) else {}

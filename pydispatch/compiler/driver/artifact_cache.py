@@ -131,11 +131,11 @@ class _Entry:
         if artifact.warnings or artifact.size > LARGEST or not all(map(BACKEND.has_format, formats)):
             return
         if isinstance(self.source, ProgramFile):
-            reads.found.discard(os.fspath(self.source))  # its text is in the key
+            reads.existing.discard(os.fspath(self.source))  # its text is in the key
         with suppress(OSError):
-            if all(_change_time_ns(path) < self.start for path in reads.found):
+            if all(_change_time_ns(path) < self.start for path in reads.existing):
                 data = json.dumps(head).encode() + b"\n" + artifact.to_bytes()
-                cache.store(self.key, data, reads.found, reads.missed, cache.PROGRAMS)
+                cache.store(self.key, data, reads.existing, reads.missed, cache.PROGRAMS)
 
 
 def _entry(source: Any, options: Mapping[str, Any]) -> _Entry | None:

@@ -7,10 +7,11 @@ import re
 import struct
 from dataclasses import dataclass
 
-_MAX_LENGTH = 1 << 16
-"""Bytes of a header; those of NumPy have some hundred."""
+_MAX_HEADER_BYTES = 1 << 16
+"""Maximum size of a header. NumPy writes about a hundred bytes; a larger limit would let a broken file take more time
+and memory."""
 _ELEMENT_TYPE = re.compile(r"(?P<order>[<>|=])(?P<kind>[biufcV])(?P<bytes>[1-9]\d{0,2})")
-"""Element type such as `<f4`: byte order, kind, bytes."""
+"""Element type such as `<f4`: byte order (`|` without one, `=` for that of this machine), kind, number of bytes."""
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,8 @@ class NpyHeader:
     Attributes:
         kind: NumPy kind of the elements: b, i, u, f, c, or V for raw bits.
         bits: Size of an element, in bits.
-        length: Offset of the first element in the file, in bytes.
+        shape: Sizes of the array; () for a number.
+        length: Offset of the first element in the file, in bytes: the length of the header with its prefix.
     """
 
     kind: str
@@ -30,7 +32,7 @@ class NpyHeader:
 
     @classmethod
     def read(cls, data: memoryview) -> NpyHeader:
-        """Parse the header of a .npy file.
+        """Parse the header of a .npy file. data: the file, or its begin with the whole header.
 
         Raises ValueError if the header is broken, or if the array cannot be mapped as it is (big-endian or Fortran
         order).
@@ -39,10 +41,11 @@ class NpyHeader:
             raise ValueError("it is no .npy file")
         if data[6] not in (1, 2, 3):
             raise ValueError(f"format {data[6]}.{data[7]} of .npy is not known")
+        # The prefix has 6 bytes of magic number, 2 of the version, and the size of the header text.
         width = 2 if data[6] == 1 else 4
         (size,) = struct.unpack("<H" if width == 2 else "<I", data[8 : 8 + width])
         length = 8 + width + size
-        if size > _MAX_LENGTH or length > len(data):
+        if size > _MAX_HEADER_BYTES or length > len(data):
             raise ValueError(f"a header of {size} bytes does not fit")
         try:
             header = ast.literal_eval(bytes(data[8 + width : length]).decode("utf-8").strip())
@@ -54,10 +57,11 @@ class NpyHeader:
         match = _ELEMENT_TYPE.fullmatch(descr) if isinstance(descr, str) else None
         if match is None:
             raise ValueError(f"elements of type {descr!r:.60} are not supported")
-        if match["order"] == ">" and match["bytes"] != "1":
+        if match["order"] == ">" and match["bytes"] != "1":  # a byte has no order
             raise ValueError("its elements are big-endian; write x.astype(x.dtype.newbyteorder('<'))")
         if not isinstance(shape, tuple) or not all(type(v) is int and 0 <= v < 2**63 for v in shape) or len(shape) > 64:
             raise ValueError(f"its shape is {_shown(shape)}")
+        # With at most one axis of more than one element, both orders are the same.
         if header.get("fortran_order") is not False and sum(v != 1 for v in shape) > 1:
             raise ValueError("its elements are in Fortran order; write np.ascontiguousarray(x)")
         return cls(match["kind"], 8 * int(match["bytes"]), shape, length)
