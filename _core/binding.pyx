@@ -35,7 +35,8 @@ cdef str type_text(ElementType kind, tuple dims):
 
 cdef str dtype_text(dtype):
     """Return the expression for a dtype that users write, such as `np.float32`."""
-    return f"np.{dtype.name}" if hasattr(np, dtype.name) else f"ml_dtypes.{dtype.name}"
+    name = "bool_" if dtype == bool else dtype.name  # NumPy 1 has no np.bool
+    return f"np.{name}" if hasattr(np, name) else f"ml_dtypes.{name}"
 
 
 cdef str given_text(object given):
@@ -54,6 +55,12 @@ cdef str place(str function, str what, int index, str name):
     return f"@{function}: {what} {index}" + (f" '{name}'" if name else "")
 
 
+cdef str array_text(object array):
+    """Return the words for an array: its type and shape, with an article."""
+    article = "an" if array.dtype.name.startswith(("int", "object")) else "a"
+    return f"{article} {array.dtype.name} array of shape {array.shape}"
+
+
 cdef str layout_error(object array, ElementType kind, Py_ssize_t rank, str shape):
     """Return what is wrong with the type or rank of an array and the remedy, or None.
 
@@ -62,7 +69,7 @@ cdef str layout_error(object array, ElementType kind, Py_ssize_t rank, str shape
     if array.dtype != kind.dtype:
         # Dtypes of the other byte order compare unequal but have the same name.
         order = "" if array.dtype.isnative else ", in the other byte order"
-        return (f"got a {array.dtype.name} array of shape {array.shape}{order}; "
+        return (f"got {array_text(array)}{order}; "
                 f"pass x.astype({dtype_text(kind.dtype)})")
     if array.ndim != rank:
         return (f"got rank {array.ndim}, shape {array.shape}; "
@@ -150,7 +157,7 @@ cdef object output_array(str function, int index, ElementType kind, tuple shape,
         raise InvalidArgumentError(f"{where}: expected {expected}, got {given_text(given)}; {remedy}")
     if array.dtype != kind.dtype or array.shape != shape:
         raise InvalidArgumentError(
-            f"{where}: expected {expected}, got a {array.dtype.name} array of shape {array.shape}; {remedy}")
+            f"{where}: expected {expected}, got {array_text(array)}; {remedy}")
     if not array.flags.c_contiguous:
         raise InvalidArgumentError(f"{where}: expected {expected}, {strided_text(array)}; {remedy}")
     if not array.flags.writeable:

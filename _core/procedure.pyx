@@ -117,8 +117,8 @@ cdef class Procedure(PublicFunction):
     def batched(self, *args, **named):
         """Raise InvalidArgumentError: control flow and state concern a whole call, not single rows."""
         raise InvalidArgumentError(
-            f"@{self.name} cannot be batched: it has control flow, state or checks, which see all rows of a call: "
-            + self.text())
+            f"@{self.name} cannot be batched: it has control flow, state or checks, which see all rows of a call; "
+            f"call it with the rows of several requests, or submit each request by itself: {self.text()}")
 
     def submit(self, *args, out=None, priority="normal", workers=None, **named):
         """Start a call and return a Future of its results, see Function.submit.

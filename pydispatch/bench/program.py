@@ -12,6 +12,8 @@ import numpy as np
 
 from pydispatch._core.profile import Profile
 from pydispatch.bench.measure import Call
+from pydispatch.errors import InvalidArgumentError
+from pydispatch.runtime.buffer import Buffer, HostMemory
 
 RUNS = 7
 """Number of runs per profile."""
@@ -60,6 +62,9 @@ def work_of(device: Any, function: Any, inputs: Sequence[Any], named: Mapping[st
             arguments.
         inputs: Positional arguments.
         named: Arguments by name.
+
+    Raises:
+        InvalidArgumentError: An argument or result is a buffer of another accelerator.
     """
     if isinstance(function, Direct):
         return function.work(inputs)
@@ -67,7 +72,14 @@ def work_of(device: Any, function: Any, inputs: Sequence[Any], named: Mapping[st
     given_by_name = named or {}
     call = partial(function, *inputs, **given_by_name) if prepare is None else prepare(*inputs, **given_by_name)
     returned = call()
-    results = [array_of(value) for value in (returned if isinstance(returned, tuple | list) else [returned])]
+    values = list(returned) if isinstance(returned, tuple | list) else [returned]
+    for value in (*inputs, *given_by_name.values(), *values):
+        is_on_accelerator = isinstance(value, Buffer) and not isinstance(value.memory, HostMemory)
+        if is_on_accelerator and value.device != getattr(device, "name", None):
+            raise InvalidArgumentError(
+                f"device: the call has a buffer of '{value.device}'; pass that device, so that each call waits for it"
+            )
+    results = [array_of(value) for value in values]
     arguments = [array_of(value) for value in (*inputs, *given_by_name.values())]
     arrays = [value for value in (*arguments, *results) if isinstance(value, np.ndarray)]
     nbytes = sum(array.nbytes for array in arrays if array.ndim > 0)  # numbers are passed in the call

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+import pydispatch
+
 ROUND_S = 100e-6
 """Seconds of a round at least: with less, reading the clock shows in calls below a microsecond."""
 _TRIES = 3
@@ -44,8 +46,8 @@ def dispatch_benchmark(request: pytest.FixtureRequest) -> Callable[..., Any]:
     The function takes:
 
     - the function to measure and its arguments: a program's function gets fixed shapes in advance, any other callable
-    is called with the arguments; - `device`: device of the program, which is synchronized if calls return before they
-    are complete; - `items`: number of items that one call computes.
+    is called with the arguments; - `device`: device of the program, or its name; it is synchronized if calls return
+    before they are complete; - `items`: number of items that one call computes.
 
     `extra_info` of the benchmark contains items and bytes per second and the machine. A round has as many calls as take
     100 µs; warm-up calls are not counted.
@@ -65,6 +67,8 @@ def dispatch_benchmark(request: pytest.FixtureRequest) -> Callable[..., Any]:
         """Measure a call and return its results as arrays. `dispatch_benchmark` describes the arguments."""
         from pydispatch.bench.program import machine, work_of
 
+        if isinstance(device, str):
+            device = pydispatch.device(device)
         work = work_of(device, function, arguments, named)
         if benchmark.enabled:
             iterations, seconds = calibrated(work.call)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -51,6 +52,13 @@ def from_torch(
         import torch
     program = model
     if isinstance(model, torch.nn.Module):
+        try:
+            inspect.signature(model.forward).bind(*args, **(keywords or {}))
+        except TypeError as error:
+            raise InvalidArgumentError(
+                f"args: the example arguments do not fit {type(model).__name__}.forward: {error}; "
+                "give a tuple of them, as in from_torch(model, (x,))"
+            ) from None
         program = torch.export.export(model, tuple(args), dict(keywords or {}), dynamic_shapes=dynamic_shapes)
     elif not isinstance(model, torch.export.ExportedProgram):
         raise InvalidArgumentError(

@@ -15,7 +15,7 @@ import pytest
 
 import pydispatch as pd
 from pydispatch.bench import measure, peer, plot, report
-from pydispatch.bench.program import difference
+from pydispatch.bench.program import difference, work_of
 from pydispatch.bench.pytest_plugin import calibrated
 from pydispatch.cli import __main__ as cli
 from pydispatch.compiler.driver.plugin import build_system
@@ -174,6 +174,17 @@ def test_rounds_take_turns() -> None:
     assert "".join(seen) == "aabb" + "".join(rounds)
 
 
+def test_buffers_need_their_device() -> None:
+    """Calls of some accelerators return before their work ends, which only the device can wait for."""
+    device = pd.device("ptx-interpreter")
+    buffer = device.upload(np.ones(4, np.float32))
+    for other in (None, pd.device("cpu")):
+        with pytest.raises(pd.InvalidArgumentError, match=f"device: the call has a buffer of '{device.name}'; pass"):
+            work_of(other, lambda x: x, [buffer])
+    np.testing.assert_array_equal(work_of(device, lambda x: x, [buffer]).results[0], 1)
+    work_of(None, lambda x: x, [pd.device("cpu").upload(np.ones(4, np.float32))])
+
+
 def test_differences() -> None:
     one = np.ones((2, 2))
     assert difference([one], [one]) == 0 and difference([one * 1.5], [one]) == 0.5
@@ -194,6 +205,11 @@ def test_sum(dispatch_benchmark):
     )
     assert (found == 5).all()
 
+def test_the_name_of_a_device(dispatch_benchmark):
+    program = pd.device("cpu?workers=1").load({files["addf"]!r})
+    assert (dispatch_benchmark(program.main, np.ones((4, 8), np.float32), np.ones(8, np.float32),
+            device="cpu?workers=1") == 2).all()
+
 def test_any_callable(dispatch_benchmark):
     assert (dispatch_benchmark(np.multiply, np.ones(8), 3.0) == 3).all()
 """)
@@ -203,8 +219,9 @@ def test_any_callable(dispatch_benchmark):
     quick = ["--benchmark-max-time=0.01", "--benchmark-min-rounds=1", f"--benchmark-json={figures}"]
     done = subprocess.run([*words, *quick], cwd=tmp_path, env=alone, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
-    first, second = json.loads(figures.read_text())["benchmarks"]
+    first, by_name, second = json.loads(figures.read_text())["benchmarks"]
     info = first["extra_info"]
+    assert by_name["extra_info"]["machine"]["device"] == "cpu?workers=1"
     assert second["extra_info"]["bytes_per_s"] > 0 and "machine" not in second["extra_info"]
     assert info["items_per_s"] > 0 and info["bytes_per_s"] > 0 and info["machine"]["device"] == "cpu"
     words += ["-p", "no:benchmark"]

@@ -59,7 +59,7 @@ def test_unsigned_tensors(run: Any) -> None:
         same(program.maybe(x, True), x + x)
         same(program.maybe(x, False), x)
         with pytest.raises(
-            pd.InvalidArgumentError, match=rf"\?xui{bits} .*got a int{bits} array.*astype\(np.uint{bits}"
+            pd.InvalidArgumentError, match=rf"\?xui{bits} .*got an int{bits} array.*astype\(np.uint{bits}"
         ):
             program.twice(x.view(f"i{bits // 8}"))
 

@@ -137,7 +137,7 @@ def test_read_only_inputs(program: Program) -> None:
         ((np.ma.masked_array(A), B), r"its mask would be lost; pass x\.filled\(value\)"),
         ((A, NullPointer()), "whose memory cannot be used: data is NULL"),
         ((A, NoCapsule()), "whose memory cannot be used: __dlpack__ returned no fresh DLPack capsule"),
-        ((A, np.zeros(8, object)), r"got a object array of shape \(8,\)"),
+        ((A, np.zeros(8, object)), r"got an object array of shape \(8,\)"),
         ((A, B[:7]), r"sizes of 'a' and 'b' differ: 8 and 7"),
     ],
 )
@@ -216,6 +216,7 @@ def frozen() -> np.ndarray:
             r"out 0: expected 8xf32 .*got a float32 array of shape \(7,\); pass np\.empty\(\(8,\)",
         ),
         (np.zeros(8, np.float64), "got a float64 array"),
+        (np.zeros(8, np.int32), "got an int32 array"),
         (np.zeros(16, np.float32)[::2], "not contiguous"),
         ([0.0] * 8, "got list"),
         ((np.zeros(8, np.float32),) * 2, "out: expected 1 arrays, got 2"),

@@ -54,6 +54,13 @@ def test_sources(pdx: Path) -> None:
         device.load(b"not a zip at all")
 
 
+@pytest.mark.parametrize("name", ["cpu", "ptx-interpreter"])
+@pytest.mark.parametrize("source", ["program.mlir", Path("model.onnx"), "folder/model.pt2"])
+def test_sources_that_are_not_compiled(name: str, source: str | Path) -> None:
+    with pytest.raises(pd.InvalidArgumentError, match=f"'{source}' is the source of a program; compile it first: "):
+        pd.device(name).load(source)
+
+
 def mappings() -> int:
     """Mappings of code and of artifacts; malloc moves the others as it likes."""
     lines = Path("/proc/self/maps").read_text().splitlines()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import weakref
 from abc import abstractmethod
 from collections.abc import Mapping
@@ -31,6 +30,7 @@ from pydispatch.runtime.program.imports import Registry
 from pydispatch.runtime.program.linker import not_given
 from pydispatch.runtime.program.loader import load
 from pydispatch.runtime.program.program import Program, _verify, remember
+from pydispatch.runtime.program.source import open_artifact
 from pydispatch.runtime.program.variants import Chosen, DeviceProperties
 
 if TYPE_CHECKING:
@@ -93,16 +93,7 @@ class AcceleratorDevice(MakesBuffers, Device):
     ) -> Program:
         """Load a program; see `Device.load`."""
         self._context.require_usable()
-        # A source can be an Artifact only if that module is imported; loading a file does not import it.
-        artifacts = sys.modules.get("pydispatch.formats.artifact.artifact")
-        if artifacts is not None and isinstance(source, artifacts.Artifact):
-            file = source.file()
-        elif isinstance(source, (str, bytes, bytearray, memoryview, os.PathLike)):
-            file = ArtifactFile(source)
-        else:
-            raise InvalidArgumentError(
-                f"load: expected a path, a pydispatch.Artifact or bytes, got {type(source).__name__}"
-            )
+        file = open_artifact(source)
         # Resolves the functions that kernels import, and records the library of each.
         resolution = Resolution(self._dialect, self._libraries.in_search_order())
         linker = _Linker(

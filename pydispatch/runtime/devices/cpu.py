@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-import sys
 import threading
 import weakref
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any
 
 from pydispatch._core import elf, sched
-from pydispatch._core.artifact import ArtifactFile
 from pydispatch._core.memory import Pool
 from pydispatch._core.sched import Scheduler
 from pydispatch.errors import DeviceUnavailableError, InvalidArgumentError
@@ -23,6 +21,7 @@ from pydispatch.runtime.program.derived import Sharing
 from pydispatch.runtime.program.linker import ChainOptions, CpuLinker
 from pydispatch.runtime.program.loader import load
 from pydispatch.runtime.program.program import Program, remember
+from pydispatch.runtime.program.source import open_artifact
 from pydispatch.runtime.program.variants import DeviceProperties
 
 if TYPE_CHECKING:
@@ -95,19 +94,7 @@ class CpuDevice(MakesBuffers, Device):
         parameters: Mapping[str, Any] | None = None,
     ) -> Program:
         """Load a program; see `Device.load`."""
-        if isinstance(source, (str, bytes, bytearray, memoryview, os.PathLike)):
-            if isinstance(source, str) and source.endswith(".mlir"):
-                raise InvalidArgumentError(
-                    f"load: '{source}' is the source of a program; compile it first: "
-                    "device.load(pydispatch.compile(path))"
-                )
-            file = ArtifactFile(source)
-        elif _is_artifact(source):
-            file = source.file()
-        else:
-            raise InvalidArgumentError(
-                f"load: expected a path, a pydispatch.Artifact or bytes, got {type(source).__name__}"
-            )
+        file = open_artifact(source)
         linker = CpuLinker(self._host.processor_data, self._registry, self._chain_options())
         module = load(
             file, self._host, self._sched, self._pool, linker, parameters=parameters, sharing=self._threads.sharing
@@ -190,12 +177,6 @@ class CpuDevice(MakesBuffers, Device):
 
     def __repr__(self) -> str:
         return f"<pydispatch device {self.name!r}, {self.workers} workers>"
-
-
-def _is_artifact(source: object) -> TypeGuard[Artifact]:
-    """Return whether an object is an artifact; its class need not be imported for that."""
-    module = sys.modules.get("pydispatch.formats.artifact.artifact")  # an Artifact implies the import
-    return module is not None and isinstance(source, module.Artifact)
 
 
 def available() -> list[str]:

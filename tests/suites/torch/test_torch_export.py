@@ -93,6 +93,9 @@ def test_from_torch_exports_a_module() -> None:
 def test_from_torch_says_what_it_takes() -> None:
     with pytest.raises(pd.InvalidArgumentError, match=r"expected a torch\.nn\.Module or an ExportedProgram, got int"):
         pd.from_torch(3)
+    for args in ((), torch.ones(2, 3), (torch.ones(2, 3),) * 2):
+        with pytest.raises(pd.InvalidArgumentError, match=r"do not fit Linear\.forward: .*; give a tuple of them"):
+            pd.from_torch(nn.Linear(3, 3), args)
 
 
 def test_a_result_that_is_not_converted_is_named() -> None:
