@@ -170,8 +170,20 @@ def test_near_rows_are_streamed_where_the_cpu_is_late(cpu: str, chunk_rows: int)
         assert streaming_prefetch_distance(level(cpu), other, steps=32) == 0
 
 
-@pytest.mark.parametrize("shape", [(3, 129, 101), (16, 248, 256), (31, 200, 130)], ids=str)
-def test_products_whose_near_rows_are_streamed(shape: tuple[int, int, int]) -> None:
+def test_narrow_tiles_read_rows_in_one_cache_set_in_place() -> None:
+    """Packing A for few columns takes longer, and tiles with all rows pack each column of B once."""
+    intel = level("sapphirerapids")
+    # 13 rows of 4 or 12 KiB fall into one set of 12 ways.
+    products = [product(128, 3072, 768), product(1024, 3072, 768), product(1024, 1024, 1024)]
+    schedules = [default_schedule(intel, p) for p in products]
+    assert [(s.mt, s.nt, s.pack_a, s.pack_b) for s in schedules] == [
+        (130, 64, False, True), (208, 64, False, True), (208, 256, True, True)]  # fmt: skip
+    computed = replace(products[0], a=replace(products[0].a, is_readable_in_place=False))
+    assert default_schedule(intel, computed).pack_a
+
+
+@pytest.mark.parametrize("shape", [(3, 129, 101), (16, 248, 256), (31, 200, 130), (130, 3072, 200)], ids=str)
+def test_products_of_skinny_matrices_and_narrow_tiles(shape: tuple[int, int, int]) -> None:
     m, k, n = shape
     a, b, c = f"tensor<{m}x{k}xf32>", f"tensor<{k}x{n}xf32>", f"tensor<{m}x{n}xf32>"
     text = f"""

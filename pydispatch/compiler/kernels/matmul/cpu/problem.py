@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, ceil_quotient
+from pydispatch.compiler.kernels.matmul.cpu.tiles import Level, Tiles, ceil_quotient
 
 SKINNY_ROWS = 64
 """Rows of A up to which a transposed B is read in place along K; for more, transposing it once pays."""
@@ -155,6 +155,12 @@ FEW_PASSES = 2
 Twice as many where evicted rows return in time, from the third-level cache: on Zen 5, 42x784x1024 takes 0.84x as long
 as packed, 32x768x3072 0.82x, 56x784x1024 1.03x, 32x2048x2048 1.1x, 32x4096x4096 1.5x."""
 
+PACKED_ELEMENT_CYCLES = 4
+"""Cycles of the multiplications by an element of A in a tile up to which packing A takes longer than reading it from
+the second-level cache: 128x3072x768 takes 7,600 us in tiles of 130x64 with A packed and 5,800 with A in place,
+1024x3072x768 in tiles of 208x128 53,300 and 42,900, 1024 cubed in tiles of 208x256 21,100 and 20,800 (Intel Xeon with 2
+MiB of L2)."""
+
 PREFETCH_BYTES = 4096
 """Bytes between what blocks read of B and what they prefetch. An Intel Xeon with 2 MiB of L2 runs ResNet-50, whose
 filters are beyond it, in 0.85 of the time without; 2048, 8192 and 16384 bytes are 3 % slower."""
@@ -246,3 +252,12 @@ def pays_in_place_a(level: Level, mr: int, stride_bytes: int) -> bool:
     """
     model = level.model
     return 3 * mr * model.line <= 2 * model.l1.reachable(model.line, stride_bytes)
+
+
+def reads_a_in_place(level: Level, problem: Problem, tiles: Tiles) -> bool:
+    """Return whether register blocks read A where it is stored instead of a packed copy."""
+    if not problem.can_read_a_in_place or (problem.m or 0) < tiles.mr:
+        return False
+    cycles_of_element = level.cycles(tiles.mr, tiles.nr * problem.sum_bytes) / tiles.mr * (tiles.nt // tiles.nr)
+    has_few_uses = problem.group == 1 and cycles_of_element <= PACKED_ELEMENT_CYCLES
+    return has_few_uses or pays_in_place_a(level, tiles.mr, problem.a.row_stride_bytes)

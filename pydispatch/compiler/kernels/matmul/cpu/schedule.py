@@ -18,6 +18,7 @@ from pydispatch.compiler.kernels.matmul.cpu.problem import (
     is_panel_cached,
     pays_in_place_a,
     pays_in_place_b,
+    reads_a_in_place,
 )
 from pydispatch.compiler.kernels.matmul.cpu.streaming import streaming_tiles, streams_b
 from pydispatch.compiler.kernels.matmul.cpu.tiles import (
@@ -105,7 +106,7 @@ def default_schedule(level: Level, problem: Problem) -> Schedule:
     else:
         pack_b = not _reads_b_in_place(level, problem, minimizes_passes)
         tiles = _tiles(level, problem, pack_b, minimizes_passes=minimizes_passes and not pack_b)
-        pack_a = not _reads_a_in_place(level, problem, tiles.mr)
+        pack_a = not reads_a_in_place(level, problem, tiles)
         tiles = _with_unsplit_rows_and_steps(level, problem, tiles, reads_both_in_place=not pack_a and not pack_b)
     mr, nr, mt, nt, kc = astuple(tiles)
     unit = problem.group * max(1, problem.matrix_steps)  # steps that one instruction multiplies: chunks have whole ones
@@ -152,8 +153,12 @@ def _tiles(level: Level, problem: Problem, pack_b: bool, minimizes_passes: bool)
     )
     tiles = choose_for_problem(is_packed=pack_b)
     vectorizes_k = problem.vectorizes_k(pack_b)
-    if not (pack_b or vectorizes_k or _reads_a_in_place(level, problem, tiles.mr)):
-        tiles = _tiles_of_a_in_place(level, problem, tiles) or choose_for_problem(packs_a=True)
+    if not (pack_b or vectorizes_k):
+        tiles = _tiles_of_a_in_place(level, problem, tiles) or tiles
+        if not reads_a_in_place(level, problem, tiles):
+            tiles = choose_for_problem(packs_a=True)
+    if pack_b and problem.group == 1 and reads_a_in_place(level, problem, tiles):
+        tiles = choose_for_problem(is_packed=True, cuts_columns=True)
     if vectorizes_k:
         tiles = _tiles_along_k(level, problem, tiles.kc)
     # B is computed in the dispatch, and one block of rows uses each element.
@@ -170,14 +175,16 @@ def _tiles(level: Level, problem: Problem, pack_b: bool, minimizes_passes: bool)
 
 
 def _tiles_of_a_in_place(level: Level, problem: Problem, tiles: Tiles) -> Tiles | None:
-    """Return tiles whose register blocks have all columns, and so few rows that A is read in place; None if there are
-    none, or they are slower than `tiles`, whose blocks are too high for that.
+    """Return tiles whose register blocks have all columns, and so few rows that A is read in place; None if the blocks
+    of `tiles` are low enough for that, there are no such tiles, or they are slower.
 
     Each element of A is then read once, so that a packed copy would not pay. 64x16384x64, whose rows of A are 64 KiB
     apart, takes 1,169 us in blocks of 5x64, and 1,291 us in blocks of 13x32 with A packed (AMD EPYC Zen 4).
     """
     n, m, size = problem.n, problem.m, problem.sum_bytes
     if not problem.can_read_a_in_place or problem.panel_width or not n or not m or n * size % level.vector:
+        return None
+    if pays_in_place_a(level, tiles.mr, problem.a.row_stride_bytes):
         return None
     vectors = n * size // level.vector  # of a row of the block; registers for a row of B are left beside the sums
     most_rows = min(m, (level.accumulators - vectors) // vectors)
@@ -227,12 +234,6 @@ def _with_batches_sharing_b(level: Level, problem: Problem, schedule: Schedule) 
 def _equal_share(count: int, most: int) -> int:
     """Return the size of the fewest equal parts of `count` that are at most `most` long: 3 for 9 and 4."""
     return ceil_quotient(count, ceil_quotient(count, most))
-
-
-def _reads_a_in_place(level: Level, problem: Problem, mr: int) -> bool:
-    """Return whether register blocks of mr rows read A where it is stored instead of a packed copy."""
-    has_block = problem.can_read_a_in_place and (problem.m or 0) >= mr
-    return has_block and pays_in_place_a(level, mr, problem.a.row_stride_bytes)
 
 
 def _reads_b_in_place(level: Level, problem: Problem, minimizes_passes: bool) -> bool:

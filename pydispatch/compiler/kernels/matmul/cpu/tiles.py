@@ -275,11 +275,13 @@ def widening_columns(level: Level, size: int, m: int | None, n: int | None) -> i
     return columns if has_registers and ceil_quotient(n, columns) * columns <= MOST_COMPUTED_COLUMNS * n else None
 
 
-def _cut(tiles: Tiles, m: int, n: int, outer: int, depth: int, limits: Sequence[WorkgroupLimit]) -> Tiles:
+def _cut(
+    tiles: Tiles, m: int, n: int, outer: int, depth: int, limits: Sequence[WorkgroupLimit], cuts_columns: bool
+) -> Tiles:
     """Return smaller tiles of a product of m rows and n columns, so that there are enough workgroups.
 
     A tile is halved, along its longer side, while it has more multiplications than the limit's, and there are fewer
-    workgroups than the limit's.
+    workgroups than the limit's. With `cuts_columns` it has all its rows until it has the columns of one block.
 
     Args:
         tiles: The largest tiles.
@@ -293,7 +295,7 @@ def _cut(tiles: Tiles, m: int, n: int, outer: int, depth: int, limits: Sequence[
         while mt * nt * depth > limit.multiplications and (mt > mr or nt > nr):
             if outer * ceil_quotient(m, mt) * ceil_quotient(n, nt) >= limit.workgroups:
                 break
-            if nt > nr and (nt >= mt or mt <= mr):
+            if nt > nr and (cuts_columns or nt >= mt or mt <= mr):
                 nt = nr * ceil_quotient(nt // nr, 2)
             else:
                 mt = mr * ceil_quotient(mt // mr, 2)
@@ -321,6 +323,7 @@ def choose_tiles(
     pairs_rows: bool = False,
     uses_matrices: bool = False,
     packs_a: bool = False,
+    cuts_columns: bool = False,
 ) -> Tiles:
     """Return tiles for a contraction.
 
@@ -339,6 +342,7 @@ def choose_tiles(
         pairs_rows: Whether an odd last row takes as many registers as two rows.
         uses_matrices: Whether sums are in matrix registers.
         packs_a: Whether each tile packs its rows of A.
+        cuts_columns: Whether tiles are cut along N first, so that fewer tiles pack the same columns of B.
     """
     lanes = level.vector // size
     vectors = level.block_vectors  # of a row of the register block
@@ -374,7 +378,7 @@ def choose_tiles(
     if m is not None and n is not None:
         workgroup_limits = PACKING_WORKGROUP_LIMITS if packs_a else WORKGROUP_LIMITS
         limits = [limit._replace(multiplications=limit.multiplications * tile_growth) for limit in workgroup_limits]
-        tiles = _cut(tiles, m, n, outer, tiles.kc * reductions, limits)
+        tiles = _cut(tiles, m, n, outer, tiles.kc * reductions, limits, cuts_columns)
     return replace(tiles, kc=_packed_steps(level, size * (tiles.mt + tiles.nt), k))
 
 
