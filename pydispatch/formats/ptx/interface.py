@@ -168,7 +168,7 @@ def described_mismatch(
         sizes: Sizes of the kernel's parameters in bytes.
         entry: The kernel, if its PTX is known.
     """
-    if (problem := parameters.unused(bindings, constants)) is not None:
+    if (problem := parameters.mismatch(bindings, constants)) is not None:
         return problem
     if len(sizes) != len(parameters.sizes):
         line = "" if entry is None else f" (line {entry.line})"

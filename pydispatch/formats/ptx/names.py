@@ -6,11 +6,11 @@ import re
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from pydispatch.formats.ptx.cursor import is_name
+from pydispatch.formats.ptx.cursor import WARP_SIZE, is_name
 from pydispatch.formats.ptx.module import Immediate, Operand, Param, PtxSymbol, Register, Variable, Vector
 from pydispatch.formats.ptx.variables import DeclarationCursor
 
-_MAX_DEPTH = 64
+_MAX_DEPTH = 64  # of nested scopes
 _SPECIAL = re.compile(
     r"%(?:(?:n?tid|n?ctaid|n?clusterid|cluster_n?ctaid)(?:\.[xyzw])?|laneid|n?warpid|n?smid|gridid"
     r"|is_explicit_cluster|cluster_n?ctarank|lanemask_(?:eq|le|lt|ge|gt)|clock(?:_hi|64)?|pm[0-7](?:_64)?"
@@ -44,7 +44,8 @@ class _Scope:
     Attributes:
         names: Operand of each declared name.
         ranges: Declared ranges such as `%r<10>`, by their prefix `%r`.
-        cache: Operands by their text, for operands that are a single token. A declaration in the scope clears it.
+        cache: Operands that are a single token, by its text; None for `_`. A declaration in the scope clears it, since
+            it may give the name another meaning.
     """
 
     __slots__ = ("cache", "names", "ranges")
@@ -60,18 +61,19 @@ class NameScopes:
 
     Attributes:
         cursor: Reader of the module's tokens.
-        words: The tokens.
+        words: The tokens of the module; "" marks the end.
         function: Name of the function.
         registers: Unique name of a register → its PTX type.
-        variables: Variables that the function declares.
+        variables: Variables that the function declares, such as those in shared memory; registers are not among them.
         labels: Token index of a scope's `{` → (name, token index) of each of its labels.
         scopes: The open scopes, innermost last.
         known: Returns whether a name is declared in the module.
-        types: Types of the module's variables.
+        types: Variable of the module → its PTX type, such as "f32".
         pending: Undeclared names with their token index; they are checked at the end of the module, because
             functions may be used before their declaration.
-        reserved: Names of static variables in functions, which must be unique in the module.
-        taken: Names used in this function.
+        reserved: Names of static variables (`.global`, `.const`, `.shared`) in the functions so far. They must be
+            unique in the module, which allocates them.
+        taken: Unique names of the function's parameters, registers, variables and labels so far.
     """
 
     def __init__(
@@ -86,7 +88,7 @@ class NameScopes:
             params: Parameters of the function, which are names of the outermost scope.
             known: Returns whether a name is declared in the module.
             pending: List to which undeclared names are appended, with their token index.
-            types: Types of the module's variables.
+            types: Variable of the module → its PTX type.
             reserved: Names of static variables of all functions, to which those of this function are added.
         """
         self.cursor, self.words, self.function, self.known = cursor, cursor.words, function, known
@@ -97,7 +99,7 @@ class NameScopes:
         self.labels: dict[int, list[tuple[str, int]]] = {}  # index of a scope's `{` → (name, index) of its labels
         outer = _Scope()
         for param in params:
-            if param.name == "_":
+            if param.name == "_":  # a parameter without a name, which the body cannot use
                 continue
             self.taken.add(param.name)
             if param.space == "reg":
@@ -112,7 +114,8 @@ class NameScopes:
     def find_labels(self) -> None:
         """Collect the labels of each scope, keyed by the token index of its `{`.
 
-        They are collected in advance because a label may be used before its definition.
+        They are collected in advance because a label may be used before its definition. The cursor is, and stays, at
+        the `{` of the function's body.
         """
         words, at = self.words, self.cursor.at
         stack = [at]
@@ -126,11 +129,11 @@ class NameScopes:
                 stack.append(at)
             elif word == "}":
                 stack.pop()
-            elif not word:
+            elif not word:  # the end of the text: the parser of the body reports the missing `}`
                 return
 
     def _unique_name(self, name: str) -> str:
-        """Return a name that is unique in the function and the module, derived from `name`, and reserve it."""
+        """Return `name`, with a suffix such as `$2` if the function or module has it already, and mark it as taken."""
         unique_name, suffix = name, 1
         while unique_name in self.taken or unique_name in self.reserved or self.known(unique_name):
             suffix += 1
@@ -138,15 +141,16 @@ class NameScopes:
         self.taken.add(unique_name)
         return unique_name
 
-    def declare(self, name: str, at: int, what: Callable[[str], Operand]) -> str:
-        """Declare a name in the innermost scope and return its unique name, which differs from `name` where another
-        scope of the function, or the module, has the same name. `what` makes the operand from the unique name.
+    def declare(self, name: str, at: int, operand_of: Callable[[str], Operand]) -> str:
+        """Declare the name at token `at` in the innermost scope and return its unique name, which differs from `name`
+        where another scope of the function, or the module, has the same name. `operand_of` makes the operand that the
+        name denotes from the unique name.
         """
         scope = self.scopes[-1]
         if name in scope.names:
             raise self.cursor.fail(f"'{name}' is declared twice in this scope", at)
         unique_name = self._unique_name(name)
-        scope.names[name] = what(unique_name)
+        scope.names[name] = operand_of(unique_name)
         scope.cache.clear()
         return unique_name
 
@@ -159,7 +163,7 @@ class NameScopes:
             self.declare(name, index, PtxSymbol)
 
     def resolve(self, name: str, at: int) -> Operand | None:
-        """Return the operand that a name denotes here; None for `_`, which denotes no operand."""
+        """Return the operand that the name at token `at` denotes in the open scopes; None for `_`, an unused one."""
         if name == "_":
             return None
         for scope in reversed(self.scopes):
@@ -176,15 +180,18 @@ class NameScopes:
         if "." in name:
             return self._component(name, at)
         if name == "WARP_SZ":
-            return Immediate(32)
+            return Immediate(WARP_SIZE)
         if not self.known(name):  # perhaps a function that is declared later: checked at the end of the module
             self.pending.append((name, at))
         return PtxSymbol(name)
 
     def _register_of_range(self, scope: _Scope, name: str) -> Operand | None:
         """Return the register that a name such as `%r7` denotes if a range `%r<10>` is declared in the scope; else
-        None."""
-        first = len(name)
+        None.
+
+        Its type is recorded at this first use, since most registers of a range may be unused.
+        """
+        first = len(name)  # index where the number starts; each split is tried: `%r12` is in `%r<20>` or in `%r1<5>`
         while first > 1 and name[first - 1].isdigit() and len(name) - first < _MAX_REGISTER_DIGITS:
             first -= 1
             digits = name[first:]
@@ -197,7 +204,10 @@ class NameScopes:
         return None
 
     def register(self, unique_name: str, kind: str, lanes: int) -> Operand:
-        """Record the type of a register and return its operand: a vector if it has several lanes."""
+        """Record the PTX type `kind` of a register and return its operand: a vector if it has several lanes.
+
+        A vector register is recorded as its components: `v.x`, `v.y` and so on.
+        """
         if lanes == 1:
             self.registers[unique_name] = kind
             return Register(unique_name)
@@ -206,7 +216,7 @@ class NameScopes:
         return Vector(tuple(map(Register, components)))
 
     def _component(self, name: str, at: int) -> Operand:
-        """Return a component: `v.x` of a vector register, `a.b0` of a 32-bit register."""
+        """Return a component: `v.x` of a vector register, byte `a.b0` or half `a.h1` of a 32-bit register."""
         base, _, component = name.partition(".")
         whole = self.resolve(base, at) if base != "_" else None
         lane = _LANES.get(component)

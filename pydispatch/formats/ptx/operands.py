@@ -31,14 +31,14 @@ class Operands(NameScopes):
     """Parser of instruction operands at the cursor; names are resolved in the open scopes."""
 
     def guard(self) -> Register | Not:
-        """Read the predicate after `@`, which may be negated."""
+        """Read the predicate after `@`, which `!` may negate."""
         cursor = self.cursor
         negated = cursor.accept("!")
         predicate = self._predicate("a guard @p or @!p")
         return Not(predicate) if negated else predicate
 
     def _predicate(self, what: str) -> Register:
-        """Parse a predicate register."""
+        """Parse a predicate register. `what` is the construct that takes it, for the error message."""
         cursor, at = self.cursor, self.cursor.at
         if not is_name(self.words[at]):
             raise cursor.fail_expected(f"the predicate of {what}")
@@ -49,7 +49,12 @@ class Operands(NameScopes):
         return register
 
     def operand(self, is_call: bool, depth: int) -> Operand | None:
-        """Parse one operand; return None for `_`. In a call, parentheses enclose argument lists."""
+        """Parse one operand; return None for `_`, which stands for an unused result or argument.
+
+        Args:
+            is_call: Whether it is an operand of a call, where parentheses enclose lists of arguments.
+            depth: Number of enclosing braces, parentheses and brackets.
+        """
         cursor, words = self.cursor, self.words
         at, word = cursor.at, words[cursor.at]
         if depth > 4:
@@ -90,7 +95,12 @@ class Operands(NameScopes):
         return value if isinstance(value, PtxSymbol) else Immediate(value)
 
     def _pair(self, first: Operand | None, at: int) -> RegisterPair:
-        """Parse `|p` after the first result of a pair."""
+        """Parse `|p` after the first result of a pair such as `%r1|%p`.
+
+        Args:
+            first: The first result; None for `_`.
+            at: Index of its token, for the error message.
+        """
         cursor = self.cursor
         cursor.expect("|")
         second_at, word = cursor.at, self.words[cursor.at]
@@ -104,7 +114,7 @@ class Operands(NameScopes):
         return RegisterPair(first, second)  # type: ignore[arg-type]
 
     def _list(self, end: str, is_call: bool, depth: int) -> tuple[Operand | None, ...]:
-        """Parse operands separated by commas, up to the closing token `end`; None stands for `_`.
+        """Parse an opening token, and operands separated by commas up to the closing token `end`; None stands for `_`.
 
         is_call: whether they are operands of a call, which may be lists in parentheses. depth: number of enclosing
         braces, parentheses and brackets.
@@ -122,7 +132,7 @@ class Operands(NameScopes):
         return tuple(items)
 
     def _element(self, base: PtxSymbol) -> Operand:
-        """Parse the index in `a[3]` and return the address of the element."""
+        """Parse the index in `a[3]` and return the address of the element; `base` is the symbol of `a`."""
         cursor = self.cursor
         cursor.expect("[")
         index = cursor.integer("a number of an element")
@@ -133,13 +143,16 @@ class Operands(NameScopes):
         return Address(base, index * SIZES[kind])
 
     def _address(self, depth: int) -> Operand:
-        """Parse a memory operand in brackets."""
+        """Parse a memory operand in brackets: an address, or an address followed by operands such as coordinates.
+
+        depth: number of brackets, braces and parentheses around it.
+        """
         cursor, words = self.cursor, self.words
         at = cursor.at
         cursor.at += 1
         word = words[cursor.at]
-        base: Register | PtxSymbol | None = None
-        value: Value = 0
+        base: Register | PtxSymbol | None = None  # None: `value` is the whole address
+        value: Value = 0  # offset in bytes from the base
         if is_name(word) or word[:1] == "%":
             resolved = self.resolve(word, cursor.at)
             if isinstance(resolved, Immediate):

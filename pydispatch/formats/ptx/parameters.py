@@ -1,6 +1,7 @@
-"""Parameters of a kernel as its author describes them, where they are no pointers to bindings and then constants.
+"""Parameters of a CUDA kernel as its author describes them, if they are not all buffers and then all constants.
 
-A parameter is one of these, or a list of them, which is a struct as C lays it out:
+A dispatch passes buffers (its bindings) and 32-bit words (its constants). A parameter is one of these, or a list of
+them, which is a struct as C lays it out:
 
     binding(0)                    the address of binding 0: a pointer of 8 bytes
     constant(0), constant(0) : T  word 0 of the constants; T is i8, i16, i32, i64, f16, f32 or f64, and takes two words
@@ -42,7 +43,7 @@ class Field(NamedTuple):
         offset: Offset from the first parameter, in bytes.
         size: Size in bytes.
         kind: "binding", "constant", "extended" or "number".
-        value: Number of the binding or constant, or the value itself for "number".
+        value: Index of the binding or of the (first) 32-bit constant; for "number" the value itself, as unsigned bits.
     """
 
     offset: int
@@ -71,11 +72,11 @@ class Parameters:
     """Parameter layout of a kernel.
 
     Attributes:
-        offsets: Offset of each parameter, in bytes.
+        offsets: Offset of each parameter from the first one, in bytes.
         sizes: Size of each parameter, in bytes.
         alignments: Alignment of each parameter, in bytes.
-        fields: Scalars of all parameters.
-        size: Size of all parameters together, in bytes.
+        fields: Scalars of all parameters, by ascending offset; a struct has one for each of its scalar members.
+        size: Size of all parameters together in bytes, without padding after the last one.
     """
 
     offsets: tuple[int, ...]
@@ -84,8 +85,13 @@ class Parameters:
     fields: tuple[Field, ...]
     size: int
 
-    def unused(self, bindings: int, constants: int) -> str | None:
-        """Return which binding or constant is missing from the parameters, or does not exist; None if all match."""
+    def mismatch(self, bindings: int, constants: int) -> str | None:
+        """Return which binding or constant the parameters lack, or use although it does not exist; None if all match.
+
+        Args:
+            bindings: Number of bindings of the dispatch.
+            constants: Number of its 32-bit constants.
+        """
         used = {"binding": set[int](), "constant": set[int]()}
         for field in self.fields:
             if field.kind == "binding":
@@ -109,7 +115,7 @@ def parameters_of(descriptions: Sequence[Description]) -> Parameters:
     at = 0
     for index, description in enumerate(descriptions):
         scalars, size, alignment = _laid_out(description, index, depth=0)
-        at = _up(at, alignment)
+        at = _round_up(at, alignment)
         offsets.append(at)
         sizes.append(size)
         alignments.append(alignment)
@@ -123,7 +129,13 @@ def parameters_of(descriptions: Sequence[Description]) -> Parameters:
 
 
 def _laid_out(description: Description, index: int, depth: int) -> tuple[list[tuple[int, _Scalar]], int, int]:
-    """Return the scalars of parameter `index` with their offsets, its size and its alignment, all in bytes."""
+    """Return the scalars of a parameter or struct member with their offsets in it, its size and alignment, in bytes.
+
+    Args:
+        description: Its description.
+        index: Index of the parameter, for messages.
+        depth: Number of structs around it.
+    """
     if isinstance(description, str):
         scalar = _scalar(description, index)
         return [(0, scalar)], scalar.size, scalar.size
@@ -132,17 +144,20 @@ def _laid_out(description: Description, index: int, depth: int) -> tuple[list[tu
             f"parameter {index} is {description!r:.60}, expected {_FORMS}, or a list of these for a struct"
         )
     fields: list[tuple[int, _Scalar]] = []
-    at, most = 0, 1
+    at, struct_alignment = 0, 1
     for member in description:
         scalars, size, alignment = _laid_out(member, index, depth + 1)
-        at, most = _up(at, alignment), max(most, alignment)
+        at, struct_alignment = _round_up(at, alignment), max(struct_alignment, alignment)
         fields += [(at + offset, scalar) for offset, scalar in scalars]
         at += size
-    return fields, _up(at, most), most
+    return fields, _round_up(at, struct_alignment), struct_alignment
 
 
 def _scalar(text: str, index: int) -> _Scalar:
-    """Parse the description of a scalar in parameter `index`; raise ValueError if it is malformed."""
+    """Parse the description of a scalar, such as "constant(0) : i64"; raise ValueError if it is malformed.
+
+    index: index of the parameter that it is in, for messages.
+    """
     match = _FORM.fullmatch(text)
     if match is None:
         raise ValueError(f"parameter {index} is '{text:.60}', expected {_FORMS}")
@@ -157,23 +172,23 @@ def _scalar(text: str, index: int) -> _Scalar:
         raise ValueError(f"parameter {index} is '{text:.60}', whose type is none of {types}")
     if match["constant"]:
         return _Scalar(size, kind="constant", value=int(match["constant"]))
-    value = int(match["number"])
+    value = int(match["number"])  # signed or unsigned: -1 and 255 are the same i8
     if not -(1 << (8 * size - 1)) <= value < 1 << 8 * size:
         raise ValueError(f"parameter {index} is '{text:.60}', which does not fit into {type_}")
     return _Scalar(size, kind="number", value=value & ((1 << 8 * size) - 1))
 
 
-def _up(at: int, alignment: int) -> int:
+def _round_up(at: int, alignment: int) -> int:
     return -(-at // alignment) * alignment
 
 
 def words_of(fields: Sequence[Field], addresses: Sequence[int], words: Sequence[int]) -> Iterator[int]:
-    """Yield the value of each field as an unsigned number.
+    """Yield the value of each field as an unsigned number of its size.
 
     Args:
         fields: The fields.
-        addresses: Addresses of the bindings.
-        words: The 32-bit constants.
+        addresses: Address of each binding in memory of the device.
+        words: The 32-bit constants, as unsigned numbers.
     """
     for field in fields:
         if field.kind == "binding":

@@ -18,14 +18,14 @@ _NUMBERED = frozenset((
     ".maxntid", ".reqntid", ".minnctapersm", ".maxnctapersm", ".maxnreg", ".reqnctapercluster", ".explicitcluster",
     ".maxclusterrank", ".blocksareclusters", ".noreturn", ".abi_preserve", ".abi_preserve_control",
 ))  # fmt: skip
-"""Directives of functions with their numbers, if any."""
+"""Directives of functions that are followed by integers, or by nothing."""
 
 
 def read(text: str | bytes | bytearray | memoryview, name: str = "PTX") -> PtxModule:
     """Parse a PTX module.
 
     Args:
-        text: The module.
+        text: Text of the module, or its bytes in UTF-8.
         name: Name of the module for messages.
 
     Raises:
@@ -44,14 +44,14 @@ class _PtxReader(DeclarationCursor):
     """Parser of a PTX module.
 
     Attributes:
-        functions: Functions so far.
-        module_variables: Variables so far.
-        defined: Name of a definition → its line.
+        functions: Functions and their declarations so far.
+        module_variables: Variables at module scope so far.
+        defined: Name of a function or variable that is defined, not only declared → the line of its definition.
         kind_of_name: "function" or "variable" for each declared name.
-        types: Types of the module's variables.
-        reserved: Names of static variables in functions.
+        types: Variable at module scope → its PTX type.
+        reserved: Names of static variables in functions, which are unique in the module.
         forward_uses: Names that were used before a declaration, with their token index.
-        opcodes: Split opcodes by their text, shared by all functions.
+        opcodes: Opcodes split at their dots, by their text: "add.s32" → ("add", ("s32",)); all functions share it.
         aliases: Alias, aliased function, first and last token of each `.alias` directive.
     """
 
@@ -59,13 +59,13 @@ class _PtxReader(DeclarationCursor):
         super().__init__(source)
         self.functions: list[PtxFunction] = []
         self.module_variables: list[Variable] = []
-        self.defined: dict[str, int] = {}  # name → line of its definition
-        self.kind_of_name: dict[str, str] = {}  # declared name → "function" or "variable"
-        self.types: dict[str, str] = {}  # variable → its PTX type
-        self.reserved: set[str] = set()  # names of static variables in functions, which are unique in the module
-        self.forward_uses: list[tuple[str, int]] = []  # undeclared name, index of its token
-        self.opcodes: dict[str, tuple[str, tuple[str, ...]]] = {}  # "add.s32" → ("add", ("s32",))
-        self.aliases: list[tuple[str, str, int, int]] = []  # alias, aliased function, first and last token
+        self.defined: dict[str, int] = {}
+        self.kind_of_name: dict[str, str] = {}
+        self.types: dict[str, str] = {}
+        self.reserved: set[str] = set()
+        self.forward_uses: list[tuple[str, int]] = []
+        self.opcodes: dict[str, tuple[str, tuple[str, ...]]] = {}
+        self.aliases: list[tuple[str, str, int, int]] = []
 
     def read(self) -> PtxModule:
         """Parse the whole module."""
@@ -92,9 +92,9 @@ class _PtxReader(DeclarationCursor):
         )
 
     def _header(self) -> tuple[tuple[int, int], str, tuple[str, ...], int]:
-        """Parse `.version`, `.target` and `.address_size`; return version, architecture, other options, address
-        size."""
-        while self.accept(";"):
+        """Parse `.version`, `.target` and `.address_size`; return the version (major, minor), the architecture such as
+        "sm_80", the other options of `.target`, and the address size in bits."""
+        while self.accept(";"):  # empty statements
             pass
         if not self.accept(".version"):
             begin = self.source.shown(self.at)
@@ -106,7 +106,7 @@ class _PtxReader(DeclarationCursor):
         self.at += 1
         self.expect(".target", " after .version")
         target, options = self._target()
-        address_size = 64
+        address_size = 64  # the only supported one, also where the directive is missing
         while True:
             if self.words[self.at] == ".address_size":
                 self.at += 1
@@ -166,7 +166,12 @@ class _PtxReader(DeclarationCursor):
             self._other_directive(word, start)
 
     def _other_directive(self, word: str, start: int) -> None:
-        """Parse a directive that declares neither a function nor a variable; reject any other word."""
+        """Parse a directive that declares neither a function nor a variable; reject any other word.
+
+        Args:
+            word: The directive, which has been consumed.
+            start: Index of its token.
+        """
         if word == ".file":
             file(self)
         elif word == ".loc":
@@ -196,7 +201,14 @@ class _PtxReader(DeclarationCursor):
         return PtxSymbol(name)
 
     def _define(self, name: str, kind: str, at: int, is_definition: bool) -> None:
-        """Record a declared name; raise ArtifactError if it is declared as another kind or defined twice."""
+        """Record a declared name; raise ArtifactError if it is declared as another kind or defined twice.
+
+        Args:
+            name: The name.
+            kind: "function" or "variable".
+            at: Index of its token.
+            is_definition: False for a declaration, which may be repeated.
+        """
         if self.kind_of_name.setdefault(name, kind) != kind:
             raise self.fail(f"'{name}' is a {kind} here and a {self.kind_of_name[name]} above", at)
         if is_definition:
@@ -218,7 +230,15 @@ class _PtxReader(DeclarationCursor):
         self.at += 1
 
     def _alias(self, alias: str, aliasee: str, at: int, end: int, definition: PtxFunction | None) -> None:
-        """Add a function that is the alias of a defined one."""
+        """Add a copy of a defined function under the name of its alias.
+
+        Args:
+            alias: Name of the alias.
+            aliasee: Name of the function.
+            at: Index of the first token of the `.alias` directive.
+            end: Index of its last token.
+            definition: The function; None if the module does not define it.
+        """
         if definition is None:
             raise self.fail(f"'{alias}' is an alias of '{aliasee}', which is no function that is defined here", at)
         line, start = self.source.line(at), self.source.starts[at]
@@ -342,7 +362,7 @@ class _PtxReader(DeclarationCursor):
             name=name,
             type=kind,
             align=align or SIZES[kind],
-            count=count if sizes else 0,
+            count=count if sizes else 0,  # 0: a scalar
             line=self.source.line(at),
             space=space,
         )

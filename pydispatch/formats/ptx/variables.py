@@ -10,10 +10,10 @@ from pydispatch.formats.ptx.cursor import Cursor, Value
 from pydispatch.formats.ptx.lex import Words
 from pydispatch.formats.ptx.module import SIZES, PtxSymbol, Variable
 
-VECTORS = {".v2": 2, ".v4": 4, ".v8": 8}
+VECTORS = {".v2": 2, ".v4": 4, ".v8": 8}  # number of components
 _OPAQUE = frozenset((".texref", ".samplerref", ".surfref"))
 _MAX_BYTES, _MAX_ALIGN, _MAX_DIMENSIONS = 1 << 40, 1 << 20, 8
-_MAX_FILLED = 1 << 24  # zeros for values missing in rows
+_MAX_FILLED = 1 << 24  # zeros for values missing in rows: a short text could ask for terabytes of them
 
 
 class DeclarationCursor(Cursor):
@@ -28,7 +28,7 @@ class DeclarationCursor(Cursor):
         self.filled = 0
 
     def type(self, what: str) -> str:
-        """Parse a fundamental type and return it without the dot."""
+        """Parse a fundamental type and return it without the dot. `what` is what has the type, for error messages."""
         word = self.words[self.at]
         if word[:1] == "." and word[1:] in SIZES:
             self.at += 1
@@ -76,10 +76,10 @@ class DeclarationCursor(Cursor):
         """Parse the variables after a state space such as `.global`.
 
         Args:
-            space: The state space.
+            space: The state space without its dot.
             linkage: The linkage directive without its dot; "" for none.
             start: Index of the declaration's first token.
-            resolve: Returns the symbol for a name in an initializer.
+            resolve: Returns the symbol for a name, at a token index, in an initializer.
 
         Returns:
             The variables, each with the token index of its name.
@@ -104,12 +104,21 @@ class DeclarationCursor(Cursor):
             name = self.name(what)
             sizes = self.dimensions()
             if lanes > 1:
-                sizes.append(lanes)
+                sizes.append(lanes)  # components of a vector are an innermost dimension
             values: tuple[Value, ...] = ()
             if self.accept("="):
                 values = tuple(self._initializer(sizes, kind, name, resolve))
-            declared = Variable(name, space, kind, align or SIZES[kind] * lanes, tuple(sizes), self.source.line(at),
-                            linkage, values, self.source.starts[start])  # fmt: skip
+            declared = Variable(
+                name=name,
+                space=space,
+                type=kind,
+                align=align or SIZES[kind] * lanes,
+                sizes=tuple(sizes),
+                line=self.source.line(at),
+                linkage=linkage,
+                values=values,
+                start=self.source.starts[start],
+            )
             if declared.size > _MAX_BYTES:
                 raise self.fail(f"'{name}' has {declared.size} bytes, more than {_MAX_BYTES}", at)
             variables.append((declared, at))
@@ -122,9 +131,15 @@ class DeclarationCursor(Cursor):
     def _initializer(
         self, sizes: list[int], kind: str, name: str, resolve: Callable[[str, int], PtxSymbol]
     ) -> list[Value]:
-        """Parse the initializer of a variable with elements of the type `kind`: one value, a string, or nested braces.
+        """Parse an initializer: one value, a string, or nested braces. Return the values of the first elements, row by
+        row; further elements are 0.
 
-        Sets the first size of an unsized array in `sizes`.
+        Args:
+            sizes: Sizes of the dimensions, empty for a scalar. A first size of 0, for `[]`, is set to the one that
+                the values determine.
+            kind: Type of the elements.
+            name: Name of the variable, for messages.
+            resolve: Returns the symbol for a name at a token index.
         """
         if not sizes:
             if self.words[self.at] == "{":
@@ -133,7 +148,7 @@ class DeclarationCursor(Cursor):
         at, values = self.at, list[Value]()
         if self.words[self.at][:1] == '"' and SIZES[kind] == 1:
             text = self.string("a string")
-            values.extend([*text.encode(), 0])
+            values.extend([*text.encode(), 0])  # zero-terminated, as in C
         else:
             self._braces(sizes, level=0, values=values, name=name, resolve=resolve)
         row_elements = math.prod(sizes[1:])
@@ -146,7 +161,17 @@ class DeclarationCursor(Cursor):
     def _braces(
         self, sizes: list[int], level: int, values: list[Value], name: str, resolve: Callable[[str, int], PtxSymbol]
     ) -> None:
-        """Parse the braces of dimension `level` and append the values, with zeros for missing ones in inner rows."""
+        """Parse the braces around the elements of dimension `level`, 0 for the outermost, and append their values.
+
+        Values that a row of inner braces lacks are appended as zeros, so that the next row begins where it should.
+
+        Args:
+            sizes: Sizes of the dimensions.
+            level: Dimension whose elements the braces enclose.
+            values: List to which the values are appended.
+            name: Name of the variable, for messages.
+            resolve: Returns the symbol for a name at a token index.
+        """
         self.expect("{", f" before the values of '{name}'")
         words, literals = self.words, self.literals
         while words[self.at] != "}":

@@ -184,7 +184,7 @@ class PtxParts:
             raise ArtifactError(f"{self.where}: export '@{name}': its variant states no size of its blocks")
         described = self._described(ordinal)
         if described is not None:
-            if problem := described.unused(export.bindings, export.constants):
+            if problem := described.mismatch(export.bindings, export.constants):
                 raise ArtifactError(f"{self.where}: export '@{name}': its parameters: {problem}")
             return KernelEntry(
                 ordinal, name, module, symbol, block, shared, export.bindings, sizes=(), described=described,
