@@ -44,22 +44,25 @@ _DECLARATIONS, _FUNCTIONS = 10, 11
 _ANYWHERE = frozenset((Op.NOP, Op.LINE, Op.NO_LINE))
 
 _DECORATION_OPERANDS = {
-    **dict.fromkeys((0, 2, 3, 4, 5, 7 + 1, 9, 10, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 28, 42), 0),
+    **dict.fromkeys((0, 2, 3, 4, 5, 8, 9, 10, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 28, 42), 0),
     **dict.fromkeys((1, 6, 7, 11, 27, 29, 30, 31, 32, 33, 34, 35, 36, 37, 39, 40, 43, 44, 45), 1),
 }
-"""Decoration → its operands, for those of the core that have a fixed number."""
+"""Decoration → number of its operands, for decorations of the core specification where it is fixed."""
 
 
 def check(data: bytes | bytearray | memoryview, what: str = "SPIR-V") -> None:
     """Check a SPIR-V module; raise ArtifactError with the index of the faulty word. `what` names the module in
-    messages."""
+    messages.
+
+    A module whose bytes were valid before, in this process, is not checked again.
+    """
     digest = hashlib.sha256(data).digest()
     if digest in _valid_digests:
         return
     _check(data, what)
     _valid_digests[digest] = None
     while len(_valid_digests) > MAX_CACHED_DIGESTS:
-        with contextlib.suppress(KeyError, RuntimeError, StopIteration):  # another thread was here
+        with contextlib.suppress(KeyError, RuntimeError, StopIteration):  # another thread changed the dict meanwhile
             del _valid_digests[next(iter(_valid_digests))]
 
 
@@ -69,6 +72,7 @@ def _check(data: bytes | bytearray | memoryview, what: str) -> None:
     for inst in reader.tables.instructions:
         reader.take(inst)
     reader.finish()
+    # Functions last: one may call another that is defined after it.
     check_functions(reader.declared, reader.has_unknown_instructions)
 
 
@@ -81,7 +85,7 @@ class _ModuleChecker:
         section: Section of the last instruction, see _SECTIONS.
         function: Function that is being read; None between functions.
         results: Id → index of the word where the instruction begins that defines it.
-        local: Id of a result with a type → the type, for the literals of switches.
+        local: Id of a result → its type, by which the width of the literals of switches is known.
         forward: Ids that OpTypeForwardPointer declares.
         decorated: Tuples (index of the word, id, index of the member or -1) of the decorations, which precede what they
             decorate.
@@ -91,11 +95,11 @@ class _ModuleChecker:
     def __init__(self, declared: SpirvDeclarations) -> None:
         self.declared, self.tables, self.fail = declared, declared.tables, declared.fail
         self.section = 0
-        self.function: SpirvFunction | None = None  # the function that is being read
-        self.results: dict[int, int] = {}  # id → word where the instruction begins that defines it
-        self.local: dict[int, int] = {}  # id of a result → its type
-        self.forward: set[int] = set()  # ids that OpTypeForwardPointer declares
-        self.decorated: list[tuple[int, int, int]] = []  # word, id, index of the member or -1
+        self.function: SpirvFunction | None = None
+        self.results: dict[int, int] = {}
+        self.local: dict[int, int] = {}
+        self.forward: set[int] = set()
+        self.decorated: list[tuple[int, int, int]] = []
         self.has_unknown_instructions = False
 
     def take(self, inst: SpirvInstruction) -> None:
@@ -183,7 +187,7 @@ class _ModuleChecker:
         for position in inst.id_positions:  # of the operands that are ids
             id = inst.words[position]
             is_length = op == Op.TYPE_ARRAY and position == 3
-            # The result of a function and the sampled type of an image.
+            # The result type of a function and the sampled type of an image may be void; each is the first id.
             may_be_void = op in (Op.TYPE_FUNCTION, _TYPE_IMAGE) and position == inst.id_positions[0]
             if is_length:
                 length = declared.number(id)
@@ -193,7 +197,7 @@ class _ModuleChecker:
                 raise self.fail(inst.at + position, f"id {id} is no type that was declared before")
             elif op != Op.TYPE_POINTER and not may_be_void and declared.opcode(id) in (Op.TYPE_VOID, Op.TYPE_FUNCTION):
                 raise self.fail(inst.at + position, f"a type made of id {id}, which has no values")
-        # The component of a vector, a scalar; the column of a matrix, a vector.
+        # The shape of a vector's components, which must be scalars, or of a matrix's columns, which must be vectors.
         shape = declared.shape(words[0]) if op in (Op.TYPE_VECTOR, Op.TYPE_MATRIX) else None
         fits = {
             Op.TYPE_INT: lambda: words[0] in (8, 16, 32, 64) and words[1] < 2,
@@ -220,7 +224,8 @@ class _ModuleChecker:
             fits = shape == Shape("b", 0, count=1)
         elif op in (Op.CONSTANT, Op.SPEC_CONSTANT):
             fits = shape is not None and shape.count == 1 and shape.kind != "b"
-            fits = fits and shape is not None and len(inst.words) - 3 == max(1, shape.width // 32)
+            value_words = len(inst.words) - 3  # without the opcode, the type and the result
+            fits = fits and shape is not None and value_words == max(1, shape.width // 32)
         elif op in (Op.CONSTANT_COMPOSITE, Op.SPEC_CONSTANT_COMPOSITE):
             fits = self._is_composite_of(
                 inst.type_id, [declared.values.get(inst.words[position], 0) for position in inst.id_positions]
@@ -239,7 +244,7 @@ class _ModuleChecker:
             check_constant(declared, inst)
 
     def _is_composite_of(self, type_: int, constituents: Sequence[int]) -> bool:
-        """Return whether constituents of these types form a composite of type `type_`."""
+        """Return whether constituents of these types (ids; 0: no constant) form a composite of the type `type_`."""
         # A struct has one type per member, other composites have one type for all elements. A count that is no known
         # constant is None.
         count, types = self.declared.parts(type_)
@@ -295,7 +300,7 @@ class _ModuleChecker:
         self._layouts()
 
     def _modes(self, function: int, where: str) -> None:
-        """Check the workgroup size of an entry point."""
+        """Check the workgroup size of the entry point with the id `function`. `where` is the prefix of messages."""
         for mode, operands in self.tables.modes.get(function, ()):
             if mode in (LOCAL_SIZE, LOCAL_SIZE_ID) and len(operands) != 3:
                 raise ArtifactError(f"{where} has a workgroup size of {len(operands)} numbers, expected 3")
@@ -328,7 +333,7 @@ class _ModuleChecker:
         op, words = declared.type(id)
         at = self.results.get(id, 0)
         if op in (Op.TYPE_ARRAY, Op.TYPE_RUNTIME_ARRAY):
-            is_block = (
+            is_block = (  # an array of blocks is one of bindings, which have no stride
                 declared.opcode(words[0]) == Op.TYPE_STRUCT
                 and tables.decoration(words[0], Decoration.BLOCK) is not None
             )

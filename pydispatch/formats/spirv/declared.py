@@ -63,24 +63,24 @@ class SpirvDeclarations:
 
     Attributes:
         tables: Declarations of the module as they were read.
-        types: Type → (opcode, operands after the id).
-        values: Constant or variable → its type.
-        constants: Constant → its instruction.
+        types: Id of a type → (opcode, operands after the id).
+        values: Id of a constant or variable → the id of its type.
+        constants: Id of a constant → its instruction.
         sets: Id → name of an imported instruction set.
         functions: Id → function.
-        shapes: Type → its shape; None for a type that is no scalar and no vector.
-        sizes: Type → its approximate size in bytes, as a cache.
+        shapes: Id of a type → its shape, as a cache; None for a type that is no scalar and no vector.
+        sizes: Id of a type → its approximate size in bytes, as a cache.
     """
 
     def __init__(self, tables: SpirvTables) -> None:
         self.tables, self.fail = tables, tables.fail
-        self.types: dict[int, tuple[int, list[int]]] = {}  # opcode, words after the id
-        self.values: dict[int, int] = {}  # constants and variables → their types
+        self.types: dict[int, tuple[int, list[int]]] = {}
+        self.values: dict[int, int] = {}
         self.constants: dict[int, SpirvInstruction] = {}
-        self.sets: dict[int, str] = {}  # id → name of an imported instruction set
+        self.sets: dict[int, str] = {}
         self.functions: dict[int, SpirvFunction] = {}
-        self.shapes: dict[int, Shape | None] = {}  # type → its scalar type and count; None for other types
-        self.sizes: dict[int, int] = {}  # type → its approximate size in bytes
+        self.shapes: dict[int, Shape | None] = {}
+        self.sizes: dict[int, int] = {}
 
     # Types
 
@@ -123,7 +123,7 @@ class SpirvDeclarations:
         return Pointer(storage=words[0], type=words[1]) if op == Op.TYPE_POINTER else None
 
     def number(self, id: int) -> int | None:
-        """Return the value of an integer constant; None for specialization constants and other ids."""
+        """Return the bits of an integer constant, unsigned; None for specialization constants and other ids."""
         inst = self.constants.get(id)
         if inst is None or not self.is_integer(inst.type_id):
             return None
@@ -160,7 +160,13 @@ class SpirvDeclarations:
 
 def check_variable(declared: SpirvDeclarations, inst: SpirvInstruction, pointee: int) -> None:
     """Check the storage class and the type of a variable; raise ArtifactError if they are not valid in compute
-    shaders."""
+    shaders.
+
+    Args:
+        declared: Declarations of the module.
+        inst: The OpVariable.
+        pointee: Id of the type that the variable holds; the OpVariable itself has the type of a pointer to it.
+    """
     op, storage, id = declared.opcode(pointee), inst.words[3], inst.id
     if op in (0, Op.TYPE_VOID, Op.TYPE_FUNCTION):  # 0: not declared
         raise declared.fail(inst.at, f"a variable of type {pointee}, which has no values")
@@ -183,7 +189,8 @@ def check_variable(declared: SpirvDeclarations, inst: SpirvInstruction, pointee:
 
 
 def _bytes(declared: SpirvDeclarations, type_: int, at: int) -> int:
-    """Return the approximate size of a value in bytes; raise ArtifactError, at word `at`, for a type without a size."""
+    """Return the size of a value of a type in bytes, without padding; raise ArtifactError, at word `at`, for a type
+    without a size."""
     known = declared.sizes
 
     def size(id: int, depth: int) -> int:

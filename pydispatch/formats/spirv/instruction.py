@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pydispatch.formats.spirv.names import Op
 
 Fail = Callable[[int, str], Exception]
-"""(word of the module, text) → the error to raise."""
+"""(index of a word in the module, message) → the error to raise."""
 
 
 @dataclass(slots=True)
@@ -18,7 +18,7 @@ class SpirvInstruction:
 
     Attributes:
         op: Opcode.
-        words: All words of the instruction.
+        words: All words of the instruction; the first holds the word count and the opcode.
         at: Index of the first word in the module.
         type_word: Index in `words` of the type id; 0 without one, and before `operands.locate_ids`.
         result_word: Index in `words` of the result id; 0 without one, and before `operands.locate_ids`.
@@ -49,7 +49,10 @@ class SpirvInstruction:
             yield self.words[position]
 
     def text(self, position: int, fail: Fail) -> tuple[str, int]:
-        """Return the string that starts at a position, and the position after it."""
+        """Return the string that starts at the word with index `position`, and the index of the word after it.
+
+        A string is zero-terminated; raise an error of `fail` if the instruction ends before its zero byte.
+        """
         raw = bytearray()
         for at in range(position, len(self.words)):
             part = self.words[at].to_bytes(4, "little")
@@ -73,7 +76,7 @@ class SpirvFunction:
     body: list[SpirvInstruction] = field(default_factory=list)
 
     def append(self, inst: SpirvInstruction, fail: Fail) -> None:
-        """Add a parameter or an instruction of the body; raise an error of `fail` where it cannot be."""
+        """Add a parameter or an instruction of the body; raise an error of `fail` if it may not follow those so far."""
         if inst.op == Op.FUNCTION_PARAMETER:
             if self.body:
                 raise fail(inst.at, "a parameter after the beginning of a function")

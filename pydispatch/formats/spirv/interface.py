@@ -36,20 +36,28 @@ GUARANTEED_LIMITS = {
 
 
 def are_spilled(constants: int) -> bool:
-    """Return whether generated shaders read this many 32-bit constants from a buffer after their bindings.
+    """Return whether generated shaders read this many 32-bit constants from a storage buffer instead of push constants.
 
+    The buffer is bound after the bindings of the program.
     More push constants than the minimum limit of Vulkan would exclude some devices.
     """
     return 4 * constants > GUARANTEED_LIMITS["maxPushConstantsSize"]
 
 
 def watching_binding(constants: int, bindings: int) -> int:
-    """Return the binding through which a generated shader reports a truncated loop, see `emit/spirv/watch.py`."""
+    """Return the binding of the buffer in which a generated shader reports a loop that the driver ended early.
+
+    It follows the program's bindings, and the buffer of constants if there is one. `emit/spirv/watch.py` writes it.
+
+    Args:
+        constants: Number of 32-bit constants in the layout.
+        bindings: Number of bindings in the layout.
+    """
     return bindings + are_spilled(constants)
 
 
 def is_watched(entry: EntryPoint, constants: int, bindings: int) -> bool:
-    """Return whether a generated entry point has the binding of `watching_binding`."""
+    """Return whether a generated entry point reports loops that the driver ended early: it has a `watching_binding`."""
     binding = watching_binding(constants, bindings)
     return any(resource.binding == binding for resource in entry.resources)
 

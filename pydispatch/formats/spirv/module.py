@@ -16,7 +16,7 @@ from pydispatch.formats.spirv.instruction import SpirvInstruction
 from pydispatch.formats.spirv.names import Decoration, Op, capability_name
 
 MAGIC = 0x07230203
-SWAPPED = 0x03022307
+SWAPPED = 0x03022307  # the magic number in the other byte order
 HEADER_WORDS = 5
 MAX_BOUND = 0x3FFFFF  # universal limits of the specification
 
@@ -28,7 +28,7 @@ class EntryPointRecord:
     """Entry point as declared by OpEntryPoint.
 
     Attributes:
-        model: Execution model; 5 for a compute shader.
+        model: Execution model; GL_COMPUTE (5) for a compute shader.
         function: Id of the function.
         name: Name.
         interface: Ids of the interface variables.
@@ -48,7 +48,8 @@ class SpirvTables:
         what: Name of the module in messages.
         version: Pair (major, minor).
         bound: Number that is greater than all ids.
-        capabilities, extensions: What the module declares that it uses.
+        capabilities: Numbers of the capabilities that the module declares.
+        extensions: Names of the extensions that it declares.
         entry_points: Entry points in order.
         modes: Function → its execution modes, pairs (mode, operands).
         names: Id → its name for debuggers.
@@ -58,7 +59,7 @@ class SpirvTables:
         types: Type → (opcode, operands).
         constants: Constant → (opcode, type, operands).
         variables: Variable → (type, storage class).
-        functions: Instructions of each function, without its OpFunction and OpFunctionEnd.
+        functions: Function → its instructions, without OpFunction and OpFunctionEnd.
         instructions: All instructions in order.
     """
 
@@ -72,15 +73,15 @@ class SpirvTables:
     names: dict[int, str] = field(default_factory=dict)
     decorations: dict[int, dict[int, tuple[int, ...]]] = field(default_factory=dict)
     member_decorations: dict[tuple[int, int], dict[int, tuple[int, ...]]] = field(default_factory=dict)
-    linkage: dict[int, tuple[str, int]] = field(default_factory=dict)  # id → name, 0 export or 1 import
-    types: dict[int, tuple[int, tuple[int, ...]]] = field(default_factory=dict)  # opcode, operands
-    constants: dict[int, tuple[int, int, tuple[int, ...]]] = field(default_factory=dict)  # opcode, type, operands
-    variables: dict[int, tuple[int, int]] = field(default_factory=dict)  # type, storage class
+    linkage: dict[int, tuple[str, int]] = field(default_factory=dict)
+    types: dict[int, tuple[int, tuple[int, ...]]] = field(default_factory=dict)
+    constants: dict[int, tuple[int, int, tuple[int, ...]]] = field(default_factory=dict)
+    variables: dict[int, tuple[int, int]] = field(default_factory=dict)
     functions: dict[int, list[SpirvInstruction]] = field(default_factory=dict)
     instructions: list[SpirvInstruction] = field(default_factory=list)
 
     def fail(self, at: int, text: str) -> ArtifactError:
-        """Return the error for a fault at a word of the module."""
+        """Return the error for a fault at the word of the module with index `at`."""
         return ArtifactError(f"{self.what}: word {at}: {text}")
 
     def decoration(self, id: int, kind: int) -> int | None:
@@ -90,7 +91,7 @@ class SpirvTables:
 
 
 def words_of(data: bytes | bytearray | memoryview, what: str = "SPIR-V") -> array[int]:
-    """Return the words of a module in native byte order; raise ArtifactError if the bytes are no SPIR-V."""
+    """Return the words of a module of either byte order as integers; raise ArtifactError if it is no SPIR-V."""
     size = len(data)
     if size < 4 * HEADER_WORDS or size % 4:
         raise ArtifactError(f"{what}: {size} bytes are no SPIR-V module, which has at least 20 and a multiple of 4")
@@ -158,11 +159,19 @@ _LEAST_WORDS: dict[int, int] = {
 """Opcode → words that an instruction has at least."""
 
 _TYPES = frozenset(range(Op.TYPE_VOID, Op.TYPE_FUNCTION + 1))
-_CONSTANTS = frozenset((*range(Op.CONSTANT_TRUE, Op.CONSTANT_COMPOSITE + 1), *range(Op.SPEC_CONSTANT_TRUE, 53)))
+_CONSTANTS = frozenset((
+    *range(Op.CONSTANT_TRUE, Op.CONSTANT_COMPOSITE + 1), *range(Op.SPEC_CONSTANT_TRUE, Op.SPEC_CONSTANT_OP + 1),
+))  # fmt: skip
 
 
 class _TablesReader:
-    """Builder of the tables from a sequence of instructions."""
+    """Builder of the tables from a sequence of instructions.
+
+    Attributes:
+        tables: The tables, which are filled.
+        function: Instructions so far of the function that is being read; None between functions.
+        has_memory_model: Whether an OpMemoryModel has been read.
+    """
 
     def __init__(self, tables: SpirvTables) -> None:
         self.tables, self.fail = tables, tables.fail
@@ -170,7 +179,7 @@ class _TablesReader:
         self.has_memory_model = False
 
     def id(self, inst: SpirvInstruction, position: int) -> int:
-        """Return the id at a position of an instruction."""
+        """Return the id in word `position` of an instruction; raise ArtifactError if it is out of bounds."""
         value = inst.words[position]
         if not 0 < value < self.tables.bound:
             raise self.fail(inst.at + position, f"id {value}, the bound is {self.tables.bound}")
@@ -188,7 +197,7 @@ class _TablesReader:
             if self.function is not None:
                 raise self.fail(inst.at, "a function inside a function")
             self.function = self.tables.functions.setdefault(self.id(inst, 2), [])
-            if self.function:
+            if self.function:  # an earlier definition of the function has filled the list
                 raise self.fail(inst.at, f"function {inst.words[2]} is defined twice")
         elif op == Op.FUNCTION_END:
             if self.function is None:
@@ -200,7 +209,7 @@ class _TablesReader:
             self.declare(inst)
 
     def declare(self, inst: SpirvInstruction) -> None:
-        """Record a type, constant or variable."""
+        """Record an instruction outside of functions, such as a type, constant, variable, decoration or name."""
         tables, op, words = self.tables, inst.op, inst.words
         if op in _TYPES:
             tables.types[self.id(inst, 1)] = (op, tuple(words[2:]))
@@ -238,7 +247,7 @@ class _TablesReader:
             tables.member_decorations.setdefault((target, words[2]), {})[words[3]] = tuple(words[4:])
         elif words[2] == Decoration.LINKAGE:
             name, after = inst.text(3, self.fail)
-            tables.linkage[target] = (name, words[after] if after < len(words) else 0)
+            tables.linkage[target] = (name, words[after] if after < len(words) else 0)  # 0: an export
         else:
             tables.decorations.setdefault(target, {})[words[2]] = tuple(words[3:])
 

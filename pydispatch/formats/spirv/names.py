@@ -160,9 +160,12 @@ class BuiltIn(IntEnum):
 
 
 GL_COMPUTE = 5
+"""Execution model of compute shaders."""
 LOCAL_SIZE = 17
+"""Execution mode: the workgroup size as three numbers."""
 SUBGROUP_SIZE_MODE = 35
 LOCAL_SIZE_ID = 38
+"""Execution mode: the workgroup size as the ids of three constants."""
 
 DEBUG_SETS = ("NonSemantic.", "OpenCL.DebugInfo", "DebugInfo")
 """How the names of extended instruction sets begin that do not change what code computes."""
@@ -198,7 +201,7 @@ CAPABILITIES = {
 
 
 def capability_name(value: int) -> str:
-    """Return the name of a capability in the specification; a text with its number if it is unknown."""
+    """Return the name of a capability in the specification; "capability 4711" if this table does not have it."""
     return CAPABILITIES.get(value, f"capability {value}")
 
 

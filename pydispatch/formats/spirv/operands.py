@@ -98,7 +98,8 @@ _MEMORY_ALIGNED = 0x2  # a literal follows, the alignment
 _MEMORY_IDS = (0x8, 0x10)  # an id follows for each: the scope of MakePointerAvailable and of MakePointerVisible
 _IMAGE_IDS = ((0x1, 1), (0x2, 1), (0x4, 2), (0x8, 1), (0x10, 1), (0x20, 1), (0x40, 1), (0x80, 1), (0x100, 1),
               (0x200, 1), (0x10000, 1))  # fmt: skip
-_IMAGE_PLAIN = 0xC00 | 0x1000 | 0x2000 | 0x4000
+"""Bits of a mask of image operands, each with the number of ids that follow for it, in their order."""
+_IMAGE_PLAIN = 0xC00 | 0x1000 | 0x2000 | 0x4000  # bits without operands
 
 
 @functools.cache
@@ -113,7 +114,7 @@ def patterns() -> dict[int, str]:
 
 
 def _no_words(selector: int) -> int:
-    """Fail: instructions with cached positions have no case literals."""
+    """Fail: the positions of an instruction with case literals, an OpSwitch, are not cached."""
     raise AssertionError(selector)
 
 
@@ -123,7 +124,7 @@ Positions = tuple[int, int, tuple[int, ...]]
 
 @functools.lru_cache(maxsize=4096)
 def _positions_by_length(opcode: int, count: int) -> Positions | None:
-    """Return the positions of ids if the opcode and the word count determine them; else None."""
+    """Return the positions of ids if the opcode and the number of words determine them; else None."""
     pattern = patterns().get(opcode)
     if pattern is None or count > _MAX_CACHED_WORDS or not _PLAIN_OPERANDS.issuperset(pattern):
         return None
@@ -137,7 +138,7 @@ def _positions_by_length(opcode: int, count: int) -> Positions | None:
 
 
 def locate_ids(inst: SpirvInstruction, bound: int, fail: Fail, case_words: Callable[[int], int]) -> None:
-    """Set the positions of an instruction's ids, and check that the ids are below the bound.
+    """Set `type_word`, `result_word` and `id_positions` of an instruction, and check that its ids are below the bound.
 
     Args:
         inst: The instruction.
@@ -174,7 +175,7 @@ class _Walk:
         opcode: Its opcode.
         first: Index of its first word in the module, for messages.
         at: Position of the next word to consume.
-        last: Number of its words.
+        end: Number of its words, the position after the last one.
         type: Position of the type of the result; 0 for none.
         result: Position of the result; 0 for none.
         id_positions: Positions of the other ids.
@@ -182,8 +183,8 @@ class _Walk:
 
     def __init__(self, inst: SpirvInstruction, fail: Fail, case_words: Callable[[int], int]) -> None:
         self.words, self.opcode = inst.words, inst.op
-        self.first = inst.at  # index in the module of the instruction's first word, for errors
-        self.at, self.last = 1, len(inst.words)  # indices in the instruction: the next word, and the end
+        self.first = inst.at
+        self.at, self.end = 1, len(inst.words)  # word 0 is the opcode
         self.fail = fail
         self.case_words = case_words  # id of a switch's selector -> number of words of a case literal
         self.type = self.result = 0
@@ -196,22 +197,22 @@ class _Walk:
             kind, mark = pattern[position], pattern[position + 1 : position + 2]
             position += 1
             if mark == "*":
-                while self.at < self.last:
+                while self.at < self.end:
                     self.one(kind)
                 position += 1
             elif mark == "?":
-                if self.at < self.last:
+                if self.at < self.end:
                     self.one(kind)
                 position += 1
             else:
                 self.one(kind)
-        if self.at != self.last:
-            raise self.fail(self.first, f"opcode {self.opcode} has {self.last - self.at} operand words too many")
+        if self.at != self.end:
+            raise self.fail(self.first, f"opcode {self.opcode} has {self.end - self.at} operand words too many")
 
     def word(self) -> int:
         """Consume one word and return it."""
-        if self.at >= self.last:
-            raise self.fail(self.first, f"opcode {self.opcode} has {self.last} words, which are too few")
+        if self.at >= self.end:
+            raise self.fail(self.first, f"opcode {self.opcode} has {self.end} words, which are too few")
         self.at += 1
         return self.words[self.at - 1]
 
@@ -248,24 +249,24 @@ class _Walk:
     def _g(self) -> None:
         """Consume image operands: a mask, then ids for its bits."""
         mask = self.word()
-        rest = mask & ~_IMAGE_PLAIN
+        unknown = mask & ~_IMAGE_PLAIN
         for bit, count in _IMAGE_IDS:
             if mask & bit:
-                rest &= ~bit
+                unknown &= ~bit
                 for _ in range(count):
                     self.one("I")
-        if rest:
+        if unknown:
             raise self.fail(self.first, f"image operands 0x{mask:X}, which the linker does not know")
 
     def _c(self) -> None:
         """Consume loop control, whose parameters are all literals."""
         self.word()
-        self.at = self.last
+        self.at = self.end
 
     def _w(self) -> None:
         """Consume the pairs (literal, label) of an OpSwitch."""
-        size = self.case_words(self.words[1])
-        while self.at < self.last:
+        size = self.case_words(self.words[1])  # word 1 is the selector
+        while self.at < self.end:
             for _ in range(size):
                 self.word()
             self.one("I")
@@ -275,7 +276,7 @@ class _Walk:
         type and result (TR)."""
         opcode = self.word()
         pattern = patterns().get(opcode, "")
-        is_excluded = opcode in (Op.FUNCTION_CALL, Op.LOAD, Op.EXT_INST)
+        is_excluded = opcode in (Op.FUNCTION_CALL, Op.LOAD, Op.EXT_INST)  # have results, but compute no constants
         if not pattern.startswith("TR") or "P" in pattern or is_excluded:
             raise self.fail(self.first, f"opcode {opcode} in a specialization constant, which the linker does not know")
         self.take(pattern.removeprefix("TR"))

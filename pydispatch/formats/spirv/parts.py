@@ -31,7 +31,8 @@ class SpirvParts:
 
     Attributes:
         tables: Declarations of the module.
-        addressing, memory: Operands of OpMemoryModel.
+        addressing: Addressing model of OpMemoryModel; 0 is logical.
+        memory: Memory model of OpMemoryModel; 1 is GLSL450.
         sets: Name of each imported set of extended instructions, by id.
         globals: Types, constants and variables, by id.
         functions: Functions, by id.
@@ -51,7 +52,7 @@ class SpirvParts:
     member_names: dict[int, list[tuple[int, ...]]] = field(default_factory=dict)
 
     def decorated(self, id: int, kind: int) -> bool:
-        """Return whether an id has a decoration."""
+        """Return whether an id has a decoration of this kind, a number of `Decoration`."""
         return self.tables.decoration(id, kind) is not None
 
     def type_of(self, id: int) -> int:
@@ -83,16 +84,23 @@ def read_parts(data: bytes | bytearray | memoryview, what: str = "SPIR-V") -> Sp
 
 
 class _PartsReader:
-    """Builder of SpirvParts from a sequence of instructions."""
+    """Builder of SpirvParts from a sequence of instructions.
+
+    Attributes:
+        parts: The parts, which are filled.
+        types: Id of a value → the id of its type.
+        defined: Ids that have a definition.
+        function: Function that is being read; None between functions.
+    """
 
     def __init__(self, parts: SpirvParts) -> None:
         self.parts, self.fail = parts, parts.tables.fail
-        self.types: dict[int, int] = {}  # value → its type
-        self.defined: set[int] = set()  # ids that have a definition
-        self.function: SpirvFunction | None = None  # the one being read
+        self.types: dict[int, int] = {}
+        self.defined: set[int] = set()
+        self.function: SpirvFunction | None = None
 
     def take(self, inst: SpirvInstruction) -> None:
-        """Add one instruction to its section or function."""
+        """Add one instruction to its section or function; drop it if it only has information for debuggers."""
         op, parts = inst.op, self.parts
         if op in _DEBUG:
             return
@@ -162,7 +170,7 @@ class _PartsReader:
             parts.decorations.setdefault(words[1], []).append(tuple(words[2:]))
 
     def _case_words(self, selector: int) -> int:
-        """Return the number of words of a case literal of a switch, by the type of its selector."""
+        """Return the number of words of a case literal of a switch, by the type of its selector, an id."""
         type_ = self.parts.globals.get(self.types.get(selector, 0))
         return 2 if type_ is not None and type_.op == Op.TYPE_INT and type_.words[2] > 32 else 1
 
@@ -195,7 +203,7 @@ class _PartsReader:
                 continue
             for position in inst.id_positions:
                 id = inst.words[position]
-                if inst.op == Op.FUNCTION_CALL and position == 3:
+                if inst.op == Op.FUNCTION_CALL and position == 3:  # the callee; arguments follow it
                     if id not in parts.functions:
                         raise self.fail(inst.at, f"a call of id {id}, which is no function")
                     if len(parts.functions[id].parameters) != len(inst.words) - 4:

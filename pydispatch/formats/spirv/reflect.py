@@ -54,7 +54,7 @@ class SpecConstant:
         id: SpecId.
         name: Name; may be empty.
         bytes: Size of the value in bytes.
-        default: Default value, as an integer with its bits.
+        default: Bits of the default value as an unsigned integer, also for a float; a bool is 0 or 1.
     """
 
     id: int
@@ -69,8 +69,9 @@ class EntryPoint:
 
     Attributes:
         name: Name of the entry point.
-        workgroup_size: Workgroup size with defaults for specialized sizes; None if not stated.
-        size_spec: SpecId of each workgroup size; None for a fixed size.
+        workgroup_size: Workgroup size (x, y, z), with the default of a size that is a specialization constant; None if
+            the module states none.
+        size_spec: SpecId of the specialization constant of each of these sizes; None for a fixed size.
         resources: Buffers and other resources, sorted by set and binding.
         push_constant_bytes: Size of the push constant block in bytes.
         shared_bytes: Workgroup memory in bytes.
@@ -242,13 +243,13 @@ class _Walker:
         if opcode in (Op.TYPE_INT, Op.TYPE_FLOAT):
             return (operands[0] + 7) // 8
         if opcode == Op.TYPE_BOOL:
-            return 4
+            return 4  # SPIR-V states no size; drivers take a word
         if opcode == Op.TYPE_VECTOR:
             return self.size(operands[0], laid_out, depth) * operands[1]
         if opcode == Op.TYPE_MATRIX:
             return self.size(operands[0], laid_out, depth) * operands[1]
         if opcode == Op.TYPE_RUNTIME_ARRAY:
-            return 0
+            return 0  # its length is that of the bound buffer
         if opcode == Op.TYPE_ARRAY:
             count = self.constant(operands[1])
             stride = tables.decoration(type_, Decoration.ARRAY_STRIDE) if laid_out else None
@@ -256,7 +257,7 @@ class _Walker:
         if opcode == Op.TYPE_STRUCT:
             return self._struct(type_, operands, laid_out, depth)
         if opcode == Op.TYPE_POINTER:
-            return 8
+            return 8  # an address
         raise ArtifactError(f"{self.what}: type {type_} has no size")
 
     def _struct(self, type_: int, members: Sequence[int], laid_out: bool, depth: int) -> int:
@@ -274,12 +275,13 @@ class _Walker:
         return end
 
     def constant(self, id: int) -> int:
-        """Return the value of an integer constant; the default value of a specialization constant."""
+        """Return the value of an integer constant; the default value of a specialization constant, and 1 for an
+        expression of such constants."""
         opcode, _, operands = self.tables.constants.get(id, (0, 0, ()))
         if opcode in (Op.CONSTANT, Op.SPEC_CONSTANT):
             return sum(word << 32 * i for i, word in enumerate(operands[:2]))
         if opcode == Op.SPEC_CONSTANT_OP:
-            return 1  # an expression of specialization constants: only the driver computes it
+            return 1  # only the driver computes the expression
         raise ArtifactError(f"{self.what}: id {id} is no integer constant")
 
     def spec_constants(self) -> tuple[SpecConstant, ...]:
@@ -312,7 +314,8 @@ class _Walker:
     def _workgroup_size(
         self, record: EntryPointRecord
     ) -> tuple[tuple[int, int, int] | None, tuple[int | None, int | None, int | None]]:
-        """Return the workgroup size of an entry point (None if not stated) and the SpecId of each size.
+        """Return the workgroup size (x, y, z) of an entry point (None: not stated), and the SpecId of each size (None: it
+        is fixed).
 
         A constant decorated WorkgroupSize takes precedence over the execution mode. Raises ArtifactError if several
         such constants differ.

@@ -50,7 +50,7 @@ def use_of(tables: SpirvTables, function: int) -> VariableUse:
 def _record_body(tables: SpirvTables, function: int, use: VariableUse) -> list[int]:
     """Record the variables that one function uses; return the ids of its callees."""
     variables = tables.variables
-    bases: dict[int, int] = {}  # pointer → the variable that it points into
+    bases: dict[int, int] = {}  # pointer that was derived from a variable → the variable
     called: list[int] = []
     for inst in tables.functions.get(function, ()):
         op, words = inst.op, inst.words

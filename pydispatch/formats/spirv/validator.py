@@ -6,6 +6,7 @@ import shutil
 import subprocess
 
 SECONDS = 60
+"""Time limit; beyond it subprocess.TimeoutExpired is raised."""
 
 
 def validate(data: bytes) -> str:

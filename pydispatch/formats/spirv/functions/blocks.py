@@ -24,7 +24,7 @@ def check_blocks(declared: SpirvDeclarations, function: SpirvFunction) -> None:
     """Check the control flow graph of a function with a body; raise ArtifactError with the index of the faulty word."""
     code = [inst for inst in function.body if inst.op not in NO_CODE]
     labels, first = {inst.id for inst in code if inst.op == Op.LABEL}, code[0].id
-    for inst in code:
+    for inst in code:  # a branch leads to a block of the function, but not back to the first one
         for position in _labels_of(inst):
             if inst.words[position] not in labels or inst.words[position] == first:
                 raise declared.fail(
@@ -39,8 +39,11 @@ def check_blocks(declared: SpirvDeclarations, function: SpirvFunction) -> None:
 
 
 def _edges(declared: SpirvDeclarations, code: Sequence[SpirvInstruction]) -> tuple[dict[int, list[int]], set[int]]:
-    """Return the successors of each block, and the blocks that are loop headers; raise ArtifactError for malformed
-    blocks."""
+    """Return the successors of each block, and the blocks that are loop headers, all by the ids of their labels; raise
+    ArtifactError for malformed blocks.
+
+    `code` is the body of a function without the instructions of NO_CODE.
+    """
     edges: dict[int, list[int]] = {}
     loops: set[int] = set()
     block = 0  # label of the open block; 0 between blocks
@@ -63,7 +66,7 @@ def _edges(declared: SpirvDeclarations, code: Sequence[SpirvInstruction]) -> tup
             block = 0
         elif inst.op == Op.LOOP_MERGE:
             loops.add(block)
-        if merge and inst.words[1] == block:
+        if merge and inst.words[1] == block:  # word 1 of a merge instruction is the merge block
             raise declared.fail(inst.at, "a block that merges into itself")
         is_begin = is_begin and inst.op in (Op.LABEL, Op.PHI, Op.VARIABLE)
     if block:
@@ -72,11 +75,14 @@ def _edges(declared: SpirvDeclarations, code: Sequence[SpirvInstruction]) -> tup
 
 
 def _check_merges(declared: SpirvDeclarations, code: Sequence[SpirvInstruction], edges: dict[int, list[int]]) -> None:
-    """Check that each merge block belongs to one header and that each phi lists the predecessors of its block."""
-    before: dict[int, set[int]] = {id: set() for id in edges}
+    """Check that each merge block belongs to one header and that each phi lists the predecessors of its block.
+
+    `edges` maps each block to its successors.
+    """
+    predecessors: dict[int, set[int]] = {id: set() for id in edges}
     for id, targets in edges.items():
         for target in targets:
-            before[target].add(id)
+            predecessors[target].add(id)
     merges: set[int] = set()
     block = 0
     for inst in code:
@@ -87,13 +93,14 @@ def _check_merges(declared: SpirvDeclarations, code: Sequence[SpirvInstruction],
                 raise declared.fail(inst.at, f"block {inst.words[1]} is where two constructs merge")
             merges.add(inst.words[1])
         elif inst.op == Op.PHI:
-            parents = inst.words[4::2]
-            if len(inst.words) % 2 == 0 or set(parents) != before[block] or len(set(parents)) != len(parents):
+            parents = inst.words[4::2]  # after the opcode, type and result: pairs (value, predecessor)
+            is_pair_cut = len(inst.words) % 2 == 0
+            if is_pair_cut or set(parents) != predecessors[block] or len(set(parents)) != len(parents):
                 raise declared.fail(inst.at, "a phi whose blocks are not those that lead to it")
 
 
 def _labels_of(inst: SpirvInstruction) -> Sequence[int]:
     """Return the positions of the words of an instruction that name blocks."""
     if inst.op in (Op.BRANCH_CONDITIONAL, Op.SWITCH):
-        return [position for position in inst.id_positions if position > 1]
+        return [position for position in inst.id_positions if position > 1]  # word 1 is the condition or selector
     return inst.id_positions if inst.op in (Op.BRANCH, Op.LOOP_MERGE, Op.SELECTION_MERGE) else ()

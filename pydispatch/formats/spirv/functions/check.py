@@ -24,7 +24,7 @@ def check_functions(declared: SpirvDeclarations, has_unknown_instructions: bool)
     `has_unknown_instructions` states that the module has instructions of unknown extensions, whose results may have any
     type.
     """
-    calls: dict[int, list[int]] = {}
+    calls: dict[int, list[int]] = {}  # function → functions that it calls
     for id, function in declared.functions.items():
         calls[id] = _check(FunctionChecker(declared, function, has_unknown_instructions))
     for _, callee in back_edges(roots=calls, edges=calls):
@@ -71,7 +71,7 @@ def _check(code: FunctionChecker) -> list[int]:
         check_instruction(code, inst)
         if inst.type_word:
             code.values[inst.id] = inst.type_id
-    for at, id, type_ in code.phis:
+    for at, id, type_ in code.phis:  # after all instructions: the value of a phi may be defined later
         if code.type_of(id) != type_ and not code.has_unknown_instructions:
             raise code.fail(at, f"id {id} is no value of the type {type_}")
     return code.calls

@@ -84,13 +84,14 @@ _TAKES_MATRICES = {
 
 def check_product(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check a product of vectors and matrices: rows and columns of both factors and of the result, and one type of
-    elements. A vector is a column.
+    elements. A vector counts as a column, even if it is the left factor.
     """
     types = [code.operand_type(inst, 3), code.operand_type(inst, 4)]
     rows, columns = zip(*(_sides(code, type_) for type_ in types), strict=True)
     result = _sides(code, inst.type_id)
     kinds = {_scalar(code, type_) for type_ in (*types, inst.type_id)}
-    # Of each product: rows and columns of the result, and two sizes that must be equal.
+    # Of each product: rows and columns of the result, and the sizes of both factors that are summed over, which must be
+    # equal; (1, 1) if nothing is summed.
     result_rows, result_columns, (summed, other_summed) = {
         Op.VECTOR_TIMES_SCALAR: (rows[0], 1, (1, 1)),
         Op.MATRIX_TIMES_SCALAR: (rows[0], columns[0], (1, 1)),
@@ -131,6 +132,6 @@ def _scalar(code: FunctionChecker, type_: int) -> tuple[str, int] | None:
 
 
 def check_transpose(code: FunctionChecker, inst: SpirvInstruction) -> None:
-    """Check an OpTranspose."""
+    """Check an OpTranspose of a matrix, which has two columns or more."""
     rows, columns = _sides(code, code.operand_type(inst, 3))
     code.demand(inst, _sides(code, inst.type_id) == (columns, rows) and columns > 1)

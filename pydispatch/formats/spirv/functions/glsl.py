@@ -81,7 +81,7 @@ def _fits_own_rule(code: FunctionChecker, inst: SpirvInstruction, instruction: i
         return _fits_length(result, shapes, count=1 if instruction == _Glsl.LENGTH else 2)
     if instruction == _Glsl.CROSS:
         return result is not None and result.count == 3 and result.kind == "f" and shapes == [result, result]
-    if instruction == _Glsl.REFRACT:
+    if instruction == _Glsl.REFRACT:  # the third operand, the ratio of indices of refraction, is a scalar
         return len(shapes) == 3 and result is not None and shapes[:2] == [result, result] and _is_float(shapes[2])
     if instruction in (_Glsl.MODF, _Glsl.FREXP):
         fits = len(shapes) == 2 and result is not None and shapes[0] == result and _is_float(result)
@@ -108,7 +108,8 @@ def _fits_length(result: Shape | None, shapes: Sequence[Shape | None], count: in
 
 
 def _fits_second_result(code: FunctionChecker, inst: SpirvInstruction, position: int, kind: str) -> bool:
-    """Return whether the word at `position` is a writable pointer to as many components of `kind` as the result."""
+    """Return whether the operand in word `position` is a writable pointer to as many components of `kind` ("i" or "f")
+    as the result has."""
     pointer = code.pointer(inst, position)
     result, second = code.declared.shape(inst.type_id), code.declared.shape(pointer.type)
     if pointer.storage in READ_ONLY or result is None or second is None:
@@ -117,7 +118,8 @@ def _fits_second_result(code: FunctionChecker, inst: SpirvInstruction, position:
 
 
 def _is_pair(code: FunctionChecker, type_: int, first: Shape | None, second_kind: str) -> bool:
-    """Return whether a type is a struct of two: one of shape `first`, and as many components of `second_kind`."""
+    """Return whether a type is a struct of two members: one of shape `first` (None: no scalar or vector, which does not
+    fit), and one with as many components of `second_kind`, "i" or "f"."""
     members = [code.declared.shape(member) for member in code.declared.parts(type_).types]
     if code.declared.opcode(type_) != Op.TYPE_STRUCT or len(members) != 2 or members[0] != first:
         return False

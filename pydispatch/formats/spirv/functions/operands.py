@@ -8,7 +8,7 @@ from pydispatch.formats.spirv.declared import Pointer, Shape, SpirvDeclarations
 from pydispatch.formats.spirv.instruction import SpirvFunction, SpirvInstruction
 from pydispatch.formats.spirv.names import Op, Storage
 
-READ_ONLY = (0, Storage.INPUT, Storage.PUSH_CONSTANT)
+READ_ONLY = (Storage.UNIFORM_CONSTANT, Storage.INPUT, Storage.PUSH_CONSTANT)
 """Storage classes that cannot be written."""
 
 
@@ -16,21 +16,24 @@ class FunctionChecker:
     """State of the check of one function.
 
     Attributes:
+        declared: Declarations of the module.
+        function: The function.
         has_unknown_instructions: Whether the module has instructions of unknown extensions, whose results may have any
             type.
-        values: Type of each value defined so far, by id.
+        values: Id of each value of the function defined so far → the id of its type.
         labels: Ids of the function's blocks.
         calls: Ids of the called functions.
-        phis: Word index, id and type of each phi operand; its definition may follow later.
+        phis: For each value operand of a phi: index of its word in the module, its id, and the type of the phi. They
+            are checked at the end, because the value may be defined later.
     """
 
     def __init__(self, declared: SpirvDeclarations, function: SpirvFunction, has_unknown_instructions: bool) -> None:
         self.declared, self.function, self.has_unknown_instructions = declared, function, has_unknown_instructions
         self.fail = declared.fail
-        self.values: dict[int, int] = {}  # id of a value → its type
-        self.labels: set[int] = set()  # ids of blocks
-        self.calls: list[int] = []  # ids of called functions
-        self.phis: list[tuple[int, int, int]] = []  # word index, id and type of each operand of a phi
+        self.values: dict[int, int] = {}
+        self.labels: set[int] = set()
+        self.calls: list[int] = []
+        self.phis: list[tuple[int, int, int]] = []
 
     def type_of(self, id: int) -> int:
         """Return the type of a value; 0 for an id that is no value."""
@@ -51,27 +54,27 @@ class FunctionChecker:
         return type_
 
     def shape(self, inst: SpirvInstruction, position: int) -> Shape:
-        """Return the shape of an operand, which must be a scalar or vector."""
+        """Return the shape of the operand in word `position`, which must be a scalar or vector."""
         shape = self.declared.shape(self.operand_type(inst, position))
         if shape is None:
             raise self.fail(inst.at + position, f"id {inst.words[position]} is no number")
         return shape
 
     def pointer(self, inst: SpirvInstruction, position: int) -> Pointer:
-        """Return the storage class and the pointee type of an operand, which must be a pointer."""
+        """Return the storage class and the pointee type of the operand in word `position`, which must be a pointer."""
         pointee = self.declared.pointee(self.operand_type(inst, position))
         if pointee is None:
             raise self.fail(inst.at + position, f"id {inst.words[position]} is no pointer")
         return pointee
 
     def same(self, inst: SpirvInstruction, position: int, type_: int) -> None:
-        """Check that an operand has exactly the type `type_`."""
+        """Check that the operand in word `position` has exactly the type with the id `type_`."""
         actual = self.operand_type(inst, position)
         if actual != type_:
             raise self.fail(inst.at + position, f"id {inst.words[position]} has the type {actual}, expected {type_}")
 
     def integers(self, inst: SpirvInstruction, *positions: int) -> None:
-        """Check that operands are integer scalars."""
+        """Check that the operands in the words at these positions are integer scalars."""
         for position in positions:
             shape = self.shape(inst, position)
             if shape.kind != "i" or shape.count != 1:
@@ -85,7 +88,7 @@ class FunctionChecker:
                 raise self.fail(inst.at + position, f"id {inst.words[position]} is no constant")
 
     def writable(self, inst: SpirvInstruction, storage: int) -> None:
-        """Check that the storage class of a written pointer is not read-only."""
+        """Check that an instruction may write through a pointer of this storage class."""
         self.demand(inst, storage not in READ_ONLY, "a pointer to what cannot be written")
 
     def demand(

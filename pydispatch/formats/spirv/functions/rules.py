@@ -111,12 +111,13 @@ def _copy_memory(code: FunctionChecker, inst: SpirvInstruction) -> None:
 
 
 def _chain(code: FunctionChecker, inst: SpirvInstruction) -> None:
-    """Check an access chain: integer indices of existing elements, and the type of the result."""
+    """Check `OpAccessChain type result base index...`: integer indices of existing elements, and the type of the
+    result."""
     declared = code.declared
     result = declared.pointee(inst.type_id)
     storage, type_ = code.pointer(inst, 3)
     positions = list(range(4, len(inst.words)))
-    if inst.op in (Op.PTR_ACCESS_CHAIN, Op.IN_BOUNDS_PTR_ACCESS_CHAIN):
+    if inst.op in (Op.PTR_ACCESS_CHAIN, Op.IN_BOUNDS_PTR_ACCESS_CHAIN):  # the first index moves the base itself
         code.integers(inst, *positions[:1])
         positions = positions[1:]
     for position in positions:
@@ -210,7 +211,7 @@ def _phi(code: FunctionChecker, inst: SpirvInstruction) -> None:
 def _branch(code: FunctionChecker, inst: SpirvInstruction) -> None:
     """Check an OpBranchConditional."""
     code.demand(inst, code.shape(inst, 1) == Shape("b", 0, count=1), "a condition that is no bool")
-    code.demand(inst, len(inst.words) in (4, 6), f"{len(inst.words)} words")
+    code.demand(inst, len(inst.words) in (4, 6), f"{len(inst.words)} words")  # without or with two branch weights
 
 
 def _switch(code: FunctionChecker, inst: SpirvInstruction) -> None:
@@ -223,7 +224,7 @@ def _switch(code: FunctionChecker, inst: SpirvInstruction) -> None:
 
 
 def _return(code: FunctionChecker, inst: SpirvInstruction) -> None:
-    """Check a return against the result type of the function."""
+    """Check an OpReturn or OpReturnValue against the result type of the function."""
     result = code.function.head.type_id
     if inst.op == Op.RETURN:
         code.demand(inst, code.declared.opcode(result) == Op.TYPE_VOID, "no value, and the function returns one")
@@ -241,13 +242,14 @@ def _atomic(code: FunctionChecker, inst: SpirvInstruction) -> None:
     code.writable(inst, storage)
     code.demand(inst, is_store or inst.type_id == pointee)
     is_exchange = inst.op in (Op.ATOMIC_COMPARE_EXCHANGE, Op.ATOMIC_COMPARE_EXCHANGE_WEAK)
-    rest = list(range(pointer_position + 1, len(inst.words)))
-    scopes = rest[: 3 if is_exchange else 2]
+    operands = list(range(pointer_position + 1, len(inst.words)))
+    # A scope and memory semantics; a compare-exchange has semantics for success and for failure.
+    scopes = operands[: 3 if is_exchange else 2]
     code.constant_integers(inst, *scopes)
-    for position in rest[len(scopes) :]:
+    for position in operands[len(scopes) :]:
         code.same(inst, position, pointee)
-    is_integer = inst.op not in (Op.ATOMIC_LOAD, Op.ATOMIC_STORE, Op.ATOMIC_EXCHANGE)
-    code.demand(inst, not is_integer or (shape is not None and shape.kind == "i"))
+    takes_integers = inst.op not in (Op.ATOMIC_LOAD, Op.ATOMIC_STORE, Op.ATOMIC_EXCHANGE)
+    code.demand(inst, not takes_integers or (shape is not None and shape.kind == "i"))
 
 
 _GROUP_VOTES = frozenset((333, 334, 335, 336, 340))
@@ -284,10 +286,10 @@ def _group(code: FunctionChecker, inst: SpirvInstruction) -> None:
             code.integers(inst, 5)
     elif inst.op in _GROUP_BALLOTS:
         code.demand(inst, result.kind == ("b" if inst.op == _BALLOT_BIT_EXTRACT else "i"))
-        position = 5 if inst.op == _BALLOT_BIT_COUNT else 4
+        position = 5 if inst.op == _BALLOT_BIT_COUNT else 4  # word 4 of a bit count is the group operation
         wanted = Shape("b", 0, count=1) if inst.op == _BALLOT else Shape("i", 32, count=4)
         code.demand(inst, code.shape(inst, position) == wanted)
-    else:
+    else:  # a reduction or scan: word 4 is the group operation, word 5 the value
         code.same(inst, 5, inst.type_id)
         code.demand(inst, result.kind == _GROUP_KINDS.get(inst.op, result.kind))
         operation, has_cluster_size = inst.words[4], len(inst.words) > 6

@@ -11,7 +11,7 @@ def back_edges(roots: Iterable[int], edges: Mapping[int, Sequence[int]]) -> Iter
     entered: set[int] = set()
     on_path: set[int] = set()
     for root in roots:
-        stack = [(root, False)]
+        stack = [(root, False)]  # nodes, and whether all that is reached from the node has been searched
         while stack:
             node, is_done = stack.pop()
             if is_done:
