@@ -314,8 +314,8 @@ class _Walker:
     def _workgroup_size(
         self, record: EntryPointRecord
     ) -> tuple[tuple[int, int, int] | None, tuple[int | None, int | None, int | None]]:
-        """Return the workgroup size (x, y, z) of an entry point (None: not stated), and the SpecId of each size (None: it
-        is fixed).
+        """Return the workgroup size (x, y, z) of an entry point (None: not stated), and the SpecId of each size (None:
+        it is fixed).
 
         A constant decorated WorkgroupSize takes precedence over the execution mode. Raises ArtifactError if several
         such constants differ.
