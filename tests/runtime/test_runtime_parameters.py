@@ -174,6 +174,7 @@ def test_headers_that_lie(tmp_path: Path) -> None:
     refused(b'{"w": {"dtype": "F33", "shape": [1], "data_offsets": [0, 4]}}', "unknown dtype 'F33'")
     one = b'{"dtype": "U8", "shape": [4], "data_offsets": [0, 4]}'
     refused(b'{"w": ' + one + b', "w": ' + one.replace(b"U8", b"I8") + b"}", "its header has 'w' twice")
+    refused(b'{"w": ' + one.replace(b"}", b', "x": 1, "x": 1}') + b"}", "its header has 'x' twice")
     other = one.replace(b"[0, 4]", b"[3, 7]")
     refused(b'{"w": ' + one + b', "v": ' + other + b"}", "the bytes of 'v' begin at 3, inside those of 'w'")
     refused(('{"w": ' + one.decode() + "}").encode("utf-16"), "no JSON: 'utf-8' codec")

@@ -8,6 +8,7 @@ import math
 import mmap
 import os
 import struct
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,13 +18,15 @@ from pydispatch.files import open_mapped, path_of
 from pydispatch.formats.arrays.npy_header import NpyHeader
 from pydispatch.formats.storage.stored_zip import ZipFault, members_of
 
-_MAX_HEADER = 100 << 20
+_MAX_HEADER_BYTES = 100 << 20
+"""Size of a .safetensors header that is still parsed; bounds the memory that a broken file can take."""
 _SAFE_TYPES = {
     "BOOL": ("b", 8), "U8": ("u", 8), "I8": ("i", 8), "U16": ("u", 16), "I16": ("i", 16), "U32": ("u", 32),
     "I32": ("i", 32), "U64": ("u", 64), "I64": ("i", 64), "F16": ("f", 16), "BF16": ("bf16", 16), "F32": ("f", 32),
     "F64": ("f", 64), "C64": ("c", 64), "F8_E4M3": ("f8E4M3FN", 8), "F8_E5M2": ("f8E5M2", 8),
     "F8_E8M0": ("f8E8M0FNU", 8), "F4": ("f4E2M1FN", 4),
 }  # fmt: skip
+"""dtype in a .safetensors header → `kind` and `bits` of a `Tensor`."""
 
 
 @dataclass(frozen=True)
@@ -31,9 +34,11 @@ class Tensor:
     """Array in a file.
 
     Attributes:
-        kind: Kind of the elements: b, i, u, f, c, the name of a type that NumPy lacks, or "V" for raw bits.
-        bits: Size of an element, in bits.
-        data: The elements, mapped from the file.
+        kind: Kind of the elements: NumPy's letter (b, i, u, f, c, or V for raw bits), or the MLIR name of a type that
+            NumPy lacks, such as "f8E5M2".
+        bits: Size of an element, in bits. Elements of less than 8 bits are packed.
+        shape: Sizes, the slowest varying first; () for a scalar.
+        data: The bytes of the elements, little-endian and in row-major order, mapped from the file.
     """
 
     kind: str
@@ -42,6 +47,7 @@ class Tensor:
     data: memoryview
 
     def __str__(self) -> str:
+        """Return shape and element type for messages, such as `2x3xf32`."""
         kind = {"b": "i1", "i": f"si{self.bits}", "u": f"ui{self.bits}", "f": f"f{self.bits}"}
         name = kind.get(self.kind, f"raw {self.bits}-bit" if self.kind == "V" else self.kind)
         return "x".join([*(str(size) for size in self.shape), name])
@@ -92,7 +98,7 @@ def _map(path: Path) -> memoryview:
 
 
 def _bytes_of(shape: tuple[int, ...], bits: int) -> int:
-    """Return the size of an array of packed elements, in bytes."""
+    """Return the bytes of an array of packed elements of `bits` each, rounded up to whole bytes."""
     return -(-math.prod(shape) * bits // 8)
 
 
@@ -101,7 +107,7 @@ def _safetensors(path: Path, data: memoryview) -> dict[str, Tensor]:
     if len(data) < 8:
         raise _FileFault(f"{len(data)} bytes are no .safetensors file")
     (length,) = struct.unpack("<Q", data[:8])
-    if length > min(_MAX_HEADER, len(data) - 8):
+    if length > min(_MAX_HEADER_BYTES, len(data) - 8):
         raise _FileFault(f"a header of {length} bytes does not fit into a file of {len(data)}")
     try:
         header = json.loads(bytes(data[8 : 8 + length]).decode("utf-8"), object_pairs_hook=_unique_members)
@@ -110,9 +116,10 @@ def _safetensors(path: Path, data: memoryview) -> dict[str, Tensor]:
     if not isinstance(header, dict):
         raise _FileFault("its header is no JSON object")
     body = data[8 + length :]
-    ranges: list[tuple[int, int, str]] = []
+    ranges: list[tuple[int, int, str]] = []  # (begin, end, name) of each array that is not empty
+    # "__metadata__" holds texts about the file, no array.
     tensors = {key: _safe_tensor(key, entry, body, ranges) for key, entry in header.items() if key != "__metadata__"}
-    ranges.sort()
+    ranges.sort()  # if any two ranges overlap, two neighbors do
     for (_, end, key), (begin, _, other) in itertools.pairwise(ranges):
         if begin < end:
             raise _FileFault(f"the bytes of {_shown(other)} begin at {begin}, inside those of {_shown(key)}")
@@ -123,7 +130,7 @@ def _unique_members(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """Return the members of a JSON object as a dict; raise _FileFault for duplicate keys."""
     members = dict(pairs)
     if len(members) < len(pairs):
-        twice = next(key for i, (key, _) in enumerate(pairs) if members[key] is not pairs[i][1])
+        twice = next(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
         raise _FileFault(f"its header has {_shown(twice)} twice")
     return members
 
@@ -134,7 +141,14 @@ def _shown(key: str) -> str:
 
 
 def _safe_tensor(key: str, entry: object, body: memoryview, ranges: list[tuple[int, int, str]]) -> Tensor:
-    """Return the array that a header entry describes; append its (begin, end, name) to `ranges`. Raises _FileFault."""
+    """Return the array that an entry of a .safetensors header describes. Raises _FileFault.
+
+    Args:
+        key: Name of the array.
+        entry: Its value in the JSON header.
+        body: Bytes of the file after the header, to which the offsets of entries refer.
+        ranges: List to which (begin, end, name) of the array is appended, for a check of overlaps.
+    """
     if not isinstance(entry, dict):
         raise _FileFault(f"{_shown(key)}: expected an object with dtype, shape and data_offsets")
     dtype, shape, offsets = entry.get("dtype"), entry.get("shape"), entry.get("data_offsets")
@@ -148,12 +162,13 @@ def _safe_tensor(key: str, entry: object, body: memoryview, ranges: list[tuple[i
     begin, end = offsets
     size = _bytes_of(tuple(shape), bits)
     if not begin <= end <= len(body) or end - begin != size:
+        # Python refuses to print integers of thousands of digits.
         takes = f"{size} bytes" if size < 1 << 63 else "more than 2^63 bytes"
         raise _FileFault(
             f"{_shown(key)}: {dtype} of shape {shape!r:.100} takes {takes}; its offsets are {begin} to {end} of "
             f"{len(body)}"
         )
-    if size:
+    if size:  # an empty array overlaps nothing
         ranges.append((begin, end, key))
     return Tensor(kind, bits, tuple(shape), body[begin:end])
 
@@ -164,7 +179,7 @@ def _are_sizes(value: object) -> bool:
 
 
 def _npy_tensor(key: str, data: memoryview) -> Tensor:
-    """Return the array of a .npy file; `key` names it in messages. Raises _FileFault."""
+    """Return the array of a .npy file, whose bytes are `data`; `key` names it in messages. Raises _FileFault."""
     try:
         header = NpyHeader.read(data)
     except ValueError as error:
@@ -183,7 +198,10 @@ def _npy(path: Path, data: memoryview) -> dict[str, Tensor]:
 
 
 def _npz(path: Path, data: memoryview) -> dict[str, Tensor]:
-    """Return the arrays of a .npz file by name. Raises _FileFault, for compressed members too."""
+    """Return the arrays of a .npz file by name. Raises _FileFault, also for compressed members, which cannot be mapped.
+
+    `path` is unused: all readers have the same parameters.
+    """
     try:
         members = members_of(data)
     except ZipFault as fault:

@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-# Name -> bits of the exponent, bits of the fraction, bias, and what the largest codes are: "ieee" infinities and NaNs,
-# "fn" one NaN above all values, "fnuz" NaN in the place of -0, "finite" numbers like the others.
+# Name -> bits of the exponent, bits of the fraction, bias, and the special values: "ieee": the largest exponent has
+# infinities and NaNs; "fn": the largest code of each sign is a NaN; "fnuz": the code of -0 is the only NaN; "finite":
+# none. Formats other than "ieee" have no infinities.
 FORMATS: dict[str, tuple[int, int, int, str]] = {
     "f8E5M2": (5, 2, 15, "ieee"),
     "f8E4M3": (4, 3, 7, "ieee"),
@@ -30,16 +31,16 @@ FORMATS: dict[str, tuple[int, int, int, str]] = {
 
 
 EXPONENT_ONLY = "f8E8M0FNU"
-"""Powers of two, without sign and zero."""
+"""Name of the format of eight exponent bits: powers of two from 2^-127, without sign and zero. Code 255 is NaN."""
 
 
 def width(name: str) -> int:
-    """Return the number of bits of a value of this format."""
+    """Return the bits of a code of the format `name`, a key of FORMATS or EXPONENT_ONLY."""
     return 8 if name == EXPONENT_ONLY else 1 + sum(FORMATS[name][:2])
 
 
 def least_normal(name: str) -> float:
-    """Return the smallest positive normal number of a format."""
+    """Return the smallest positive normal number of a format; that of EXPONENT_ONLY is its smallest number."""
     return 2.0**-127 if name == EXPONENT_ONLY else 2.0 ** (1 - FORMATS[name][2])
 
 
@@ -59,25 +60,26 @@ def values(name: str) -> NDArray[np.float64]:
     sign_bit = 1 << (exponent_bits + fraction_bits)
     code = np.arange(sign_bit)
     exponent, fraction = code >> fraction_bits, code & ((1 << fraction_bits) - 1)
-    mantissa = np.where(exponent > 0, fraction + (1 << fraction_bits), fraction)
+    mantissa = np.where(exponent > 0, fraction + (1 << fraction_bits), fraction)  # normal numbers have an implicit one
+    # Subnormal numbers, of exponent 0, are scaled as those of exponent 1.
     positive = np.ldexp(mantissa.astype(np.float64), np.maximum(exponent, 1) - bias - fraction_bits)
     if special == "ieee":
         largest = exponent == (1 << exponent_bits) - 1
         positive[largest] = np.where(fraction[largest] == 0, np.inf, np.nan)
     elif special == "fn":
-        positive[-1] = np.nan
+        positive[-1] = np.nan  # the code of ones alone
     table = np.concatenate([positive, -positive])
     if special == "fnuz":
-        table[sign_bit] = np.nan
+        table[sign_bit] = np.nan  # instead of -0
     return table
 
 
 @functools.cache
 def _boundaries(name: str) -> tuple[NDArray[np.float64], int]:
-    """Return the rounding boundaries of a format, and the code that stands for overflow.
+    """Return the rounding boundaries of a format in FORMATS, and the code to which larger magnitudes are encoded.
 
     Boundary i is the midpoint between the magnitudes with codes i and i + 1; the last one separates the largest finite
-    magnitude from overflow.
+    magnitude from overflow. A number on a boundary is a tie.
     """
     import numpy as np
 
@@ -103,33 +105,34 @@ def encode(numbers: NDArray[Any], name: str) -> NDArray[np.uint8]:
     """
     import numpy as np
 
-    values = numbers.astype(np.float64)
-    magnitude = np.abs(values)
+    wide = numbers.astype(np.float64)
+    magnitude = np.abs(wide)
     if name == EXPONENT_ONLY:
+        # frexp is for mantissas in [0.5, 1): its exponents are 1 larger than for those in [1, 2).
         exponent = np.frexp(np.where((magnitude > 0) & np.isfinite(magnitude), magnitude, 1.0))[1] - 1
         code = np.where(magnitude > 0, np.clip(exponent + 127, 0, 255), 0)
-        return np.where(np.isfinite(values), code, 255).astype(np.uint8)
+        return np.where(np.isfinite(wide), code, 255).astype(np.uint8)
     exponent_bits, fraction_bits, _, special = FORMATS[name]
     sign_bit = 1 << (exponent_bits + fraction_bits)
     boundaries, overflow_code = _boundaries(name)
-    code = np.searchsorted(boundaries, magnitude)
+    code = np.searchsorted(boundaries, magnitude)  # the lower one of two codes in case of a tie
     is_tie = (code < len(boundaries)) & (boundaries[np.minimum(code, len(boundaries) - 1)] == magnitude)
     code = np.where(is_tie & (code % 2 == 1), code + 1, code)  # to the even code
     code = np.where(code >= len(boundaries), overflow_code, code)
     nan = {
-        "ieee": sign_bit - (1 << max(fraction_bits - 1, 0)),
+        "ieee": sign_bit - (1 << max(fraction_bits - 1, 0)),  # quiet: of the fraction only the highest bit is set
         "fn": sign_bit - 1,
         "fnuz": sign_bit,
-        "finite": sign_bit,
+        "finite": sign_bit,  # -0, because there is no NaN
     }[special]
-    sign = np.where(np.signbit(values), sign_bit, 0)
+    sign = np.where(np.signbit(wide), sign_bit, 0)
     if special == "fnuz":
-        sign = np.where(code == 0, 0, sign)
-    return np.where(np.isnan(values), nan | np.where(np.signbit(values), sign_bit, 0), code | sign).astype(np.uint8)
+        sign = np.where(code == 0, 0, sign)  # there is no -0: its code is NaN
+    return np.where(np.isnan(wide), nan | np.where(np.signbit(wide), sign_bit, 0), code | sign).astype(np.uint8)
 
 
 def decode(codes: NDArray[Any], name: str) -> NDArray[np.float64]:
-    """Return the values of an array of codes, with the shape of the array."""
+    """Return the values of an array of codes, one byte each, in the format `name`. The shape is that of `codes`."""
     import numpy as np
 
     return values(name)[codes.view(np.uint8)]
