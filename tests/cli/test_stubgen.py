@@ -97,6 +97,14 @@ def test_buffers_and_old_artifacts(tmp_path: Path, capsys: pytest.CaptureFixture
         module_of(artifact, "f.pdx")
 
 
+def test_types_of_numbers() -> None:
+    types = {"i1": "bool", "i8": "int", "i16": "int", "i64": "int", "index": "int", "f32": "float"}
+    arguments = ", ".join(f'%a{i}: {type_} {{pyd.name = "a{i}"}}' for i, type_ in enumerate(types))
+    text = module_of(pd.compile(f"func.func @f({arguments}) {{\n return\n}}"), "f.pdx")
+    for i, python_type in enumerate(types.values()):
+        assert f"a{i}: {python_type}, " in text
+
+
 @pytest.mark.parametrize("name", ['f"""', "f\n", "class", "_f", "f.g", "ü"])
 def test_names_that_python_cannot_write(name: str) -> None:
     artifact = pd.compile("func.func @f(%a: tensor<2xf32>) -> tensor<2xf32> {\n return %a : tensor<2xf32>\n}")

@@ -14,16 +14,16 @@ ELEMENTS = {
     "i32": "np.int32", "i64": "np.int64", "index": "np.int64", "complex<f32>": "np.complex64",
     "complex<f64>": "np.complex128",
 }  # fmt: skip
-"""Element types that NumPy has; others are known at run time alone."""
+"""Element type in MLIR → the NumPy type in a stub; arrays of other element types are `NDArray[Any]`."""
 
-NUMBERS = {"f": "float", "i1": "bool", "i": "int", "c": "complex"}
-"""Types of numbers by the beginning of their names; the longest that fits."""
+NUMBERS = {"f": "float", "i": "int", "c": "complex"}
+"""First letter of the MLIR type of a number → its type in Python; i1 is a bool instead."""
 
 PROGRAM_ATTRIBUTES = ("close", "functions", "imports", "parameters", "session")
-"""Public attributes of pydispatch.Program; functions with these names have no attribute."""
+"""Public attributes of pydispatch.Program; a function with such a name is reached as `program["name"]` alone."""
 
 TAKEN = ("self", "out", "workers")
-"""Names of parameters of every stub method, which no argument can have."""
+"""Parameters of stub methods in addition to the arguments; an argument with such a name is positional-only."""
 
 HEAD = '''"""Types of the functions of {file}, written by `pydispatch stubgen`."""
 
@@ -73,22 +73,26 @@ def module_of(artifact: Artifact, file: str, buffers: bool = False) -> str:
     Raises:
         ArtifactError: The artifact does not describe the types of its functions.
     """
-    parts, members, class_names = [], [], {"Any", "Program", "Protocol"}
+    class_texts, members, class_names = [], [], {"Any", "Program", "Protocol"}  # names that the module itself uses
     for entry in artifact.manifest.functions:
         if entry.inputs is None or entry.outputs is None:
             raise ArtifactError(f"{file}: it does not say what @{entry.name} takes; compile it again")
         if not _is_identifier(entry.name) or entry.name in PROGRAM_ATTRIBUTES:
             members.append(f"    # {entry.name!r}: program[{entry.name!r}]")
             continue
-        class_name = "".join(part[:1].upper() + part[1:] for part in entry.name.split("_")) or entry.name
+        class_name = "".join(part[:1].upper() + part[1:] for part in entry.name.split("_"))
         while class_name in class_names or f"{class_name}Prepared" in class_names:
             class_name += "_"
         class_names |= {class_name, f"{class_name}Prepared"}
-        parts.append(_function(class_name, entry, entry.inputs, entry.outputs, buffers))
+        class_texts.append(_function(class_name, entry, entry.inputs, entry.outputs, buffers))
         members.append(f"    {entry.name}: {class_name}")
     body = "\n".join(members) or "    pass"
     file_text = _docstring_text(file)
-    return HEAD.format(file=file_text) + "".join(parts) + PROGRAM.format(file=file_text, members=body + "\n", path=file)
+    return (
+        HEAD.format(file=file_text)
+        + "".join(class_texts)
+        + PROGRAM.format(file=file_text, members=body + "\n", path=file)
+    )
 
 
 def _docstring_text(text: str) -> str:
@@ -104,38 +108,34 @@ def _function(
     unnameable = [
         i for i, name in enumerate(names) if not _is_identifier(name) or name in TAKEN or names.count(name) > 1
     ]
-    last = max(unnameable, default=-1)
-    words = []
+    # Parameters before a "/" are positional-only: all up to the last one whose argument Python cannot name.
+    last_positional = max(unnameable, default=-1)
+    parameters = []
     for index, value in enumerate(inputs):
-        words.append(f"{f'_{index}' if index <= last else value.name}: {_type(value, 'argument', buffers)}")
-        words += ["/"] if index == last else []
-    results = [_type(value, "result", buffers) for value in outputs]
+        name = f"_{index}" if index <= last_positional else value.name
+        parameters.append(f"{name}: {_type(value, is_argument=True, buffers=buffers)}")
+        parameters += ["/"] if index == last_positional else []
+    results = [_type(value, is_argument=False, buffers=buffers) for value in outputs]
     result = "None" if not results else results[0] if len(results) == 1 else f"tuple[{', '.join(results)}]"
-    signature = f"{entry.name}({', '.join(map(_shown, inputs))}) -> ({', '.join(map(_shown, outputs))})"
+    signature = f"{entry.name}({', '.join(map(str, inputs))}) -> ({', '.join(map(str, outputs))})"
     return FUNCTION.format(
         class_name=class_name,
         text=_docstring_text(signature),
-        arguments="".join(f"{w}, " for w in words),
+        arguments="".join(f"{parameter}, " for parameter in parameters),
         result=result,
     )
 
 
-def _type(value: ValueEntry, side: str, buffers: bool) -> str:
-    """Return the Python type of an argument or result."""
+def _type(value: ValueEntry, is_argument: bool, buffers: bool) -> str:
+    """Return the Python type of an argument or result. buffers: whether results are `pydispatch.Buffer`."""
     if value.shape is None:
-        matches = [name for start, name in NUMBERS.items() if value.type.startswith(start)]
-        return matches[0] if matches else "Any"
+        return "bool" if value.type == "i1" else NUMBERS.get(value.type[0], "Any")
     array = f"npt.NDArray[{ELEMENTS.get(value.type, 'Any')}]"
-    if side == "argument":
+    if is_argument:
         return f"{array} | pydispatch.Buffer"
     return "pydispatch.Buffer" if buffers else array
 
 
-def _shown(value: ValueEntry) -> str:
-    """Return an argument or result as text: "x: f32[2, 3]"."""
-    shape = "" if value.shape is None else f"[{', '.join(map(str, value.shape))}]"
-    return f"{value.name}: {value.type}{shape}" if value.name else f"{value.type}{shape}"
-
-
 def _is_identifier(name: str) -> bool:
+    """Return whether Python code can use a name without escapes, and it is not private (`_` at the beginning)."""
     return name.isascii() and name.isidentifier() and not keyword.iskeyword(name) and not name.startswith("_")
