@@ -64,10 +64,10 @@ class Variant:
         format: Format of the binary, such as "embedded-elf-x86_64".
         data: The binary.
         suffix: Suffix of its file in the artifact, without a dot: elf, ptx, spv, wgsl.
-        requires: Features that a device must have.
-        alignment: Alignment that the binary requires of its bindings, in bytes.
-        imports: Symbols that are resolved when the program is loaded.
-        extra: Further keys of the manifest entry.
+        requires: Features that a device must have, such as "avx2" or "sm_80".
+        alignment: Alignment that the binary requires of its bindings (buffer ranges), in bytes; a power of two.
+        imports: Symbols that are resolved when the program is loaded; a leading '?' marks an optional one.
+        extra: Further keys of the manifest entry, with JSON values (docs/artifact.md, "Manifest").
     """
 
     name: str
@@ -86,8 +86,8 @@ class PackedExecutable:
 
     Attributes:
         name: Name of the executable.
-        exports: Names of the exports by ordinal.
-        variants: Binaries, in order of preference.
+        exports: Names of the exports (kernels), by ordinal.
+        variants: Binaries, one for each target, in the order in which the host program numbers them.
     """
 
     name: str
@@ -102,6 +102,7 @@ def _path_part(name: str) -> str:
         return "".join(f"%{byte:02X}" for byte in match[0].encode("utf-8", "surrogatepass"))
 
     quoted = re.sub(r"[^A-Za-z0-9_.$+@=-]", quote, name)
+    # "." and ".." have a meaning in paths, so the dots of a name of dots alone are escaped as well.
     return quoted if quoted.strip(".") else quoted.replace(".", "%2E")
 
 
@@ -130,12 +131,12 @@ def _memory_of(data: memoryview) -> tuple[int, int]:
 
 @functools.cache
 def package_version() -> str:
-    """Return the version of the installed package."""
+    """Return the version of the installed package; "0+unknown" if it is not installed."""
     return version("pydispatch") or "0+unknown"
 
 
 def warnings_of(variant: VariantEntry) -> list[str]:
-    """Return the warnings in the manifest entry of a variant; malformed ones are omitted."""
+    """Return the compiler's warnings in the manifest entry of a variant; values that are no text are omitted."""
     warnings = variant.extra.get("warnings")
     return [text for text in warnings if isinstance(text, str)] if isinstance(warnings, list) else []
 
@@ -306,8 +307,9 @@ class Artifact:
         return content if isinstance(content, tuple) else (content,)
 
     def without_blocks(self, blocks: Sequence[bytes]) -> tuple[Artifact, dict[str, int]]:
-        """Return the artifact without the elements of the constants whose memory is a block, and the index of the block
-        of each such member. `with_blocks` adds them again.
+        """Return a copy without the elements of constants that are stored in `blocks`; and member → index of its block.
+
+        Such a member retains only the header of its .npy file; `with_blocks` appends the elements again.
         """
         index_of = {_memory_of(memoryview(block)): index for index, block in enumerate(blocks)}
         content, indices = {member: self._content_of(member) for member in self.members}, {}
@@ -317,20 +319,20 @@ class Artifact:
         return Artifact(self.manifest, content), indices
 
     def with_blocks(self, blocks: Mapping[str, bytes]) -> Artifact:
-        """Return the artifact with the elements that members lack."""
+        """Return a copy in which the block of each member name in `blocks` follows the bytes of that member."""
         content = {member: self._content_of(member) for member in self.members}
         for member, block in blocks.items():
             content[member] = (*content[member], memoryview(block))
         return Artifact(self.manifest, content)
 
     def verify(self) -> None:
-        """Verify the checksums of all members of a file; raise ArtifactError with the first member that differs."""
+        """Verify the checksums of all members of an opened file; raise ArtifactError for the first wrong one."""
         content = self._content
         if isinstance(content, ArtifactFile):
             content.verify()
 
-    def _parts(self) -> Iterator[bytes | memoryview]:
-        """Yield the bytes of the .pdx file in chunks."""
+    def _chunks(self) -> Iterator[bytes | memoryview]:
+        """Yield the bytes of the .pdx file in chunks. The checksums are computed first: headers precede their data."""
         entries, members = [], []
         for name in self.members:
             parts = self._content_of(name)
@@ -351,7 +353,7 @@ class Artifact:
 
     def to_bytes(self) -> bytes:
         """Return the bytes of the .pdx file; equal artifacts give equal bytes."""
-        return b"".join(self._parts())
+        return b"".join(self._chunks())
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the .pdx file atomically: a concurrent reader sees the old file or the new one.
@@ -362,10 +364,10 @@ class Artifact:
         target = Path(path_of("save: path", path, "the path of a file"))
         if target.exists() and not target.is_file() and not target.is_dir():
             with writing("the artifact", target), target.open("wb") as stream:
-                stream.writelines(self._parts())
+                stream.writelines(self._chunks())
             return
         with writing("the artifact", target):
-            whole_file.write(target, list(self._parts()))
+            whole_file.write(target, list(self._chunks()))
 
     def file(self) -> ArtifactFile:
         """Return the artifact as an ArtifactFile for the loader in C: the opened file, or one in memory.
@@ -374,7 +376,7 @@ class Artifact:
         """
         content = self._content
         if not isinstance(content, ArtifactFile):
-            self._content = content = ArtifactFile(list(self._parts()))
+            self._content = content = ArtifactFile(list(self._chunks()))
         return content
 
     def __repr__(self) -> str:
@@ -389,4 +391,4 @@ class Artifact:
             for entry in self.executables for variant in entry.variants
         ]  # fmt: skip
         shown = paragraph(repr(self)) + table(["function", "type"], functions)
-        return shown + table(["bytes", "executable", "for", "kernels"], binaries, 1) if binaries else shown
+        return shown + table(["bytes", "executable", "for", "kernels"], binaries, figures=1) if binaries else shown

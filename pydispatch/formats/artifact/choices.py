@@ -20,12 +20,12 @@ class Choice:
     """Tuning result: the implementation that was chosen for a dispatch or for operations.
 
     Attributes:
-        subject: Export of a dispatch, or source location of operations.
-        chosen: The chosen implementation.
+        subject: Name of the export of a dispatch, or source location of operations.
+        chosen: The chosen implementation as text, such as "8x48, tile 104x256".
         us: Microseconds of a call with it, without other load.
         default: The implementation that is used without measurement.
         default_us: Microseconds of a call with the default, without other load.
-        machine: Machine of the measurement.
+        machine: Description of the machine on which it was measured.
     """
 
     subject: str
@@ -68,7 +68,7 @@ def decode(encoded: object) -> list[Choice]:
 def _choice(
     subject: object, chosen: object, us: object, default: object, default_us: object, machine: object
 ) -> Choice:
-    """Check the values of a choice as they are in the text, and return it. Raise ValueError."""
+    """Return the Choice with these JSON values; raise ValueError if one has another type."""
     return Choice(
         subject=text(subject),
         chosen=text(chosen),
@@ -80,7 +80,7 @@ def _choice(
 
 
 def _time(value: object) -> float:
-    """Check a time in microseconds, and return it. Raise ValueError for another value."""
+    """Return a JSON value that is a time in microseconds; raise ValueError for other values, also for NaN."""
     if type(value) not in (int, float) or not 0 <= value < 1e15:  # type: ignore[operator]
         raise ValueError(f"expected microseconds, got {value!r:.60}")
     return float(value)  # type: ignore[arg-type]

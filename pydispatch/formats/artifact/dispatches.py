@@ -23,6 +23,7 @@ class Boundary(NamedTuple):
     Attributes:
         producer: The producing operation with its source location; "" in artifacts of older versions.
         consumer: The consuming operation with its source location.
+        reason: Why the compiler did not fuse the two, as text.
     """
 
     producer: str
@@ -35,10 +36,10 @@ class DispatchEntry:
     """Description of one dispatch.
 
     Attributes:
-        executable, export: Names of its executable and export.
-        ops: Its operations, each with its source location.
+        executable, export: Names of its executable and of its export (kernel).
+        ops: Its operations, each with its source location; () for a dispatch that only copies.
         apart: For each dispatch that reads its results, why both were not fused.
-        grids: Workgroup counts as text, one for each variant of the executable if these differ.
+        grids: Workgroup counts as text, one for each variant of the executable if these differ; () if unknown.
     """
 
     executable: str
@@ -80,15 +81,17 @@ def decode(encoded: object) -> Listing:
 
 
 def _entry(executable: object, export: object, ops: object, apart: object, grids: object = None) -> DispatchEntry:
-    """Check the values of an entry as they are in the text, and return it. Raise ValueError."""
+    """Return the DispatchEntry with these JSON values; raise ValueError if one has another type.
+
+    `grids` is missing in artifacts of older versions.
+    """
     boundaries = tuple(_boundary(*map(text, listed(item))) for item in listed(apart))
-    shown = tuple(map(text, listed([] if grids is None else grids)))
     return DispatchEntry(
         executable=text(executable),
         export=text(export),
         ops=tuple(map(text, listed(ops))),
         apart=boundaries,
-        grids=shown,
+        grids=tuple(map(text, listed([] if grids is None else grids))),
     )
 
 
@@ -98,9 +101,9 @@ def _boundary(first: str, second: str, third: str | None = None) -> Boundary:
 
 
 def render(listing: Listing, choices: Sequence[Choice] = ()) -> str:
-    """Format a listing for people. Tuning results are shown with their dispatch, the others at the end."""
+    """Format a listing for people. Choices are shown with the dispatch whose export they name, others at the end."""
     lines: list[str] = []
-    left = {choice.subject: choice for choice in choices}
+    unshown = {choice.subject: choice for choice in choices}
     for function, dispatches in listing:
         count = len(dispatches)
         lines.append(f"@{function}: {count} dispatch{'' if count == 1 else 'es'}")
@@ -111,7 +114,7 @@ def render(listing: Listing, choices: Sequence[Choice] = ()) -> str:
             for producer, consumer, reason in dispatch.apart:
                 reads = f", which reads {producer}" if producer else ""
                 lines.append(f"    apart from {consumer}{reads}: {reason}")
-            if choice := left.pop(dispatch.export, None):
+            if choice := unshown.pop(dispatch.export, None):
                 lines.append(f"    measured: {choice.words()}")
-    lines += [f"{subject}\n    measured: {choice.words()}" for subject, choice in left.items()]
+    lines += [f"{subject}\n    measured: {choice.words()}" for subject, choice in unshown.items()]
     return "\n".join(lines) or "no dispatches were formed"

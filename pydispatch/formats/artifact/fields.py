@@ -19,10 +19,15 @@ class ManifestFault(Exception):
     """Invalid value in a manifest.
 
     The JSON path to the value is built while the exception propagates, so valid manifests pay nothing for it.
+
+    Attributes:
+        path: Keys and list indices such as "[2]" from the outermost object to the value; callers prepend theirs.
+        expected: What was expected, in words.
+        got: The JSON value; MISSING if the object lacks the field.
     """
 
     def __init__(self, key: str, expected: str, got: object) -> None:
-        self.path = [key] if key else []
+        self.path = [key] if key else []  # an item of a list has no key: take_list() adds its index
         self.expected = expected
         self.got = got
 
@@ -49,7 +54,7 @@ def json_object(value: object) -> Extra:
 
 
 def take_text(rest: Extra, key: str) -> str:
-    """Remove the field `key` from `rest` and return it, a non-empty string; raise a fault for anything else."""
+    """Remove the field `key` from an object and return it, a non-empty string; raise a fault for anything else."""
     value = rest.pop(key, MISSING)
     if type(value) is not str or not value:
         raise ManifestFault(key, "a non-empty string", value)
@@ -57,7 +62,7 @@ def take_text(rest: Extra, key: str) -> str:
 
 
 def take_integer(rest: Extra, key: str, low: int, high: int) -> int:
-    """Remove the field `key` from `rest` and return it, an integer from `low` to `high`; raise a fault otherwise."""
+    """Remove the field `key` from an object; return it, an integer from `low` to `high`. Raise a fault for others."""
     value = rest.pop(key, MISSING)
     if type(value) is not int or not low <= value <= high:
         raise ManifestFault(key, f"an integer from {low} to {high}", value)
@@ -65,7 +70,7 @@ def take_integer(rest: Extra, key: str, low: int, high: int) -> int:
 
 
 def take_list(rest: Extra, key: str, make: Callable[[object], _T]) -> list[_T]:
-    """Remove the field `key`, a list, from `rest`, and return its items converted by `make`.
+    """Remove the field `key`, a list, from an object, and return its items converted by `make`.
 
     A fault that `make` raises gets the path to the item, such as `shape[2]`.
     """

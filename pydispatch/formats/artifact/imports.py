@@ -40,8 +40,8 @@ _NOTES = {"f16": "the bits of an IEEE half", "bf16": "the bits of a bfloat16"}
 class Member:
     """Member of the C structure that passes the results, arguments and fields of an import call.
 
-    `type` is the MLIR type, as it is declared; `c_type` is that in C. `offset` and `size` are in bytes; `offset` counts
-    from the beginning of the whole structure, also for results.
+    `type` is the declared MLIR type, or the name of a field (a key of FIELDS); `c_type` is the type in C. `offset` and
+    `size` are in bytes; `offset` counts from the beginning of the whole structure, also for results.
     """
 
     name: str
@@ -69,14 +69,22 @@ class ParamsLayout:
 
 
 def _kind(type_: str, table: dict[str, tuple[int, str]], what: str) -> tuple[int, str]:
-    """Return the entry of a C type in a table; raise ValueError, in which `what` names the member, for others."""
+    """Return the (size in bytes, C type) that `table` has for a type; raise ValueError if it has none.
+
+    `what` describes the member in the error, such as "the result type".
+    """
     if type_ not in table:
         raise ValueError(f"{what} '{type_}' cannot be a member of a C structure; known are: {', '.join(table)}")
     return table[type_]
 
 
 def layout(results: Sequence[str], arguments: Sequence[str], fields: Sequence[str] = ()) -> ParamsLayout:
-    """Lay out the structure of a signature; raise ValueError for a type that C lacks."""
+    """Lay out the structure of an import call; raise ValueError for a type that C lacks.
+
+    Args:
+        results, arguments: MLIR types, keys of SCALARS.
+        fields: Keys of FIELDS.
+    """
     members: list[Member] = []
     end, align = 0, 1
 
@@ -90,7 +98,7 @@ def layout(results: Sequence[str], arguments: Sequence[str], fields: Sequence[st
     for index, type_ in enumerate(results):
         add(f"r{index}" if len(results) > 1 else "result", type_, *_kind(type_, SCALARS, "the result type"))
     if len(results) > 1:
-        end = -(-end // align) * align
+        end = -(-end // align) * align  # several results are a nested structure, padded to its alignment
     for index, type_ in enumerate(arguments):
         add(f"a{index}", type_, *_kind(type_, SCALARS, "the argument type"))
     for name in fields:
@@ -98,13 +106,13 @@ def layout(results: Sequence[str], arguments: Sequence[str], fields: Sequence[st
     return ParamsLayout(tuple(members), len(results), -(-end // align) * align, align)
 
 
-def _members(members: Sequence[Member], indent: str, base: int = 0) -> Iterator[str]:
-    """Yield the C declarations of members, with their offsets from `base` as comments."""
+def _members(members: Sequence[Member], indent: str) -> Iterator[str]:
+    """Yield the C declarations of members, each after `indent`, with their offsets as comments."""
     width = max((len(f"{m.c_type} {m.name};") for m in members), default=0)
     for member in members:
         text = f"{member.c_type} {member.name};"
         note = f": {_NOTES[member.type]}" if member.type in _NOTES else ""
-        yield f"{indent}{text:<{width}}  // {member.offset - base}{note}"
+        yield f"{indent}{text:<{width}}  // {member.offset}{note}"
 
 
 def c_identifier(symbol: str) -> str:
@@ -124,11 +132,11 @@ def c_declaration(
     params = layout(results, arguments, fields)
     lines: list[str] = []
     if params.members:
-        own, rest = params.members[: params.result_count], params.members[params.result_count :]
+        result_members, other_members = params.members[: params.result_count], params.members[params.result_count :]
         lines.append(f"struct {name}_params {{  // {params.size} bytes, aligned to {params.align}")
-        if len(own) > 1:
-            lines += ["  struct {", *_members(own, "    "), "  } results;"]
-            lines += _members(rest, "  ")
+        if len(result_members) > 1:
+            lines += ["  struct {", *_members(result_members, "    "), "  } results;"]
+            lines += _members(other_members, "  ")
         else:
             lines += _members(params.members, "  ")
         lines.append("};")
@@ -143,10 +151,12 @@ class ImportSignature:
     """Signature with which a program calls an imported symbol; a symbol may have several signatures.
 
     Attributes:
-        results: types of the results, keys of SCALARS.
-        arguments: types of the arguments, keys of SCALARS; a memref is flattened into a pointer and indices.
-        fields: extra structure members that the call passes, keys of FIELDS.
-        exports: exports of the executable from which the call is reachable.
+        symbol: Name of the imported function.
+        optional: Whether the program can be loaded without it.
+        results: Types of the results, keys of SCALARS.
+        arguments: Types of the arguments, keys of SCALARS; a memref is flattened into a pointer and indices.
+        fields: Extra structure members that the call passes, keys of FIELDS.
+        exports: Names of the exports (kernels) of the executable that may make the call.
     """
 
     symbol: str

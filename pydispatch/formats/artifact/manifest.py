@@ -25,8 +25,11 @@ MEMBER = "manifest.json"
 _MAX_ALIGNMENT = 4096
 
 
-def _parameter(value: object) -> None:
-    """Check an entry of the list of parameters: {"scope": str, "key": str, "type": str, "shape": [int, ...]}."""
+def _check_parameter(value: object) -> None:
+    """Raise ManifestFault unless a JSON value is the entry of a parameter.
+
+    Its form is {"scope": str, "key": str, "type": str, "shape": [int, ...]}.
+    """
     rest = json_object(value)
     for key in ("scope", "key", "type"):
         if type(rest.get(key, MISSING)) is not str:
@@ -50,6 +53,7 @@ _OPTIONAL: dict[str, tuple[str, Callable[[object], bool]]] = {
     "calls": ("a list of objects", _is_list_of(dict)),
     "contracts": (
         "a list of numbers or null",
+        # Indices of functions: 32-bit words, of which the largest stands for "none".
         lambda value: type(value) is list and all(n is None or (type(n) is int and 0 <= n < 2**32 - 1) for n in value),
     ),
     "dynamic": ("true or false", lambda value: type(value) is bool),
@@ -70,9 +74,9 @@ class ValueEntry:
     """Argument or result of a function.
 
     Attributes:
-        name: Name; may be empty.
-        type: Element type.
-        shape: Sizes, with names for dynamic ones; None for a scalar.
+        name: Name; "" for none.
+        type: Element type in MLIR, such as "f32".
+        shape: Sizes, with names for dynamic ones; None for a scalar, [] for a tensor without dimensions.
         extra: Fields that this version does not know.
     """
 
@@ -103,7 +107,7 @@ class ValueEntry:
 
 @dataclass(slots=True)
 class FunctionEntry:
-    """Public function.
+    """Public function of the program.
 
     Attributes:
         name: Name of the function.
@@ -141,9 +145,10 @@ class VariantEntry:
 
     Attributes:
         name: Name of the target.
-        member: Name of the artifact member that contains the binary.
+        member: Name of the artifact member that contains the binary; the member is empty if the code is supplied at
+            load ("dynamic").
         format: Format of the binary, for example "embedded-elf-x86_64".
-        requires: Features that the device must have.
+        requires: Features that the device must have, such as "avx2" or "sm_80".
         alignment: Alignment in bytes that the binary requires of its bindings, a power of two.
         imports: Symbols that are resolved at load; '?' marks an optional symbol.
         extra: Fields that this version does not know, and the fields of `_OPTIONAL`.
@@ -191,8 +196,8 @@ class ExecutableEntry:
 
     Attributes:
         name: Name of the executable.
-        exports: Names of the exports by ordinal.
-        variants: Its binaries.
+        exports: Names of the exports (kernels), by ordinal.
+        variants: Its binaries, in the order in which the host program numbers them.
         extra: Fields that this version does not know.
     """
 
@@ -223,7 +228,7 @@ class ConstantEntry:
 
     Attributes:
         member: Name of the .npy member with the array.
-        dtype: NumPy dtype string.
+        dtype: NumPy dtype string, such as "<f4".
         shape: Sizes of the array.
         extra: Fields that this version does not know.
     """
@@ -250,7 +255,10 @@ class Manifest:
     Attributes:
         version: Version of pydispatch that wrote the artifact.
         producers: Versions of the tools that took part, by tool.
-        extra: Keys that this version does not interpret.
+        functions: Public functions, in any order.
+        executables: Executables, in the order in which the host program numbers them.
+        constants: Constants that are stored in the artifact, in the order of the host program.
+        extra: Keys that this version does not interpret, and keys for people, such as "parameters".
     """
 
     version: str
@@ -290,21 +298,21 @@ class Manifest:
         try:
             header = json_object(rest.pop("pydispatch", MISSING))
             version = take_text(header, "version")
-            written = take_integer(header, "format", low=1, high=2**31)
+            file_format = take_integer(header, "format", low=1, high=2**31)
         except ManifestFault as fault:
             fault.path.insert(0, "pydispatch")
             raise
-        if written > FORMAT:
+        if file_format > FORMAT:
             raise ArtifactError(
-                f"the artifact was written by pydispatch {version} in format {written}; this version reads formats up "
-                f"to {FORMAT}: update pydispatch to {version} or newer, or compile the source again with this one: "
+                f"the artifact was written by pydispatch {version} in format {file_format}; this version reads formats "
+                f"up to {FORMAT}: update pydispatch to {version} or newer, or compile the source again with this one: "
                 "pydispatch compile FILE.mlir -o FILE.pdx"
             )
         producers = header.pop("producers", {})
         if type(producers) is not dict or not all(type(v) is str for v in producers.values()):
             raise ManifestFault("pydispatch.producers", "an object of strings", producers)
         if "parameters" in rest:  # checked in a copy: they stay in `rest` and thus in `extra`, for people
-            take_list(rest.copy(), "parameters", _parameter)
+            take_list(rest.copy(), "parameters", _check_parameter)
         return cls(
             version=version,
             producers=producers,
@@ -339,7 +347,7 @@ class Manifest:
         return (json.dumps(self.to_json(), sort_keys=True, indent=1, ensure_ascii=False) + "\n").encode("utf-8")
 
     def member_names(self) -> list[str]:
-        """Return the names of all members that the manifest refers to, in manifest order."""
+        """Return the names of the members with binaries and constants, in manifest order."""
         return [v.member for e in self.executables for v in e.variants] + [c.member for c in self.constants]
 
     def signatures(self) -> Mapping[str, str]:

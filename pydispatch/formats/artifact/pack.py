@@ -14,15 +14,16 @@ from dataclasses import dataclass
 from pydispatch.errors import ArtifactError
 
 ALIGNMENT = 64
-_LOCAL_HEADER_BYTES = 30
-_PLAIN_VERSION, _ZIP64_VERSION = 10, 45
-_FULL16 = 0xFFFF
+"""The data of each member begins at a multiple of this many bytes."""
+_LOCAL_HEADER_BYTES = 30  # without name and extra fields
+_PLAIN_VERSION, _ZIP64_VERSION = 10, 45  # ZIP versions 1.0 and 4.5, as "version needed to extract"
+_FULL16 = 0xFFFF  # in a 16-bit or 32-bit field: the value is in a ZIP64 record
 _FULL32 = 0xFFFFFFFF
-_DATE = 1 << 5 | 1  # 1980-01-01, 00:00
-_UTF8 = 0x0800
-_UNIX = 3 << 8
-_REGULAR_FILE = 0o100644 << 16
-_ZIP64_EXTRA = 0x0001
+_DATE = 1 << 5 | 1  # 1980-01-01: year - 1980, month, day
+_UTF8 = 0x0800  # flag: the name is UTF-8
+_UNIX = 3 << 8  # high byte of "version made by": file attributes are those of Unix
+_REGULAR_FILE = 0o100644 << 16  # external attributes: the mode is in the high half
+_ZIP64_EXTRA = 0x0001  # ids of extra fields
 _ALIGNMENT_EXTRA = 0xD935
 
 
@@ -41,6 +42,7 @@ class ArchiveLayout:
 
     Attributes:
         headers: For each entry, the offset of its local header and the header; the member's data follows it.
+        tail_offset: Offset of `tail`: the end of the last member's data.
         tail: Central directory and end records.
     """
 
@@ -69,7 +71,7 @@ def check_name(name: str) -> bytes:
 
 
 def _padding(data_offset: int) -> bytes:
-    """Return an extra field that pads `data_offset` to the alignment of members; empty if it is aligned."""
+    """Return an extra field that moves data from `data_offset` to the next multiple of ALIGNMENT; b"" if it is one."""
     missing = -data_offset % ALIGNMENT
     if missing == 0:
         return b""
@@ -103,25 +105,32 @@ def _local_header(offset: int, entry: ArchiveEntry, name: bytes) -> bytes:
 
 def _directory_entry(offset: int, entry: ArchiveEntry, name: bytes) -> bytes:
     """Return the ZIP central directory entry of a member at `offset`."""
+    # Values that do not fit in 32 bits, in the order of the ZIP64 field: uncompressed size, compressed size, offset.
     wide = [entry.size, entry.size] if entry.size >= _FULL32 else []
     if offset >= _FULL32:
         wide.append(offset)
     extra = struct.pack(f"<HH{len(wide)}Q", _ZIP64_EXTRA, 8 * len(wide), *wide) if wide else b""
     version = _ZIP64_VERSION if wide else _PLAIN_VERSION
     comment_bytes, disk, is_text = 0, 0, 0
-    rest = struct.pack(
+    entry_fields = struct.pack(
         "<HHHHHII", len(name), len(extra), comment_bytes, disk, is_text, _REGULAR_FILE, min(offset, _FULL32)
     )
     made_by = struct.pack("<H", _UNIX | version)
-    return b"PK\x01\x02" + made_by + _fixed_fields(entry, name, version) + rest + name + extra
+    return b"PK\x01\x02" + made_by + _fixed_fields(entry, name, version) + entry_fields + name + extra
 
 
 def _end(count: int, offset: int, size: int) -> bytes:
-    """Return the end of the ZIP central directory, with ZIP64 records where numbers need them."""
+    """Return the end record of a ZIP archive, after ZIP64 records if a number does not fit in its field.
+
+    Args:
+        count: Number of members.
+        offset: Offset of the central directory in the archive.
+        size: Size of the central directory in bytes.
+    """
     records = b""
     disk, disk_count = 0, 1  # the archive is one file
     if count >= _FULL16 or offset >= _FULL32 or size >= _FULL32:
-        record_bytes = 44  # after this field
+        record_bytes = 44  # of the ZIP64 end record, without its signature and this field
         version = _UNIX | _ZIP64_VERSION
         records += b"PK\x06\x06" + struct.pack(
             "<QHHIIQQQQ", record_bytes, version, _ZIP64_VERSION, disk, disk, count, count, size, offset
