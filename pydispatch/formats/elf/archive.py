@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pydispatch.formats.elf.reader import ElfError
 
 _MAGIC = b"!<arch>\n"
+"""The bytes at the beginning of an archive."""
 
 
 def is_archive(data: bytes) -> bool:
@@ -22,7 +23,7 @@ def members(data: bytes) -> Iterator[tuple[str, bytes]]:
     Raises:
         ElfError: The archive is broken.
     """
-    position, names = len(_MAGIC), b""
+    position, names = len(_MAGIC), b""  # names: the content of the member `//`
     while position < len(data):
         header = data[position : position + 60]
         if len(header) < 60 or header[58:] != b"`\n" or not header[48:58].strip().isdigit():
@@ -31,14 +32,15 @@ def members(data: bytes) -> Iterator[tuple[str, bytes]]:
         body = data[position + 60 : position + 60 + size]
         if len(body) < size:
             raise ElfError(f"is cut off: its member at byte {position} has {size} bytes, {len(body)} are there")
-        position += 60 + size + (size & 1)
+        position += 60 + size + (size & 1)  # members begin at even offsets
         if name == b"//":
             names = body
         elif name.startswith(b"#1/") and name[3:].isdigit():
             length = int(name[3:])
             if not body.startswith(b"__.SYMDEF"):
                 yield body[:length].rstrip(b"\0").decode(errors="replace"), body[length:]
-        elif name not in (b"/", b"/SYM64/", b"__.SYMDEF", b"__.SYMDEF SORTED"):
-            if name.startswith(b"/") and name[1:].isdigit():
+        elif name not in (b"/", b"/SYM64/", b"__.SYMDEF", b"__.SYMDEF SORTED"):  # symbol tables, GNU and BSD
+            if name.startswith(b"/") and name[1:].isdigit():  # an offset in the long names
                 name = names[int(name[1:]) :].split(b"\n")[0]
+            # GNU ends each name with a slash.
             yield name.rstrip(b"/").decode(errors="replace"), body

@@ -21,7 +21,7 @@ MACHINE = 190
 _ENTRY = 0x10
 """Bit in st_other that marks a kernel."""
 _SIZED = 4
-"""Format of an attribute whose value has a size of its own."""
+"""Format of an attribute whose value follows it, of the size in its header; others have their value in the header."""
 _SIZE_SHIFT = 18
 """Position of a parameter's size in the last word of its attribute."""
 _PARAMETER, _MAX_THREADS, _REQUIRED_THREADS = 0x17, 0x05, 0x10
@@ -33,6 +33,7 @@ class CubinEntry:
     """Kernel of a cubin.
 
     Attributes:
+        name: Name of the kernel.
         parameters: Sizes of the parameters, in bytes.
         required: Required block size in threads (.reqntid); None if not stated.
         maximum: Maximum block size in threads (.maxntid); None if not stated.
@@ -51,7 +52,7 @@ class Cubin:
     Attributes:
         architecture: Compute capability, 80 for sm_80.
         entries: The kernels.
-        relocatable: Whether it must be linked before it can run.
+        relocatable: Whether it must be linked before it can run, as the output of nvcc -rdc.
     """
 
     architecture: int
@@ -73,8 +74,8 @@ def is_cubin(data: bytes | memoryview) -> bool:
 
 
 def read(data: bytes | memoryview, name: str = "the cubin") -> Cubin:
-    """Read the metadata of a cubin; raise ArtifactError if the bytes are not a valid cubin."""
-    with _errors(data, name):
+    """Read the metadata of a cubin; raise ArtifactError, with `name` for the file, if the bytes are no valid cubin."""
+    with _translated_errors(data, name):
         elf = ElfFile(data)
         # Up to CUDA 12 the lowest byte is the architecture, since then (ABI version 8) the second one.
         architecture = elf.flags >> 8 & 0xFF if elf.abi_version >= 8 else elf.flags & 0xFF
@@ -84,13 +85,13 @@ def read(data: bytes | memoryview, name: str = "the cubin") -> Cubin:
 
 def functions(data: bytes | memoryview, name: str = "the cubin") -> list[str]:
     """Return the names of the device functions that other code may call; raise ArtifactError for a broken cubin."""
-    with _errors(data, name):
+    with _translated_errors(data, name):
         return _functions(ElfFile(data), kernels=False)
 
 
 @contextmanager
-def _errors(data: bytes | memoryview, name: str) -> Iterator[None]:
-    """Translate errors of the ELF reader to ArtifactError, which names the file and the remedy."""
+def _translated_errors(data: bytes | memoryview, name: str) -> Iterator[None]:
+    """Raise ArtifactError, which names the file and the remedy, for bytes of another kind and for errors of ElfFile."""
     if not is_cubin(data):
         raise ArtifactError(f"{name} is no cubin: it does not begin as an ELF file for CUDA")
     try:
@@ -100,7 +101,7 @@ def _errors(data: bytes | memoryview, name: str) -> Iterator[None]:
 
 
 def _functions(elf: ElfFile, kernels: bool) -> list[str]:
-    """Return the names of all kernels, or of all other device functions, in the order of the file."""
+    """Return the names of the defined global kernels, or else of other device functions, in the order of the file."""
     return [
         symbol.name
         for symbol in elf.symbols()
@@ -111,11 +112,11 @@ def _functions(elf: ElfFile, kernels: bool) -> list[str]:
 
 def _entry(elf: ElfFile, name: str) -> CubinEntry:
     """Read the parameter sizes and block size limits of a kernel from its section .nv.info."""
-    sizes: dict[int, int] = {}
-    threads: dict[int, tuple[int, int, int]] = {}
+    sizes: dict[int, int] = {}  # by the index of the parameter: attributes have any order
+    threads: dict[int, tuple[int, int, int]] = {}  # _MAX_THREADS or _REQUIRED_THREADS → threads in x, y and z
     section = elf.section_named(f".nv.info.{name}")
     data = elf.content(section) if section is not None else memoryview(b"")
-    at = 0
+    at = 0  # offset of the next attribute
     while at + 4 <= len(data):
         form, attribute, size = struct.unpack_from("<BBH", data, at)
         at += 4
@@ -125,7 +126,7 @@ def _entry(elf: ElfFile, name: str) -> CubinEntry:
             raise ElfError(f"an attribute of '{name}' is cut off")
         value, at = data[at : at + size], at + size
         if attribute == _PARAMETER and size == 12:
-            _, ordinal, _, packed = struct.unpack("<IHHI", value)
+            _, ordinal, _, packed = struct.unpack("<IHHI", value)  # skipped: a number, the offset in the parameters
             sizes[ordinal] = packed >> _SIZE_SHIFT
         elif attribute in (_MAX_THREADS, _REQUIRED_THREADS) and size == 12:
             x, y, z = struct.unpack("<III", value)

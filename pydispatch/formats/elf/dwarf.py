@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 from pydispatch.formats.elf.reader import SHT_RELA, ElfError, ElfFile, ElfSection
 
 MAX_SECTION_BYTES = 4 << 20
-"""Bytes of a section that is read; kernels have a few thousand."""
+"""Size of the largest debug section that is read; those of kernels have a few thousand bytes."""
 MOST_ENTRIES = 100_000
-"""Entries of a unit that are read: each takes some hundred bytes."""
+"""Entries of the largest compilation unit that is read; bounds memory, because each takes some hundred bytes."""
 _COMPRESSED = 1 << 11  # SHF_COMPRESSED
 
-_COMPILE_UNIT, _SUBPROGRAM, _PARAMETER, _VARIADIC = 0x11, 0x2E, 0x05, 0x18
+# Tags of entries (DW_TAG_*), then attributes (DW_AT_*), encodings of base types (DW_ATE_*) and forms (DW_FORM_*).
+_SUBPROGRAM, _PARAMETER, _VARIADIC = 0x2E, 0x05, 0x18
 _BASE, _ENUMERATION, _TYPEDEF, _CONST, _VOLATILE, _RESTRICT = 0x24, 0x04, 0x16, 0x26, 0x35, 0x37
 _POINTERS = frozenset([0x0F, 0x10, 0x42])  # pointer, reference, rvalue reference
 _NAME, _BYTES, _ORIGIN, _DECLARATION, _ENCODING, _TYPE = 0x03, 0x0B, 0x31, 0x3C, 0x3E, 0x49
@@ -30,16 +31,22 @@ _FIXED = {
 }  # fmt: skip
 """Form -> bytes of the value; negative: of the length that precedes a block (-2: two bytes)."""
 _VARIABLE = frozenset([0x0D, 0x0F, 0x15, 0x1A, 0x1B, 0x22, 0x23])
+"""Forms whose value is a LEB128 number."""
 _BLOCKS = frozenset([0x09, 0x18])
+"""Forms of a block of bytes after its length, a LEB128 number."""
 _OF_UNIT = frozenset([0x11, 0x12, 0x13, 0x14, 0x15])
 """Forms of references, whose values are offsets from the start of their unit."""
 _INDEXED_STRINGS = frozenset([0x1A, 0x25, 0x26, 0x27, 0x28])
+"""Forms of a string by its index in .debug_str_offsets."""
 _ABSOLUTE = {62: (1, 10), 183: (257, 258), 243: (1, 2)}
-"""ELF machine -> relocations that store an address or an offset."""
+"""ELF machine -> types of relocations that store an absolute address or offset, of 32 or 64 bits."""
 
 
 _Abbreviations = Mapping[int, tuple[int, bool, list[tuple[int, int, int]]]]
-"""Number -> tag, whether entries have children, and of each attribute its number, form and constant."""
+"""Code of an abbreviation -> tag, whether entries have children, and (attribute, form, constant) of each attribute.
+
+The constant is the value for the form `_IMPLICIT`, else 0.
+"""
 
 
 @dataclass(frozen=True)
@@ -76,8 +83,13 @@ class _Entry:
 
 
 def parameters(data: bytes, symbol: str) -> list[DebugParameter] | None:
-    """Return the parameters of a function; None if the object has no debug information of it that this reader
-    supports."""
+    """Return the parameters of a C function; None if the object has no debug information of it that this reader
+    supports, and for variadic functions.
+
+    Args:
+        data: The object, a 64-bit ELF file.
+        symbol: Name of the function, or its linkage name.
+    """
     try:
         for unit in _DwarfReader(ElfFile(data)).units():
             for entry in unit.values():
@@ -89,7 +101,10 @@ def parameters(data: bytes, symbol: str) -> list[DebugParameter] | None:
 
 
 def _names(entry: _Entry, unit: Mapping[int, _Entry]) -> set[int | str | None]:
-    """Return the source name and the linkage name of a function."""
+    """Return the source name and the linkage name of a function; None is among them if it lacks one.
+
+    unit: Entries by offset. Copies of a function (inlined, outlined) have the names in the entry of their origin.
+    """
     origin = unit.get(int(entry.values.get(_ORIGIN, -1)), entry)
     return {origin.values.get(_NAME), origin.values.get(_LINKAGE_NAME)}
 
@@ -121,8 +136,8 @@ def _parameter(name: str, values: Mapping[int, int | str], unit: Mapping[int, _E
         if type_entry is None:  # void
             return DebugParameter(name, type="", is_pointer=is_pointer, is_constant=is_constant)
         if type_entry.tag in _POINTERS:
-            if is_pointer:
-                return DebugParameter(name, type="", is_pointer=True, is_constant=False)  # to a pointer
+            if is_pointer:  # a pointer to a pointer
+                return DebugParameter(name, type="", is_pointer=True, is_constant=False)
             is_pointer = True
         elif type_entry.tag == _CONST:
             is_constant = is_pointer  # the pointee's const counts, not that of the parameter itself
@@ -141,12 +156,15 @@ def _scalar_name(entry: _Entry) -> str:
     if entry.tag == _BASE and encoding == _BOOLEAN:
         return "i1"
     if entry.tag == _BASE and encoding == _FLOAT and bits in (32, 64):
-        return f"f{bits}"  # two types have 16 bits
+        return f"f{bits}"  # of 16 bits: DWARF does not tell f16 from bf16
     return ""
 
 
 class _DwarfReader:
-    """Decoder of the compilation units in .debug_info, with the relocations of the section applied."""
+    """Decoder of the compilation units in .debug_info, with the relocations of the section applied.
+
+    `_at` is the offset in .debug_info of the bytes that are decoded next.
+    """
 
     def __init__(self, file: ElfFile) -> None:
         self._file = file
@@ -227,12 +245,19 @@ class _DwarfReader:
                 attributes.append((attribute, form, constant))
             abbreviations[code] = tag, has_children, attributes
 
-    def _entries(self, start: int, end: int, declared: _Abbreviations, address: int) -> dict[int, _Entry]:
-        """Return the entries of the unit from `start` to `end` by offset. `address` is the size of an address in
-        bytes."""
+    def _entries(self, start: int, end: int, abbreviations: _Abbreviations, address_bytes: int) -> dict[int, _Entry]:
+        """Return the entries of a unit by their offset in .debug_info, from `_at` on.
+
+        Args:
+            start: Offset of the unit, to which references in it are relative.
+            end: Offset after the unit.
+            abbreviations: Abbreviation table of the unit.
+            address_bytes: Size of an address.
+        """
         entries: dict[int, _Entry] = {}
-        parents: list[_Entry] = []
-        indexed: list[tuple[_Entry, int, int]] = []  # strings, which are read when their base is known
+        parents: list[_Entry] = []  # entries whose children are being read, outermost first
+        # (entry, attribute, index) of strings that are read at the end, because the base of indices may follow them.
+        indexed: list[tuple[_Entry, int, int]] = []
         strings_base = 8  # of a unit that states none: the table of offsets has a header of 8 bytes
         while self._at < end:
             offset = self._at
@@ -240,12 +265,12 @@ class _DwarfReader:
             if not code:  # the end of a list of children
                 parents = parents[:-1]
                 continue
-            tag, has_children, attributes = declared[code]
+            tag, has_children, attributes = abbreviations[code]
             if len(entries) == MOST_ENTRIES:
                 raise ValueError("too many entries")
             entry = entries[offset] = _Entry(tag)
             for attribute, form, constant in attributes:
-                value = constant if form == _IMPLICIT else self._value(form, address)
+                value = constant if form == _IMPLICIT else self._value(form, address_bytes)
                 if form in _OF_UNIT:  # a reference, relative to the unit
                     value = start + int(value)
                 elif form in _INDEXED_STRINGS:
@@ -263,8 +288,13 @@ class _DwarfReader:
                 entry.values[attribute] = _text(self._strings[_STRING_OFFSET], at)
         return entries
 
-    def _value(self, form: int, address: int) -> int | str:
-        """Read an attribute value of a DWARF form; blocks are skipped and read as 0."""
+    def _value(self, form: int, address_bytes: int) -> int | str:
+        """Read an attribute value of a DWARF form at `_at`; blocks of bytes are skipped, and 0 is returned for them.
+
+        Args:
+            form: Encoding of the value (DW_FORM_*).
+            address_bytes: Size of an address.
+        """
         if form == _STRING:
             text = _text(self._info, self._at)
             self._at += len(text.encode()) + 1
@@ -277,7 +307,7 @@ class _DwarfReader:
             self._at += size
             return 0
         # Negative: the value is preceded by a length of that many bytes.
-        size = address if form == _ADDRESS else _FIXED[form]
+        size = address_bytes if form == _ADDRESS else _FIXED[form]
         value = int.from_bytes(self._info[self._at : self._at + abs(size)], "little")
         self._at += abs(size)
         if size < 0:
@@ -292,7 +322,7 @@ def _unsigned(data: bytes, at: int) -> tuple[int, int]:
     Signed numbers are read as unsigned, because no caller uses their values.
     """
     value = shift = 0
-    while shift < 70:
+    while shift < 70:  # ten bytes of 7 bits hold 64 bits
         byte = data[at]
         at += 1
         value |= (byte & 0x7F) << shift

@@ -9,6 +9,7 @@ from pydispatch.errors import ArtifactError
 from pydispatch.formats.elf import reader
 from pydispatch.formats.elf.reader import ElfError, ElfFile, ElfSymbol
 
+# Type of a program header (p_type) → its name.
 SEGMENTS = {1: "load", 2: "dynamic", 3: "interpreter", 4: "note", 7: "tls", 0x6474E551: "stack", 0x6474E552: "relro"}
 
 
@@ -17,7 +18,7 @@ class SegmentFacts:
     """Program header of an ELF file.
 
     Attributes:
-        kind: Type, such as "LOAD".
+        kind: Type, such as "load".
         access: Permissions as in "r-x", with '-' for one that is not granted.
         address: Virtual address.
         file_size: Bytes in the file.
@@ -37,9 +38,10 @@ class ElfFacts:
 
     Attributes:
         machine: Name of the machine, or text such as "machine 42".
-        type: Name of the file type.
-        exports: Names of defined global and weak symbols.
-        imports: Names of undefined symbols, with '?' before weak ones.
+        type: Name of the file type, such as "shared object", or text such as "type 42".
+        segments: Program headers, in file order.
+        exports: Names of defined global and weak symbols, sorted.
+        imports: Names of undefined symbols, sorted, with '?' before weak ones.
         needed: Libraries that the file depends on (DT_NEEDED).
     """
 
@@ -57,7 +59,7 @@ def read(data: bytes | memoryview) -> ElfFacts:
         raise ArtifactError("not an ELF file: it does not start with 7F 45 4C 46")
     try:
         file = ElfFile(data)
-        is_object = file.type == reader.REL and not file.dynamic
+        is_object = file.type == reader.REL and not file.dynamic  # before linking: without dynamic symbols
         exports, imports = _linkage(file.symbols() if is_object else file.dynamic_symbols())
         return ElfFacts(
             machine=reader.MACHINES.get(file.machine, f"machine {file.machine}"),

@@ -18,8 +18,8 @@ from pydispatch.formats.elf.reader import DYN, MACHINES, identity, is_elf
 
 MAGIC = 0x1F0E70FA
 VERSION = 1
-MAX_RECORDS = 255
-PAGE = 4096
+MAX_RECORDS = 255  # the count has 8 bits
+PAGE = 4096  # ELF files start at multiples of this many bytes
 OSABIS = {0: "none", 3: "linux", 255: "standalone"}
 
 _HEADER = struct.Struct("<IHBB")
@@ -77,7 +77,7 @@ def is_fatelf(data: bytes | memoryview) -> bool:
 
 
 def read(data: bytes | memoryview) -> list[FatElfRecord]:
-    """Return the records of a FatELF file in order; raise ArtifactError if one is outside the file."""
+    """Return the records of a FatELF file in order; raise ArtifactError if the file is broken."""
     size = len(data)
     if not is_fatelf(data):
         raise ArtifactError("not a FatELF file: it does not start with FA 70 0E 1F")
@@ -91,7 +91,7 @@ def read(data: bytes | memoryview) -> list[FatElfRecord]:
         raise ArtifactError(f"the FatELF file is cut off: {count} records need {end} bytes, it has {size}")
     records = []
     for i in range(count):
-        machine, osabi, abi_version, word, order, one, two, offset, length = _RECORD.unpack_from(
+        machine, osabi, abi_version, word, order, reserved1, reserved2, offset, length = _RECORD.unpack_from(
             data, _HEADER.size + _RECORD.size * i
         )
         if offset < end or length == 0 or offset > size or length > size - offset:
@@ -106,7 +106,7 @@ def read(data: bytes | memoryview) -> list[FatElfRecord]:
                 osabi_version=abi_version,
                 word_size=word,
                 byte_order=order,
-                reserved=(one, two),
+                reserved=(reserved1, reserved2),
                 offset=offset,
                 size=length,
             )
@@ -115,7 +115,10 @@ def read(data: bytes | memoryview) -> list[FatElfRecord]:
 
 
 def _describe(name: str, data: bytes) -> FatElfRecord:
-    """Return the record of an ELF file, with offset 0."""
+    """Return the record of an ELF shared object, with offset 0; raise InvalidArgumentError for other files.
+
+    `name` names the file in messages.
+    """
     if not is_elf(data):
         what = "a FatELF file itself: split it first" if is_fatelf(data) else "not an ELF file"
         raise InvalidArgumentError(f"{name} is {what}")
@@ -136,7 +139,7 @@ def _describe(name: str, data: bytes) -> FatElfRecord:
         osabi=osabi,
         osabi_version=osabi_version,
         word_size=file_class,
-        byte_order=1 if order == 1 else 0,
+        byte_order=1 if order == 1 else 0,  # an ELF header has 2 for big endian, FatELF 0
         reserved=(0, 0),
         offset=0,
         size=len(data),
@@ -157,11 +160,11 @@ def join(files: Sequence[tuple[str, bytes]]) -> bytes:
         raise InvalidArgumentError("nothing to join: expected at least one ELF file")
     if len(files) > MAX_RECORDS:
         raise InvalidArgumentError(f"{len(files)} files to join; a FatELF file has room for {MAX_RECORDS}")
-    taken: dict[tuple[int, int, int, int], str] = {}
-    offset = _round_up(_HEADER.size + _RECORD.size * len(files))
+    taken: dict[tuple[int, int, int, int], str] = {}  # key of a record → name of its file
+    start = _round_up(_HEADER.size + _RECORD.size * len(files))  # of the first file
+    offset = start  # of the next file
     table = bytearray(_HEADER.pack(MAGIC, VERSION, len(files), 0))
     body = bytearray()
-    start = offset
     for name, data in files:
         record = _describe(name, data)
         if record.key in taken:
@@ -170,7 +173,10 @@ def join(files: Sequence[tuple[str, bytes]]) -> bytes:
             )
         taken[record.key] = name
         body += bytes(offset - start - len(body)) + data
-        table += _RECORD.pack(*record.key[:2], record.osabi_version, *record.key[2:], 0, 0, offset, len(data))
+        table += _RECORD.pack(
+            record.machine, record.osabi, record.osabi_version, record.word_size, record.byte_order,
+            *record.reserved, offset, record.size,
+        )  # fmt: skip
         offset += _round_up(len(data))
     return bytes(table) + bytes(start - len(table)) + bytes(body)
 
@@ -202,17 +208,17 @@ def select(data: bytes | memoryview, machine: str | None = None) -> memoryview:
 def split(data: bytes | memoryview) -> list[tuple[str, memoryview]]:
     """Return pairs (target name, ELF file) in record order; repeated target names get a number as suffix."""
     view = memoryview(data)
-    parts: list[tuple[str, memoryview]] = []
-    seen: dict[str, int] = {}
+    files: list[tuple[str, memoryview]] = []
+    counts: dict[str, int] = {}  # of records so far, by target
     for record in read(view):
-        seen[record.target] = seen.get(record.target, 0) + 1
-        suffix = f"_{seen[record.target]}" if seen[record.target] > 1 else ""
-        parts.append((record.target + suffix, view[record.offset : record.offset + record.size]))
-    return parts
+        counts[record.target] = counts.get(record.target, 0) + 1
+        suffix = f"_{counts[record.target]}" if counts[record.target] > 1 else ""
+        files.append((record.target + suffix, view[record.offset : record.offset + record.size]))
+    return files
 
 
 def dump(data: bytes | memoryview) -> str:
-    """Return the header and the records as text, each with its numbers and their names."""
+    """Return the header and records of a FatELF file as text: numbers in decimal and hexadecimal, and their names."""
     records = read(data)
     _, version, count, reserved = _HEADER.unpack_from(data)
     lines = [f"magic: {MAGIC:X}", f"version: {version}", f"records: {count}", f"reserved: {reserved}"]

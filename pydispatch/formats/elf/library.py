@@ -14,10 +14,15 @@ from dataclasses import dataclass
 from pydispatch.formats.elf.reader import DT_RELA, DT_RELASZ, PF_EXEC, ElfError, ElfFile
 
 VERSION = 6
+"""Version of the library format that is read: IREE's executable libraries 0.6."""
 _RELATIVE = {62: 8, 183: 1027, 243: 3}
-_PAGE_BYTES = 4096
+"""ELF machine → type of the relocation that stores the load address plus an addend (R_*_RELATIVE)."""
+_PAGE_BYTES = 4096  # unit of local memory in the attributes of an export
 _MAX_EXPORTS = _MAX_RELOCATIONS = 1 << 16
-_NAME, _COUNT, _PTRS, _ATTRS, _NAMES = 8, 24, 32, 40, 64
+_NAME = 8
+"""Offset in the library header of the pointer to the library's name."""
+_COUNT, _PTRS, _ATTRS, _NAMES = 24, 32, 40, 64
+"""Offsets in the library structure: number of exports; pointers to the tables of code, attributes and names."""
 
 
 @dataclass(frozen=True)
@@ -25,8 +30,9 @@ class ExportFacts:
     """Metadata of one export.
 
     Attributes:
-        constants: Number of 32-bit constants.
-        bindings: Number of buffer bindings.
+        name: Name of the export (kernel).
+        constants: Number of 32-bit constants of a dispatch.
+        bindings: Number of buffer bindings of a dispatch.
         local_memory: Workgroup memory, in bytes.
     """
 
@@ -45,10 +51,11 @@ class LibraryFacts:
 
 
 class _Image:
-    """Loaded segments of an ELF file, addressed by virtual address.
+    """Loaded segments of an ELF file, addressed by virtual address. Methods raise ElfError outside of the segments.
 
     Attributes:
-        pointers: Values of the pointers that load-time relocations store, by their address.
+        file: Reader of the file.
+        pointers: Address of a pointer that a load-time relocation stores → the address that it points to.
     """
 
     def __init__(self, data: bytes) -> None:
@@ -84,7 +91,10 @@ def read_tables(data: bytes) -> LibraryFacts | None:
 
 
 def _candidates(image: _Image) -> Iterator[LibraryFacts]:
-    """Yield the metadata of each structure in the file that looks like a library structure."""
+    """Yield the metadata of each structure in the file that looks like a library structure.
+
+    The structure begins with a pointer to the header, so each pointer in the file may be its beginning.
+    """
     for address in image.pointers:
         if all(address + field in image.pointers for field in (_PTRS, _ATTRS, _NAMES)):
             try:
@@ -97,7 +107,8 @@ def _library(image: _Image, address: int) -> LibraryFacts:
     """Read the structure by which a library describes its exports; raise ElfError or KeyError if there is none at the
     address.
 
-    Its tables have a pointer to the code, one to the name, and 64 bytes of attributes for each export.
+    The structure points to a header, with the version and the name of the library, and to three tables. For each export
+    they have a pointer to its code, a pointer to its name, and 64 bytes of attributes.
     """
     pointers = image.pointers
     header = pointers[address]

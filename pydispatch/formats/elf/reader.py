@@ -35,10 +35,10 @@ STT_NOTYPE, STT_OBJECT, STT_FUNCTION, STT_SECTION, STT_FILE, STT_TLS = 0, 1, 2, 
 UNDEFINED, ABSOLUTE, COMMON = 0, 0xFFF1, 0xFFF2
 
 _MAX_SYMBOLS = 1 << 20
-_MAX_DYNAMIC = 4096
-_MAX_NAME = 4096
+_MAX_DYNAMIC = 4096  # entries of the dynamic segment that are read
+_MAX_NAME = 4096  # bytes of a name
 _EXTENDED = 0xFFFF
-"""As an index of a section: the index is in the first section."""
+"""Instead of a section's index in the file header: the index is too large, and is in the header of section 0."""
 
 
 class ElfError(ValueError):
@@ -46,7 +46,18 @@ class ElfError(ValueError):
 
 
 class ElfSegment(NamedTuple):
-    """Program header. Sizes, offset and addresses are in bytes."""
+    """Program header. Sizes, offset and addresses are in bytes.
+
+    Attributes:
+        kind: Type, such as PT_LOAD.
+        flags: Permissions: a sum of PF_READ, PF_WRITE and PF_EXEC.
+        offset: Offset of the content in the file.
+        address: Virtual address.
+        physical: Physical address, which user programs ignore.
+        file_size: Size in the file.
+        memory_size: Size in memory; bytes beyond `file_size` are zero.
+        alignment: Alignment in memory.
+    """
 
     kind: int
     flags: int
@@ -63,6 +74,15 @@ class ElfSection(NamedTuple):
 
     Attributes:
         name: Offset of the name in the section name table; see `ElfFile.name`.
+        kind: Type, such as SHT_SYMTAB.
+        flags: Sum of SHF_* flags.
+        address: Virtual address; 0 if the section is not loaded.
+        offset: Offset of the content in the file.
+        size: Size of the content.
+        link: Index of a related section, such as the string table of a symbol table.
+        info: Further number, such as the section to which relocations apply.
+        alignment: Alignment in memory.
+        entry_size: Size of an entry if the section is a table; else 0.
     """
 
     name: int
@@ -81,7 +101,12 @@ class ElfSymbol(NamedTuple):
     """Symbol table entry.
 
     Attributes:
+        name: Name; "" for none.
+        info: Binding in the high 4 bits, type in the low 4.
+        other: Visibility (st_other), with flags of the architecture.
         section: Index of the section that defines the symbol, or a special index such as UNDEFINED or COMMON.
+        value: Address; in a relocatable object, the offset in the section.
+        size: Size in bytes; 0 if unknown.
     """
 
     name: str
@@ -93,10 +118,12 @@ class ElfSymbol(NamedTuple):
 
     @property
     def binding(self) -> int:
+        """Return LOCAL, GLOBAL or WEAK."""
         return self.info >> 4
 
     @property
     def kind(self) -> int:
+        """Return the type, such as STT_FUNCTION."""
         return self.info & 15
 
 
@@ -107,7 +134,8 @@ def is_elf(data: bytes | memoryview) -> bool:
 class Identity(NamedTuple):
     """Target identification in the header of an ELF file of any class and byte order.
 
-    `file_class` is 1 for 32 bits and 2 for 64 bits. `order` is 1 for little endian and 2 for big endian.
+    `file_class` is 1 for 32 bits and 2 for 64 bits. `order` is 1 for little endian and 2 for big endian. `type` and
+    `machine` are the numbers in TYPES and MACHINES.
     """
 
     file_class: int
@@ -134,8 +162,8 @@ class ElfFile:
 
     Attributes:
         data: The file.
-        type: Kind of file (e_type), such as 3 for a shared object.
-        machine: Architecture (e_machine).
+        type: Kind of file (e_type), such as DYN for a shared object.
+        machine: Architecture (e_machine), a key of MACHINES.
         flags: Flags of the architecture (e_flags).
         abi_version: Version of the ABI.
     """
@@ -145,14 +173,14 @@ class ElfFile:
         self.data = memoryview(data).cast("B")
         if not is_elf(self.data):
             raise ElfError("it does not start with 7F 45 4C 46")
-        file_class, order = self.unpack("BB", 4, "header")
+        file_class, order = self.unpack("BB", offset=4, what="header")
         if (file_class, order) != (2, 1):
             raise ElfError(
                 f"it has class {file_class} and byte order {order}; only 64-bit little-endian (2, 1) is read"
             )
-        header = self.unpack("HHIQQQIHHHHHH", 16, "header")
+        header = self.unpack("HHIQQQIHHHHHH", offset=16, what="header")
         self.type, self.machine, _, _, self._segments_at, self._sections_at, self.flags = header[:7]
-        self._segment_count, size, count, names = header[9:]
+        self._segment_count, size, count, names = header[9:]  # size, count: of section headers; names: section of names
         self.abi_version = self.data[8]
         self._section_count, self._names = count, names
         if (self._sections_at and count == 0) or names == _EXTENDED:  # numbers too large for the header: in section 0
@@ -204,7 +232,7 @@ class ElfFile:
         return self.text(names.offset + section.name, names.offset + names.size)
 
     def _linked(self, index: int) -> ElfSection:
-        """Return the section that another one refers to by its index."""
+        """Return the section with an index from another header; raise ElfError if there is none."""
         if index >= len(self.sections):
             raise ElfError(f"it has no section {index}")
         return self.sections[index]
@@ -224,11 +252,17 @@ class ElfFile:
                 yield from self._symbols(section.offset, section.size // 24, names.offset, names.offset + names.size)
 
     def _symbols(self, offset: int, count: int, names: int, names_end: int) -> Iterator[ElfSymbol]:
-        """Yield the symbols of a table without its null entry. offset, names: where the table and its strings are."""
+        """Yield the symbols of a table without its null entry.
+
+        Args:
+            offset: Offset of the table in the file.
+            count: Number of its entries, with the null entry.
+            names, names_end: Offsets in the file of the beginning and the end of its string table.
+        """
         if count > _MAX_SYMBOLS:
             raise ElfError(f"it has {count} symbols; at most {_MAX_SYMBOLS} are read")
         table = self.part(offset, 24 * count, "symbol table")
-        for name, info, other, section, value, size in struct.iter_unpack("<IBBHQQ", table[24:]):  # the first is none
+        for name, info, other, section, value, size in struct.iter_unpack("<IBBHQQ", table[24:]):
             yield ElfSymbol(self.text(names + name, names_end) if name else "", info, other, section, value, size)
 
     # -- segments
@@ -270,7 +304,7 @@ class ElfFile:
 
     @cached_property
     def dynamic(self) -> list[tuple[int, int]]:
-        """Return the pairs (tag, value) of the dynamic segment."""
+        """Return the pairs (tag, value) of the dynamic segment, without the null entry at its end; [] without one."""
         entries: list[tuple[int, int]] = []
         segment = next((segment for segment in self.segments if segment.kind == PT_DYNAMIC), None)
         if segment is not None:
@@ -320,7 +354,11 @@ class ElfFile:
         return 0
 
     def _gnu_hash_count(self, offset: int) -> int:
-        """Return the number of symbols according to a GNU hash table: the index after the end of the last chain."""
+        """Return the number of symbols according to a GNU hash table: the index after the end of the last chain.
+
+        The symbols before the index `first` are not in the table. A bucket has the index of the first symbol of its
+        chain; the word of the last symbol of a chain is odd.
+        """
         buckets, first, bloom, _ = self.unpack("IIII", offset, "GNU hash table")
         if buckets > _MAX_SYMBOLS or bloom > _MAX_SYMBOLS:
             raise ElfError(f"its GNU hash table has {buckets} buckets and {bloom} filter words")
