@@ -15,7 +15,7 @@ class BindingRange:
     """Range of a buffer that a command accesses.
 
     Attributes:
-        buffer: Number of the buffer.
+        buffer: Number of the buffer in the function.
         offset: Register with the byte offset; NONE for 0.
         length: Register with the length in bytes; NONE for the rest of the buffer.
     """
@@ -138,11 +138,11 @@ class Copy:
 
 @dataclass(frozen=True)
 class Custom:
-    """Call of a host command.
+    """Call of a host command: code in Python or C, which the host runs between dispatches.
 
     Attributes:
         command: Number of the host command in the program.
-        sizes: Registers with all dynamic sizes of the tensors, in order.
+        sizes: Registers with the dynamic sizes of the tensors, operand by operand.
         constants: Registers of the scalar arguments, two entries each (low and high word), as in a Dispatch.
         bindings: Memory of the tensors.
     """
@@ -162,7 +162,7 @@ class Custom:
         return [b.buffer for b in self.bindings]
 
     def __str__(self) -> str:
-        scalars = ", ".join(f"r{k}" for k in self.constants[::2])
+        scalars = ", ".join(f"r{k}" for k in self.constants[::2])  # the low words, whose entries are plain registers
         sizes = f" of sizes [{', '.join(f'r{k}' for k in self.sizes)}]" if self.sizes else ""
         return f"host command {self.command}({scalars}) over ({', '.join(map(str, self.bindings))}){sizes}"
 
@@ -185,14 +185,14 @@ def _read_dispatch(pool: Sequence[int], at: int) -> Command:
 
 
 def _read_ranges(pool: Sequence[int], at: int) -> list[BindingRange]:
-    """Decode a count and as many ranges of buffers, of three words each."""
+    """Decode a count at an index of the pool, and as many ranges of buffers after it, of three words each."""
     (count,) = words_of(pool, at, count=1)
     words: Iterator[int] = iter(words_of(pool, at + 1, 3 * count))
     return [BindingRange(*fields) for fields in zip(words, words, words, strict=True)]
 
 
 def _read_fill(pool: Sequence[int], at: int) -> Command:
-    """Return the fill whose record begins at a word of the pool."""
+    """Decode the record of a fill at an index of the pool."""
     buffer, offset, length, pattern, size = words_of(pool, at, count=5)
     return Fill(BindingRange(buffer, offset, length), pattern, size)
 

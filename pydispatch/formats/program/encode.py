@@ -30,7 +30,7 @@ def split(value: int) -> tuple[int, int]:
     return value & _LOW, value >> 32 & _LOW
 
 
-def _float(value: float) -> tuple[int, int]:
+def _double_words(value: float) -> tuple[int, int]:
     """Return the low and the high 32-bit word of a double."""
     low, high = struct.unpack("<2I", struct.pack("<d", value))
     return low, high
@@ -47,7 +47,13 @@ def _flat(records: Iterable[Iterable[int]]) -> list[int]:
 
 
 class Encoder:
-    """Encoder of a host program: appends tables to a word array and stores their offsets in the header."""
+    """Encoder of a host program: appends tables to a word array and stores their offsets in the header.
+
+    Attributes:
+        program: The program. Strings are added to its text during the encoding.
+        words: Header and tables so far, as 32-bit words.
+        functions: id() of each function → its number in the program.
+    """
 
     def __init__(self, program: ProgramTables) -> None:
         self.program = program
@@ -61,7 +67,7 @@ class Encoder:
         return at
 
     def records(self, table: Table, records: Sequence[Sequence[int]]) -> None:
-        """Append a table of records, and store its offset and count in the header."""
+        """Append a table of the program, and store its offset and record count in the header."""
         self.words[table : table + 2] = self.append(_flat(records)), len(records)
 
     def encode(self) -> bytes:
@@ -78,7 +84,7 @@ class Encoder:
         self.records(Table.QUERIES, [
             [*string(category), *string(key), *split(default), 0, 0] for category, key, default in program.queries
         ])  # fmt: skip
-        parameter_of = {constant: i for i, constant in enumerate(program.parameters)}
+        parameter_of = {constant: i for i, constant in enumerate(program.parameters)}  # by the number of the constant
         self.records(Table.CONSTANTS, [
             [*string(member), *split(offset), *split(length), parameter_of.get(i, NONE), 0]
             for i, (member, offset, length) in enumerate(program.constants)
@@ -92,7 +98,7 @@ class Encoder:
         ])  # fmt: skip
         self.records(Table.INITIALIZERS, [[program.procedures.index(p)] for p in program.initializers])
         self.records(Table.CHECKS, [
-            [c.kind, *string(c.name), *string(c.location), *_float(c.atol), *_float(c.rtol), 0, 0, 0]
+            [c.kind, *string(c.name), *string(c.location), *_double_words(c.atol), *_double_words(c.rtol), 0, 0, 0]
             for c in program.checks
         ])  # fmt: skip
         self.records(Table.PARAMETERS, [
@@ -127,10 +133,15 @@ class Encoder:
     def value(
         self, dtype: int, dims: Sequence[int] | None, name: str, *, sizes: int, target: int, tied: int = 0
     ) -> ValueRecord:
-        """Return the record of an argument or result. `dims` is None for a scalar, else only its length is used.
+        """Return the record of an argument or result.
 
-        The keyword arguments are the fields of `ValueRecord`: the position of the sizes in the pool; the buffer,
-        register or slot of the value; 1 + the index of the argument whose memory it may take over, 0 for none.
+        Args:
+            dtype: Word that encodes the element type.
+            dims: Sizes; None for a scalar. Only their number is used.
+            name: Name for calls; "" for none.
+            sizes: Position in the pool of the sizes, or of the registers with the sizes.
+            target: Number of the buffer, register or slot of the value.
+            tied: 1 + the index of the argument whose memory a result may take over; 0 for none.
         """
         offset, length = self.program.string(name)
         return ValueRecord(
@@ -150,9 +161,11 @@ class Encoder:
 
     def function(self, function: ProgramFunction) -> FunctionRecord:
         """Append the tables of a function and return its record."""
+        # A copy of the pool, because sizes of arguments and results are added to it.
         string, pool = self.program.string, list(function.pool)
 
         def push(words: Iterable[int]) -> int:
+            """Append words to the pool, and return the position of the first one."""
             start = len(pool)
             pool.extend(words)
             return start
@@ -181,7 +194,7 @@ class Encoder:
             for b in function.buffers
         ]
         tables = self.tables(arguments, results, buffers, function.instructions, [(word,) for word in pool])
-        region_count = function.region + 1  # `region` is the last one
+        region_count = function.region + 1  # `region` is the index of the last one
         counts = (function.registers, region_count)
         reserved = (0, 0, 0)
         return FunctionRecord._make(
@@ -190,6 +203,7 @@ class Encoder:
 
     def procedure(self, procedure: Procedure) -> ProcedureRecord:
         """Append the tables of a procedure and return its record."""
+        # A copy of the pool, because sizes of arguments are added to it.
         string, pool = self.program.string, list(procedure.pool)
 
         def argument(port: Port) -> ValueRecord:

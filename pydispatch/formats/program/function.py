@@ -1,4 +1,4 @@
-"""A straight function of a host program under construction: instructions that compute sizes, and commands.
+"""A straight-line function of a host program under construction: instructions that compute sizes, and commands.
 
 Instructions compute integers in registers, once each. Commands (dispatches, fills, copies) work on ranges of buffers.
 Commands of one region may run at the same time; the regions of a function run in order.
@@ -20,7 +20,7 @@ class FunctionArgument:
     """Argument of a function.
 
     Attributes:
-        dtype: Word that encodes the element type.
+        dtype: Word that encodes the element type (`opcodes.dtype_word`).
         dims: Sizes, -1 for a dynamic one; None for a scalar.
         name: Name; "" for none.
         buffer: Number of the buffer of a tensor; NONE for a scalar.
@@ -37,17 +37,17 @@ class Result:
     """Result of a function.
 
     Attributes:
-        dtype: Word that encodes the element type.
+        dtype: Word that encodes the element type (`opcodes.dtype_word`).
         dims: Registers with the sizes of a tensor, which is in `buffer`; None for a scalar, which is in
             `register`.
         buffer: Number of the buffer of a tensor; NONE for a scalar.
         register: Register of a scalar; NONE for a tensor.
         name: Name; "" for none.
-        tied: Argument whose memory the result may reuse if a procedure calls the function (docs/program.md).
+        tied: Index of the argument whose memory the result may reuse if a procedure calls the function; NONE for none.
     """
 
     dtype: int
-    dims: tuple[int, ...] | None  # registers
+    dims: tuple[int, ...] | None
     buffer: int = NONE
     register: int = NONE
     name: str = ""
@@ -59,11 +59,11 @@ class Buffer:
     """Buffer of a function.
 
     Attributes:
-        kind: Whether it is an argument, a result, a constant or a transient.
-        index: Index among the buffers of its kind.
-        size: Register that has its size in bytes.
-        first: Index of the first region that uses it.
-        last: Index of the last region that uses it.
+        kind: Whether it is an argument, a result, a constant or a transient (memory that is live within one call).
+        index: Index of the argument, result or constant; 0 for a transient.
+        size: Register that has its size in bytes; NONE for an argument or a constant, whose size the caller knows.
+        first: Index of the first region (commands that may run at the same time) that uses it.
+        last: Index of the last region that uses it, inclusive.
         used: Whether a command uses it.
         tile_bytes: Bytes of one tile, for a transient that only one tile-fused dispatch sequence uses; else 0. Such a
             sequence runs tile by tile: all its dispatches for the workgroups of one tile, then for those of the next.
@@ -88,17 +88,18 @@ class ProgramFunction:
     """Builder of one function of a host program.
 
     Attributes:
-        program: Program under construction, which numbers the strings.
+        program: Program under construction, which interns strings and numbers device queries.
         name: Name of the function.
-        signature: Text that describes its arguments and results.
-        public: Whether callers of the program may call it.
+        signature: Text that describes its arguments and results, for people.
+        public: Whether callers of the program may call it, not only procedures.
         arguments: Arguments in order.
         results: Results in order.
-        buffers: Buffers; commands refer to them by their numbers.
-        pool: Words that instructions refer to by position.
+        buffers: Buffers; commands refer to them by their index.
+        pool: 32-bit words of variable-length operands, such as the records of commands; instructions have the index of
+            the first one.
         instructions: Instructions in order, as they are encoded.
         registers: Number of registers in use.
-        region: Number of the region that commands are added to.
+        region: Index of the region that commands are added to. Commands of a region may run at the same time.
     """
 
     def __init__(self, program: References, name: str, signature: str = "", public: bool = True) -> None:
@@ -107,11 +108,11 @@ class ProgramFunction:
         self.arguments: list[FunctionArgument] = []
         self.results: list[Result] = []
         self.buffers: list[Buffer] = []
-        self.pool: list[int] = []  # words that instructions refer to by position
+        self.pool: list[int] = []
         self.instructions: list[InstructionRecord] = []
         self.registers = 0
         self.region = 0
-        self._pure: dict[tuple[int, ...], int] = {}  # instruction without a side effect → its register
+        self._pure: dict[tuple[int, ...], int] = {}  # (opcode, modifier, operands) of a pure instruction → its register
         self._constants: dict[int, int] = {}  # register → its constant value
 
     # -- values
@@ -147,15 +148,21 @@ class ProgramFunction:
         return None if value is None else value - (1 << 64) if value >> 63 else value
 
     def scalar_argument(self, index: int) -> int:
-        """Return a register with the scalar argument number `index`."""
+        """Return a register with the value of argument `index`, which is a scalar."""
         return self.emit(Opcode.SCALAR, index)
 
     def unary(self, op: Opcode, operand: int, width: int) -> int:
-        """Return a register with the result of an operation on one register, computed in `width` bits."""
+        """Return a register with the result of an operation on the register `operand`.
+
+        width: Bits of integers, or format of floats (docs/program.md).
+        """
         return self.emit(op, operand, modifier=width)
 
     def binary(self, op: Opcode, lhs: int, rhs: int, width: int = 64) -> int:
-        """Return a register with the result of an operation on two registers, computed in `width` bits."""
+        """Return a register with the result of an operation on two registers.
+
+        width: Bits of integers, or format of floats (docs/program.md).
+        """
         return self.emit(op, lhs, rhs, modifier=width)
 
     def compare(self, op: Opcode, predicate: int, lhs: int, rhs: int, width: int = 64) -> int:
@@ -165,29 +172,29 @@ class ProgramFunction:
             op: CMP for integers, FCMP for floats.
             predicate: Number of the predicate in `arith.cmpi` or `arith.cmpf`.
             lhs, rhs: The registers.
-            width: Width of the integers, or format of the floats (docs/program.md).
+            width: Bits of the integers, or format of the floats (docs/program.md).
         """
         return self.emit(op, lhs, rhs, modifier=width + (predicate << 8))
 
     def multiply(self, factors: Iterable[int]) -> int:
         """Return a register with the 64-bit product of the given registers; constant factors are folded."""
-        fixed, product = 1, None
+        constant_product, product = 1, None  # product: register with the product of the other factors
         for factor in factors:
             value = self.constant_value(factor)
             if value is not None:
-                fixed *= value
+                constant_product *= value
             else:
                 product = factor if product is None else self.binary(Opcode.MUL, product, factor)
         if product is None:
-            return self.constant(fixed)
-        return product if fixed == 1 else self.binary(Opcode.MUL, product, self.constant(fixed))
+            return self.constant(constant_product)
+        return product if constant_product == 1 else self.binary(Opcode.MUL, product, self.constant(constant_product))
 
     def check_equal(self, lhs: int, rhs: int, message: str) -> None:
         """Emit a check that fails the call unless two registers are equal; their values replace `{a}` and `{b}` in
         `message`."""
         known_a, known_b = self.constant_value(lhs), self.constant_value(rhs)
         if lhs == rhs or (known_a is not None and known_a == known_b):
-            return
+            return  # always true
         self._check(Opcode.CHECK_EQ, lhs, rhs, message)
 
     def check(self, condition: int, message: str) -> None:
@@ -247,10 +254,10 @@ class ProgramFunction:
 
         Args:
             export: Register with the index of the export.
-            grid: Registers with the workgroup counts.
-            constants: Registers with the constants.
-            bindings: Buffer ranges.
-            tile_groups: Workgroups per tile in a tile-fused dispatch sequence; 0 outside of one.
+            grid: Registers with the workgroup counts for x, y and z.
+            constants: Registers with the constants; HIGH_WORD added to a register selects its upper 32 bits.
+            bindings: Buffer ranges that the kernel accesses.
+            tile_groups: Workgroups per tile in a tile-fused dispatch sequence (run tile by tile); 0 outside of one.
             follows: Whether the dispatch continues the sequence of the previous command.
         """
         self.command(Dispatch(export, grid, constants, bindings), tile_groups, int(follows))

@@ -18,13 +18,13 @@ IS_MUTABLE = 1
 
 
 class Header(IntEnum):
-    """Words at the beginning of the header."""
+    """Indices of the words at the beginning of the header."""
 
     MAGIC = 0
     VERSION = 1
-    FILE_WORDS = 2
-    STRINGS = 3
-    STRING_BYTES = 4
+    FILE_WORDS = 2  # words of the whole program
+    STRINGS = 3  # byte offset of the string table
+    STRING_BYTES = 4  # its size
 
 
 class Table(IntEnum):
@@ -50,8 +50,8 @@ class ExecutableRecord(NamedTuple):
     Attributes:
         name, name_length: Its name, (offset, length) in the string table.
         constants_function: Index of the function that computes its constants, or NONE.
-        conditions, condition_count: Table of conditions on the device; see `docs/program.md`.
-        reserved: 0.
+        conditions, condition_count: Table of one word per variant: the function that returns whether the device can run
+            it, or NONE.
     """
 
     name: int
@@ -87,8 +87,7 @@ class QueryRecord(NamedTuple):
     Attributes:
         category, category_length: First part of its name, (offset, length) in the string table.
         key, key_length: Second part of its name.
-        default_low, default_high: Value where the device does not know the query.
-        reserved, reserved2: 0.
+        default_low, default_high: Result for a device that does not know the query.
     """
 
     category: int
@@ -106,10 +105,9 @@ class ConstantRecord(NamedTuple):
 
     Attributes:
         member, member_length: Name of the member, (offset, length) in the string table.
-        offset_low, offset_high: Offset of the bytes in the member.
+        offset_low, offset_high: Offset of the first byte in the member.
         length_low, length_high: Number of bytes.
         parameter: Index of the parameter that supplies it instead, or NONE.
-        reserved: 0.
     """
 
     member: int
@@ -123,7 +121,8 @@ class ConstantRecord(NamedTuple):
 
 
 class FunctionRecord(NamedTuple):
-    """Function. Texts are (offset, length) in the string table, other pairs are (offset, count) of a table.
+    """Function: straight-line code. Texts are (offset, length) in the string table, other pairs (offset, count) of a
+    table.
 
     Attributes:
         name, name_length: Its name.
@@ -136,7 +135,6 @@ class FunctionRecord(NamedTuple):
         pool, pool_count: Words that the other tables refer to by position.
         register_count: Number of registers.
         region_count: Number of regions of commands.
-        reserved, reserved2, reserved3: 0.
     """
 
     name: int
@@ -162,7 +160,8 @@ class FunctionRecord(NamedTuple):
 
 
 class ProcedureRecord(NamedTuple):
-    """Procedure. Texts are (offset, length) in the string table, other pairs are (offset, count) of a table.
+    """Procedure: steps with jumps, over slots. Texts are (offset, length) in the string table, other pairs (offset,
+    count) of a table.
 
     Attributes:
         name, name_length: Its name.
@@ -173,7 +172,6 @@ class ProcedureRecord(NamedTuple):
         slots, slot_count: Table of `SlotRecord`.
         steps, step_count: Table of `StepRecord`.
         pool, pool_count: Words that steps refer to by position.
-        reserved: 0.
     """
 
     name: int
@@ -202,11 +200,10 @@ class GlobalRecord(NamedTuple):
         is_scalar: 1 for a scalar, 0 for a tensor.
         dtype: Word that encodes the element type.
         rank: Number of dimensions.
-        sizes: Offset of its sizes in the pool.
+        sizes: Offset in the program, in words, of its sizes of two words each; -1 for a dynamic size.
         constant: Index of the constant that is the initial value of a tensor, or NONE.
         value_low, value_high: Initial value of a scalar.
         flags: 1 if it is mutable.
-        reserved, reserved2: 0.
     """
 
     name: int
@@ -224,21 +221,20 @@ class GlobalRecord(NamedTuple):
 
 
 class InitializerRecord(NamedTuple):
-    """A procedure that runs when the program is loaded."""
+    """Index of a procedure that runs when the program is loaded."""
 
     procedure: int
 
 
 class CheckRecord(NamedTuple):
-    """Check of values.
+    """Assertion on values that a procedure passes to it.
 
     Attributes:
         kind: `CheckKind` of the check.
         name, name_length: Its name, (offset, length) in the string table.
-        location, location_length: Place in the source, for messages.
+        location, location_length: Source location, for messages.
         atol_low, atol_high: Absolute tolerance: the words of a double.
         rtol_low, rtol_high: Relative tolerance: the words of a double.
-        reserved, reserved2, reserved3: 0.
     """
 
     kind: int
@@ -256,7 +252,15 @@ class CheckRecord(NamedTuple):
 
 
 class ParameterRecord(NamedTuple):
-    """A constant that is supplied when the program is loaded."""
+    """Constant that is supplied when the program is loaded. Texts are (offset, length) in the string table.
+
+    Attributes:
+        scope, scope_length: Name of the file or arrays that have it, or the empty string.
+        key, key_length: Its name there.
+        dtype: Word that encodes the element type.
+        rank: Number of dimensions.
+        sizes: Offset in the program, in words, of its sizes of two words each.
+    """
 
     scope: int
     scope_length: int
@@ -269,7 +273,10 @@ class ParameterRecord(NamedTuple):
 
 
 class DerivationRecord(NamedTuple):
-    """A function that computes constants, from `first_constant` on, when they are needed first."""
+    """Function that computes constants before the first call that needs one of them.
+
+    `function` is its index. Its results are the constants from index `first_constant` on.
+    """
 
     function: int
     first_constant: int
@@ -278,7 +285,7 @@ class DerivationRecord(NamedTuple):
 
 
 class CommandRecord(NamedTuple):
-    """A host command."""
+    """Host command. `name` is (offset, length) in the string table, `operands` the word offset of `OperandRecord`s."""
 
     name: int
     name_length: int
@@ -289,15 +296,14 @@ class CommandRecord(NamedTuple):
 
 
 class OperandRecord(NamedTuple):
-    """An operand of a host command.
+    """Operand of a host command.
 
     Attributes:
         is_scalar: 1 for a scalar, 0 for a tensor.
-        access: `Access` of the command to it.
+        access: Whether the command reads or writes it: a value of `Access`.
         dtype: Word that encodes the element type.
         rank: Number of dimensions.
-        sizes: Offset in the program, in words, of its sizes of two words each.
-        reserved: 0.
+        sizes: Offset in the program, in words, of its sizes of two words each; -1 for a dynamic size.
     """
 
     is_scalar: int
@@ -337,10 +343,9 @@ class BufferRecord(NamedTuple):
 
     Attributes:
         kind: `BufferKind` of the buffer.
-        ordinal: Index of the argument, result or constant that it is.
-        size: Register that has its size in bytes, or NONE.
-        first_region, last_region: Regions of commands between which it is live. Commands of one region may run at the
-            same time.
+        ordinal: Index of the argument, result or constant that it is; 0 for a transient.
+        size: Register that has its size in bytes, or NONE for an argument or a constant.
+        first_region, last_region: First and last region that uses it. Commands of one region may run at the same time.
         tile_bytes: For a transient that only one tile-fused dispatch sequence uses, which writes and reads it tile by
             tile: the bytes of one tile. A plan may allocate a few tiles instead of the whole buffer. Else 0.
     """
@@ -354,7 +359,11 @@ class BufferRecord(NamedTuple):
 
 
 class InstructionRecord(NamedTuple):
-    """Instruction of a function. The low half of `opcode` is the opcode, the high half modifies it."""
+    """Instruction of a function. docs/program.md, "Instructions", states the operands a to c of each opcode.
+
+    The low half of `opcode` is an `Opcode`, the high half its modifier, such as a width in bits. `dst` is the register
+    of the result, or NONE.
+    """
 
     opcode: int
     dst: int
@@ -364,7 +373,8 @@ class InstructionRecord(NamedTuple):
 
 
 class SlotRecord(NamedTuple):
-    """A slot of a procedure, which holds a value."""
+    """Type of a slot, a variable of a procedure: `rank` dimensions of the element type `dtype`, or a scalar if
+    `is_scalar` is 1."""
 
     is_scalar: int
     dtype: int
@@ -373,7 +383,7 @@ class SlotRecord(NamedTuple):
 
 
 class StepRecord(NamedTuple):
-    """A step of a procedure. docs/program.md, "Procedures", states the operands a to d of each `Step`; unused are 0."""
+    """Step of a procedure. docs/program.md, "Procedures", states the operands a to d of each `Step`; unused are 0."""
 
     step: int
     a: int

@@ -5,12 +5,15 @@ from __future__ import annotations
 from enum import IntEnum
 
 MAGIC = 0x50584450
+"""First word of a program: "PDXP" in little-endian bytes."""
 VERSION = 3
+"""Version of the format that is written."""
 VERSIONS = (2, 3)
-"""That are read."""
+"""Versions of the format that are read."""
 NONE = 0xFFFFFFFF
+"""Stands for no register, buffer, function or other index."""
 HIGH_WORD = 1 << 31
-"""Added to a register in a dispatch's constants: its high 32 bits are meant."""
+"""Added to a register in a dispatch's constants to pass its high 32 bits instead of the low ones."""
 
 
 def both_words(register: int) -> list[int]:
@@ -19,11 +22,11 @@ def both_words(register: int) -> list[int]:
 
 
 class Opcode(IntEnum):
-    """Instruction of a function; the table is that of csrc/program/opcodes.h.
+    """Opcode of a function's instruction. Numbers and registers are those of csrc/program/opcodes.h.
 
     Attributes:
-        registers: Which operands are registers: `d` for the destination, then `a`, `b` and `c`. Commands have a
-            record in the pool instead.
+        registers: Which operands are registers: `d` for the destination, then `a`, `b` and `c`. "" for commands
+            (DISPATCH, FILL, COPY, CUSTOM), whose registers are in a record in the function's pool.
     """
 
     registers: str
@@ -100,6 +103,7 @@ class Opcode(IntEnum):
 
 
 OPCODES = {int(op): op for op in Opcode}
+"""Number → opcode."""
 
 MATH_FUNCTIONS = (
     "sqrt", "exp", "log", "floor", "ceil", "absf", "tanh", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh",
@@ -165,7 +169,7 @@ _PREFIXES = {
 
 
 def dtype_word(numerical: Numerical, bits: int) -> int:
-    """Return the 32-bit word that encodes an element type."""
+    """Return the 32-bit word that encodes an element type of `bits` bits."""
     return int(numerical) << 24 | bits
 
 
@@ -180,7 +184,7 @@ def numerical_of(word: int) -> int:
 
 
 def dtype_name(word: int) -> str:
-    """Return the name of an element type's word, such as `f32`, `i8`, `i1` or `f8E5M2`."""
+    """Return the name of the element type that a word encodes, such as `f32`, `i8`, `i1` or `f8E5M2`."""
     kind, bits = numerical_of(word), dtype_bits(word)
     if kind == Numerical.BOOLEAN:
         return "i1"
@@ -192,11 +196,17 @@ def dtype_name(word: int) -> str:
 
 
 def element_bits(word: int) -> int:
-    """Return the storage size of an element in bits: a multiple of 8, or 2 or 4 for packed elements."""
+    """Return the storage size of an element in bits: a multiple of 8, or 2 or 4 for packed elements.
+
+    `word` encodes the element type.
+    """
     bits = dtype_bits(word)
     return bits if bits < 8 else -(-bits // 8) * 8
 
 
 def buffer_bytes(count: int, word: int) -> int:
-    """Return the size of `count` packed elements in bytes; sub-byte elements start at the low bits."""
+    """Return the bytes of `count` elements, rounded up. Sub-byte elements are packed from the low bits on.
+
+    `word` encodes the element type.
+    """
     return -(-count * element_bits(word) // 8)

@@ -13,7 +13,7 @@ from pydispatch.formats.program.steps import LAST_USE, CheckKind, Step
 
 @dataclass(frozen=True)
 class Slot:
-    """Type of a slot.
+    """Type of a slot, a variable of a procedure that holds a whole tensor or a scalar.
 
     Attributes:
         dtype: Word that encodes the element type.
@@ -49,8 +49,8 @@ class Global:
         name: Name.
         dtype: Word that encodes the element type.
         dims: Sizes, -1 for a dynamic one; None for a scalar.
-        constant: Number of the constant with the initial tensor; NONE for a scalar.
-        value: Initial value of a scalar.
+        constant: Number of the constant with the initial tensor; NONE for a scalar, or a tensor without one.
+        value: Bits of the initial value of a scalar, as an unsigned 64-bit number; 0 for a tensor.
         is_mutable: Whether the program may store into it.
     """
 
@@ -67,7 +67,7 @@ class Check:
     """Assertion on the values that an `observe` step passes to it.
 
     Attributes:
-        kind: What is asserted.
+        kind: Assertion, such as the equality of two tensors.
         location: Source location for error messages.
         name: Name of the check; "" for none.
         atol, rtol: Tolerances; the check passes if |a - b| <= atol + rtol * |b|. For EXPECT_CLOSE, the largest and the
@@ -110,20 +110,20 @@ class Label:
 
 
 class Procedure:
-    """Builder of one procedure of a host program.
+    """Builder of one procedure of a host program: steps with jumps, over slots that hold whole values.
 
     Each builder method appends a step. Its parameter `last` lists the slots that the step reads for the last time.
 
     Attributes:
-        program: Program under construction, which numbers the strings.
+        program: Program under construction, which interns strings.
         name: Name of the procedure.
-        signature: Text that describes its arguments and results.
+        signature: Text that describes its arguments and results, for people.
         public: Whether callers of the program may call it.
         arguments: Arguments in order.
         results: Results in order.
         slots: Types of the slots, which steps refer to by number.
-        pool: Words that steps refer to by position.
-        steps: Tuples (kind of step, four operands).
+        pool: 32-bit words of variable-length operands, such as lists of slots; steps have the index of the first one.
+        steps: Tuples (`Step`, four operands). Functions and labels are replaced by their numbers during the encoding.
     """
 
     def __init__(self, program: References, name: str, signature: str = "", public: bool = True) -> None:
@@ -132,13 +132,13 @@ class Procedure:
         self.arguments: list[Port] = []
         self.results: list[Port] = []
         self.slots: list[Slot] = []
-        self.pool: list[int] = []  # words that steps refer to by position
-        self.steps: list[tuple[int | Label | ProgramFunction, ...]] = []  # (kind of step, four operands)
+        self.pool: list[int] = []
+        self.steps: list[tuple[int | Label | ProgramFunction, ...]] = []
 
     # -- slots
 
     def slot(self, dtype: int, rank: int | None) -> int:
-        """Add a slot for tensors of `rank` dimensions, or for scalars if None, and return its number."""
+        """Add a slot for tensors of `rank` dimensions, or for scalars if `rank` is None, and return its number."""
         self.slots.append(Slot(dtype, rank))
         return len(self.slots) - 1
 
@@ -157,7 +157,14 @@ class Procedure:
     def run(
         self, function: ProgramFunction, inputs: Sequence[int], outputs: Sequence[int], last: Collection[int] = ()
     ) -> None:
-        """Append a call of a function. `outputs` are the slots of its results, NONE for an unused result."""
+        """Append a call of a function.
+
+        Args:
+            function: The function.
+            inputs: Slots of its arguments.
+            outputs: Slots of its results; NONE for an unused result.
+            last: Inputs that no later step reads.
+        """
         self._step(Step.RUN, function, self._push([*self._with_last_use(inputs, last), *outputs]))
 
     def move(self, pairs: Sequence[tuple[int, int]], last: Collection[int] = ()) -> None:
@@ -203,7 +210,7 @@ class Procedure:
         self._step(Step.STORE, target, *self._with_last_use([source], last))
 
     def observe(self, check: int, slots: Sequence[int]) -> None:
-        """Append a step that passes the values of slots to check number `check` of the program."""
+        """Append a step that passes the values of slots to the assertion number `check` of the program."""
         self._step(Step.OBSERVE, check, self._push([len(slots), *slots]))
 
     def drop(self, slot: int) -> None:
@@ -215,7 +222,7 @@ class Procedure:
         self._step(Step.RETURN, self._push(self._with_last_use(slots, slots if last is None else last)))
 
     def constant(self, target: int, constant: int, dims: Sequence[int]) -> None:
-        """Append a step that assigns a constant with the sizes `dims` to the tensor slot `target`."""
+        """Append a step that assigns the constant number `constant`, of sizes `dims`, to the tensor slot `target`."""
         self._step(Step.CONSTANT, target, constant, self._push(_sizes(dims)))
 
     def scalar(self, target: int, value: int) -> None:
@@ -257,7 +264,10 @@ class Procedure:
         return start
 
     def _with_last_use(self, slots: Sequence[int], last: Collection[int]) -> list[int]:
-        """Return the slots, with LAST_USE set on the final occurrence of each slot in `last`."""
+        """Return the slots, with the flag LAST_USE on the final occurrence of each slot in `last`.
+
+        A read with the flag empties the slot, so earlier occurrences must not have it.
+        """
         words: list[int] = []
         for i, slot in enumerate(slots):
             words.append(slot | LAST_USE if slot in last and slot not in slots[i + 1 :] else slot)
@@ -265,5 +275,5 @@ class Procedure:
 
 
 def _sizes(dims: Iterable[int]) -> list[int]:
-    """Return two words, low and high, for each size."""
+    """Return two words, low and high, for each size; a dynamic size is -1 in two's complement."""
     return [half for size in dims for half in (size & 0xFFFFFFFF, size >> 32 & 0xFFFFFFFF)]

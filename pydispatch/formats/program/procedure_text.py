@@ -21,7 +21,13 @@ from pydispatch.formats.program.steps import LAST_USE, Step
 
 
 class ProcedureText:
-    """Printer of one procedure. An offset outside of the program raises ArtifactError."""
+    """Printer of one procedure. An offset outside of the program raises ArtifactError.
+
+    Attributes:
+        program: Tables of the program.
+        functions: Names of its functions, by number.
+        pool: Words to which the steps of the procedure refer by position.
+    """
 
     def __init__(self, program: Records, functions: Sequence[str]) -> None:
         self.program, self.functions = program, functions
@@ -46,7 +52,6 @@ class ProcedureText:
             sizes = sizes_of(self.pool_words(a.sizes, 2 * a.rank))  # two words each
             shape = "scalar " if a.is_scalar else shape_text(sizes)
             lines.append(f"  argument {i} {string(a.name, a.name_length)}: {shape}{dtype_name(a.dtype)} in s{a.target}")
-        results = program.records(record.results, record.result_count, ValueRecord)
         for i, s in enumerate(program.records(record.slots, record.slot_count, SlotRecord)):
             lines.append(f"  s{i}: {'scalar' if s.is_scalar else f'rank {s.rank}'} {dtype_name(s.dtype)}")
         jump_targets = set()
@@ -57,12 +62,15 @@ class ProcedureText:
             elif step.step == Step.BRANCH:
                 jump_targets.update((step.b, step.c))
         for i, step in enumerate(steps):
-            lines.append(f"  {f'{i}:' if i in jump_targets else '':5}{self.step(step, len(results))}")
+            lines.append(f"  {f'{i}:' if i in jump_targets else '':5}{self.step(step, record.result_count)}")
         return lines
 
-    def step(self, record: StepRecord, results: int) -> str:
-        """Return the text of one step, such as `branch s3 to 5, else 7`; sN are slots. results: number of results of
-        the procedure. docs/program.md, "Procedures", has the operands a to d of each step."""
+    def step(self, record: StepRecord, result_count: int) -> str:
+        """Return the text of one step, such as `branch s3 to 5, else 7`; sN are slots.
+
+        `result_count` is the number of results of the procedure. docs/program.md, "Procedures", has the operands a to d
+        of each step.
+        """
         _, a, b, c, d = record
         try:
             step = Step(record.step)
@@ -82,7 +90,7 @@ class ProcedureText:
             values = self.counted_words(b)
             return f"observe check {a}: {slots(values)}"
         if step is Step.RETURN:
-            values = self.pool_words(a, results)
+            values = self.pool_words(a, result_count)
             return f"return {slots(values)}".rstrip()
         if step is Step.VIEW:
             (offset,) = self.pool_words(c, 1)
@@ -104,9 +112,12 @@ class ProcedureText:
         return texts[step]
 
     def run(self, function: int, at: int) -> str:
-        """Return the text of a function call, whose input and output slots start at an offset of the pool."""
+        """Return the text of a call of function number `function`.
+
+        The slots of its arguments, and after them those of its results, begin at index `at` of the pool.
+        """
         if function >= len(self.functions):
-            return f"run function {function}"
+            return f"run function {function}"  # an invalid program: there is no such function
         record = self.program.table(Table.FUNCTIONS, FunctionRecord)[function]
         inputs = self.pool_words(at, record.argument_count)
         outputs = self.pool_words(at + record.argument_count, record.result_count)
@@ -120,4 +131,5 @@ def slot(word: int) -> str:
 
 
 def slots(words: Sequence[int]) -> str:
+    """Return slots as text, separated by commas."""
     return ", ".join(map(slot, words))

@@ -74,10 +74,13 @@ __all__ = [
 
 
 class Program(ProgramTables):
-    """Host program under construction."""
+    """Host program under construction. Its methods return the numbers by which functions and steps refer to entries."""
 
     def add_function(self, name: str, signature: str = "", public: bool = True) -> ProgramFunction:
-        """Add a function to the program, and return its builder."""
+        """Add a function to the program, and return its builder.
+
+        `signature` is text for people; a `public` function may be called by the users of the program.
+        """
         self.functions.append(ProgramFunction(self, name, signature, public))
         return self.functions[-1]
 
@@ -85,7 +88,7 @@ class Program(ProgramTables):
         return self.functions.index(function)
 
     def add_procedure(self, name: str, signature: str = "", public: bool = True) -> Procedure:
-        """Add a procedure to the program, and return its builder."""
+        """Add a procedure to the program, and return its builder. The arguments are those of `add_function`."""
         self.procedures.append(Procedure(self, name, signature, public))
         return self.procedures[-1]
 
@@ -133,7 +136,14 @@ class Program(ProgramTables):
         return self.commands.index(command)
 
     def add_parameter(self, scope: str, key: str, dtype: int, shape: Sequence[int]) -> int:
-        """Return the number, among the constants, of a constant that is supplied at load; add it on first use."""
+        """Return the number, among the constants, of a constant that is supplied at load; add it on first use.
+
+        Args:
+            scope: Name under which the file with the constant is stated at load; "" for none.
+            key: Name of the constant in that file.
+            dtype: Word that encodes the element type.
+            shape: Sizes, all static.
+        """
         parameter = Parameter(scope, key, dtype, tuple(shape))
         for constant, known in self.parameters.items():
             if known == parameter:
@@ -143,10 +153,11 @@ class Program(ProgramTables):
         return len(self.constants) - 1
 
     def add_derived(self, function: ProgramFunction, lengths: Sequence[int]) -> int:
-        """Add constants that are computed at load, and return the number of the first one.
+        """Add constants that a function computes before their first use, and return the number of the first one.
 
         Args:
-            function: Function without arguments that computes them from constants with lower numbers.
+            function: Function without arguments that computes them from constants with lower numbers. Each result is a
+                constant.
             lengths: Size of each result in bytes.
         """
         first = len(self.constants)

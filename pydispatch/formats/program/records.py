@@ -13,7 +13,12 @@ R = TypeVar("R", bound="tuple[int, ...]")
 
 
 class Records:
-    """Tables of an encoded host program. An offset outside of the program raises ArtifactError."""
+    """Tables of an encoded host program. An offset outside of the program raises ArtifactError.
+
+    Attributes:
+        data: The bytes of the program.
+        words: The same as 32-bit words.
+    """
 
     def __init__(self, data: bytes) -> None:
         if len(data) < 4 * HEADER_WORDS or len(data) % 4:
@@ -30,7 +35,7 @@ class Records:
             )
 
     def table(self, table: Table, kind: type[R]) -> list[R]:
-        """Return the records of a table of the program. kind: the record of layout.py."""
+        """Return the records of a table of the program. kind: the class of its records, in layout.py."""
         return self.records(self.words[table], self.count(table), kind)
 
     def count(self, table: Table) -> int:
@@ -47,7 +52,7 @@ class Records:
         return [word for (word,) in self.groups(offset, count, 1)]
 
     def sizes(self, offset: int, rank: int) -> list[int]:
-        """Return `rank` sizes of two words each at an offset in words."""
+        """Return `rank` sizes of two words each at an offset in words. A dynamic size, -1, is 2^64 - 1."""
         return [join_words(low, high) for low, high in self.groups(offset, rank, 2)]
 
     def groups(self, offset: int, count: int, width: int) -> list[tuple[int, ...]]:
@@ -74,10 +79,10 @@ def signed(value: int) -> int:
 
 
 def sizes_of(words: list[int]) -> list[int]:
-    """Return the sizes of which each takes two words."""
+    """Return the sizes of which each takes two words, low and high. A dynamic size, -1, is 2^64 - 1."""
     return [join_words(low, high) for low, high in zip(words[::2], words[1::2], strict=True)]
 
 
 def shape_text(sizes: list[int]) -> str:
-    """Return sizes as text, such as `2x?x`; a size of -1 is dynamic."""
+    """Return sizes as text to which a type can be appended, such as `2x?x`; -1, as 2^64 - 1, is a dynamic size."""
     return "".join(f"{'?' if signed(size) < 0 else size}x" for size in sizes)

@@ -7,7 +7,9 @@ class References:
     """Interned strings and device queries of a program.
 
     Attributes:
-        queries: Device queries (category, key, default).
+        text: UTF-8 bytes of all strings, one after the other.
+        queries: Device queries (category, key, default), by number. The default is the result, as an unsigned 64-bit
+            number, on a device that does not know the query.
     """
 
     def __init__(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 
 LAST_USE = 1 << 31
-"""Added to a slot that a step reads for the last time."""
+"""Flag of a slot operand: the step reads the slot for the last time, and empties it."""
 
 
 class Step(IntEnum):
@@ -29,7 +29,10 @@ class Step(IntEnum):
 
 
 class CheckKind(IntEnum):
-    """Operations of the `check` dialect. Comparisons with a constant observe the constant as well."""
+    """Assertion of the `check` dialect, named after its operation.
+
+    The operations that compare with a constant have no kind: an OBSERVE step passes the constant as the second value.
+    """
 
     EXPECT_TRUE = 0
     EXPECT_FALSE = 1

@@ -77,14 +77,28 @@ class HostOperand:
 
 @dataclass(frozen=True)
 class HostCommand:
-    """Host command that functions call (docs/program.md)."""
+    """Host command that functions call: code in Python or C, which the host runs between dispatches."""
 
     name: str
     operands: tuple[HostOperand, ...]
 
 
 class ProgramTables(References):
-    """Tables and functions of a host program."""
+    """Tables and functions of a host program. Functions and steps refer to an entry by its index.
+
+    Attributes:
+        executables: Executables, in the order of the artifact's manifest.
+        exports: Exports (kernels) of the executables that functions dispatch.
+        constants: Constants, also those that are supplied or computed at load.
+        functions: Functions.
+        procedures: Procedures.
+        globals: Variables of the loaded program.
+        initializers: The procedures that run when the program is loaded, in this order.
+        checks: Assertions to which procedures pass values.
+        commands: Host commands that functions call.
+        parameters: Constants that are supplied at load, by their index in `constants`.
+        derived: Pairs (function, index in `constants` of its first result) for constants that functions compute.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -97,7 +111,5 @@ class ProgramTables(References):
         self.initializers: list[Procedure] = []
         self.checks: list[Check] = []
         self.commands: list[HostCommand] = []
-        self.parameters: dict[int, Parameter] = {}  # by the number of their constant
-        self.derived: list[
-            tuple[ProgramFunction, int]
-        ] = []  # a function, the first of the constants that are its results
+        self.parameters: dict[int, Parameter] = {}
+        self.derived: list[tuple[ProgramFunction, int]] = []
