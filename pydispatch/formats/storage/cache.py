@@ -1,7 +1,7 @@
 """The cache directory for results that are expensive to recompute, with atomic files.
 
-A cache never causes a failure: unreadable entries are recomputed, unwritable ones are dropped. What was used last stays
-when the cache is full.
+A cache never causes a failure: unreadable entries are recomputed, unwritable ones are dropped. A full cache evicts the
+least recently used entries.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from pydispatch.formats.storage import whole_file
 _MAGIC = b"pydispatch cache 2\n"
 _DIGEST = hashlib.sha256().digest_size
 MAX_BYTES = 1 << 30
+"""Largest file of an entry: a larger result is not cached."""
 
 SIZE = "PYDISPATCH_CACHE_SIZE"
 """How many MiB may be cached; 0: nothing is cached or looked up."""
@@ -46,9 +47,10 @@ def first_writable(candidates: Iterable[Path]) -> Path | None:
 
 
 def load(*parts: str) -> bytes | None:
-    """Return the data cached under a relative path; None if there is none or it is damaged."""
+    """Return the data cached under a path, given by its components below the cache directory; None if there is none or
+    it is damaged."""
     root = directory()
-    if root is None or limit() == 0:
+    if root is None or not is_enabled():
         return None
     path = root.joinpath(*parts)
     try:
@@ -58,11 +60,11 @@ def load(*parts: str) -> bytes | None:
     if blob is None or not blob.startswith(_MAGIC):
         return None
     at = len(_MAGIC)
-    known, data = blob[at : at + _DIGEST], blob[at + _DIGEST :]
-    if hashlib.sha256(data).digest() != known:
+    digest, data = blob[at : at + _DIGEST], blob[at + _DIGEST :]
+    if hashlib.sha256(data).digest() != digest:
         return None
     with contextlib.suppress(OSError):
-        os.utime(path)
+        os.utime(path)  # `_trim` removes the files with the oldest times
     return data
 
 
@@ -113,7 +115,13 @@ def _trim(newest: Path, most: int) -> None:
 
 @functools.lru_cache(maxsize=8)
 def _directory(own: str | None, xdg: str | None, home: str | None) -> Path | None:
-    """Return the cache directory for these values of the environment variables; None if no candidate is writable."""
+    """Return the cache directory for values of environment variables; None if no candidate is writable.
+
+    Args:
+        own: $PYDISPATCH_CACHE_DIR; None or "" if it is not set.
+        xdg: $XDG_CACHE_HOME, likewise.
+        home: $HOME, likewise.
+    """
     candidates = [Path(own)] if own else []
     candidates += [Path(xdg, "pydispatch")] if xdg else []
     candidates += [Path(home, ".cache", "pydispatch")] if home else []

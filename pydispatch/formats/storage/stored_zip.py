@@ -6,6 +6,9 @@ import io
 import struct
 import zipfile
 
+_LOCAL_HEADER = struct.Struct("<26xHH")
+"""Header before a member's bytes, with the lengths of the name and the extra field that follow it."""
+
 
 class ZipFault(ValueError):
     """Error in the structure of a zip file.
@@ -19,7 +22,7 @@ class ZipFault(ValueError):
 
 
 class _Bytes(io.RawIOBase):
-    """Seekable stream over a memoryview, without a copy."""
+    """Seekable stream over a memoryview, without a copy. `at` is the offset of the next byte to read."""
 
     def __init__(self, data: memoryview) -> None:
         self.data = data
@@ -57,10 +60,10 @@ def members_of(data: memoryview) -> dict[str, memoryview]:
         raise ZipFault(f"it is no zip file: {error}") from None
     members: dict[str, memoryview] = {}
     for entry in entries:
-        name = f"{entry.filename!r:.200}"
+        name = f"{entry.filename!r:.200}"  # for messages
         if entry.compress_type != zipfile.ZIP_STORED:
             raise ZipFault(f"{name} is compressed and cannot be mapped", compressed=entry.filename)
-        if entry.flag_bits & 1:
+        if entry.flag_bits & 1:  # the flag of encrypted members
             raise ZipFault(f"{name} is encrypted")
         if entry.filename in members:
             raise ZipFault(f"{name} is there twice")
@@ -69,11 +72,18 @@ def members_of(data: memoryview) -> dict[str, memoryview]:
 
 
 def _stored(name: str, at: int, size: int, data: memoryview) -> memoryview:
-    """Return the bytes of a member, which follow its local header; raise ZipFault if they are not inside the file."""
-    if not 0 <= at <= len(data) - 30 or bytes(data[at : at + 4]) != b"PK\x03\x04":
+    """Return the bytes of a member, which follow its local header; raise ZipFault if they are not inside the file.
+
+    Args:
+        name: Name of the member, for messages.
+        at: Offset of its local header in the file.
+        size: Number of its bytes.
+        data: The file.
+    """
+    if not 0 <= at <= len(data) - _LOCAL_HEADER.size or bytes(data[at : at + 4]) != b"PK\x03\x04":
         raise ZipFault(f"{name}: there is no local header at {at}")
-    name_size, extra = struct.unpack("<HH", data[at + 26 : at + 30])
-    begin = at + 30 + name_size + extra
+    name_bytes, extra_bytes = _LOCAL_HEADER.unpack_from(data, at)
+    begin = at + _LOCAL_HEADER.size + name_bytes + extra_bytes
     if begin > len(data) or size > len(data) - begin:
         raise ZipFault(f"{name}: {size} bytes at {begin} are outside the {len(data)} bytes of the file")
     return data[begin : begin + size]

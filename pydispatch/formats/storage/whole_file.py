@@ -17,7 +17,9 @@ _TRIES = 100
 
 
 def write(target: Path, parts: Sequence[bytes | memoryview]) -> None:
-    """Replace a file atomically: readers see the old content or the new one, and mappings of the old one stay valid.
+    """Replace a file with the bytes of `parts`, one after the other, atomically.
+
+    Readers see the old content or the new one, and memory mappings of the old one stay valid.
 
     Raises an OSError, and then leaves no temporary file. If the process is killed, no temporary file is left on systems
     with O_TMPFILE, except between linking and renaming; the next write removes such a file.
@@ -36,7 +38,7 @@ def read(path: Path, limit: int) -> bytes | None:
         state = os.fstat(handle)
         if not stat.S_ISREG(state.st_mode) or state.st_size > limit:
             return None
-        data = stream.read(limit + 1)
+        data = stream.read(limit + 1)  # the file may have grown since fstat
         return data if len(data) <= limit else None
 
 
@@ -48,6 +50,7 @@ def _write_unnamed(target: Path, parts: Sequence[bytes | memoryview]) -> bool:
     try:
         handle = os.open(target.parent, flag | os.O_WRONLY, 0o666)
     except OSError as error:
+        # O_TMPFILE is unknown to the file system, or to an old kernel, which opens the folder itself.
         if error.errno in (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT):
             return False
         raise
@@ -65,7 +68,7 @@ def _publish(handle: int, target: Path) -> bool:
     # All writers of a target use the same temporary name, and link only complete files. A file that has the name was
     # left by a killed process, or belongs to a writer between its link and its rename. This process replaces the file.
     # The other writer then renames this process's file, which is complete as well.
-    name = target.parent / f".{target.name[:200]}.whole"
+    name = target.parent / f".{target.name[:200]}.whole"  # cut, since file systems limit a name to 255 bytes
     files = os.open("/proc/self/fd", os.O_RDONLY)  # an entry of this folder is the path of an unnamed file
     try:
         return _link_and_rename(files, handle, name, target)
@@ -74,7 +77,8 @@ def _publish(handle: int, target: Path) -> bool:
 
 
 def _link_and_rename(files: int, handle: int, name: Path, target: Path) -> bool:
-    """Link the file and rename it, retrying while other writers of the same target interfere; see _publish().
+    """Link the file and rename it, retrying while other writers of the same target interfere; see _publish(). Return
+    False if that is not possible.
 
     Args:
         files: Descriptor of /proc/self/fd.
@@ -88,7 +92,7 @@ def _link_and_rename(files: int, handle: int, name: Path, target: Path) -> bool:
         except FileExistsError:
             try:
                 name.unlink(missing_ok=True)
-            except OSError:  # another user's
+            except OSError:  # another user's file, which this user may not remove
                 return False
             continue
         except OSError:
@@ -97,7 +101,8 @@ def _link_and_rename(files: int, handle: int, name: Path, target: Path) -> bool:
             name.replace(target)
             return True
         except FileNotFoundError:
-            # Another has renamed or removed it. Linking again what is the target already would leave a second name.
+            # Another writer has renamed or removed the file. If it is the target now, linking it again would leave a
+            # second name.
             with contextlib.suppress(FileNotFoundError):
                 if os.path.samestat(target.stat(), os.fstat(handle)):
                     return True
@@ -125,7 +130,7 @@ def _write_named(target: Path, parts: Sequence[bytes | memoryview]) -> None:
 
 
 def _remove_stale(folder: Path, stem: str) -> None:
-    """Remove temporary files of killed processes.
+    """Remove temporary files of killed processes: the old files in `folder` whose names begin with `stem`.
 
     Age is the distance to the current time in either direction, because the clock may have been set back.
     """

@@ -1,4 +1,4 @@
-"""Functions of a host program as data for a page, and what keeps a program out of one."""
+"""Functions of a host program as JSON for a web page; a program that a page cannot run is rejected."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _PAGE_MATH = {
 _PAGE_FORMATS = (32, 64)
 """Float formats that a page computes in: f32 and f64."""
 _FLOATS = set(range(Opcode.FADD, Opcode.ABS))
-"""Opcodes that compute floats."""
+"""Opcodes that compute floats; of these, a page has only those of `_PAGE_MATH`."""
 
 
 class WebProgram(ProgramText):
@@ -63,7 +63,8 @@ class WebProgram(ProgramText):
         return [self._function(record) for record in self.table(Table.FUNCTIONS, FunctionRecord)]
 
     def constants(self) -> list[Json]:
-        """Return the source of each constant: a range of a member, or a result of a function.
+        """Return the source of each constant as JSON: a range of a member, which is a file of the artifact, or a result
+        of a function.
 
         Raises InvalidArgumentError for a constant that is supplied when the program is loaded.
         """
@@ -88,20 +89,18 @@ class WebProgram(ProgramText):
         return constants
 
     def exports(self) -> list[tuple[int, int, int]]:
-        """Return the executable, the ordinal and the number of constants of each export."""
+        """Return for each export (kernel): the index of its executable, its index in that, and its number of 32-bit
+        constants."""
         return [(x.executable, x.ordinal, x.constant_count) for x in self.table(Table.EXPORTS, ExportRecord)]
 
     def executables(self) -> list[tuple[int | None, list[int | None]]]:
-        """Return the functions of each executable, None for none.
+        """Return two kinds of functions of each executable, by their indices; None for no function.
 
-        The first computes the constants. The others, one per variant, return whether the variant supports the device.
+        The first function computes the constants of a variant. The list has one function for each variant, which
+        returns whether the variant supports the device; a variant without one always does.
         """
-
-        def value_of(word: int) -> int | None:
-            return None if word == NONE else word
-
         return [
-            (value_of(e.constants_function), [value_of(c) for c in self.words_at(e.conditions, e.condition_count)])
+            (_index(e.constants_function), [_index(c) for c in self.words_at(e.conditions, e.condition_count)])
             for e in self.table(Table.EXECUTABLES, ExecutableRecord)
         ]
 
@@ -110,7 +109,7 @@ class WebProgram(ProgramText):
         return [
             {
                 "category": self.string(q.category, q.category_length), "key": self.string(q.key, q.key_length),
-                "default": str(join_words(q.default_low, q.default_high)),
+                "default": str(join_words(q.default_low, q.default_high)),  # JavaScript's numbers have 53 bits
             }
             for q in self.table(Table.QUERIES, QueryRecord)
         ]  # fmt: skip
@@ -118,10 +117,11 @@ class WebProgram(ProgramText):
     def _function(self, record: FunctionRecord) -> Json:
         """Return a function's record as JSON."""
         name = self.string(record.name, record.name_length)
-        pool = self.words_at(record.pool, record.pool_count)
+        pool = self.words_at(record.pool, record.pool_count)  # words that the records of the function refer to
         arguments, results = [], []
         for a in self.records(record.arguments, record.argument_count, ValueRecord):
             sizes = sizes_of(words_of(pool, a.sizes, 2 * a.rank))  # each of two words; negative if it is dynamic
+            # None: a scalar; a size of -1: dynamic.
             shape = None if a.is_scalar else [-1 if signed(size) < 0 else size for size in sizes]
             arguments.append({
                 "name": self.string(a.name, a.name_length), "type": dtype_name(a.dtype), "shape": shape,
@@ -175,29 +175,34 @@ class WebProgram(ProgramText):
         return instruction
 
     def _command(self, command: Any) -> Json:
-        """Return a dispatch, fill or copy as JSON."""
+        """Return a dispatch, fill or copy as JSON.
+
+        Offsets and lengths are registers with numbers of bytes; None for an offset of 0, and for a length up to the end
+        of the buffer.
+        """
         if isinstance(command, Dispatch):
             return {
                 "op": "dispatch", "export": command.export, "grid": list(command.grid),
                 "constants": [  # (register, shift in bits): its low or its high word
                     [k & ~HIGH_WORD, 32 if k & HIGH_WORD else 0] for k in command.constants
                 ],
-                "bindings": [[b.buffer, _register(b.offset), _register(b.length)] for b in command.bindings],
+                "bindings": [[b.buffer, _index(b.offset), _index(b.length)] for b in command.bindings],
             }  # fmt: skip
         if isinstance(command, Fill):
             to = command.target
             return {
-                "op": "fill", "to": [to.buffer, _register(to.offset), _register(to.length)],
+                "op": "fill", "to": [to.buffer, _index(to.offset), _index(to.length)],
                 "pattern": command.pattern, "patternBytes": command.pattern_bytes,
             }  # fmt: skip
         assert isinstance(command, Copy)
         return {
-            "op": "copy", "from": [command.source, _register(command.source_offset)],
-            "to": [command.target, _register(command.target_offset)], "bytes": command.length,
+            "op": "copy", "from": [command.source, _index(command.source_offset)],
+            "to": [command.target, _index(command.target_offset)], "bytes": command.length,
         }  # fmt: skip
 
 
-def _register(word: int) -> int | None:
+def _index(word: int) -> int | None:
+    """Return the index of a register or function that a word holds; None for NONE."""
     return None if word == NONE else word
 
 

@@ -22,7 +22,7 @@ _BUFFERS = "maxStorageBuffersPerShaderStage"
 _MAX_STORAGE_BUFFERS = interface.GUARANTEED_LIMITS[_BUFFERS]
 """Storage buffers of an entry point that every browser supports."""
 _MAX_WORDS = 1 << 16
-"""Executable constants that an override's `@id` may number."""
+"""Bound of the indices of executable constants (32-bit words set at load) that an override may have as its `@id`."""
 VERSION = 1
 """Version of program.json, which pydispatch.js checks."""
 
@@ -58,7 +58,7 @@ def save(artifact: Artifact, folder: Path, where: str) -> list[str]:
 
 
 def _files(artifact: Artifact) -> dict[str, bytes]:
-    """Return the contents of the site by relative path, with errors that do not name the artifact."""
+    """Return the contents of the site by relative path. Messages of errors do not name the artifact."""
     artifact.verify()
     program = WebProgram(bytes(artifact.read(PROGRAM)))
     contents: dict[str, bytes] = {"pydispatch.js": Path(__file__).with_name("pydispatch.js").read_bytes()}
@@ -74,7 +74,7 @@ def _files(artifact: Artifact) -> dict[str, bytes]:
     ]
     functions = program.functions()
     constants = program.constants()
-    members: dict[str, int] = {}
+    members: dict[str, int] = {}  # member of the artifact with constants → number of its file
     for constant in constants:
         if "member" in constant:
             member = constant.pop("member")
@@ -92,7 +92,15 @@ def _files(artifact: Artifact) -> dict[str, bytes]:
 def _variants(
     artifact: Artifact, ordinal: int, entry: Any, conditions: list[int | None], contents: dict[str, bytes]
 ) -> list[dict[str, Any]]:
-    """Return the WebGPU variants of an executable as JSON, and add their shaders to `contents`."""
+    """Return the WebGPU variants of an executable as JSON, and add their shaders to `contents`.
+
+    Args:
+        artifact: The program.
+        ordinal: Index of the executable.
+        entry: Its entry in the artifact.
+        conditions: For each variant, the function that returns whether it supports the device; None for none.
+        contents: Files of the site by path, to which the shaders are added.
+    """
     variants = []
     for index, (variant, condition) in enumerate(zip(entry.variants, conditions, strict=True)):
         if variant.format != FORMAT:
@@ -121,7 +129,17 @@ def _variants(
 def _kernels(
     artifact: Artifact, name: str, variant: VariantEntry, prefix: str, contents: dict[str, bytes]
 ) -> tuple[list[str], list[dict[str, Any]]]:
-    """Add the shader modules of a variant to `contents`; return their paths, and the metadata of each export."""
+    """Add the shader modules of a variant to `contents`; return their paths, and the metadata of each export.
+
+    A kernel with more storage buffers than every browser supports gets a module of its own, in which they are merged.
+
+    Args:
+        artifact: The program.
+        name: Name of the executable, for messages.
+        variant: The variant; its member holds all modules, one after the other.
+        prefix: Beginning of the paths of its modules.
+        contents: Files of the site by path.
+    """
     code = bytes(artifact.read(variant.member))
     try:
         notes = table(variant.extra["wgsl"])
@@ -135,9 +153,9 @@ def _kernels(
     paths = [f"{prefix}-{i}.wgsl" for i in range(len(modules))]
     contents |= {path: code[start : start + size] for path, (start, size) in zip(paths, ranges, strict=True)}
     kernels = []
-    for (module, function), (own_index, wanted) in zip(functions, entries, strict=True):
+    for (module, function), (own_index, entry_name) in zip(functions, entries, strict=True):
         if function is None:
-            raise ArtifactError(f"executable '{name}': there is no entry point '{wanted}'")
+            raise ArtifactError(f"executable '{name}': there is no entry point '{entry_name}'")
         entry = entry_of(module, function)
         written_bindings = access.written(module, function)  # some that are declared read_write are only read
         binding_count = max(entry.bindings, default=-1) + 1
@@ -174,7 +192,7 @@ def _json(content: dict[str, Any]) -> bytes:
     """Format JSON with one line per instruction and record, so that people can read it."""
 
     def lines(value: Any, depth: int) -> str:
-        """Return a value on one line if it fits, else with an element per line."""
+        """Return a value on one line if it fits, else with an element per line, indented by `depth` + 1 spaces."""
         flat = json.dumps(value, ensure_ascii=False)
         if len(flat) <= 110 or not isinstance(value, (dict, list)) or not value:
             return flat

@@ -8,7 +8,10 @@ _ASSIGNMENTS = {"=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "++", "--"}
 
 
 def all_read_write(module: WgslModule) -> str:
-    """Return the module's text with all storage buffers declared as read_write; line numbers stay the same."""
+    """Return the module's text with all storage buffers declared as read_write.
+
+    Line numbers stay the same, except after a template such as `<storage, read>` that spans several lines.
+    """
     parts, at = [], 0
     for declaration in module.declarations:
         if declaration.kind == "var" and declaration.space == "storage" and declaration.access == "read":
@@ -36,7 +39,7 @@ def written(module: WgslModule, function: Declaration) -> set[int]:
     for declaration in reached:
         for i in range(declaration.first, declaration.end) if declaration.kind == "fn" else ():
             binding = numbers.get(module.tokens[i].text)
-            if binding is None or module.tokens[i - 1].text == ".":
+            if binding is None or module.tokens[i - 1].text == ".":  # after a dot, a member that has the name
                 continue
             if module.tokens[i - 1].text == "&" or _is_assigned(module, i + 1) or _is_parenthesized(module, i):
                 bindings.add(binding)
@@ -57,9 +60,9 @@ def _is_assigned(module: WgslModule, at: int) -> bool:
         text = tokens[at].text
         depth += (text == "[") - (text == "]")
         if depth == 0 and text == ".":
-            at += 1
+            at += 1  # skips the name of the member
         elif depth == 0 and text != "]":
-            shifts = [token.text for token in tokens[at : at + 3]]
+            shifts = [token.text for token in tokens[at : at + 3]]  # the lexer makes three tokens of `<<=`
             return text in _ASSIGNMENTS or shifts in (["<", "<", "="], [">", ">", "="])
         at += 1
     return False

@@ -1,4 +1,4 @@
-"""Shaders that were written for other hosts: their resources move to the binding points that programs use.
+"""Adapts shaders that were written for other hosts: their resources move to the binding points that programs use.
 
 The text keeps its lines, so that messages of drivers name lines of the user's file.
 """
@@ -33,7 +33,7 @@ def adapted(module: WgslModule, read_only: Mapping[str, Sequence[bool]]) -> Wgsl
 
 
 def _edited(module: WgslModule, edits: Edits) -> WgslModule:
-    """Return the module with replaced tokens, parsed again."""
+    """Return the module with replaced tokens, parsed again; the same module without edits."""
     if not edits:
         return module
     parts, at = [], 0
@@ -45,7 +45,8 @@ def _edited(module: WgslModule, edits: Edits) -> WgslModule:
 
 
 def _move_block(module: WgslModule) -> Edits:
-    """Return the edits that move the uniform blocks, if all have one binding point, to that of the constants."""
+    """Return the edits that move the uniform blocks to the binding point of the constants, if all have the same other
+    one; else none."""
     blocks = [variable for variable in module.declarations if variable.kind == "var" and variable.space == "uniform"]
     points = {_binding_point(variable) for variable in blocks}
     if len(points) != 1 or None in points or points == {CONSTANTS}:
@@ -71,7 +72,7 @@ def _binding_point(variable: Declaration) -> tuple[int, int] | None:
 
 
 def _with_number(module: WgslModule, variable: Declaration, key: str, value: int) -> Edits:
-    """Return the edits that replace the expression of `@group` or `@binding` with a number."""
+    """Return the edits that replace the expression in the attribute `key`, "group" or "binding", with a number."""
     tokens = module.tokens
     key_index = next(
         i for i in range(variable.first, variable.end) if tokens[i].text == key and tokens[i - 1].text == "@"
@@ -95,7 +96,7 @@ def _narrow_access(module: WgslModule, read_only: Mapping[str, Sequence[bool]]) 
     for variable in module.declarations:
         point = _binding_point(variable) if variable.kind == "var" and variable.space == "storage" else None
         if point is None or variable.access != "read_write" or "atomic<" in variable.type:
-            continue
+            continue  # WGSL requires read_write for atomics, even if they are only loaded
         _, binding = point
         users = [name for name, names in reached.items() if variable.name in names]
         flags_of_users = [read_only.get(name, ()) for name in users]

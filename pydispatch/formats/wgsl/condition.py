@@ -1,4 +1,4 @@
-"""Conditions of #if: C's expressions of integers, after macros were replaced."""
+"""Evaluation of #if conditions: C's expressions of integers, after macros were replaced."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ _NUMBER = re.compile(r"(0[xX][\da-fA-F]+|\d+)[uUlLi]*")
 
 
 def _quotient(lhs: int, rhs: int) -> int:
+    """Return the quotient rounded toward zero, as in C."""
     return abs(lhs) // abs(rhs) * (1 if (lhs < 0) == (rhs < 0) else -1)
 
 
@@ -35,7 +36,7 @@ _LEVELS: list[dict[str, Callable[[int, int], int]]] = [
     {"+": operator.add, "-": operator.sub},
     {"*": operator.mul, "/": _quotient, "%": lambda a, b: a - _quotient(a, b) * b},
 ]
-"""Operators from the loosest to the tightest."""
+"""Operators from the loosest to the tightest; the index is the precedence. Shifts are limited to 63 bits."""
 _BINARY = {mark: (level, apply) for level, row in enumerate(_LEVELS) for mark, apply in row.items()}
 _DECISIVE = {"&&": False, "||": True}
 """The truth of a left operand for which C does not evaluate the right operand."""
@@ -45,6 +46,7 @@ _UNARY: dict[str, Callable[[int], int]] = {
 
 
 def _shown(text: str) -> str:
+    """Return a text for a message, cut if it is long."""
     return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."
 
 
@@ -61,12 +63,21 @@ def holds(text: str, location: str) -> bool:
 
 
 class _ConditionParser:
-    """Parser and evaluator of a condition, by precedence climbing."""
+    """Parser and evaluator of a condition, by precedence climbing.
+
+    Attributes:
+        tokens: Tokens of the condition.
+        text: The condition, for messages.
+        location: File and line, for messages.
+        depth: Number of operators and brackets around the next token.
+        at: Index of the next token.
+    """
 
     def __init__(self, tokens: list[str], text: str, location: str) -> None:
         self.tokens, self.text, self.location, self.depth, self.at = tokens, text, location, 0, 0
 
     def peek(self) -> str:
+        """Return the next token; "the end" after the last, which is no token and reads well in messages."""
         return self.tokens[self.at] if self.at < len(self.tokens) else "the end"
 
     def take(self) -> str:
@@ -96,9 +107,10 @@ class _ConditionParser:
         """
         self.enter_level()
         value = self.unary(is_evaluated=is_evaluated)
-        while (operator := _BINARY.get(self.peek())) is not None and operator[0] >= least_precedence:
-            mark, (level, apply) = self.take(), operator
+        while (operation := _BINARY.get(self.peek())) is not None and operation[0] >= least_precedence:
+            mark, (level, apply) = self.take(), operation
             is_decided = _DECISIVE.get(mark) == bool(value)  # `0 && x` or `1 || x`, where C does not evaluate x
+            # Operators of the same level end the right operand: they associate to the left.
             other = self.binary(level + 1, is_evaluated=is_evaluated and not is_decided)
             if not is_evaluated:
                 continue
@@ -133,7 +145,7 @@ class _ConditionParser:
         return value
 
     def literal(self, text: str) -> int:
-        """Return the value of a literal.
+        """Return the value of a literal; raise ArtifactError if it has more than 64 bits.
 
         Only its first digits are converted, because Python refuses to convert thousands of them.
         """

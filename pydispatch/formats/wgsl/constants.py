@@ -1,4 +1,4 @@
-"""Integers that a text states: literals and sums, products and quotients of them, through the names of constants."""
+"""Evaluation of constant integer expressions in WGSL: literals, names of constants, and + - * / % of them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PRECEDENCE = {"+": 1, "-": 1, "*": 2, "/": 2, "%": 2}
 
 
 def integer(text: str) -> int | None:
-    """Return the value of an integer literal; None for other text."""
+    """Return the value of an integer literal such as `64u` or `0x10`; None for other text."""
     digits = text[:-1] if text[-1:] in ("i", "u") else text
     try:  # 24 digits exceed any 64-bit integer, and int() is slow for thousands
         return int(digits, 16 if digits[:2] in ("0x", "0X") else 10) if len(digits) < 24 else None
@@ -21,8 +21,12 @@ def integer(text: str) -> int | None:
 
 
 def evaluate(tokens: Sequence[WgslToken], named: Callable[[str], int | None]) -> int | None:
-    """Return the value of a constant integer expression; None for other expressions. `named` returns the value of a
-    name."""
+    """Return the value of a constant integer expression; None for other expressions.
+
+    Args:
+        tokens: Tokens of the whole expression.
+        named: Returns the value of a named constant; None if it is not known.
+    """
     try:
         expression = _Expression(tokens, named)
         value = expression.binary(above_precedence=0)
@@ -56,7 +60,7 @@ class _Expression:
             raise ValueError
         if token.text == "-":
             return -self.operand()
-        if token.text in ("u32", "i32") and self.tokens[self.at].text == "(":
+        if token.text in ("u32", "i32") and self.tokens[self.at].text == "(":  # a conversion leaves the value as it is
             return self.operand()
         if token.text == "(":
             value = self.binary(above_precedence=0)
