@@ -2,8 +2,8 @@
 
 Each operation of a frontend's dialect is replaced where it is stored: in any function, initializer, or region of an
 operation. All other operations stay: they receive the converted values in the types that they had before. A region of a
-converted operation, such as the body of a `stablehlo.while`, is traced into a new one; operations of other dialects in
-it are cloned.
+converted operation, such as the body of a `stablehlo.while`, is traced into a new one: its operations are converted in
+order by the dialect's tracer, and operations of other dialects in it are cloned.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from pydispatch.ir.functions import FUNCTIONS
 def lower_mixed(module: ModuleOp, frontends: Sequence[DialectFrontend], options: ReadOptions) -> ModuleOp:
     """Lower the operations of the frontends' dialects in a module, in place, and return the module.
 
-    Raise CompileError for an operation that its frontend cannot convert, and for one whose operand or result has a type
-    that no tensor of the frontends has.
+    Raise CompileError for an operation that its frontend cannot convert, and for an operand or result of a type that is
+    no tensor type of the frontends.
     """
     lowering = _Lowering(module, frontends, options)
     lowering.run()
@@ -66,17 +66,17 @@ class _Lowering:
         self.cloned: dict[SSAValue, SSAValue] = {}
         # For each block that is being rewritten: new operations, and the operation before which they are inserted.
         self.anchors: list[tuple[Block, Operation]] = []
-        self._converted: list[Operation] = []  # operations to erase at the end
+        self._converted: list[Operation] = []  # operations to erase at the end, since they use each other's results
 
     def run(self) -> None:
-        """Rewrite all functions and initializers, and erase what was converted."""
+        """Rewrite all functions and initializers, and erase the operations that were converted."""
         for op in list(self.module.ops):
             if op.name in FUNCTIONS or isinstance(op, InitializerOp):
                 for region in op.regions:
                     self._region(region)
         # Declarations of a dialect at the top level, such as tosa.variable, are converted where they are used.
         self._converted += [op for op in self.module.ops if self._tracer_of(op) is not None]
-        for op in reversed(self._converted):
+        for op in reversed(self._converted):  # users before the operations that define their operands
             op.detach()
             op.erase(safe_erase=False)
 
@@ -137,9 +137,9 @@ class _Lowering:
     def operation(self, op: Operation) -> bool:
         """Convert or clone an operation within a traced region. Return False if its dialect has no conversion of it.
 
-        An operation of a dialect with a tracer is converted by that. Another one is copied: its operands become the
-        values that their conversions have, its regions are traced, and its tensor results become tensors of the
-        tracers.
+        The tracer of the operation's dialect converts it. Without one, the operation is cloned: converted operands are
+        replaced with values of their original types, its regions are rewritten, and its tensor results become tensors
+        of the tracers.
         """
         tracer = self._tracer_of(op)
         if tracer is not None:
@@ -166,7 +166,8 @@ class _Lowering:
         return True
 
     def value(self, value: SSAValue, tracer: MlirTracer) -> Tensor:
-        """Return the tensor of a value of another dialect; cached while the scope of its sizes is open."""
+        """Return the tensor of a value of another dialect; cached while the scope in which its sizes were computed is
+        open. `tracer` is that of the operation that uses it."""
         for scope, known in self.received.get(value, ()):
             if self.b.is_open(scope):
                 return known
@@ -177,7 +178,10 @@ class _Lowering:
     # -- values between the dialects
 
     def _receive(self, value: SSAValue, tracer: MlirTracer) -> Tensor:
-        """Return a value of another dialect as a tensor. Raise CompileError if it is none."""
+        """Return a value of another dialect as a tensor, with the operations that compute its dynamic sizes.
+
+        Raise CompileError if the value is no tensor. `tracer` is that of the operation that uses it.
+        """
         type_, owner = value.type, value.owner
         if not isinstance(type_, TensorType):
             raise self.b.fail(f"an operand of type {type_} is no tensor: operations of {tracer.dialect} take tensors",
@@ -194,11 +198,11 @@ class _Lowering:
         return self.b.from_boundary(value, dtype, tuple(shape))
 
     def _materialize(self, value: SSAValue) -> SSAValue:
-        """Return a converted result as a value of its original type; cached while its scope is open."""
+        """Return the tensor of a converted result as a value of its original type; cached while its scope is open."""
         for scope, known in self.materialized.get(value, ()):
             if self.b.is_open(scope):
                 return known
-        new = self.b.to_boundary(self.values[value])  # as the types of signatures have it: complex is interleaved
+        new = self.b.to_boundary(self.values[value])  # in the form of function arguments: complex is interleaved
         if new.type != value.type:
             new = self._cast(new, value.type)
         self.materialized.setdefault(value, []).append((self.b.scope, new))
@@ -207,8 +211,8 @@ class _Lowering:
     def _cast(self, value: SSAValue, original: Attribute) -> SSAValue:
         """Cast a converted value to its original type, which operations of other dialects expect.
 
-        First integers become index elements, then a cast changes which sizes are static. Raise CompileError for other
-        differences of the types.
+        Integers are cast to `index` if the original type has these; then `tensor.cast` restores which sizes are static.
+        Raise CompileError if the element types still differ.
         """
         converted = value.type
         if isinstance(converted, TensorType) and isinstance(original, TensorType):

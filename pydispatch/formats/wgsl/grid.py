@@ -1,7 +1,8 @@
-"""Grids with more workgroups than a device starts in one dimension: the same kernel over a grid of another form.
+"""Rewrites entry points for grids with more workgroups in one dimension than a device supports.
 
-The text that is made counts the workgroups that it is started with, x fastest, and takes each for the one with that
-number in the grid that the program asks for, which a uniform buffer has. What is beyond it returns at once.
+The rewritten entry point is dispatched over a grid of other sizes, with at least as many workgroups. It computes the
+linear index of its workgroup, x fastest, and runs as the workgroup with this index of the requested grid, whose sizes
+are in a uniform buffer. Workgroups beyond the requested ones return at once.
 """
 
 from __future__ import annotations
@@ -15,14 +16,19 @@ GRID = UniformBinding(group=2, binding=0)
 """Uniform buffer of the requested grid: `vec4<u32>` of its sizes and their product."""
 
 _WORKGROUP_LIMIT = 1 << 32
-"""Number of workgroups that is too large for their linear index, a u32."""
+"""Bound of the number of workgroups, whose linear index is a u32."""
 _ID, _COUNT, _LOCAL, _GLOBAL = "workgroup_id", "num_workgroups", "local_invocation_id", "global_invocation_id"
 _VECTOR = "vec3<u32>"
 
 
 def form_of(grid: Sequence[int], most: int) -> tuple[int, int, int] | None:
-    """Return a grid of at least as many workgroups whose sizes are at most `most`, or None if it needs 2^32 or more:
+    """Return a grid with at least as many workgroups and no size above `most`; None if that takes 2^32 workgroups.
+
     100,000 x 1 x 1 becomes 65,535 x 2 x 1 for a limit of 65,535.
+
+    Args:
+        grid: Requested numbers of workgroups in x, y and z, of which none is 0.
+        most: Largest number of workgroups in one dimension.
     """
     total = grid[0] * grid[1] * grid[2]
     x = min(total, most)
@@ -44,10 +50,11 @@ def why_not(module: WgslModule, entry: Declaration) -> str | None:
 
 
 def with_grid(module: WgslModule, entry: Declaration) -> str:
-    """Return the module's text with an entry point that runs over a grid of `form_of`.
+    """Return the module's text with an entry point that is dispatched over the grid that `form_of` returns.
 
-    The entry point computes its workgroup id from the linear index of the workgroup. Lines after its signature keep
-    their numbers. `why_not` must have returned None for it.
+    Its workgroup id, number of workgroups and global invocation id are computed, from the linear index of the workgroup
+    and the requested grid in the uniform buffer GRID. Lines outside of its parameter list keep their numbers.
+    `why_not` must have returned None for the entry point.
     """
     tokens, prefix, attempt = module.tokens, "asked_", 0
     while any(token.text.startswith(prefix) for token in tokens):  # a prefix that no name of the module has
@@ -85,19 +92,19 @@ def with_grid(module: WgslModule, entry: Declaration) -> str:
     # The body begins with its `{`.
     text, start, end = module.text, tokens[opening].end, tokens[entry.body].end
     closing = tokens[entry.body - 1].start
-    breaks = "\n" * text.count("\n", start, closing)
+    breaks = "\n" * text.count("\n", start, closing)  # as many as the parameter list had
     declaration = f"@group({GRID.group}) @binding({GRID.binding}) var<uniform> {grid}: vec4<u32>;"
     head = f"{text[:start]}{', '.join(other_parameters)}{breaks}{text[closing:end]}"
     return f"{head} {' '.join(lines)}{text[end:].rstrip()}\n{declaration}\n"
 
 
 def _opening(module: WgslModule, entry: Declaration) -> int:
-    """Return the index of the token that opens the parameter list."""
+    """Return the index of the token that opens the parameter list: after `fn` and the name."""
     return next(i for i in range(entry.first, entry.body) if module.tokens[i].text == "fn") + 2
 
 
 def _parameters(module: WgslModule, entry: Declaration) -> list[list[WgslToken]]:
-    """Return the tokens of each parameter."""
+    """Return the tokens of each parameter of an entry point, with its attributes and without commas."""
     parameters: list[list[WgslToken]] = [[]]
     depth = 0
     closing = entry.body - 1  # body: index of the `{`, which follows the `)` of an entry point for compute

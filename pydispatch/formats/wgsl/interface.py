@@ -1,4 +1,4 @@
-"""An entry point against a program's layout, and what it requires of a device; for compiler and runtime."""
+"""Checks of an entry point against a program's layout, and its requirements of a device; for compiler and runtime."""
 
 from __future__ import annotations
 
@@ -87,12 +87,15 @@ class WgslEntryPoint:
 
     Attributes:
         name: Name of the function.
-        bindings: For each storage buffer of group 0, whether it is declared as writable.
-        buffers: Declarations of these buffers.
-        constant_bytes: Size of the uniform block in bytes; 0 without one; None if not known.
+        bindings: Binding of each storage buffer of group 0 that it uses → whether the buffer is declared as writable.
+        buffers: Binding → the declaration of the buffer.
+        constant_bytes: Size in bytes of the uniform block with the constants of a dispatch; 0 without one; None if not
+            known.
         workgroup_size: Workgroup size; None if it depends on unknown overrides.
         workgroup_bytes: Workgroup memory in bytes.
-        features: Features that its module requires.
+        features: Features that its module requires, by their names in WebGPU or wgpu.
+        least_buffer_count: Number of storage buffers that a device has to support: those that it uses, or, if not every
+            device supports as many, those that are left when `formats.wgsl.merge` has merged them.
     """
 
     name: str
@@ -103,7 +106,6 @@ class WgslEntryPoint:
     workgroup_bytes: int
     features: tuple[str, ...]
     least_buffer_count: int
-    """Storage buffers that it needs at least, where several of them may be parts of one: see `formats.wgsl.merge`."""
 
 
 def entry_of(module: WgslModule, function: Declaration) -> WgslEntryPoint:
@@ -178,6 +180,7 @@ def features(module: WgslModule) -> tuple[str, ...]:
     required = [_ENABLES.get(name, name) for name in module.enables]
     words = {token.text for token in module.tokens if token.kind == "name"}
     required += [need for word, need in _WIDE.items() if word in words]
+    # wgpu's suffixes of 64-bit literals: i64, u64 and f64.
     suffixes = {token.text[-2:] for token in module.tokens if token.kind == "number"}
     if not suffixes.isdisjoint(("li", "lu")):
         required.append("shader-int64")
@@ -222,7 +225,7 @@ def mismatch(
     if entry.workgroup_size is not None and min(entry.workgroup_size) < 1:
         return f"its workgroup size is {list(entry.workgroup_size)}; each of them is 1 or more"
     size = entry.constant_bytes or 0
-    if size > -(-4 * constants // 16) * 16:
+    if size > -(-4 * constants // 16) * 16:  # the size of a block of vectors is a multiple of 16
         return (
             f"its uniform block has {size} bytes, the layout has {constants} constants of 4 bytes; the block has one "
             "member of 4 bytes for each"

@@ -21,7 +21,8 @@ class WgslToken:
 
     Attributes:
         kind: "name", "number" or "mark" (punctuation).
-        start: Offset of its first character in the text.
+        text: Its characters.
+        start: Offset of its first character in the text of the module.
     """
 
     kind: str
@@ -34,7 +35,8 @@ class WgslToken:
 
 
 def decode(data: bytes | memoryview, where: str) -> str:
-    """Decode WGSL from UTF-8; raise ArtifactError for other encodings, NULs, or more than 16 MiB."""
+    """Decode WGSL from UTF-8, without a byte order mark; raise ArtifactError for other encodings, NULs, or more than
+    16 MiB. `where` names the module in messages."""
     if len(data) > MAX_BYTES:
         raise ArtifactError(f"{where}: {len(data)} bytes of WGSL, at most {MAX_BYTES} are read")
     try:
@@ -56,7 +58,8 @@ def tokens_of(text: str, where: str) -> list[WgslToken]:
     while at < size:
         here = match(text, at)
         if here is None:
-            more = "; directives are carried out when a program is compiled: give WGSL without" * (text[at] == "#")
+            is_directive = text[at] == "#"
+            more = "; directives are carried out when a program is compiled: give WGSL without" if is_directive else ""
             raise ArtifactError(f"{location(text, at, where)}: unexpected character {text[at]!r}{more}")
         kind = here.lastgroup
         if kind == "comment":
@@ -81,6 +84,6 @@ def _comment_end(text: str, at: int, where: str) -> int:
 
 
 def location(text: str, at: int, where: str) -> str:
-    """Return a position for messages: file, line and column."""
+    """Return the position of the character at offset `at` for messages: "file:line:column", counted from 1."""
     line = text.count("\n", 0, at) + 1
     return f"{where}:{line}:{at - text.rfind(chr(10), 0, at)}"

@@ -1,6 +1,6 @@
-"""Kernels with more storage buffers than a device binds: the same kernel over fewer of them.
+"""Rewrites kernels with more storage buffers than a device can bind: several buffers are merged into one.
 
-Arrays of one type become parts of one array. Where each of them begins is in a uniform buffer, in elements.
+Runtime-sized arrays of one type become slices of one array. A uniform buffer has the offset of each slice, in elements.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ ALIGNMENT = 16
 
 @dataclass(frozen=True)
 class Merged:
-    """Entry point whose storage buffers are merged.
+    """Module with one entry point whose storage buffers are merged.
 
     Attributes:
         text: Text of the module.
         bindings: For each binding of the new text, the bindings of the original kernel that it contains, in
             order.
-        bytes: For each binding of the new text, the size of an element in bytes.
+        bytes: For each binding of the new text, the size of an element in bytes; 4 if it is not known.
         written: Bindings of the original kernel that it may write.
     """
 
@@ -46,7 +46,7 @@ def least_buffer_count(module: WgslModule, entry: Declaration) -> int:
 def with_merged_buffers(module: WgslModule, entry: Declaration, most: int) -> Merged | None:
     """Return a module with only this entry point, using at most `most` storage buffers; None if it needs more.
 
-    All its buffers are read_write.
+    All its buffers, also those that are not merged, are declared read_write.
     """
     buffers = _buffers(module, entry)
     writes = frozenset(written(module, entry))
@@ -81,17 +81,19 @@ def _buffers(module: WgslModule, entry: Declaration) -> dict[int, Declaration]:
 
 
 def _element(buffer: Declaration) -> str:
-    """Return the element type of a runtime-sized array; "" for other buffers."""
+    """Return the element type of a runtime-sized array; "", or a text that is no type, for other buffers."""
     inner = buffer.type.removeprefix("array<")
+    # A comma without a template is that before the length of an array.
     return inner[:-1] if inner != buffer.type and (inner.count("<") or "," not in inner) else ""
 
 
 def _mergeable_groups(module: WgslModule, entry: Declaration, buffers: dict[int, Declaration]) -> list[list[int]]:
     """Return groups of bindings that can be merged, the largest group first.
 
-    A group consists of runtime-sized arrays of one type that the entry point accesses only by element.
+    A group consists of runtime-sized arrays of one type that the entry point accesses only by element: a use of a whole
+    array, such as `arrayLength(&a)`, would see the merged array.
     """
-    used_whole: set[str] = set()
+    used_whole: set[str] = set()  # names of such arrays
     names = {buffer.name for buffer in buffers.values()}
     for function in module.reached([entry]):
         for i in range(function.first, function.end) if function.kind == "fn" else ():
@@ -101,7 +103,7 @@ def _mergeable_groups(module: WgslModule, entry: Declaration, buffers: dict[int,
     lists: dict[str, list[int]] = {}
     for binding, buffer in buffers.items():
         element = layout(module, _element(buffer))
-        # The offset of an array, a multiple of ALIGNMENT, is a whole number of such elements.
+        # The offset of a slice is a multiple of ALIGNMENT bytes, which is a whole number of elements of these sizes.
         is_mergeable = element is not None and element.size in (4, 8, 16) and element.alignment <= ALIGNMENT
         if is_mergeable and buffer.name not in used_whole:
             lists.setdefault(buffer.type, []).append(binding)
@@ -111,15 +113,22 @@ def _mergeable_groups(module: WgslModule, entry: Declaration, buffers: dict[int,
 def _text(
     module: WgslModule, entry: Declaration, buffers: dict[int, Declaration], bindings: Sequence[tuple[int, ...]]
 ) -> str:
-    """Return the text of the merged module. `bindings` are the original bindings of each new one."""
+    """Return the text of the merged module.
+
+    Args:
+        module: The original module.
+        entry: Its entry point.
+        buffers: Storage buffers of the entry point by their original bindings.
+        bindings: For each new binding, the original bindings of the buffers that become slices of it.
+    """
     prefix, attempt = "merged_", 0
-    while any(token.text.startswith(prefix) for token in module.tokens):
+    while any(token.text.startswith(prefix) for token in module.tokens):  # a prefix that no name of the module has
         prefix, attempt = f"merged{attempt}_", attempt + 1
     offset_count = max(1, sum(len(group) for group in bindings))
     parts = [module.directives] if module.directives else []
     parts.append(f"@group({OFFSETS.group}) @binding({OFFSETS.binding}) var<uniform> {prefix}offsets: "
                  f"array<vec4<u32>, {-(-offset_count // 4)}>;")  # fmt: skip
-    slices: dict[str, tuple[str, str]] = {}
+    slices: dict[str, tuple[str, str]] = {}  # merged array → (array that contains it, expression of its offset)
     offset_index = 0  # index in the array of offsets, which has one for every buffer, merged or not
     for new, group in enumerate(bindings):
         first_buffer = buffers[group[0]]
@@ -145,7 +154,7 @@ def _redirected_text(module: WgslModule, declaration: Declaration, slices: dict[
     elements.
     """
     tokens, parts, at = module.tokens, [], module.tokens[declaration.first].start
-    closing: list[bool] = []  # of brackets that are open, whether the index in it is a changed one
+    closing: list[bool] = []  # for each open bracket, whether it encloses an index of a merged array
     for i in range(declaration.first, declaration.end) if declaration.kind == "fn" else ():
         token = tokens[i]
         if token.text in slices and tokens[i - 1].text != ".":

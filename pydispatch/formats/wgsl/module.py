@@ -1,4 +1,4 @@
-"""A module of WGSL: its declarations."""
+"""WGSL modules as data: their declarations, and the values of their constants."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ class Declaration:
     Attributes:
         kind: "struct", "alias", "var", "override", "const", "fn" or "const_assert".
         name: Name that it declares; "" for a const_assert.
-        first: Index of its first token.
+        first: Index of its first token in the module, that of an attribute if it has one.
         end: Index after its last token.
         attributes: Attributes before the declaration.
         type: Type of a variable, override or alias, or result type of a function, in the form of `type_text`;
             "" without one.
-        template: Template arguments of a variable: address space and access mode.
+        template: Template arguments of a variable, as far as they are stated: address space and access mode.
         members: Pairs (name, type) of a struct's members or of a function's parameters.
-        body: Token of a function's opening brace; for others the token after `=`, 0 without one.
+        body: Index of the token of a function's opening brace; for others of the token after `=`, 0 without one.
     """
 
     kind: str
@@ -65,7 +65,7 @@ class Declaration:
         return self.body != 0
 
     def number(self, name: str) -> int | None:
-        """Return the argument of an attribute if it is an integer expression without names; else None."""
+        """Return the value of an attribute's only argument if it is an integer expression without names; else None."""
         attribute = self.attribute(name)
         if attribute is None or len(attribute.arguments) != 1:
             return None
@@ -74,12 +74,12 @@ class Declaration:
 
     @property
     def space(self) -> str:
-        """Return the address space of a variable."""
+        """Return the address space of a variable; "private", WGSL's default, if none is stated."""
         return self.template[0] if self.template else "private"
 
     @property
     def access(self) -> str:
-        """Return the access mode of a variable: "read", "write" or "read_write"."""
+        """Return the access mode of a variable: "read", "write" or "read_write"; WGSL's default if none is stated."""
         if len(self.template) > 1:
             return self.template[1]
         return "read" if self.space in ("storage", "uniform") else "read_write"
@@ -95,8 +95,10 @@ class WgslModule:
         tokens: Tokens of the text; declarations refer to them by index.
         enables: Names in `enable` directives.
         requires: Names in `requires` directives.
+        first_declaration_token: Index of the token where declarations begin, after the directives.
         declarations: Declarations in order.
         named: Declarations by name.
+        values: Values of overrides by name, None for an unknown value: see `with_overrides`.
     """
 
     text: str
@@ -105,11 +107,9 @@ class WgslModule:
     enables: tuple[str, ...]
     requires: tuple[str, ...]
     first_declaration_token: int
-    """Index of the token where declarations begin, after the directives."""
     declarations: tuple[Declaration, ...]
     named: Mapping[str, Declaration] = field(default_factory=dict)
     values: Mapping[str, float | None] = field(default_factory=dict)
-    """Values of overrides by name, None for an unknown value: see `with_overrides`."""
 
     @property
     def directives(self) -> str:
@@ -154,7 +154,7 @@ class WgslModule:
         tokens, named = self.tokens, self.named
         mentioned: dict[str, Declaration] = {}
         for i in range(declaration.first, declaration.end):
-            token = tokens[i]
+            token = tokens[i]  # after a dot or `@`, it is a member or an attribute
             if token.kind == "name" and token.text in named and (i == 0 or tokens[i - 1].text not in (".", "@")):
                 other = named[token.text]
                 if other is not declaration:
@@ -190,10 +190,13 @@ class WgslModule:
         return evaluate(tokens_of(text, self.where), lambda name: self._integer_named(name, depth + 1))
 
     def _integer_named(self, name: str, depth: int) -> int | None:
-        """Return the integer value of a constant or override; None if it is not known."""
+        """Return the integer value of the constant or override with a name; None if it is not known.
+
+        depth: as for `constant`.
+        """
         if name in self._known:
             return self._known[name]
-        self._known[name] = None  # should it be defined by itself
+        self._known[name] = None  # ends the recursion if an invalid module defines the constant by itself
         declaration = self.named.get(name)
         if name in self.values:  # an override that the pipeline sets
             value = self.values[name]
@@ -205,5 +208,5 @@ class WgslModule:
 
     @cached_property
     def _known(self) -> dict[str, int | None]:
-        """Return the cache of constants by name."""
+        """The cache of values of constants by name; None for an unknown value."""
         return {}

@@ -1,4 +1,7 @@
-"""Overridable constants: which word of the executable constants each of them takes, and its value."""
+"""Overridable constants: which word of the executable constants each of them takes, and its value.
+
+The executable constants are 32-bit words that are set when a program is loaded.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +26,11 @@ class Override:
     """Overridable constant that takes its value from the executable constants.
 
     Attributes:
+        name: Name of the constant.
         key: Key of its value in WebGPU's pipeline descriptor: its id or name.
-        type: Scalar type.
+        type: Scalar type: one of _TYPES.
         word_index: Index of its word among the executable constants.
+        where: Location of its declaration, for messages.
     """
 
     name: str
@@ -33,12 +38,11 @@ class Override:
     type: str
     word_index: int
     where: str
-    """The location of the declaration, for messages."""
 
     def value(self, word: int) -> float:
         """Convert a 32-bit word to a value of the override's type; raise ArtifactError for infinities and NaN.
 
-        The word of an f16 has the bits of an f32 with its value.
+        The word of an f32 or f16 has the bits of an f32. The result is a float for every type, as WebGPU takes it.
         """
         word &= 0xFFFFFFFF
         if self.type in ("f32", "f16"):
@@ -62,8 +66,8 @@ def overrides_of(module: WgslModule, names: Sequence[str], count: int | None = N
 
     Args:
         module: The module.
-        names: Names of the words, as far as they are known.
-        count: Number of words, if there may be more words than names.
+        names: Name of each word, in order; those of further words are not known.
+        count: Number of words, if there may be more words than names; None for as many as names.
 
     Raises:
         ArtifactError: An override has a type that a word cannot represent.
@@ -95,18 +99,19 @@ def unknown_constant(modules: Sequence[WgslModule], names: Sequence[str]) -> str
     overrides = [override for module in modules for override in module.overrides]
     have = [override.name for override in overrides]
     ids = {override.number("id") for override in overrides}
-    lost = next((name for word, name in enumerate(names) if name not in have and word not in ids), None)
-    if lost is None:
+    unknown = next((name for word, name in enumerate(names) if name not in have and word not in ids), None)
+    if unknown is None:
         return None
     return (
-        f"the executable constant '{lost}' is no override of {', '.join(module.where for module in modules)}: "
-        f"{did_you_mean(lost, have)}overrides: {', '.join(have) or 'none'}; write `override {lost}: i32;`, or leave "
-        "the constant out"
+        f"the executable constant '{unknown}' is no override of {', '.join(module.where for module in modules)}: "
+        f"{did_you_mean(unknown, have)}overrides: {', '.join(have) or 'none'}; write `override {unknown}: i32;`, or "
+        "leave the constant out"
     )
 
 
 def check(module: WgslModule, function: Declaration, overrides: Iterable[Override]) -> None:
-    """Raise ArtifactError if a function uses an override without a value."""
+    """Raise ArtifactError if a function uses an override that has no default and is not one of `overrides`, which take
+    a word of the executable constants."""
     known = {override.name for override in overrides}
     for declaration in module.reached([function]):
         if declaration.kind == "override" and not declaration.has_value and declaration.name not in known:
@@ -117,7 +122,8 @@ def check(module: WgslModule, function: Declaration, overrides: Iterable[Overrid
 
 
 def _type(module: WgslModule, override: Declaration) -> str:
-    """Return the scalar type of an override: the declared one, or else that of its default."""
+    """Return the scalar type of an override: the declared one, or else that of its default; raise ArtifactError if it
+    is not known or a word cannot represent it."""
     seen: set[str] = set()
     type_ = _resolved(module, override.type) or _type_of_default(module, override, seen)
     if type_ not in _TYPES:
@@ -130,7 +136,7 @@ def _type(module: WgslModule, override: Declaration) -> str:
 
 
 def _resolved(module: WgslModule, type_: str) -> str:
-    """Return a type with its aliases resolved."""
+    """Return the type that a type or the name of an alias stands for; "" for ""."""
     for _ in range(_MAX_ALIASES):
         named = module.named.get(type_)
         if named is None or named.kind != "alias":
@@ -140,7 +146,10 @@ def _resolved(module: WgslModule, type_: str) -> str:
 
 
 def _type_of_default(module: WgslModule, override: Declaration, seen: set[str]) -> str:
-    """Return the type of an override's default value; "" if its literals and names do not determine it."""
+    """Return the type of an override's default value; "" if its literals and names do not determine it.
+
+    seen: names of overrides and constants whose default has been visited; a broken module may have a cycle of them.
+    """
     if override.name in seen or not override.has_value:
         return ""
     seen.add(override.name)

@@ -1,4 +1,4 @@
-"""C's directives in WGSL: conditions, macros without parameters, and includes.
+"""Preprocessor of WGSL with C's directives: conditions, macros without parameters, and includes.
 
 The text keeps its lines, so that messages of drivers name lines of the user's file; an included file becomes one line.
 """
@@ -36,7 +36,7 @@ class _Branch:
     """Open conditional (#if ... #endif).
 
     Attributes:
-        line: Line of its #if.
+        line: Line of its #if, from 1.
         is_outer_active: Whether the surrounding text is active.
         is_active: Whether the current branch is active.
         is_taken: Whether one of its branches has been active.
@@ -55,10 +55,10 @@ class _State:
     """Preprocessor state shared by the files of one module.
 
     Attributes:
-        folders: Include folders.
-        macros: Values of macros by name.
-        including: Files that are being included, outermost first.
-        left: Number of characters that macros and includes may still produce.
+        folders: Include folders, which are searched after the folder of the including file.
+        macros: Values of macros by name; "" for one without a value.
+        including: Paths of the files that are being included, outermost first.
+        left: Number of characters that macros and includes may still produce; nested ones could produce without limit.
     """
 
     folders: Sequence[Path]
@@ -67,7 +67,14 @@ class _State:
     left: int = MAX_BYTES
 
     def charge_budget(self, characters: int, location: str, what: str, remedy: str) -> None:
-        """Subtract characters from the budget; raise ArtifactError if it is exhausted, with `what` as the cause."""
+        """Subtract characters from the budget; raise ArtifactError if it is exhausted.
+
+        Args:
+            characters: Number of characters.
+            location: File and line for the message.
+            what: The macro or include that produces them.
+            remedy: What the user can do instead.
+        """
         self.left -= characters
         if self.left < 0:
             limit = f"makes more than {MAX_BYTES} characters with the macros and includes before"
@@ -111,20 +118,20 @@ def _lines(text: str, where: str, state: _State) -> Iterator[str]:
     A directive that backslashes continue over several lines becomes as many lines, so that lines keep their numbers.
     """
     branches: list[_Branch] = []
-    joined, rest = "", 0
+    joined, continuation_count = "", 0  # the lines so far of a directive that is continued, and their number
     for line_number, line in enumerate(_without_comments(text).split("\n"), 1):
         line = joined + line.rstrip("\r")
         location = f"{where}:{line_number}"
         if line.endswith("\\") and _DIRECTIVE.match(line):
-            joined, rest = f"{line[:-1]} ", rest + 1
+            joined, continuation_count = f"{line[:-1]} ", continuation_count + 1
             continue
         joined = ""
         if (match := _DIRECTIVE.match(line)) is not None:
             yield _directive(match[1], match[2].strip(), location, where, branches, state)
         else:
             yield _expanded(line, location, state) if _is_active(branches) else ""
-        yield from [""] * rest
-        rest = 0
+        yield from [""] * continuation_count
+        continuation_count = 0
     if branches:
         raise ArtifactError(f"{where}:{branches[-1].line}: a condition without #endif")
 
@@ -132,7 +139,7 @@ def _lines(text: str, where: str, state: _State) -> Iterator[str]:
 def _without_comments(text: str) -> str:
     """Return a text in which each comment is a space; line ends of block comments, which nest, are retained."""
     parts: list[str] = []
-    at = depth = 0
+    at = depth = 0  # depth: number of block comments around the text at `at`
     while (match := (_BLOCK_EDGE if depth else _COMMENT).search(text, at)) is not None:
         skipped = text[at : match.start()]
         parts += ["\n" * skipped.count("\n")] if depth else [skipped, " "]
@@ -142,7 +149,7 @@ def _without_comments(text: str) -> str:
 
 
 def _is_active(branches: list[_Branch]) -> bool:
-    """Return whether text is retained at this place: no surrounding condition is false."""
+    """Return whether text inside of these open conditions is retained: the current branch of each is active."""
     return not branches or branches[-1].is_active
 
 
@@ -185,7 +192,7 @@ def _directive(name: str, rest: str, location: str, where: str, branches: list[_
 
 
 def _next_branch(name: str, rest: str, location: str, branches: list[_Branch], state: _State) -> None:
-    """Execute an #elif, #else or #endif of the innermost open condition."""
+    """Execute an #elif, #else or #endif of the innermost open condition. `rest` is the condition of an #elif."""
     branch = branches[-1]
     if name == "endif":
         branches.pop()
@@ -199,7 +206,7 @@ def _next_branch(name: str, rest: str, location: str, branches: list[_Branch], s
 
 
 def _condition(name: str, rest: str, location: str, state: _State) -> bool:
-    """Return whether the condition of an #if, #ifdef or #ifndef is true."""
+    """Return whether the condition of an #if, #ifdef or #ifndef is true. `rest` is the text after the directive."""
     if name == "if":
         text = _DEFINED.sub(lambda match: str(int((match[1] or match[2]) in state.macros)), rest)
         # A macro without a value counts as 1: `#define FAST` makes `#if FAST` true.
@@ -210,7 +217,7 @@ def _condition(name: str, rest: str, location: str, state: _State) -> bool:
 
 
 def _define(rest: str, location: str, state: _State) -> None:
-    """Execute a #define."""
+    """Execute a #define. `rest` is the text after it: a name, and a value if the macro has one."""
     match = _DEFINE.match(rest)
     if match is None:
         raise ArtifactError(f"{location}: #define needs the name of a macro, got '{rest}'")
@@ -223,13 +230,13 @@ def _define(rest: str, location: str, state: _State) -> None:
 
 
 def _expanded(text: str, location: str, state: _State, hidden: frozenset[str] = frozenset(), empty: str = "") -> str:
-    """Expand the macros in a text.
+    """Expand the macros in a text, and those in their values.
 
     Args:
         text: The text.
         location: File and line for messages.
         state: The preprocessor state.
-        hidden: Macros that are being expanded, which are not expanded again.
+        hidden: Macros that are being expanded, which are not expanded again, as in C.
         empty: Expansion of macros without a value.
     """
     parts, at = [], 0
@@ -242,6 +249,7 @@ def _expanded(text: str, location: str, state: _State, hidden: frozenset[str] = 
             chain = f"macro '{word}' is nested in {MAX_MACROS} other macros"
             raise ArtifactError(f"{location}: {chain}; shorten the chain of definitions")
         value = _expanded(value, location, state, hidden | {word}, empty) if value else empty
+        # One more than it has: expansions of empty macros take time as well.
         state.charge_budget(len(value) + 1, location, f"macro '{word}'", "use shorter macros")
         parts += [text[at : match.start()], value]
         at = match.end()
@@ -251,7 +259,11 @@ def _expanded(text: str, location: str, state: _State, hidden: frozenset[str] = 
 def _included(rest: str, location: str, including_file: str, state: _State) -> str:
     """Return an included file, preprocessed and joined into one line.
 
-    rest: text after `#include`. location: file and line for messages.
+    Args:
+        rest: Text after `#include`: a file name in quotes.
+        location: File and line for messages.
+        including_file: File that has the directive; its folder is searched first.
+        state: Macros and files of the module; they are updated.
     """
     match = _INCLUDE.match(rest)
     if match is None:

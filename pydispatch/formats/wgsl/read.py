@@ -1,4 +1,4 @@
-"""WGSL text → its declarations. Function bodies are not looked into: wgpu checks those."""
+"""Parses WGSL: `read` returns the declarations of a module. Function bodies are not parsed: wgpu checks those."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pydispatch.formats.wgsl.module import Attribute, Declaration, WgslModule
 from pydispatch.formats.wgsl.types import type_text
 
 MAX_NESTING = 1000
-"""Levels of a syntax tree: wgpu 0.32 ends the process at some 4,000."""
+"""Largest depth of a syntax tree: wgpu 0.32 ends the process at some 4,000."""
 _DIRECTIVES = ("enable", "requires", "diagnostic")
 _OPEN, _CLOSE = {"(": ")", "[": "]", "{": "}"}, (")", "]", "}")
 
 
 def is_wgsl(data: bytes) -> bool:
-    """Return whether bytes may be WGSL: text with a function or another declaration."""
+    """Return whether bytes may be WGSL: UTF-8 text with the keyword of a function or another declaration."""
     try:
         text = bytes(data).decode("utf-8")
     except UnicodeDecodeError:
@@ -23,7 +23,8 @@ def is_wgsl(data: bytes) -> bool:
 
 
 def read(data: bytes | memoryview, where: str) -> WgslModule:
-    """Parse a WGSL module; raise ArtifactError with line and column if its declarations are malformed."""
+    """Parse a WGSL module; raise ArtifactError with line and column if its declarations are malformed. `where` names it
+    in messages."""
     text = decode(data, where)
     tokens = tokens_of(text, where)
     _check_nesting(text, tokens, where)
@@ -37,7 +38,7 @@ def _check_nesting(text: str, tokens: list[WgslToken], where: str) -> None:
     one level inside of its block, and so does the code after a block, unless `else` follows: a chain of `else if` is as
     deep as it has branches.
     """
-    outer: list[int] = []  # levels where each open bracket begins
+    outer: list[int] = []  # for each open bracket, the level of the code around it
     level = 0
     for index, token in enumerate(tokens):
         word = token.text
@@ -46,8 +47,8 @@ def _check_nesting(text: str, tokens: list[WgslToken], where: str) -> None:
             level += 1
         elif word in _CLOSE:
             level = outer.pop() if outer else 0
-            follows = tokens[index + 1].text if index + 1 < len(tokens) else ""
-            if word == "}" and follows != "else":
+            following = tokens[index + 1].text if index + 1 < len(tokens) else ""
+            if word == "}" and following != "else":
                 level = outer[-1] + 1 if outer else 0
         elif word in (";", ","):
             level = outer[-1] + 1 if outer else 0
@@ -106,7 +107,7 @@ class _WgslReader:
         )
 
     def _declaration(self) -> Declaration:
-        """Parse one declaration with its attributes."""
+        """Parse one declaration with its attributes, up to its `;` or closing brace."""
         first = self.at
         attributes = self._attributes()
         kind = self._peek()
@@ -202,7 +203,7 @@ class _WgslReader:
         )
 
     def _attributes(self) -> tuple[Attribute, ...]:
-        """Parse a sequence of attributes."""
+        """Parse a sequence of attributes, which may be empty."""
         attributes: list[Attribute] = []
         while self._peek() == "@":
             self.at += 1
@@ -241,7 +242,7 @@ class _WgslReader:
         return self.tokens[self.at - 1].text
 
     def _type(self, ends: tuple[str, ...]) -> str:
-        """Parse a type, which ends at one of the tokens `ends`."""
+        """Parse a type, and return its canonical spelling (`type_text`). It ends before one of the tokens `ends`."""
         end = self._find(ends, angles=True)
         type_ = type_text(self.tokens[self.at : end])
         if not type_:
@@ -250,7 +251,7 @@ class _WgslReader:
         return type_
 
     def _match(self, mark: str) -> int:
-        """Return the index of the token that closes the bracket at the current token."""
+        """Return the index of the token that closes the bracket `mark`, which must be the next token; read nothing."""
         if self._peek() != mark:
             raise self._error(f"expected '{mark}', got '{self._peek()}'")
         start, self.at = self.at, self.at + 1
@@ -259,9 +260,11 @@ class _WgslReader:
         return end
 
     def _find(self, ends: tuple[str, ...], angles: bool = False) -> int:
-        """Return the index of the next token of `ends` that is not nested in brackets; `angles`: `<` and `>` are
-        brackets."""
-        expected: list[str] = []
+        """Return the index of the next token of `ends` that is not nested in brackets; read nothing.
+
+        angles: whether `<` and `>` are brackets too, as in a type.
+        """
+        expected: list[str] = []  # the closing brackets of those that are open
         for i in range(self.at, len(self.tokens)):
             text = self.tokens[i].text
             if not expected and text in ends:

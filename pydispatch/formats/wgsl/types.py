@@ -1,4 +1,4 @@
-"""Types of WGSL: one spelling for each, and their sizes."""
+"""Types of WGSL: their canonical spelling, sizes and alignments."""
 
 from __future__ import annotations
 
@@ -36,7 +36,13 @@ class TypeLayout(NamedTuple):
 
 
 def layout(module: WgslModule, type_: str, depth: int = 0) -> TypeLayout | None:
-    """Return the size and the alignment of a type in bytes; None if they are not known."""
+    """Return the size and the alignment of a type in bytes; None if they are not known, as for a runtime-sized array.
+
+    Args:
+        module: The module, in which aliases and structs are looked up.
+        type_: The type, in the spelling of `type_text`.
+        depth: Number of types around it.
+    """
     if depth > _MAX_TYPE_DEPTH:
         return None
     if type_ in SCALARS:
@@ -58,9 +64,9 @@ def layout(module: WgslModule, type_: str, depth: int = 0) -> TypeLayout | None:
         return inner
     if re.fullmatch(r"vec[234]", name):
         width = int(name[3])
-        return TypeLayout(width * size, alignment=(2 if width == 2 else 4) * size)
+        return TypeLayout(width * size, alignment=(2 if width == 2 else 4) * size)  # vec3 is aligned like vec4
     if re.fullmatch(r"mat[234]x[234]", name):
-        columns, rows = int(name[3]), int(name[5])
+        columns, rows = int(name[3]), int(name[5])  # a matrix is an array of columns, which are vectors
         alignment = (2 if rows == 2 else 4) * size
         return TypeLayout(columns * alignment, alignment)
     if name == "array" and len(arguments) == 2:
@@ -99,20 +105,23 @@ def _runtime_array_stride(module: WgslModule, type_: str) -> tuple[int, int] | N
 
 
 def _struct(module: WgslModule, types: Sequence[str], depth: int) -> TypeLayout | None:
-    """Return the size and the alignment of a struct in bytes; None if those of a member are not known."""
-    end, most = 0, 1
+    """Return the size and the alignment of a struct in bytes; None if those of a member are not known.
+
+    types: types of the members. depth: number of types around the struct.
+    """
+    end, struct_alignment = 0, 1
     for type_ in types:
         laid_out = layout(module, type_, depth + 1)
         if laid_out is None:
             return None
         size, alignment = laid_out
         end = -(-end // alignment) * alignment + size
-        most = max(most, alignment)
-    return TypeLayout(-(-end // most) * most, most)
+        struct_alignment = max(struct_alignment, alignment)
+    return TypeLayout(-(-end // struct_alignment) * struct_alignment, struct_alignment)
 
 
 def _arguments(text: str) -> list[str]:
-    """Split template arguments at the commas outside of nested templates."""
+    """Split template arguments at the commas outside of nested templates and parentheses; drop empty ones."""
     parts, depth = [""], 0
     for char in text:
         depth += (char in "<(") - (char in ">)")
