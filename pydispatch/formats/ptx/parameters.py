@@ -53,7 +53,7 @@ class Field(NamedTuple):
 
 
 class _Scalar(NamedTuple):
-    """Field of a parameter, whose offset is not known yet.
+    """Scalar of a parameter, before its offset is known.
 
     Attributes:
         size: Bytes of the field.

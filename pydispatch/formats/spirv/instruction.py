@@ -66,9 +66,12 @@ class SpirvInstruction:
 
 @dataclass
 class SpirvFunction:
-    """SPIR-V function: its OpFunction (`head`), parameters and body.
+    """SPIR-V function.
 
-    The body starts with the first label and excludes OpFunctionEnd. It is empty for a declaration.
+    Attributes:
+        head: Its OpFunction.
+        parameters: Its OpFunctionParameter instructions.
+        body: The other instructions, from the first label on, without OpFunctionEnd; empty for a declaration.
     """
 
     head: SpirvInstruction

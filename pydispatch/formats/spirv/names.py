@@ -206,5 +206,5 @@ def capability_name(value: int) -> str:
 
 
 def specification_names(numbers: type[IntEnum]) -> dict[str, int]:
-    """Return the numbers by their names in the specification: `TYPE_INT` is `TypeInt` there."""
+    """Return the numbers of an enumeration by their names in the specification: `TYPE_INT` is `TypeInt` there."""
     return {"".join(word.capitalize() for word in member.name.split("_")): member.value for member in numbers}

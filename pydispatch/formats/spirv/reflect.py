@@ -95,7 +95,7 @@ class Reflection:
     """Resources and requirements of a module.
 
     Attributes:
-        version: SPIR-V version.
+        version: SPIR-V version (major, minor).
         capabilities: Capabilities by name.
         extensions: Extensions by name.
         entry_points: Compute shaders.
@@ -187,7 +187,14 @@ class _Walker:
         )
 
     def _resource(self, id: int, type_: int, storage: int, *, written: bool) -> Resource:
-        """Return the resource of a bound variable; `type_` is the id of its pointer type."""
+        """Return the resource of a bound variable; a descriptor set or binding that is not stated is 0.
+
+        Args:
+            id: Id of the variable.
+            type_: Id of its type, a pointer.
+            storage: Its storage class.
+            written: Whether the shader's code may write it.
+        """
         tables = self.tables
         pointee = self._pointee(type_)
         opcode, operands = tables.types.get(pointee, (0, ()))
@@ -198,6 +205,7 @@ class _Walker:
             is_buffer = tables.decoration(pointee, Decoration.BUFFER_BLOCK) is not None
             kind = "storage_buffer" if is_buffer else "uniform_buffer"
         members = [tables.member_decorations.get((pointee, i), {}) for i in range(len(operands))]
+        # A buffer is read-only if its variable, or each member of its block, is decorated NonWritable.
         read_only = tables.decoration(id, Decoration.NON_WRITABLE) is not None or (
             bool(members) and all(Decoration.NON_WRITABLE in m for m in members)
         )

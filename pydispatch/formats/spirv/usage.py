@@ -48,7 +48,10 @@ def use_of(tables: SpirvTables, function: int) -> VariableUse:
 
 
 def _record_body(tables: SpirvTables, function: int, use: VariableUse) -> list[int]:
-    """Record the variables that one function uses; return the ids of its callees."""
+    """Record the variables and subgroup operations that one function uses; return the ids of its callees.
+
+    A pointer that OpSelect or OpPhi chooses is not followed to its variable.
+    """
     variables = tables.variables
     bases: dict[int, int] = {}  # pointer that was derived from a variable → the variable
     called: list[int] = []

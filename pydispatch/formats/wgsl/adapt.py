@@ -87,7 +87,10 @@ def _with_number(module: WgslModule, variable: Declaration, key: str, value: int
 
 
 def _narrow_access(module: WgslModule, read_only: Mapping[str, Sequence[bool]]) -> Edits:
-    """Return the edits that declare unwritten storage buffers as read, where a layout declares them as ReadOnly."""
+    """Return the edits that declare unwritten storage buffers as read, where a layout declares them as ReadOnly.
+
+    read_only: entry point → for each binding, whether the layout of its export declares it as ReadOnly.
+    """
     writes = {entry.name: written(module, entry) for entry in module.entry_points}
     reached = {
         entry.name: set(declaration.name for declaration in module.reached([entry])) for entry in module.entry_points

@@ -93,7 +93,7 @@ def _mergeable_groups(module: WgslModule, entry: Declaration, buffers: dict[int,
     A group consists of runtime-sized arrays of one type that the entry point accesses only by element: a use of a whole
     array, such as `arrayLength(&a)`, would see the merged array.
     """
-    used_whole: set[str] = set()  # names of such arrays
+    used_whole: set[str] = set()  # names of arrays that are used as a whole
     names = {buffer.name for buffer in buffers.values()}
     for function in module.reached([entry]):
         for i in range(function.first, function.end) if function.kind == "fn" else ():
