@@ -224,3 +224,65 @@ def test_a_built_in_size_is_that_of_every_entry_point() -> None:
 def test_two_built_in_sizes_are_ambiguous() -> None:
     with pytest.raises(pd.ArtifactError, match=r"two.spv: constants of different sizes.*\[16, 1, 1\] and \[8, 1, 1\]"):
         reflect(assembled(TWO_SIZES.replace("SECOND", "c16")), "two.spv")
+
+
+CHOSEN = """
+OpCapability Shader
+OpCapability VariablePointersStorageBuffer
+OpExtension "SPV_KHR_variable_pointers"
+OpMemoryModel Logical GLSL450
+OpEntryPoint GLCompute %f "main"
+OpExecutionMode %f LocalSize 1 1 1
+OpDecorate %array ArrayStride 4
+OpDecorate %block Block
+OpMemberDecorate %block 0 Offset 0
+OpDecorate %a DescriptorSet 0
+OpDecorate %a Binding 0
+OpDecorate %b DescriptorSet 0
+OpDecorate %b Binding 1
+OpDecorate %c DescriptorSet 0
+OpDecorate %c Binding 2
+%void = OpTypeVoid
+%ft = OpTypeFunction %void
+%bool = OpTypeBool
+%true = OpConstantTrue %bool
+%uint = OpTypeInt 32 0
+%zero = OpConstant %uint 0
+%array = OpTypeRuntimeArray %uint
+%block = OpTypeStruct %array
+%pb = OpTypePointer StorageBuffer %block
+%pu = OpTypePointer StorageBuffer %uint
+%a = OpVariable %pb StorageBuffer
+%b = OpVariable %pb StorageBuffer
+%c = OpVariable %pb StorageBuffer
+%f = OpFunction %void None %ft
+%m = OpLabel
+%pa = OpAccessChain %pu %a %zero %zero
+%q = OpAccessChain %pu %b %zero %zero
+%pc = OpAccessChain %pu %c %zero %zero
+%read = OpLoad %uint %pc
+CHOICE
+OpStore %chosen %read
+OpReturn
+OpFunctionEnd
+"""
+PHI = """OpSelectionMerge %join None
+OpBranchConditional %true %left %right
+%left = OpLabel
+OpBranch %join
+%right = OpLabel
+OpBranch %join
+%join = OpLabel
+%chosen = OpPhi %pu %pa %left %q %right"""
+
+
+@pytest.mark.parametrize("choice", ["%chosen = OpSelect %pu %true %pa %q", PHI], ids=["select", "phi"])
+def test_what_a_chosen_pointer_may_point_to_counts_as_written(choice: str) -> None:
+    (entry_point,) = reflect(assembled(CHOSEN.replace("CHOICE", choice))).entry_points
+    assert [(r.binding, r.written) for r in entry_point.resources] == [(0, True), (1, True), (2, False)]
+    assert "binding 1" in (mismatch(entry_point, 0, 3, [False, True, False]) or "")
+
+
+def test_a_store_without_a_choice_writes_one_variable() -> None:
+    (entry_point,) = reflect(assembled(CHOSEN.replace("CHOICE", "").replace("%chosen", "%pa"))).entry_points
+    assert [(r.binding, r.written) for r in entry_point.resources] == [(0, True), (1, False), (2, False)]

@@ -34,6 +34,8 @@ _DERIVING_OPCODES = (
     Op.ACCESS_CHAIN, Op.IN_BOUNDS_ACCESS_CHAIN, Op.PTR_ACCESS_CHAIN, Op.IN_BOUNDS_PTR_ACCESS_CHAIN, Op.COPY_OBJECT,
 )  # fmt: skip
 """Instructions whose result is a pointer into the variable that word 3 points to."""
+_CHOICES = {Op.SELECT: slice(4, None), Op.PHI: slice(3, None, 2)}
+"""Instructions that choose one of several values → the words with the ids of these values."""
 
 
 def use_of(tables: SpirvTables, function: int) -> VariableUse:
@@ -50,18 +52,21 @@ def use_of(tables: SpirvTables, function: int) -> VariableUse:
 def _record_body(tables: SpirvTables, function: int, use: VariableUse) -> list[int]:
     """Record the variables and subgroup operations that one function uses; return the ids of its callees.
 
-    A pointer that OpSelect or OpPhi chooses is not followed to its variable.
+    Variables whose pointers are passed to callees, or are among those that OpSelect or OpPhi choose from, count as
+    written: where the pointers lead is not analyzed.
     """
     variables = tables.variables
     bases: dict[int, int] = {}  # pointer that was derived from a variable → the variable
     called: list[int] = []
+    untraced: list[int] = []  # ids that may be pointers, which can be derived later: OpPhi takes them from later blocks
     for inst in tables.functions.get(function, ()):
         op, words = inst.op, inst.words
         if op == Op.FUNCTION_CALL:
             called.append(words[3])
-            passed = {bases.get(id, id) for id in words[4:]} & variables.keys()
-            use.variables |= passed
-            use.written |= passed  # assumed: whether the callee writes them is not analyzed
+            untraced += words[4:]
+            continue
+        if op in _CHOICES:
+            untraced += words[_CHOICES[op]]
             continue
         if Op.GROUP_NON_UNIFORM_FIRST <= op <= Op.GROUP_NON_UNIFORM_LAST:
             use.has_subgroup_ops = True
@@ -77,4 +82,7 @@ def _record_body(tables: SpirvTables, function: int, use: VariableUse) -> list[i
                 bases[words[2]] = base
             elif position == written_word:
                 use.written.add(base)
+    reached = {bases.get(id, id) for id in untraced} & variables.keys()
+    use.variables |= reached
+    use.written |= reached
     return called
