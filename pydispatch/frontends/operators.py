@@ -11,11 +11,14 @@ from pydispatch import extensions
 from pydispatch.frontends.source import Frontend
 
 HEADING = "## Every operator"
-"""First line of the chapter."""
+"""First line of the chapter, a heading in Markdown."""
 
 
 def chapter() -> str:
-    """Return the chapter as Markdown. Frontends of other packages are not listed."""
+    """Return the chapter as Markdown, with a list for each heading of `Frontend.operators`.
+
+    Frontends of other packages are not listed.
+    """
     parts = [HEADING, "", "Generated from the frontends' tables."]
     for part in extensions.parts("frontend"):
         frontend: Frontend = part.load()
@@ -25,11 +28,14 @@ def chapter() -> str:
 
 
 def _by_group(names: Iterable[str]) -> list[str]:
-    """Return a Markdown list item for each group of names, which have the same word before the first dot."""
+    """Return a Markdown list item for each group of names, which have the same word before the first dot.
+
+    The names of a group are listed without that word. Those without a dot are one group, which has no label.
+    """
     groups: dict[str, list[str]] = {}
     for name in sorted(names):
-        group, dot, rest = name.partition(".")
-        groups.setdefault(group if dot else "", []).append(rest or name)
+        group, dot, member = name.partition(".")
+        groups.setdefault(group if dot else "", []).append(member or name)
     return [f"- {f'`{group}`: ' if group else ''}{' '.join(f'`{name}`' for name in members)}"
             for group, members in groups.items()]  # fmt: skip
 

@@ -9,16 +9,16 @@ Conversion = TypeVar("Conversion", bound=Callable[..., Any])
 
 
 class Registry(dict[str, Callable[..., Any]]):
-    """Conversions by the names of their operators."""
+    """Conversions, the functions that emit an operator on a builder, by the names of their operators."""
 
     def register(self, conversions: Mapping[str, Callable[..., Any]]) -> None:
-        """Add conversions by the names of their operators, none of which has one already."""
-        both = conversions.keys() & self.keys()
-        assert not both, f"two conversions of {sorted(both)}"
+        """Add conversions by the names of their operators, none of which may have a conversion already."""
+        duplicates = conversions.keys() & self.keys()
+        assert not duplicates, f"two conversions of {sorted(duplicates)}"
         self.update(conversions)
 
     def converts(self, *operators: str) -> Callable[[Conversion], Conversion]:
-        """Register the decorated function as the conversion of operators."""
+        """Return a decorator that registers a function as the conversion of all these operators."""
 
         def registered(conversion: Conversion) -> Conversion:
             """Register the conversion, and return it."""

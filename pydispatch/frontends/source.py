@@ -19,10 +19,11 @@ class ReadOptions:
     Attributes:
         weights: "embed" stores the arrays in the artifact. "external" omits them; `device.load(artifact,
             parameters=...)` then supplies them by name in the scope "model".
-        kernels: Kernels of the user by the names of the custom operations that they compute.
-        bound: Leading arguments of the public function that are weights, as pairs of name and array.
+        kernels: Kernels of the user by the names of the operations of the model that they compute.
+        bound: Leading arguments of the public function that are weights rather than arguments of the program, in
+            order, as pairs of name and array.
         inputs: Shapes that replace those in the model, by argument name; a string as a size names a dynamic size.
-        constants: Elements of inputs that thereby become constants instead of arguments.
+        constants: Elements of inputs by name, which thereby become constants instead of arguments.
         assumes_types: Whether the result of a custom operation without a stated type has the type of the first operand;
             otherwise a missing type is an error.
         state_names: Name of each `pydispatch.State` in the programs that were read, so that programs of one artifact
@@ -39,7 +40,7 @@ class ReadOptions:
 
 
 HEAD = 4096
-"""Number of bytes from the start of a file that frontends are passed to recognize it."""
+"""Number of bytes from the start of a file that frontends are passed to recognize its format."""
 
 
 class Frontend:
@@ -53,7 +54,7 @@ class Frontend:
 
     Attributes:
         suffixes: File name suffixes of the format.
-        dialects: Dialects whose operations make a parsed program one for this frontend.
+        dialects: MLIR dialects; a parsed module that has operations of one of them is read by this frontend.
         takes_inputs: Whether `inputs` and `constants` of `ReadOptions` apply to its models.
     """
 
@@ -78,7 +79,7 @@ class Frontend:
         raise NotImplementedError
 
     def operators(self) -> Mapping[str, Iterable[str]]:
-        """Return the names of all operators that this frontend reads, by heading, for docs/models.md."""
+        """Return the names of all operators that this frontend reads, by heading of the list in docs/models.md."""
         return {}
 
 

@@ -20,7 +20,7 @@ class DialectFrontend(Frontend):
     modules.
 
     Attributes:
-        companions: other dialects whose operations `read` translates too, besides `builtin` and `func`.
+        companions: names of other dialects whose operations `read` translates too, besides `builtin` and `func`.
     """
 
     companions: frozenset[str] = frozenset()
@@ -30,7 +30,7 @@ class DialectFrontend(Frontend):
 
         Args:
             builder: Emits the converted operations.
-            module: Has the functions that operations refer to.
+            module: Module that defines the functions that operations call or refer to by name.
             options: Options of the reader.
         """
         raise NotImplementedError

@@ -19,14 +19,15 @@ def is_text(source: object) -> bool:
 
 
 def path_from(what: str, source: str | os.PathLike[str]) -> Path:
-    """Return a source as a path. Raise InvalidArgumentError if it is none; `what` names the parameter."""
+    """Return a source as a path. Raise InvalidArgumentError if it is none; `what` names the parameter in errors."""
     return Path(path_of(what, source, "MLIR text, the path of a file with a program or a model, or a parsed module"))
 
 
 def read_file(path: Path, source: object = None) -> ModuleOp:
     """Parse a text file, and return its program. Raise CompileError if it cannot be read or is invalid.
 
-    source: The `ProgramFile` of the path if it has been read, else any other object.
+    If `source` is a `ProgramFile`, its text is parsed and `path` is only named in errors. Any other `source` is
+    ignored.
     """
     try:
         text = source.text if isinstance(source, ProgramFile) else read_program(path)

@@ -22,17 +22,20 @@ from pydispatch.ir.core.walk import walk
 Results = Tensor | Sequence[Tensor]
 """What a conversion returns: the result of an operation, or several."""
 ArgumentAxis = tuple[int, int]
-"""Index of an argument, and an axis of it."""
+"""Index of an argument of a function, and index of one of its axes; both from 0."""
 
 
 class EnclosingModule(Protocol):
     """Interface of a module that mixes dialects, for the tracer of one of them."""
 
     def operation(self, op: Operation) -> bool:
-        """Convert an operation of another dialect within a traced region. Return False if that is not possible."""
+        """Convert or copy an operation of another dialect within a traced region, and record its results.
+
+        Return False, and emit nothing, if the dialect has a tracer that does not know the operation.
+        """
 
     def value(self, value: SSAValue, tracer: MlirTracer) -> Tensor:
-        """Return the tensor of a value that an operation of another dialect computes."""
+        """Return the tensor of a value that an operation of another dialect computes, for its user's `tracer`."""
 
 
 class MlirTracer:
@@ -40,9 +43,11 @@ class MlirTracer:
 
     Attributes:
         dialect: name of the dialect in error messages.
-        terminators: operations that end a block and forward its values.
+        terminators: names of the operations that end a block and forward its values, such as "stablehlo.return".
+        b: builder that emits the conversions.
+        functions: functions of the module by name.
         table: maps the name of an operation to `convert(tracer, operation, *operands)`, which returns the results.
-        values: the tensors of values that were traced.
+        values: the tensor of each SSA value that was traced.
         enclosing: converts what this dialect does not have; None when the module has no other dialect.
     """
 
@@ -60,11 +65,11 @@ class MlirTracer:
     # -- types
 
     def dtype_of(self, type: Attribute, location: Location | None = None) -> DType:
-        """Return the element type of a value. CompileError for an element type that is not supported."""
+        """Return the element type of a value's type. Raise CompileError, at `location`, if it is not supported."""
         raise NotImplementedError
 
     def shape_of(self, type: Attribute) -> Sequence[int | None] | None:
-        """Return the sizes of a type, None for a dynamic size; None for a type without rank."""
+        """Return the size of each axis of a type, None for a dynamic size. Return None for a type without rank."""
         raise NotImplementedError
 
     def dtype(self, op: Operation, index: int = 0) -> DType:
@@ -72,7 +77,10 @@ class MlirTracer:
         return self.dtype_of(op.results[index].type)
 
     def checked(self, tensor: Tensor, type: Attribute) -> Tensor:
-        """Return a tensor with the sizes that only its declared type states. Raise CompileError if the types differ."""
+        """Return a tensor whose dynamic sizes are replaced by the static ones of its declared type.
+
+        Raise CompileError if dtype, rank or static sizes contradict the declared type.
+        """
         dtype, declared = self.dtype_of(type), self.shape_of(type)
         if declared is None:
             declared = [None] * tensor.rank
@@ -88,8 +96,8 @@ class MlirTracer:
     def inputs_of(self, function: func.FuncOp, names: Sequence[str], sizes: Mapping[ArgumentAxis, str]) -> list[Input]:
         """Return the declarations of a public function's arguments.
 
-        `names` has a name for each argument, `sizes` names of dynamic sizes. A missing or unusable name is replaced by
-        one made of the argument's index.
+        `names` has a name for each argument; one that is no identifier, or that an earlier argument has, is replaced by
+        "arg<index>". `sizes` has names of dynamic sizes; one without a name is called "d<index>_<axis>".
         """
         location = location_of(function)
         inputs: list[Input] = []
@@ -107,7 +115,7 @@ class MlirTracer:
         return inputs
 
     def results_of(self, function: func.FuncOp, arguments: Sequence[Tensor]) -> list[Tensor]:
-        """Trace a public function, and return its results in their declared types."""
+        """Trace a public function on tensors for its arguments, and return its results in their declared types."""
         name, declared = function.sym_name.data, function.function_type.outputs.data
         try:
             results = self.call(name, arguments)
@@ -184,7 +192,7 @@ class MlirTracer:
         return None
 
     def value(self, value: SSAValue) -> Tensor:
-        """Return the tensor of an SSA value."""
+        """Return the tensor of an SSA value; `enclosing` supplies a value that no traced operation has computed."""
         if value not in self.values and self.enclosing is not None:
             return self.enclosing.value(value, self)
         tensor = self.values.get(value)
@@ -200,21 +208,23 @@ def public_functions(module: ModuleOp) -> list[func.FuncOp]:
 
 
 def _is_donated(function: func.FuncOp, index: int) -> bool:
-    """Return whether the caller donates an argument, as `jax.jit(f, donate_argnums=...)` states."""
+    """Return whether the caller donates the memory of argument `index` to the results, as
+    `jax.jit(f, donate_argnums=...)` states.
+    """
     attributes = function.arg_attrs.data[index] if function.arg_attrs is not None else None
     return isinstance(attributes, DictionaryAttr) and not attributes.data.keys().isdisjoint(_DONATED)
 
 
 _DONATED = ("tf.aliasing_output", "jax.buffer_donor")
-"""Attributes of donated arguments: with the result that has their memory, and without one."""
+"""Attributes of donated arguments: the first names the result that reuses the memory, the second leaves it open."""
 
 
 def filename_of(module: ModuleOp) -> str:
-    """Return the name of the file that a module was read from."""
+    """Return the name of the file that a module was read from; "<module>" if no operation has such a location."""
     locations = (op.location for op in walk(module))
     return next((location.source.filename for location in locations if isinstance(location, SourceLoc)), "<module>")
 
 
 def is_name(text: str) -> bool:
-    """Return whether a text is a valid name of an argument."""
+    """Return whether a text is an identifier, and so a valid name of an argument."""
     return re.fullmatch(r"[A-Za-z_]\w*", text) is not None

@@ -13,7 +13,10 @@ from pydispatch.ir.combine import combine
 
 
 class PythonFunction(Frontend):
-    """Frontend for objects whose method `mlir` returns the program text; a list of such objects becomes one program."""
+    """Frontend for this package's objects whose method `mlir` returns MLIR text, such as kernels and programs.
+
+    A list of such objects becomes one program.
+    """
 
     def reads_object(self, source: object) -> bool:
         """Return whether an object is a function of this package's decorators, or a list of such functions."""
@@ -22,9 +25,12 @@ class PythonFunction(Frontend):
         return type(source).__module__.startswith("pydispatch.") and callable(getattr(source, "mlir", None))
 
     def read(self, source: Path | object, options: ReadOptions) -> ModuleOp:
-        """Return the program of a function, or of several functions together."""
+        """Return the program of a function, or of a list of functions together.
+
+        Options other than `weights` and `state_names` have no effect.
+        """
         if isinstance(source, (list, tuple)):
-            # A key would rename the functions; with None they keep their names.
+            # `combine` adds a key to the names of a program's functions; None leaves them unchanged.
             return combine([(None, self.read(item, options)) for item in source])
         from pydispatch.programs.program import ProgramSource
 
