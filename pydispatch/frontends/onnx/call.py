@@ -18,10 +18,10 @@ from pydispatch.operations.chosen_axes import ChosenAxes
 from pydispatch.operations.host_integers import HostInteger, Integer, read_integers
 
 _TYPES = {1: "f", 2: "i", 3: "s", 4: "t", 5: "g", 6: "floats", 7: "ints", 8: "strings", 9: "tensors", 10: "graphs"}
-"""Codes of attribute types to the field of the value in AttributeProto."""
+"""Code of an attribute type (`AttributeProto.type`) → the field of AttributeProto that holds the value."""
 _TYPE_NAMES = {"f": "a float", "i": "an integer", "s": "a string", "t": "a tensor", "g": "a graph", "floats": "floats",
                "ints": "integers", "strings": "strings", "tensors": "tensors", "graphs": "graphs"}  # fmt: skip
-"""Fields of values to what errors call them."""
+"""Field of AttributeProto → what errors call its value."""
 
 _REQUIRED: Any = object()
 """Stands for the default of an attribute that has none, so that it is required."""
@@ -38,6 +38,7 @@ def type_of(attribute: model.AttributeProto) -> str:
         return _TYPES[attribute.type]
     for name in ("floats", "ints", "strings", "tensors", "graphs", "t", "g", "s", "f"):
         value = getattr(attribute, name)
+        # An absent field is None, empty or 0.
         if value is not None and (len(value) if hasattr(value, "__len__") else value):
             return name
     return "i"
@@ -56,8 +57,13 @@ class NodeContext(Protocol):
     def graph(
         self, graph: model.GraphProto, inputs: Mapping[str, Tensor], outer: Values | None, opsets: Mapping[str, int]
     ) -> list[Tensor]:
-        """Emit a subgraph at the current insertion point and return its outputs. `outer` has the values of the
-        enclosing graph.
+        """Emit a subgraph at the current insertion point and return its outputs.
+
+        Args:
+            graph: The subgraph.
+            inputs: Its inputs by name.
+            outer: Values of the enclosing graph, which it may use too; None for no enclosing graph.
+            opsets: Operator set version of each domain.
         """
 
 
@@ -65,13 +71,13 @@ class NodeCall:
     """A node, as the conversion of its operator sees it.
 
     Attributes:
-        tracer: What conversions may ask of the translator of the model.
+        tracer: Translator of the model, which also converts tensors and subgraphs that are attributes.
         b: Builder that the conversion emits operations with.
         node: The node of the model.
-        version: Version of the operator set.
-        values: Values of the graph that contains the node.
-        opsets: Versions of the operator sets by domain, for graphs within the node.
-        results: Number of outputs that the node names.
+        version: Version of the operator set that the node's domain is imported with.
+        values: Values of the graph that contains the node, by name.
+        opsets: Versions of all imported operator sets by domain, for graphs within the node.
+        results: Length of the node's list of outputs; trailing outputs may be missing from it.
         attributes: Attributes of the node by name.
     """
 
@@ -138,7 +144,7 @@ class NodeCall:
         return [n if isinstance(n, str) else _decode_utf8(n) for n in self._attribute_value(name, "strings", default)]
 
     def tensor(self, name: str) -> Tensor:
-        """Return a tensor attribute as a constant."""
+        """Return a required tensor attribute as a constant or, if it is large, a weight with the node's name."""
         return self.tracer.constant(self._attribute_value(name, "t", _REQUIRED), self.node.name)
 
     def graph(self, name: str) -> model.GraphProto:
@@ -146,7 +152,7 @@ class NodeCall:
         return self._attribute_value(name, "g", _REQUIRED)
 
     def ignore(self, *names: str) -> None:
-        """Mark attributes as read whose values do not affect the conversion."""
+        """Mark attributes as read, so that `check_all_read` accepts them, although the conversion does not use them."""
         self._read |= set(names)
 
     def check_all_read(self) -> None:
@@ -158,8 +164,10 @@ class NodeCall:
             raise self.fail(f"attribute '{left[0]}' is not known to version {self.version} of the operator")
 
     def _attribute_value(self, name: str, field: str, default: Any) -> Any:
-        """Return the value of an attribute and mark it as read. `field` is the AttributeProto field that the conversion
-        expects.
+        """Return the value of an attribute, or `default` if the node omits it, and mark it as read.
+
+        `field` is the AttributeProto field that must hold the value. Raise CompileError if another field does, or if
+        the attribute is missing and `default` is _REQUIRED.
         """
         self._read.add(name)
         attribute = self.attributes.get(name)
@@ -178,9 +186,9 @@ class NodeCall:
     # -- operands
 
     def known_by(self, name: str) -> str:
-        """Return the end of an error's note that tells how to make `name` constant by passing `constants`.
+        """Return the end of an error's note: which inputs to pass in `constants` so that the value `name` is constant.
 
-        It is empty if no graph input contributes to the value.
+        The text is empty if no input of the program contributes to the value.
         """
         origins = [n for n in self.values.origins(name) if n in self.tracer.inputs]
         # A value of a nested graph may hide the input of the same name.
@@ -189,15 +197,17 @@ class NodeCall:
         return f", or give it where the model is compiled: constants={{{constants}}}" if origins else ""
 
     def maybe_numbers(self, of: Tensor) -> np.ndarray[Any, Any] | None:
-        """Return the elements of an operand; None if they are computed at run time."""
+        """Return the elements of an operand as numbers; None if they depend on dynamic sizes or on a computation."""
         return of.weight.array if of.weight is not None else of.numbers
 
     def maybe_sizes(self, of: Tensor) -> list[Size] | None:
-        """Return the elements of a vector as sizes; None if they are computed at run time."""
+        """Return the elements of a vector or scalar as ints or expressions of dynamic sizes; None if they are computed
+        at run time.
+        """
         return of.known_integers() if of.weight is None else [int(n) for n in of.weight.array.reshape(-1)]
 
     def integers_of(self, of: Tensor, what: str) -> list[Integer]:
-        """Return the elements of a vector or scalar as integers. Computed elements are read back in each call.
+        """Return the elements of a vector or scalar as integers. The host reads computed elements back in each call.
 
         Raise CompileError if the vector's length is dynamic, because ranks and numbers of results depend on it; `what`
         names the operand if it has no name in the model.
@@ -215,8 +225,10 @@ class NodeCall:
         return list(read_integers(self.b, of))
 
     def sizes(self, of: Tensor, what: str) -> list[Size]:
-        """Return the elements of a vector as sizes. A computed vector is read back in each call; a call fails if one is
-        negative.
+        """Return the elements of a vector as sizes; `what` names the operand in errors.
+
+        The host reads a computed vector back in each call, which fails if an element is negative. Negative constants
+        are returned as they are.
         """
         integers = self.integers_of(of, what)
         for n in integers:
@@ -225,7 +237,10 @@ class NodeCall:
         return [n.size() if isinstance(n, HostInteger) else n for n in integers]
 
     def axes_of(self, of: Tensor, rank: int, what: str = "axes") -> list[int] | ChosenAxes:
-        """Return distinct axes of a tensor of rank `rank` from an operand. Computed axes are chosen in each call."""
+        """Return the distinct axes that an operand lists, not negative, of a tensor of rank `rank`.
+
+        Elements that are computed at run time become ChosenAxes.
+        """
         integers = self.integers_of(of, what)
         computed = [n for n in integers if isinstance(n, HostInteger)]
         if computed:  # then all are: an operand is constant or computed as a whole

@@ -34,8 +34,8 @@ class UserKernels:
     """
 
     def __init__(self, names: Mapping[str, Any]) -> None:
-        self._names = {_without_default_domain(name): name for name in names}
-        self._used: set[str] = set()
+        self._names = {_without_default_domain(name): name for name in names}  # name as in the model → the user's name
+        self._used: set[str] = set()  # names as in the model
         self._seen: dict[str, str] = {}  # operator of the model → name of the first node with it
 
     def named(self, domain: str, node: model.NodeProto, layer: str) -> str | None:
@@ -52,7 +52,7 @@ class UserKernels:
         return self._names[name]
 
     def hints(self) -> dict[str, str]:
-        """Return a hint for each supplied kernel that no node uses.
+        """Return a hint for each supplied kernel that no node uses, by the user's name of the kernel.
 
         A hint lists up to three operators of the model with similar names, each with a layer that uses it. If no name
         is similar, it lists all operators of the model.
@@ -61,6 +61,7 @@ class UserKernels:
         for name, spelling in self._names.items():
             if name in self._used:
                 continue
+            # Name in lower case without domain → operator: neither case nor domain affects the similarity.
             folded = {operator.rpartition("::")[2].lower(): operator for operator in self._seen}
             like = close_matches(name.rpartition("::")[2].lower(), folded, most=3, cutoff=0.7)
             similar = ", ".join(f"{folded[operator]} of layer '{self._seen[folded[operator]]}'" for operator in like)
@@ -91,16 +92,17 @@ def call(
 ) -> list[Tensor]:
     """Emit a call of a user kernel in place of a node and return the results.
 
-    The result types are, in this order: those that the user states with the kernel; those that `convert` derives; those
-    that the graph declares.
+    The result types come from the first of these sources that exists: the types that the user states with the kernel;
+    those that `convert` derives; those that the graph declares. If the graph declares none and the options allow it,
+    a result is assumed to have the type of the first operand.
 
     Args:
         tracer: Tracer of the model.
-        name: Name of the kernel.
+        name: Name of the kernel, as the user spells it.
         node: The node.
         operands: Its operands; None for an omitted one.
-        attributes: Its attributes, of which numbers are passed to the kernel.
-        values: Values of the graph.
+        attributes: Its attributes by name. Single integers and floats are passed to the kernel, others are ignored.
+        values: Values of the graph, with the types that it declares.
         convert: Emits the operator that the kernel replaces; None if no conversion exists.
     """
     present = [x for x in operands if x is not None]
@@ -120,14 +122,14 @@ def call(
     if len(results) != len(node.output):
         raise tracer.builder.fail(f"'{name}' has {len(node.output)} results here, the user states {len(results)}")
     numbers = {a.name: a.f if type_of(a) == "f" else a.i for a in attributes.values() if type_of(a) in ("f", "i")}
-    others = [*names, *node.output]
-    return custom_call(tracer.builder, name, present, results, numbers, other_names=others, is_assumed=assumed)
+    model_names = [*names, *node.output]
+    return custom_call(tracer.builder, name, present, results, numbers, other_names=model_names, is_assumed=assumed)
 
 
 def _types_of(
     tracer: CustomCallContext, convert: Callable[[], Sequence[Tensor | None]], count: int
 ) -> list[tuple[DType, Shape]]:
-    """Return the result types of an operator by emitting it into a block that is then discarded."""
+    """Return the types of the first `count` results of an operator, by emitting it into a block that is discarded."""
     with tracer.builder.inside(Block()):
         tensors = list(convert())[:count]
     return [(x.dtype, x.shape) for x in tensors if x is not None]
@@ -158,7 +160,10 @@ def _undeclared_result(tracer: CustomCallContext, name: str, output: str, operan
 
 
 def _size_named(tracer: CustomCallContext, n: int | str, operands: Sequence[Tensor | None]) -> Size:
-    """Return a declared size: a number itself, or the operand size with the symbolic name `n`."""
+    """Return a declared size: a number itself, or the operand size with the symbolic name `n`.
+
+    Raise CompileError if no operand has a size of this name.
+    """
     if isinstance(n, int):
         return n
     known = {str(m): m for x in operands if x is not None for m in x.shape}

@@ -32,13 +32,13 @@ def declared_type(builder: Builder, info: model.ValueInfoProto) -> tuple[DType, 
             sizes.append(int(dimension.dim_value[-1]))
         else:
             sizes.append(dimension.dim_param or f"{info.name}.{axis}")
-    if any(isinstance(n, int) and not 0 <= n < 2**40 for n in sizes):
+    if any(isinstance(n, int) and not 0 <= n < 2**40 for n in sizes):  # 2^40 elements exceed any memory
         raise builder.fail(f"'{info.name}' has the shape {sizes}")
     return dtype, tuple(sizes)
 
 
 def check_names(builder: Builder, graph: model.GraphProto, names: Sequence[str]) -> None:
-    """Raise CompileError if one of `names` is no input of the graph."""
+    """Raise CompileError if one of `names`, the inputs that the caller describes, is no input of the graph."""
     known = [info.name for info in graph.input]
     for name in names:
         if name not in known:

@@ -20,8 +20,13 @@ def bound_node(
 ) -> model.NodeProto:
     """Return a copy of a function's node with references to attributes replaced by the attributes of the calling node.
 
-    An attribute that the call omits is omitted in the copy. The attributes of nodes in subgraphs are bound too.
-    `too_deep` makes the error for subgraphs that are nested deeper than DEPTH.
+    A reference to an attribute without a value is omitted in the copy. Nodes in subgraphs are copied likewise.
+
+    Args:
+        node: Node of the function's body.
+        bound: Attributes of the calling node, and defaults of those that it omits, by name.
+        too_deep: Makes the error for subgraphs that are nested deeper than DEPTH.
+        depth: Number of subgraphs of the body that contain the node.
     """
     if depth > DEPTH:
         raise too_deep()

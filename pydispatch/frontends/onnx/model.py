@@ -32,7 +32,12 @@ class OperatorSetIdProto(Message):
 
 @dataclass
 class TensorProto(Message):
-    """A tensor. Its elements are in exactly one of the data fields, or in an external file next to the model."""
+    """A tensor. Its elements are in exactly one of the data fields, or in an external file next to the model.
+
+    `data_type` is the code of the element type (`tensors.dtype_of`). `raw_data` has the elements as little-endian
+    bytes. `data_location` is 1 for an external file, which `external_data` selects by "location", "offset" and
+    "length".
+    """
 
     dims: np.ndarray[Any, Any] = many(1, INT)
     data_type: int = one(2, INT)
@@ -105,8 +110,8 @@ class ValueInfoProto(Message):
 
 @dataclass
 class AttributeProto(Message):
-    """A constant attribute of a node. `type` names the field that holds the value. Inside a function, `ref_attr_name`
-    refers to an attribute of the calling node.
+    """A constant attribute of a node. `type` is the code of the field that holds the value (`call.type_of`), 0 in files
+    of old versions. Inside a function, `ref_attr_name` may instead refer to an attribute of the calling node.
     """
 
     name: str = one(1, TEXT)
@@ -127,7 +132,9 @@ class AttributeProto(Message):
 
 @dataclass
 class NodeProto(Message):
-    """A call of an operator. The name "" in `input` or `output` marks an optional operand or result that is omitted."""
+    """A call of an operator, or of the model's own function with this name, domain and `overload`. The name "" in
+    `input` or `output` marks an optional operand or result that is omitted.
+    """
 
     input: list[str] = many(1, TEXT)
     output: list[str] = many(2, TEXT)
@@ -140,7 +147,11 @@ class NodeProto(Message):
 
 @dataclass
 class GraphProto(Message):
-    """A graph. Its nodes are in topological order: each node follows the producers of its operands."""
+    """A graph. Its nodes are in topological order: each node follows the producers of its operands.
+
+    `initializer` has constants by their names; one with the name of an input is that input's default. `value_info` has
+    the types of other values, as far as the file states them.
+    """
 
     node: list[NodeProto] = messages(1, lambda: NodeProto)
     name: str = one(2, TEXT)
@@ -153,7 +164,11 @@ class GraphProto(Message):
 
 @dataclass
 class FunctionProto(Message):
-    """An operator that is defined in the model itself, by a list of nodes."""
+    """An operator that is defined in the model itself, by a list of nodes.
+
+    `attribute` names its attributes without defaults, `attribute_proto` has those with defaults. Functions of the same
+    name and domain differ in `overload`.
+    """
 
     name: str = one(1, TEXT)
     input: list[str] = many(4, TEXT)

@@ -33,7 +33,7 @@ class FieldKind:
     Attributes:
         name: Name of the kind.
         wire: Wire type: _VARINT, _FIXED64, _LENGTH or _FIXED32.
-        dtype: Element type of the array of a repeated number; None for texts and bytes.
+        dtype: NumPy type of a number, also in the array of a repeated field; None for texts and bytes.
     """
 
     name: str
@@ -138,9 +138,10 @@ class _MessageReader:
         self.data = data
 
     def fill(self, into: Message, position: int, end: int, depth: int) -> None:
-        """Decode data[position:end] into a message. Repeated fields are extended, other fields are replaced.
+        """Decode data[position:end] into a message. Repeated fields are extended, single messages are merged, and other
+        fields are replaced, as protobuf demands for several occurrences.
 
-        `depth` counts the messages around this one.
+        `depth` is the number of messages that contain this one.
         """
         if depth > _MAX_DEPTH:
             raise FormatError(f"messages are nested deeper than {_MAX_DEPTH} at byte {position}")
@@ -149,7 +150,7 @@ class _MessageReader:
         while position < end:
             start = position
             tag, position = self._varint(position, end)
-            field_number, wire = tag >> 3, tag & 7
+            field_number, wire = tag >> 3, tag & 7  # the lowest three bits are the wire type
             if wire not in _WIRE_NAMES or field_number == 0:
                 raise FormatError(f"byte {start} of {type(into).__name__} begins no field")
             field = declared.get(field_number)
@@ -164,7 +165,10 @@ class _MessageReader:
             setattr(into, field.name, _joined(getattr(into, field.name), parts, field.kind.dtype))  # type: ignore[union-attr]
 
     def _value(self, wire: int, position: int, end: int) -> tuple[Any, int]:
-        """Decode one field's value: an integer for a varint, else bytes. Return it and the position after it."""
+        """Decode the value of wire type `wire` at `position`: an integer for a varint, else a view of its bytes.
+
+        Return it and the position after it, which is at most `end`.
+        """
         if wire == _VARINT:
             return self._varint(position, end)
         if wire == _LENGTH:
@@ -186,12 +190,13 @@ class _MessageReader:
             field: The field.
             wire: Wire type of the value.
             value: The value: an integer for a varint, else bytes.
-            span: Positions at which the value begins and ends.
+            span: Positions at which the encoded value begins (at its length, if it has one) and ends (exclusive).
             numbers: Elements of repeated numbers, which are collected here and joined at the end of the message.
-            depth: Number of messages around this one.
+            depth: Number of messages that contain this one.
         """
         kind = field.kind
         expected = kind.wire if isinstance(kind, FieldKind) else _LENGTH
+        # Files may store repeated numbers one by one, or packed: all in one value with a length.
         packed = isinstance(kind, FieldKind) and kind.dtype is not None and field.repeated and wire == _LENGTH
         if wire != expected and not packed:
             raise FormatError(
@@ -216,7 +221,10 @@ class _MessageReader:
     def _store_message(
         self, into: Message, field: _Field, kind: type[Message], span: tuple[int, int], length: int, depth: int
     ) -> None:
-        """Decode a nested message, which is the last `length` bytes of `span`, and store it in its field."""
+        """Decode a nested message of the class `kind`, the last `length` bytes of `span`, and store it in its field.
+
+        `depth` is the number of messages that contain `into`.
+        """
         # Protobuf merges several occurrences of a non-repeated message into one.
         current = None if field.repeated else getattr(into, field.name)
         item = kind() if current is None else current
@@ -227,7 +235,7 @@ class _MessageReader:
             setattr(into, field.name, item)
 
     def _varint(self, position: int, end: int) -> tuple[int, int]:
-        """Decode a varint as an unsigned 64-bit number. Return it and the position after it."""
+        """Decode a varint as an unsigned 64-bit number. Return it and the position after it, which is at most `end`."""
         value = shift = 0
         data = self.data
         while position < end and shift < 70:  # at most 10 bytes of 7 bits
@@ -248,7 +256,7 @@ def _number(kind: FieldKind, value: Any) -> Any:
 
 
 def _packed(kind: FieldKind, data: memoryview, end: int) -> np.ndarray[Any, Any]:
-    """Decode a packed repeated field. `end` is the position after it, for errors."""
+    """Decode the numbers of a packed repeated field from its bytes. `end` is the position after it, for errors."""
     if kind.wire == _VARINT:
         return _packed_varints(np.frombuffer(data, np.uint8), end)
     if len(data) % kind.dtype.itemsize:
@@ -257,14 +265,14 @@ def _packed(kind: FieldKind, data: memoryview, end: int) -> np.ndarray[Any, Any]
 
 
 def _packed_varints(data: np.ndarray[Any, Any], end: int) -> np.ndarray[Any, Any]:
-    """Decode all numbers of a sequence of varints without a loop over them.
+    """Decode all numbers of a sequence of varints, as int64, without a loop over them.
 
     Each byte has seven bits of its number, the lowest ones first; a byte below 0x80 is the last one of its number.
     """
     last = np.flatnonzero(data < 0x80)
     if len(data) and (not len(last) or last[-1] != len(data) - 1):
         raise FormatError(f"a number does not end before byte {end}")
-    if len(last) == len(data):
+    if len(last) == len(data):  # all numbers have one byte
         return data.astype(np.int64)
     first = np.concatenate([[0], last[:-1] + 1])
     lengths = last - first + 1
@@ -276,14 +284,17 @@ def _packed_varints(data: np.ndarray[Any, Any], end: int) -> np.ndarray[Any, Any
 
 
 def _joined(current: np.ndarray[Any, Any], parts: list[Any], dtype: Any) -> np.ndarray[Any, Any]:
-    """Append the collected parts of a repeated number to the array that the field has; a single array is not copied."""
+    """Return the array that a repeated field has, with the collected parts, numbers or arrays of them, appended.
+
+    A single array is not copied, so that packed weights remain views of the file.
+    """
     if len(parts) == 1 and isinstance(parts[0], np.ndarray) and not len(current):
         return parts[0]
     return np.concatenate([current, *(np.atleast_1d(np.asarray(part, dtype)) for part in _merge_scalars(parts, dtype))])
 
 
 def _merge_scalars(parts: list[Any], dtype: Any) -> list[np.ndarray[Any, Any]]:
-    """Return the parts in order, with adjacent scalars merged into arrays."""
+    """Return the parts, numbers or arrays, in order as arrays; adjacent numbers share one. Some may be empty."""
     runs: list[np.ndarray[Any, Any]] = []
     single: list[Any] = []
     for part in parts:

@@ -24,7 +24,7 @@ def read(source: str | os.PathLike[str] | bytes, options: ReadOptions | None = N
 
     Args:
         source: The path of a model, or its bytes. External weights can only be found if a path is passed.
-        options: Shapes, constants and kernels from the caller.
+        options: Shapes, constants and kernels from the caller; None for none of them.
 
     Raises:
         CompileError: The file is invalid or a node is not supported; the error names the file and the node.

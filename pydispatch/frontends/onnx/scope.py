@@ -12,10 +12,10 @@ class Values:
     """The values of a graph by name. Lookups continue in the enclosing graphs.
 
     Attributes:
-        outer: Values of the enclosing graph; None for the main graph and for a function.
+        outer: Values of the enclosing graph; None for the main graph and for a function, whose body sees no others.
         producers: The node of this graph that computes each name.
-        stated: Types that the graph declares, by name.
-        by_name: Tensors that are known so far.
+        stated: Declarations of values by name, for those whose types the graph declares.
+        by_name: Tensors of this graph that were defined or computed so far, by name.
     """
 
     def __init__(
@@ -39,7 +39,10 @@ class Values:
         return None
 
     def origins(self, name: str) -> list[str]:
-        """Return the names of the graph inputs and initializers that a value is computed from."""
+        """Return the names of the graph inputs and initializers that a value is computed from.
+
+        Values that only a subgraph of a node uses are not followed.
+        """
         origins: dict[str, None] = {}
         seen: set[str] = set()
         pending = [name]
@@ -53,7 +56,7 @@ class Values:
                 origins[name] = None
             else:
                 pending += reversed(producer.input)
-        return [name for name in origins if name]
+        return [name for name in origins if name]  # "" is an omitted operand
 
     def _producer(self, name: str) -> model.NodeProto | None:
         """Return the node that computes a name, in this graph or an enclosing one; None for inputs and initializers."""

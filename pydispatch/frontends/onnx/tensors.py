@@ -30,7 +30,7 @@ _EXTERNAL = 1  # value of data_location of a tensor whose elements are in an ext
 
 
 class ModelFault(ValueError):
-    """Error in one element of a model. The caller adds the name of that element to the message."""
+    """Error in one tensor, attribute or file of a model. The code that catches it adds its name to the message."""
 
 
 def dtype_of(code: int) -> DType:
@@ -46,7 +46,7 @@ def dtype_of(code: int) -> DType:
 
 
 def code_of(dtype: DType) -> int:
-    """Return the number of an element type in files."""
+    """Return the `TensorProto.DataType` code of an element type."""
     return next(code for code, name in _NAMES.items() if name == dtype.name)
 
 
@@ -55,7 +55,7 @@ class Files:
 
     Attributes:
         folder: Folder of the model; None if the model was passed as bytes.
-        mapped: Content of the files by path.
+        mapped: Content of the files that were used so far, by resolved path.
     """
 
     def __init__(self, folder: Path | None) -> None:
@@ -63,8 +63,10 @@ class Files:
         self.mapped: dict[Path, memoryview] = {}
 
     def part(self, entries: dict[str, str]) -> memoryview:
-        """Return the bytes that an `external_data` entry selects by `location`, `offset` and `length`. Raise ModelFault
-        if they do not exist.
+        """Return the bytes that the `external_data` entries of a tensor select, as a view of the mapped file.
+
+        The entries are `location`, the path; `offset` in bytes, by default 0; and `length` in bytes, by default up to
+        the end of the file. Raise ModelFault if the bytes do not exist.
         """
         location = entries.get("location", "")
         data = self._file(location)
@@ -110,14 +112,13 @@ def array_of(tensor: model.TensorProto, external: Files) -> tuple[DType, np.ndar
     """
     dtype = dtype_of(tensor.data_type)
     shape = tuple(int(n) for n in tensor.dims)
-    if len(shape) > 32 or any(n < 0 for n in shape):
+    if len(shape) > 32 or any(n < 0 for n in shape):  # 32: NumPy's limit before version 2
         raise ModelFault(f"its shape is {list(shape)}")
     count = math.prod(shape)
     if tensor.data_location == _EXTERNAL:
         data = external.part({entry.key: entry.value for entry in tensor.external_data})
-        array = _array_from_bytes(
-            dtype, data, count, may_be_longer=not any(entry.key == "length" for entry in tensor.external_data)
-        )
+        has_length = any(entry.key == "length" for entry in tensor.external_data)
+        array = _array_from_bytes(dtype, data, count, may_be_longer=not has_length)
     elif len(tensor.raw_data):
         array = _array_from_bytes(dtype, tensor.raw_data, count)
     else:
@@ -126,7 +127,7 @@ def array_of(tensor: model.TensorProto, external: Files) -> tuple[DType, np.ndar
 
 
 def _array_from_bytes(dtype: DType, data: memoryview, count: int, may_be_longer: bool = False) -> np.ndarray[Any, Any]:
-    """Return `count` little-endian elements as a flat array.
+    """Return `count` little-endian elements as a flat array, a view of `data` where the type permits.
 
     The size of `data` must match exactly. With `may_be_longer`, bytes after the last element are ignored.
     """
@@ -143,8 +144,9 @@ def _array_from_bytes(dtype: DType, data: memoryview, count: int, may_be_longer:
 def _array_from_field(dtype: DType, tensor: model.TensorProto, count: int) -> np.ndarray[Any, Any]:
     """Return `count` elements from the typed data field of a tensor (float_data, int32_data, ...) as a flat array.
 
-    Types without a field of their own are in int32_data: floats as their bits, integers of fewer than 8 bits packed in
-    bytes. Complex numbers are pairs. Raise ModelFault for another count of numbers.
+    Types without a field of their own are in int32_data: floats as their bits, types of fewer than 8 bits packed in
+    bytes. Complex numbers are pairs. Raise ModelFault if the field does not have as many numbers as `count` elements
+    take.
     """
     name = _FIELDS.get(dtype.name, "int32_data")
     numbers: np.ndarray[Any, Any] = getattr(tensor, name)
@@ -170,20 +172,21 @@ def _packed_size(dtype: DType, count: int) -> int:
 
 
 def _unpack_sub_bytes(dtype: DType, data: np.ndarray[Any, Any], count: int) -> np.ndarray[Any, Any]:
-    """Unpack `count` elements of less than 8 bits to one byte each. The first element is in the lowest bits of its
-    byte.
+    """Unpack `count` elements of less than 8 bits to one byte each: signed integers extended by their sign, other types
+    as their bits. The first element is in the lowest bits of its byte.
     """
     shifts = np.arange(0, 8, dtype.bits, dtype=np.uint8)
     values = ((data[:, None] >> shifts) & ((1 << dtype.bits) - 1)).reshape(-1)[:count]
     if dtype.numpy.kind != "i":
         return values.astype(dtype.numpy)
-    sign = 1 << (dtype.bits - 1)
+    sign = 1 << (dtype.bits - 1)  # flipping and then subtracting the sign bit extends the sign
     return (values ^ sign).astype(np.int8) - np.int8(sign)
 
 
 def _entry_number(entries: dict[str, str], key: str, default: Any) -> Any:
-    """Return a number of bytes from an `external_data` entry, or `default` if `key` is absent. At most 18 digits are
-    accepted, so that the number fits 64 bits.
+    """Return the number of bytes under `key` in `external_data` entries, or `default` if it is absent.
+
+    At most 18 digits are accepted, so that the number fits 64 bits. Raise ModelFault for any other text.
     """
     text = entries.get(key)
     if text is None:

@@ -41,11 +41,11 @@ class OnnxTracer:
         source: The model.
         external_files: Files next to the model that have elements of weights.
         operators: Conversions of each domain by operator name.
-        options: Options of the compilation.
-        functions: Functions of the model by domain, name and overload.
+        options: Options of the reader, such as kernels and input shapes from the caller.
+        functions: Functions of the model by (domain, name, overload).
         kernels: Names of the kernels that the user supplies.
-        inputs: Inputs of the main graph that are arguments of the program.
-        depth: Number of graphs and functions around the current node.
+        inputs: Inputs of the main graph that are arguments of the program, by name.
+        depth: Number of graphs and functions that contain the current node.
     """
 
     def __init__(
@@ -76,6 +76,7 @@ class OnnxTracer:
             raise self.builder.fail("the model has no graph with outputs")
         opsets = self._opsets(self.source.opset_import)
         declarations.check_names(self.builder, graph, [*inputs, *constants])
+        # Inputs with elements of their own, from the file or the caller, are no arguments of the program.
         initial = {tensor.name for tensor in graph.initializer} | set(constants)
         arguments = [
             declarations.declare_input(self.builder, info, inputs.get(info.name))
@@ -107,7 +108,7 @@ class OnnxTracer:
 
         Args:
             graph: The graph.
-            inputs: The graph's inputs by name.
+            inputs: The graph's inputs by name; they replace initializers of the same names.
             outer: The values of the enclosing graph, which a subgraph may use; None for the main graph.
             opsets: The operator set version of each domain.
         """
@@ -126,7 +127,8 @@ class OnnxTracer:
     def _nodes(self, nodes: Sequence[model.NodeProto], values: Values, opsets: Mapping[str, int]) -> None:
         """Emit nodes in order and define their outputs in `values`.
 
-        Errors name the node as the layer, and its operand types. `opsets` has the operator set version of each domain.
+        Errors name the node, or its operator and index if it has no name, and its operand types. `opsets` has the
+        operator set version of each domain.
         """
         self.depth += 1
         if self.depth > DEPTH:
@@ -139,7 +141,7 @@ class OnnxTracer:
         self.depth -= 1
 
     def _types(self, node: model.NodeProto, values: Values) -> str:
-        """Return the types of a node's operands as text for error messages."""
+        """Return the types of a node's operands as text for error messages; "None" for an omitted one."""
         return ", ".join(str(values.find(name)) for name in node.input)
 
     def _node(self, node: model.NodeProto, layer: str, values: Values, opsets: Mapping[str, int]) -> None:
@@ -155,11 +157,12 @@ class OnnxTracer:
             opsets: Operator set version of each domain.
         """
         operands = [self._value(values, name, "its operand") if name else None for name in node.input]
-        while operands and operands[-1] is None:
+        while operands and operands[-1] is None:  # so that omitted trailing operands do not count in checks
             operands.pop()
         domain = _domain(node.domain)
         attributes = self._attributes(node)
         function = self.functions.get((domain, node.op_type, node.overload))
+        # A domain without conversions has only operators that kernels of the user compute.
         is_custom = domain in opsets and domain not in self.operators and function is None
 
         def convert() -> Sequence[Tensor | None]:
@@ -263,8 +266,9 @@ class OnnxTracer:
     # -- values
 
     def constant(self, tensor: model.TensorProto, what: str) -> Tensor:
-        """Return a tensor of the file as a constant if it is small, else as a weight. `what` names it in errors and
-        among the weights.
+        """Return a tensor of the file as a constant if it has at most _MAX_FOLDED_ELEMENTS, else as a weight.
+
+        `what` names it in errors and among the weights.
         """
         try:
             dtype, array = array_of(tensor, self.external_files)
@@ -296,8 +300,9 @@ class OnnxTracer:
     # -- operator sets and nesting
 
     def _opsets(self, imports: Sequence[model.OperatorSetIdProto]) -> dict[str, int]:
-        """Return the version of each imported domain. Raise CompileError for unsupported versions of ai.onnx, and warn
-        about untested ones.
+        """Return the version of each imported domain, by its canonical name ("" for ai.onnx).
+
+        Raise CompileError for unsupported versions of ai.onnx, and warn about untested ones.
         """
         versions = {_domain(opset.domain): opset.version for opset in imports}
         version = versions.get("", _MIN_OPSET)
@@ -328,7 +333,10 @@ def _domain(name: str) -> str:
 
 @cache
 def _required_positions(conversion: Conversion) -> list[int]:
-    """Return the positions of the operands that a node may not omit, derived from the parameters of the conversion."""
+    """Return the positions of the operands that a node may not omit.
+
+    They are those of the conversion's parameters that have no default and whose annotation does not allow None.
+    """
     required = [
         p.kind is p.POSITIONAL_OR_KEYWORD and p.default is p.empty and "None" not in str(p.annotation)
         for p in _parameters(conversion)
@@ -338,7 +346,9 @@ def _required_positions(conversion: Conversion) -> list[int]:
 
 @cache
 def _arity(conversion: Conversion) -> tuple[int, int]:
-    """Return the minimum and maximum number of operands; the maximum is _VARIADIC for a variable number."""
+    """Return the minimum and maximum number of operands of a conversion's operator; the maximum is _VARIADIC for a
+    variable number.
+    """
     parameters = _parameters(conversion)
     is_variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
     return 1 + max(_required_positions(conversion), default=-1), _VARIADIC if is_variadic else len(parameters)
