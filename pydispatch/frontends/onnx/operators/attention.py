@@ -28,16 +28,23 @@ def _attention(
 ) -> Sequence[Tensor]:
     """Return attention, the keys and values with those of the past prepended, and the scores.
 
-    Operands have 4 axes [batch, heads, length, size], or 3 axes [batch, length, heads * size]. `lengths` is the number
-    of valid keys of each sequence.
+    Args:
+        call: The node.
+        query: 4 axes [batch, heads, length, size], or 3 axes [batch, length, heads * size], like key and value.
+        key: Keys of this call; the number of heads may be a divisor of that of the query.
+        value: Values of this call.
+        mask: Bools, false for keys that are left out, or floats that are added to the scores.
+        past_key: Keys of earlier calls, [batch, heads, length, size].
+        past_value: Values of earlier calls.
+        lengths: Number of valid keys of each sequence, [batch]; later keys are left out.
     """
     has_merged_heads = query.rank == 3
     if has_merged_heads:
-        heads, shared = call.integer("q_num_heads"), call.integer("kv_num_heads")
+        heads, kv_heads = call.integer("q_num_heads"), call.integer("kv_num_heads")
         query, key, value = (
-            attention.split_heads(call.b, t, n) for t, n in ((query, heads), (key, shared), (value, shared))
+            attention.split_heads(call.b, t, n) for t, n in ((query, heads), (key, kv_heads), (value, kv_heads))
         )
-    call.ignore("q_num_heads", "kv_num_heads")
+    call.ignore("q_num_heads", "kv_num_heads")  # with 4 axes, the shapes state them
     if any(t.rank != 4 for t in (query, key, value)):
         raise call.fail(f"its operands are {query}, {key} and {value}; expected 3 or 4 axes")
     if past_key is not None:
@@ -46,6 +53,7 @@ def _attention(
         value = slicing.concat(call.b, [past_value, value], axis=2)
     masks = [_pad_mask(call, mask, key.shape[2])] if mask is not None else []
     if call.flag("is_causal"):
+        # Position of the first query among the keys: for all sequences, or one for each.
         past_length: Size | Tensor = past_key.shape[2] if past_key is not None else 0
         if lengths is not None and past_key is None:  # the queries are the last elements of each sequence
             count = reductions.size_as(call.b, query.shape[2], I64)
@@ -55,7 +63,7 @@ def _attention(
     if lengths is not None:
         masks.append(attention.length_mask(call.b, lengths, key.shape[2]))
     precision = dtype_of(call.integer("softmax_precision")) if call.has("softmax_precision") else None
-    stage = call.integer("qk_matmul_output_mode", 0)
+    stage = call.integer("qk_matmul_output_mode", 0)  # the scores to return, in the numbering of `attend`
     if not 0 <= stage <= 3:
         raise call.fail(f"qk_matmul_output_mode is {stage}; expected 0 to 3")
     scale = call.real("scale") if call.has("scale") else None
@@ -69,6 +77,7 @@ def _attention(
 def _pad_mask(call: NodeCall, mask: Tensor, keys: Size) -> Tensor:
     """Pad the last axis of a mask to `keys` keys; the added keys are masked out."""
     width = mask.shape[-1]
+    # A width of 1 broadcasts. Dynamic sizes are taken to be equal, since how much to pad is not known.
     if width == 1 or isinstance(width, Expr) or isinstance(keys, Expr) or width >= keys:
         return mask
     high = [*[0] * (mask.rank - 1), keys - width]
@@ -91,11 +100,12 @@ def rotate(
     Args:
         call: The node.
         x: The operand.
-        cosines: [batch, length, width / 2], or a table [positions, width / 2] that position_ids index.
-        sines: Like `cosines`.
-        position_ids: [batch, length], or None.
-        interleaved: Which elements are pairs.
-        width: Number of elements that are rotated.
+        cosines: Cosines of the angles, [batch, length, width / 2 or more], or a table [positions, width / 2 or more]
+            that position_ids index. Further columns are ignored.
+        sines: Sines of the angles, in the same form.
+        position_ids: Row of the tables for each element of [batch, length]; None if the tables are not indexed.
+        interleaved: Whether neighbours are pairs (2i and 2i + 1), rather than i and i + width / 2.
+        width: Number of elements that are rotated; even. The others are returned unchanged.
     """
     b = call.b
     size = x.shape[3]
@@ -141,8 +151,9 @@ def rotate_any(
     interleaved: bool,
     width: int,
 ) -> Tensor:
-    """Apply `rotate` to x [batch, heads, length, size] or [batch, length, heads * size]. A width of 0 stands for all
-    elements.
+    """Apply `rotate` to x [batch, heads, length, size] or [batch, length, heads * size], and return that shape.
+
+    `heads` is used only if x has 3 axes. A width of 0 stands for all elements of a head.
     """
     if x.rank == 4:
         transposed = shapes.transpose(call.b, x, [0, 2, 1, 3])
@@ -161,7 +172,7 @@ def rotate_any(
 
 
 def static_size(call: NodeCall, size: Size) -> int:
-    """Return a size of heads or rotary tables. Raise CompileError if it is dynamic."""
+    """Return a size that slices and reshapes of heads or rotary tables need. Raise CompileError if it is dynamic."""
     if isinstance(size, Expr):
         raise call.fail("the sizes of heads and of their tables must be known")
     return size
@@ -171,6 +182,6 @@ def static_size(call: NodeCall, size: Size) -> int:
 def _rotary_embedding(
     call: NodeCall, x: Tensor, cosines: Tensor, sines: Tensor, positions: Tensor | None = None
 ) -> Tensor:
-    """Rotate x by the angles in the tables of cosines and sines."""
+    """Rotate pairs of elements of x by the angles whose cosines and sines two tables have (see `rotate`)."""
     interleaved, width = call.flag("interleaved"), call.integer("rotary_embedding_dim", 0)
     return rotate_any(call, x, cosines, sines, positions, call.integer("num_heads", 0), interleaved, width)

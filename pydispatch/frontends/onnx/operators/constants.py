@@ -36,7 +36,7 @@ def _constant(call: NodeCall) -> Tensor:
 
 @ONNX.converts("ConstantOfShape")
 def _constant_of_shape(call: NodeCall, shape: Tensor) -> Tensor:
-    """Return a tensor of a given shape with all elements equal."""
+    """Return a tensor of the shape in an operand, whose elements all equal the attribute `value`, by default f32 0."""
     sizes = call.sizes(shape, "shape")
     if any(not isinstance(n, Expr) and n < 0 for n in sizes):
         raise call.fail(f"a shape has a negative size: {sizes}")
@@ -50,16 +50,18 @@ def _range(call: NodeCall, start: Tensor, limit: Tensor, delta: Tensor) -> Tenso
     dtype = start.dtype
     count = (_count_of_integers if dtype.is_integer else _count_of_floats)(call, start, limit, delta)
     position = shapes.iota(call.b, [count], axis=0, dtype=dtype)
-    # Elementwise operations on known tensors give a known tensor, which may state a shape.
+    # Operations on tensors whose elements are known at compile time give such a tensor; another operator may then use
+    # it as a shape.
     if start.known is not None and delta.known is not None and position.known is not None:
         return elementwise.binary(call.b, "add", start, elementwise.binary(call.b, "mul", position, delta))
     return formula(call.b, lambda i, a, d: a + i * d, position, _scalar(call, start), _scalar(call, delta))
 
 
 def _count_of_integers(call: NodeCall, start: Tensor, limit: Tensor, delta: Tensor) -> Size:
-    """Return the length of a range of integers.
+    """Return the length of a range of integers, max(0, ceil((limit - start) / delta)).
 
-    A number is an int or an expression of dynamic sizes, or a HostInteger, which is known only when the program runs.
+    Each of the three is an int, an expression of dynamic sizes, or a HostInteger, which is known only when the program
+    runs.
     """
     (first,), (last,), (step,) = (
         call.integers_of(t, what) for t, what in ((start, "start"), (limit, "limit"), (delta, "delta"))
@@ -71,12 +73,12 @@ def _count_of_integers(call: NodeCall, start: Tensor, limit: Tensor, delta: Tens
         return count if isinstance(count, Expr) else max(count, 0)
     step = HostInteger.of(call.b, step)
     ((step > 0) | (step < 0)).require("Range: its step is 0")
-    negated = -((HostInteger.of(call.b, first) - last) // step)
-    return negated.max(0).size("count")
+    quotient = -((HostInteger.of(call.b, first) - last) // step)  # rounded up, by a floor division of the negated
+    return quotient.max(0).size("count")
 
 
 def _count_of_floats(call: NodeCall, start: Tensor, limit: Tensor, delta: Tensor) -> Size:
-    """Return the length of a range of floats."""
+    """Return the length of a range of floats. The host reads it back in each call if an operand is not constant."""
     known = [n for n in (call.maybe_numbers(t) for t in (start, limit, delta)) if n is not None]
     if len(known) == 3:
         first, last, step = (float(n.reshape(-1)[0]) for n in known)
@@ -92,7 +94,7 @@ def _count_of_floats(call: NodeCall, start: Tensor, limit: Tensor, delta: Tensor
 
 
 def _scalar(call: NodeCall, x: Tensor) -> Tensor:
-    """Return a tensor with one element as a scalar."""
+    """Return a tensor of one element, of any rank, as a tensor of rank 0."""
     return shapes.reshape(call.b, x, [])
 
 
@@ -107,10 +109,13 @@ def _eye_like(call: NodeCall, x: Tensor) -> Tensor:
 
 @ONNX.converts("Shape")
 def _shape(call: NodeCall, x: Tensor) -> Tensor:
-    """Return the sizes of the axes from `start` to `end` as an i64 vector; dynamic sizes stay symbolic."""
+    """Return the sizes of the axes from `start` up to `end` (exclusive) as an i64 vector; dynamic sizes stay symbolic.
+
+    Negative bounds count from the end, and bounds out of range are clamped, as in a Python slice.
+    """
     start, end = call.integer("start", 0), call.integer("end", x.rank)
     sizes = x.shape[slice(start, end)]
-    array = np.empty(len(sizes), object)
+    array = np.empty(len(sizes), object)  # objects, because sizes may be expressions
     array[:] = sizes
     return call.b.constant(array, I64)
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pydispatch.frontends.onnx import model
 from pydispatch.frontends.onnx.call import NodeCall
 from pydispatch.frontends.onnx.registry import ONNX
+from pydispatch.frontends.onnx.tensors import code_of
 from pydispatch.graph.dtypes import BOOL, I64
 from pydispatch.graph.sizes import Expr, Size
 from pydispatch.graph.values import Tensor
@@ -14,10 +15,11 @@ from pydispatch.operations import control, elementwise, reductions, shapes, slic
 from pydispatch.operations.indexing import reverse
 
 _UNROLLED = 64  # maximum number of iterations that are unrolled; more of them make compile time grow
+_BOOL_CODE = code_of(BOOL)
 
 
 def _run(call: NodeCall, graph: model.GraphProto, inputs: Sequence[Tensor]) -> list[Tensor]:
-    """Convert a graph attribute with these inputs, and return its outputs."""
+    """Emit a graph that is an attribute of the node, for inputs in the order it declares; return its outputs."""
     if len(graph.input) != len(inputs):
         raise call.fail(f"its graph has {len(graph.input)} inputs; it is given {len(inputs)}")
     return call.tracer.graph(
@@ -42,19 +44,20 @@ def _if(call: NodeCall, condition: Tensor) -> list[Tensor]:
 def _loop(
     call: NodeCall, limit: Tensor | None = None, condition: Tensor | None = None, *carried: Tensor
 ) -> list[Tensor]:
-    """Run a graph until its condition is false, or as often as a limit states.
+    """Run a graph until its condition is false, or `limit` times. Return the final carried tensors, and the stacks.
 
-    Of the results of an iteration, the first are passed to the next one, and the others are stacked. Loops with few
-    iterations whose conditions are known while compiling are unrolled.
+    An iteration is passed its index, the condition, and the carried tensors. It returns the condition for the next
+    iteration, the carried tensors for it, and rows that are stacked along a new axis 0. Loops with few iterations whose
+    conditions are known while compiling are unrolled.
     """
     graph = call.graph("body")
     count = len(carried)
     stack_count = len(graph.output) - 1 - count
     if stack_count < 0 or len(graph.input) != 2 + count:
         raise call.fail(f"its graph has {len(graph.input)} inputs and {len(graph.output)} outputs for {count} tensors")
-    always = condition is None or (condition.numbers is not None and bool(condition.numbers.all()))
+    starts = condition is None or (condition.numbers is not None and bool(condition.numbers.all()))
     runs = None if limit is None else call.sizes(limit, "M")[0]
-    if always and _keeps_condition(graph) and runs is not None:
+    if starts and _keeps_condition(graph) and runs is not None:
         return _counted(call, graph, runs, list(carried), stack_count)
     # `_unrolled` returns None if a condition is known only at run time: the loop is then emitted as a loop.
     if (
@@ -69,7 +72,10 @@ def _loop(
 
 
 def _keeps_condition(graph: model.GraphProto) -> bool:
-    """Return whether a run returns the condition that it was passed, or a true constant."""
+    """Return whether an iteration that is passed a true condition is known to return a true one.
+
+    This is so if it returns the condition that it was passed, or a true constant.
+    """
     name = graph.output[0].name
     producers = {output: node for node in graph.node for output in node.output}
     while name in producers and producers[name].op_type == "Identity" and producers[name].input:
@@ -84,19 +90,19 @@ def _keeps_condition(graph: model.GraphProto) -> bool:
 
 def _is_true(tensor: model.TensorProto) -> bool:
     """Return whether a constant of the model is the bool true."""
-    return tensor.data_type == 9 and (bytes(tensor.raw_data) == b"\1" or tensor.int32_data.tolist() == [1])
+    return tensor.data_type == _BOOL_CODE and (bytes(tensor.raw_data) == b"\1" or tensor.int32_data.tolist() == [1])
 
 
 def _counted(
     call: NodeCall, graph: model.GraphProto, runs: Size, carried: list[Tensor], stack_count: int
 ) -> list[Tensor]:
-    """Emit a loop of `runs` iterations; a small constant number of iterations is unrolled.
+    """Emit a loop whose condition is always true; a small constant number of iterations is unrolled.
 
     Args:
         call: The node.
         graph: Body of the loop.
         runs: Number of iterations.
-        carried: Tensors before the first iteration.
+        carried: Carried tensors before the first iteration.
         stack_count: Number of results of an iteration that are stacked.
     """
     b, true = call.b, call.b.constant(elements=True, dtype=BOOL)
@@ -106,7 +112,7 @@ def _counted(
         return _run(call, graph, [iteration, true, *tensors])[1:]
 
     if not isinstance(runs, Expr) and runs <= _UNROLLED:
-        columns: list[list[Tensor]] = [[] for _ in range(stack_count)]
+        columns: list[list[Tensor]] = [[] for _ in range(stack_count)]  # for each stack its rows, one per iteration
         for iteration in range(runs):
             outputs = run_body(b.constant(iteration, I64), carried)
             for column, row in zip(columns, outputs[len(carried) :], strict=True):
@@ -142,15 +148,17 @@ def _unrolled(
     carried: list[Tensor],
     stack_count: int,
 ) -> list[Tensor] | None:
-    """Emit the iterations of a loop one after the other. Return None if a condition is not known at compile time, or
-    if no iteration runs and the types of the rows are therefore unknown.
+    """Emit the iterations of a loop one after the other, until a condition is false.
+
+    Return None if a condition is not known at compile time, or if no iteration runs and the types of the rows are
+    therefore unknown. The caller then emits a loop; operations that were emitted before remain without uses.
 
     Args:
         call: The node.
         graph: Body of the loop.
         runs: Maximum number of iterations.
         condition: Condition of the first iteration; None for true.
-        carried: Tensors before the first iteration.
+        carried: Carried tensors before the first iteration.
         stack_count: Number of results of an iteration that are stacked.
     """
     b = call.b
@@ -162,8 +170,8 @@ def _unrolled(
                 return None
             if not known.all():
                 break
-        going = condition if condition is not None else b.constant(elements=True, dtype=BOOL)
-        condition, *outputs = _run(call, graph, [b.constant(iteration, I64), going, *carried])
+        continues = condition if condition is not None else b.constant(elements=True, dtype=BOOL)
+        condition, *outputs = _run(call, graph, [b.constant(iteration, I64), continues, *carried])
         for column, row in zip(columns, outputs[len(carried) :], strict=True):
             column.append(row)
         carried = outputs[: len(carried)]
@@ -187,8 +195,8 @@ def _conditional_loop(
         graph: Body of the loop.
         runs: Maximum number of iterations; None for no maximum.
         condition: Condition of the first iteration; None for true.
-        carried: Tensors before the first iteration.
-        stack_count: Number of results of an iteration that are stacked.
+        carried: Carried tensors before the first iteration.
+        stack_count: Number of results of an iteration that are stacked; `runs` is not None if there are any.
     """
     b = call.b
     first = condition if condition is not None else b.constant(elements=True, dtype=BOOL)
@@ -196,15 +204,19 @@ def _conditional_loop(
     zero = b.constant(0, I64)
 
     def run(tensors: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
-        """Emit one iteration. Return the values for the next one, and the rows to stack."""
+        """Emit one iteration for its index, its condition and the carried tensors (further tensors are ignored).
+
+        Return these values for the next iteration, and the rows to stack.
+        """
         iteration, continues, *old = tensors[: 2 + len(carried)]
         continues, *outputs = _run(call, graph, [iteration, continues, *old])
         following = elementwise.binary(b, "add", iteration, b.constant(1, I64))
         return [following, shapes.reshape(b, continues, []), *outputs[: len(carried)]], outputs[len(carried) :]
 
     start = [zero, first, *carried]
-    forms = control.rows_of(b, lambda: run(start)[1]) if stack_count else []
-    buffers = [control.rows_buffer(b, runs or 0, form) for form in forms]
+    row_types = control.rows_of(b, lambda: run(start)[1]) if stack_count else []
+    # The buffers have room for all iterations that may run; at the end, the stacks are cut to those that did.
+    buffers = [control.rows_buffer(b, runs or 0, row_type) for row_type in row_types]
 
     def body(tensors: list[Tensor]) -> list[Tensor]:
         """Run the graph once, and store its rows in the buffers."""
@@ -240,8 +252,8 @@ def _scan(call: NodeCall, *operands: Tensor | None) -> list[Tensor]:
     """Run a graph for each slice of some operands along an axis, and stack its results.
 
     The last `num_scan_inputs` operands are scanned; the others are the initial carried tensors. Return the final
-    carried tensors, then the stacked results. A scanned axis, and one along which results are stacked, may be any, and
-    in reverse: operands are moved so that it is the first, and results moved back.
+    carried tensors, then the stacked results. Attributes state, for each scanned operand and each stack, its axis and
+    whether it runs backwards: operands are transposed and reversed first, and stacks at the end.
     """
     graph, scanned = call.graph("body"), call.integer("num_scan_inputs")
     if call.version < 9:
@@ -272,7 +284,7 @@ def _scan(call: NodeCall, *operands: Tensor | None) -> list[Tensor]:
 def _divide_operands(
     call: NodeCall, graph: model.GraphProto, scanned: int, operands: list[Tensor]
 ) -> tuple[list[Tensor], list[Tensor], int]:
-    """Return the carried operands, the `scanned` last operands, and how many results of an iteration are stacked."""
+    """Return the carried operands, the last `scanned` operands, and how many results of an iteration are stacked."""
     count = len(operands) - scanned
     stack_count = len(graph.output) - count
     if not 0 < scanned <= len(operands) or stack_count < 0:
@@ -312,7 +324,10 @@ def _scanned(
 def _scan_of_batches(
     call: NodeCall, graph: model.GraphProto, scanned: int, lengths: Tensor | None = None, *operands: Tensor | None
 ) -> list[Tensor]:
-    """Convert Scan of version 8. Its operands are [batch, ...], and the `scanned` last ones [batch, sequence, ...]."""
+    """Convert Scan of version 8: a scan for each sequence of a batch, whose results are stacked along axis 0.
+
+    The operands are [batch, ...], and the last `scanned` of them [batch, sequence, ...].
+    """
     if lengths is not None:
         raise call.fail("sequences of different lengths are not supported before version 9; convert the model to that")
     tensors = [t for t in operands if t is not None]

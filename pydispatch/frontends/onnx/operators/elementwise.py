@@ -19,12 +19,12 @@ from pydispatch.operations.formulas import Element, floor_remainder, formula
 
 
 def _unary(name: str, call: NodeCall, x: Tensor) -> Tensor:
-    """Apply a unary function to each element."""
+    """Apply the function `name` of `operations.elementwise.unary`, such as "abs", to each element."""
     return ops.unary(call.b, name, x)
 
 
 def _binary(name: str, call: NodeCall, x: Tensor, y: Tensor) -> Tensor:
-    """Apply a binary function, with broadcasting."""
+    """Apply the function `name` of `operations.elementwise.binary`, such as "add", with broadcasting."""
     return ops.binary(call.b, name, x, y)
 
 
@@ -34,7 +34,7 @@ def _compare(order: str, call: NodeCall, x: Tensor, y: Tensor) -> Tensor:
 
 
 def _variadic(name: str, call: NodeCall, first: Tensor, *others: Tensor) -> Tensor:
-    """Combine any number of operands by a binary function."""
+    """Combine one or more operands, from left to right, by the binary function `name`, such as "add"."""
     return reduce(lambda x, y: ops.binary(call.b, name, x, y), others, first)
 
 
@@ -44,9 +44,9 @@ def _formula(written: Callable[[Element], Element], call: NodeCall, x: Tensor) -
 
 
 def _with_floats(written: Callable[..., Element], defaults: Mapping[str, float], call: NodeCall, x: Tensor) -> Tensor:
-    """Apply a formula with float attributes: written(element, value of each attribute...).
+    """Apply the formula `written(element, number of each attribute...)` to each element.
 
-    `defaults` maps the attributes to their defaults, in the order of the formula's parameters.
+    `defaults` maps the names of float attributes to their defaults, in the order of the formula's parameters.
     """
     numbers = [call.real(name, default) for name, default in defaults.items()]
     return formula(call.b, lambda v: written(v, *numbers), x)
@@ -75,14 +75,15 @@ def _mod(call: NodeCall, x: Tensor, y: Tensor) -> Tensor:
 def _pow(call: NodeCall, x: Tensor, y: Tensor) -> Tensor:
     """Return x to the power of y in the type of x.
 
-    It is computed in floats unless both operands are integers, in f64 for integers that f32 does not hold. Constant
-    exponents 1, 2 and 3 of floats become multiplications.
+    If both are integers, it is computed in the type of x. Otherwise it is computed in that type if it is a float, in
+    f64 for integers of more than 16 bits, and in the type of y for smaller ones. Constant exponents 1, 2 and 3 of
+    floats become multiplications.
     """
     if x.dtype.is_integer and y.dtype.is_integer:
         return ops.binary(call.b, "pow", x, ops.convert(call.b, y, x.dtype))
     if y.numbers is not None and y.numbers.size == 1 and x.dtype.is_float and y.dtype.has_numpy_values:
         exponent = float(y.numbers.reshape(-1)[0])
-        if exponent in (1.0, 2.0, 3.0) and y.rank <= x.rank:
+        if exponent in (1.0, 2.0, 3.0) and y.rank <= x.rank:  # else broadcasting adds axes to x
             return formula(call.b, lambda v: reduce(lambda p, q: p * q, [v] * int(exponent)), x)
     inner = x.dtype if x.dtype.is_float else F64 if x.dtype.bits > 16 else y.dtype
     power = ops.binary(call.b, "pow", ops.convert(call.b, x, inner), ops.convert(call.b, y, inner))
@@ -96,7 +97,7 @@ def _bit_shift(call: NodeCall, x: Tensor, y: Tensor) -> Tensor:
     bits = x.dtype.bits
 
     def shifted(lhs: Element, rhs: Element) -> Element:
-        """Return an element shifted by a distance that is limited to the width - 1, or 0 for larger distances."""
+        """Return lhs shifted by rhs; 0 if rhs is `bits` or more, for which the shift itself is undefined."""
         moved = lhs.binary("shift_left" if left else "shift_right_logical", rhs.min(bits - 1))
         return (rhs > bits - 1).where(0, moved)
 
@@ -172,7 +173,7 @@ def _cast_like(call: NodeCall, x: Tensor, like: Tensor) -> Tensor:
 
 
 def _cast_with_attributes(call: NodeCall, x: Tensor, to: DType) -> Tensor:
-    """Convert x as the attributes saturate and round_mode state."""
+    """Convert x to the type `to` as the attributes saturate and round_mode (for f8E8M0FNU alone) state."""
     saturate = call.flag("saturate", default=True)
     rounding = call.text("round_mode", "up", ("up", "down", "nearest"))
     if to.name == "f8E8M0FNU" and x.dtype != to:
@@ -216,13 +217,13 @@ def _where(call: NodeCall, condition: Tensor, x: Tensor, y: Tensor) -> Tensor:
 
 @ONNX.converts("IsInf")
 def _is_inf(call: NodeCall, x: Tensor) -> Tensor:
-    """Return whether each element is an infinity of a detected sign."""
-    below, above = call.flag("detect_negative", default=True), call.flag("detect_positive", default=True)
-    if below and above:
+    """Return whether each element is an infinity whose sign is to be detected, as two attributes state."""
+    negative, positive = call.flag("detect_negative", default=True), call.flag("detect_positive", default=True)
+    if negative and positive:
         return ops.unary(call.b, "is_inf", x)
-    if not (below or above):
+    if not (negative or positive):
         return formula(call.b, lambda v: v.unary("is_inf") & False, x)
-    return formula(call.b, lambda v: v.unary("is_inf") & ((v < 0.0) if below else (v > 0.0)), x)
+    return formula(call.b, lambda v: v.unary("is_inf") & ((v < 0.0) if negative else (v > 0.0)), x)
 
 
 @ONNX.converts("Identity")
@@ -249,26 +250,27 @@ def _prelu(call: NodeCall, x: Tensor, slope: Tensor) -> Tensor:
 
 @ONNX.converts("Dropout")
 def _dropout(call: NodeCall, x: Tensor, ratio: Tensor | None = None, training: Tensor | None = None) -> list[Tensor]:
-    """Return x and a mask of all true; in training mode x with elements dropped at random, and which are not dropped.
+    """Return x with elements dropped (set to 0) at random, and a mask that is true for those that are not dropped.
 
-    Elements that are not dropped are scaled so that the expected sum is unchanged.
+    Elements that are not dropped are scaled so that the expected sum is unchanged. Unless `training`, a single bool, is
+    true, x itself is returned, and a mask of all true. `ratio` is the probability of dropping an element.
     """
-    b, share = call.b, ratio if ratio is not None else call.b.constant(0.5, F32)
+    b, drop_rate = call.b, ratio if ratio is not None else call.b.constant(0.5, F32)
     call.ignore("ratio")  # the attribute of early versions, which have no operand `training`
     seed = call.integer("seed") if call.has("seed") else None
-    known = b.constant(elements=False, dtype=BOOL) if training is None else training
-    if known.numbers is not None and not known.numbers.any():
+    is_training = b.constant(elements=False, dtype=BOOL) if training is None else training
+    if is_training.numbers is not None and not is_training.numbers.any():
         return [x, shapes.full(b, value=True, shape=x.shape, dtype=BOOL) if call.results > 1 else x]
     random_bits, _ = random.draw(b, x.shape, seed)
     numbers = random.uniform(b, random_bits, F32)
-    mask = formula(b, lambda n, ratio, on: ~on | (n >= ratio.to(F32)), numbers, share, known)
+    mask = formula(b, lambda n, ratio, on: ~on | (n >= ratio.to(F32)), numbers, drop_rate, is_training)
 
     def kept(v: Element, is_kept: Element, ratio: Element, on: Element) -> Element:
         """Return an element that is scaled or dropped in training mode (`on`), else unchanged."""
         scaled = (v.to(F32) / (1.0 - ratio.to(F32))).to(v.dtype)
         return on.where(is_kept.where(scaled, 0.0), v)
 
-    return [formula(b, kept, x, mask, share, known), mask]
+    return [formula(b, kept, x, mask, drop_rate, is_training), mask]
 
 
 _WITH_FLOATS: dict[str, tuple[Callable[..., Element], dict[str, float]]] = {
@@ -281,7 +283,7 @@ _WITH_FLOATS: dict[str, tuple[Callable[..., Element], dict[str, float]]] = {
     "Shrink": (activations.shrink, {"bias": 0.0, "lambd": 0.5}),
     "Swish": (activations.swish, {"alpha": 1.0}),
 }
-"""Formulas with float attributes, and the defaults of these."""
+"""Operator → its formula, and the defaults of the float attributes that the formula has as further parameters."""
 
 ONNX.register({
     **{name: partial(_unary, function) for name, function in {

@@ -36,21 +36,24 @@ def _check_integers(call: NodeCall, indices: Tensor) -> None:
 
 @ONNX.converts("Gather")
 def _gather(call: NodeCall, x: Tensor, indices: Tensor) -> Tensor:
-    """Return the slices of x along an axis at the given indices."""
+    """Return the slices of x along an axis at the indices; the axes of `indices` replace that axis."""
     _check_integers(call, indices)
     return gathers.take(call.b, x, indices, call.axis(call.integer("axis", 0), x.rank))
 
 
 @ONNX.converts("GatherElements")
 def _gather_elements(call: NodeCall, x: Tensor, indices: Tensor) -> Tensor:
-    """Return the elements of x whose position along one axis is given, and along the others is that of the index."""
+    """Return numpy.take_along_axis: result[i, j] is x[indices[i, j], j] for two axes and axis 0."""
     axis = call.axis(call.integer("axis", 0), x.rank)
     _check_within(call, x, indices, axis)
     return gathers.take_along(call.b, x, indices, axis)
 
 
 def _check_within(call: NodeCall, x: Tensor, indices: Tensor, axis: int) -> None:
-    """Raise CompileError unless indices have the rank of x and are, except along `axis`, at most as large."""
+    """Raise CompileError unless indices have the rank of x and are, except along `axis`, at most as large.
+
+    Dynamic sizes are not compared.
+    """
     _check_integers(call, indices)
     if indices.rank != x.rank:
         raise call.fail(f"its operands are {x} and indices {indices}; expected as many axes")
@@ -61,7 +64,10 @@ def _check_within(call: NodeCall, x: Tensor, indices: Tensor, axis: int) -> None
 
 @ONNX.converts("GatherND")
 def _gather_nd(call: NodeCall, x: Tensor, indices: Tensor) -> Tensor:
-    """Return the slices of x at positions that the last axis of `indices` holds."""
+    """Return the slices of x at the positions in the rows of `indices` [..., k].
+
+    The first `batch_dims` axes of x and indices correspond; a row has the positions along the next k axes of x.
+    """
     _check_integers(call, indices)
     batch = call.integer("batch_dims", 0)
     if not 0 <= batch < max(1, min(x.rank, indices.rank)) or not indices.rank:
@@ -70,12 +76,15 @@ def _gather_nd(call: NodeCall, x: Tensor, indices: Tensor) -> Tensor:
 
 
 _REDUCTIONS = {"none": None, "add": "add", "mul": "mul", "max": "max", "min": "min"}
-"""Values of the attribute `reduction` to the function that combines elements; None replaces them."""
+"""Value of the attribute `reduction` → function that combines old and new elements; None replaces the old ones."""
 
 
 @ONNX.converts("Scatter", "ScatterElements")
 def _scatter_elements(call: NodeCall, x: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
-    """Replace elements of x whose position along one axis is given by updates, or combine them."""
+    """Return x with each update stored, or combined with the element, at a position.
+
+    The position of an update is its own position in `updates`, except along `axis`, where `indices` has it.
+    """
     axis = call.axis(call.integer("axis", 0), x.rank)
     _check_within(call, x, indices, axis)
     combine = _REDUCTIONS[call.text("reduction", "none", tuple(_REDUCTIONS))]
@@ -84,7 +93,9 @@ def _scatter_elements(call: NodeCall, x: Tensor, indices: Tensor, updates: Tenso
 
 @ONNX.converts("ScatterND")
 def _scatter_nd(call: NodeCall, x: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
-    """Replace slices of x at given positions by updates, or combine them."""
+    """Return x with slices replaced by updates, or combined with them, at the positions in the rows of `indices`
+    [..., k], which are along the first k axes.
+    """
     _check_integers(call, indices)
     return assignment.put_nd(
         call.b, x, indices, updates, _REDUCTIONS[call.text("reduction", "none", tuple(_REDUCTIONS))]
@@ -93,9 +104,10 @@ def _scatter_nd(call: NodeCall, x: Tensor, indices: Tensor, updates: Tensor) -> 
 
 @ONNX.converts("TensorScatter")
 def _tensor_scatter(call: NodeCall, cache: Tensor, update: Tensor, begin: Tensor | None = None) -> Tensor:
-    """Return a cache [batch, ..., length, ...] with an update written along one axis from a position on.
+    """Return a cache [batch, ..., length, ...] with an update written along the attribute `axis` from a position on.
 
-    begin: that position for each batch; 0 without it. In the mode "circular" positions beyond the end continue at 0.
+    `begin` has that position for each batch; without it, it is 0. In the mode "circular" positions beyond the end
+    continue at 0.
     """
     axis = call.axis(call.integer("axis", -2), cache.rank)
     is_circular = call.text("mode", "linear", ("linear", "circular")) == "circular"
@@ -109,8 +121,9 @@ def _tensor_scatter(call: NodeCall, cache: Tensor, update: Tensor, begin: Tensor
 
 @ONNX.converts("OneHot")
 def _one_hot(call: NodeCall, indices: Tensor, depth: Tensor, values: Tensor) -> Tensor:
-    """Return values[1] where the position along a new axis equals the index, and values[0] elsewhere. A negative index
-    counts from the end.
+    """Return values[1] where the position along a new axis of `depth` elements equals the index, values[0] elsewhere.
+
+    A negative index counts from the end.
     """
     axis = call.axis(call.integer("axis", -1), indices.rank + 1)
     (size,) = call.sizes(depth, "depth")
@@ -145,6 +158,7 @@ def _top_k(call: NodeCall, x: Tensor, k: Tensor | None = None) -> Sequence[Tenso
 def _non_zero(call: NodeCall, x: Tensor) -> Tensor:
     """Return the positions of the non-zero elements as [axes, elements]."""
     rows = selection.indices_of_nonzero(call.b, x if x.rank else shapes.reshape(call.b, x, [1]))
+    # A scalar has no axes, so that its result has no rows.
     return slicing.stack(call.b, rows, axis=0) if x.rank else shapes.full(call.b, 0, [0, *rows[0].shape], I64)
 
 
@@ -162,7 +176,7 @@ def _compress(call: NodeCall, x: Tensor, condition: Tensor) -> Tensor:
 
 @ONNX.converts("ReverseSequence")
 def _reverse_sequence(call: NodeCall, x: Tensor, lengths: Tensor) -> Tensor:
-    """Reverse the first `lengths[batch]` elements along the time axis for each batch."""
+    """Reverse the first `lengths[batch]` elements along the time axis for each batch; the others stay in place."""
     batch, time = call.axis(call.integer("batch_axis", 1), x.rank), call.axis(call.integer("time_axis", 0), x.rank)
     lengths_ = shapes.reshape(call.b, lengths, [lengths.shape[0] if d == batch else 1 for d in range(x.rank)])
     last = call.b.index(x.shape[time] - 1)
@@ -185,8 +199,8 @@ def _reverse_sequence(call: NodeCall, x: Tensor, lengths: Tensor) -> Tensor:
 def _max_unpool(call: NodeCall, x: Tensor, indices: Tensor, shape: Tensor | None = None) -> Tensor:
     """Put each element at the position that MaxPool returned for it, with 0 elsewhere.
 
-    The shape of the result is `output_shape` if that is an operand, else what a MaxPool with these attributes had as
-    its operand.
+    The shape of the result is the operand `shape` if there is one. Otherwise it is the smallest operand from which a
+    MaxPool with these attributes makes the shape of x.
     """
     kernel = call.integers("kernel_shape")
     rank = len(kernel)
@@ -210,9 +224,9 @@ def _reflattened(call: NodeCall, positions: Tensor, old: Sequence[Size], new: Se
     sizes = [reductions.size_as(call.b, n, I64) for n in (*old, *new)]
 
     def reflattened(position: Element, *sizes: Element) -> Element:
-        """Return the position in the new shape of the indices that a position has in the old one.
+        """Return the row-major position in the new shape of the indices that `position` has in the old one.
 
-        sizes: those of the old shape, then those of the new shape, which has the same rank.
+        `sizes` are those of the old shape, then those of the new shape, which has the same rank.
         """
         remaining, total, stride = position, position * 0, position * 0 + 1
         for d in reversed(range(len(old))):
@@ -231,11 +245,12 @@ def _non_max_suppression(
     """Return rows (batch, class, box) of the boxes that remain after non-maximum suppression in each class.
 
     Args:
-        boxes: [batch, boxes, 4].
+        call: The node.
+        boxes: [batch, boxes, 4]: two corners, or center and size (see `_corners`).
         scores: [batch, classes, boxes].
-        max_count: Maximum number of boxes per class; 0 if omitted.
+        max_count: Maximum number of boxes per class; 0, so that no box remains, if omitted.
         max_overlap: Boxes whose intersection over union with a better box exceeds this are removed; 0 if omitted.
-        min_score: Boxes of this score or less are removed.
+        min_score: Boxes of this score or less are removed; none if omitted. A box whose score is NaN is removed always.
     """
     b = call.b
     centered = call.integer("center_point_box", 0) == 1
@@ -245,28 +260,29 @@ def _non_max_suppression(
     size = classes * batch
     most = shapes.reshape(b, max_count if max_count is not None else b.constant(0, I64), [])
     threshold = shapes.reshape(b, max_overlap if max_overlap is not None else b.constant(0.0, F32), [])
-    valued, order = ordering.top_k(b, scores, count, axis=2)
-    good = formula(b, lambda v: v.is_equal(v), valued)
+    sorted_scores, order = ordering.top_k(b, scores, count, axis=2)  # best first; order: their boxes
+    is_eligible = formula(b, lambda v: v.is_equal(v), sorted_scores)  # false for NaN
     if min_score is not None:
-        good = formula(b, lambda v, n: v > n, valued, shapes.reshape(b, min_score, []))
+        is_eligible = formula(b, lambda v, n: v > n, sorted_scores, shapes.reshape(b, min_score, []))
     sides = [gathers.take_along(b, _coordinate_per_class(call, boxes, n, scores), order, axis=2) for n in range(4)]
     low_y, low_x, high_y, high_x = formulas(b, lambda *v: _corners(v, centered), *sides)
     flat = [shapes.reshape(b, t, [size, count]) for t in (low_y, low_x, high_y, high_x)]
-    good = shapes.reshape(b, good, [size, count])
+    is_eligible = shapes.reshape(b, is_eligible, [size, count])
 
     kept = regions.best_boxes(
-        b, flat, good, threshold, lambda common, union, threshold: common > union * threshold, most=most
+        b, flat, is_eligible, threshold, lambda common, union, threshold: common > union * threshold, most=most
     )
     indices = selection.indices_of_true(b, shapes.reshape(b, kept, [size * count]))
     box = gathers.take(b, shapes.reshape(b, order, [size * count]), indices, axis=0)
     class_count, box_count = (reductions.size_as(b, n, I64) for n in (classes, count))
+    # An index is (image * classes + class) * boxes + rank of the box.
     image = formula(b, lambda at, k, n: at / (k * n), indices, class_count, box_count)
-    kind = formula(b, lambda at, k, n: at / n % k, indices, class_count, box_count)
-    return slicing.concat(b, [shapes.expand_dims(b, t, axes=[1]) for t in (image, kind, box)], axis=1)
+    class_index = formula(b, lambda at, k, n: at / n % k, indices, class_count, box_count)
+    return slicing.concat(b, [shapes.expand_dims(b, t, axes=[1]) for t in (image, class_index, box)], axis=1)
 
 
 def _coordinate_per_class(call: NodeCall, boxes: Tensor, side: int, scores: Tensor) -> Tensor:
-    """Return coordinate `side` of each box, repeated for each class: [batch, classes, boxes]."""
+    """Return boxes[:, :, side] (0 to 3), repeated for each class: [batch, classes, boxes], the shape of `scores`."""
     part = shapes.reshape(
         call.b,
         slicing.slice_axis(call.b, boxes, axis=2, start=side, limit=side + 1),
@@ -293,8 +309,10 @@ def _corners(values: Sequence[Element], centered: bool) -> list[Element]:
 
 @ONNX.converts("Unique")
 def _unique(call: NodeCall, x: Tensor) -> list[Tensor]:
-    """Return the distinct elements, or slices along an axis; the first position of each; for each element the index of
-    its distinct one; and how often each one occurs.
+    """Return the distinct slices of x along an axis, without the attribute `axis` the distinct elements of flattened x.
+
+    Further results are the position of the first occurrence of each distinct slice, for each slice of x the index of
+    its distinct one, and how often each distinct one occurs.
     """
     sort = call.flag("sorted", default=True)
     if call.has("axis"):

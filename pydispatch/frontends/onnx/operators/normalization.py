@@ -20,9 +20,10 @@ from pydispatch.operations.formulas import Element, formula
 def _batch_normalization(
     call: NodeCall, x: Tensor, scale: Tensor, bias: Tensor, mean: Tensor, variance: Tensor
 ) -> Sequence[Tensor]:
-    """Normalize each channel by the supplied mean and variance, or in training by those of the batch.
+    """Normalize each channel by the mean and variance in the operands, or in training by those of the batch.
 
-    In training, the results include the updated running mean and variance.
+    In training, the results include the running mean and variance: momentum * operand + (1 - momentum) * that of the
+    batch. scale, bias, mean and variance have one element per channel.
     """
     epsilon, momentum = call.real("epsilon", 1e-5), call.real("momentum", 0.9)
     call.ignore("spatial")
@@ -46,7 +47,7 @@ def _batch_normalization(
 
 @ONNX.converts("InstanceNormalization")
 def _instance_normalization(call: NodeCall, x: Tensor, scale: Tensor, bias: Tensor) -> Tensor:
-    """Normalize each channel of each image by its own mean and variance."""
+    """Normalize each channel of each image of x [n, c, ...] by its own mean and variance."""
     vectors = [normalization.along(call.b, t, axis=1, rank=x.rank) for t in (scale, bias)]
     return normalization.layer_norm(call.b, x, range(2, x.rank), vectors[0], vectors[1], call.real("epsilon", 1e-5))[0]
 
@@ -97,7 +98,7 @@ def _group_normalization(call: NodeCall, x: Tensor, scale: Tensor, bias: Tensor)
 
 @ONNX.converts("MeanVarianceNormalization")
 def _mean_variance(call: NodeCall, x: Tensor) -> Tensor:
-    """Normalize over the axes, by default all but the channels; 1e-9 is added to the deviation."""
+    """Return (x - mean) / (deviation + 1e-9) along the attribute `axes`, by default all but the channels (axis 1)."""
     axes = call.axes(call.integers("axes", [0, 2, 3]), x.rank)
     mean, variance = normalization.moments(call.b, x, axes)
     return formula(
@@ -107,7 +108,7 @@ def _mean_variance(call: NodeCall, x: Tensor) -> Tensor:
 
 @ONNX.converts("LpNormalization")
 def _lp_normalization(call: NodeCall, x: Tensor) -> Tensor:
-    """Divide by the p-norm along an axis; 0 where the norm is 0."""
+    """Divide x by its p-norm along an axis; the result is 0 where the norm is 0."""
     axis = call.axis(call.integer("axis", -1), x.rank)
     norm = normalization.lp_norm(call.b, x, float(call.integer("p", 2)), [axis], keep=True)
     return formula(call.b, lambda v, n: n.is_equal(0.0).where(0.0, v / n), x, norm)
@@ -117,8 +118,8 @@ def _lp_normalization(call: NodeCall, x: Tensor) -> Tensor:
 def _lrn(call: NodeCall, x: Tensor) -> Tensor:
     """Normalize each element by the squares of the elements in the channels around its own.
 
-    The result is x / (bias + alpha / size * sum of these squares)^beta, of `size` channels; beyond the border they are
-    0.
+    The result is x / (bias + alpha / size * sum of these squares)^beta. The squares are those of `size` channels at the
+    same position; channels that do not exist count as 0.
     """
     size, alpha, beta, bias = (
         call.integer("size"),
@@ -126,7 +127,7 @@ def _lrn(call: NodeCall, x: Tensor) -> Tensor:
         call.real("beta", 0.75),
         call.real("bias", 1.0),
     )
-    if not 1 <= size <= 1 << 12:
+    if not 1 <= size <= 1 << 12:  # each channel in the window adds a slice to the program
         raise call.fail(f"its size is {size}")
     squares = formula(call.b, lambda v: v * v, x)
     low, high = [0] * x.rank, [0] * x.rank
@@ -135,7 +136,7 @@ def _lrn(call: NodeCall, x: Tensor) -> Tensor:
     parts = [slicing.slice_axis(call.b, padded, axis=1, start=n, limit=n + x.shape[1]) for n in range(size)]
 
     def written(value: Element, *around: Element) -> Element:
-        """Return an element divided by a power of the mean of the squares around it."""
+        """Return an element divided by (bias + alpha / size * sum of `around`, the squares around it)^beta."""
         total = around[0]
         for other in around[1:]:
             total = total + other
@@ -151,8 +152,8 @@ def _lrn(call: NodeCall, x: Tensor) -> Tensor:
 def _negative_log_likelihood(call: NodeCall, x: Tensor, target: Tensor, weight: Tensor | None = None) -> Tensor:
     """Return the loss, where x [n, c, ...] has the logarithms of likelihoods, target [n, ...] the right classes.
 
-    It is minus the logarithm for the right class times the weight of this class; 0 for the class `ignore_index`. With
-    the reduction "mean" the sum is divided by the sum of the weights.
+    It is minus the logarithm for the right class times the weight of this class, by default 1; 0 for the class
+    `ignore_index`. With the reduction "mean" the sum is divided by the sum of the weights of the right classes.
     """
     reduction = call.text("reduction", "mean", ("mean", "sum", "none"))
     ignored = call.integer("ignore_index") if call.has("ignore_index") else None
@@ -167,7 +168,7 @@ def _negative_log_likelihood(call: NodeCall, x: Tensor, target: Tensor, weight: 
 
     picked = indexing.elements_at(call.b, x, target.shape, coordinates, target)
     if weight is None:
-        weights = elementwise.apply(call.b, lambda s, t: s.const(1.0, x.dtype), target)
+        weights = elementwise.apply(call.b, lambda s, t: s.const(1.0, x.dtype), target)  # 1 for each target
     else:
         weights = indexing.elements_at(
             call.b, weight, target.shape, lambda p: [p.clamped(p.index_of(p.elements[0]), last)], target

@@ -19,11 +19,11 @@ from pydispatch.operations.formulas import Element, formula
 
 
 def _pooling_window(call: NodeCall, x: Tensor) -> tuple[list[Size], Window, Shape]:
-    """Return the sizes of the windows, their geometry (strides, padding, dilations), and the number of windows along
-    each axis.
+    """Return, for the spatial axes of x [n, c, ...], the sizes of the windows, their geometry (strides, padding,
+    dilations), and the number of windows along each axis.
     """
     kernel = call.integers("kernel_shape")
-    if any(not 1 <= k <= 1 << 20 for k in kernel):
+    if any(not 1 <= k <= 1 << 20 for k in kernel):  # so that sizes stay within 64 bits
         raise call.fail(f"its kernel_shape is {kernel}")
     ceil = call.flag("ceil_mode")
     window = window_of(call, x, kernel)
@@ -32,7 +32,10 @@ def _pooling_window(call: NodeCall, x: Tensor) -> tuple[list[Size], Window, Shap
 
 @ONNX.converts("MaxPool")
 def _max_pool(call: NodeCall, x: Tensor) -> Sequence[Tensor]:
-    """Return the maximum of each window, and with two results the position of the maximum in x, flattened."""
+    """Return the maximum of each window and, if the node has two results, its position in flattened x.
+
+    With the attribute storage_order positions within an image are column-major.
+    """
     kernel, window, out = _pooling_window(call, x)
     is_column_major = call.flag("storage_order")
     if call.results < 2:
@@ -42,7 +45,7 @@ def _max_pool(call: NodeCall, x: Tensor) -> Sequence[Tensor]:
     image, channels = (reductions.size_as(call.b, n, I64) for n in (product(x.shape[2:]), x.shape[1]))
 
     def global_position(p: Element, image: Element, channels: Element) -> Element:
-        """Return the row-major index in all of x of an element, from its index p in its image."""
+        """Return the index in all of x of an element, from its index p in its channel of `image` elements."""
         return p + (p.position(0, I64) * channels + p.position(1, I64)) * image
 
     return [result, formula(call.b, global_position, positions, image, channels)]
@@ -64,26 +67,27 @@ def _average_pool(call: NodeCall, x: Tensor) -> Tensor:
         return formula(call.b, lambda v: (v / size).to(x.dtype), total)
     spatial = len(out)
     ones = shapes.full(call.b, 1.0, (1, 1, *x.shape[2:]), inner)
-    counted = window
-    if counts_padding:
+    count_window = window
+    if counts_padding:  # the padding becomes part of the tensor of ones; beyond it (ceil_mode) nothing counts
         ones = slicing.pad(call.b, ones, (0, 0, *window.low), (0, 0, *window.high), 1.0)
-        counted = Window(window.strides, (0,) * spatial, (0,) * spatial, window.dilations)
-    counts = windows.pool(call.b, "add", ones, kernel, counted, out)
+        count_window = Window(window.strides, (0,) * spatial, (0,) * spatial, window.dilations)
+    counts = windows.pool(call.b, "add", ones, kernel, count_window, out)
     return formula(call.b, lambda v, n: (v / n).to(x.dtype), total, counts)
 
 
 def _needs_counts(x: Tensor, kernel: Sequence[Size], window: Window, out: Shape, counts_padding: bool) -> bool:
     """Return whether windows may differ in the number of elements that count, so that the counts must be computed.
 
-    With counts_padding, this is so only if ceil_mode lets the last window exceed the padded input.
+    With counts_padding, this is so only if ceil_mode lets the last window exceed the padded input. A dynamic size that
+    is not known to exclude it counts as such.
     """
     for d, k in enumerate(kernel):
-        last = (out[d] - 1) * window.strides[d] + (k - 1) * window.dilations[d] + 1
+        last_end = (out[d] - 1) * window.strides[d] + (k - 1) * window.dilations[d] + 1  # end of the last window
         low, high = window.low[d], window.high[d]
-        room = x.shape[2 + d] + low + high
-        if (not counts_padding and (low != 0 or high != 0)) or (isinstance(last, Expr) and last != room):
+        padded_size = x.shape[2 + d] + low + high
+        if (not counts_padding and (low != 0 or high != 0)) or (isinstance(last_end, Expr) and last_end != padded_size):
             return True
-        if not isinstance(last, Expr) and not isinstance(room, Expr) and last > room:
+        if not isinstance(last_end, Expr) and not isinstance(padded_size, Expr) and last_end > padded_size:
             return True
     return False
 
@@ -125,7 +129,7 @@ def _global_lp(call: NodeCall, x: Tensor) -> Tensor:
 @ONNX.converts("Col2Im")
 def _col2im(call: NodeCall, x: Tensor, image: Tensor, block: Tensor) -> Tensor:
     """Put blocks [n, channels * block elements, blocks] at their positions in an image; where they overlap, they are
-    summed.
+    summed. `image` has the spatial sizes of the image, `block` those of a block.
     """
     sizes, kernel = call.sizes(image, "image_shape"), call.sizes(block, "block_shape")
     rank = len(kernel)

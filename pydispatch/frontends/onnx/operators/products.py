@@ -40,7 +40,7 @@ def gemm(call: NodeCall, x: Tensor, y: Tensor, bias: Tensor | None = None) -> Te
 
 
 def _times(value: Element, factor: float) -> Element:
-    """Multiply an element by a constant; emit nothing if the constant is 1."""
+    """Multiply an element by a constant, truncated for integers; emit nothing if the constant is 1."""
     return value if factor == 1.0 else value * (int(factor) if value.dtype.is_integer else factor)
 
 
@@ -53,7 +53,8 @@ def _einsum(call: NodeCall, *operands: Tensor) -> Tensor:
 def without_zero_point(call: NodeCall, x: Tensor, zero: Tensor | None, axis: int | None) -> Tensor:
     """Return x minus its zero point, in i32.
 
-    `zero` is a scalar, or a vector along `axis`; None and constant zeros need no subtraction.
+    `zero` is a scalar, or a vector along `axis`, which may count from the end; None and constant zeros need no
+    subtraction. If `axis` is None, `zero` is expected to have one element.
     """
     wide = elementwise.convert(call.b, x, I32)
     if zero is None or (zero.numbers is not None and not zero.numbers.any()):
@@ -67,7 +68,10 @@ def without_zero_point(call: NodeCall, x: Tensor, zero: Tensor | None, axis: int
 def _matmul_integer(
     call: NodeCall, x: Tensor, y: Tensor, x_zero: Tensor | None = None, y_zero: Tensor | None = None
 ) -> Tensor:
-    """Return the matrix product, in i32, of two quantized matrices without their zero points."""
+    """Return (x - x_zero) @ (y - y_zero) in i32, for quantized matrices.
+
+    x_zero may have an element for each row, y_zero for each column.
+    """
     rows = without_zero_point(call, x, x_zero, axis=-2)
     return products.matmul(call.b, rows, without_zero_point(call, y, y_zero, axis=-1), I32)
 
@@ -83,8 +87,8 @@ def spatial_rank(call: NodeCall, x: Tensor) -> int:
 
 
 def window_of(call: NodeCall, x: Tensor, kernel: Sequence[Size]) -> Window:
-    """Return the window geometry of a convolution or pooling, from the attributes strides, dilations, pads and
-    auto_pad.
+    """Return the window geometry of a convolution or pooling of x [n, c, ...], from the attributes strides, dilations,
+    pads and auto_pad. `kernel` has the size of the window along each spatial axis.
     """
     rank = spatial_rank(call, x)
     strides = positive(call, "strides", rank)
@@ -100,7 +104,7 @@ def window_of(call: NodeCall, x: Tensor, kernel: Sequence[Size]) -> Window:
     if auto == "VALID":
         low, high = [0] * rank, [0] * rank
     elif auto != "NOTSET":
-        for d in range(rank):
+        for d in range(rank):  # SAME: so that there are ceil(size / stride) windows
             extent = (kernel[d] - 1) * dilations[d] + 1
             out = ceil_div(x.shape[2 + d], strides[d])
             total = maximum(0, (out - 1) * strides[d] + extent - x.shape[2 + d])
@@ -109,14 +113,16 @@ def window_of(call: NodeCall, x: Tensor, kernel: Sequence[Size]) -> Window:
 
 
 def _halves(total: Size, auto: str) -> tuple[Size, Size]:
-    """Return the padding before and after an axis; with SAME_UPPER, an odd element is after it."""
+    """Return the padding before and after an axis, `total` in sum. If it is odd, the larger half is after the axis with
+    SAME_UPPER, and before it otherwise.
+    """
     smaller_half = total // 2
     return (smaller_half, total - smaller_half) if auto == "SAME_UPPER" else (total - smaller_half, smaller_half)
 
 
 def positive(call: NodeCall, name: str, rank: int) -> list[int]:
-    """Return an attribute with one integer from 1 to _MAX_WINDOW_PARAMETER per spatial axis; all are 1 if it is
-    omitted.
+    """Return the attribute `name`, which has one integer from 1 to _MAX_WINDOW_PARAMETER for each of `rank` spatial
+    axes; all are 1 if it is omitted.
     """
     numbers = call.integers(name, [1] * rank)
     if len(numbers) != rank or any(not 1 <= n <= _MAX_WINDOW_PARAMETER for n in numbers):
@@ -125,7 +131,9 @@ def positive(call: NodeCall, name: str, rank: int) -> list[int]:
 
 
 def kernel_of(call: NodeCall, w: Tensor, x: Tensor) -> Sequence[Size]:
-    """Return the spatial sizes of the filters w. Raise CompileError if the attribute kernel_shape contradicts them."""
+    """Return the spatial sizes of the filters w [f, c, ...]. Raise CompileError if the attribute kernel_shape
+    contradicts them, or if x has another number of axes.
+    """
     if w.rank != x.rank:
         raise call.fail(f"its operands are {x} and {w}; expected as many axes in both")
     stated = call.maybe_integers("kernel_shape")
@@ -162,8 +170,9 @@ def with_bias(call: NodeCall, x: Tensor, bias: Tensor | None, dtype: DType) -> T
 def conv_integer(
     call: NodeCall, x: Tensor, w: Tensor, x_zero: Tensor | None = None, w_zero: Tensor | None = None
 ) -> Tensor:
-    """Return the i32 convolution of quantized x and w without their zero points. Padding stands for the zero point of
-    x.
+    """Return the convolution of x - x_zero by filters w - w_zero in i32; so elements of the padding equal x_zero.
+
+    w_zero may have an element for each filter.
     """
     window = window_of(call, x, kernel_of(call, w, x))
     inputs, filters = without_zero_point(call, x, x_zero, axis=1), without_zero_point(call, w, w_zero, axis=0)
@@ -172,28 +181,31 @@ def conv_integer(
 
 @ONNX.converts("ConvTranspose")
 def _conv_transpose(call: NodeCall, x: Tensor, w: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Return the transposed convolution of x by filters w.
+    """Return the transposed convolution of x [n, c, ...] by filters w, plus one bias element per channel of the result.
 
-    The pads are those of the attributes pads or auto_pad, or the ones that lead to the attribute output_shape.
+    The pads, which crop the result, are those of the attributes pads or auto_pad, or the ones that lead to the
+    attribute output_shape.
     """
     rank = spatial_rank(call, x)
     kernel = kernel_of(call, w, x)
     strides, dilations = positive(call, "strides", rank), positive(call, "dilations", rank)
-    extra = call.integers("output_padding", [0] * rank)
+    output_padding = call.integers("output_padding", [0] * rank)
     pads = call.integers("pads", [0] * (2 * rank))
     auto = call.text("auto_pad", "NOTSET", ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"))
     wanted = call.maybe_integers("output_shape")
-    if len(extra) != rank or len(pads) != 2 * rank or (wanted is not None and len(wanted) < rank):
-        raise call.fail(f"its pads are {pads}, its output_padding {extra}; expected {2 * rank} and {rank} of them")
+    if len(output_padding) != rank or len(pads) != 2 * rank or (wanted is not None and len(wanted) < rank):
+        raise call.fail(
+            f"its pads are {pads}, its output_padding {output_padding}; expected {2 * rank} and {rank} of them"
+        )
     low: list[Size] = list(pads[:rank])
     high: list[Size] = list(pads[rank:])
     for d in range(rank):
         extent = (kernel[d] - 1) * dilations[d] + 1
-        unpadded = (x.shape[2 + d] - 1) * strides[d] + extra[d] + extent
-        if wanted is not None:
-            total = unpadded - wanted[len(wanted) - rank + d]
+        uncropped = (x.shape[2 + d] - 1) * strides[d] + output_padding[d] + extent
+        if wanted is not None:  # the last sizes are the spatial ones; n and c may precede them
+            total = uncropped - wanted[len(wanted) - rank + d]
         elif auto in ("SAME_UPPER", "SAME_LOWER"):
-            total = unpadded - x.shape[2 + d] * strides[d]
+            total = uncropped - x.shape[2 + d] * strides[d]
         else:
             continue
         if not isinstance(total, Expr) and total < 0:  # a negative pad appends zeros to the result
@@ -204,7 +216,7 @@ def _conv_transpose(call: NodeCall, x: Tensor, w: Tensor, bias: Tensor | None = 
         low, high = [0] * rank, [0] * rank
     convolved = convolutions.transposed_convolution(
         call.b, x, w, Window(tuple(strides), tuple(low), tuple(high), tuple(dilations)), groups=groups_of(call),
-        output_padding=extra, dtype=wide(x.dtype),
+        output_padding=output_padding, dtype=wide(x.dtype),
     )  # fmt: skip
     return with_bias(call, convolved, bias, x.dtype)
 

@@ -20,7 +20,8 @@ from pydispatch.operations.products import matmul
 def quantize(call: NodeCall, x: Tensor, scale: Tensor, zero: Tensor | None, to: DType, saturate: bool = True) -> Tensor:
     """Return x / scale, rounded half to even, plus the zero point, clamped to the range of type `to`.
 
-    Scale and zero point must broadcast to x. Floats of 8 bits saturate if `saturate` is set.
+    Scale and zero point must broadcast to x; a zero point of None is 0. If `to` is a float, the sum is only converted
+    to it; with `saturate`, numbers out of its range become the largest finite number.
     """
     inner = F32 if x.dtype.bits < 32 or not x.dtype.is_float else x.dtype
     operands = [x, scale] + ([] if zero is None else [cast_to(call, zero, inner)])
@@ -30,26 +31,26 @@ def quantize(call: NodeCall, x: Tensor, scale: Tensor, zero: Tensor | None, to: 
     low, high = float(reductions.least(to)), float(reductions.largest(to))
 
     def written(value: Element, s: Element, *z: Element) -> Element:
-        """Return the rounded and clamped quotient of one element, as a float. z is empty, or the zero point."""
+        """Return one quantized element, as a float. `s` is its scale, `z` its zero point if there is one."""
         rounded_ = (value.to(inner) / s.to(inner)).unary("round_even")
         rounded_ = rounded_ + z[0] if z else rounded_
         return rounded_.max(low).min(high)
 
     rounded = formula(call.b, written, *operands)
-    if to.bits < 8:  # packed into bytes
+    if to.bits < 8:  # only `cast_to` converts to types that are packed into bytes
         return cast_to(call, rounded, to)
     # Machines convert vectors of floats to integers of 32 bits and more only.
     return formula(call.b, lambda v: v.to(I32).to(to) if to.bits < 32 else v.to(to), rounded)
 
 
 def dequantize(call: NodeCall, x: Tensor, scale: Tensor, zero: Tensor | None) -> Tensor:
-    """Return (x - zero point) * scale in the type of the scale. Scale and zero point must broadcast to x."""
+    """Return (x - zero point) * scale in the type of the scale. Both must broadcast to x; a zero point of None is 0."""
     inner = F32 if x.dtype.is_float else I32
     values = cast_to(call, x, inner)
     operands = [values, scale] + ([] if zero is None else [cast_to(call, zero, inner)])
 
     def written(value: Element, s: Element, *z: Element) -> Element:
-        """Return the float of one quantized element. z is empty, or the zero point."""
+        """Return the float of one quantized element. `s` is its scale, `z` its zero point if there is one."""
         shifted = value - z[0] if z else value
         return (shifted.to(F32) * s.to(F32)).to(scale.dtype)
 
@@ -57,10 +58,10 @@ def dequantize(call: NodeCall, x: Tensor, scale: Tensor, zero: Tensor | None) ->
 
 
 def _broadcast_to_axis(call: NodeCall, t: Tensor | None, x: Tensor, axis: int, block: int) -> Tensor | None:
-    """Reshape scales or zero points so that they broadcast to x.
+    """Return scales or zero points `t` in a shape that broadcasts to x; None for None.
 
-    `t` is a scalar, a vector along `axis`, or, if `block` is not 0, has one number for each `block` elements of the
-    axis.
+    `t` is a scalar or a vector along `axis`. If `block` is not 0, `t` instead has the shape of x except along `axis`,
+    where it has one number for each `block` elements; the last block may be shorter.
     """
     if t is None or t.rank == 0:
         return t
@@ -80,7 +81,10 @@ def _broadcast_to_axis(call: NodeCall, t: Tensor | None, x: Tensor, axis: int, b
 
 
 def _axis(call: NodeCall, x: Tensor, scale: Tensor) -> tuple[int, int]:
-    """Return the quantized axis and the block size (0 without blocks). For a scalar scale the axis does not matter."""
+    """Return the axis along which scales differ, and the number of its elements that share a scale (0: no blocks).
+
+    The axis is 0 if there is only one scale.
+    """
     axis, block = call.integer("axis", 1), call.integer("block_size", 0)
     if scale.rank == 0 or (scale.rank == 1 and scale.shape[0] == 1 and not block):
         return 0, block
@@ -89,7 +93,7 @@ def _axis(call: NodeCall, x: Tensor, scale: Tensor) -> tuple[int, int]:
 
 @ONNX.converts("QuantizeLinear")
 def _quantize_linear(call: NodeCall, x: Tensor, scale: Tensor, zero: Tensor | None = None) -> Tensor:
-    """Quantize x, per tensor, per axis or per block."""
+    """Quantize x with scales per tensor, per axis or per block, to the type of the zero point, by default u8."""
     if zero is not None:
         to = zero.dtype
     else:
@@ -110,7 +114,7 @@ def _quantize_linear(call: NodeCall, x: Tensor, scale: Tensor, zero: Tensor | No
 
 @ONNX.converts("DequantizeLinear")
 def _dequantize_linear(call: NodeCall, x: Tensor, scale: Tensor, zero: Tensor | None = None) -> Tensor:
-    """Dequantize x, per tensor, per axis or per block."""
+    """Dequantize x with scales per tensor, per axis or per block, to the type of the scales."""
     axis, block = _axis(call, x, scale)
     call.ignore("output_dtype")
     return dequantize(
@@ -127,10 +131,10 @@ def _broadcast_scale(call: NodeCall, t: Tensor, x: Tensor, axis: int, block: int
 
 @ONNX.converts("DynamicQuantizeLinear")
 def dynamic_quantize(call: NodeCall, x: Tensor) -> Sequence[Tensor]:
-    """Quantize x to bytes by its own range, extended to contain 0. Return the bytes, the scale and the zero point."""
+    """Quantize x to u8 by its own range, extended to contain 0. Return the bytes, the scale and the zero point."""
     smallest, largest = (reductions.reduce(call.b, name, x) for name in ("min", "max"))
     scale = formula(call.b, lambda a, n: (n.max(0.0) - a.min(0.0)) / 255.0, smallest, largest)
-    scale = formula(call.b, lambda s: s.is_equal(0.0).where(1.0, s), scale)
+    scale = formula(call.b, lambda s: s.is_equal(0.0).where(1.0, s), scale)  # if all elements are 0
     zero = formula(
         call.b,
         lambda a, s: (0.0 - a.min(0.0) / s).max(0.0).min(255.0).unary("round_even").to(I32).to(U8),
@@ -143,9 +147,9 @@ def dynamic_quantize(call: NodeCall, x: Tensor) -> Sequence[Tensor]:
 def requantize(
     call: NodeCall, x: Tensor, scales: Sequence[Tensor], out_scale: Tensor, out_zero: Tensor, to: DType
 ) -> Tensor:
-    """Quantize integer sums of products to a new scale and zero point.
+    """Quantize integer sums of products, x, to the type `to` with the scale out_scale and the zero point out_zero.
 
-    `scales` are those of both factors; all scales broadcast to x.
+    `scales` has the scales of the two factors of the products; all scales broadcast to x.
     """
 
     def written(value: Element, lhs: Element, rhs: Element, s: Element) -> Element:
@@ -153,7 +157,7 @@ def requantize(
         return value.to(F32) * (lhs.to(F32) * rhs.to(F32) / s.to(F32))
 
     scaled = formula(call.b, written, x, *scales, out_scale)
-    one = call.b.constant(1.0, F32)
+    one = call.b.constant(1.0, F32)  # the division by out_scale has been done
     return quantize(call, scaled, one, out_zero, to)
 
 
@@ -169,7 +173,10 @@ def _qlinear_matmul(
     scale: Tensor,
     zero: Tensor,
 ) -> Tensor:
-    """Return the product of two quantized matrices, quantized again."""
+    """Return the product of two quantized matrices, quantized with `scale` and `zero`.
+
+    Scale and zero point of x may be vectors with an element per row, those of y per column.
+    """
     rows, columns = (
         products.without_zero_point(call, x, x_zero, axis=-2),
         products.without_zero_point(call, y, y_zero, axis=-1),
@@ -201,7 +208,10 @@ def _qlinear_conv(
     zero: Tensor,
     bias: Tensor | None = None,
 ) -> Tensor:
-    """Return the convolution of quantized x by quantized filters, quantized again."""
+    """Return the convolution of quantized x by quantized filters plus an i32 bias, quantized with `scale` and `zero`.
+
+    Scale and zero point of w may be vectors with an element per filter.
+    """
     convolved = products.conv_integer(call, x, w, x_zero, w_zero)
     convolved = products.with_bias(call, convolved, bias, I32)
     return requantize(call, convolved, [x_scale, _along(call, w_scale, convolved, axis=1)], scale, zero, zero.dtype)

@@ -19,24 +19,25 @@ from pydispatch.operations.formulas import formula
 
 
 def _drawn(call: NodeCall, shape: Sequence[Size]) -> tuple[Tensor, Tensor]:
-    """Return two tensors of independent u32."""
+    """Return two tensors of independent random u32 of a shape, for the attribute `seed` if the node has it."""
+    # The seed is a float, whose bits serve as an integer: so that 0.25 and 0.75 differ.
     seed = int.from_bytes(struct.pack("<f", call.real("seed")), "little") if call.has("seed") else None
     return random.draw(call.b, shape, seed)
 
 
 def _unit(call: NodeCall, shape: Sequence[Size]) -> Tensor:
-    """Return numbers from 0 up to 1."""
+    """Return f32 random numbers in [0, 1)."""
     return random.uniform(call.b, _drawn(call, shape)[0], F32)
 
 
 def _uniform(call: NodeCall, shape: Sequence[Size], to: DType) -> Tensor:
-    """Return random numbers between the attributes `low` and `high`."""
+    """Return random numbers of the type `to`, uniform from the attribute `low` up to `high`."""
     low, high = call.real("low", 0.0), call.real("high", 1.0)
     return cast_to(call, formula(call.b, lambda v: v * (high - low) + low, _unit(call, shape)), to)
 
 
 def _normal(call: NodeCall, shape: Sequence[Size], to: DType) -> Tensor:
-    """Return random numbers of the normal distribution with the attributes `mean` and `scale`."""
+    """Return random numbers of the type `to`, normal with the attributes `mean` and `scale` (standard deviation)."""
     mean, scale = call.real("mean", 0.0), call.real("scale", 1.0)
     first, second = _drawn(call, shape)
     samples = random.normal(call.b, first, second, F32)
@@ -48,21 +49,21 @@ Draw = Callable[[NodeCall, Sequence[Size], DType], Tensor]
 
 
 def _of_shape(draw: Draw, call: NodeCall) -> Tensor:
-    """Draw a tensor of the shape in an attribute."""
+    """Draw a tensor of the shape and the type in attributes; the default is f32 (code 1)."""
     shape = call.integers("shape")
-    if any(not 0 <= n < 1 << 40 for n in shape):
+    if any(not 0 <= n < 1 << 40 for n in shape):  # 2^40 elements exceed any memory
         raise call.fail(f"its shape is {shape}")
     return draw(call, shape, dtype_of(call.integer("dtype", 1)))
 
 
 def _like(draw: Draw, call: NodeCall, x: Tensor) -> Tensor:
-    """Draw a tensor of the shape of the operand, and of its type by default."""
+    """Draw a tensor of the shape of x, and of the type in the attribute `dtype`, by default that of x."""
     return draw(call, x.shape, dtype_of(call.integer("dtype")) if call.has("dtype") else x.dtype)
 
 
 @ONNX.converts("Bernoulli")
 def _bernoulli(call: NodeCall, x: Tensor) -> Tensor:
-    """Return 1 with the probability that each element states."""
+    """Return for each element of x 1 with the probability that the element states, else 0."""
     to = dtype_of(call.integer("dtype")) if call.has("dtype") else x.dtype
     return cast_to(call, formula(call.b, lambda v, p: (v < p.to(F32)).to(F32), _unit(call, x.shape), x), to)
 

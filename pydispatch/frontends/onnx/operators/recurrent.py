@@ -15,7 +15,7 @@ from pydispatch.operations.sequences import Step, over_steps, row
 
 Activation = Callable[[Element], Element]
 """Function of one element."""
-_MAX_UNROLLED_STEPS = 512  # see `over_steps`
+_MAX_UNROLLED_STEPS = 512  # longest sequence that is unrolled; longer ones are loops, so that compile time is bounded
 
 _ACTIVATIONS: dict[str, tuple[Callable[..., Element], tuple[float, ...]]] = {
     "relu": (activations.relu, ()),
@@ -30,11 +30,14 @@ _ACTIVATIONS: dict[str, tuple[Callable[..., Element], tuple[float, ...]]] = {
     "softsign": (activations.softsign, ()),
     "softplus": (activations.softplus, ()),
 }
-"""Activation functions by name, with the defaults of their parameters alpha and beta."""
+"""Name in lower case → activation function, and the defaults of its parameters: (), (alpha,) or (alpha, beta)."""
 
 
 def _activations(call: NodeCall, defaults: Sequence[str], directions: int) -> list[list[Activation]]:
-    """Return the activation functions of each direction. `defaults` has the names of those of one direction."""
+    """Return for each direction the list of its activation functions, from the node's attributes.
+
+    `defaults` names the functions of one direction that are used if the node names none; it also states their number.
+    """
     names = call.texts("activations", []) or list(defaults) * directions
     alphas, betas = call.reals("activation_alpha", []), call.reals("activation_beta", [])
     if len(names) != len(defaults) * directions:
@@ -80,11 +83,13 @@ def _recurrent(
         bias: Input bias and recurrence bias, [directions, 2 * gates * hidden].
         lengths: Length of each sequence, [batch].
         initial: Initial states, [directions, batch, hidden]; None for zeros.
-        gates: Number of gates of the cell.
-        cell: Returns the step function for a direction, its recurrence weights and its recurrence bias.
+        gates: Number of gates of the cell, the new state included: blocks of `hidden` rows of the weights.
+        cell: Returns the step function from a direction's index (0, or 1 for backwards in a bidirectional network), its
+            recurrence weights [gates * hidden, hidden], and its recurrence bias [gates * hidden] or None.
 
     Returns:
-        The outputs [length, directions, batch, hidden] and the final states [directions, batch, hidden].
+        The outputs [length, directions, batch, hidden], then each final state [directions, batch, hidden]. With the
+        attribute layout=1, the batch is the first axis of x, of the states and of the results.
     """
     b = call.b
     direction = call.text("direction", "forward", ("forward", "reverse", "bidirectional"))
@@ -98,23 +103,23 @@ def _recurrent(
     if w.shape[1] != gates * hidden:
         raise call.fail(f"its weights are {w} and {r}; expected {gates} gates of {hidden}")
     states = [_initial_state(call, t, count, batch=x.shape[1], hidden=hidden, by_batch=by_batch, x=x) for t in initial]
-    outputs, last = [], []
+    outputs, final_states = [], []  # both per direction
     for n in range(count):
         backwards = direction == "reverse" or n == 1
         own_weights = row(b, w, n)  # those of direction n
         inputs = products.matmul(b, x, shapes.transpose(b, own_weights), wide(x.dtype))
-        halves = _split_bias(call, bias, n, gates, hidden)
-        if halves[0] is not None:
-            inputs = formula(b, lambda v, k: v + k.to(v.dtype), inputs, halves[0])
-        step = cell(n, row(call.b, r, n), halves[1])
+        input_bias, recurrence_bias = _split_bias(call, bias, n, gates, hidden)
+        if input_bias is not None:
+            inputs = formula(b, lambda v, k: v + k.to(v.dtype), inputs, input_bias)
+        step = cell(n, row(call.b, r, n), recurrence_bias)
         output, ends = over_steps(
             b, elementwise.convert(b, inputs, x.dtype), [row(b, t, n) for t in states], step, backwards=backwards,
             unrolled=_MAX_UNROLLED_STEPS, lengths=lengths,
         )  # fmt: skip
         outputs.append(output)
-        last.append(ends)
+        final_states.append(ends)
     all_outputs = slicing.stack(b, outputs, axis=1)
-    final = [slicing.stack(b, [ends[n] for ends in last], axis=0) for n in range(len(states))]
+    final = [slicing.stack(b, [ends[n] for ends in final_states], axis=0) for n in range(len(states))]
     if by_batch:
         all_outputs = shapes.transpose(b, all_outputs, [2, 0, 1, 3])
         final = [shapes.transpose(b, t, [1, 0, 2]) for t in final]
@@ -154,14 +159,14 @@ def _initial_state(
 
 
 def _split_gates(call: NodeCall, t: Tensor, count: int) -> list[Tensor]:
-    """Split the last axis into `count` gates of equal size."""
+    """Split the last axis of t into the slices of `count` gates, which are of equal size."""
     width = t.shape[-1]
     gate_size = width // count
     return slicing.split(call.b, t, t.rank - 1, [gate_size] * count)
 
 
 def _recurrent_product(call: NodeCall, h: Tensor, r: Tensor, bias: Tensor | None) -> Tensor:
-    """Return h by the transposed recurrence weights r, plus the recurrence bias."""
+    """Return h @ r^T + bias, for the old state h [batch, hidden] and recurrence weights r [gates * hidden, hidden]."""
     product = products.matmul(call.b, h, shapes.transpose(call.b, r), wide(h.dtype))
     if bias is None:
         return elementwise.convert(call.b, product, h.dtype)
@@ -178,14 +183,11 @@ def _rnn(
     call: NodeCall, x: Tensor, w: Tensor, r: Tensor, bias: Tensor | None = None, lengths: Tensor | None = None,
     h: Tensor | None = None,
 ) -> list[Tensor]:  # fmt: skip
-    """Lower RNN: h = f(W x + R h + bias)."""
+    """Lower RNN: h = f(W x + R h + bias). The operands are those of `_recurrent`; h is the initial state."""
     functions = _activations(call, ["Tanh"], _direction_count(call))
 
     def cell(n: int, weights: Tensor, own_bias: Tensor | None) -> Step:
-        """Return the step of direction n, which has the activation f.
-
-        weights: those of the old state. own_bias: their bias; None without biases.
-        """
+        """Return the step of direction n, with its recurrence weights and their bias (None without biases)."""
         (f,) = functions[n]
 
         def step(inputs: Tensor, states: list[Tensor]) -> list[Tensor]:
@@ -204,16 +206,18 @@ def _gru(
     call: NodeCall, x: Tensor, w: Tensor, r: Tensor, bias: Tensor | None = None, lengths: Tensor | None = None,
     h: Tensor | None = None,
 ) -> list[Tensor]:  # fmt: skip
-    """Lower GRU. The gates are in the order update, reset, hidden."""
+    """Lower GRU. The gates are in the order update, reset, new state. The operands are those of `_recurrent`; h is the
+    initial state.
+    """
     functions = _activations(call, ["Sigmoid", "Tanh"], _direction_count(call))
     resets_product = call.flag("linear_before_reset")
 
     def cell(n: int, weights: Tensor, own_bias: Tensor | None) -> Step:
         """Return the step of direction n, which has the activations f (of gates) and g (of the new state).
 
-        weights: those of the old state, for the update gate, the reset gate and the new state, in this order along axis
-        0. own_bias: their bias; None without biases. The reset gate scales the old state before its
-        product with the weights, or the product (`linear_before_reset`).
+        `weights` are the recurrence weights of the update gate, the reset gate and the new state, in this order along
+        axis 0; own_bias is their bias, None without biases. The reset gate scales the old state before its product
+        with the weights, or the product (`resets_product`).
         """
         f, g = functions[n]
         hidden = r.shape[2]
@@ -229,6 +233,7 @@ def _gru(
         def step(inputs: Tensor, states: list[Tensor]) -> list[Tensor]:
             """Return the new hidden state, from the inputs times their weights and the old state."""
             old = states[0]
+            # What the inputs and the old state contribute to the arguments of both gates.
             update, reset, candidate = _split_gates(call, inputs, count=3)
             own_update, own_reset = _split_gates(
                 call, _recurrent_product(call, old, gate_weights, gate_biases), count=2
@@ -254,8 +259,10 @@ def _lstm(
     call: NodeCall, x: Tensor, w: Tensor, r: Tensor, bias: Tensor | None = None, lengths: Tensor | None = None,
     h: Tensor | None = None, state: Tensor | None = None, peepholes: Tensor | None = None,
 ) -> list[Tensor]:  # fmt: skip
-    """Lower LSTM. The gates are in the order input, output, forget, cell; the peepholes in the order input, output,
-    forget.
+    """Lower LSTM. The operands are those of `_recurrent`; h and `state` are the initial hidden and cell states.
+
+    The gates are in the order input, output, forget, new cell state. `peepholes` [directions, 3 * hidden] are weights
+    of the cell state for the gates input, output and forget, in this order.
     """
     functions = _activations(call, ["Sigmoid", "Tanh", "Tanh"], _direction_count(call))
     coupled = call.flag("input_forget")
@@ -264,26 +271,24 @@ def _lstm(
         """Return the step of direction n, which has the activations f (of gates), g (of the new cell state) and k (of
         the output).
 
-        weights: those of the old state, for the gates input, output and forget and the new cell state. own_bias: their
-        bias; None without biases. With `coupled` the forget gate is 1 minus the input gate.
+        `weights` are the recurrence weights of the gates input, output and forget and of the new cell state; own_bias
+        is their bias, None without biases. With `coupled` the forget gate is 1 minus the input gate.
         """
         f, g, k = functions[n]
         peeps = _split_gates(call, row(call.b, peepholes, n), count=3) if peepholes is not None else None
 
         def gate(u: Tensor, v: Tensor, inner: Tensor, peep: int) -> Tensor:
-            """Return the value of a gate, with the peephole `peep` at the cell state `inner` if there are any.
+            """Return f(u + v), or f(u + v + inner * peephole weights) if there are peepholes.
 
-            u, v: the parts of its argument that the input and the old hidden state contribute.
+            u and v are what the input and the old hidden state contribute, `inner` is a cell state, and `peep` is the
+            index of the gate among the peepholes.
             """
             if peeps is None:
                 return formula(call.b, lambda a, e: f(a + e), u, v)
             return formula(call.b, lambda a, e, s, p: f(a + e + s * p), u, v, inner, peeps[peep])
 
         def step(inputs: Tensor, states: list[Tensor]) -> list[Tensor]:
-            """Return the new hidden state and cell state, from the inputs times their weights and the old states.
-
-            g is the activation of the new cell state, k that of the output.
-            """
+            """Return the new hidden state and cell state, from the inputs times their weights and the old states."""
             hidden, cell_state = states
             input_part, output_part, forget_part, cell_part = zip(
                 _split_gates(call, inputs, count=4),

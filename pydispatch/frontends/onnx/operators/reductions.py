@@ -15,18 +15,20 @@ from pydispatch.operations import elementwise, normalization, reductions, scans,
 from pydispatch.operations.chosen_axes import ChosenAxes, as_rows, chosen_last
 from pydispatch.operations.formulas import Element, formula
 
-Reduce = Callable[[NodeCall, Tensor, list[int], bool], Tensor]  # (call, x, axes, whether reduced axes are kept)
+Reduce = Callable[[NodeCall, Tensor, list[int], bool], Tensor]
+"""Function that emits a reduction: (call, x, axes, whether reduced axes are kept with size 1) -> result."""
 
 
 def _reduction(reduce: Reduce, operand_since: int, call: NodeCall, x: Tensor, axes: Tensor | None = None) -> Tensor:
-    """Convert a reduction along axes. The attribute keepdims says whether the result has these axes, with size 1.
+    """Convert a reduction along axes. The attribute keepdims states whether the result has these axes, with size 1.
 
     Args:
         reduce: Builds the reduction along known axes.
         operand_since: Version of the operator since which the axes are an operand. They are an attribute before.
         call: The node of the model.
         x: The operand.
-        axes: The operand with the axes, or None. Without axes all are reduced, or none with noop_with_empty_axes.
+        axes: The operand with the axes; None if it is omitted or they are an attribute. Without axes all are reduced,
+            or none with noop_with_empty_axes.
     """
     keep = call.flag("keepdims", default=True)
     stated = stated_axes(call, axes, operand_since, x.rank)
@@ -44,7 +46,7 @@ def _reduction(reduce: Reduce, operand_since: int, call: NodeCall, x: Tensor, ax
 
 
 def _by_name(name: str) -> Reduce:
-    """Return a reduction by a function of one name, for example "add"."""
+    """Return a reduction by the function `name` of `operations.reductions.reduce`, for example "add"."""
     return lambda c, x, axes, keep: reductions.reduce(c.b, name, x, axes, keep)
 
 
@@ -84,7 +86,7 @@ def _log_sum_exp(call: NodeCall, x: Tensor, axes: list[int], keep: bool) -> Tens
 
 
 def _argument(name: str, call: NodeCall, x: Tensor) -> Tensor:
-    """Return the index of the "max" or "min" along an axis."""
+    """Return the i64 index of the largest (`name` is "max") or smallest ("min") element along an axis."""
     axis = call.axis(call.integer("axis", 0), x.rank)
     keep, last = call.flag("keepdims", default=True), call.flag("select_last_index")
     return reductions.arg_reduce(call.b, name, x, axis, keep, I64, last)
@@ -123,6 +125,7 @@ def _cumulative(name: str, call: NodeCall, x: Tensor, axis: Tensor) -> Tensor:
 
 
 ONNX.register({
+    # 13 and 18 are the versions since which the axes are an operand.
     "ReduceSum": partial(_reduction, _by_name("add"), 13),
     **{f"Reduce{name}": partial(_reduction, reduce, 18) for name, reduce in {
         "Prod": _by_name("mul"),

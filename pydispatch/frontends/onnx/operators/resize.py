@@ -22,34 +22,36 @@ _TRANSFORMATIONS = ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", 
                     "tf_crop_and_resize", "tf_half_pixel_for_nn")  # fmt: skip
 """Values of the attribute `coordinate_transformation_mode`."""
 _NEAREST = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
-"""Values of the attribute `nearest_mode`, by which a position is rounded to an element."""
+"""Values of the attribute `nearest_mode`, the rounding of a position to the index of an element."""
 
 
 @ONNX.converts("Resize")
 def _resize(
     call: NodeCall, x: Tensor, roi: Tensor | None = None, scales: Tensor | None = None, sizes: Tensor | None = None
 ) -> Tensor:
-    """Resize some axes of x to the operand `sizes` or by the factors in `scales`.
+    """Resize the axes in the attribute `axes` to the operand `sizes` or by the factors in `scales`.
 
-    Before version 11, `scales` is the second operand.
+    `roi` has the start and then the end of the region of interest along each axis, for tf_crop_and_resize.
     """
-    if call.version < 11:
+    if call.version < 11:  # then `scales` is the second operand
         roi, scales = None, roi
     mode = call.text("mode", "nearest", ("nearest", "linear", "cubic", "bilinear"))
     axes = call.axes(call.integers("axes", list(range(x.rank))), x.rank)
     default = "half_pixel" if call.version >= 11 else "asymmetric"
     how = Filter(
-        "linear" if mode == "bilinear" else mode,
-        call.text("coordinate_transformation_mode", default, _TRANSFORMATIONS),
-        call.text("nearest_mode", "round_prefer_floor" if call.version >= 11 else "floor", _NEAREST),
-        call.real("cubic_coeff_a", -0.75), call.flag("antialias"), call.flag("exclude_outside"),
-    )  # fmt: skip
+        mode="linear" if mode == "bilinear" else mode,
+        transformation=call.text("coordinate_transformation_mode", default, _TRANSFORMATIONS),
+        nearest=call.text("nearest_mode", "round_prefer_floor" if call.version >= 11 else "floor", _NEAREST),
+        cubic=call.real("cubic_coeff_a", -0.75),
+        antialias=call.flag("antialias"),
+        exclude_outside=call.flag("exclude_outside"),
+    )
     beyond = call.real("extrapolation_value", 0.0)
     policy = call.text("keep_aspect_ratio_policy", "stretch", ("stretch", "not_larger", "not_smaller"))
     old = [x.shape[d] for d in axes]
     wanted: Sequence[Size]
     ratios: Sequence[Number | None]
-    if scales is not None and scales.shape != (0,):
+    if scales is not None and scales.shape != (0,):  # version 11 omits scales by an empty vector
         wanted, ratios = _scaled_sizes(call, old, scales)
     elif sizes is not None:
         wanted, ratios = _target_sizes(call, old, sizes, policy)
@@ -68,18 +70,21 @@ def _resize(
 
 @ONNX.converts("Upsample")
 def _upsample(call: NodeCall, x: Tensor, scales: Tensor | None = None) -> Tensor:
-    """Resize all axes of x by factors."""
+    """Resize all axes of x by the factors in `scales`, which are an attribute before version 9."""
     mode = call.text("mode", "nearest", ("nearest", "linear", "bilinear"))
     if scales is None:
         scales = call.b.constant(np.array(call.reals("scales"), np.float32))
     wanted, ratios = _scaled_sizes(call, x.shape, scales)
     resized = [ResizedAxis(*one) for one in zip(range(x.rank), wanted, ratios, strict=True)]
-    how = Filter("linear" if mode == "bilinear" else mode, "asymmetric")
+    how = Filter("linear" if mode == "bilinear" else mode, transformation="asymmetric")
     return _resize_axes(call, x, resized, how, beyond=0.0)
 
 
 def _numbers(call: NodeCall, of: Tensor, what: str, count: int) -> list[Number]:
-    """Return the elements of a vector: as numbers if they are constant, else as f32 tensors of rank 0."""
+    """Return the elements of a vector: as numbers if they are constant, else as f32 tensors of rank 0.
+
+    Raise CompileError, with `what` as the name of the vector, if it does not have `count` elements.
+    """
     if of.rank != 1 or of.shape[0] != count:
         raise call.fail(f"its {what} is {of}; expected {count} numbers")
     known = call.maybe_numbers(of)
@@ -92,14 +97,14 @@ def _numbers(call: NodeCall, of: Tensor, what: str, count: int) -> list[Number]:
 
 
 def _scaled_sizes(call: NodeCall, old: Sequence[Size], scales: Tensor) -> tuple[list[Size], list[Number]]:
-    """Return the sizes of axes that are resized by factors, and the factors."""
+    """Return the sizes of axes of the sizes `old` that are resized by factors, and the factors."""
     factors = _numbers(call, scales, "scales", len(old))
     return [_scaled_size(call, n, factor) for n, factor in zip(old, factors, strict=True)], factors
 
 
 def _scaled_size(call: NodeCall, size: Size, factor: Number) -> Size:
     """Return floor(size * factor). A constant factor of a dynamic size is approximated by a fraction with a denominator
-    of at most 1000.
+    of at most 1000, because sizes are expressions of integers.
     """
     if isinstance(factor, Tensor):
         b = call.b
@@ -118,9 +123,10 @@ def _scaled_size(call: NodeCall, size: Size, factor: Number) -> Size:
 def _target_sizes(
     call: NodeCall, old: Sequence[Size], sizes: Tensor, policy: str
 ) -> tuple[Sequence[Size], Sequence[Number | None]]:
-    """Return the new size and the scale of each axis; a scale is None for the ratio of the sizes.
+    """Return the new sizes of axes of the sizes `old`, and their scales; None stands for new size / old size.
 
-    The policies "not_larger" and "not_smaller" replace both by those of a common scale, which keeps the aspect ratio.
+    With the policy "stretch" the new sizes are the operand `sizes`. With "not_larger" and "not_smaller" all axes have
+    the smallest or the largest of the scales, which keeps the aspect ratio, and new sizes are rounded.
     """
     wanted = call.sizes(sizes, "sizes")
     if len(wanted) != len(old):

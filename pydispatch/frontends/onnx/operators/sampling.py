@@ -20,8 +20,9 @@ from pydispatch.operations.sampling import GridSampler, grid_sample, sampled
 
 @ONNX.converts("GridSample")
 def _grid_sample(call: NodeCall, x: Tensor, grid: Tensor) -> Tensor:
-    """Sample x [n, c, ...] at the positions in grid [n, ..., axes], whose coordinates are from -1 to 1 with the last
-    axis of x first.
+    """Sample x [n, c, ...] at the positions in grid [n, ..., spatial axes].
+
+    The coordinates of a position are from -1 to 1 over an axis; the first is that along the last axis of x.
     """
     mode = call.text("mode", "linear", ("linear", "bilinear", "nearest", "cubic", "bicubic"))
     beyond = call.text("padding_mode", "zeros", ("zeros", "border", "reflection"))
@@ -32,8 +33,10 @@ def _grid_sample(call: NodeCall, x: Tensor, grid: Tensor) -> Tensor:
 
 @ONNX.converts("AffineGrid")
 def _affine_grid(call: NodeCall, theta: Tensor, size: Tensor) -> Tensor:
-    """Return the positions to which matrices theta [n, axes, axes + 1] map the points of a regular grid
-    from -1 to 1.
+    """Return the positions to which affine maps theta [n, axes, axes + 1] map the points of a regular grid.
+
+    `size` is the shape [n, c, ...] of the image; its spatial axes are those of the grid, with coordinates from -1 to 1.
+    A position has the coordinate along the last axis first.
     """
     b, sizes, corners = call.b, call.sizes(size, "size")[2:], call.flag("align_corners")
     rank = len(sizes)
@@ -42,12 +45,16 @@ def _affine_grid(call: NodeCall, theta: Tensor, size: Tensor) -> Tensor:
     wide = F64 if theta.dtype == F64 else F32
 
     def coordinate(i: Element, count: Element) -> Element:
-        """Return the coordinate of row i of `count` rows."""
+        """Return the coordinate of point i of `count` points along an axis.
+
+        -1 and 1 are the outer points, or the outer edges of cells of which the points are the centres (not `corners`).
+        A single point is at 0.
+        """
         n, centre = count.to(wide), (i.to(wide) * 2.0 + 1.0) / count.to(wide) - 1.0
         return n.is_equal(1.0).where(centre, i.to(wide) * 2.0 / (n - 1.0) - 1.0) if corners else centre
 
     def column(d: int) -> Tensor:
-        """Return the coordinate along axis d of each point of the grid."""
+        """Return the coordinate along axis d of each point of the grid, as a vector."""
         line = formula(
             b, coordinate, shapes.iota(b, [sizes[d]], axis=0, dtype=I64), reductions.size_as(b, sizes[d], I64)
         )
@@ -65,32 +72,34 @@ def _affine_grid(call: NodeCall, theta: Tensor, size: Tensor) -> Tensor:
 
 @ONNX.converts("RoiAlign")
 def _roi_align(call: NodeCall, x: Tensor, rois: Tensor, batch: Tensor) -> Tensor:
-    """Return the mean or maximum of the samples in each cell of regions of images.
+    """Return the mean or maximum of the samples in each cell of regions of images, [regions, c, height, width].
 
-    x is [n, c, h, w], rois [regions, 4] and batch [regions]: the image that each region is in.
+    x is [n, c, h, w]. `rois` [regions, 4] has the corners x0, y0, x1, y1 of the regions, and `batch` [regions] the
+    index of the image of each. Each region is divided into output_height * output_width cells.
     """
     b = call.b
     mode = call.text("mode", "avg", ("avg", "max"))
-    high, wide = call.integer("output_height", 1), call.integer("output_width", 1)
+    height, width = call.integer("output_height", 1), call.integer("output_width", 1)
     ratio, scale = call.integer("sampling_ratio", 0), call.real("spatial_scale", 1.0)
     default = "half_pixel" if call.version >= 16 else "output_half_pixel"
-    half = call.text("coordinate_transformation_mode", default, ("half_pixel", "output_half_pixel")) == "half_pixel"
-    if high < 1 or wide < 1 or ratio < 0:
-        raise call.fail(f"its cells are {high} x {wide} with {ratio} samples")
+    transformation = call.text("coordinate_transformation_mode", default, ("half_pixel", "output_half_pixel"))
+    if height < 1 or width < 1 or ratio < 0:
+        raise call.fail(f"its cells are {height} x {width} with {ratio} samples")
     if ratio == 0:
         raise call.fail("its sampling_ratio is 0, so that the number of samples depends on the regions; give one")
-    taps = regions.box_taps(b, x, rois, (high, wide), ratio, scale, half)
+    # For each spatial axis the taps of all samples: indices of elements that they read, and their weights.
+    taps = regions.box_taps(b, x, rois, (height, width), ratio, scale, is_half_pixel=transformation == "half_pixel")
     if mode == "avg":
-        return regions.mean_of_boxes(b, x, batch, taps, (high, wide), ratio)
+        return regions.mean_of_boxes(b, x, batch, taps, (height, width), ratio)
     # ONNX takes the maximum over the weighted neighbours of all samples, not over the interpolated samples.
     count, channels = rois.shape[0], x.shape[1]
-    images, shape = shapes.reshape(b, batch, [count, 1, 1, 1]), (count, channels, high * ratio, wide * ratio)
+    images, shape = shapes.reshape(b, batch, [count, 1, 1, 1]), (count, channels, height * ratio, width * ratio)
     parts = [sampled(b, x, shape, [[u], [v]], images) for u in taps[0] for v in taps[1]]
     largest = parts[0]
     for part in parts[1:]:
         largest = elementwise.binary(b, "max", largest, part)
     return reductions.reduce(
-        b, "max", shapes.reshape(b, largest, [count, channels, high, ratio, wide, ratio]), axes=[3, 5]
+        b, "max", shapes.reshape(b, largest, [count, channels, height, ratio, width, ratio]), axes=[3, 5]
     )
 
 
@@ -104,7 +113,7 @@ def _deform_conv(
     """Return a deformable convolution: each element of a window is sampled at its position plus an offset.
 
     offset is [n, offset groups * kernel elements * axes, ...]; mask, which scales the samples, is [n, offset groups *
-    kernel elements, ...].
+    kernel elements, ...]. The channels of x are divided into offset groups, whose offsets differ.
     """
     b = call.b
     kernel = [int(k) for k in kernel_of(call, w, x)]  # type: ignore[arg-type]
@@ -114,6 +123,7 @@ def _deform_conv(
     offset_groups = call.integer("offset_group", 1)
     samples = regions.moved_windows(b, x, offset, mask, kernel, strides, pads[:rank], dilations, offset_groups)
     kernel_size = int(np.prod(kernel))
+    # The samples have the elements of a window as channels: their convolution is one by 1 x 1 filters.
     filters = shapes.reshape(b, w, [w.shape[0], w.shape[1] * kernel_size, *[1] * rank])
     window = convolutions.Window.unit(rank)
     convolved = convolutions.convolution(b, samples, filters, window, groups=groups, dtype=wide(x.dtype))

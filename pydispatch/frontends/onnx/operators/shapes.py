@@ -20,7 +20,10 @@ from pydispatch.operations.host_integers import product as product_of
 
 @ONNX.converts("Reshape")
 def _reshape(call: NodeCall, x: Tensor, shape: Tensor) -> Tensor:
-    """Return x in another shape. -1 stands for the remaining elements, 0 for the size that x has there."""
+    """Return x in another shape. -1 stands for the remaining elements, 0 for the size of the same axis of x.
+
+    With the attribute allowzero, 0 is the size 0.
+    """
     allow_zero = call.flag("allowzero")
     integers = call.integers_of(shape, "shape")
     if any(isinstance(n, HostInteger) for n in integers):  # numbers that the host reads only when the program runs
@@ -34,13 +37,16 @@ def _reshape(call: NodeCall, x: Tensor, shape: Tensor) -> Tensor:
 
 
 def _computed_shape(call: NodeCall, x: Tensor, integers: Sequence[Integer], allow_zero: bool) -> list[Size]:
-    """Return the sizes of a shape that each call computes, in which 0 and -1 have the meaning of `_reshape`."""
+    """Return the shape that `integers`, which are computed in each call, state for a reshape of x.
+
+    0 and -1 have the meaning that they have in `_reshape`.
+    """
     b = call.b
     sizes = [HostInteger.of(b, n) for n in integers]
     if not allow_zero:
         sizes = [n.is_equal(0).where(x.shape[d], n) if d < x.rank else n for d, n in enumerate(sizes)]
     total = product_of(b, x.shape)
-    # With one -1, the product of all sizes is the negated product of the others.
+    # With one -1, the product of all sizes is the negated product of the others. Without one, `remaining` is not used.
     remaining = total // (-product_of(b, sizes)).max(1)
     sizes = [(n < 0).where(remaining, n) for n in sizes]
     total.is_equal(product_of(b, sizes)).require(
@@ -51,7 +57,7 @@ def _computed_shape(call: NodeCall, x: Tensor, integers: Sequence[Integer], allo
 
 @ONNX.converts("Flatten")
 def _flatten(call: NodeCall, x: Tensor) -> Tensor:
-    """Reshape to a matrix: the axes before `axis` are its rows."""
+    """Reshape to a matrix: the axes before the attribute `axis` are merged into its rows, the others into columns."""
     axis = call.integer("axis", 1)
     if not -x.rank <= axis <= x.rank:
         raise call.fail(f"axis {axis} is not within the {x.rank} axes of its operand")
@@ -60,9 +66,9 @@ def _flatten(call: NodeCall, x: Tensor) -> Tensor:
 
 
 def stated_axes(call: NodeCall, axes: Tensor | None, since: int, rank: int) -> list[int] | ChosenAxes | None:
-    """Return the axes of a tensor of rank `rank` that a node states; None if it states none.
+    """Return the axes of a tensor of rank `rank` that a node states, not negative; None if it states none.
 
-    They are an operand since version `since` of the operator, and an attribute before.
+    They are the operand `axes` since version `since` of the operator, and an attribute before.
     """
     if call.version >= since:
         return None if axes is None else call.axes_of(axes, rank)
@@ -72,7 +78,10 @@ def stated_axes(call: NodeCall, axes: Tensor | None, since: int, rank: int) -> l
 
 @ONNX.converts("Squeeze")
 def _squeeze(call: NodeCall, x: Tensor, axes: Tensor | None = None) -> Tensor:
-    """Remove axes of size 1. Axes that a call chooses (ChosenAxes) are checked at run time."""
+    """Remove the stated axes, which must have size 1; without axes, all of size 1.
+
+    The sizes of axes that are computed in each call (ChosenAxes) are checked at run time.
+    """
     stated = stated_axes(call, axes, since=13, rank=x.rank)
     if not isinstance(stated, ChosenAxes):
         return shapes.squeeze(call.b, x, stated)
@@ -83,7 +92,7 @@ def _squeeze(call: NodeCall, x: Tensor, axes: Tensor | None = None) -> Tensor:
 
 @ONNX.converts("Unsqueeze")
 def _unsqueeze(call: NodeCall, x: Tensor, axes: Tensor | None = None) -> Tensor:
-    """Add axes of size 1; before version 13 they are an attribute."""
+    """Add axes of size 1 at positions in the result; before version 13 they are an attribute."""
     if call.version < 13:
         return shapes.expand_dims(call.b, x, _added_axes(call, x, call.integers("axes")))
     if axes is None:
@@ -96,7 +105,7 @@ def _unsqueeze(call: NodeCall, x: Tensor, axes: Tensor | None = None) -> Tensor:
 
 
 def _added_axes(call: NodeCall, x: Tensor, axes: Sequence[int]) -> list[int]:
-    """Return constant axes of the result of Unsqueeze."""
+    """Return the axes that Unsqueeze adds, which may count from the end of the result, as non-negative ones."""
     return call.axes(axes, x.rank + len(axes))
 
 
@@ -119,7 +128,9 @@ def _concat(call: NodeCall, *tensors: Tensor) -> Tensor:
 
 @ONNX.converts("Split")
 def _split(call: NodeCall, x: Tensor, sizes: Tensor | None = None) -> list[Tensor]:
-    """Split an axis into the stated sizes, or into `num_outputs` equal parts, of which the last may be smaller."""
+    """Split an axis into slices of the stated sizes, or into `num_outputs` of equal size, the last of which may be
+    smaller.
+    """
     axis = call.axis(call.integer("axis", 0), x.rank)
     part_sizes: Sequence[Size] | None
     if call.version < 13:
@@ -138,14 +149,14 @@ def _split(call: NodeCall, x: Tensor, sizes: Tensor | None = None) -> list[Tenso
     if is_static([total, *part_sizes]):
         if sum(part_sizes) != total:
             raise call.fail(f"parts of {part_sizes} are no {total} elements")
-    elif sizes is not None:
+    elif sizes is not None:  # without sizes in the node, the sum is right by construction
         call.b.require_equal(total, sum(part_sizes), f"Split: axis {axis} has {{a}} elements, its parts {{b}}")
     return slicing.split(call.b, x, axis, part_sizes)
 
 
 @ONNX.converts("Tile")
 def _tile(call: NodeCall, x: Tensor, repeats: Tensor) -> Tensor:
-    """Repeat the whole tensor along each axis."""
+    """Repeat the whole tensor along each axis as often as the operand `repeats` states for it."""
     counts = call.sizes(repeats, "repeats")
     if len(counts) != x.rank:
         raise call.fail(f"{len(counts)} repeats are given for the {x.rank} axes of {x}")
@@ -166,7 +177,7 @@ def _expand(call: NodeCall, x: Tensor, shape: Tensor) -> Tensor:
 
 
 def _broadcast_size(call: NodeCall, x: Tensor, axis: int, wanted: Integer) -> Size:
-    """Return the size to which an axis of x and a computed size broadcast together."""
+    """Return the size to which an axis of x and a size that each call computes broadcast together."""
     n, wanted = x.shape[axis], HostInteger.of(call.b, wanted)
     (wanted >= 0).require("Expand: its operand 'shape' has a negative size")
     if n == 1:
@@ -182,8 +193,10 @@ def _broadcast_size(call: NodeCall, x: Tensor, axis: int, wanted: Integer) -> Si
 
 @ONNX.converts("DepthToSpace")
 def _depth_to_space(call: NodeCall, x: Tensor) -> Tensor:
-    """Move channels into blocks of pixels. A depth index consists of the position in the block and the new channel; the
-    mode says which of both is outermost.
+    """Move channels of x [n, depth, h, w] into blocks of blocksize * blocksize pixels.
+
+    A depth index consists of the position in the block and the new channel. With the mode "DCR" the position is
+    outermost, with "CRD" the channel.
     """
     block = _block(call)
     is_position_outermost = call.text("mode", "DCR", ("DCR", "CRD")) == "DCR"
@@ -198,7 +211,9 @@ def _depth_to_space(call: NodeCall, x: Tensor) -> Tensor:
 
 @ONNX.converts("SpaceToDepth")
 def _space_to_depth(call: NodeCall, x: Tensor) -> Tensor:
-    """Move blocks of pixels into channels; the channel varies fastest in the new depth."""
+    """Move blocks of pixels of x [n, depth, h, w] into channels. In a new depth index the position in the block is
+    outermost, and the old channel varies fastest.
+    """
     block = _block(call)
     n, depth, height, width = _image(call, x)
     parts = shapes.reshape(call.b, x, [n, depth, height // block, block, width // block, block])
@@ -207,7 +222,7 @@ def _space_to_depth(call: NodeCall, x: Tensor) -> Tensor:
 
 
 def _block(call: NodeCall) -> int:
-    """Return the attribute blocksize: rows and columns of a block of pixels."""
+    """Return the attribute blocksize, the number of rows, and of columns, of a block of pixels."""
     block = call.integer("blocksize")
     if block < 1:
         raise call.fail(f"its block size is {block}")
@@ -223,7 +238,10 @@ def _image(call: NodeCall, x: Tensor) -> Sequence[Size]:
 
 @ONNX.converts("Trilu")
 def _trilu(call: NodeCall, x: Tensor, k: Tensor | None = None) -> Tensor:
-    """Return the triangle above or below a diagonal; elsewhere 0."""
+    """Return x with 0 below diagonal k, or above it if the attribute `upper` is 0. Matrices are the last two axes.
+
+    Diagonal 0 is the main one, which is also the default; positive ones are above it.
+    """
     upper = call.flag("upper", default=True)
     if x.rank < 2:
         raise call.fail(f"its operand is {x}; expected 2 axes or more")
@@ -235,7 +253,7 @@ def _trilu(call: NodeCall, x: Tensor, k: Tensor | None = None) -> Tensor:
 
 @ONNX.converts("OptionalHasElement")
 def _has_element(call: NodeCall, x: Tensor | None = None) -> Tensor:
-    """Return whether the optional value is a tensor, a constant."""
+    """Return whether the optional value is a tensor: a bool that is known at compile time."""
     return call.b.constant(np.bool_(x is not None))
 
 

@@ -22,13 +22,13 @@ def _slice(
     call: NodeCall, x: Tensor, starts: Tensor | None = None, ends: Tensor | None = None, axes: Tensor | None = None,
     steps: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """Return x[starts:ends:steps] along axes, all of which may be computed in each call.
+    """Return x[starts:ends:steps] along `axes`, by default the first ones, with the clamping of Python slices.
 
-    Before version 10 they are attributes.
+    All these operands may be computed in each call. Before version 10 they are attributes, without steps.
     """
     begins: list[Integer]
     limits: list[Integer]
-    chosen_axes: list[int] | ChosenAxes  # the latter: axes that are computed in each call
+    chosen_axes: list[int] | ChosenAxes  # the latter if each call computes the axes
     if call.version < 10:
         begins, limits, strides = [*call.integers("starts")], [*call.integers("ends")], None
         chosen_axes = call.axes(call.integers("axes", list(range(len(begins)))), x.rank)
@@ -66,6 +66,7 @@ def _slice_by_computed_step(
     """Slice along an axis by a step that the host computes in each call, so that its sign is unknown."""
     size, is_forward = HostInteger.of(call.b, x.shape[axis]), step > 0
     (is_forward | (step < 0)).require("Slice: a step is 0")
+    # Bounds of both positions: 0 to size for a slice that goes forwards, else -1 to size - 1.
     first, last = is_forward.where(0, -1), is_forward.where(size, size - 1)
     low, high = (_from_end(call, position, size) for position in (start, end))
     low, high = low.max(0).min(last), high.max(first).min(last)
@@ -85,14 +86,14 @@ def _from_end(call: NodeCall, position: Integer, size: Integer) -> HostInteger:
 
 
 def _slice_axis(call: NodeCall, x: Tensor, axis: int, start: Integer, end: Integer, step: int) -> Tensor:
-    """Return the elements from start to end along an axis; a negative step goes backwards."""
+    """Return the elements from `start` up to `end` (exclusive) along an axis; a negative step goes backwards."""
     size = x.shape[axis]
     if step == 0:
         raise call.fail("a step is 0")
     if step > 0:
         low, high = (_clamped(call, position, size, least=0, most=size) for position in (start, end))
         return slicing.slice_axis(call.b, x, axis, low, maximum(low, high), min(step, _LIMIT))
-    # From `start` down to above `end`: the same of the reversed axis.
+    # Backwards from `start` to `end` (exclusive) is forwards in the reversed axis, where index i is size - 1 - i.
     low, high = _clamped(call, start, size, least=0, most=size - 1), _clamped(call, end, size, least=-1, most=size - 1)
     x = indexing.reverse(call.b, x, [axis])
     first, last = size - 1 - low, size - 1 - high
@@ -100,11 +101,10 @@ def _slice_axis(call: NodeCall, x: Tensor, axis: int, start: Integer, end: Integ
 
 
 def _clamped(call: NodeCall, position: Integer, size: Size, least: int, most: Size) -> Size:
-    """Return a position clamped to the range from `least` to `most`; `most` takes precedence. A negative position
-    counts from the end.
+    """Return a position on an axis of `size` elements, clamped to the range from `least` to `most`.
 
-    `most` is the size of the axis, or 1 less. A position that the host computes in a call (HostInteger) is clamped
-    there.
+    A negative position counts from the end. `most`, which takes precedence over `least`, is the size of the axis, or 1
+    less. A position that the host computes in each call (HostInteger) is clamped there.
     """
     if isinstance(position, HostInteger):
         return _from_end(call, position, size).max(least).min(most).size()
@@ -127,9 +127,9 @@ def _clamped(call: NodeCall, position: Integer, size: Size, least: int, most: Si
 def _pad(
     call: NodeCall, x: Tensor, pads: Tensor | None = None, value: Tensor | None = None, axes: Tensor | None = None
 ) -> Tensor:
-    """Pad x by the mode: a constant, or elements of x. Negative pads crop.
+    """Pad x by the mode: with a constant, by default 0, or with elements of x. Negative pads crop.
 
-    The pads are an attribute before version 11.
+    `pads` has the amounts before each of the axes and then those after them. It is an attribute before version 11.
     """
     mode = call.text("mode", "constant", ("constant", "reflect", "edge", "wrap"))
     amounts: list[Integer]
@@ -141,16 +141,16 @@ def _pad(
             raise call.fail("its pads are missing")
         amounts = call.integers_of(pads, "pads")
         fill = value if value is not None else 0.0
-    which = list(range(x.rank)) if axes is None else call.axes_of(axes, x.rank)
-    count = len(which.axes if isinstance(which, ChosenAxes) else which)
+    padded_axes = list(range(x.rank)) if axes is None else call.axes_of(axes, x.rank)
+    count = len(padded_axes.axes if isinstance(padded_axes, ChosenAxes) else padded_axes)
     if len(amounts) != 2 * count:
         raise call.fail(f"{len(amounts)} pads are given for {count} axes")
     low: list[Integer] = [0] * x.rank
     high: list[Integer] = [0] * x.rank
-    if isinstance(which, ChosenAxes):
-        low, high = [*which.scattered(amounts[:count], low)], [*which.scattered(amounts[count:], high)]
+    if isinstance(padded_axes, ChosenAxes):  # all axes are padded, those that a call does not choose by 0
+        low, high = [*padded_axes.scattered(amounts[:count], low)], [*padded_axes.scattered(amounts[count:], high)]
     else:
-        for n, axis in enumerate(which):
+        for n, axis in enumerate(padded_axes):
             low[axis], high[axis] = amounts[n], amounts[count + n]
     if mode != "constant":
         before, after = ([n.size() if isinstance(n, HostInteger) else n for n in pair] for pair in (low, high))
@@ -163,7 +163,7 @@ def _pad(
 
 
 def _crop_computed(call: NodeCall, x: Tensor, axis: int, low: Sequence[Integer], high: Sequence[Integer]) -> Tensor:
-    """Crop an axis by the pads that are computed and negative."""
+    """Crop an axis by those of its two pads that are computed in each call, as far as they are negative."""
     cropped = [(-n).max(0).size() if isinstance(n, HostInteger) else 0 for n in (low[axis], high[axis])]
     if cropped == [0, 0]:
         return x
@@ -174,13 +174,16 @@ def _crop_computed(call: NodeCall, x: Tensor, axis: int, low: Sequence[Integer],
 
 
 def _number(value: complex, dtype: DType) -> Any:
-    """Return a number as a Python number of the kind of an element type."""
+    """Return a number as a bool, int or complex, whichever has the kind of `dtype`."""
     return bool(value) if dtype.is_bool else int(value.real) if dtype.is_integer else value
 
 
 @ONNX.converts("CenterCropPad")
 def _center_crop_pad(call: NodeCall, x: Tensor, shape: Tensor) -> Tensor:
-    """Crop or pad each axis on both sides to a size."""
+    """Crop or zero-pad each of the axes on both sides to the size that `shape` has for it.
+
+    If the amount is odd, the larger half is after the axis.
+    """
     axes = call.axes(call.integers("axes", list(range(x.rank))), x.rank)
     for axis, target in zip(axes, call.sizes(shape, "shape"), strict=True):
         size = x.shape[axis]
@@ -191,6 +194,7 @@ def _center_crop_pad(call: NodeCall, x: Tensor, shape: Tensor) -> Tensor:
         high: list[Size] = [0] * x.rank
         low[axis] = missing // 2
         high[axis] = missing - low[axis]
+        # The size of the result is an expression of minima and maxima, which equals `target`.
         x = call.b.as_shape(
             slicing.pad(call.b, x, low, high, _number(0, x.dtype)), [*x.shape[:axis], target, *x.shape[axis + 1 :]]
         )

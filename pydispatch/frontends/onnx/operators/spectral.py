@@ -39,7 +39,10 @@ def _pairs(call: NodeCall, x: Tensor) -> Tensor:
 
 
 def _length(call: NodeCall, of: Tensor, what: str) -> Size:
-    """Return an operand, which `what` names, as a length. Raise CompileError if it is constant and out of range."""
+    """Return a single element, an operand that `what` names in errors, as a length of at least 1.
+
+    Raise CompileError if it is constant and not from 1 to _MAX_LENGTH. A computed one is only checked to be positive.
+    """
     (length,) = call.sizes(of, what)
     if not isinstance(length, Expr) and not 1 <= length <= _MAX_LENGTH:
         raise call.fail(f"its {what} is {length}")
@@ -53,8 +56,8 @@ def _fft(call: NodeCall, x: Tensor, axis: int, length: Size | None, inverse: boo
     Args:
         call: The node.
         x: Real or complex tensor.
-        axis: The axis.
-        length: Size to which the axis is cropped or zero-padded first; None for its own.
+        axis: The axis, not negative.
+        length: Size to which the axis is cropped or zero-padded first; None for its own size.
         inverse: Whether the inverse transform is computed.
         one_sided: Whether only the size // 2 + 1 non-redundant frequencies of a real signal are returned.
     """
@@ -73,8 +76,8 @@ def _fft(call: NodeCall, x: Tensor, axis: int, length: Size | None, inverse: boo
 def _dft(call: NodeCall, x: Tensor, length: Tensor | None = None, axis: Tensor | None = None) -> Tensor:
     """Return the Fourier transform of x, which is [..., 1] if real and [..., 2] if complex, as pairs [..., 2].
 
-    The axis is an attribute up to version 17, then an operand. An axis that is chosen at run time is moved: x is
-    reshaped to rows along it, transformed, and reshaped back.
+    `length` is the size to which the axis is cropped or zero-padded. The axis is an attribute before version 20. For an
+    axis that is chosen at run time, x is reshaped to [before, axis, after], transformed, and reshaped back.
     """
     if call.version < 20 or axis is None:
         along: int | ChosenAxes = call.axis(call.integer("axis", 1) if call.version < 20 else -2, x.rank)
@@ -99,8 +102,10 @@ def _dft(call: NodeCall, x: Tensor, length: Tensor | None = None, axis: Tensor |
 def _stft(
     call: NodeCall, x: Tensor, step: Tensor, window: Tensor | None = None, length: Tensor | None = None
 ) -> Tensor:
-    """Return the short-time Fourier transform of signals x [batch, length, 1 or 2] as [batch, frames,
-    frequencies, 2].
+    """Return the short-time Fourier transform of signals x [batch, length, 1 or 2] as [batch, frames, frequencies, 2].
+
+    Frames begin each `step` elements, have `length` elements, and are multiplied by `window`. Their default length is
+    that of the window, or of the signal. Only frames that fit into the signal exist.
     """
     b = call.b
     signal = _complex(call, x)
@@ -127,9 +132,10 @@ def _stft(
 
 
 def _window(factors: Sequence[float], call: NodeCall, size: Tensor) -> Tensor:
-    """Return a window function that is a sum of cosines.
+    """Return a window function of `size` elements that is a sum of cosines.
 
     `factors` are those of the constant, of the cosine with one period in the window, of the cosine with two periods.
+    The period of a window that is not periodic is one element shorter, so that both ends are equal.
     """
     to, periodic = dtype_of(call.integer("output_datatype", 1)), call.flag("periodic", default=True)
     (count,) = call.sizes(size, "size")
@@ -149,6 +155,9 @@ def _window(factors: Sequence[float], call: NodeCall, size: Tensor) -> Tensor:
 @ONNX.converts("MelWeightMatrix")
 def _mel_weights(call: NodeCall, bins: Tensor, length: Tensor, rate: Tensor, lowest: Tensor, highest: Tensor) -> Tensor:
     """Return a matrix [frequencies, bins] of triangular filters that are evenly spaced on the mel scale.
+
+    `bins` is the number of filters, `length` that of a transform, of which length // 2 + 1 frequencies are used, `rate`
+    the sampling rate in hertz, `lowest` and `highest` the outer edges in hertz.
 
     Edges of the filters are indices of Fourier coefficients, rounded down; a filter without a rising side has the
     weight 1 at its middle. Both follow ONNX's reference implementation.

@@ -18,21 +18,21 @@ _MAX_COLUMN_MATRIX = 1 << 26  # elements of the 0-1 matrix that moves the counts
 
 @ONNX.converts("TfIdfVectorizer")
 def _tf_idf(call: NodeCall, x: Tensor) -> Tensor:
-    """Return how often each n-gram of a pool occurs in x [words] or in each row of x [rows, words], optionally
-    weighted.
+    """Return how often each n-gram of a pool occurs in x [words] or in each row of x [rows, words].
 
     The counts of all n-grams are computed first; a product with a 0-1 matrix moves them to the columns that
-    ngram_indexes states.
+    ngram_indexes states. The mode "IDF" limits counts to 1, and "IDF" and "TFIDF" multiply them by weights.
     """
     b = call.b
     mode = call.text("mode", choices=("TF", "IDF", "TFIDF"))
     shortest, longest, skips = (call.integer(n) for n in ("min_gram_length", "max_gram_length", "max_skip_count"))
+    # Index in the pool of the first n-gram of 1 word, of 2 words, ...; and the column of each n-gram, in pool order.
     begins, columns = call.integers("ngram_counts"), call.integers("ngram_indexes")
     if call.has("pool_strings"):
         raise call.fail(
             "its pool is of strings, which no device computes with; look words up before the model is called"
         )
-    pool = call.integers("pool_int64s")
+    pool = call.integers("pool_int64s")  # the words of all n-grams, one n-gram after the other
     words = x.shape[-1] if x.rank in (1, 2) else None
     if words is None or isinstance(words, Expr):
         raise call.fail(f"its operand is {x}; expected one or two axes, the last of a known size")
@@ -44,6 +44,7 @@ def _tf_idf(call: NodeCall, x: Tensor) -> Tensor:
     if min(columns, default=-1) < 0 or size * len(columns) > _MAX_COLUMN_MATRIX:
         raise call.fail(f"its {len(columns)} n-grams are counted in columns {min(columns, default=0)} to {size - 1}")
     rows = x if x.rank == 2 else shapes.expand_dims(b, x, axes=[0])
+    # gram_count: number of n-grams in the pool before those of the current length.
     counts, matrices, gram_count = [], [], 0
     for length, (first, last) in enumerate(zip(begins, [*begins[1:], len(pool)], strict=True), 1):
         if not 0 <= first <= last <= len(pool) or (last - first) % length:
@@ -71,8 +72,14 @@ def _tf_idf(call: NodeCall, x: Tensor) -> Tensor:
 
 
 def _count_grams(call: NodeCall, rows: Tensor, words: int, grams: np.ndarray, steps: list[int]) -> Tensor:
-    """Return how often each n-gram of `grams` occurs in each row, as [rows, n-grams]. `steps` are the allowed distances
-    between adjacent words of an n-gram.
+    """Return how often each n-gram occurs in each row, as [rows, n-grams] in f32.
+
+    Args:
+        call: The node.
+        rows: Texts, [rows, words].
+        words: Number of words of a row.
+        grams: The n-grams, [n-grams, n].
+        steps: Allowed distances in a row between adjacent words of an n-gram; the same for all words of an occurrence.
     """
     b, length = call.b, grams.shape[1]
     total = shapes.full(b, 0.0, (rows.shape[0], len(grams)), F32)

@@ -20,11 +20,17 @@ def _packed_attention(
     call: NodeCall, x: Tensor, weights: Tensor, bias: Tensor | None, mask: Tensor | None, past: Tensor | None,
     added: Tensor | None, project: Callable[[], Tensor] | None = None,
 ) -> Sequence[Tensor]:  # fmt: skip
-    """Return attention over x [batch, length, size], whose queries, keys and values are one product of x and `weights`,
-    and the updated cache of keys and values [2, batch, heads, length, size].
+    """Return attention over x, and the updated cache of keys and values [2, batch, heads, length, size].
 
-    `project` computes that product; None for a plain matrix product. `added` is a bias of the scores. `past` is the
-    cache before the call.
+    Args:
+        call: The node.
+        x: [batch, length, inputs].
+        weights: [inputs, size of queries + size of keys + size of values], all of which one product with x computes.
+        bias: Bias of that product; None for none.
+        mask: Lengths of the sequences or a mask of the keys (see `_masks`); None for all keys.
+        past: The cache before the call; None if it is empty.
+        added: Bias of the scores, such as relative positions; None for none.
+        project: Computes the product of x and `weights`; None for a plain matrix product.
     """
     b = call.b
     heads = call.integer("num_heads")
@@ -34,7 +40,7 @@ def _packed_attention(
     projected = project() if project is not None else products.matmul(call, x, weights)
     if bias is not None:
         projected = elementwise.binary(b, "add", projected, bias)
-    total = weights.shape[1]
+    total = weights.shape[1]  # sum of the sizes of queries, keys and values
     if isinstance(total, Expr):
         raise call.fail(f"the size of its weights {weights} must be known")
     sizes = call.maybe_integers("qkv_hidden_sizes") or [total // 3] * 3
@@ -49,16 +55,18 @@ def _packed_attention(
         ]
         key, value = slicing.concat(b, [old[0], key], axis=2), slicing.concat(b, [old[1], value], axis=2)
     masks = _masks(call, query, key, mask, added)
-    scale = call.real("scale", 0.0)
+    scale = call.real("scale", 0.0)  # 0 stands for the usual scale, which is None for `attend`
     filler = call.real("mask_filter_value", -10000.0)
     result, _ = attention.attend(b, query, key, value, masks, scale=scale or None, filler=filler)
     return [attention.join_heads(call.b, result), slicing.stack(b, [key, value], axis=0)]
 
 
 def _masks(call: NodeCall, query: Tensor, key: Tensor, mask: Tensor | None, added: Tensor | None) -> list[Tensor]:
-    """Return the masks and biases of the scores.
+    """Return the masks and biases of the scores, which broadcast to [batch, heads, queries, keys].
 
-    A mask of one axis has the length of each sequence; the attribute `unidirectional` adds a causal mask.
+    `mask` is the length of each sequence [batch], or is 0 for keys that are left out, [batch, keys] or [batch, queries,
+    keys]. `added` is a bias of the scores. The attribute `unidirectional` adds a causal mask. `query` and `key` are
+    [batch, heads, length, size].
     """
     b = call.b
     masks = [] if added is None else [added]
@@ -76,6 +84,7 @@ def _masks(call: NodeCall, query: Tensor, key: Tensor, mask: Tensor | None, adde
         else:
             raise call.fail(f"its mask is {mask}; expected 1 to 3 axes")
     if call.flag("unidirectional"):
+        # The queries are the last positions of the keys.
         masks.append(attention.causal_mask(call.b, query.shape[2], key.shape[2], key.shape[2] - query.shape[2]))
     return masks
 
@@ -85,7 +94,7 @@ def _attention(
     call: NodeCall, x: Tensor, weights: Tensor, bias: Tensor | None = None, mask: Tensor | None = None,
     past: Tensor | None = None, added: Tensor | None = None,
 ) -> Sequence[Tensor]:  # fmt: skip
-    """Lower com.microsoft Attention; `added` is a bias of the scores."""
+    """Lower com.microsoft Attention; the operands are those of `_packed_attention`."""
     return _packed_attention(call, x, weights, bias, mask, past, added)
 
 
@@ -102,7 +111,10 @@ def _qattention(
     w_zero: Tensor | None = None,
     past: Tensor | None = None,
 ) -> Sequence[Tensor]:
-    """Lower QAttention: attention whose projection is a product of quantized matrices."""
+    """Lower QAttention: attention over quantized x, whose projection is a product with quantized weights.
+
+    x_scale and w_scale are the scales of both, x_zero and w_zero their zero points; None stands for 0.
+    """
 
     def project() -> Tensor:
         """Return the projections of x to queries, keys and values: the integer product, times both scales."""
@@ -117,8 +129,11 @@ def _multi_head_attention(
     mask: Tensor | None = None, score_bias: Tensor | None = None, past_key: Tensor | None = None,
     past_value: Tensor | None = None,
 ) -> Sequence[Tensor]:  # fmt: skip
-    """Return attention of projected queries, keys and values [batch, length, heads * size], with the keys and values of
-    the past prepended.
+    """Return attention of projected queries, keys and values [batch, length, heads * size], and the keys and values.
+
+    Keys and values may also be [batch, heads, length, size], as of an encoder. past_key and past_value, in that form,
+    are prepended to them. `bias` has, one after the other, the biases of queries, keys and values. `score_bias` is
+    added to the scores.
     """
     b = call.b
     heads = call.integer("num_heads")
@@ -128,7 +143,7 @@ def _multi_head_attention(
         sizes = [query.shape[2], query.shape[2], bias.shape[0] - query.shape[2] - query.shape[2]]
         parts = slicing.split(b, bias, axis=0, sizes=sizes)
         query = elementwise.binary(b, "add", query, parts[0])
-        if key.rank == 3:
+        if key.rank == 3:  # keys and values of 4 axes were computed before, with their biases
             key = elementwise.binary(b, "add", key, parts[1])
             value = elementwise.binary(b, "add", value, parts[2])
     queries = attention.split_heads(call.b, query, heads)
@@ -136,7 +151,7 @@ def _multi_head_attention(
     if past_key is not None and past_value is not None:
         keys, values = slicing.concat(b, [past_key, keys], axis=2), slicing.concat(b, [past_value, values], axis=2)
     masks = _masks(call, queries, keys, mask, score_bias)
-    scale = call.real("scale", 0.0)
+    scale = call.real("scale", 0.0)  # 0 stands for the usual scale, which is None for `attend`
     filler = call.real("mask_filter_value", -10000.0)
     result, _ = attention.attend(b, queries, keys, values, masks, scale=scale or None, filler=filler)
     return [attention.join_heads(call.b, result), keys, values]
@@ -153,6 +168,7 @@ def _group_query_attention(
 
     `lengths` has, for each sequence, the number of valid keys minus 1; later keys are masked out. Rotary positions
     start at the length of the past. `total` is the number of keys, which the shapes of the past and the key also state.
+    If key and value are omitted, the last axis of `query` has the queries, keys and values of all heads, in this order.
     """
     b = call.b
     heads, kv_heads = call.integer("num_heads"), call.integer("kv_num_heads")
@@ -186,7 +202,7 @@ def _group_query_attention(
     )
     if past_key is not None and past_value is not None:
         keys, values = slicing.concat(b, [past_key, keys], axis=2), slicing.concat(b, [past_value, values], axis=2)
-    counts = formula(b, lambda n: n + 1, lengths)
+    counts = formula(b, lambda n: n + 1, lengths)  # numbers of valid keys
     causal = attention.causal_mask(b, queries.shape[2], keys.shape[2], past_length, window)
     masks = [causal, attention.length_mask(b, counts, keys.shape[2])]
     result, _ = attention.attend(b, queries, keys, values, masks, scale=scale or None, softcap=softcap)
@@ -210,7 +226,7 @@ def _rotary_embedding(call: NodeCall, x: Tensor, positions: Tensor, cosines: Ten
         positions = formula(
             b, lambda i, n: i + n, shapes.iota(b, [1, length], axis=1, dtype=positions.dtype), positions
         )
-    if not heads and x.rank == 3:
+    if not heads and x.rank == 3:  # then whole heads are rotated, so that the tables state their size
         size = 2 * static_size(call, cosines.shape[1])
         heads = static_size(call, x.shape[2]) // size
     return rotate_any(call, x, cosines, sines, positions, heads, interleaved, width)

@@ -21,7 +21,7 @@ from pydispatch.operations.normalization import wide
 
 
 def _with_bias(written: Callable[[Element], Element], call: NodeCall, x: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Apply a formula to x, or to x + bias."""
+    """Apply the formula `written` to each element of x, or of x + bias."""
     if bias is None:
         return formula(call.b, written, x)
     return formula(call.b, lambda v, k: written(v + k), x, bias)
@@ -43,11 +43,12 @@ _ACTIVATIONS: dict[str, Callable[..., Element]] = {
     "HardSigmoid": lambda v, alpha=0.2, beta=0.5: activations.hard_sigmoid(v, alpha, beta),
     "Clip": lambda v, least=-3.4e38, most=3.4e38: v.max(least).min(most),
 }
-"""Activation functions by the names in attributes; "" is none."""
+"""Activation functions by the names in attributes; "" leaves elements unchanged. Parameters after the element have
+the defaults of the operator."""
 
 
 def _activated(call: NodeCall, x: Tensor, numbers: Sequence[float]) -> Tensor:
-    """Apply the activation that the attribute `activation` names; `numbers` are its parameters."""
+    """Apply the activation that the attribute `activation` names; `numbers` are its first parameters or all."""
     name = call.text("activation", "")
     if name not in _ACTIVATIONS:
         raise call.fail(f"activation '{name:.40}' is not known")
@@ -93,13 +94,16 @@ def _fused_conv(
 
 
 def integer_product(call: NodeCall, x: Tensor, y: Tensor, x_zero: Tensor | None, y_zero: Tensor | None) -> Tensor:
-    """Return the product of two quantized matrices without their zero points, in i32."""
+    """Return (x - x_zero) @ (y - y_zero) in i32, for quantized matrices.
+
+    x_zero is a scalar, y_zero a scalar or a vector with an element for each column; None stands for 0.
+    """
     rows = products.without_zero_point(call, x, x_zero, axis=None)
     return ops.matmul(call.b, rows, products.without_zero_point(call, y, y_zero, axis=-1))
 
 
 def scaled(call: NodeCall, x: Tensor, scales: Sequence[Tensor], bias: Tensor | None) -> Tensor:
-    """Return x * scale_0 * scale_1 + bias in f32, for integers x and the two elements of `scales`."""
+    """Return x * scales[0] * scales[1] + bias in f32, for integers x and two scales that broadcast to x."""
 
     def written(value: Element, s: Element, t: Element, *more: Element) -> Element:
         """Return one element of the product: `value`, an integer, times the scales s and t, plus the bias if there is
@@ -115,7 +119,10 @@ def scaled(call: NodeCall, x: Tensor, scales: Sequence[Tensor], bias: Tensor | N
 def _dynamic_quantize_matmul(
     call: NodeCall, x: Tensor, y: Tensor, scale: Tensor, zero: Tensor | None = None, bias: Tensor | None = None
 ) -> Tensor:
-    """Quantize x to bytes by its own range, and return its product by quantized y, scaled to f32."""
+    """Quantize x to bytes by its own range, and return its product by quantized y in f32, plus a bias.
+
+    `scale` and `zero` are those of y.
+    """
     quantized_x, x_scale, x_zero = quantization.dynamic_quantize(call, x)
     return scaled(call, integer_product(call, quantized_x, y, x_zero, zero), [x_scale, scale], bias)
 
@@ -134,7 +141,13 @@ def _qlinear(
 ) -> Tensor:
     """Dequantize `count` tensors, apply a formula, and quantize the result.
 
-    `names` are its float attributes, which are passed to the formula after the elements.
+    Args:
+        written: The formula: written(element of each tensor..., number of each attribute...).
+        count: Number of tensors.
+        names: Names of the float attributes.
+        call: The node.
+        operands: Elements, scale and zero point of each tensor, then scale and zero point of the result. The last one
+            may be missing.
     """
     if len(operands) not in (3 * count + 1, 3 * count + 2):
         raise call.fail(f"{len(operands)} operands are given, {3 * count + 2} are expected")
@@ -148,7 +161,7 @@ def _qlinear(
     zero = operands[3 * count + 1] if len(operands) > 3 * count + 1 else None
     if first is None or scale is None:
         raise call.fail("an operand is missing")
-    numbers = [call.real(name, 0.01) for name in names]
+    numbers = [call.real(name, 0.01) for name in names]  # the only one is alpha of QLinearLeakyRelu
     result = formula(call.b, lambda *v: written(*v, *numbers), *dequantized)
     return quantization.quantize(call, result, scale, zero, first.dtype)
 
@@ -181,7 +194,10 @@ def _qlinear_concat(call: NodeCall, scale: Tensor, zero: Tensor, *operands: Tens
 def _skip_norm(
     call: NodeCall, x: Tensor, skip: Tensor, scale: Tensor, shift: Tensor | None = None, bias: Tensor | None = None
 ) -> Sequence[Tensor]:
-    """Return the layer norm of x + skip + bias, its mean and inverse deviation, and the sum itself."""
+    """Return the layer norm of x + skip + bias over the last axis, its mean and inverse deviation, and the sum itself.
+
+    `scale` and `shift` are the factor and the summand after the normalization.
+    """
     total = _residual_sum(call, x, skip, bias)
     result, mean, inverse = normalization.layer_norm(
         call.b, total, [x.rank - 1], scale, shift, call.real("epsilon", 1e-12)
@@ -230,11 +246,11 @@ def _embed_norm(
     mask: Tensor | None = None,
     position_ids: Tensor | None = None,
 ) -> Sequence[Tensor]:
-    """Return the layer norm of the sum of word, position and segment embeddings, the number of words that the mask
-    keeps, and the sum itself.
+    """Return the layer norm of the sum of word, position and segment embeddings, for each sequence the sum of its mask,
+    and the sum of the embeddings itself.
 
-    words, segments and mask are [batch, length]; table, position_table and kinds are the embedding tables of words,
-    positions and segments.
+    `words` and `segments` have indices into the tables `table` and `kinds`, and `mask` has 1 for valid words; all are
+    [batch, length]. Without position_ids the positions, which index position_table, are 0, 1, ...
     """
     b = call.b
     call.ignore("mask_index_type")
@@ -246,7 +262,7 @@ def _embed_norm(
     normalized = normalization.layer_norm(
         b, total, axes=[2], scale=scale, bias=shift, epsilon=call.real("epsilon", 1e-12)
     )[0]
-    counted = mask if mask is not None else formula(b, lambda v: v * 0, words)  # without a mask the numbers are 0
+    counted = mask if mask is not None else formula(b, lambda v: v * 0, words)  # without a mask the sums are 0
     return [normalized, reductions.reduce(b, "add", counted, axes=[1]), total]
 
 

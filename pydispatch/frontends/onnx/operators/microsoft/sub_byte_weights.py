@@ -20,7 +20,8 @@ from pydispatch.operations import products as ops
 from pydispatch.operations.formulas import formula
 
 _INTEGER_BYTES = {1: 3, 2: 2, 3: 2, 4: 1}
-"""Bytes of the integers that may stand for elements of x, for an `accuracy_level` of f32, f16, bf16 and int8."""
+"""Attribute `accuracy_level` → bytes of the integers that may replace elements of x in the product. The levels are
+those of f32 (1), f16 (2), bf16 (3) and int8 (4)."""
 
 
 @MICROSOFT.converts("MatMulNBits")
@@ -28,15 +29,16 @@ def matmul(
     call: NodeCall, x: Tensor, packed: Tensor, scales: Tensor, zeros: Tensor | None = None, order: Tensor | None = None,
     bias: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """Return x [..., k] by the transposed of a quantized matrix [n, k], plus a bias.
+    """Return the product of x [..., k] and the transpose of a quantized matrix [n, k], plus a bias.
 
     Args:
         call: The node.
         x: The left operand.
-        packed: Integers of the matrix, [n, blocks of a row, bytes of a block]; a byte has several of them.
-        scales: Scale of each block.
-        zeros: Zero point of each block, packed if bytes; the middle of the range without it.
-        order: Not supported.
+        packed: Integers of the matrix, [n, blocks of a row, bytes of a block]; a byte has one, two or four of them.
+        scales: Scale of each block, in the order of the blocks.
+        zeros: Zero point of each block: floats, or bytes that are packed like the matrix and padded at the end of each
+            row. Without it all are the middle of the range.
+        order: Block of each column (g_idx). Not supported: CompileError if it is present.
         bias: Vector [n].
 
     The product is marked with the width of integers that `accuracy_level` allows it to be computed with.
