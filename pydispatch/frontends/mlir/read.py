@@ -26,7 +26,7 @@ def path_from(what: str, source: str | os.PathLike[str]) -> Path:
 def read_file(path: Path, source: object = None) -> ModuleOp:
     """Parse a text file, and return its program. Raise CompileError if it cannot be read or is invalid.
 
-    If `source` is a `ProgramFile`, its text is parsed and `path` is only named in errors. Any other `source` is
+    If `source` is a `ProgramFile`, its text is parsed, and `path` is only named in locations. Any other `source` is
     ignored.
     """
     try:

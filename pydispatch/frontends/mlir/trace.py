@@ -73,7 +73,7 @@ class MlirTracer:
         raise NotImplementedError
 
     def dtype(self, op: Operation, index: int = 0) -> DType:
-        """Return the declared element type of a result."""
+        """Return the declared element type of result `index` of an operation."""
         return self.dtype_of(op.results[index].type)
 
     def checked(self, tensor: Tensor, type: Attribute) -> Tensor:
@@ -85,6 +85,7 @@ class MlirTracer:
         if declared is None:
             declared = [None] * tensor.rank
         fits = tensor.dtype == dtype and tensor.rank == len(declared)
+        # Dynamic sizes (Expr) of the tensor are not compared here: `as_shape` compares them at run time.
         if not fits or any(
             not isinstance(n, Expr) and m is not None and n != m for n, m in zip(tensor.shape, declared, strict=False)
         ):
@@ -216,7 +217,7 @@ def _is_donated(function: func.FuncOp, index: int) -> bool:
 
 
 _DONATED = ("tf.aliasing_output", "jax.buffer_donor")
-"""Attributes of donated arguments: the first names the result that reuses the memory, the second leaves it open."""
+"""Attributes of donated arguments: the first states which result reuses the memory, the second does not."""
 
 
 def filename_of(module: ModuleOp) -> str:

@@ -112,7 +112,7 @@ class NodeCall:
         return self._attribute_value(name, "i", default)
 
     def flag(self, name: str, default: bool = False) -> bool:
-        """Return an integer attribute as a bool."""
+        """Return an integer attribute as a bool; `default` if the node omits it."""
         return bool(self._attribute_value(name, "i", default))
 
     def real(self, name: str, default: Any = _REQUIRED) -> float:
@@ -120,7 +120,9 @@ class NodeCall:
         return self._attribute_value(name, "f", default)
 
     def text(self, name: str, default: Any = _REQUIRED, choices: Sequence[str] = ()) -> str:
-        """Return a string attribute. Raise CompileError if `choices` is passed and does not contain it."""
+        """Return a string attribute. It is required if no default is passed. Raise CompileError if `choices` is not
+        empty and does not contain it.
+        """
         value = self._attribute_value(name, "s", default)
         text = value if isinstance(value, str) else _decode_utf8(value)
         if choices and text not in choices:
@@ -156,8 +158,8 @@ class NodeCall:
         self._read |= set(names)
 
     def check_all_read(self) -> None:
-        """Raise CompileError if the conversion has not read an attribute of the node, because it may change the node's
-        meaning.
+        """Raise CompileError if the node has an attribute that the conversion has not read, because it may change the
+        node's meaning.
         """
         left = sorted(set(self.attributes) - self._read)
         if left:
@@ -248,15 +250,19 @@ class NodeCall:
         return self.axes([int(n) for n in integers], rank, what)  # type: ignore[arg-type]
 
     def axis(self, axis: int, rank: int, what: str = "axis") -> int:
-        """Return a non-negative axis for one that may count from the end (-1 is the last). Raise CompileError if out of
-        range.
+        """Return the non-negative index of an axis that may count from the end (-1 is the last) of `rank` axes.
+
+        Raise CompileError, in which `what` names the axis, if it is out of range.
         """
         if not -rank <= axis < rank:
             raise self.fail(f"{what} {axis} is not within the {rank} axes of its operand")
         return axis % rank
 
     def axes(self, axes: Sequence[int], rank: int, what: str = "axes") -> list[int]:
-        """Return distinct non-negative axes for axes that may count from the end."""
+        """Return the non-negative indices of axes that may count from the end of `rank` axes, in the order of `axes`.
+
+        Raise CompileError, in which `what` names the axes, if one is out of range or stated twice.
+        """
         result = [self.axis(int(axis), rank, what) for axis in axes]
         if len(set(result)) != len(result):
             raise self.fail(f"{what} {list(axes)} name an axis twice")

@@ -147,7 +147,7 @@ def _declared_result(
 
 
 def _undeclared_result(tracer: CustomCallContext, name: str, output: str, operands: Sequence[Tensor]) -> Exception:
-    """Return the error for a custom operation whose result type is neither declared nor stated by the user."""
+    """Return the error that neither graph nor user states the type of `output`, a result of the operation `name`."""
     types = ", ".join(map(str, operands))
     names = {spelling.rpartition("::")[2].lower(): spelling for spelling in tracer.options.kernels}
     like = close_matches(name.rpartition("::")[2].lower(), names, most=1, cutoff=0.7)

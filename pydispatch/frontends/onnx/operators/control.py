@@ -261,7 +261,7 @@ def _scan(call: NodeCall, *operands: Tensor | None) -> list[Tensor]:
     tensors = [t for t in operands if t is not None]
     carried, sequences, stack_count = _divide_operands(call, graph, scanned, tensors)
     axes = call.integers("scan_input_axes", [0] * scanned)
-    backwards = call.integers("scan_input_directions", [0] * scanned)
+    backwards = call.integers("scan_input_directions", [0] * scanned)  # 1 for backwards, also of the stacks
     out_axes, out_backwards = (
         call.integers(f"scan_output_{name}", [0] * stack_count) for name in ("axes", "directions")
     )

@@ -47,8 +47,8 @@ def _affine_grid(call: NodeCall, theta: Tensor, size: Tensor) -> Tensor:
     def coordinate(i: Element, count: Element) -> Element:
         """Return the coordinate of point i of `count` points along an axis.
 
-        -1 and 1 are the outer points, or the outer edges of cells of which the points are the centres (not `corners`).
-        A single point is at 0.
+        With `corners`, -1 and 1 are the first and the last point; otherwise they are the outer edges of cells around
+        the points. A single point is at 0.
         """
         n, centre = count.to(wide), (i.to(wide) * 2.0 + 1.0) / count.to(wide) - 1.0
         return n.is_equal(1.0).where(centre, i.to(wide) * 2.0 / (n - 1.0) - 1.0) if corners else centre

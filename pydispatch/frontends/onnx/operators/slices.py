@@ -129,7 +129,8 @@ def _pad(
 ) -> Tensor:
     """Pad x by the mode: with a constant, by default 0, or with elements of x. Negative pads crop.
 
-    `pads` has the amounts before each of the axes and then those after them. It is an attribute before version 11.
+    `pads` has the amounts before each of the `axes`, by default all, and then those after them. It is an attribute
+    before version 11.
     """
     mode = call.text("mode", "constant", ("constant", "reflect", "edge", "wrap"))
     amounts: list[Integer]
@@ -174,7 +175,7 @@ def _crop_computed(call: NodeCall, x: Tensor, axis: int, low: Sequence[Integer],
 
 
 def _number(value: complex, dtype: DType) -> Any:
-    """Return a number as a bool, int or complex, whichever has the kind of `dtype`."""
+    """Return a number as a bool if `dtype` is one, as an int if it is an integer, else unchanged."""
     return bool(value) if dtype.is_bool else int(value.real) if dtype.is_integer else value
 
 

@@ -53,6 +53,7 @@ def _tf_idf(call: NodeCall, x: Tensor) -> Tensor:
         if len(columns) < gram_count + len(grams):
             raise call.fail(f"it has {len(columns)} columns for more n-grams")
         if shortest <= length <= longest and len(grams):
+            # Up to `skips` words may be skipped between adjacent words of an n-gram, if it fits into a row at all.
             steps = range(1, skips + 2) if length > 1 else [1]
             counts.append(_count_grams(call, rows, words, grams, [s for s in steps if (length - 1) * s < words]))
             matrices.append(np.zeros((len(grams), size)))
