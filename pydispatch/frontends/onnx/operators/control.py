@@ -55,9 +55,9 @@ def _loop(
     stack_count = len(graph.output) - 1 - count
     if stack_count < 0 or len(graph.input) != 2 + count:
         raise call.fail(f"its graph has {len(graph.input)} inputs and {len(graph.output)} outputs for {count} tensors")
-    starts = condition is None or (condition.numbers is not None and bool(condition.numbers.all()))
+    is_first_true = condition is None or (condition.numbers is not None and bool(condition.numbers.all()))
     runs = None if limit is None else call.sizes(limit, "M")[0]
-    if starts and _keeps_condition(graph) and runs is not None:
+    if is_first_true and _keeps_condition(graph) and runs is not None:
         return _counted(call, graph, runs, list(carried), stack_count)
     # `_unrolled` returns None if a condition is known only at run time: the loop is then emitted as a loop.
     if (
@@ -162,7 +162,7 @@ def _unrolled(
         stack_count: Number of results of an iteration that are stacked.
     """
     b = call.b
-    columns: list[list[Tensor]] = [[] for _ in range(stack_count)]
+    columns: list[list[Tensor]] = [[] for _ in range(stack_count)]  # for each stack its rows, one per iteration
     for iteration in range(runs):
         if condition is not None:
             known = call.maybe_numbers(condition)
@@ -267,7 +267,7 @@ def _scan(call: NodeCall, *operands: Tensor | None) -> list[Tensor]:
     )
     if {len(axes), len(backwards)} != {scanned} or {len(out_axes), len(out_backwards)} != {stack_count}:
         raise call.fail("its axes or directions are not as many as what it scans")
-    fronts = []
+    fronts = []  # the scanned tensors with the scanned axis first
     for t, axis, back in zip(sequences, axes, backwards, strict=True):
         axis = call.axis(axis, t.rank)
         front = shapes.transpose(call.b, t, [axis, *(d for d in range(t.rank) if d != axis)])
@@ -295,8 +295,9 @@ def _divide_operands(
 def _scanned(
     call: NodeCall, graph: model.GraphProto, carried: list[Tensor], sequences: list[Tensor], stack_count: int
 ) -> tuple[list[Tensor], list[Tensor]]:
-    """Run a graph for each slice along the first axes of `sequences`. Return the carried tensors after the last
-    iteration, and the stacked rows of all iterations.
+    """Run a graph for each index of the first axes of `sequences`, on the slices there.
+
+    Return the carried tensors after the last iteration, and `stack_count` stacks of the rows of all iterations.
     """
     b, carried_count, runs = call.b, len(carried), sequences[0].shape[0]
 
@@ -337,7 +338,7 @@ def _scan_of_batches(
     if isinstance(batches, Expr) or not 0 < batches <= _UNROLLED or len(backwards) != scanned:
         raise call.fail(f"before version 9 its batches are written one by one: 1 to {_UNROLLED}, not {batches}")
     sequences = [reverse(call.b, t, axes=[1]) if back else t for t, back in zip(sequences, backwards, strict=True)]
-    by_batch = []
+    by_batch = []  # for each sequence of the batch the final carried tensors, then the stacks
     for n in range(batches):
         own_carried, own_sequences = (
             [

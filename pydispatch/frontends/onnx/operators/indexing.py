@@ -182,8 +182,8 @@ def _reverse_sequence(call: NodeCall, x: Tensor, lengths: Tensor) -> Tensor:
     last = call.b.index(x.shape[time] - 1)
 
     def coordinates(coords: CoordinateBuilder) -> list[SSAValue]:
-        """Return the position in x of an element: counted from the end of the sequence along the time axis, if it is
-        within it.
+        """Return the position in x of an element of the result. Along the time axis it counts from the end of the
+        sequence, for an element within the sequence.
         """
         length, at = coords.index_of(coords.elements[0]), coords.loop_index(time)
         inside = coords.add_op(arith.CmpiOp(at, length, "slt"))
@@ -207,14 +207,14 @@ def _max_unpool(call: NodeCall, x: Tensor, indices: Tensor, shape: Tensor | None
     strides, pads = call.integers("strides", [1] * rank), call.integers("pads", [0] * (2 * rank))
     if rank != x.rank - 2 or len(strides) != rank or len(pads) != 2 * rank:
         raise call.fail(f"a kernel_shape of {kernel} does not fit {x}")
-    inferred = [(x.shape[2 + d] - 1) * strides[d] + kernel[d] - pads[d] - pads[rank + d] for d in range(rank)]
-    out = [*x.shape[:2], *inferred]
-    wanted = out if shape is None else call.sizes(shape, "output_shape")
+    spatial = [(x.shape[2 + d] - 1) * strides[d] + kernel[d] - pads[d] - pads[rank + d] for d in range(rank)]
+    inferred_shape = [*x.shape[:2], *spatial]
+    wanted = inferred_shape if shape is None else call.sizes(shape, "output_shape")
     # Indices are flattened positions in a tensor of the inferred shape, even if output_shape states another one.
     positions = shapes.reshape(call.b, indices, [product(indices.shape), 1])
     flat = shapes.full(call.b, 0.0, [product(wanted)], x.dtype)
     if shape is not None:
-        positions = _reflattened(call, positions, out, wanted)
+        positions = _reflattened(call, positions, inferred_shape, wanted)
     unpooled = assignment.put_nd(call.b, flat, positions, shapes.reshape(call.b, x, [product(x.shape)]))
     return shapes.reshape(call.b, unpooled, wanted)
 
