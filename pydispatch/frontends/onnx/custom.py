@@ -66,8 +66,8 @@ class UserKernels:
             like = close_matches(name.rpartition("::")[2].lower(), folded, most=3, cutoff=0.7)
             similar = ", ".join(f"{folded[operator]} of layer '{self._seen[folded[operator]]}'" for operator in like)
             known = ", ".join(sorted(self._seen))
-            named = f"near are {similar}" if similar else f"it has {known}"
-            hints[spelling] = f"the model has no operator of this name; {named}"
+            alternatives = f"near are {similar}" if similar else f"it has {known}"
+            hints[spelling] = f"the model has no operator of this name; {alternatives}"
         return hints
 
 

@@ -182,7 +182,7 @@ class OnnxTracer:
         kernel = self.kernels.named(domain, node, layer)
         if is_custom or kernel is not None:
             name = kernel or kernel_name(domain, node)
-            replaced = None if is_custom else convert
+            replaced = None if is_custom else convert  # emits what the kernel replaces
             results: Sequence[Tensor | None] = custom.call(self, name, node, operands, attributes, values, replaced)
         else:
             results = convert()

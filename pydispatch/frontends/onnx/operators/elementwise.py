@@ -125,8 +125,8 @@ _LARGEST_FINITE = {"f8E4M3FN": 448.0, "f8E5M2": 57344.0, "f8E4M3FNUZ": 240.0, "f
 
 
 def cast_to(call: NodeCall, x: Tensor, to: DType, saturate: bool = True) -> Tensor:
-    """Convert a tensor to another type. With `saturate`, values out of the range of an 8-bit float become its largest
-    finite number.
+    """Convert a tensor to another type. With `saturate`, values out of the range of a float of 8 bits or less become
+    its largest finite number; those of f4E2M1FN always do.
     """
     # Integers below a byte are converted from and to bytes alone, and 8-bit floats from and to F32 alone.
     if x.dtype == to:
@@ -188,20 +188,21 @@ def _to_exponents(call: NodeCall, x: Tensor, to: DType, rounding: str, saturate:
     """
 
     def power(value: Element) -> Element:
-        """Return the power of two that one element is rounded to."""
+        """Return the power of two that one element is rounded to, from the exponent and the fraction of its f32."""
         bits = value.bitcast(U32)
         exponent, fraction = (bits.binary("shift_right_logical", 23) & 0xFF), bits & 0x7FFFFF
         # Half of the fraction's range: of a normal number, the middle between two powers. A subnormal number with this
         # fraction is 2^-127, the power that f8E8M0FNU stores as 0.
         half = 0x400000
         if rounding == "up":
-            above = exponent + exponent.is_equal(0).where(fraction > half, fraction > 0).to(U32)
+            rounded = exponent + exponent.is_equal(0).where(fraction > half, fraction > 0).to(U32)
         elif rounding == "nearest":
-            above = exponent + ((fraction > half) | (fraction.is_equal(half) & (exponent > 0))).to(U32)
+            rounded = exponent + ((fraction > half) | (fraction.is_equal(half) & (exponent > 0))).to(U32)
         else:
-            above = exponent
-        above = above.min(0xFE) if saturate else above
-        return exponent.is_equal(0xFF).where(0xFF, above).to(U8).bitcast(to)
+            rounded = exponent
+        # 0xFF is NaN, 0xFE the largest power.
+        rounded = rounded.min(0xFE) if saturate else rounded
+        return exponent.is_equal(0xFF).where(0xFF, rounded).to(U8).bitcast(to)
 
     return formula(call.b, power, x)
 

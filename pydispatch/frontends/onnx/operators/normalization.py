@@ -54,8 +54,8 @@ def _instance_normalization(call: NodeCall, x: Tensor, scale: Tensor, bias: Tens
 
 @ONNX.converts("LayerNormalization")
 def layer_normalization(call: NodeCall, x: Tensor, scale: Tensor, bias: Tensor | None = None) -> Sequence[Tensor]:
-    """Normalize over the axes from `axis` on. Return the result, the mean, and the inverse of the standard
-    deviation.
+    """Normalize over the axes from the attribute `axis` to the last one. Return the result, the mean, and the inverse
+    of the standard deviation.
     """
     axis = call.axis(call.integer("axis", -1), x.rank)
     inner = dtype_of(call.integer("stash_type", 1))
@@ -74,7 +74,7 @@ def rms_normalization(call: NodeCall, x: Tensor, scale: Tensor) -> Tensor:
 
 @ONNX.converts("GroupNormalization")
 def _group_normalization(call: NodeCall, x: Tensor, scale: Tensor, bias: Tensor) -> Tensor:
-    """Normalize each group of channels.
+    """Normalize each group of consecutive channels of x [n, c, ...] by its own mean and variance.
 
     Scale and bias have one element per group before version 21, and one per channel since version 21.
     """

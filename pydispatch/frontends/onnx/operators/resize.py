@@ -49,15 +49,15 @@ def _resize(
     beyond = call.real("extrapolation_value", 0.0)
     policy = call.text("keep_aspect_ratio_policy", "stretch", ("stretch", "not_larger", "not_smaller"))
     old = [x.shape[d] for d in axes]
-    wanted: Sequence[Size]
-    ratios: Sequence[Number | None]
+    wanted: Sequence[Size]  # new sizes
+    ratios: Sequence[Number | None]  # scales as in ResizedAxis
     if scales is not None and scales.shape != (0,):  # version 11 omits scales by an empty vector
         wanted, ratios = _scaled_sizes(call, old, scales)
     elif sizes is not None:
         wanted, ratios = _target_sizes(call, old, sizes, policy)
     else:
         raise call.fail("it has neither scales nor sizes")
-    regions: Sequence[tuple[Number, Number]] = [(0.0, 1.0)] * len(axes)
+    regions: Sequence[tuple[Number, Number]] = [(0.0, 1.0)] * len(axes)  # (start, end) as fractions of an axis
     if how.transformation == "tf_crop_and_resize":
         if roi is None:
             raise call.fail("its region of interest is missing")
@@ -75,7 +75,7 @@ def _upsample(call: NodeCall, x: Tensor, scales: Tensor | None = None) -> Tensor
     if scales is None:
         scales = call.b.constant(np.array(call.reals("scales"), np.float32))
     wanted, ratios = _scaled_sizes(call, x.shape, scales)
-    resized = [ResizedAxis(*one) for one in zip(range(x.rank), wanted, ratios, strict=True)]
+    resized = [ResizedAxis(d, size, ratio) for d, (size, ratio) in enumerate(zip(wanted, ratios, strict=True))]
     how = Filter("linear" if mode == "bilinear" else mode, transformation="asymmetric")
     return _resize_axes(call, x, resized, how, beyond=0.0)
 
@@ -146,13 +146,14 @@ def _target_sizes(
 
 
 def _resize_axes(call: NodeCall, x: Tensor, axes: Sequence[ResizedAxis], how: Filter, beyond: float) -> Tensor:
-    """Resize axes one after the other. `beyond` is the value of elements outside of the old axes, for
-    tf_crop_and_resize only.
+    """Resize axes one after the other, and return the result in the type of x.
+
+    `beyond` is the value of new elements outside of the old axes, which only tf_crop_and_resize has.
     """
     b, dtype = call.b, x.dtype
     if how.mode != "nearest":
         x = elementwise.convert(b, x, normalization.wide(dtype) if dtype.is_float else F32)
-    masks = []
+    masks = []  # (axis, which of its new elements are outside of the old axis)
     for resized in axes:
         x, outside = resize_axis(b, x, resized, how)
         # `numbers`: the values that are known at compile time, else None.

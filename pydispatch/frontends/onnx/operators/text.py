@@ -46,10 +46,10 @@ def _tf_idf(call: NodeCall, x: Tensor) -> Tensor:
     rows = x if x.rank == 2 else shapes.expand_dims(b, x, axes=[0])
     # gram_count: number of n-grams in the pool before those of the current length.
     counts, matrices, gram_count = [], [], 0
-    for length, (first, last) in enumerate(zip(begins, [*begins[1:], len(pool)], strict=True), 1):
-        if not 0 <= first <= last <= len(pool) or (last - first) % length:
-            raise call.fail(f"its n-grams of {length} words are the numbers {first} to {last} of a pool of {len(pool)}")
-        grams = np.array(pool[first:last], np.int64).reshape(-1, length)
+    for length, (begin, end) in enumerate(zip(begins, [*begins[1:], len(pool)], strict=True), 1):
+        if not 0 <= begin <= end <= len(pool) or (end - begin) % length:
+            raise call.fail(f"its n-grams of {length} words are the numbers {begin} to {end} of a pool of {len(pool)}")
+        grams = np.array(pool[begin:end], np.int64).reshape(-1, length)
         if len(columns) < gram_count + len(grams):
             raise call.fail(f"it has {len(columns)} columns for more n-grams")
         if shortest <= length <= longest and len(grams):
@@ -64,9 +64,9 @@ def _tf_idf(call: NodeCall, x: Tensor) -> Tensor:
     total = products.matmul(b, slicing.concat(b, counts, axis=1), b.constant(np.concatenate(matrices), F32))
     if mode != "TF":
         weights = call.reals("weights", [1.0] * len(columns))
-        placed = np.ones(size)
-        placed[columns] = weights
-        weight = b.constant(placed, F32)
+        column_weights = np.ones(size)  # the attribute has the weights in the order of the pool
+        column_weights[columns] = weights
+        weight = b.constant(column_weights, F32)
         total = formula(b, lambda n, w: (n.min(1.0) if mode == "IDF" else n) * w, total, weight)
     call.ignore("weights")
     return total if x.rank == 2 else shapes.squeeze(b, total, axes=[0])
