@@ -96,3 +96,18 @@ def test_dropout_whose_mode_is_an_input(training: bool, ratio: float, tmp_path: 
     dropped = ratio if training else 0.0
     assert abs(np.mean(~mask) - dropped) < 0.05
     np.testing.assert_allclose(y, np.where(mask, x / np.float32(1 - dropped), 0), rtol=1e-6)
+
+
+def test_filters_whose_sizes_are_dynamic(tmp_path: Path) -> None:
+    """The attribute kernel_shape is compared with the filters in each call."""
+    kernel_shape = wire.message((1, "kernel_shape"), (8, 3), (8, 2), (20, 7))
+    inputs = [wire.value("x", 1, 2, 6, 7), wire.value("w", 4, 2, "h", "k")]
+    conv = wire.node("Conv", ["x", "w"], ["y"], kernel_shape)
+    program = loaded(wire.model([conv], inputs, [wire.value("y", 1, 4, "a", "b")]), tmp_path)
+    rng = np.random.default_rng(0)
+    x, w = (rng.standard_normal(shape).astype(np.float32) for shape in ((1, 2, 6, 7), (4, 2, 3, 2)))
+    windows = np.lib.stride_tricks.sliding_window_view(x, (3, 2), axis=(2, 3))
+    expected = np.einsum("nchwkl,fckl->nfhw", windows, w)
+    np.testing.assert_allclose(program.main(x, w), expected, rtol=1e-4, atol=1e-5)
+    with pytest.raises(pd.Error, match="a size of its filters is 2; its kernel_shape states 3"):
+        program.main(x, w[:, :, :2].copy())

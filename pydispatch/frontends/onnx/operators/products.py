@@ -132,13 +132,20 @@ def positive(call: NodeCall, name: str, rank: int) -> list[int]:
 
 def kernel_of(call: NodeCall, w: Tensor, x: Tensor) -> Sequence[Size]:
     """Return the spatial sizes of the filters w [f, c, ...]. Raise CompileError if the attribute kernel_shape
-    contradicts them, or if x has another number of axes.
+    contradicts them, or if x has another number of axes. Dynamic sizes are compared with it at run time.
     """
     if w.rank != x.rank:
         raise call.fail(f"its operands are {x} and {w}; expected as many axes in both")
     stated = call.maybe_integers("kernel_shape")
-    if stated is not None and [n for n in w.shape[2:] if not isinstance(n, Expr)] != stated:
+    if stated is None:
+        return w.shape[2:]
+    if len(stated) != w.rank - 2 or any(
+        not isinstance(n, Expr) and n != m for n, m in zip(w.shape[2:], stated, strict=True)
+    ):
         raise call.fail(f"its kernel_shape is {stated}; its filters are {w}")
+    for size, expected in zip(w.shape[2:], stated, strict=True):
+        message = f"{call.node.op_type}: a size of its filters is {{a}}; its kernel_shape states {{b}}"
+        call.b.require_equal(size, expected, message)
     return w.shape[2:]
 
 
