@@ -46,7 +46,7 @@ class ProgramText(Records):
         """Return the text of the whole program, table by table."""
         lines = [*self.executable_lines(), *self.query_lines(), *self.constant_lines()]
         for i, g in enumerate(self.table(Table.GLOBALS, GlobalRecord)):
-            lines.append(f"global {i} " + self.state(g))
+            lines.append(f"global {i} " + self.global_text(g))
         for i, k in enumerate(self.table(Table.CHECKS, CheckRecord)):
             kind = CheckKind(k.kind).name.lower() if k.kind < len(CheckKind) else f"kind {k.kind}"
             name, location = self.string(k.name, k.name_length), self.string(k.location, k.location_length)
@@ -63,7 +63,7 @@ class ProgramText(Records):
         return "\n".join(lines) + "\n"
 
     def executable_lines(self) -> list[str]:
-        """Return the lines of the executables and their exports."""
+        """Return the lines of the executables, with the function of each variant's condition, and of their exports."""
         lines = []
         executables = self.table(Table.EXECUTABLES, ExecutableRecord)
         for i, e in enumerate(executables):
@@ -83,7 +83,7 @@ class ProgramText(Records):
         return lines
 
     def query_lines(self) -> list[str]:
-        """Return the lines of the queries of the device."""
+        """Return the lines of the device queries, each with its result for a device that does not know it."""
         lines = []
         for i, q in enumerate(self.table(Table.QUERIES, QueryRecord)):
             key = f'"{self.string(q.category, q.category_length)}" :: "{self.string(q.key, q.key_length)}"'
@@ -91,7 +91,7 @@ class ProgramText(Records):
         return lines
 
     def constant_lines(self) -> list[str]:
-        """Return the lines of the constants."""
+        """Return the lines of the constants: where each comes from (member, parameter or function), and its bytes."""
         lines = []
         parameters = self.table(Table.PARAMETERS, ParameterRecord)
         derived = self.derived()
@@ -113,7 +113,7 @@ class ProgramText(Records):
         for derivation in self.table(Table.DERIVATIONS, DerivationRecord):
             is_known = derivation.function < len(functions)
             result_count = functions[derivation.function].result_count if is_known else 1  # of an invalid program
-            count = min(result_count, constant_count)
+            count = min(result_count, constant_count)  # bounds the range below if the program is invalid
             constants = range(derivation.first_constant, derivation.first_constant + count)
             computed_by.update(dict.fromkeys(constants, derivation.function))
         return computed_by
@@ -141,7 +141,7 @@ class ProgramText(Records):
         return shape_text(self.sizes(offset, rank))
 
     def parameters(self) -> list[dict[str, Any]]:
-        """Return scope, key, type and shape of each parameter, as in the manifest."""
+        """Return scope, key, type and shape of the constants that are supplied at load, as in the manifest."""
         return [
             {
                 "scope": self.string(p.scope, p.scope_length),
@@ -157,8 +157,8 @@ class ProgramText(Records):
         scope, key = self.string(record.scope, record.scope_length), self.string(record.key, record.key_length)
         return f'parameter "{scope}" :: "{key}" {self.shape(record.sizes, record.rank)}{dtype_name(record.dtype)}'
 
-    def state(self, record: GlobalRecord) -> str:
-        """Return the text of a variable of the program."""
+    def global_text(self, record: GlobalRecord) -> str:
+        """Return the text of a variable of the program, such as `mutable @counter: scalar i64 = 0`."""
         name = self.string(record.name, record.name_length)
         mutable = "mutable " if record.flags & IS_MUTABLE else ""
         if record.is_scalar:
@@ -168,7 +168,7 @@ class ProgramText(Records):
         return f"{mutable}@{name}: {self.shape(record.sizes, record.rank)}{dtype_name(record.dtype)}{initial}"
 
     def function(self, record: FunctionRecord) -> list[str]:
-        """Return the lines of a function: signature, buffers, instructions, results.
+        """Return the lines of a function: signature, arguments, buffers, instructions, results.
 
         The sizes of an argument are stored in two words each, those of a result as a register each.
         """
@@ -197,34 +197,41 @@ class ProgramText(Records):
         return lines
 
     def chains(self) -> list[tuple[str, list[str]]]:
-        """Return pairs (function, exports), one per tile-fused dispatch sequence, in order."""
+        """Return pairs (function, exports), one per tile-fused dispatch sequence, in order.
+
+        The dispatches of such a sequence, a chain, run tile by tile: all for the workgroups of one tile, then for the
+        next.
+        """
         exports = [f"@{self.string(x.name, x.name_length)}" for x in self.table(Table.EXPORTS, ExportRecord)]
         chains: list[tuple[str, list[str]]] = []
         for record in self.table(Table.FUNCTIONS, FunctionRecord):
             pool = self.words_at(record.pool, record.pool_count)
-            constants: dict[int, int] = {}
-            chain: list[str] = []
+            constants: dict[int, int] = {}  # register → its value, if that is known
+            chain: list[str] = []  # exports of the sequence to which the previous dispatch belongs
             for opcode, dst, a, b, c in self.records(record.instructions, record.instruction_count, InstructionRecord):
                 if opcode == Opcode.CONST:
                     constants[dst] = join_words(b, c)
                 elif opcode & 0xFFFF == Opcode.DISPATCH:
                     (export_register,) = words_of(pool, a, count=1)  # the first word of the dispatch's record
-                    ordinal = constants.get(export_register, NONE)
-                    name = exports[ordinal] if ordinal < len(exports) else "one of several exports"
+                    export_index = constants.get(export_register, NONE)
+                    name = exports[export_index] if export_index < len(exports) else "one of several exports"
                     modifier = opcode >> 16
                     if modifier:  # the dispatch continues the sequence of the previous one
                         chain.append(name)
                         continue
                     chain = [name]
                     chains.append((self.string(record.name, record.name_length), chain))
-        return [(function, names) for function, names in chains if len(names) > 1]
+        return [(function, names) for function, names in chains if len(names) > 1]  # others are single dispatches
 
     def instruction(self, record: InstructionRecord, pool: list[int]) -> str:
         """Return the text of one instruction, such as `r4 = add.64 r2, r3`.
 
         docs/program.md, "Instructions", has the operands a, b and c of each opcode. The opcode's word has a modifier in
-        its high half: the width of the operation, for comparisons with the predicate above it.
-        pool: words that the instruction may refer to.
+        its high half: mostly the width of the operation; for comparisons the width plus 256 times the predicate.
+
+        Args:
+            record: The instruction.
+            pool: Words of the function to which operands refer by index, such as the records of commands.
         """
         opcode, modifier = record.opcode & 0xFFFF, record.opcode >> 16
         dst, a, b, c = record.dst, record.a, record.b, record.c
@@ -259,7 +266,7 @@ class ProgramText(Records):
 
 
 def signature_text(operands: Sequence[HostOperand]) -> str:
-    """Return the operands of a host command as text, such as `(?xf32, 4xf32 written, i32)`."""
+    """Return the operands of a host command as text, such as `(?xf32, 4xf32 written, i32)`; `?` is a dynamic size."""
 
     def operand_text(operand: HostOperand) -> str:
         """Return one operand as text."""
@@ -278,7 +285,7 @@ def chains_of(program: bytes | memoryview) -> list[tuple[str, list[str]]]:
 
 
 def commands_of(program: bytes | memoryview) -> list[tuple[str, list[HostOperand]]]:
-    """Return the names and operands of the host commands of a program; [] for an invalid program."""
+    """Return pairs (name, operands) of the host commands that a program calls; [] for an invalid program."""
     try:
         return ProgramText(bytes(program)).commands()
     except ArtifactError:  # loading reports the fault
@@ -286,7 +293,7 @@ def commands_of(program: bytes | memoryview) -> list[tuple[str, list[HostOperand
 
 
 def parameters_of(program: bytes | memoryview) -> list[dict[str, Any]]:
-    """Return the parameters of a program, as in the manifest; [] for an invalid program."""
+    """Return scope, key, type and shape of the constants that are supplied at load; [] for an invalid program."""
     try:
         return ProgramText(bytes(program)).parameters()
     except ArtifactError:  # loading reports the fault
