@@ -16,9 +16,11 @@ from pydispatch.formats.ptx.variables import VECTORS, DeclarationCursor
 _MAX_REGISTERS = 1 << 24
 _OPCODE = re.compile(r"[a-z]\w*(?:\.\w+(?:::\w+)*)*", re.ASCII)
 _TABLES = (".branchtargets", ".calltargets")
+"""Directives with the list of targets of an indirect branch or call; the list is named by the label before it."""
 _STATIC_SPACES = ("global", "const", "shared")
 """State spaces of variables that are allocated for the module, even if they are declared in a function."""
 _MISSING = object()
+"""Stands for an operand that is not in a cache, whose values may be None."""
 
 
 class FunctionReader(Operands):
@@ -29,7 +31,8 @@ class FunctionReader(Operands):
     Attributes:
         opcodes: Opcode with modifiers in the text ("add.s32") → (opcode, modifiers), as a cache for the module.
         items: Instructions and labels, in the order of the text.
-        tables: Name of a list of labels or functions (`.branchtargets`) → its entries.
+        tables: Label → the labels or functions of the `.branchtargets` or `.calltargets` after it, or the text of the
+            `.callprototype` as the only entry.
     """
 
     def __init__(
@@ -45,20 +48,20 @@ class FunctionReader(Operands):
             params: Its parameters.
             known: Returns whether a name is declared in the module.
             pending: List to which names that are not declared yet are appended, with their token index.
-            types: Types of the module's variables.
+            types: Variable of the module → its PTX type, such as "f32".
             reserved: Names of static variables of all functions, to which those of this function are added.
             opcodes: Cache of split opcodes, shared by all functions of the module.
         """
         super().__init__(cursor, function, params, known, pending, types, reserved)
         self.opcodes = opcodes
-        self.items: list[Instruction | PtxLabel] = []  # in order of the text
+        self.items: list[Instruction | PtxLabel] = []
         self.tables: dict[str, tuple[str, ...]] = {}
 
     def read(self) -> None:
         """Parse the body from its `{` to its `}`."""
         cursor, words = self.cursor, self.words
         self.find_labels()
-        for name, index in self.labels.get(cursor.at, ()):
+        for name, index in self.labels.get(cursor.at, ()):  # of the outermost scope; open() declares those of others
             self.declare(name, index, PtxSymbol)
         cursor.at += 1
         while True:
@@ -68,7 +71,7 @@ class FunctionReader(Operands):
                 self._directive(word)
             elif word == "}":
                 cursor.at += 1
-                if len(self.scopes) == 1:
+                if len(self.scopes) == 1:  # the end of the body, not of an inner scope
                     return
                 self.scopes.pop()
             elif word == "{":
@@ -105,7 +108,7 @@ class FunctionReader(Operands):
             cursor.end_statement(word)
             self.tables[symbol.name] = tuple(targets)
         elif word == ".callprototype":
-            begin = cursor.at
+            begin = cursor.at  # the prototype is stored as text: nothing reads its parts
             while self.words[cursor.at] not in (";", "", "{", "}"):
                 cursor.at += 1
             end = cursor.source.starts[cursor.at]
@@ -115,13 +118,13 @@ class FunctionReader(Operands):
             self.items.append(PtxLabel(symbol.name, cursor.source.line(at)))
 
     def _directive(self, word: str) -> None:
-        """Parse a directive of the body; directives about source positions and pragmas have no effect."""
+        """Parse the directive `word` at the cursor; directives about source positions and pragmas have no effect."""
         cursor, start = self.cursor, self.cursor.at
         cursor.at += 1
         if word == ".reg":
             self._registers()
         elif word[1:] in SPACES:
-            self._variables(word[1:], "", start)
+            self._variables(word[1:], linkage="", start=start)
         elif word == ".loc":
             location(cursor)
         elif word == ".file":
@@ -133,14 +136,15 @@ class FunctionReader(Operands):
             cursor.end_statement(word)
         elif word == ".extern" and self.words[cursor.at][1:] in SPACES:
             cursor.at += 1
-            self._variables(self.words[cursor.at - 1][1:], "extern", start)
+            self._variables(self.words[cursor.at - 1][1:], linkage="extern", start=start)
         else:
             raise cursor.fail(f"'{word}' is no directive of a function's body", start)
 
     def _variables(self, space: str, linkage: str, start: int) -> None:
-        """Parse the variables after a state space, and give each a unique name.
+        """Parse the variables after a state space such as `.shared`, and give each a unique name.
 
         The names of static variables stay reserved, so that no function that follows has a variable of that name.
+        `start` is the token index of the declaration.
         """
         for variable, at in self.cursor.variables(space, linkage, start, self.address_of):
             unique_name = self.declare(variable.name, at, PtxSymbol)
@@ -167,7 +171,7 @@ class FunctionReader(Operands):
                 if count > _MAX_REGISTERS:
                     raise cursor.fail(f"{count} registers, more than {_MAX_REGISTERS}", at)
                 scope.ranges[name] = RegisterRange(count, kind, lanes)
-                scope.cache.clear()
+                scope.cache.clear()  # a cached name may now be a register of the range
             else:
                 self.declare(name, at, lambda unique_name: self.register(unique_name, kind, lanes))
             if not cursor.accept(","):
@@ -187,7 +191,7 @@ class FunctionReader(Operands):
         if word not in self.opcodes and not _OPCODE.fullmatch(word):
             raise cursor.fail_expected("an instruction")
         cursor.at += 1
-        while words[cursor.at][:1] == ".":  # `ld .global .u32`
+        while words[cursor.at][:1] == ".":  # modifiers after spaces: `ld .global .u32`
             word += words[cursor.at]
             cursor.at += 1
         opcode = self.opcodes.get(word)
@@ -206,7 +210,7 @@ class FunctionReader(Operands):
                     cursor.at += 1
                     operands.append(operand)  # type: ignore[arg-type]
                 else:
-                    operands.append(self.operand(is_call, 0))
+                    operands.append(self.operand(is_call, depth=0))
                 word = words[cursor.at]
                 if word == ",":
                     cursor.at += 1

@@ -10,7 +10,9 @@ from pydispatch.formats.ptx.lex import Words, is_number, literal
 from pydispatch.formats.ptx.module import PtxSymbol
 
 SPACES = frozenset(("global", "const", "shared", "local", "param"))
+"""State spaces of variables, without their dot."""
 LINKAGE = frozenset(("visible", "extern", "weak", "common"))
+"""Linkage directives, without their dot."""
 WARP_SIZE = 32
 _NAME_FIRST = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_$%")
 _MAX_DEPTH = 64  # of nested expressions
@@ -25,8 +27,10 @@ _COMPARE: dict[str, Callable[[int | float, int | float], bool]] = {
     "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
     "||": lambda a, b: bool(a or b), "&&": lambda a, b: bool(a and b),
 }  # fmt: skip
+"""Operators whose result is 0 or 1."""
 
 Value = int | float | PtxSymbol
+"""Value of a constant expression: a number, or an address."""
 
 
 def is_name(word: str) -> bool:
@@ -42,8 +46,8 @@ class Cursor:
     Attributes:
         source: The text with the positions of its tokens.
         words: The tokens; "" marks the end.
-        at: Index of the next token.
-        literals: Token → its value as a number, None if it is none; a cache.
+        at: Index of the next token in `words`.
+        literals: Cache of token → its value as a number, None if it is no number.
     """
 
     def __init__(self, source: Words) -> None:
@@ -51,11 +55,11 @@ class Cursor:
         self.literals: dict[str, int | float | None] = {}
 
     def fail(self, message: str, at: int | None = None) -> ArtifactError:
-        """Return an error at token `at`, by default the next one."""
+        """Return an error at the token of index `at`, by default the next one."""
         return self.source.fail(self.at if at is None else at, message)
 
     def fail_expected(self, what: str) -> ArtifactError:
-        """Return an error at the next token: "expected `what`, got the token"."""
+        """Return an error at the next token, such as "expected `what`, got ';'"."""
         return self.fail(f"expected {what}, got {self.source.shown(self.at)}")
 
     def accept(self, word: str) -> bool:
@@ -66,13 +70,13 @@ class Cursor:
         return False
 
     def expect(self, word: str, why: str = "") -> None:
-        """Consume the next token, which must be `word`."""
+        """Consume the next token, which must be `word`; `why` is appended to the word in the error message."""
         if self.words[self.at] != word:
             raise self.fail_expected(f"'{word}'{why}")
         self.at += 1
 
     def end_statement(self, what: str) -> None:
-        """Consume the ';' at the end of a statement; raise an error if it is missing.
+        """Consume the ';' at the end of a statement; raise an error if it is missing. `what` describes the statement.
 
         If the next token is on another line, the error is reported at the end of the statement.
         """
@@ -92,7 +96,7 @@ class Cursor:
         return word
 
     def string(self, what: str) -> str:
-        """Parse a quoted string and return its content."""
+        """Parse a quoted string and return its content; `what` says in the error message what it is."""
         word = self.words[self.at]
         if word[:1] != '"' or len(word) < 2 or word[-1] != '"':
             raise self.fail_expected(f'{what} in "quotes"')
@@ -114,12 +118,13 @@ class Cursor:
             rank: Operators of this rank or lower (`_RANKS`) end the expression.
         """
         start = self.at
-        value = self.expression(self._no_symbol, rank=rank)
+        value = self.expression(self.reject_symbol, rank=rank)
         if not isinstance(value, int) or value < least:
             raise self.fail(f"expected {what}, an integer from {least}, got {self.source.shown(start)}", start)
         return value
 
-    def _no_symbol(self, name: str, at: int) -> PtxSymbol:
+    def reject_symbol(self, name: str, at: int) -> PtxSymbol:
+        """Raise an error for a name in an expression that may have numbers alone; for `resolve` of `expression`."""
         raise self.fail(f"expected a number, got '{name}'", at)
 
     # Constant expressions
@@ -128,9 +133,9 @@ class Cursor:
         """Parse a constant expression by precedence climbing.
 
         Args:
-            resolve: Returns the symbol for a name at a token index.
-            depth: Nesting depth so far.
-            rank: Operators of this rank or lower end the expression.
+            resolve: Returns the symbol for a name at a token index, or raises.
+            depth: Number of expressions around this one.
+            rank: Operators of this rank (`_RANKS`) or lower end the expression; 0 for all binary operators.
 
         Returns:
             A number, or the address of a symbol plus an offset in bytes.
@@ -140,11 +145,13 @@ class Cursor:
         left = self._primary(resolve, depth)
         while True:
             at, sign = self.at, self.words[self.at]
-            own = _RANKS.get(sign, 0)
-            if own <= rank:
+            sign_rank = _RANKS.get(sign, 0)  # 0: no binary operator
+            if sign_rank <= rank:
                 return left
             self.at += 1
-            right = self.expression(resolve, depth + 1, rank=0 if sign == "?" else own)  # `?` is closed by its `:`
+            right = self.expression(
+                resolve, depth + 1, rank=0 if sign == "?" else sign_rank
+            )  # `?` is closed by its `:`
             if sign == "?":
                 self.expect(":", " of a ? b : c")
                 other = self.expression(resolve, depth + 1)
@@ -155,7 +162,8 @@ class Cursor:
 
     def _primary(self, resolve: Callable[[str, int], PtxSymbol], depth: int) -> Value:
         """Parse an operand of an expression: a literal, a name, `generic(...)`, a masked address, parentheses, a
-        unary operator."""
+        unary operator. The arguments are those of `expression`.
+        """
         at, word = self.at, self.words[self.at]
         self.at += 1
         if word in ("-", "+", "~", "!"):
@@ -176,14 +184,14 @@ class Cursor:
             return literal_value
         if word == "WARP_SZ":
             return WARP_SIZE
-        if word == "generic" and self.words[self.at] == "(":
+        if word == "generic" and self.words[self.at] == "(":  # an address in the generic space: the symbol is the same
             self.at += 1
             value = self.expression(resolve, depth + 1)
             self.expect(")")
             return value
         if is_name(word):
             return resolve(word, at)
-        self.at = at
+        self.at = at  # the error is at the operand
         if is_number(word[:1]):
             raise self.fail(f"{self.source.shown(at)} is no number of PTX")
         raise self.fail_expected("a number or a name")
@@ -191,7 +199,13 @@ class Cursor:
     def _masked_byte(
         self, mask: int | float, at: int, resolve: Callable[[str, int], PtxSymbol], depth: int
     ) -> PtxSymbol:
-        """Parse `0xff00(name)`, which selects one byte of an address: a symbol with a shift."""
+        """Parse the parentheses of `0xff00(name)`, which selects one byte of an address: a symbol with a shift in bits.
+
+        Args:
+            mask: Value of the literal before the parentheses.
+            at: Its token index, for errors.
+            resolve, depth: As in `expression`.
+        """
         shift = next((shift for shift in range(0, 64, 8) if mask == 0xFF << shift), None)
         if shift is None:
             raise self.fail(f"'{self.words[at]}' selects no byte of an address; expected 0xff, 0xff00, ...", at)
@@ -203,7 +217,10 @@ class Cursor:
         return PtxSymbol(value.name, value.offset, shift)
 
     def _unary_value(self, word: str, at: int, resolve: Callable[[str, int], PtxSymbol], depth: int) -> Value:
-        """Parse the operand of a unary operator `-`, `+`, `~` or `!`, and apply the operator."""
+        """Parse the operand of the unary operator `word` (`-`, `+`, `~` or `!`) at token `at`, and apply the operator.
+
+        `resolve` and `depth` are those of `expression`.
+        """
         if depth > _MAX_DEPTH:
             raise self.fail(f"an expression nested deeper than {_MAX_DEPTH}", at)
         value = self._primary(resolve, depth + 1)
@@ -217,7 +234,8 @@ class Cursor:
     def _binary_value(self, sign: str, left: Value, right: Value, at: int) -> Value:
         """Return the value of a binary operation; addresses allow only the addition and subtraction of bytes.
 
-        A symbol with a shift is no address but one byte of it, which allows no operation.
+        A symbol with a shift is no address but one byte of it, which allows no operation. `sign` is the operator, at
+        token `at`.
         """
         if isinstance(left, PtxSymbol) and not left.shift and isinstance(right, int) and sign in ("+", "-"):
             return PtxSymbol(left.name, left.offset + (right if sign == "+" else -right))
@@ -239,7 +257,10 @@ class Cursor:
         raise self.fail(f"'{sign}' of {left} and {right} has no value", at)
 
     def _integer_value(self, sign: str, left: int, right: int, at: int) -> int:
-        """Return the value of a binary operation on integers, as C defines it."""
+        """Return the value of a binary operation on integers, as C defines it for 64 bits; raise an error for none.
+
+        Comparisons are not among the operators.
+        """
         if sign in ("/", "%") and right:
             quotient = abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)  # towards zero, as C has it
             return quotient if sign == "/" else left - right * quotient

@@ -15,18 +15,21 @@ ARCHITECTURES = {
     80: (7, 0), 86: (7, 1), 87: (7, 4), 88: (7, 3), 89: (7, 8), 90: (7, 8), 100: (8, 6), 101: (8, 6), 103: (8, 8),
     110: (9, 0), 120: (8, 7), 121: (8, 8),
 }  # fmt: skip
-"""Compute capability, 75 for 7.5 → the `.version` that has it first."""
+"""Compute capability, 75 for 7.5 → the first PTX ISA version (`.version`, major and minor) that has it."""
 
 NAMES = tuple(f"sm_{version}" for version in ARCHITECTURES)
 
 MAX_THREADS, MAX_BLOCK = 1024, (1024, 1024, 64)
+"""Threads of a block that every device can have: in all, and in x, y and z."""
 MAX_SHARED = 232448
 """Bytes of workgroup memory that a block can have on any device (227 KiB)."""
 
 _SHARED_KIB = {70: 96, 75: 64, 80: 163, 86: 99, 87: 163, 88: 99, 90: 227, 120: 99}
+"""Compute capability → KiB of workgroup memory per block, also for newer ones up to the next entry."""
 
 _TARGET = re.compile(r"sm_(\d{2,4})([af]?)", re.ASCII)
 _POINTERS = ("b64", "u64", "s64", "b8")
+"""Types of parameters of 8 bytes that may be pointers; b8 is an array of bytes."""
 
 
 def requirements(target: str) -> tuple[str, ...]:
@@ -38,7 +41,7 @@ def requirements(target: str) -> tuple[str, ...]:
     architecture, suffix = split(target)
     names = [f"sm_{known}" for known in ARCHITECTURES if known <= architecture]
     if suffix or architecture not in ARCHITECTURES:
-        names.append(target)
+        names.append(target)  # code for sm_90a, or of an unknown architecture, runs on no other one
     return tuple(names)
 
 
@@ -62,7 +65,7 @@ def capabilities(major: int, minor: int) -> frozenset[str]:
 def shared_limit(capability: int) -> int:
     """Return the maximum workgroup memory per block in bytes, for a compute capability such as 75 for 7.5.
 
-    The numbers are from NVIDIA's CUDA C++ Programming Guide.
+    48 KiB are the limit of all older devices. The numbers are from NVIDIA's CUDA C++ Programming Guide.
     """
     known = [version for version in _SHARED_KIB if version <= capability]
     return (_SHARED_KIB[max(known)] if known else 48) << 10
@@ -80,7 +83,10 @@ def why_not(major: int, minor: int, requires: Sequence[str]) -> str:
 
 
 def split(target: str) -> tuple[int, str]:
-    """Split an architecture such as "sm_90a" into its number and suffix: (90, "a")."""
+    """Split an architecture such as "sm_90a" into its number and suffix: (90, "a"); the suffix may be "".
+
+    Raises InvalidArgumentError for another name.
+    """
     match = _TARGET.fullmatch(target)
     if not match:
         from pydispatch.errors import InvalidArgumentError
@@ -90,22 +96,22 @@ def split(target: str) -> tuple[int, str]:
 
 
 def target_problem(module: PtxModule) -> str | None:
-    """Return why `.version` and `.target` of a module are inconsistent; None if they are not, or the target is
-    unknown."""
+    """Return why `.version` and `.target` of a module are inconsistent, as a clause of an error message; None if they
+    are not, or if the target is newer than ARCHITECTURES."""
     match = _TARGET.fullmatch(module.target)
     if not match:
         return f"its .target '{module.target}' is no architecture; expected a name such as sm_80"
     architecture, suffix = int(match[1]), match[2]
-    least = ARCHITECTURES.get(architecture)
-    if least is None:
+    least_version = ARCHITECTURES.get(architecture)
+    if least_version is None:
         if architecture < max(ARCHITECTURES):
             return f"its .target {module.target} is no architecture; known are {', '.join(NAMES)}"
-        return None
-    if suffix:
-        least = max(least, (8, 8) if suffix == "f" else (8, 0))
-    if module.version < least:
+        return None  # newer than this list
+    if suffix:  # versions of PTX that introduced the suffixes
+        least_version = max(least_version, (8, 8) if suffix == "f" else (8, 0))
+    if module.version < least_version:
         return (
-            f"its .target {module.target} needs .version {least[0]}.{least[1]}, the text says "
+            f"its .target {module.target} needs .version {least_version[0]}.{least_version[1]}, the text says "
             f".version {module.version[0]}.{module.version[1]}"
         )
     return None
@@ -120,7 +126,8 @@ def parameter_sizes(entry: PtxFunction) -> tuple[int, ...]:
 
 
 def mismatch(entry: PtxFunction, constants: int, bindings: int) -> str | None:
-    """Return why a kernel cannot be dispatched with this number of bindings and 32-bit constants; None if it can.
+    """Return why a kernel cannot be dispatched with this number of bindings and 32-bit constants, as a clause of an
+    error message; None if it can.
 
     A kernel's parameters are one pointer per binding, then the constants: a parameter of up to 4 bytes takes one
     constant, one of 8 bytes takes two (low, high).
@@ -137,7 +144,7 @@ def mismatch(entry: PtxFunction, constants: int, bindings: int) -> str | None:
                 f"parameter {index} '{param.name}' (line {param.line}) is {_described(param)}, expected a "
                 f"pointer of 64 bits for binding {index}: the layout has {layout}, and bindings come first"
             )
-    words = 0
+    words = 0  # of 32 bits: constants that the parameters take
     for index, param in enumerate(entry.params[bindings:], bindings):
         if param.size > 8 or param.size not in (1, 2, 4, 8):
             return (
@@ -146,12 +153,13 @@ def mismatch(entry: PtxFunction, constants: int, bindings: int) -> str | None:
             )
         words += 2 if param.size == 8 else 1
     if words != constants:
-        rest = entry.params[bindings:]
-        shown = ", ".join(f"'{param.name}' {_described(param)}" for param in rest[:6]) + (", ..." if rest[6:] else "")
-        take = f"{'takes' if len(rest) == 1 else 'take'} {_counted(words, 'constant')} of 32 bits"
+        scalars = entry.params[bindings:]
+        shown = ", ".join(f"'{param.name}' {_described(param)}" for param in scalars[:6])
+        shown += ", ..." if scalars[6:] else ""
+        take = f"{'takes' if len(scalars) == 1 else 'take'} {_counted(words, 'constant')} of 32 bits"
         return (
-            f"its {_counted(len(rest), 'parameter')} after the {_counted(bindings, 'pointer')} (line {entry.line}) "
-            f"{take}{f' ({shown})' if rest else ''}, the layout has {constants}; a parameter of 8 bytes takes two"
+            f"its {_counted(len(scalars), 'parameter')} after the {_counted(bindings, 'pointer')} (line {entry.line}) "
+            f"{take}{f' ({shown})' if scalars else ''}, the layout has {constants}; a parameter of 8 bytes takes two"
         )
     return None
 
@@ -159,14 +167,15 @@ def mismatch(entry: PtxFunction, constants: int, bindings: int) -> str | None:
 def described_mismatch(
     parameters: Parameters, constants: int, bindings: int, sizes: Sequence[int], entry: PtxFunction | None
 ) -> str | None:
-    """Return why a kernel does not take the parameters that its author describes; None if it does.
+    """Return why a kernel does not take the parameters that its author describes, as a clause of an error message;
+    None if it does.
 
     Args:
         parameters: The described parameters.
         constants: Number of 32-bit constants in the layout.
         bindings: Number of bindings in the layout.
         sizes: Sizes of the kernel's parameters in bytes.
-        entry: The kernel, if its PTX is known.
+        entry: The kernel; None for machine code, whose sizes of parameters alone are known.
     """
     if (problem := parameters.mismatch(bindings, constants)) is not None:
         return problem
@@ -197,11 +206,12 @@ def _described(param: Param) -> str:
 
 
 def block_problem(entry: PtxFunction, size: Sequence[int], shared: int) -> str | None:
-    """Return why a kernel cannot run with a block size and dynamic workgroup memory; None if it can.
+    """Return why a kernel cannot run with a block size and dynamic workgroup memory, as a clause of an error message;
+    None if it can.
 
     Args:
         entry: The kernel.
-        size: Threads per block for x, y and z.
+        size: Threads per block for x, y and z; sizes that are left out are 1.
         shared: Dynamic workgroup memory in bytes.
     """
     x, y, z = (*size, 1, 1)[:3]
@@ -231,10 +241,11 @@ def block_problem(entry: PtxFunction, size: Sequence[int], shared: int) -> str |
                 f"it states .maxntid {', '.join(map(str, limit))} (line {entry.line}), {threads} threads; the "
                 f"workgroup size {shown} is {x * y * z}"
             )
-    own = sum(v.size for v in entry.variables if v.space == "shared" and v.linkage != "extern")
-    if shared < 0 or own + shared > MAX_SHARED:
+    # Extern variables name the dynamic memory, whose size is in `shared`.
+    static_bytes = sum(v.size for v in entry.variables if v.space == "shared" and v.linkage != "extern")
+    if shared < 0 or static_bytes + shared > MAX_SHARED:
         return (
-            f"it takes {own} bytes of workgroup memory and {shared} more at launch, a block has up to {MAX_SHARED} "
-            "on any device"
+            f"it takes {static_bytes} bytes of workgroup memory and {shared} more at launch, a block has up to "
+            f"{MAX_SHARED} on any device"
         )
     return None

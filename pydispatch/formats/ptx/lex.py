@@ -18,6 +18,7 @@ _WORD = re.compile(
       | \S""",
     re.ASCII | re.VERBOSE,
 )
+# A string, which may contain the beginning of a comment, or a comment. "/*" alone is a comment without an end.
 _ASIDE = re.compile(r'"(?:[^"\\\n]|\\.)*"?|//[^\n]*|/\*(?:.*?\*/)?', re.DOTALL)
 _NOT_NEWLINE = re.compile(r"[^\n]")
 _INTEGER = re.compile(r"(0[xX][0-9a-fA-F]{1,16}|0[bB][01]{1,64}|0[0-7]{0,22}|[1-9][0-9]{0,19})U?", re.ASCII)
@@ -25,21 +26,24 @@ _SINGLE = re.compile(r"0[fF][0-9a-fA-F]{8}", re.ASCII)
 _DOUBLE = re.compile(r"0[dD][0-9a-fA-F]{16}", re.ASCII)
 _DECIMAL = re.compile(r"\.\d+(?:[eE][+-]?\d+)?|\d+(?:\.\d*(?:[eE][+-]?\d+)?|[eE][+-]?\d+)", re.ASCII)
 _SHOWN, _LONGEST = 60, 240
+"""Characters of a token in messages, and of a message; longer ones are shortened."""
 _MAX_DECIMAL_LENGTH = 400
 """Characters that a decimal literal must not reach; the largest f64 has 309 digits before the point."""
 
 
 class Words:
-    """Tokens of a text, followed by an empty token.
+    """Tokens of a PTX text, followed by an empty token.
 
     Attributes:
-        words: The tokens.
-        starts: Offset of each token in `text`.
+        text: The text.
+        name: Name of the text in messages, such as its file.
+        words: The tokens; "" marks the end.
+        starts: Offset of each token in `text`, in characters; for the last one, the end of the text without spaces.
     """
 
     def __init__(self, text: str, name: str) -> None:
         self.text, self.name = text, name
-        self._newlines: list[int] | None = None  # their offsets, once a position is asked for
+        self._newlines: list[int] | None = None  # offsets of line breaks; None until a position is queried
         uncommented = self._with_blank_comments() if "/" in text else text
         tokens = [(match.group(), match.start()) for match in _WORD.finditer(uncommented)]
         self.words = [word for word, _ in tokens]
@@ -55,40 +59,40 @@ class Words:
             match_text = match.group()
             if match_text[0] == '"':
                 return match_text
-            if match_text == "/*":
+            if match_text == "/*":  # with an end, the match would include it
                 raise self.fail_at(match.start(), "a comment begins here and has no end, write */ after it")
             return _NOT_NEWLINE.sub(" ", match_text)
 
         return _ASIDE.sub(blank, self.text)
 
     def end(self, index: int) -> int:
-        """Return the offset in the text after a token."""
+        """Return the offset in the text after the token of index `index`."""
         return self.starts[index] + len(self.words[index])
 
     def line(self, index: int) -> int:
-        """Return the line of a token, counted from 1."""
+        """Return the line of the token of index `index`, counted from 1."""
         return self._line_and_column(self.starts[index])[0]
 
     def _line_and_column(self, offset: int) -> tuple[int, int]:
         """Return the line and column of an offset, both from 1; line breaks are searched for on first use."""
         if self._newlines is None:
             self._newlines = [match.start() for match in re.finditer("\n", self.text)]
-        line = bisect_right(self._newlines, offset - 1) if offset else 0
+        line = bisect_right(self._newlines, offset - 1) if offset else 0  # line breaks before the offset
         return line + 1, offset - (self._newlines[line - 1] if line else -1)
 
     def fail_at(self, offset: int, message: str) -> ArtifactError:
         """Return an ArtifactError "name:line:column: message" for an offset in the text."""
         line, column = self._line_and_column(offset)
         if len(message) > _LONGEST:  # it quotes a name that is too long to read
-            message = message[: _LONGEST - 40] + " ... " + message[-30:]
+            message = message[: _LONGEST - 40] + " ... " + message[-30:]  # the end says what was expected
         return ArtifactError(f"{self.name}:{line}:{column}: {message}")
 
     def fail(self, index: int, message: str) -> ArtifactError:
-        """Return an ArtifactError for the location of a token."""
+        """Return an ArtifactError with a message for the token of index `index`."""
         return self.fail_at(self.starts[index], message)
 
     def shown(self, index: int) -> str:
-        """Return a token as it appears in messages."""
+        """Return the token of index `index` as it appears in messages: quoted, and shortened if it is long."""
         word = self.words[index]
         if not word:
             return "the end of the text"
@@ -101,37 +105,42 @@ def is_number(word: str, digits: int = 3) -> bool:
 
 
 def literal(word: str) -> tuple[int | float, int | None] | None:
-    """Return (value, bits) of a PTX literal; None for other words. `bits` is None except for 0f (32) and 0d (64)
-    literals."""
+    """Return (value, bits) of a PTX literal; None for other words, and for integers of more than 64 bits.
+
+    `bits` is the bit pattern of a float that is written as such, a 0f or 0d literal; None for others.
+    """
     if _INTEGER.fullmatch(word):
-        digits = word[:-1] if word[-1] == "U" else word
-        lead = digits[1:2]
-        if lead in ("x", "X"):
+        digits = word[:-1] if word[-1] == "U" else word  # "U" marks an unsigned integer, which has the same value
+        base_letter = digits[1:2]
+        if base_letter in ("x", "X"):
             value = int(digits, 16)
-        elif lead in ("b", "B"):
+        elif base_letter in ("b", "B"):
             value = int(digits, 2)
         else:
             value = int(digits, 8 if digits[0] == "0" and len(digits) > 1 else 10)
         return (value, None) if value < 1 << 64 else None
     if _SINGLE.fullmatch(word):
         bits = int(word[2:], 16)
-        return _float("<f", "<I", bits), bits
+        return _float_of("<f", "<I", bits), bits
     if _DOUBLE.fullmatch(word):
         bits = int(word[2:], 16)
-        return _float("<d", "<Q", bits), bits
+        return _float_of("<d", "<Q", bits), bits
     if len(word) < _MAX_DECIMAL_LENGTH and _DECIMAL.fullmatch(word):
         return float(word), None
     return None
 
 
-def _float(kind: str, whole: str, bits: int) -> float:
-    """Return the float that has these bits; `kind` and `whole` are the formats of `struct` for both."""
-    value: float = struct.unpack(kind, struct.pack(whole, bits))[0]
+def _float_of(float_format: str, integer_format: str, bits: int) -> float:
+    """Return the float with a bit pattern. The formats are those of `struct` for it, and for an integer of its size."""
+    value: float = struct.unpack(float_format, struct.pack(integer_format, bits))[0]
     return value
 
 
 def decode(data: str | bytes | bytearray | memoryview, name: str) -> str:
-    """Return the text of a PTX file without trailing NULs; raise ArtifactError if it is not text."""
+    """Return the text of a PTX file without the NULs that end it for drivers; raise ArtifactError if it is not text.
+
+    `name` names the file in messages.
+    """
     if isinstance(data, str):
         text = data
     else:

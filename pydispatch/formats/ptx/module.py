@@ -13,7 +13,7 @@ SIZES = {
     "b32": 4, "s32": 4, "u32": 4, "f32": 4, "f16x2": 4, "bf16x2": 4, "tf32": 4, "b64": 8, "s64": 8, "u64": 8,
     "f64": 8, "b128": 16,
 }  # fmt: skip
-"""Bytes of a type, without its dot."""
+"""PTX type without its dot → bytes of a value."""
 
 
 @dataclass(frozen=True)
@@ -25,11 +25,11 @@ class Register:
 
 @dataclass(frozen=True)
 class Immediate:
-    """Literal operand.
+    """Literal operand, or the value of a constant expression.
 
     Attributes:
         value: Integer, or float with 0f and 0d literals decoded.
-        bits: Bit pattern of a 0f or 0d literal; None for others.
+        bits: Bit pattern of a float that is written as such, a 0f or 0d literal; None for others.
     """
 
     value: int | float
@@ -41,8 +41,10 @@ class PtxSymbol:
     """Label, or address of a variable, parameter or function plus an offset in bytes.
 
     Attributes:
-        shift: For `0xff00(name)` in an initializer, which selects a byte of the address: its right shift in
-            bits.
+        name: Name of the label, variable, parameter or function.
+        offset: Offset in bytes; 0 for a label.
+        shift: For `0xff00(name)` in an initializer, which selects a byte of the address: the right shift in bits that
+            moves the byte to the lowest one. 0 for an address.
     """
 
     name: str
@@ -52,7 +54,7 @@ class PtxSymbol:
 
 @dataclass(frozen=True)
 class Address:
-    """Memory operand `[base + offset]`; `base` is None for an absolute address."""
+    """Memory operand `[base + offset]`; `base` is None for an absolute address. The offset is in bytes."""
 
     base: Register | PtxSymbol | None
     offset: int = 0
@@ -99,7 +101,7 @@ class Instruction:
         modifiers: Words after the name: ("global", "nc", "f32").
         operands: Operands, results first; None for an unused result `_`.
         line: Line in the text, from 1.
-        guard: Predicate without which a thread skips the instruction: `!p`; None if there is none.
+        guard: Predicate `p` or `!p`; threads in which it is false skip the instruction. None if all execute it.
     """
 
     opcode: str
@@ -122,8 +124,12 @@ class Param:
     """Parameter or return value.
 
     Attributes:
-        count: Number of elements of an array; 0 for a scalar.
+        name: Name; "_" for none.
+        type: PTX type of an element, such as "u32".
         align: Alignment in bytes.
+        count: Number of elements of an array; 0 for a scalar.
+        line: Line in the text, from 1.
+        space: State space: "param", or "reg" for a register.
     """
 
     name: str
@@ -144,11 +150,15 @@ class Variable:
     """Variable of a module or a function.
 
     Attributes:
+        name: Name, unique in the module or function.
         space: State space: global, const, shared, local or param.
+        type: PTX type of an element, such as "f32".
+        align: Alignment in bytes.
         sizes: Sizes of the dimensions; () for a scalar. A first size 0 stands for `[]`.
         linkage: "", "visible", "extern", "weak" or "common".
-        values: Initializer, flattened: numbers or addresses. Missing values are 0.
-        start: Offset in the text at which the declaration starts.
+        line: Line in the text, from 1.
+        values: Initializer, flattened in row-major order: numbers or addresses. Missing values are 0.
+        start: Offset in the text, in characters, at which the declaration starts.
         end: Offset after the declaration.
     """
 
@@ -165,7 +175,7 @@ class Variable:
 
     @property
     def size(self) -> int:
-        """Return the size in bytes; 0 for an unsized array."""
+        """Return the size in bytes; 0 for an unsized array, whose first size is 0."""
         count = 1
         for size in self.sizes:
             count *= size
@@ -180,13 +190,21 @@ class PtxFunction:
     vector register `.v2 .f32 v` is split into `v.x` and `v.y`.
 
     Attributes:
-        body: Instructions and labels; None for a declaration.
-        registers: Type of each register that occurs in the body.
+        name: Name of the function.
+        is_entry: Whether it is a kernel.
+        linkage: Linkage directive without its dot, such as "visible"; "" for none.
+        params: Parameters, in order.
+        returns: Return values, in order; a kernel has none.
+        line: Line in the text, from 1.
+        body: Instructions and labels, in the order of the text; None for a declaration.
+        registers: Unique name of each register that occurs in the body → its PTX type.
+        variables: Variables that the body declares.
         directives: Numbers after `.maxntid`, `.reqntid`, `.minnctapersm`, `.maxnreg` etc., by name without the
             dot.
-        tables: Contents of `.branchtargets` by label; the text of `.callprototype` by label.
-        start: Offset in the text at which the function starts, linkage included. For an alias, the offsets are
-            those of its `.alias` directive; the other fields are copied from the aliased function.
+        tables: Label → the targets of the `.branchtargets` or `.calltargets` after it, or the text of the
+            `.callprototype` as the only entry.
+        start: Offset in the text, in characters, at which the function starts, linkage included. For an alias, the
+            offsets are those of its `.alias` directive; the other fields are copied from the aliased function.
         end: Offset after the function.
     """
 
@@ -210,11 +228,15 @@ class PtxModule:
     """Parsed PTX text.
 
     Attributes:
-        name: name of the file, for error messages.
+        name: Name of the file, for error messages.
+        text: The text, without trailing NULs.
         version: PTX ISA version, for example (8, 0).
-        target: architecture, for example "sm_80".
-        options: the other words of the `.target` directive, for example "debug" and "texmode_unified".
-        start: position of the first declaration after the header.
+        target: Architecture, for example "sm_80".
+        options: The other words of the `.target` directive, for example "debug" and "texmode_unified".
+        address_size: Bits of an address: 64.
+        functions: Kernels and device functions, definitions and declarations, in the order of the text; then aliases.
+        variables: Variables declared outside of functions, in the order of the text.
+        start: Offset in the text, in characters, of the first declaration after the header.
     """
 
     name: str

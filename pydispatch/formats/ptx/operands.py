@@ -164,7 +164,7 @@ class Operands(NameScopes):
             cursor.at += 1
             if words[cursor.at] in ("+", "-"):
                 cursor.accept("+")  # a "-" is the sign of the offset
-                value = cursor.expression(resolve=cursor._no_symbol)
+                value = cursor.expression(resolve=cursor.reject_symbol)
         else:
             value = cursor.expression(resolve=self.address_of)
             if isinstance(value, PtxSymbol):
