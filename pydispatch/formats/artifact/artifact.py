@@ -52,7 +52,7 @@ CONTRACTS = "contracts.bin"
 """Member with a second host program: what generated kernels require of their bindings."""
 
 Content = memoryview | tuple[memoryview, ...]
-"""A member in memory: its bytes, or a tuple of its parts in order."""
+"""A member in memory: its bytes, or chunks of them in order, such as the header and the elements of an array."""
 
 
 @dataclass
@@ -319,7 +319,7 @@ class Artifact:
         return Artifact(self.manifest, content), indices
 
     def with_blocks(self, blocks: Mapping[str, bytes]) -> Artifact:
-        """Return a copy in which the block of each member name in `blocks` follows the bytes of that member."""
+        """Return a copy with `blocks`, elements by member name, appended to members that `without_blocks` shortened."""
         content = {member: self._content_of(member) for member in self.members}
         for member, block in blocks.items():
             content[member] = (*content[member], memoryview(block))

@@ -54,7 +54,7 @@ def json_object(value: object) -> Extra:
 
 
 def take_text(rest: Extra, key: str) -> str:
-    """Remove the field `key` from an object and return it, a non-empty string; raise a fault for anything else."""
+    """Remove the field `key` from the object `rest` and return it, a non-empty string; raise a fault for others."""
     value = rest.pop(key, MISSING)
     if type(value) is not str or not value:
         raise ManifestFault(key, "a non-empty string", value)
@@ -62,7 +62,8 @@ def take_text(rest: Extra, key: str) -> str:
 
 
 def take_integer(rest: Extra, key: str, low: int, high: int) -> int:
-    """Remove the field `key` from an object; return it, an integer from `low` to `high`. Raise a fault for others."""
+    """Remove the field `key` from the object `rest` and return it; raise a fault unless it is an integer from `low` to
+    `high`, inclusive."""
     value = rest.pop(key, MISSING)
     if type(value) is not int or not low <= value <= high:
         raise ManifestFault(key, f"an integer from {low} to {high}", value)
@@ -70,7 +71,7 @@ def take_integer(rest: Extra, key: str, low: int, high: int) -> int:
 
 
 def take_list(rest: Extra, key: str, make: Callable[[object], _T]) -> list[_T]:
-    """Remove the field `key`, a list, from an object, and return its items converted by `make`.
+    """Remove the field `key`, a list, from the object `rest`, and return its items converted by `make`.
 
     A fault that `make` raises gets the path to the item, such as `shape[2]`.
     """

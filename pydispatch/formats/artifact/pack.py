@@ -97,6 +97,7 @@ def _local_header(offset: int, entry: ArchiveEntry, name: bytes) -> bytes:
         name: Its name, encoded.
     """
     large = entry.size >= _FULL32
+    # Id, bytes that follow, uncompressed and compressed size.
     extra = struct.pack("<HHQQ", _ZIP64_EXTRA, 16, entry.size, entry.size) if large else b""
     extra += _padding(offset + _LOCAL_HEADER_BYTES + len(name) + len(extra))
     fields = _fixed_fields(entry, name, _ZIP64_VERSION if large else _PLAIN_VERSION)
@@ -127,7 +128,7 @@ def _end(count: int, offset: int, size: int) -> bytes:
         offset: Offset of the central directory in the archive.
         size: Size of the central directory in bytes.
     """
-    records = b""
+    records = b""  # the ZIP64 end record, and its locator
     disk, disk_count = 0, 1  # the archive is one file
     if count >= _FULL16 or offset >= _FULL32 or size >= _FULL32:
         record_bytes = 44  # of the ZIP64 end record, without its signature and this field

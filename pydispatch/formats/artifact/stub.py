@@ -73,7 +73,8 @@ def module_of(artifact: Artifact, file: str, buffers: bool = False) -> str:
     Raises:
         ArtifactError: The artifact does not describe the types of its functions.
     """
-    class_texts, members, class_names = [], [], {"Any", "Program", "Protocol"}  # names that the module itself uses
+    class_texts, members = [], []
+    class_names = {"Any", "Program", "Protocol"}  # those of functions must not hide names that the module itself uses
     for entry in artifact.manifest.functions:
         if entry.inputs is None or entry.outputs is None:
             raise ArtifactError(f"{file}: it does not say what @{entry.name} takes; compile it again")
@@ -86,13 +87,9 @@ def module_of(artifact: Artifact, file: str, buffers: bool = False) -> str:
         class_names |= {class_name, f"{class_name}Prepared"}
         class_texts.append(_function(class_name, entry, entry.inputs, entry.outputs, buffers))
         members.append(f"    {entry.name}: {class_name}")
-    body = "\n".join(members) or "    pass"
     file_text = _docstring_text(file)
-    return (
-        HEAD.format(file=file_text)
-        + "".join(class_texts)
-        + PROGRAM.format(file=file_text, members=body + "\n", path=file)
-    )
+    program = PROGRAM.format(file=file_text, members="\n".join(members or ["    pass"]) + "\n", path=file)
+    return HEAD.format(file=file_text) + "".join(class_texts) + program
 
 
 def _docstring_text(text: str) -> str:
@@ -103,7 +100,10 @@ def _docstring_text(text: str) -> str:
 def _function(
     class_name: str, entry: FunctionEntry, inputs: Sequence[ValueEntry], outputs: Sequence[ValueEntry], buffers: bool
 ) -> str:
-    """Return the two stub classes of one function: `class_name`, and the type of its prepared calls."""
+    """Return the two stub classes of one function: `class_name`, and the type of its prepared calls.
+
+    buffers: whether results are `pydispatch.Buffer`.
+    """
     names = [value.name for value in inputs]
     unnameable = [
         i for i, name in enumerate(names) if not _is_identifier(name) or name in TAKEN or names.count(name) > 1

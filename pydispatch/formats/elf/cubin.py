@@ -77,7 +77,7 @@ def read(data: bytes | memoryview, name: str = "the cubin") -> Cubin:
     """Read the metadata of a cubin; raise ArtifactError, with `name` for the file, if the bytes are no valid cubin."""
     with _translated_errors(data, name):
         elf = ElfFile(data)
-        # Up to CUDA 12 the lowest byte is the architecture, since then (ABI version 8) the second one.
+        # Up to CUDA 12 the lowest byte of e_flags is the architecture, since then (ABI version 8) the second one.
         architecture = elf.flags >> 8 & 0xFF if elf.abi_version >= 8 else elf.flags & 0xFF
         entries = tuple(_entry(elf, function) for function in _functions(elf, kernels=True))
         return Cubin(architecture, entries, relocatable=elf.type == REL)
@@ -121,7 +121,7 @@ def _entry(elf: ElfFile, name: str) -> CubinEntry:
         form, attribute, size = struct.unpack_from("<BBH", data, at)
         at += 4
         if form != _SIZED:
-            continue
+            continue  # `size` is the value itself
         if size > len(data) - at:
             raise ElfError(f"an attribute of '{name}' is cut off")
         value, at = data[at : at + size], at + size

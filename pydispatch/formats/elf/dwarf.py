@@ -205,11 +205,12 @@ class _DwarfReader:
                 struct.pack_into("<I", content, offset, addend & 0xFFFFFFFF)
 
     def units(self) -> Iterator[dict[int, _Entry]]:
-        """Yield the entries of each compilation unit, by their offset in .debug_info."""
+        """Yield the entries of each compilation unit, by offset in .debug_info; raise ValueError for other units."""
         start = 0
         while start + 11 <= len(self._info):
             length, version = struct.unpack_from("<IH", self._info, start)
             end = start + 4 + length
+            # Lengths from 0xFFFFFFF0 on mark the 64-bit format, and reserved ones.
             if length >= 0xFFFFFFF0 or end > len(self._info) or version not in (4, 5):
                 raise ValueError("a unit that is not understood")
             if version == 4:  # a header of 11 bytes

@@ -64,12 +64,13 @@ class _Image:
         table, size = self.file.tag(DT_RELA), self.file.tag(DT_RELASZ)
         if table is None or size is None:
             return
-        for i in range(min(size // 24, _MAX_RELOCATIONS)):
+        for i in range(min(size // 24, _MAX_RELOCATIONS)):  # Elf64_Rela: offset, type and symbol, addend
             offset, kind, value = struct.unpack("<QQq", self.read(table + 24 * i, 24))
             if kind == _RELATIVE.get(self.file.machine):
                 self.pointers[offset] = value
 
     def read(self, address: int, size: int) -> memoryview:
+        """Return `size` bytes at an address."""
         return self.file.at(address, size, "table")
 
     def executable(self, address: int) -> bool:
@@ -122,7 +123,7 @@ def _library(image: _Image, address: int) -> LibraryFacts:
         if not image.executable(pointers[pointers[address + _PTRS] + 8 * i]):
             raise ElfError("no code")
         attributes = image.read(pointers[address + _ATTRS] + 64 * i, 64)
-        memory_pages, constants, bindings = struct.unpack_from("<HBB", attributes, 8)
+        memory_pages, constants, bindings = struct.unpack_from("<HBB", attributes, 8)  # after 8 bytes of flags
         name = image.text(pointers[pointers[address + _NAMES] + 8 * i])
         exports.append(ExportFacts(name, constants, bindings, _PAGE_BYTES * memory_pages))
     return LibraryFacts(image.text(pointers[header + _NAME]), tuple(exports))
