@@ -71,7 +71,7 @@ def build() -> Artifact:
     p.move([(total, x)])
     top, end = p.label(), p.label()
     p.bind(top)
-    p.run(add, [total, x], [total], last=[total])
+    p.run(add, [total, x], [total], last_uses=[total])
     p.run(following, [i, n], [i, more])
     p.branch(more, top, end)
     p.bind(end)

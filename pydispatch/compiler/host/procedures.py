@@ -274,7 +274,7 @@ class ProcedureLowering:
         moves = [(self.slot(argument), self.slot(value)) for argument, value in live]
         if moves:
             released = [self.slots[value] for _, value in live if value not in self.live_in[target]]
-            self.procedure.move(moves, last=released)
+            self.procedure.move(moves, last_uses=released)
         if target is not self.next_block or not may_fall:
             self.procedure.jump(self.labels[target])
 

@@ -112,7 +112,7 @@ class Label:
 class Procedure:
     """Builder of one procedure of a host program: steps with jumps, over slots that hold whole values.
 
-    Each builder method appends a step. Its parameter `last` lists the slots that the step reads for the last time.
+    Each builder method appends a step. Its parameter `last_uses` lists the slots that the step reads for the last time.
 
     Attributes:
         program: Program under construction, which interns strings.
@@ -155,7 +155,7 @@ class Procedure:
     # -- steps
 
     def run(
-        self, function: ProgramFunction, inputs: Sequence[int], outputs: Sequence[int], last: Collection[int] = ()
+        self, function: ProgramFunction, inputs: Sequence[int], outputs: Sequence[int], last_uses: Collection[int] = ()
     ) -> None:
         """Append a call of a function.
 
@@ -163,16 +163,16 @@ class Procedure:
             function: The function.
             inputs: Slots of its arguments.
             outputs: Slots of its results; NONE for an unused result.
-            last: Inputs that no later step reads.
+            last_uses: Inputs that no later step reads.
         """
-        self._step(Step.RUN, function, self._push([*self._with_last_use(inputs, last), *outputs]))
+        self._step(Step.RUN, function, self._push([*self._with_last_use(inputs, last_uses), *outputs]))
 
-    def move(self, pairs: Sequence[tuple[int, int]], last: Collection[int] = ()) -> None:
+    def move(self, pairs: Sequence[tuple[int, int]], last_uses: Collection[int] = ()) -> None:
         """Append a parallel assignment of (target, source) slots: all sources are read before any target is written.
 
-        `last` lists the sources that are read for the last time.
+        `last_uses` lists the sources that are read for the last time.
         """
-        sources = self._with_last_use([source for _, source in pairs], last)
+        sources = self._with_last_use([source for _, source in pairs], last_uses)
         words = [word for (target, _), source in zip(pairs, sources, strict=True) for word in (target, source)]
         self._step(Step.MOVE, self._push([len(pairs), *words]))
 
@@ -205,9 +205,9 @@ class Procedure:
         """Append a step that loads the global number `source` into a slot."""
         self._step(Step.LOAD, target, source)
 
-    def store(self, target: int, source: int, last: Collection[int] = ()) -> None:
+    def store(self, target: int, source: int, last_uses: Collection[int] = ()) -> None:
         """Append a step that stores a slot into the global number `target`."""
-        self._step(Step.STORE, target, *self._with_last_use([source], last))
+        self._step(Step.STORE, target, *self._with_last_use([source], last_uses))
 
     def observe(self, check: int, slots: Sequence[int]) -> None:
         """Append a step that passes the values of slots to the assertion number `check` of the program."""
@@ -217,9 +217,9 @@ class Procedure:
         """Append a step that releases the value of a slot, which no later step reads."""
         self._step(Step.DROP, slot)
 
-    def ret(self, slots: Sequence[int], last: Collection[int] | None = None) -> None:
-        """Append a return of `slots`. `last` lists those that are read for the last time; None means all."""
-        self._step(Step.RETURN, self._push(self._with_last_use(slots, slots if last is None else last)))
+    def ret(self, slots: Sequence[int], last_uses: Collection[int] | None = None) -> None:
+        """Append a return of `slots`. `last_uses` lists those that are read for the last time; None means all."""
+        self._step(Step.RETURN, self._push(self._with_last_use(slots, slots if last_uses is None else last_uses)))
 
     def constant(self, target: int, constant: int, dims: Sequence[int]) -> None:
         """Append a step that assigns the constant number `constant`, of sizes `dims`, to the tensor slot `target`."""
@@ -235,22 +235,23 @@ class Procedure:
         self._step(Step.DIM, target, tensor, axis)
 
     def view(
-        self, target: int, source: int, dims: Sequence[int], offset: int = NONE, last: Collection[int] = ()
+        self, target: int, source: int, dims: Sequence[int], offset: int = NONE, last_uses: Collection[int] = ()
     ) -> None:
         """Append a step that assigns a view of the bytes of `source`, with another shape, to the slot `target`.
 
-        `dims` and `offset` are scalar slots; the offset is in bytes. `last` lists `source` if no later step reads it.
+        `dims` and `offset` are scalar slots; the offset is in bytes, NONE for 0. `last_uses` lists `source` if no later
+        step reads it.
         """
-        self._step(Step.VIEW, target, *self._with_last_use([source], last), self._push([offset, *dims]))
+        self._step(Step.VIEW, target, *self._with_last_use([source], last_uses), self._push([offset, *dims]))
 
-    def save(self, target: int, source: int, positions: int, saved: int, last: Collection[int] = ()) -> None:
+    def save(self, target: int, source: int, positions: int, saved: int, last_uses: Collection[int] = ()) -> None:
         """Append a step that saves rows of `source`, and makes `target` the tensor in the memory of `source`, which
         later steps may update in place.
 
         `positions` has the numbers of the rows, -1 for none, and `saved` their elements; all four are tensor slots.
-        `last` lists those that are read for the last time, so that their memory is free after the step.
+        `last_uses` lists those that are read for the last time, so that their memory is free after the step.
         """
-        source, positions, saved = self._with_last_use([source, positions, saved], last)
+        source, positions, saved = self._with_last_use([source, positions, saved], last_uses)
         self._step(Step.SAVE, target, source, self._push([positions, saved]))
 
     def _step(self, step: Step, *operands: int | Label | ProgramFunction) -> None:
@@ -263,14 +264,14 @@ class Procedure:
         self.pool += words
         return start
 
-    def _with_last_use(self, slots: Sequence[int], last: Collection[int]) -> list[int]:
-        """Return the slots, with the flag LAST_USE on the final occurrence of each slot in `last`.
+    def _with_last_use(self, slots: Sequence[int], last_uses: Collection[int]) -> list[int]:
+        """Return the slots, with the flag LAST_USE on the final occurrence of each slot in `last_uses`.
 
         A read with the flag empties the slot, so earlier occurrences must not have it.
         """
         words: list[int] = []
         for i, slot in enumerate(slots):
-            words.append(slot | LAST_USE if slot in last and slot not in slots[i + 1 :] else slot)
+            words.append(slot | LAST_USE if slot in last_uses and slot not in slots[i + 1 :] else slot)
         return words
 
 

@@ -50,7 +50,7 @@ class Constant(NamedTuple):
     """Constant of a program: a range of bytes in a member of the artifact.
 
     Attributes:
-        member: Name of the member; "" for a constant that is supplied or computed when the program is loaded.
+        member: Name of the member; "" for a constant that is supplied at load or computed by a function.
         offset: Offset in the member, in bytes.
         length: Length in bytes.
     """
@@ -89,7 +89,7 @@ class ProgramTables(References):
     Attributes:
         executables: Executables, in the order of the artifact's manifest.
         exports: Exports (kernels) of the executables that functions dispatch.
-        constants: Constants, also those that are supplied or computed at load.
+        constants: Constants, also those that are supplied at load or computed by a function.
         functions: Functions.
         procedures: Procedures.
         globals: Variables of the loaded program.

@@ -94,19 +94,19 @@ class ProgramText(Records):
         """Return the lines of the constants: where each comes from (member, parameter or function), and its bytes."""
         lines = []
         parameters = self.table(Table.PARAMETERS, ParameterRecord)
-        derived = self.derived()
+        computed_by = self.deriving_functions()
         for i, c in enumerate(self.table(Table.CONSTANTS, ConstantRecord)):
             where = f"{self.string(c.member, c.member_length)} at {join_words(c.offset_low, c.offset_high)}"
-            if i in derived:
-                where = f"derived by function {derived[i]}"
+            if i in computed_by:
+                where = f"derived by function {computed_by[i]}"
             elif c.parameter != NONE:
                 is_known = c.parameter < len(parameters)
                 where = self.parameter(parameters[c.parameter]) if is_known else f"parameter {c.parameter}"
             lines.append(f"constant {i} {where}, {join_words(c.length_low, c.length_high)} bytes")
         return lines
 
-    def derived(self) -> dict[int, int]:
-        """Return, for each constant that is computed at load, the number of the function that computes it."""
+    def deriving_functions(self) -> dict[int, int]:
+        """Return the index of each derived constant (computed from other constants) → that of the function for it."""
         functions = self.table(Table.FUNCTIONS, FunctionRecord)
         constant_count = self.count(Table.CONSTANTS)
         computed_by: dict[int, int] = {}
@@ -122,7 +122,7 @@ class ProgramText(Records):
         return [f"host command {i} {name}{signature_text(o)}" for i, (name, o) in enumerate(self.commands())]
 
     def commands(self) -> list[tuple[str, list[HostOperand]]]:
-        """Return the names and operands of the host commands that the program calls."""
+        """Return pairs (name, operands) of the host commands that the program calls; raise ArtifactError if invalid."""
         commands = []
         for command in self.table(Table.COMMANDS, CommandRecord):
             operands = []
