@@ -27,7 +27,8 @@ class ManifestFault(Exception):
     """
 
     def __init__(self, key: str, expected: str, got: object) -> None:
-        self.path = [key] if key else []  # an item of a list has no key: take_list() adds its index
+        """Create a fault for the field `key`; "" for an item of a list, to which take_list() adds the index."""
+        self.path = [key] if key else []
         self.expected = expected
         self.got = got
 

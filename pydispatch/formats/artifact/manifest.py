@@ -87,7 +87,7 @@ class ValueEntry:
 
     @classmethod
     def from_json(cls, value: object) -> ValueEntry:
-        """Return the entry of a checked JSON object. Raises ManifestFault for a wrong field."""
+        """Check a JSON object and return its entry; fields of other versions become `extra`. Raises ManifestFault."""
         rest = json_object(value)
         name = rest.pop("name", MISSING)
         if type(name) is not str:
@@ -96,6 +96,7 @@ class ValueEntry:
         return cls(name, take_text(rest, "type"), shape, extra=rest)
 
     def to_json(self) -> Extra:
+        """Return the entry as a JSON object, with `extra`; a scalar has no "shape"."""
         shape = {} if self.shape is None else {"shape": self.shape}
         return {**self.extra, "name": self.name, "type": self.type, **shape}
 
@@ -125,7 +126,7 @@ class FunctionEntry:
 
     @classmethod
     def from_json(cls, value: object) -> FunctionEntry:
-        """Return the entry of a checked JSON object. Raises ManifestFault for a wrong field."""
+        """Check a JSON object and return its entry; fields of other versions become `extra`. Raises ManifestFault."""
         rest = json_object(value)
         inputs, outputs = (
             take_list(rest, key, ValueEntry.from_json) if key in rest else None for key in ("inputs", "outputs")
@@ -134,6 +135,7 @@ class FunctionEntry:
         return cls(name, signature, inputs, outputs, extra=rest)  # fields that are not taken are kept as they are
 
     def to_json(self) -> Extra:
+        """Return the entry as a JSON object, with `extra`; "inputs" and "outputs" are left out if they are None."""
         sides = {"inputs": self.inputs, "outputs": self.outputs}
         known = {key: [value.to_json() for value in values] for key, values in sides.items() if values is not None}
         return {**self.extra, "name": self.name, "signature": self.signature, **known}
@@ -164,7 +166,7 @@ class VariantEntry:
 
     @classmethod
     def from_json(cls, value: object) -> VariantEntry:
-        """Return the entry of a checked JSON object. Raises ManifestFault for a wrong field."""
+        """Check a JSON object and return its entry; fields of other versions become `extra`. Raises ManifestFault."""
         rest = json_object(value)
         alignment = take_integer(rest, "alignment", low=1, high=_MAX_ALIGNMENT)
         if alignment & (alignment - 1):
@@ -208,7 +210,7 @@ class ExecutableEntry:
 
     @classmethod
     def from_json(cls, value: object) -> ExecutableEntry:
-        """Return the entry of a checked JSON object. Raises ManifestFault for a wrong field."""
+        """Check a JSON object and return its entry; fields of other versions become `extra`. Raises ManifestFault."""
         rest = json_object(value)
         name = take_text(rest, "name")
         exports = take_list(rest, "exports", text_item)
@@ -218,6 +220,7 @@ class ExecutableEntry:
         return cls(name, exports, variants, extra=rest)  # fields that are not taken are kept as they are
 
     def to_json(self) -> Extra:
+        """Return the entry as a JSON object, with `extra`."""
         variants = [v.to_json() for v in self.variants]
         return {**self.extra, "name": self.name, "exports": self.exports, "variants": variants}
 
@@ -240,6 +243,7 @@ class ConstantEntry:
 
     @classmethod
     def from_json(cls, value: object) -> ConstantEntry:
+        """Check a JSON object and return its entry; fields of other versions become `extra`. Raises ManifestFault."""
         rest = json_object(value)
         member, dtype, shape = take_text(rest, "member"), take_text(rest, "dtype"), take_list(rest, "shape", size_item)
         return cls(member, dtype, shape, extra=rest)

@@ -167,6 +167,7 @@ class _DwarfReader:
     """
 
     def __init__(self, file: ElfFile) -> None:
+        """Read the debug sections of an object; raise ElfError for compressed and for very large ones."""
         self._file = file
         self._info = self._content(".debug_info")
         self._abbreviations = self._content(".debug_abbrev")

@@ -59,6 +59,7 @@ class _Image:
     """
 
     def __init__(self, data: bytes) -> None:
+        """Read the relocations of a linked library; raise ElfError for a broken file."""
         self.file = ElfFile(data)
         self.pointers: dict[int, int] = {}
         table, size = self.file.tag(DT_RELA), self.file.tag(DT_RELASZ)

@@ -25,6 +25,7 @@ class BindingRange:
     length: int = NONE
 
     def __str__(self) -> str:
+        """Return text such as `buffer 2 + r5 for r6`: the buffer, the registers of offset and length."""
         start = f"buffer {self.buffer}" if self.offset == NONE else f"buffer {self.buffer} + r{self.offset}"
         return start if self.length == NONE else f"{start} for r{self.length}"
 
@@ -67,6 +68,7 @@ class Dispatch:
     op = Opcode.DISPATCH
 
     def words(self) -> list[int]:
+        """Return the record: export, grid, count and constants, count and bindings of three words each."""
         bindings = [word for b in self.bindings for word in (b.buffer, b.offset, b.length)]
         return [self.export, *self.grid, len(self.constants), *self.constants, len(self.bindings), *bindings]
 
@@ -132,6 +134,7 @@ class Copy:
         return [self.source, self.target]
 
     def __str__(self) -> str:
+        """Return text such as `copy buffer 0 to buffer 1 + r3 for r2`; rN are registers."""
         source = BindingRange(self.source, self.source_offset)
         return f"copy {source} to {BindingRange(self.target, self.target_offset, self.length)}"
 
@@ -154,6 +157,7 @@ class Custom:
     op = Opcode.CUSTOM
 
     def words(self) -> list[int]:
+        """Return the record: command, count and sizes, count and constants, count and bindings of three words each."""
         bindings = [word for b in self.bindings for word in (b.buffer, b.offset, b.length)]
         lists = [len(self.sizes), *self.sizes, len(self.constants), *self.constants, len(self.bindings), *bindings]
         return [self.command, *lists]
@@ -162,6 +166,7 @@ class Custom:
         return [b.buffer for b in self.bindings]
 
     def __str__(self) -> str:
+        """Return text such as `host command 0(r4) over (buffer 0, buffer 1) of sizes [r2]`; rN are registers."""
         scalars = ", ".join(f"r{k}" for k in self.constants[::2])  # the low words, whose entries are plain registers
         sizes = f" of sizes [{', '.join(f'r{k}' for k in self.sizes)}]" if self.sizes else ""
         return f"host command {self.command}({scalars}) over ({', '.join(map(str, self.bindings))}){sizes}"

@@ -21,6 +21,7 @@ class Records:
     """
 
     def __init__(self, data: bytes) -> None:
+        """Check size, magic and version of the bytes; raise ArtifactError if they are no program of a known version."""
         if len(data) < 4 * HEADER_WORDS or len(data) % 4:
             raise ArtifactError(
                 f"program.bin has {len(data)} bytes; expected a multiple of 4, at least {4 * HEADER_WORDS}"

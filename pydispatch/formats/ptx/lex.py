@@ -42,6 +42,7 @@ class Words:
     """
 
     def __init__(self, text: str, name: str) -> None:
+        """Split a text into tokens; raise ArtifactError, which states the location, for a comment without an end."""
         self.text, self.name = text, name
         self._newlines: list[int] | None = None  # offsets of line breaks; None until a position is queried
         uncommented = self._with_blank_comments() if "/" in text else text
