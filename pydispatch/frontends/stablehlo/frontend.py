@@ -35,7 +35,10 @@ class StableHlo(DialectFrontend):
         return type(source).__module__.startswith("jax.") and _text_of(source) is not None
 
     def read(self, source: Path | object, options: ReadOptions) -> ModuleOp:
-        """Return the program of a module, or parse the text of an object of JAX. Raise CompileError for bytecode."""
+        """Return the program of a module, or the parsed text of an object of JAX, which is read as a module next.
+
+        Raise CompileError for bytecode.
+        """
         from pydispatch.frontends.stablehlo.program import translated
 
         if isinstance(source, Path):  # files of text arrive parsed, as a ModuleOp; only bytecode arrives as a path
@@ -64,7 +67,7 @@ class StableHlo(DialectFrontend):
 
 
 def _text_of(source: object) -> Any:
-    """Return the method that returns the MLIR text of a JAX object; None for other objects."""
+    """Return the function without parameters that returns the MLIR text of a JAX object; None for other objects."""
     if hasattr(source, "as_text") and hasattr(source, "compiler_ir"):
         return lambda: source.as_text(debug_info=True)
     return getattr(source, "mlir_module", None)

@@ -13,7 +13,7 @@ from pydispatch.graph.values import Tensor
 from pydispatch.operations import reductions
 
 BETTER = {"max": "gt", "min": "lt"}
-"""Comparison for which the running element stays: `running gt other` for a maximum."""
+"""Reduction -> the comparison for which the running element stays: `running gt other` for a maximum."""
 
 
 def argument_of(
@@ -22,7 +22,9 @@ def argument_of(
     """Return the results of a reduction that JAX writes for `argmax` or `argmin`, of which only the index is used; None
     for another reduction.
 
-    Among equal elements the smaller index stays, and the first NaN stays, as in `reductions.arg_reduce`.
+    tensors, starts: the operands and their initial values; for `argmax` two of each, the elements and their indices.
+    axes: the axes that are reduced. Among equal elements the smaller index stays, and the first NaN stays, as in
+    `reductions.arg_reduce`.
     """
     if len(tensors) != 2 or len(axes) != 1 or op.results[0].uses or not _is_iota(tracer, op.operands[1], axes[0]):
         return None
@@ -31,6 +33,7 @@ def argument_of(
     size = values.shape[axes[0]]
     if name is None or values.dtype.kind is Kind.COMPLEX or not isinstance(size, int) or size < 1:
         return None
+    # A maximum begins with the least number and index 0; another initial value could be a result of its own.
     worst = {"max": reductions.least, "min": reductions.largest}[name](values.dtype)
     if _number(start) != worst or _number(index) != 0:
         return None
@@ -39,12 +42,12 @@ def argument_of(
 
 
 def _number(start: Tensor) -> float | int | None:
-    """Return the number that a reduction starts with, if it is a constant."""
+    """Return the number that a reduction starts with, from its initial value of rank 0; None if it is not constant."""
     return None if start.numbers is None else start.numbers.reshape(-1)[0].item()
 
 
 def _is_iota(tracer: StablehloTracer, value: SSAValue, axis: int) -> bool:
-    """Return whether a value is the index along an axis."""
+    """Return whether each element of a value is its own index along an axis."""
     op = value.op if isinstance(value, OpResult) else None
     return op is not None and op.name == "stablehlo.iota" and tracer.integer(op, "iota_dimension") == axis
 
@@ -52,9 +55,9 @@ def _is_iota(tracer: StablehloTracer, value: SSAValue, axis: int) -> bool:
 def _is_choice(tracer: StablehloTracer, region: Region, name: str) -> bool:
     """Return whether a region of (element, index, other element, other index) has exactly the operations of JAX.
 
-    They keep the element if it is better or NaN, and the index also if the elements are equal and it is smaller.
-    `expected` and `actual` list operations as (name, numbers of operands): arguments are 0 to 3, and results count on
-    from 4.
+    They keep the element if it is better or NaN, and the index also if the elements are equal and it is smaller. name:
+    "max" or "min". `expected` and `actual` list operations as (name, numbers of operands): arguments are 0 to 3,
+    results count on from 4, and -1 is a value from outside of the region.
     """
     value, index, other_value, other_index = range(4)
     expected = [

@@ -37,7 +37,7 @@ from pydispatch.operations.slicing import slice_axis
 
 
 def _shape_assertion(tracer: StablehloTracer, op: Operation, holds: Tensor, *_: Tensor) -> Results:
-    """Convert JAX's assertion on sizes.
+    """Convert JAX's assertion `holds` on sizes. The other operands, numbers for the message, are not used.
 
     A constant condition is checked at compile time, other conditions at run time. Equal sizes are already known from
     the arguments' types.
@@ -61,10 +61,10 @@ def _called_computation(tracer: StablehloTracer, op: Operation) -> FuncOp | None
 def _dynamic_reduce_window(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Results:
     """Convert a `reduce_window` with dynamic sizes, whose combining function is called by name.
 
-    operands: n tensors, n initial values, and the sizes of a window, its strides, the distances of the operands'
-    elements, the dilations of the window, and the padding.
+    operands: n tensors, n initial values, and five integer tensors: the sizes of a window, its strides, the distances
+    of neighbouring elements of the tensors (base dilations), the dilations of the window, and the padding.
     """
-    count = (len(operands) - 5) // 2
+    count = (len(operands) - 5) // 2  # all but the five integer tensors
     tensors, starts = operands[:count], operands[count : 2 * count]
     window_operands = operands[2 * count :]
     callee = _called_computation(tracer, op)
@@ -74,7 +74,7 @@ def _dynamic_reduce_window(tracer: StablehloTracer, op: Operation, *operands: Te
         )
     rank = tensors[0].rank
     kernel, strides, base, dilations = (sizes_in(tracer, x, "window") for x in window_operands[:4])
-    padding = sizes_in(tracer, reshape(tracer.b, window_operands[4], [2 * rank]), "padding")
+    padding = sizes_in(tracer, reshape(tracer.b, window_operands[4], [2 * rank]), "padding")  # low 0, high 0, low 1...
     window = Window(_static(tracer, strides), tuple(padding[::2]), tuple(padding[1::2]), _static(tracer, dilations))
     return reduced(tracer, tensors, starts, kernel, window, _static(tracer, base), tracer.combination(callee.body))
 
@@ -87,8 +87,9 @@ def _static(tracer: StablehloTracer, sizes: list[Size]) -> tuple[int, ...]:
 
 
 def _numeric_attributes(tracer: StablehloTracer, config: Attribute | None) -> dict[str, Tensor]:
-    """Return the numeric attributes of a custom call as constants with their types. Other attributes are not passed to
-    kernels.
+    """Return the numeric attributes of a custom call by name, as constants with their types.
+
+    config: the dictionary of attributes, if the call has one. Its other attributes are not passed to kernels.
     """
     numbers: dict[str, Tensor] = {}
     for name, value in (config.data if isinstance(config, DictionaryAttr) else {}).items():
@@ -103,8 +104,8 @@ def _numeric_attributes(tracer: StablehloTracer, config: Attribute | None) -> di
 def _kernel(
     tracer: StablehloTracer, op: Operation, target: str, operands: Sequence[Tensor], config: Attribute | None
 ) -> Results:
-    """Emit a call of the user's kernel with the name of the target."""
-    results: list[Any] = []
+    """Emit a call of the user's kernel with the name `target`. config: dictionary whose numbers are passed to it."""
+    results: list[Any] = []  # element type and shape of each result
     for result in op.results:
         shape = shape_of(result.type)
         known: list[Size] = [
@@ -122,7 +123,7 @@ def _size_of_same_axis(tracer: StablehloTracer, op: Operation, operands: Sequenc
 
 
 def _of_mhlo(name: str, tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Tensor:
-    """Convert a CHLO operation that a portable artifact encodes as a custom call."""
+    """Convert the CHLO operation `name`, such as "acos", that a portable artifact encodes as a custom call."""
     function = elementwise.SCALAR_FUNCTIONS[f"chlo.{name}"]
     return ew.apply(tracer.b, lambda s, *arguments: function(s, op, *arguments), *operands)
 
@@ -138,7 +139,10 @@ def _top_k(tracer: StablehloTracer, op: Operation, x: Tensor, *_: Tensor) -> Res
 
 
 def _approximate_top_k(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Results:
-    """Convert JAX's `ApproxTopK` of tensors and of their first values: exactly, by a sort with the named comparison."""
+    """Convert JAX's `ApproxTopK` exactly: sort by the comparison that the call names, and take the first elements.
+
+    operands: n tensors that are sorted together, and their n initial values, which a sort does not need.
+    """
     callee, config = _called_computation(tracer, op), op.attributes.get("mhlo.backend_config")
     axis: Any = config.data.get("reduction_dim") if isinstance(config, DictionaryAttr) else None
     tensors = operands[: len(operands) // 2]
@@ -167,7 +171,7 @@ TARGETS: dict[str, Convert] = {
 
 def _custom_call(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Results:
     """Convert a custom call. A kernel that the user supplies for the target has precedence over a built-in
-    conversion, which does not use the operands that state dynamic sizes of results.
+    conversion, which is not passed the operands that state dynamic sizes of results.
     """
     target: Any = op.properties["call_target_name"]
     name = target.data
@@ -175,8 +179,8 @@ def _custom_call(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> R
         config = op.attributes.get("mhlo.backend_config", op.properties.get("backend_config"))
         return _kernel(tracer, op, name, operands, config)
     shapes: Any = op.attributes.get("indices_of_shape_operands")
-    of_shapes = [] if shapes is None else shapes.get_values()
-    return TARGETS[name](tracer, op, *(x for index, x in enumerate(operands) if index not in of_shapes))
+    shape_operands = [] if shapes is None else shapes.get_values()
+    return TARGETS[name](tracer, op, *(x for index, x in enumerate(operands) if index not in shape_operands))
 
 
 def _composite(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Results:

@@ -22,9 +22,9 @@ in units of the last place."""
 def compare(
     tracer: StablehloTracer, kind: type[check.CheckOp], lhs: Tensor, rhs: Tensor, properties: dict[str, Any]
 ) -> None:
-    """Emit a check that two tensors are equal or close, in the types that they have at the boundary of a program.
+    """Emit a check that two tensors are equal or close, in the types that arguments and results of a program have.
 
-    kind: the check. properties: its tolerances.
+    kind: class of the check that is emitted. properties: its tolerances, by name.
     """
     if lhs.dtype != rhs.dtype or lhs.rank != rhs.rank:
         raise tracer.b.fail(f"the two sides of a check have one type, got {lhs} and {rhs}")
@@ -41,8 +41,8 @@ def _expect(
 ) -> Results:
     """Convert a check of two tensors.
 
-    They are the last two operands, or the last one and the constant in `value`. kind: the check to emit. tolerances:
-    names of the properties that it takes over.
+    They are the last two operands, after an optional one that names a device, or the last one and the constant in the
+    property `value`. kind: class of the check that is emitted. tolerances: names of the properties that it takes over.
     """
     checked, expected = (operands[-1], tracer.constant(op)) if "value" in op.properties else operands[-2:]
     properties = {name: value for name, value in op.properties.items() if name in tolerances}
@@ -65,7 +65,10 @@ ROWS: dict[str, Convert] = {
 
 
 def _called(kind: type[check.CheckOp], tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Results:
-    """Convert a custom call that is named like a check; integers and booleans are compared exactly."""
+    """Convert a custom call that is named like a check; integers and booleans are compared exactly.
+
+    kind: class of the check of floats and complex numbers.
+    """
     if len(operands) != 2:
         raise tracer.b.fail(f"a check compares 2 tensors, got {len(operands)}")
     lhs, rhs = operands
@@ -75,7 +78,7 @@ def _called(kind: type[check.CheckOp], tracer: StablehloTracer, op: Operation, *
 
 
 def _tolerances(kind: type[check.CheckOp], op: Operation) -> dict[str, Any]:
-    """Return the properties of a check from the attributes of a custom call."""
+    """Return the properties of a check of class `kind` by name, from the attributes of a custom call or defaults."""
     attributes: Any = op.attributes
     if kind is check.ExpectAlmostEqOp:
         stated = attributes.get("tolerance")
@@ -89,7 +92,10 @@ def _tolerances(kind: type[check.CheckOp], op: Operation) -> dict[str, Any]:
 
 
 def _truth(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Results:
-    """Convert `check.eq`: emit the check, which fails the call, and return true."""
+    """Convert `check.eq`, whose result is whether two tensors are almost equal.
+
+    The emitted check fails the call if they are not, so that the result is always true.
+    """
     _called(check.ExpectAlmostEqOp, tracer, op, *operands)
     return [full(tracer.b, value=True, shape=(), dtype=tracer.dtype(op))]
 

@@ -23,7 +23,7 @@ _PADDING = -1
 
 
 def _participants(tracer: StablehloTracer, op: Operation, name: str) -> list[int]:
-    """Return the numbers of the participants that an attribute lists: as many zeros.
+    """Return the numbers of the participants that the property `name` lists, all of them 0; [] if it is missing.
 
     Raise CompileError for any other participant, as a program runs on one device.
     """
@@ -40,7 +40,10 @@ def _participants(tracer: StablehloTracer, op: Operation, name: str) -> list[int
 
 
 def _is_in_group(tracer: StablehloTracer, op: Operation) -> bool:
-    """Return whether participant 0 is in a group. An empty list of groups is one group of all participants."""
+    """Return whether participant 0 is in a group.
+
+    A missing or empty list of groups, of which the shape has a 0, is one group of all participants.
+    """
     members = _participants(tracer, op, "replica_groups")
     if len(members) > 1:
         raise tracer.b.fail(f"'{op.name}' has participant 0 in its replica_groups {len(members)} times, expected once")
@@ -73,14 +76,14 @@ def _in_required_group(tracer: StablehloTracer, op: Operation, *operands: Tensor
 
 
 def _all_to_all(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> list[Tensor]:
-    """Convert an exchange of parts, of which a group of one participant has one."""
+    """Convert an exchange of slices between the participants of a group: one slice, as a group has one participant."""
     if (count := tracer.integer(op, "split_count")) != 1:
         raise tracer.b.fail(f"'{op.name}' splits into {count} parts, expected 1 for a group of one participant")
     return _in_required_group(tracer, op, *operands)
 
 
 def _or_zeros(tracer: StablehloTracer, op: Operation, operands: Sequence[Tensor], is_sent: bool) -> list[Tensor]:
-    """Return the operands if they are sent to participant 0, else zeros."""
+    """Return the operands if they are sent to participant 0 (`is_sent`), else zeros, in the types of the results."""
     received = operands if is_sent else [full(tracer.b, 0, x.shape, x.dtype) for x in operands]
     return _unchanged(tracer, op, *received)
 

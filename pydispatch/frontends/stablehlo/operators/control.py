@@ -29,7 +29,7 @@ def _if(tracer: StablehloTracer, op: Operation, condition: Tensor) -> Results:
 
 
 def _case(tracer: StablehloTracer, op: Operation, index: Tensor) -> Results:
-    """Convert a branch with a region for each index. Any index out of range runs the last one."""
+    """Convert a branch with a region for each index, counted from 0. An index out of range runs the last region."""
     if index.rank or not op.regions:
         raise tracer.b.fail("'stablehlo.case' takes one number and has at least one branch")
     return control.switch(tracer.b, index, [partial(tracer.region, region, []) for region in op.regions])
@@ -38,7 +38,7 @@ def _case(tracer: StablehloTracer, op: Operation, index: Tensor) -> Results:
 def _while(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Results:
     """Convert a loop: to a counted loop if its number of iterations can be derived, else to a general one.
 
-    Probes are operations of the body that record a value, which checks after the loop read by iteration.
+    A body with probes, which record a value of each iteration for checks after the loop, is always a general loop.
     """
     if probes := probes_of_loop(op):
         return while_with_probes(tracer, op, operands, probes)
@@ -59,9 +59,10 @@ def _while(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Results
 def _counted(tracer: StablehloTracer, op: Operation, operands: Sequence[Tensor]) -> list[Tensor] | None:
     """Convert a loop with the condition `counter < bound` whose counter increases by a constant; None for other loops.
 
-    The loop over `count` iterations makes the counter a size, so that slices at it have known bounds. Every scalar
-    integer that advances by a constant is computed from the iteration like the counter: starts[n] + iteration *
-    steps[n], by the index n of its loop variable. The tensors of the `others` are carried from iteration to iteration.
+    operands: initial values of the loop variables. A loop over `count` iterations makes the counter a size, so that
+    slices at it have known bounds. Every scalar integer that advances by a constant is computed from the iteration like
+    the counter: loop variable n is starts[n] + iteration * steps[n]. The loop variables with the indices `others` are
+    carried from iteration to iteration.
     """
     cond, body = op.regions
     condition = _condition(cond)
@@ -73,16 +74,16 @@ def _counted(tracer: StablehloTracer, op: Operation, operands: Sequence[Tensor])
         for n, x in enumerate(operands)
         if x.rank == 0 and x.dtype.is_integer and (numbers := x.known_integers())
     }
-    steps = {n: step for n in starts if (step := _step(tracer, body, n))}  # without those that stay the same
+    steps = {n: step for n in starts if (step := _step(tracer, body, n))}  # without variables that do not advance
     bound = _bound(tracer, bound_value, cond, body, operands)
-    if steps.get(counter, 0) <= 0 or bound is None:
+    if counter not in steps or bound is None:
         return None
     distance: Any = bound - starts[counter]
     count = maximum(ceil_div(distance, steps[counter]), 0)
     others = [n for n in range(len(operands)) if n not in steps]
 
     def arguments(iteration: Size, carried: list[Tensor]) -> list[Tensor]:
-        """Return the operands of an iteration: carried tensors, and numbers that advance by a known step."""
+        """Return all loop variables at the start of an iteration: carried tensors, and numbers with a known step."""
         by_index = dict(zip(others, carried, strict=True))
         return [
             by_index[n] if n in by_index else _number(starts[n] + iteration * steps[n], x)
@@ -99,14 +100,17 @@ def _counted(tracer: StablehloTracer, op: Operation, operands: Sequence[Tensor])
 
 
 def _number(value: Size, like: Tensor) -> Tensor:
-    """Return a size as a scalar constant of the type of another tensor."""
+    """Return a size as a scalar constant of the type of another tensor. A symbolic size is its only element."""
     known: Any = np.empty((), dtype=object)
     known[()] = value
     return Tensor(like.dtype, (), known=known if isinstance(value, Expr) else known.astype(like.dtype.numpy))
 
 
 def _condition(region: Region) -> tuple[int, SSAValue] | None:
-    """Return the index of the counter and the bound if a region computes `counter < bound`; else None."""
+    """Return the index of the counter and the bound if a region computes `counter < bound`; else None.
+
+    The index is that of the loop variable, which is the region's argument with the same index.
+    """
     block = region.blocks.first
     last = block.last_op if block is not None else None
     if block is None or last is None or len(last.operands) != 1:
@@ -143,6 +147,7 @@ def _bound(
     return numbers[0] if numbers is not None and len(numbers) == 1 else None
 
 
+_MAX_CALL_DEPTH = 8  # nested calls in which the step of a counter is searched
 Frame = Mapping[SSAValue, SSAValue]
 """Arguments of the called functions that the analysis has entered -> the operands that they were called with."""
 
@@ -156,11 +161,14 @@ def _step(tracer: StablehloTracer, body: Region, index: int) -> int | None:
 
 
 def _added(tracer: StablehloTracer, value: SSAValue, argument: SSAValue, frame: Frame, depth: int) -> int | None:
-    """Return the constant, above 0, that `value` exceeds `argument` by; else None. The analysis follows calls, at most
-    8 deep.
+    """Return the constant, above 0, that `value` exceeds `argument` by; else None.
+
+    argument: loop variable at the start of an iteration. frame: operands of the call that is analysed, by the arguments
+    of the callee. depth: number of calls that enclose `value`, limited because functions may call each other in a
+    circle.
     """
     value = _source(value, frame)
-    if not isinstance(value, OpResult) or depth > 8:
+    if not isinstance(value, OpResult) or depth > _MAX_CALL_DEPTH:
         return None
     op = value.owner
     if isinstance(op, func.CallOp):
@@ -184,7 +192,7 @@ def _added(tracer: StablehloTracer, value: SSAValue, argument: SSAValue, frame: 
 
 
 def _source(value: SSAValue, frame: Frame) -> SSAValue:
-    """Return the value that a value originates from, through conversions to its own type and arguments of calls."""
+    """Return the value that a value is a copy of, through conversions to its own type and arguments of calls."""
     while True:
         if value in frame:
             value = frame[value]
@@ -202,7 +210,7 @@ def _source(value: SSAValue, frame: Frame) -> SSAValue:
 
 
 def same_operands(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Results:
-    """Return the operands unchanged."""
+    """Return the operands unchanged: the operation only states an order or where tensors are stored."""
     return operands
 
 

@@ -19,7 +19,7 @@ from pydispatch.operations.indexing import strided_axis
 
 def sizes_in(tracer: StablehloTracer, x: Tensor, hint: str) -> list[Size]:
     """Return the elements of an integer vector as sizes. Computed elements are read back at run time, as symbols whose
-    names begin with `hint`.
+    names begin with `hint`, which also names the vector in errors.
     """
     if (known := x.known_integers()) is not None:
         return known
@@ -45,13 +45,15 @@ def _result_shape(tracer: StablehloTracer, op: Operation, x: Tensor) -> list[Siz
 
 
 def _iota(tracer: StablehloTracer, op: Operation, sizes: Tensor) -> Tensor:
-    """Return the positions along an axis of a tensor whose sizes are an operand."""
+    """Return a tensor whose elements are their own indices along an axis, and whose sizes are an operand."""
     shape = _result_shape(tracer, op, sizes)
     return shapes.iota(tracer.b, shape, tracer.axis(op, "iota_dimension", len(shape)), tracer.dtype(op))
 
 
 def _pad(tracer: StablehloTracer, op: Operation, x: Tensor, value: Tensor, *paddings: Tensor) -> Tensor:
-    """Pad by sizes in tensors."""
+    """Pad x with `value`. paddings: vectors of a number for each axis, the elements before it, after it, and between
+    its elements.
+    """
     low, high, interior = (
         sizes_in(tracer, g, hint) for g, hint in zip(paddings, ("low", "high", "interior"), strict=True)
     )
@@ -65,7 +67,10 @@ def _pad(tracer: StablehloTracer, op: Operation, x: Tensor, value: Tensor, *padd
 
 
 def _slice(tracer: StablehloTracer, op: Operation, x: Tensor, *bounds: Tensor) -> Tensor:
-    """Slice by starts, limits and strides in tensors; a stride that is computed must be positive at run time."""
+    """Slice x. bounds: vectors of a number for each axis, the starts, the exclusive limits and the strides.
+
+    A stride that is computed must be positive at run time.
+    """
     hints = ("start", "limit", "stride")
     starts, limits, strides = (sizes_in(tracer, g, hint) for g, hint in zip(bounds, hints, strict=True))
     if any(len(one) != x.rank for one in (starts, limits, strides)):
@@ -83,7 +88,7 @@ def _slice(tracer: StablehloTracer, op: Operation, x: Tensor, *bounds: Tensor) -
 
 
 def _gather(tracer: StablehloTracer, op: Operation, x: Tensor, indices: Tensor, sizes: Tensor) -> Tensor:
-    """Return slices whose sizes are an operand, at computed positions."""
+    """Return slices at computed positions. sizes: vector of the size of a slice along each axis of x."""
     slice_sizes = sizes_in(tracer, sizes, "slice")
     if len(slice_sizes) != x.rank:
         raise tracer.b.fail(f"{len(slice_sizes)} slice sizes are given for {x}")

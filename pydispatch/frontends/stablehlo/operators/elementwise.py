@@ -61,9 +61,9 @@ CHLO_SPECIAL: dict[str, Callable[..., Scalar]] = {
 """CHLO operations that are computed by formulas."""
 
 _ORDER = {"EQ": "eq", "NE": "ne", "GE": "ge", "GT": "gt", "LE": "le", "LT": "lt"}
-"""Values of the attribute `comparison_direction` to relations of elements."""
+"""Values of the attribute `comparison_direction` -> the names of the relations for `Scalars.compare`."""
 SortKey = Callable[[Scalars, Scalar], Scalar]
-"""Function that returns the position of a float in an order as an integer; such integers are compared instead."""
+"""Function key(scalars, float) -> integer with the position of the float in an order; the integers are compared."""
 _SORT_KEYS: dict[str, SortKey] = {"TOTALORDER": float_bits.total_order, "WEAKORDER": float_bits.weak_order}
 """Orders in which also NaN and -0.0 have a position, by the attribute `compare_type`."""
 
@@ -156,16 +156,19 @@ SCALAR_FUNCTIONS: dict[str, ScalarFunction] = {
 
 
 def _check_shapes(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> None:
-    """Raise CompileError unless all operands have the same rank; `select` and `clamp` also accept scalars."""
-    scalars_too = op.name in ("stablehlo.select", "stablehlo.clamp")
-    shapes = [x for x in operands if not (scalars_too and x.rank == 0)]
-    for x in shapes[1:]:
-        if x.rank != shapes[0].rank:
-            raise tracer.b.fail(f"'{op.name}' of {shapes[0]} and {x}: the shapes differ")
+    """Raise CompileError unless all operands have the same rank; `select` and `clamp` also accept scalars.
+
+    Without this check they would be broadcast as in NumPy, which StableHLO does not do.
+    """
+    accepts_scalars = op.name in ("stablehlo.select", "stablehlo.clamp")
+    checked = [x for x in operands if not (accepts_scalars and x.rank == 0)]
+    for x in checked[1:]:
+        if x.rank != checked[0].rank:
+            raise tracer.b.fail(f"'{op.name}' of {checked[0]} and {x}: the shapes differ")
 
 
 def _emit_elementwise(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Tensor:
-    """Apply the function on elements of an operation to tensors."""
+    """Apply the function on elements that SCALAR_FUNCTIONS has for an operation to tensors."""
     _check_shapes(tracer, op, *operands)
     function = SCALAR_FUNCTIONS[op.name]
     return ew.apply(tracer.b, lambda s, *arguments: function(s, op, *arguments), *operands)
@@ -185,8 +188,8 @@ def _foldable(
 def _guarded(name: str, tracer: StablehloTracer, op: Operation, x: Tensor, y: Tensor) -> Tensor:
     """Convert a division or remainder, whose instruction is undefined for some integers, such as for a divisor of 0.
 
-    Floats, and integers with known positive divisors, take the instruction as it is; others take the formula of
-    GUARDED.
+    name: "div" or "rem". Floats, and integers with known positive divisors, use the instruction as it is; other
+    integers and complex numbers use the formula that GUARDED has for the operation.
     """
     _check_shapes(tracer, op, x, y)
     # Symbolic divisors are computed from sizes of tensors, and are taken to be positive.
@@ -214,7 +217,7 @@ def _compared_tensors(tracer: StablehloTracer, op: Operation, x: Tensor, y: Tens
 
 
 def _clamp_tensors(tracer: StablehloTracer, op: Operation, low: Tensor, x: Tensor, high: Tensor) -> Tensor:
-    """Limit elements to [low, high]; at compile time if all operands are known."""
+    """Limit elements to [low, high]. If all are constants, `ew.binary` evaluates them at compile time."""
     _check_shapes(tracer, op, low, x, high)
     if all(tensor.known is not None for tensor in (low, x, high)):
         return ew.binary(tracer.b, "min", ew.binary(tracer.b, "max", x, low), high)
@@ -222,7 +225,7 @@ def _clamp_tensors(tracer: StablehloTracer, op: Operation, low: Tensor, x: Tenso
 
 
 def _select_tensors(tracer: StablehloTracer, op: Operation, condition: Tensor, a: Tensor, b: Tensor) -> Tensor:
-    """Select elements; a known scalar condition chooses a whole tensor."""
+    """Return elements of a where the condition is true, else of b; a constant scalar condition chooses one of them."""
     _check_shapes(tracer, op, condition, a, b)
     if condition.numbers is not None and condition.numbers.size and condition.rank == 0:
         return a if condition.numbers.reshape(-1)[0] else b
@@ -230,12 +233,15 @@ def _select_tensors(tracer: StablehloTracer, op: Operation, condition: Tensor, a
 
 
 def _convert_tensor(tracer: StablehloTracer, op: Operation, x: Tensor) -> Tensor:
-    """Convert the elements of a tensor to the result's type."""
+    """Convert the elements of a tensor to the result's type; of complex numbers as `_convert` does."""
     return _emit_elementwise(tracer, op, x) if x.dtype.is_complex else ew.convert(tracer.b, x, tracer.dtype(op))
 
 
 def _bitcast_tensor(tracer: StablehloTracer, op: Operation, x: Tensor) -> Tensor:
-    """Reinterpret the bits of a tensor; if the widths differ, the last axis is split off or merged."""
+    """Reinterpret the bits of a tensor as elements of the result's type.
+
+    Wider elements are split along a new last axis; narrower ones are joined along the last axis, which is removed.
+    """
     to = tracer.dtype(op)
     if x.dtype == to:
         return x
@@ -251,7 +257,7 @@ def _bitcast_tensor(tracer: StablehloTracer, op: Operation, x: Tensor) -> Tensor
 
 
 def _map(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Tensor:
-    """Apply a region to the elements of tensors."""
+    """Apply a region, which computes one element of the result, to the elements of tensors at each position."""
     function = tracer.scalar_function(op.regions[0])
     return ew.apply(tracer.b, lambda s, *arguments: function(s, arguments)[0], *operands)
 
@@ -261,7 +267,7 @@ def _broadcast(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Ten
     `broadcast_` in its name.
     """
     name = op.name.removeprefix("chlo.broadcast_")
-    rank = max(x.rank for x in operands)
+    rank = max(x.rank for x in operands)  # that of the result
     placed = [_placed(tracer, op, x, rank) for x in operands]
     if name == "compare":
         return _compared_tensors(tracer, op, *placed)
@@ -270,7 +276,10 @@ def _broadcast(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Ten
 
 
 def _placed(tracer: StablehloTracer, op: Operation, x: Tensor, rank: int) -> Tensor:
-    """Reshape an operand to a rank, with its axes at the positions in `broadcast_dimensions`, if there are any."""
+    """Reshape an operand to a rank: its axes become those in `broadcast_dimensions`, the others have size 1.
+
+    Without that property it is unchanged, and NumPy's rule aligns its last axes.
+    """
     if x.rank == rank or "broadcast_dimensions" not in op.properties:
         return x
     axes = tracer.axes(tracer.listed(op, "broadcast_dimensions", x.rank), op.name, rank)
