@@ -35,7 +35,7 @@ class StableHlo(DialectFrontend):
         return type(source).__module__.startswith("jax.") and _text_of(source) is not None
 
     def read(self, source: Path | object, options: ReadOptions) -> ModuleOp:
-        """Return the program of a module, or the parsed text of an object of JAX, which is read as a module next.
+        """Return the program of a module, or the text of an object of JAX parsed as a module of StableHLO.
 
         Raise CompileError for bytecode.
         """

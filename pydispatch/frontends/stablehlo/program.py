@@ -27,7 +27,7 @@ from pydispatch.ir.core.symbols import references
 def translated(module: ModuleOp, options: ReadOptions) -> ModuleOp:
     """Return the program of a module, with the functions that `_entries` selects.
 
-    Weights in `options.bound` replace the leading arguments of the first function.
+    Weights in `options.bound`, pairs of name and array, replace the leading arguments of the first function.
     """
     b = Builder(filename_of(module), options.weights)
     bound: Sequence[tuple[str, Any]] = options.bound
@@ -37,7 +37,7 @@ def translated(module: ModuleOp, options: ReadOptions) -> ModuleOp:
             inputs = tracer.inputs_of(entry, _argument_names(entry), names_of_sizes(entry))
             weights = [_bound(b, *pair) for pair in zip(inputs, bound, strict=False)]
             results = tracer.results_of(entry, [*weights, *b.begin(inputs[len(bound) :])])
-            bound = ()
+            bound = ()  # weights are for the first function only
             names = _result_names(entry, len(results))
             b.finish(entry.sym_name.data, dict(zip(names, results, strict=True)))
     return b.module
@@ -62,7 +62,9 @@ def _entries(module: ModuleOp) -> list[func.FuncOp]:
 
 
 def _bound(builder: Builder, expected: Input, weight: tuple[str, Any]) -> Tensor:
-    """Return the weight that replaces an argument. Raise CompileError if their shapes differ."""
+    """Return the tensor of a weight, (name, array), that replaces an argument. Raise CompileError if their shapes
+    differ.
+    """
     name, array = weight
     if array.shape != expected.shape:
         raise builder.fail(f"the parameter '{name}' has shape {list(array.shape)}, its argument {list(expected.shape)}")
@@ -70,7 +72,7 @@ def _bound(builder: Builder, expected: Input, weight: tuple[str, Any]) -> Tensor
 
 
 def _argument_names(entry: func.FuncOp) -> list[str]:
-    """Return distinct names of the arguments."""
+    """Return distinct names of the arguments, in order: `arg0`, `arg1` and so on for equal or missing names."""
     names = [_name(argument, index) for index, argument in enumerate(entry.body.blocks[0].args)]
     return [name if names.count(name) == 1 else f"arg{index}" for index, name in enumerate(names)]
 
@@ -100,7 +102,11 @@ def _passed_to(op: Operation, index: int) -> BlockArgument | None:
 
 
 def _result_names(entry: func.FuncOp, count: int) -> list[str]:
-    """Return the names of the results in JAX's attributes if they are distinct; else `result0`, `result1` and so on."""
+    """Return the names of the `count` results if they are distinct, else `result0`, `result1` and so on.
+
+    JAX's attributes have the path of a result in the returned value, such as `['loss']` or `result[0].loss`: the last
+    key is the name. A path without a key gives `result` and the index.
+    """
     attributes = list(entry.res_attrs or ())
     names = []
     for index in range(count):

@@ -11,15 +11,14 @@ from pydispatch.frontends.stablehlo.types import shape_of
 
 
 def names_of_sizes(entry: func.FuncOp) -> dict[ArgumentAxis, str]:
-    """Return the name of each dynamic size of the arguments; sizes that are asserted equal have the same name.
+    """Return the name of each dynamic size by argument and axis; sizes that are asserted equal have the same name.
 
-    `equal` maps each size to a representative of the sizes that equal it. A size that JAX does not name has the name of
-    its representative, such as d0_1 for axis 1 of argument 0.
+    A size that JAX does not name is named by one of the sizes that equal it, such as d0_1 for axis 1 of argument 0.
     """
     arguments = entry.body.blocks[0].args
     open_axes = [(n, axis) for n, argument in enumerate(arguments) if hasattr(argument.type, "get_shape")
               for axis, size in enumerate(shape_of(argument.type)) if size is None]  # fmt: skip
-    equal = {key: key for key in open_axes}
+    equal = {key: key for key in open_axes}  # size -> the representative of the sizes that equal it
     for a, b in _asserted(entry):
         if a in equal and b in equal:
             joined, kept = equal[b], equal[a]
@@ -62,7 +61,9 @@ def _asserted(entry: func.FuncOp) -> list[tuple[ArgumentAxis, ArgumentAxis]]:
 
 
 def _named(entry: func.FuncOp) -> list[tuple[ArgumentAxis, str]]:
-    """Return the sizes that are passed to arguments with the attribute `jax.global_constant`, with their names."""
+    """Return the sizes that calls in `entry` pass to arguments with the attribute `jax.global_constant`, which is the
+    name of the size.
+    """
     module = entry.parent_op()
     if not isinstance(module, ModuleOp):
         return []

@@ -40,8 +40,8 @@ ONE_DEVICE = "it exchanges data with other devices or the host, and a program ru
 class StablehloTracer(trace.MlirTracer):
     """Tracer of StableHLO and CHLO.
 
-    table: conversions by the names of operations. scalars: functions of single elements by the names of operations, for
-    regions of reductions, sorts and scatters.
+    table: conversions by the names of operations. scalars: functions function(scalars, operation, *elements) -> element
+    by the names of operations, for regions of reductions, sorts and scatters.
     """
 
     dialect = "StableHLO"
@@ -60,8 +60,8 @@ class StablehloTracer(trace.MlirTracer):
         """Tensors that each `interpreter.probe` recorded, with the operation whose block contains the probe."""
 
     def operation(self, op: Operation) -> None:
-        """Convert an operation. Tuples have no tensors of their own: their elements are followed to where they are
-        used.
+        """Convert an operation. Tuples have no tensors: the values of their elements are recorded, and the result of a
+        `get_tuple_element` is one of these values.
         """
         if op.name == "stablehlo.tuple":
             self._tuples[op.results[0]] = list(op.operands)
@@ -96,8 +96,8 @@ class StablehloTracer(trace.MlirTracer):
         return shape_of(type)
 
     def why_not(self, op: Operation) -> str | None:
-        """Return why an operation without a conversion has none, as a note for the error; None if there is nothing to
-        say.
+        """Return why an operation has no conversion, as a note for the error; None unless it exchanges data with other
+        devices.
         """
         if op.name not in EXCHANGES:
             return None
@@ -106,8 +106,9 @@ class StablehloTracer(trace.MlirTracer):
     # -- regions on single elements
 
     def scalar_function(self, region: Region) -> ScalarFunction:
-        """Return the function on single elements that a region computes, for the body of a reduction, sort
-        or scatter.
+        """Return the function on single elements that a region computes, such as the body of a reduction or sort.
+
+        The arguments of the region are tensors of rank 0, in place of which the function takes elements.
         """
         block = self.block_of(region)
         return lambda s, arguments: self._scalars(s, block, arguments)
@@ -120,8 +121,8 @@ class StablehloTracer(trace.MlirTracer):
     def _scalars(self, scalars: Scalars, block: Block, arguments: Sequence[Scalar]) -> list[Scalar]:
         """Emit the operations of a block on single elements, and return the values that its terminator passes on.
 
-        arguments: the elements in the place of the block's arguments. Constants, which all elements of a region share,
-        become numbers; operations that only reshape pass their element on.
+        scalars: emits the operations. arguments: the elements in the place of the block's arguments. Constants become
+        numbers; operations that only reshape return their operand.
         """
         if len(arguments) != len(block.args):
             raise self.b.fail(f"a region of {len(block.args)} argument(s) gets {len(arguments)} element(s)")
@@ -147,7 +148,7 @@ class StablehloTracer(trace.MlirTracer):
         raise self.b.fail("a region ends without passing on its values")
 
     def _scalars_of_call(self, scalars: Scalars, op: Operation, operands: list[Scalar]) -> list[Scalar]:
-        """Inline a call on single elements."""
+        """Inline the function that a call or composite on single elements refers to, and return its results."""
         return self._scalars(scalars, self.block_of(self.callee(callee_of(op)).body), operands)
 
     def _captured(self, value: SSAValue) -> Scalar:
@@ -193,7 +194,7 @@ class StablehloTracer(trace.MlirTracer):
             self._dequantized_op = None
 
     def integers(self, op: Operation, name: str, default: Sequence[int] | None = None) -> tuple[int, ...]:
-        """Return a property that is a list of integers; `default` if it is missing."""
+        """Return a property that is a list of integers; `default` if it is missing, () if that is None."""
         value = op.properties.get(name)
         if value is None and default is not None:
             return tuple(default)
@@ -202,15 +203,18 @@ class StablehloTracer(trace.MlirTracer):
     def listed(
         self, op: Operation, name: str, count: int, least: int | None = None, default: int | None = None
     ) -> tuple[int, ...]:
-        """Return a property that is a list of `count` integers, none of them below `least`; if it is missing, all are
-        `default`.
+        """Return a property that is a list of `count` integers; if it is missing, all are `default`.
+
+        Raise CompileError for another count, also if it is missing without a default, or an integer below `least`.
         """
         defaults = None if default is None else [default] * count
         return self.entries(self.integers(op, name, defaults), count, name, least)
 
     def padding(self, op: Operation, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Return the padding before and after each axis, from the property that alternates them; a single number
-        applies to all.
+        """Return the padding before each of `rank` axes, and that after each of them.
+
+        The property alternates them: before axis 0, after axis 0, before axis 1 and so on. A single number applies to
+        all, and without the property there is no padding.
         """
         values = integers(op.properties.get("padding"))
         values = values * (2 * rank) if len(values) == 1 else values or (0,) * (2 * rank)
@@ -223,19 +227,19 @@ class StablehloTracer(trace.MlirTracer):
         return default if value is None else int(value.value.data)
 
     def record(self, op: Operation, name: str) -> Any:
-        """Return a property that is a record of dimension numbers."""
+        """Return a property that is a record of dimension numbers, as a NamedTuple of its fields."""
         value = op.properties[name]
         if not isinstance(value, Record):
             raise self.b.fail(f"{name} is {value}")
         return value.data
 
     def axis(self, op: Operation, name: str, rank: int) -> int:
-        """Return a property that is an axis of a tensor of rank `rank`."""
+        """Return a property that is an axis of a tensor. Raise CompileError unless it is in [0, rank)."""
         return self.axes([self.integer(op, name)], name, rank)[0]
 
     def axes(self, axes: Sequence[int], what: str, rank: int, distinct: bool = True) -> tuple[int, ...]:
-        """Return axes of a tensor of rank `rank`. Raise CompileError if they are out of range or, with `distinct`,
-        repeated; `what` names them.
+        """Return `axes` as a tuple. Raise CompileError if one is not in [0, rank) or, with `distinct`, repeated; `what`
+        names them in the error.
         """
         for axis in axes:
             if not 0 <= axis < rank:
@@ -246,7 +250,7 @@ class StablehloTracer(trace.MlirTracer):
 
     def entries(self, numbers: Sequence[int], count: int, what: str, least: int | None = None) -> tuple[int, ...]:
         """Return a list as a tuple. Raise CompileError unless it has `count` numbers, none of them below `least`;
-        `what` names it.
+        `what` names it in the error.
         """
         if len(numbers) != count:
             raise self.b.fail(f"{what} has {len(numbers)} entries, expected {count}")

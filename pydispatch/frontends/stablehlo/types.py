@@ -26,7 +26,7 @@ def dtype_of(type: Attribute, location: Location | None = None) -> DType:
     if not isinstance(type, TensorType):
         raise CompileError(f"a value of type {type} is no tensor", location, "tokens and tuples are not supported here")
     if (quantization := quantization_of(type)) is not None:
-        bits = next(n for n in (2, 4, 8, 16, 32) if n >= quantization.bits)
+        bits = next(n for n in (2, 4, 8, 16, 32) if n >= quantization.bits)  # other widths use the next wider type
         return DTYPES[f"{'i' if quantization.signed else 'u'}{bits}"]
     try:
         return of_element(type.element_type)

@@ -19,7 +19,7 @@ def _check_starts(tracer: StablehloTracer, x: Tensor, starts: Sequence[Tensor]) 
 
 
 def _check_inside(tracer: StablehloTracer, sizes: Sequence[Size], x: Tensor) -> None:
-    """Raise CompileError if slices of these sizes exceed x."""
+    """Raise CompileError if slices of these sizes, one along each axis of x, exceed it. Dynamic sizes pass."""
     for d, (size, n) in enumerate(zip(sizes, x.shape, strict=True)):
         if not isinstance(size, Expr) and not isinstance(n, Expr) and not 0 <= size <= n:
             raise tracer.b.fail(f"slices of {list(sizes)} do not fit into {x}: {size} elements along axis {d}")
@@ -43,11 +43,15 @@ def _dynamic_update_slice(tracer: StablehloTracer, op: Operation, x: Tensor, upd
 
 
 def gather(tracer: StablehloTracer, op: Operation, x: Tensor, indices: Tensor, sizes: Sequence[Size]) -> Tensor:
-    """Return slices of given sizes of x, with the operation's dimension numbers."""
+    """Return slices of x. sizes: the size of a slice along each axis of x.
+
+    The operation's dimension numbers say which axis of x each coordinate in `indices` belongs to.
+    """
     numbers = tracer.record(op, "dimension_numbers")
     axes = gathers.GatherAxes(
-        numbers.offset_dims, numbers.collapsed_slice_dims, numbers.operand_batching_dims,
-        numbers.start_indices_batching_dims, numbers.start_index_map, numbers.index_vector_dim,
+        offset_dims=numbers.offset_dims, collapsed_dims=numbers.collapsed_slice_dims,
+        batching_dims=numbers.operand_batching_dims, indices_batching_dims=numbers.start_indices_batching_dims,
+        start_index_map=numbers.start_index_map, index_vector_dim=numbers.index_vector_dim,
     )  # fmt: skip
     _check_axes(tracer, axes, x, indices)
     _check_inside(tracer, sizes, x)
@@ -55,7 +59,7 @@ def gather(tracer: StablehloTracer, op: Operation, x: Tensor, indices: Tensor, s
         message = f"slices of {list(map(str, sizes))} lack axis {d} of {x}, so their size along it is 1"
         if isinstance(sizes[d], Expr):
             tracer.b.require_equal(sizes[d], 1, f"{message}, not {{a}}")  # a call writes sizes[d] in place of {a}
-        elif sizes[d] not in (0, 1):
+        elif sizes[d] not in (0, 1):  # StableHLO requires at most 1
             raise tracer.b.fail(message)
     return gathers.gather(tracer.b, x, indices, axes, sizes)
 
@@ -63,7 +67,8 @@ def gather(tracer: StablehloTracer, op: Operation, x: Tensor, indices: Tensor, s
 def _check_axes(tracer: StablehloTracer, axes: gathers.GatherAxes, x: Tensor, indices: Tensor) -> None:
     """Raise CompileError if the axes of a gather from x at `indices` are invalid.
 
-    All of them exist and have a single role, and there is one coordinate for each axis of x that is indexed.
+    All of them exist and have a single role, and there is one coordinate for each axis of x that is indexed. A scatter
+    has the updates in place of the result of the gather.
     """
     if not indices.dtype.is_integer:
         raise tracer.b.fail(f"indices are integers, got {indices}")
@@ -93,14 +98,15 @@ def _gather(tracer: StablehloTracer, op: Operation, x: Tensor, indices: Tensor) 
 def _scatter(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Results:
     """Combine updates into tensors at computed positions, by the region of the operation.
 
-    operands: n tensors, the positions, and n updates.
+    operands: n tensors, the coordinates of the slices to update, and the slices for each of the n tensors.
     """
     count = len(operands) // 2
     inputs, indices, updates = operands[:count], operands[count], operands[count + 1 :]
     numbers = tracer.record(op, "scatter_dimension_numbers")
     axes = gathers.GatherAxes(
-        numbers.update_window_dims, numbers.inserted_window_dims, numbers.input_batching_dims,
-        numbers.scatter_indices_batching_dims, numbers.scatter_dims_to_operand_dims, numbers.index_vector_dim,
+        offset_dims=numbers.update_window_dims, collapsed_dims=numbers.inserted_window_dims,
+        batching_dims=numbers.input_batching_dims, indices_batching_dims=numbers.scatter_indices_batching_dims,
+        start_index_map=numbers.scatter_dims_to_operand_dims, index_vector_dim=numbers.index_vector_dim,
     )  # fmt: skip
     for x, update in zip(inputs, updates, strict=True):
         _check_axes(tracer, axes, x, indices)
@@ -113,7 +119,10 @@ def _scatter(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Resul
 
 
 def _torch_index_select(tracer: StablehloTracer, op: Operation, x: Tensor, indices: Tensor) -> Tensor:
-    """Return the slices of x at the indices along an axis. The first `batch_dims` axes of both operands correspond."""
+    """Return the slices of x at the indices along the axis `dim`. The first `batch_dims` axes of both correspond.
+
+    A negative `dim` counts from the end of x's axes, a negative `batch_dims` from the rank of the indices.
+    """
     axis, batch = (tracer.integer(op, name) for name in ("dim", "batch_dims"))
     axis, batch = axis + x.rank * (axis < 0), batch + indices.rank * (batch < 0)
     if not indices.dtype.is_integer:

@@ -23,7 +23,10 @@ MAX_RECORDED_ITERATIONS = 32
 
 
 def _probe(tracer: StablehloTracer, op: Operation, x: Tensor) -> Results:
-    """Record the operand under the probe's name, for checks in the same function, and return it."""
+    """Record the operand under the probe's name, for checks in the same block, and return it.
+
+    The operation that contains the block is recorded too: checks elsewhere must not read the value.
+    """
     tracer.probes.setdefault(_name(op), []).append((op.parent_op(), x))
     return x
 
@@ -35,9 +38,9 @@ def _name(op: Operation) -> str:
 
 
 def _serialized_equal(tracer: StablehloTracer, op: Operation, expected: Tensor) -> Results:
-    """Emit a check that the operand equals the tensor that a probe of the same function recorded.
+    """Emit a check that the operand equals a tensor that a probe recorded.
 
-    iteration: which of the tensors under the probe's name, counted from 0.
+    The attribute `iteration` is the index, from 0, among the tensors under the probe's name, in the order of execution.
     """
     recorded, iteration = tracer.probes.get(_name(op), []), tracer.integer(op, "iteration")
     if iteration >= len(recorded):
@@ -64,15 +67,15 @@ def probes_of_loop(loop: Operation) -> list[Operation]:
 
 
 def _checks_after_loop(loop: Operation) -> list[Operation]:
-    """Return the checks of probes in the block that a loop is in, which read what its probes recorded."""
+    """Return the checks of probes in the block that contains a loop, whose probes recorded what they read."""
     block = loop.parent_block()
     return [] if block is None else [other for other in block.ops if other.name == "check.expect_serialized_eq"]
 
 
 def _values_needed(tracer: StablehloTracer, loop: Operation, name: str) -> int:
-    """Return how many values of a probe in a loop the checks after the loop need: those of its first iterations.
+    """Return how many values the checks after a loop need of the probes `name` in it: those of its first iterations.
 
-    Values that the probe's name has from before the loop are counted first.
+    Checks count the values that probes of this name recorded before the loop first, so these are subtracted.
     """
     last = max(tracer.integer(other, "iteration") for other in _checks_after_loop(loop) if _name(other) == name)
     if last >= MAX_RECORDED_ITERATIONS:
@@ -84,10 +87,10 @@ def _values_needed(tracer: StablehloTracer, loop: Operation, name: str) -> int:
 
 
 def _slots(tracer: StablehloTracer, op: Operation, probes: Sequence[Operation]) -> list[tuple[Operation, int]]:
-    """Return the probe and the iteration of each value that checks after a loop need, in the order of execution.
+    """Return the slots of a loop `op`, the values of its probes that checks after it need, in the order of execution.
 
-    Checks number the values of all probes of one name: the first 3 values of two such probes a and b are (a, 0),
-    (b, 0), (a, 1).
+    A slot is a probe and an iteration from 0. Checks number the values of all probes of one name: the first 3 values of
+    two such probes a and b are (a, 0), (b, 0), (a, 1).
     """
     needed = {name: _values_needed(tracer, op, name) for name in map(_name, probes)}
     slots: list[tuple[Operation, int]] = []
@@ -104,8 +107,9 @@ def while_with_probes(
 ) -> Results:
     """Convert a loop, and record the values that its probes have in the iterations that checks name.
 
-    The loop carries its number of iterations and, for each probe and iteration, a tensor of the value. The call fails
-    if the loop has fewer iterations than a check names.
+    operands: initial values of the loop variables. The loop carries, after its own tensors, a tensor for each slot (a
+    probe and an iteration) and the number of iterations. The call fails if the loop has fewer iterations than a check
+    names.
     """
     b, state_count, (condition, body) = tracer.b, len(operands), op.regions
     slots = _slots(tracer, op, probes)
@@ -116,7 +120,7 @@ def while_with_probes(
         return tracer.region(condition, carried[:state_count])[0]
 
     def iteration(carried: list[Tensor]) -> list[Tensor]:
-        """Run the body, and store the values of its probes in the tensors of this iteration."""
+        """Run the body, and store the values of its probes in the slots of this iteration."""
         *state, current_iteration = carried
         results = tracer.region(body, state[:state_count])
         values = [
@@ -135,7 +139,7 @@ def while_with_probes(
 
 
 def _stored_at(builder: Builder, current_iteration: Tensor, slot_iteration: int, value: Tensor, old: Tensor) -> Tensor:
-    """Return the value of a probe if the current iteration is that of the slot, else the old one."""
+    """Return the value of a probe if the current iteration is that of the slot, else the old contents of the slot."""
     return formula(
         builder, lambda new, old, n: n.is_equal(slot_iteration).where(new, old), value, old, current_iteration
     )

@@ -22,8 +22,8 @@ from pydispatch.operations.reductions import reduce
 def _fft(tracer: StablehloTracer, op: Operation, x: Tensor) -> Tensor:
     """Convert a transform over up to three trailing axes: FFT, IFFT, RFFT or IRFFT.
 
-    A transform to or from real numbers is one along the last axis, which has half a spectrum; along the other axes it
-    is that of complex numbers.
+    A transform to or from real numbers has half a spectrum along the last axis only; along the other axes it is one of
+    complex numbers. RFFT begins and IRFFT ends with the last axis, because only there one side is real.
     """
     kind: Any = op.properties["fft_type"]
     lengths = tracer.integers(op, "fft_length")
@@ -37,10 +37,10 @@ def _fft(tracer: StablehloTracer, op: Operation, x: Tensor) -> Tensor:
             raise tracer.b.fail(f"'stablehlo.fft' of {x}: length {length} needs {expected} elements along axis {axis}")
     if name == "RFFT":
         x = fourier.rfft(tracer.b, x, axes.pop())
-    last = axes.pop() if name == "IRFFT" else None
+    half_axis = axes.pop() if name == "IRFFT" else None
     for axis in axes:
         x = fourier.fft(tracer.b, x, axis, inverse=name in ("IFFT", "IRFFT"))
-    return x if last is None else fourier.irfft(tracer.b, x, lengths[-1], last)
+    return x if half_axis is None else fourier.irfft(tracer.b, x, lengths[-1], half_axis)
 
 
 def _triangular_solve(tracer: StablehloTracer, op: Operation, a: Tensor, y: Tensor) -> Tensor:
@@ -59,8 +59,9 @@ def _triangular_solve(tracer: StablehloTracer, op: Operation, a: Tensor, y: Tens
 
 
 def _letter(tracer: StablehloTracer, op: Operation, name: str) -> str:
-    """Return the letter in an attribute of a LAPACK call, such as "L" or "U" of `uplo`, which has its character
-    code.
+    """Return the letter in the attribute `name` of a LAPACK call, such as "L" or "U" in `uplo`.
+
+    The attribute is the character code of the letter.
     """
     config = op.attributes.get("mhlo.backend_config")
     value: Any = config.data.get(name) if isinstance(config, DictionaryAttr) else None
@@ -72,7 +73,7 @@ def _letter(tracer: StablehloTracer, op: Operation, name: str) -> str:
 def potrf(tracer: StablehloTracer, op: Operation, x: Tensor) -> Results:
     """Return the Cholesky factors, and for each matrix 1 if it is not positive definite, else 0.
 
-    As LAPACK overwrites only one triangle, the other has the elements of x.
+    LAPACK overwrites only one triangle, so the other triangle of the result has the elements of x.
     """
     lower = _letter(tracer, op, "uplo") == "L"
     factor = linear.cholesky(tracer.b, x, lower=lower)
@@ -83,14 +84,15 @@ def potrf(tracer: StablehloTracer, op: Operation, x: Tensor) -> Results:
         i, j = value.position(row, I64), value.position(column, I64)
         return (i >= j if lower else i <= j).where(value, other)
 
-    undefined = ew.unary(tracer.b, "is_nan", factor)
+    undefined = ew.unary(tracer.b, "is_nan", factor)  # the factor of a matrix that is not positive definite has NaN
     failed = reduce(tracer.b, "or", undefined, [row, column])
     return formula(tracer.b, packed, factor, x), ew.convert(tracer.b, failed, tracer.dtype(op, 1))
 
 
 def trsm(tracer: StablehloTracer, op: Operation, a: Tensor, y: Tensor) -> Tensor:
-    """Return the solution of a triangular system; the letters of LAPACK's attributes say which triangle and which
-    side.
+    """Return the solution of a triangular system, op(a) x = y or x op(a) = y as the attribute `side` states.
+
+    Other attributes state which triangle of a is read, whether op transposes, and whether the diagonal counts as 1.
     """
     return linear.triangular_solve(
         tracer.b, a, y, left=_letter(tracer, op, "side") == "L", lower=_letter(tracer, op, "uplo") == "L",
@@ -102,7 +104,7 @@ def trsm(tracer: StablehloTracer, op: Operation, a: Tensor, y: Tensor) -> Tensor
 def _factored(
     factorization: Callable[..., Results], tracer: StablehloTracer, op: Operation, *operands: Tensor
 ) -> Results:
-    """Return the results of a factorization whose call has no attributes."""
+    """Return the results of factorization(builder, *operands), for custom calls without attributes."""
     return factorization(tracer.b, *operands)
 
 
@@ -123,7 +125,8 @@ def geev(tracer: StablehloTracer, op: Operation, x: Tensor) -> Results:
     """Return the eigenvalues of general matrices, the left and the right eigenvectors, and LAPACK's status for each
     matrix.
 
-    Vectors that the call does not ask for are zeros.
+    The eigenvalues of real matrices are two results, real and imaginary parts. Vectors that the call does not request
+    are zeros.
     """
     b = tracer.b
     wants_left, wants_right = (_letter(tracer, op, f"compute_{side}") == "V" for side in ("left", "right"))
@@ -132,7 +135,7 @@ def geev(tracer: StablehloTracer, op: Operation, x: Tensor) -> Results:
         values, right, left = eigen.eig(b, x, wants_left)
     else:
         values = eigen.eigenvalues(b, x)
-    right_result = len(op.results) - 2  # the eigenvalues are one result, or their real and imaginary parts
+    right_result = len(op.results) - 2  # from the end, as there are one or two results of eigenvalues
     zeros = shapes.full(b, 0.0, x.shape, tracer.dtype(op, right_result))
     vectors = left or zeros, right if right and wants_right else zeros
     return *_eigenvalues(tracer, x, values), *vectors, _zero_for_each_matrix(tracer, op, x)
@@ -153,7 +156,7 @@ def gees(tracer: StablehloTracer, op: Operation, x: Tensor) -> Results:
 
 
 def _eigenvalues(tracer: StablehloTracer, x: Tensor, values: Tensor) -> list[Tensor]:
-    """Return eigenvalues as LAPACK does: of real matrices x the real and the imaginary parts."""
+    """Return complex eigenvalues as LAPACK does: for real matrices x as two tensors, real and imaginary parts."""
     if x.dtype.is_complex:
         return [values]
     return [formula(tracer.b, lambda v: v.real, values), formula(tracer.b, lambda v: v.imag, values)]
@@ -176,7 +179,8 @@ def gehrd(tracer: StablehloTracer, op: Operation, x: Tensor) -> Results:
 def gesdd(tracer: StablehloTracer, op: Operation, x: Tensor) -> Results:
     """Return the operand, its singular values, U, V^H, and LAPACK's status for each matrix.
 
-    In the mode N, which asks for singular values only, the matrices are zeros of the shapes that the call states.
+    The mode A is for all columns of U and rows of V^H, S for min(m, n). In the mode N, for singular values only, both
+    are zeros of the shapes that the call states.
     """
     b, mode = tracer.b, _letter(tracer, op, "mode")
     u, values, vt = jacobi.svd(b, x, full=mode == "A")
@@ -186,7 +190,7 @@ def gesdd(tracer: StablehloTracer, op: Operation, x: Tensor) -> Results:
 
 
 def _zeros_of_result(tracer: StablehloTracer, op: Operation, *, result: int, like: Tensor) -> Tensor:
-    """Return zeros in the shape that a call states for a result; sizes that it leaves open are those of `like`."""
+    """Return zeros in the shape that a call states for its result `result`; dynamic sizes are those of `like`."""
     stated = shape_of(op.results[result].type)
     sizes = [known if size is None else size for size, known in zip(stated, like.shape, strict=True)]
     return shapes.full(tracer.b, 0.0, sizes, like.dtype)
@@ -195,7 +199,7 @@ def _zeros_of_result(tracer: StablehloTracer, op: Operation, *, result: int, lik
 def gtsv(
     tracer: StablehloTracer, op: Operation, lower: Tensor, diagonal: Tensor, upper: Tensor, sides: Tensor
 ) -> Results:
-    """Return the three bands of tridiagonal systems, the solutions for the right-hand sides, and LAPACK's status.
+    """Return the three bands of tridiagonal systems, the solutions for the right-hand `sides`, and LAPACK's status.
 
     LAPACK overwrites the bands with factors, which JAX does not read: here they are the operands.
     """
@@ -218,7 +222,7 @@ _LAPACK: dict[str, Convert] = {
 }  # fmt: skip
 """Conversions of LAPACK's functions for all four element types, by their names without the letter of the type."""
 _REFUSED = ("gesvd", "sytrd", "hetrd", "geqp3")
-"""Functions of LAPACK that are not supported, as above."""
+"""Functions of LAPACK that are not supported, without the letter of the element type."""
 TARGETS: dict[str, Callable[..., Results]] = {
     **{f"lapack_{kind}{name}_ffi": function for kind in "sdcz" for name, function in _LAPACK.items()},
     **{f"lapack_{kind}_ffi": orgqr for kind in ("sorgqr", "dorgqr", "cungqr", "zungqr")},

@@ -42,24 +42,25 @@ class _FeatureAxis:
         return reductions.mean(self.b, v, self.others)
 
     def normalized(self, scale: Tensor, offset: Tensor, mean: Tensor, variance: Tensor) -> Tensor:
-        """Return (x - mean) / sqrt(variance + epsilon) * scale + offset."""
+        """Return (x - mean) / sqrt(variance + epsilon) * scale + offset. All arguments have one number per feature."""
 
         def normalized(x: Element, gain: Element, shift: Element, centre: Element, square: Element) -> Element:
-            """Return the result of one element. gain: scale. shift: offset. centre: mean. square: variance."""
+            """Return the result of one element x. gain: scale. shift: offset. centre: mean. square: variance."""
             return (x - centre) / (square + self.epsilon).unary("sqrt") * gain + shift
 
         return formula(self.b, normalized, self.x, *map(self.spread, (scale, offset, mean, variance)))
 
 
 def _inference(tracer: StablehloTracer, op: Operation, x: Tensor, *features: Tensor) -> Tensor:
-    """Return the operand normalized by the mean and variance that are passed. features: scale, offset, mean and
-    variance.
+    """Return the operand normalized by the mean and variance that are passed.
+
+    features: scale, offset, mean and variance, vectors with a number per feature.
     """
     return _FeatureAxis(tracer, op, x).normalized(*features)
 
 
 def _training(tracer: StablehloTracer, op: Operation, x: Tensor, scale: Tensor, offset: Tensor) -> Results:
-    """Return the normalized operand, and the mean and variance of the batch."""
+    """Return the normalized operand, and the mean and variance of the batch for each feature."""
     batch = _FeatureAxis(tracer, op, x)
     mean = batch.mean(x)
     variance = reductions.variance(tracer.b, x, batch.others)
@@ -69,17 +70,17 @@ def _training(tracer: StablehloTracer, op: Operation, x: Tensor, scale: Tensor, 
 def _gradient(tracer: StablehloTracer, op: Operation, x: Tensor, *features: Tensor) -> Results:
     """Return the gradients of the operand, the scale and the offset.
 
-    features: the scale, the mean and variance of the batch, and the gradient of the normalized operand.
+    features: the scale, the mean and variance of the batch, and the gradient of the result of the normalization.
     """
-    scale, mean, variance, above = features
+    scale, mean, variance, result_gradient = features
     batch = _FeatureAxis(tracer, op, x)
     b = tracer.b
 
     centred = ew.binary(b, "sub", x, batch.spread(mean))
     deviation = formula(b, lambda v: (v + batch.epsilon).unary("sqrt"), variance)
     unit = ew.binary(b, "div", centred, batch.spread(deviation))
-    of_scale = reductions.reduce(b, "add", ew.binary(b, "mul", above, unit), batch.others)
-    of_offset = reductions.reduce(b, "add", above, batch.others)
+    of_scale = reductions.reduce(b, "add", ew.binary(b, "mul", result_gradient, unit), batch.others)
+    of_offset = reductions.reduce(b, "add", result_gradient, batch.others)
     count = reductions.size_as(b, reductions.count(x, batch.others), x.dtype)
 
     def gradient_of_element(g: Element, u: Element, gain: Element, d: Element, *sums: Element) -> Element:
@@ -92,7 +93,7 @@ def _gradient(tracer: StablehloTracer, op: Operation, x: Tensor, *features: Tens
         return gain / d / n * (g * n - by_offset - u * by_scale)
 
     spread = map(batch.spread, (scale, deviation, of_scale, of_offset))
-    return formula(b, gradient_of_element, above, unit, *spread, count), of_scale, of_offset
+    return formula(b, gradient_of_element, result_gradient, unit, *spread, count), of_scale, of_offset
 
 
 ROWS: dict[str, Convert] = {

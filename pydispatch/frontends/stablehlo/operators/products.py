@@ -23,7 +23,7 @@ def _dot(tracer: StablehloTracer, op: Operation, x: Tensor, y: Tensor) -> Tensor
 
 
 def _dot_general(tracer: StablehloTracer, op: Operation, x: Tensor, y: Tensor) -> Tensor:
-    """Return a product along the pairs of axes in the dimension numbers."""
+    """Return the sums of products over the pairs of contracting axes in the dimension numbers."""
     batching, contracting = dimension_pairs(
         tracer, tracer.record(op, "dot_dimension_numbers"), "dot_dimension_numbers", x, y
     )
@@ -36,9 +36,10 @@ def dimension_pairs(
     """Return two lists: the pairs of batching dimensions and the pairs of contracting dimensions, (axis of x, axis of
     y).
 
-    numbers: the record of dimension numbers; `name` names it in errors. Raise CompileError if they are invalid.
+    numbers: the dimension numbers, with fields such as `lhs_batching_dimensions`; `name` names them in errors. Raise
+    CompileError if they are invalid.
     """
-    pairs = []
+    pairs: list[list[tuple[int, int]]] = []
     for what in ("batching", "contracting"):
         lhs, rhs = (getattr(numbers, f"{side}_{what}_dimensions") for side in ("lhs", "rhs"))
         if len(lhs) != len(rhs):
@@ -59,9 +60,9 @@ def convolution(
 ) -> Tensor:
     """Return a convolution with the padding `low` before and `high` after each spatial axis.
 
-    All else are properties of the operation. Its dimension numbers say which axes of the operands and of the result are
-    the batch, the channels and the spatial ones: operands are transposed to [n, c, spatial...] and [f, c, spatial...],
-    and the result back.
+    Strides, dilations, groups and reversal are properties of `op`. Its dimension numbers say which axes of the operands
+    and of the result are the batch, the channels and the spatial ones: operands are transposed to [n, c, spatial...]
+    and [f, c, spatial...], and the result, [n, f, spatial...], back.
     """
     conv = op.properties["dimension_numbers"]
     assert isinstance(conv, Conv)
@@ -86,7 +87,7 @@ def convolution(
     if batches > 1:
         x, groups = _groups_of_batches(tracer, x, batches), batches
     window = convolutions.Window(strides, tuple(low), tuple(high), dilations)
-    order = [0] * x.rank
+    order = [0] * x.rank  # for each axis of the result, the axis of [n, f, spatial...] that becomes it
     for position, axis in enumerate((result.first, result.second, *result.spatial)):
         order[axis] = position
     if (sizes := _sizes_without_products(x, w, window, input_dilations)) is not None:  # sums of no terms are 0
@@ -111,7 +112,7 @@ def _sizes_without_products(
 ) -> list[Size] | None:
     """Return the spatial sizes of the result of a convolution without products: no elements, or no window that fits.
 
-    Return None for all other convolutions, and if a size is dynamic.
+    Return None for all other convolutions, and if a size is dynamic. x is [n, c, spatial...], w [f, c, spatial...].
     """
     low, high = window.low, window.high
     if any(isinstance(n, Expr) for n in (*x.shape[1:], *w.shape, *low, *high)):
@@ -126,7 +127,7 @@ def _sizes_without_products(
 
 
 def _groups_of_batches(tracer: StablehloTracer, x: Tensor, groups: int) -> Tensor:
-    """Reshape [g n, c, ...] to [n, g c, ...], so that each part of the batch becomes a group of channels."""
+    """Reshape [g n, c, ...] to [n, g c, ...] for g groups: each n consecutive images become a group of channels."""
     n, c = x.shape[:2]
     if isinstance(n, Expr) or n % groups:
         raise tracer.b.fail(f"batch_group_count {groups} does not divide the batch of {x}")

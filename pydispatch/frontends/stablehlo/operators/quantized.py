@@ -23,8 +23,9 @@ def _along(
 ) -> Tensor:
     """Return scales or zero points as a constant that broadcasts to x.
 
-    values: one number; or one for each position along `quantization.axes`, or for each block of positions, which is
-    repeated as often as the block is long. dtype: type of the constant.
+    values: the scales or zero points of `quantization`, in row-major order: one number; or one for each position along
+    `quantization.axes`, or for each block of positions, which is repeated as often as the block is long. dtype: type of
+    the constant.
     """
     table = np.array(values).reshape(quantization.shape)
     if not quantization.axes:
@@ -39,7 +40,7 @@ def _along(
     shape = [1] * x.rank
     for axis, n in zip(quantization.axes, table.shape, strict=True):
         shape[axis] = n
-    order = np.argsort(quantization.axes)
+    order = np.argsort(quantization.axes)  # the table has the axes as the type lists them, x in ascending order
     return tracer.b.constant(np.transpose(table, order).reshape(shape), dtype)
 
 
@@ -59,7 +60,9 @@ def dequantized(tracer: StablehloTracer, x: Tensor, quantization: Quantization) 
 
 
 def quantized(tracer: StablehloTracer, x: Tensor, quantization: Quantization, dtype: DType) -> Tensor:
-    """Return the nearest stored integers: x / scale rounded half to even, plus the zero point, clamped to the range."""
+    """Return the nearest stored integers, as `dtype`: x / scale rounded half to even, plus the zero point, clamped to
+    the range of the quantized type.
+    """
     scales, zero_points = (
         _along(tracer, quantization.scales, quantization, x, x.dtype),
         _along(tracer, quantization.zero_points, quantization, x, x.dtype),
@@ -75,7 +78,9 @@ def quantized(tracer: StablehloTracer, x: Tensor, quantization: Quantization, dt
 
 
 def _quantize(tracer: StablehloTracer, op: Operation, x: Tensor) -> Tensor:
-    """Return real numbers, or integers of another quantized type, as the stored integers of the result's type."""
+    """Return the stored integers of the result's type for real numbers, or for those that a quantized operand
+    represents.
+    """
     before = quantization_of(op.operands[0].type)
     if before is not None:
         x = dequantized(tracer, x, before)

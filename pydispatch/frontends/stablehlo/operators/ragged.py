@@ -23,6 +23,9 @@ def _ragged_dot(tracer: StablehloTracer, op: Operation, x: Tensor, y: Tensor, si
     If the ragged dimension is a row of x, each group of rows has its own right operand: [b, m, k] by [g, b, k, n] is
     [b, m, n]. If it is contracted, each group has its own result: [b, m, k] by [b, k, n] is [g, b, m, n]. If it is a
     batch dimension, the groups have no effect. Elements that belong to no group count as zeros.
+
+    sizes: number of elements of each group along the ragged dimension, [g]; or [..., g] if they differ along the batch
+    dimensions and the rows (or contracted dimensions) before the ragged one.
     """
     name = "ragged_dot_dimension_numbers"
     numbers = tracer.record(op, name)
@@ -31,7 +34,7 @@ def _ragged_dot(tracer: StablehloTracer, op: Operation, x: Tensor, y: Tensor, si
         raise tracer.b.fail(f"{name} has {len(numbers.lhs_ragged_dimensions)} ragged dimensions, expected 1")
     (ragged,) = tracer.axes(numbers.lhs_ragged_dimensions, name, x.rank)
     batch, contracted = ([pair[0] for pair in pairs] for pairs in (batching, contracting))
-    rows = [d for d in range(x.rank) if d not in batch and d not in contracted]
+    rows = [d for d in range(x.rank) if d not in batch and d not in contracted]  # m in the shapes above
     groups = tracer.axes(numbers.rhs_group_dimensions, name, y.rank)
     expected_count = 1 if ragged in rows else 0
     if len(groups) != expected_count or any(pair[1] in groups for pair in (*batching, *contracting)):
@@ -39,6 +42,7 @@ def _ragged_dot(tracer: StablehloTracer, op: Operation, x: Tensor, y: Tensor, si
         raise tracer.b.fail(f"{name}: dimension {ragged} of {x} is ragged, so {y} has {wanted}, got {list(groups)}")
     if ragged in batch:
         return products.dot_general(tracer.b, x, y, batching, contracting, tracer.dtype(op))
+    # The common case, a mixture of experts, has a kernel that computes each row with the matrix of its group only.
     if ragged in rows and contracted and (x.rank, y.rank, sizes.rank) == (2, 3, 1) and sizes.dtype.is_integer:
         ((left, right),) = contracting
         (column,) = {0, 1, 2} - {groups[0], right}
@@ -52,7 +56,8 @@ def _ragged_dot(tracer: StablehloTracer, op: Operation, x: Tensor, y: Tensor, si
     is_member = _members(tracer, x, ragged, sizes, dims_of_sizes)  # [g, and the dimensions of x]
     if ragged in contracted:
         return _sums_of_groups(tracer, is_member, x, y, batching, contracting, tracer.dtype(op))
-    # Products with each right operand: [b, m, g, n]. A NaN in that of another group is left out by the selection.
+    # Products of each row with all right operands: [b, m, g, n]. Those with operands of other groups are then replaced
+    # by 0 and summed; multiplying them by 0 instead would keep their NaN.
     product = products.dot_general(tracer.b, x, y, batching, contracting, tracer.dtype(op))
     free = [e for e in range(y.rank) if e not in {pair[1] for pair in (*batching, *contracting)}]
     group_axis = len(batch) + len(rows) + free.index(groups[0])
@@ -94,13 +99,13 @@ def _sums_of_groups(
 
 
 def _ends(tracer: StablehloTracer, sizes: Tensor) -> Tensor:
-    """Return the sum of the sizes [..., g] of all groups up to and including each group, as i64."""
+    """Return the exclusive end of each group, [..., g] as i64: the sum of the sizes [..., g] up to and including it."""
     b, count = tracer.b, sizes.shape[-1]
-    later = ew.compare(
+    includes = ew.compare(  # [g, g]: whether the end of the group of a row includes the size of that of a column
         b, "ge", shapes.iota(b, (count, count), axis=0, dtype=I32), shapes.iota(b, (count, count), axis=1, dtype=I32)
     )
     wide = shapes.expand_dims(b, ew.convert(b, sizes, I64), [sizes.rank - 1])
-    return reduce(b, "add", ew.select(b, later, wide, b.constant(0, I64)), [sizes.rank])
+    return reduce(b, "add", ew.select(b, includes, wide, b.constant(0, I64)), [sizes.rank])
 
 
 def _members(

@@ -18,11 +18,11 @@ from pydispatch.operations import random
 from pydispatch.operations.slicing import stack
 
 _ALGORITHMS = {"DEFAULT": "philox", "PHILOX": "philox", "THREE_FRY": "threefry"}
-"""Values of the attribute `rng_algorithm` to generators."""
+"""Values of the attribute `rng_algorithm` -> names of generators for `random.bits`."""
 
 
 def _bits(tracer: StablehloTracer, op: Operation, state: Tensor) -> Results:
-    """Convert a generator of random bits that has an explicit state."""
+    """Convert a generator of random bits with an explicit state. Return the new state and the bits."""
     algorithm: Any = op.properties["rng_algorithm"]
     shape = [n for n in shape_of(op.results[1].type) if n is not None]
     if len(shape) != len(shape_of(op.results[1].type)):
@@ -34,7 +34,8 @@ def _rng(tracer: StablehloTracer, op: Operation, low: Tensor, high: Tensor, size
     """Return random numbers in a range or of a normal distribution. The operation has no state, so that of the program
     is used.
 
-    low, high: the range; or mean and standard deviation. sizes: the shape, for a type with dynamic sizes.
+    low, high: the range, without `high`; or mean and standard deviation. sizes: vector of the sizes of the result, read
+    only if its type has dynamic sizes.
     """
     shape: Sequence[Size | None] = shape_of(op.results[0].type)
     if None in shape:
@@ -45,7 +46,7 @@ def _rng(tracer: StablehloTracer, op: Operation, low: Tensor, high: Tensor, size
     dtype = tracer.dtype(op)
     distribution: Any = op.properties["rng_distribution"]
     key, counter = random.key_of_call(tracer.b), tracer.b.constant(np.uint64(0), U64)
-    state = stack(tracer.b, [key, counter], axis=0)
+    state = stack(tracer.b, [key, counter], axis=0)  # the key differs in each call, so the counter may begin at 0
     wide = F64 if dtype == F64 else F32
     _new_state, drawn = random.bits(tracer.b, "threefry", state, static, U64 if wide == F64 else U32)
     unit = random.uniform(tracer.b, drawn, wide)
@@ -53,9 +54,9 @@ def _rng(tracer: StablehloTracer, op: Operation, low: Tensor, high: Tensor, size
         if not dtype.is_float:
             raise tracer.b.fail(f"normal random numbers of {dtype} are not defined")
 
-        def normal(s: Any, z: Any, mean: Any, scale: Any) -> Any:
-            """Return z, a number of the standard normal distribution, times the scale plus the mean."""
-            return s.binary("add", s.binary("mul", s.convert(z, dtype), scale), mean)
+        def normal(s: Any, z: Any, mean: Any, deviation: Any) -> Any:
+            """Return z, a number of the standard normal distribution, times the standard deviation plus the mean."""
+            return s.binary("add", s.binary("mul", s.convert(z, dtype), deviation), mean)
 
         return ew.apply(tracer.b, normal, random.quantile(tracer.b, unit), low, high)
 

@@ -30,7 +30,7 @@ def _reduce(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Result
 
 
 def _sort(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Results:
-    """Sort tensors together by the comparison in a region."""
+    """Sort tensors of one shape together along the axis `dimension`, by the comparison in a region."""
     if not operands or any(x.rank != operands[0].rank or not x.rank for x in operands):
         raise tracer.b.fail("'stablehlo.sort' orders tensors of one shape, which have at least one axis")
     axis, rank = tracer.integer(op, "dimension", -1), operands[0].rank
@@ -39,7 +39,10 @@ def _sort(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Results:
 
 
 def sort_by(tracer: StablehloTracer, region: Region, axis: int, tensors: Sequence[Tensor]) -> list[Tensor]:
-    """Sort tensors together along an axis by the comparison in a region."""
+    """Sort tensors together along an axis by the comparison in a region.
+
+    The arguments of the region are a left and a right element of each tensor: (left 0, right 0, left 1, right 1, ...).
+    """
     before = tracer.scalar_function(region)
 
     def compare(scalars: Scalars, lhs: Sequence[Scalar], rhs: Sequence[Scalar]) -> Scalar:
@@ -50,7 +53,9 @@ def sort_by(tracer: StablehloTracer, region: Region, axis: int, tensors: Sequenc
 
 
 def top_k(tracer: StablehloTracer, op: Operation, x: Tensor, count: int, largest: bool = True) -> Results:
-    """Return the `count` largest or smallest elements of each row in order, and their indices."""
+    """Return the `count` largest (or smallest) elements along the last axis, from the largest (smallest) on, and their
+    indices.
+    """
     n = x.shape[-1] if x.rank else 0
     if not x.rank or count < 0 or (not isinstance(n, Expr) and count > n):
         raise tracer.b.fail(f"'{op.name}': the first {count} of {x}")

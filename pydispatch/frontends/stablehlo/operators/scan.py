@@ -20,8 +20,8 @@ def _scan(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Results:
     """Run the region for each slice of the inputs along an axis.
 
     Return the outputs of all runs, joined along that axis, and the final carried values. operands: the inputs, then the
-    initial carried values. A region that computes element by element becomes one kernel in which each element runs its
-    own recurrence; another becomes a loop over slices.
+    initial carried values. An elementwise region becomes one kernel in which each element of a slice runs its own
+    recurrence; any other region becomes a loop over slices.
     """
     assert isinstance(op, ScanOp)
     count = len(op.inputs)
@@ -57,8 +57,8 @@ def _scan(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Results:
         results = tracer.region(op.body, [*slices, *carried])
         return results[output_count:], results[:output_count]
 
-    ends, rows = control.scan(tracer.b, length, inits, body, backwards=backwards)
-    return [*(_moved(tracer, x, axis) for x in rows), *ends]
+    ends, stacked = control.scan(tracer.b, length, inits, body, backwards=backwards)
+    return [*(_moved(tracer, x, axis) for x in stacked), *ends]  # outputs are stacked along axis 0
 
 
 def _moved(tracer: StablehloTracer, x: Tensor, axis: int) -> Tensor:
@@ -72,7 +72,8 @@ def _computes_elements(block: Block, op: ScanOp) -> bool:
     """Return whether the region of a scan is elementwise.
 
     That is so if it consists of elementwise operations and constants of one number, all values have the shape of a
-    slice, and no value from outside is used. Inputs and outputs must have the same shape as well.
+    slice, and no value from outside is used. All inputs and outputs of the scan must have one shape as well, which a
+    single kernel loops over.
     """
     shape = list(shape_of(block.args[0].type))
     last = block.last_op
@@ -90,8 +91,9 @@ def _computes_elements(block: Block, op: ScanOp) -> bool:
             return False
     inside = {*block.args, *(result for inner in block.ops for result in inner.results)}
     outputs = [list(shape_of(v.type)) for v in op.outputs]
-    wide = [list(shape_of(v.type)) for v in op.inputs]
-    return all(v in inside for inner in block.ops for v in inner.operands) and all(s == wide[0] for s in outputs + wide)
+    inputs = [list(shape_of(v.type)) for v in op.inputs]
+    uses_inside_only = all(v in inside for inner in block.ops for v in inner.operands)
+    return uses_inside_only and all(s == inputs[0] for s in outputs + inputs)
 
 
 ROWS: dict[str, Convert] = {"chlo.scan": _scan}

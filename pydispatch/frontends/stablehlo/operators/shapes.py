@@ -16,7 +16,10 @@ from pydispatch.operations.indexing import reverse as reversed_
 
 
 def declared(tracer: StablehloTracer, op: Operation, known: Sequence[Size | None] = ()) -> list[Size]:
-    """Return the shape of a result from its type; `known` has sizes for its dynamic axes."""
+    """Return the shape of a result from its type. `known` has sizes by axis for its dynamic axes, else None.
+
+    Raise CompileError for a dynamic axis without a known size.
+    """
     shape: list[Size] = []
     for axis, n in enumerate(shape_of(op.results[0].type)):
         size = n if n is not None else known[axis] if axis < len(known) else None
@@ -38,8 +41,9 @@ def broadcast_axes(tracer: StablehloTracer, op: Operation, x: Tensor) -> tuple[i
 
 
 def _broadcast_in_dim(tracer: StablehloTracer, op: Operation, x: Tensor) -> Tensor:
-    """Repeat x to the result's shape; a size that its type leaves open is that of the axis of x that is placed
-    there.
+    """Repeat x to the result's shape, in which each axis of x becomes an axis of `broadcast_dimensions`.
+
+    A dynamic size of the result's type is the size of the axis of x that becomes this axis.
     """
     axes = broadcast_axes(tracer, op, x)
     known: list[Size | None] = [None] * len(shape_of(op.results[0].type))
@@ -49,7 +53,10 @@ def _broadcast_in_dim(tracer: StablehloTracer, op: Operation, x: Tensor) -> Tens
 
 
 def broadcast(tracer: StablehloTracer, x: Tensor, shape: Sequence[Size], axes: Sequence[int]) -> Tensor:
-    """Repeat x to a shape. `axes` are the axes of the result that x's axes become, in any order."""
+    """Repeat x to a shape. `axes` are the axes of the result that x's axes become, in any order.
+
+    x is transposed first if they are not ascending, which `shapes.broadcast_to` requires.
+    """
     order = sorted(range(x.rank), key=lambda d: axes[d])
     if order != list(range(x.rank)):
         x, axes = shapes.transpose(tracer.b, x, order), sorted(axes)
@@ -78,7 +85,7 @@ def size_in(tracer: StablehloTracer, x: Tensor, hint: str) -> Size:
 
 
 def _iota(tracer: StablehloTracer, op: Operation) -> Tensor:
-    """Return the positions along an axis."""
+    """Return a tensor whose elements are their own indices along an axis."""
     shape = declared(tracer, op)
     return shapes.iota(tracer.b, shape, tracer.axis(op, "iota_dimension", len(shape)), tracer.dtype(op))
 
@@ -91,7 +98,7 @@ def _pad(tracer: StablehloTracer, op: Operation, x: Tensor, value: Tensor) -> Te
 
 
 def _reshape(tracer: StablehloTracer, op: Operation, x: Tensor) -> Tensor:
-    """Reshape to the result's shape, in which one size may be open."""
+    """Reshape to the result's shape, in which one size may be dynamic: it is derived from the number of elements."""
     sizes = shape_of(op.results[0].type)
     if sizes.count(None) > 1:
         raise tracer.b.fail(f"'stablehlo.reshape' to {op.results[0].type} leaves more than one size open")
@@ -99,7 +106,7 @@ def _reshape(tracer: StablehloTracer, op: Operation, x: Tensor) -> Tensor:
 
 
 def _slice(tracer: StablehloTracer, op: Operation, x: Tensor) -> Tensor:
-    """Return the elements from starts to limits, without these, at intervals of the strides."""
+    """Return the elements from starts to exclusive limits, at intervals of the strides, along each axis."""
     starts, limits = (tracer.listed(op, name, x.rank) for name in ("start_indices", "limit_indices"))
     return slicing.slice_(tracer.b, x, starts, limits, tracer.listed(op, "strides", x.rank, 1))
 

@@ -46,10 +46,10 @@ def reduced(
         tracer: Tracer of the function.
         tensors: The tensors.
         starts: Initial running value for each tensor.
-        kernel: Sizes of a window.
-        window: Strides, padding and dilations.
+        kernel: Size of a window along each axis.
+        window: Strides, padding and dilations along each axis.
         base: Distances of neighbouring elements of the tensors, between which padding is inserted; 1 for none.
-        combine: Combines running values with elements.
+        combine: Function combine(scalars, running values, elements) -> new running values, with one of each tensor.
     """
     first = tensors[0]
     if any(x.rank != first.rank for x in tensors) or any(x.rank for x in starts):
@@ -58,7 +58,10 @@ def reduced(
 
 
 def _select_and_scatter(tracer: StablehloTracer, op: Operation, x: Tensor, source: Tensor, start: Tensor) -> Tensor:
-    """Select an element of each window of x by one region, and combine elements of `source` into them by another."""
+    """Select an element of each window of x by one region, and combine elements of `source` into them by another.
+
+    source: an element for each window. start: initial value of all elements of the result, which has the shape of x.
+    """
     rank = x.rank
     if source.rank != rank or start.rank:
         raise tracer.b.fail(f"'stablehlo.select_and_scatter' of {x}, {source} and {start}")
