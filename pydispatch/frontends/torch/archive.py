@@ -22,14 +22,16 @@ if TYPE_CHECKING:
 
 _MAX_ELEMENTS = 1 << 59
 """Limit of the product of an empty array's non-zero sizes: with elements of 16 bytes, NumPy refuses 2^63 bytes."""
-_MAX_EXPANDED = 1 << 30
+_MAX_EXPANDED_BYTES = 1 << 30
 """Maximum size of a weight that strides of 0 expand beyond its storage: a limit for the allocations of a
 hostile file."""
 
 
 @dataclass(frozen=True)
 class StoredArray:
-    """Weight of a file: its element type, and a view of the file in the NumPy type `dtype.numpy`."""
+    """Weight of a file: its element type, and its elements in the NumPy type `dtype.numpy`, a view of the file if
+    possible.
+    """
 
     dtype: DType
     array: np.ndarray[Any, Any]
@@ -37,7 +39,14 @@ class StoredArray:
 
 @dataclass(frozen=True)
 class Model:
-    """Exported program and its arrays. `weights` has parameters and buffers, `constants` other tensors, by name."""
+    """Exported program and its arrays.
+
+    Attributes:
+        name: Name of the file without folder and suffix.
+        program: The graph and its signature.
+        weights: Parameters and buffers, by name.
+        constants: Other tensors that the graph reads, by name.
+    """
 
     name: str
     program: ExportedProgram
@@ -46,7 +55,7 @@ class Model:
 
 
 def read(source: str | os.PathLike[str] | bytes, name: str = "model.pt2") -> Model:
-    """Read a model from a file or from the bytes of one. Raise CompileError, which names the file, for invalid
+    """Read a model from a path or from the bytes of a file, which errors call `name`. Raise CompileError for invalid
     contents.
     """
     data: bytes | mmap.mmap
@@ -55,8 +64,8 @@ def read(source: str | os.PathLike[str] | bytes, name: str = "model.pt2") -> Mod
     else:
         name = os.fspath(source)
         with files.open_mapped(name) as stream:
-            empty = os.fstat(stream.fileno()).st_size == 0
-            data = b"" if empty else mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
+            is_empty = os.fstat(stream.fileno()).st_size == 0  # mmap refuses an empty file
+            data = b"" if is_empty else mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
     try:
         return _read(memoryview(data), Path(name).stem)
     except (ProgramFault, ZipFault) as fault:
@@ -83,7 +92,7 @@ class _Archive:
         return self.members[name]
 
     def text(self, name: str) -> str:
-        """Return a short member as text."""
+        """Return a member of one word as text. Only its first bytes are read, as errors show it."""
         return bytes(self.member(name)[:40]).decode("ascii", "replace").strip()
 
     def json(self, name: str) -> JsonValue:
@@ -113,7 +122,10 @@ def _read(data: memoryview, name: str) -> Model:
 
 
 def _arrays(archive: _Archive, config: str) -> dict[str, StoredArray]:
-    """Return the arrays that a configuration member lists, by name. Equal views of one storage are the same object."""
+    """Return the arrays that a configuration lists, by name. Equal views of one storage are the same object.
+
+    config: path of the JSON member; the storages are members of its folder.
+    """
     folder = config.rpartition("/")[0]
     views: dict[tuple[str, TensorMeta], StoredArray] = {}
     arrays: dict[str, StoredArray] = {}
@@ -130,8 +142,9 @@ def _arrays(archive: _Archive, config: str) -> dict[str, StoredArray]:
 
 
 def _view(storage: memoryview, meta: TensorMeta, where: JsonValue) -> StoredArray:
-    """Return the elements that sizes, strides and an offset select from a storage. Raise ProgramFault if they exceed
-    the storage.
+    """Return the elements that sizes, strides and an offset (in elements) select from the bytes of a storage.
+
+    Raise ProgramFault if they exceed the storage; the message begins with the path of `where`, the weight's JSON.
     """
     import numpy as np
 
@@ -148,8 +161,9 @@ def _view(storage: memoryview, meta: TensorMeta, where: JsonValue) -> StoredArra
     last = offset + sum((n - 1) * s for n, s in zip(sizes, strides, strict=True))
     if last >= stored:
         raise where.fault(f"its last element is number {last} of a storage of {stored}")
-    if count > stored and count * item > _MAX_EXPANDED:
+    if count > stored and count * item > _MAX_EXPANDED_BYTES:
         raise where.fault(f"{count} elements are made of a storage of {stored}")
+    # Bools are compared with 0, because a file may have bytes other than 0 and 1, which are no valid bools of NumPy.
     kind = np.dtype(np.uint8) if meta.dtype.is_bool else meta.dtype.numpy
     flat = np.frombuffer(storage, kind, stored)[offset:]
     view = np.lib.stride_tricks.as_strided(flat, sizes, [s * item for s in strides], writeable=False)
@@ -157,7 +171,7 @@ def _view(storage: memoryview, meta: TensorMeta, where: JsonValue) -> StoredArra
 
 
 def _checked_empty_sizes(sizes: list[int], where: JsonValue) -> list[int]:
-    """Return the sizes of an empty array. Raise ProgramFault if the product of the non-zero ones exceeds
+    """Return the sizes of an empty array unchanged. Raise ProgramFault if the product of the non-zero ones exceeds
     NumPy's range.
     """
     if math.prod(n for n in sizes if n) >= _MAX_ELEMENTS:

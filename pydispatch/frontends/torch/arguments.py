@@ -66,7 +66,7 @@ _KINDS: dict[str, Callable[[Any], bool]] = {
     "ExportedGraph": lambda v: isinstance(v, ExportedGraph),
     "Any": lambda v: True,
 }
-"""Checks of arguments by the name of the annotation."""
+"""Name in an annotation -> check(value), whether an argument is of that kind."""
 
 
 @cache
@@ -78,10 +78,11 @@ def _signature(function: Callable[..., Any]) -> inspect.Signature:
 def bind(
     function: Callable[..., Any], tracer: Any, positional: Sequence[Any], keywords: Mapping[str, Any]
 ) -> inspect.BoundArguments:
-    """Bind the arguments of a call to the parameters of a conversion, of which the first is the builder or the tracer.
+    """Bind the arguments of a node to the parameters of its conversion, and return them ready for the call.
 
-    A `TensorMemory` becomes its current tensor unless the parameter accepts memory. Raise ArgumentError for arguments
-    that do not fit.
+    The first parameter is bound to the tracer if it is annotated `Tracer`, else to its builder; `positional` and
+    `keywords` are for the others. A `TensorMemory` becomes its current tensor unless the parameter accepts memory.
+    Raise ArgumentError for arguments that do not fit.
     """
     signature = _signature(function)
     relevant = {name: value for name, value in keywords.items() if name not in IGNORED or name in signature.parameters}
@@ -90,7 +91,7 @@ def bind(
         bound = signature.bind(tracer if first.annotation == "Tracer" else tracer.b, *positional, **relevant)
     except TypeError as error:
         raise ArgumentError(f"its arguments do not fit: {error}") from None
-    for name, value in list(bound.arguments.items())[1:]:
+    for name, value in list(bound.arguments.items())[1:]:  # without the builder or tracer
         parameter = signature.parameters[name]
         annotation = str(parameter.annotation)
         value = value if annotation.startswith("TensorMemory") else _current_tensors(value)
@@ -111,14 +112,14 @@ def _fits(annotation: str, value: Any) -> bool:
 
 
 def _current_tensors(value: Any) -> Any:
-    """Replace each TensorMemory in a value or tuple by its current tensor."""
+    """Return a value, or a tuple of values, with the current tensor in place of each TensorMemory."""
     if isinstance(value, TensorMemory):
         return value.tensor
     return tuple(_current_tensors(item) for item in value) if isinstance(value, tuple) else value
 
 
 def shown(value: Any) -> str:
-    """Return an argument as text for messages, shortened to 80 characters."""
+    """Return an argument as text for messages: at most 80 characters, or 8 items of a list."""
     value = value.tensor if isinstance(value, TensorMemory) else value
     if isinstance(value, ExportedGraph):
         return "a graph"

@@ -10,7 +10,8 @@ from typing import Any
 from pydispatch.frontends.torch.schema import SizeText, Symbolic
 from pydispatch.graph.sizes import Size, maximum, minimum
 
-_MAX_LENGTH = 4096  # characters of an expression; longer ones are treated as unknown
+_MAX_CHARACTERS = 4096  # of an expression; longer ones are treated as unknown, as they may come from a hostile file
+_MAX_EXPONENT = 8  # of a power, which becomes a product of as many factors
 
 
 def symbol_name(size: SizeText) -> str | None:
@@ -20,9 +21,9 @@ def symbol_name(size: SizeText) -> str | None:
 
 
 def evaluate(size: SizeText, symbols: Mapping[str, Size]) -> Size | None:
-    """Return the value of a size: a number, or a program size over the sizes of known symbols.
+    """Return the value of a size: a number, or an expression over the sizes that `symbols` has by name of the symbol.
 
-    Return None for unknown symbols and for functions that program sizes do not support.
+    Return None for unknown symbols and for functions that sizes do not support.
     """
     if not isinstance(size, Symbolic):
         return size
@@ -35,7 +36,7 @@ def evaluate(size: SizeText, symbols: Mapping[str, Size]) -> Size | None:
 
 def _parsed(text: str) -> ast.expr | None:
     """Parse an expression; None if it is invalid or too long."""
-    if len(text) > _MAX_LENGTH:
+    if len(text) > _MAX_CHARACTERS:
         return None
     try:
         return ast.parse(text, mode="eval").body
@@ -60,7 +61,7 @@ _FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "Add": lambda a, b: a + b, "Mul": lambda a, b: a * b, "FloorDiv": lambda a, b: a // b,
     "CleanDiv": lambda a, b: a // b, "Mod": _modulo, "PythonMod": _modulo, "Max": maximum, "Min": minimum,
 }  # fmt: skip
-"""Functions of sizes by their names in expressions, all of two or more operands."""
+"""Functions of two sizes by their names in expressions, which apply them to two or more operands from the left."""
 
 
 def _evaluated(node: ast.expr, symbols: Mapping[str, Size]) -> Size:
@@ -74,7 +75,7 @@ def _evaluated(node: ast.expr, symbols: Mapping[str, Size]) -> Size:
         return _integer(node.args[0])
     if function == "Pow":
         base, exponent = _evaluated(node.args[0], symbols), _evaluated(node.args[1], symbols)
-        if not isinstance(exponent, int) or not 0 < exponent <= 8:
+        if not isinstance(exponent, int) or not 0 < exponent <= _MAX_EXPONENT:
             raise KeyError
         return reduce(lambda a, b: a * b, [base] * exponent)
     return reduce(_FUNCTIONS[function], [_evaluated(argument, symbols) for argument in node.args])

@@ -46,7 +46,10 @@ class TorchFrontend(Frontend):
 
 
 def _saved(program: Any, name: str) -> bytes:
-    """Return the file that PyTorch writes for an exported program. Raise CompileError if it cannot."""
+    """Return the bytes of the file that PyTorch writes for an exported program. Raise CompileError if it cannot.
+
+    name: what the error calls the program.
+    """
     save = sys.modules["torch"].export.save
     stream = io.BytesIO()
     try:

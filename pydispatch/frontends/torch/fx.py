@@ -27,7 +27,7 @@ _DTYPES = {
     "uint32": "u32", "uint64": "u64", "float8_e4m3fn": "f8E4M3FN", "float8_e5m2": "f8E5M2",
     "float8_e4m3fnuz": "f8E4M3FNUZ", "float8_e5m2fnuz": "f8E5M2FNUZ", "float8_e8m0fnu": "f8E8M0FNU",
 }  # fmt: skip
-"""Names of the element types by their names in PyTorch."""
+"""PyTorch's names of element types -> the names of DTYPES."""
 
 _CONSTANT_TYPES = (bool, int, float, complex, str)
 """Types of Python whose values are arguments by themselves."""
@@ -46,14 +46,14 @@ def graph_of(module: Any) -> tuple[ExportedGraph, dict[str, StoredArray]]:
     inputs.
 
     Each tensor of the module becomes an input of the graph, after the inputs of `forward`. Nodes must have example
-    values (`node.meta["val"]`).
+    values in `node.meta["val"]`, tensors without elements that state types and shapes.
     """
     reader = _GraphReader(module)
     return reader.graph(), reader.constants
 
 
 def name_of(node: Any) -> ValueName:
-    """Return the name of a node's tensor in the graph."""
+    """Return the name of a node's tensor in the graph; for a node that selects result n of `node`, `node.n`."""
     source: Any = node.args[0] if node.args else None
     if isinstance(getattr(source, "meta", {}).get("val"), (tuple, list)):  # the node selects one of several results
         return ValueName(f"{source.name}.{node.args[1]}")
@@ -61,20 +61,20 @@ def name_of(node: Any) -> ValueName:
 
 
 class _GraphReader:
-    """Reader of one GraphModule."""
+    """Reader of one GraphModule, with tables that `graph` fills."""
 
     def __init__(self, module: Any) -> None:
         self.module = module
-        self.constants: dict[str, StoredArray] = {}  # name of a node -> its elements
-        self.parts: dict[Any, Argument] = {}  # nodes that select one of several results -> the name of that result
+        self.constants: dict[str, StoredArray] = {}  # name of a node that reads a tensor of the module -> its elements
+        self.selections: dict[Any, Argument] = {}  # node that selects one of several results -> name of that result
         self.tensors: dict[str, TensorMeta] = {}  # name of a node -> type of its result
         self.numbers: dict[str, SizeText] = {}  # name of a node that is a number -> the number
 
     def graph(self) -> ExportedGraph:
         """Return the graph of the module. Its inputs are the placeholders, then the tensors that the module holds.
 
-        Nodes that only take a part of a tuple are no nodes of the result: the part is a result of the node before.
-        Raise ProgramFault for nodes of unknown kinds.
+        Nodes that select one of several results (getitem) are left out: arguments name that result directly. Raise
+        ProgramFault for nodes of unknown kinds.
         """
         inputs: list[Argument] = []
         outputs: Argument = ()
@@ -85,18 +85,21 @@ class _GraphReader:
                 inputs.append(ValueName(node.name))
             elif node.op == "output":
                 outputs = self._argument(node.args[0])
-            elif node.op == "call_function" and node not in self.parts:
+            elif node.op == "call_function" and node not in self.selections:
                 nodes.append(self._node(node))
             elif node.op not in ("get_attr", "call_function"):
                 raise ProgramFault(f"node '{node.name}' is a '{node.op}', which is not supported")
         inputs += map(ValueName, self.constants)
-        listed = outputs if isinstance(outputs, tuple) else (outputs,)
+        output_list = outputs if isinstance(outputs, tuple) else (outputs,)
         return ExportedGraph(
-            inputs=tuple(inputs), outputs=listed, nodes=tuple(nodes), tensors=self.tensors, numbers=self.numbers
+            inputs=tuple(inputs), outputs=output_list, nodes=tuple(nodes), tensors=self.tensors, numbers=self.numbers
         )
 
     def _node(self, node: Any) -> ExportedNode:
-        """Return one call as an ExportedNode, with its module path and source line from the node's metadata."""
+        """Return one call as an ExportedNode, with its module path and source line from the node's metadata.
+
+        Both are of the innermost module and function, which are last in the metadata; "" if they are missing.
+        """
         stack = node.meta.get("nn_module_stack") or {}
         path = next(reversed(stack.values()))[0] if stack else ""
         lines = str(node.meta.get("stack_trace") or "").splitlines()
@@ -116,8 +119,8 @@ class _GraphReader:
     def _results(self, node: Any) -> tuple[Argument, ...]:
         """Return the names of a node's results.
 
-        Nodes that select one of several results (getitem) are not part of the graph; `parts` maps them to the name of
-        that result.
+        Result n of several is `node.n`. The nodes that select it (getitem) are recorded in `selections`. The results of
+        an operator that returns a list are one item, a tuple of names.
         """
         value = node.meta.get("val")
         if not isinstance(value, (tuple, list)):
@@ -131,13 +134,13 @@ class _GraphReader:
                 raise ProgramFault(
                     f"node '{user.name}' takes all results of '{node.name}' at once, which is not supported"
                 )
-            self.parts[user] = names[user.args[1]]
+            self.selections[user] = names[user.args[1]]  # getitem(node, index)
         returns: Sequence[Any] = getattr(getattr(node.target, "_schema", None), "returns", ())
         is_list = len(returns) == 1 and "List" in str(returns[0].type)
         return (names,) if is_list else names
 
     def _describe(self, name: str, value: Any) -> None:
-        """Record the type of a tensor, or the value of a size, under its name."""
+        """Record the type of a tensor, or the value of a size, under its name; nothing for other example values."""
         if hasattr(value, "dtype") and hasattr(value, "shape"):
             sizes = tuple(_size(n) for n in value.shape)
             strides = tuple(_size(n) for n in value.stride())
@@ -146,7 +149,7 @@ class _GraphReader:
             self.numbers[name] = _size(value)
 
     def _argument(self, value: Any) -> Argument:
-        """Return an argument of a node as typed data."""
+        """Return an argument of a node as typed data; an OpaqueArgument if it is of no known kind."""
         if value is None or isinstance(value, _CONSTANT_TYPES):
             return value
         if isinstance(value, (tuple, list)):
@@ -167,10 +170,10 @@ class _GraphReader:
         as a constant.
         """
         if node.op != "get_attr":
-            return self.parts.get(node) or ValueName(node.name)
+            return self.selections.get(node) or ValueName(node.name)
         attribute = self.module
-        for part in node.target.split("."):
-            attribute = getattr(attribute, part)
+        for name_in_path in node.target.split("."):
+            attribute = getattr(attribute, name_in_path)
         if hasattr(attribute, "graph"):
             graph, constants = graph_of(attribute)
             if constants:
@@ -184,12 +187,12 @@ class _GraphReader:
 
 
 def _elements(tensor: Any) -> StoredArray:
-    """Return a copy of the elements of a PyTorch tensor."""
+    """Return a copy of the elements of a PyTorch tensor, row-major, with pending conjugations and negations applied."""
     dtype, torch = dtype_of(tensor.dtype), importlib.import_module("torch")
     modes = importlib.import_module("torch.utils._python_dispatch")
     with modes._disable_current_modes():  # backends are called in a mode in which tensors have no elements
         flat = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous().reshape(-1)
-        raw = flat.view(torch.uint8).numpy().copy()
+        raw = flat.view(torch.uint8).numpy().copy()  # as bytes, because NumPy lacks types such as bfloat16
     return StoredArray(dtype, raw.view(dtype.numpy).reshape(tuple(tensor.shape)))
 
 
@@ -217,7 +220,7 @@ def _target(target: Any) -> str:
 
 
 def _parameters(target: Any, count: int) -> tuple[str, ...]:
-    """Return the names of the first `count` parameters of an operator; "" for those without a name in its schema."""
+    """Return the names of the first `count` parameters of an operator; "" for those that its schema lacks."""
     arguments: Sequence[Any] = getattr(getattr(target, "_schema", None), "arguments", ())
     return tuple(a.name for a in arguments[:count]) + ("",) * (count - len(arguments))
 
@@ -225,4 +228,5 @@ def _parameters(target: Any, count: int) -> tuple[str, ...]:
 def _module_path(path: str) -> str:
     """Return the dotted path of a module for fx's spellings `L['self'].layer1[0]` and `L__self___layer1`."""
     text = re.sub(r"^L\['\w+'\]", "", path).replace("['", ".").replace("']", "")
+    # A module that is called again has a suffix such as @1.
     return text.replace("[", ".").replace("]", "").partition("@")[0].strip(".")

@@ -8,7 +8,7 @@ from typing import Any
 
 _KINDS = {dict: "an object", list: "a list", str: "a text", bool: "a truth value", int: "an integer", float: "a number",
           type(None): "null"}  # fmt: skip
-"""What errors call the types of values."""
+"""Types of values -> what errors call them."""
 
 
 class ProgramFault(ValueError):
@@ -105,7 +105,7 @@ class JsonValue:
         return value
 
     def number(self) -> float:
-        """Return this number as a float. Infinities and NaN are stored as strings."""
+        """Return this number as a float. PyTorch writes infinities and NaN, which JSON lacks, as strings."""
         if isinstance(self.raw, str) and self.raw in ("Infinity", "-Infinity", "NaN"):
             return float(self.raw)
         return float(self.integer()) if type(self.raw) is int else self._expect(float)

@@ -23,7 +23,7 @@ Put = Callable[[Tensor, Tensor], Tensor]
 
 
 class TensorMemory:
-    """Memory of one tensor: its current SSA value and the number of writes."""
+    """Memory of one tensor in the traced program: its current SSA value and the number of writes so far."""
 
     def __init__(self, tensor: Tensor) -> None:
         self._tensor = tensor
@@ -33,7 +33,7 @@ class TensorMemory:
 
     @property
     def write_count(self) -> int:
-        """Return how often the memory was written."""
+        """Return how often the memory was written; views compare it to find out whether their contents are outdated."""
         return self._writes
 
     @property
@@ -83,18 +83,18 @@ class TensorView(TensorMemory):
 
     @property
     def write_count(self) -> int:
-        """Return how often the base was written."""
+        """Return how often the base was written, which includes writes through this view."""
         return self._base.write_count
 
     @property
     def whole(self) -> TensorMemory:
-        """Return the memory that owns the base's elements; this one if it may be a copy of them."""
+        """Return the memory that owns the base's elements; this view itself if PyTorch may have made a copy of them."""
         return self if self._put is None else self._base.whole
 
     @property
     def tensor(self) -> Tensor:
-        """Return the current contents, taken from the base again if that was written. Raises CompileError if this may
-        be a copy of what the base was.
+        """Return the current contents, taken from the base again if that was written. Raises CompileError if this view
+        may be a copy of the contents before that write.
         """
         if self._base_writes != self._base.write_count:
             if self._put is None:  # PyTorch may have returned a copy, which a write to the base does not change

@@ -32,7 +32,7 @@ def gelu(builder: Builder, self: Tensor, *, approximate: str = "none") -> Tensor
 
 @converts("aten.leaky_relu")
 def leaky_relu(builder: Builder, self: Tensor, negative_slope: Number = 0.01) -> Tensor:
-    """Return x, times the slope where x is negative."""
+    """Return x where it is not negative, else x * negative_slope."""
     return in_floats(builder, lambda e: activations.leaky_relu(e, float(negative_slope)), self)  # type: ignore[arg-type]
 
 
@@ -88,7 +88,7 @@ def glu(builder: Builder, self: Tensor, dim: int = -1) -> Tensor:
 
 @converts("aten.prelu", "aten._prelu_kernel")
 def prelu(builder: Builder, self: Tensor, weight: Tensor) -> Tensor:
-    """Return the leaky ReLU with a slope per channel (axis 1), or one for all elements."""
+    """Return x where it is not negative, else x * slope. weight: a slope per channel (axis 1), or one for all."""
     if weight.rank and weight.shape[0] != 1 and self.rank > 1:
         slopes = normalization.along(builder, weight, axis=1, rank=self.rank)
     else:
@@ -101,8 +101,8 @@ def _softmax(
 ) -> Tensor:
     """Apply `function`, a variant of softmax, along the axis `dim`.
 
-    dtype: the type to convert elements to before. It may also be a bool, an argument of `aten._softmax`: True stands
-    for f32.
+    dtype: type that elements are converted to first; None for no conversion. `aten._softmax` has `half_to_float` in its
+    place: True stands for f32, False for None.
     """
     to = F32 if dtype is True else dtype or self.dtype
     return function(builder, ew.convert(builder, self, to), dim)
@@ -110,7 +110,7 @@ def _softmax(
 
 @converts("aten.feature_dropout", "aten.alpha_dropout")
 def inactive_dropout(builder: Builder, input: Tensor, p: float, train: bool) -> Tensor:
-    """Return the input, as in inference. Raise CompileError in training."""
+    """Return the input, as in inference. Raise CompileError in training, unless the probability `p` is 0."""
     if train and p > 0:
         raise builder.fail("this kind of dropout in training is not supported", "export the model after `model.eval()`")
     return input

@@ -19,12 +19,13 @@ from pydispatch.operations.scalars import Scalars
 
 Sizes = Sequence[Size]
 Reduce = Callable[[list[Tensor], int], list[Tensor]]
-"""Function that reduces tensors together: reduce(tensors, axis) -> the reduced tensors, whose axis has size 1."""
+"""Function that reduces tensors of one shape together: reduce(tensors, axis) -> the reduced tensors, whose axis has
+size 1."""
 ReduceWindows = Callable[[list[Tensor], int, Tensor], list[Tensor]]
 """Function that reduces windows of different sizes: reduce_windows(tensors, axis, counts) -> the reduced tensors.
 
-The axis before `axis` has the windows. Only the first counts[o] elements of window o count; the others repeat the last
-of these. `counts` is [windows, 1].
+The axis before `axis` counts the windows. Only the first counts[o] elements of window o belong to it; the others repeat
+the last of these. `counts` is [windows, 1].
 """
 
 
@@ -34,8 +35,9 @@ def _pooled(
 ) -> list[Tensor]:  # fmt: skip
     """Pool tensors of one shape along their last axes, and return the pooled tensors.
 
-    Each axis is divided into as many windows as `output_size` states; each window is reduced over all tensors together.
-    Windows of equal size are an axis of the reshaped tensor, others are gathered, and padded to the longest one.
+    Each of the last axes is divided into as many windows as its entry of `output_size` states; each window is reduced
+    over all tensors together. If all windows have the same size, they are an axis of the reshaped tensor; otherwise
+    their elements are gathered, and windows are padded to the longest one.
     """
     pooled = tensors
     for d, out in enumerate(output_size):
@@ -62,17 +64,17 @@ def _pooled(
 def _windows(builder: Builder, n: Size, out: Size) -> tuple[Tensor, Tensor]:
     """Return the indices [out, longest window] of the elements of each window of an axis, and their counts [out, 1].
 
-    A window that is shorter than the longest one repeats its last index. Window o has the elements from floor(o * n /
-    out) to ceil((o + 1) * n / out), without the end.
+    n: size of the axis. out: number of windows. A window that is shorter than the longest one repeats its last index.
+    Window o has the elements from floor(o * n / out) to ceil((o + 1) * n / out), without the end.
     """
     if isinstance(n, int) and isinstance(out, int):
         longest: Size = max(-(-(o + 1) * n // out) - o * n // out for o in range(out))
     else:
-        longest = n // out + 2
+        longest = n // out + 2  # an upper bound: ceil(n / out) + 1
     size, count = (reductions.size_as(builder, v, I64) for v in (n, out))
-    numbers = shapes.reshape(builder, shapes.iota(builder, [out], axis=0, dtype=I64), [out, 1])
-    first = formula(builder, lambda o, n, m: o * n / m, numbers, size, count)
-    last = formula(builder, lambda o, n, m: ((o + 1) * n - 1) / m, numbers, size, count)
+    window = shapes.reshape(builder, shapes.iota(builder, [out], axis=0, dtype=I64), [out, 1])
+    first = formula(builder, lambda o, n, m: o * n / m, window, size, count)
+    last = formula(builder, lambda o, n, m: ((o + 1) * n - 1) / m, window, size, count)
     within = shapes.reshape(builder, shapes.iota(builder, [longest], axis=0, dtype=I64), [1, longest])
     indices = formula(builder, lambda k, f, e: (f + k).min(e), within, first, last)
     return indices, formula(builder, lambda f, e: e - f + 1, first, last)
@@ -83,22 +85,21 @@ def adaptive_avg_pool(builder: Builder, self: Tensor, output_size: Sizes) -> Ten
     """Return the means of `output_size` windows along each spatial axis, which cover it evenly."""
     accumulation_dtype = normalization.wide(self.dtype)
 
-    def mean(parts: list[Tensor], axis: int) -> list[Tensor]:
-        """Return the means of windows that all have the same size."""
-        return [reductions.mean(builder, part, [axis], keep=True) for part in parts]
+    def mean(tensors: list[Tensor], axis: int) -> list[Tensor]:
+        """Return the means of windows that all have the same size, whose elements are along `axis`."""
+        return [reductions.mean(builder, x, [axis], keep=True) for x in tensors]
 
-    def mean_of_windows(parts: list[Tensor], axis: int, counts: Tensor) -> list[Tensor]:
+    def mean_of_windows(tensors: list[Tensor], axis: int, counts: Tensor) -> list[Tensor]:
         """Return the means of windows of different sizes, whose elements beyond the size are left out.
 
-        parts: one tensor; its axis `axis` has as many elements as the largest window, and the axis before it counts
-        windows. counts: number of elements of each window.
+        tensors: one tensor; its axis `axis` has as many elements as the largest window, and the axis before it counts
+        windows. counts: number of elements of each window, [windows, 1].
         """
-        (part,) = parts
-        count = shapes.reshape(builder, counts, [*counts.shape, *[1] * (part.rank - axis - 1)])
-        index = shapes.reshape(
-            builder, shapes.iota(builder, [part.shape[axis]], axis=0, dtype=I64), [-1, *[1] * (part.rank - axis - 1)]
-        )
-        counted = formula(builder, lambda v, k, c: (k < c).where(v, 0.0), part, index, count)
+        (x,) = tensors
+        trailing = [1] * (x.rank - axis - 1)  # so that counts and indices broadcast to the axes after `axis`
+        count = shapes.reshape(builder, counts, [*counts.shape, *trailing])
+        index = shapes.reshape(builder, shapes.iota(builder, [x.shape[axis]], axis=0, dtype=I64), [-1, *trailing])
+        counted = formula(builder, lambda v, k, c: (k < c).where(v, 0.0), x, index, count)
         total = reductions.reduce(builder, "add", counted, [axis], keep=True)
         return [formula(builder, lambda v, c: v / c.to(accumulation_dtype), total, count)]
 
@@ -114,15 +115,15 @@ def adaptive_avg_pool(builder: Builder, self: Tensor, output_size: Sizes) -> Ten
 
 @converts(*(f"aten.adaptive_max_pool{n}d" for n in (1, 2, 3)))
 def adaptive_max_pool(builder: Builder, self: Tensor, output_size: Sizes) -> tuple[Tensor, Tensor]:
-    """Return the largest element of each window and its index in the image.
+    """Return the largest element of each window and its row-major index in the spatial axes of the input.
 
     Of equal elements the first one is chosen, of several NaN the last one.
     """
     spatial = len(output_size)
 
     def choose_larger(scalars: Scalars, running: Sequence[Scalar], elements: Sequence[Scalar]) -> list[Scalar]:
-        """Return the running (value, position) or that of the element. Ties are decided by positions, since elements
-        may come in any order: the first of equal elements, the last NaN, as PyTorch does.
+        """Return the running (value, position) or that of the next element. Ties are decided by positions, since
+        elements may be reduced in any order: the first of equal elements, the last NaN, as PyTorch does.
         """
         best, position, value, element_position = (Element(scalars, x) for x in (*running, *elements))
         takes_element = (value > best) | (value.is_equal(best) & (element_position < position))
@@ -137,10 +138,10 @@ def adaptive_max_pool(builder: Builder, self: Tensor, output_size: Sizes) -> tup
         builder.constant(reductions.largest(I64), I64),
     ]
 
-    def reduce(parts: list[Tensor], axis: int) -> list[Tensor]:
-        """Reduce values and positions together along an axis, which keeps the size 1."""
-        reduced = reductions.reduce_with(builder, parts, starts, [axis], choose_larger)
-        return [reductions.kept_axes(builder, x, parts[0], [axis]) for x in reduced]
+    def reduce(tensors: list[Tensor], axis: int) -> list[Tensor]:
+        """Reduce values and positions together along an axis, which remains with size 1."""
+        reduced = reductions.reduce_with(builder, tensors, starts, [axis], choose_larger)
+        return [reductions.kept_axes(builder, x, tensors[0], [axis]) for x in reduced]
 
     index = builder.constant(0, I64)
     for d in range(self.rank - spatial, self.rank):
@@ -155,6 +156,6 @@ def adaptive_max_pool(builder: Builder, self: Tensor, output_size: Sizes) -> tup
         [self, positions],
         output_size,
         reduce_equal_windows=reduce,
-        reduce_gathered_windows=lambda parts, axis, counts: reduce(parts, axis),
+        reduce_gathered_windows=lambda tensors, axis, counts: reduce(tensors, axis),  # a repeated element has no effect
     )
     return values, positions

@@ -22,7 +22,7 @@ Tensors = Sequence[Tensor]
 
 def _without_empty_vectors(tensors: Tensors) -> list[Tensor]:
     """Return the tensors without vectors of size 0, which PyTorch accepts for concatenation with tensors of
-    any rank.
+    any rank; the first tensor if all are such vectors.
     """
     kept = [x for x in tensors if x.shape != (0,)]
     return kept or list(tensors[:1])
@@ -46,7 +46,10 @@ def stack(builder: Builder, tensors: Tensors, dim: int = 0) -> Tensor:
 
 
 def _pads_by_axis(x: Tensor, pad: Sizes) -> tuple[list[Size], list[Size]]:
-    """Return the padding before and after each axis. In PyTorch's list the pair of the last axis is first."""
+    """Return the padding before each axis of x, and that after each axis.
+
+    pad: PyTorch's list of pairs (before, after), that of the last axis first. Axes without a pair have no padding.
+    """
     low: list[Size] = [0] * x.rank
     high: list[Size] = [0] * x.rank
     for n in range(len(pad) // 2):
@@ -61,7 +64,7 @@ def constant_pad_nd(builder: Builder, self: Tensor, pad: Sizes, value: Number = 
 
 
 _MODES = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
-"""PyTorch's names of padding modes to those of `operations.padding`, which are NumPy's."""
+"""PyTorch's names of padding modes -> those of `operations.padding`, which are NumPy's."""
 
 
 @converts("aten.pad")
@@ -75,7 +78,7 @@ def pad(builder: Builder, self: Tensor, pad: Sizes, mode: str = "constant", valu
 
 
 def _pad_by(mode: str, builder: Builder, self: Tensor, padding: Sizes) -> Tensor:
-    """Convert an operator such as `aten.reflection_pad2d`, whose name states the padding mode."""
+    """Convert an operator such as `aten.reflection_pad2d`, whose name states the padding mode: "reflect"."""
     return pad(builder, self, padding, mode)
 
 
@@ -87,7 +90,9 @@ def flip(builder: Builder, self: Tensor, dims: Ints) -> Tensor:
 
 @converts("aten.roll")
 def roll(builder: Builder, self: Tensor, shifts: Sizes, dims: Ints = ()) -> Tensor:
-    """Rotate elements along axes, or in the flattened tensor if `dims` is empty."""
+    """Move elements by `shifts` positions along the axes `dims`, the last ones to the start; a negative shift moves to
+    the other side. If `dims` is empty, elements move in the flattened tensor.
+    """
     if not dims:
         return shapes.reshape(builder, roll(builder, flatten(builder, self), shifts, dims=(0,)), self.shape)
     result = self
@@ -101,12 +106,15 @@ def diff(
     builder: Builder, self: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None,
     append: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """Return the n-th differences of neighbours along an axis; of booleans, whether they differ."""
+    """Return the n-th differences of neighbours along an axis; of booleans, whether they differ.
+
+    prepend, append: tensors that are joined to the start and the end of the axis first.
+    """
     axis = axis_of(builder, dim, self.rank)
     result = cat(builder, [x for x in (prepend, self, append) if x is not None], axis)
     for _ in range(n):
         size = result.shape[axis]
-        if size == 0:
+        if size == 0:  # no neighbours; each difference would have one element less
             break
         later = slicing.slice_axis(builder, result, axis, start=1, limit=size)
         earlier = slicing.slice_axis(builder, result, axis, start=0, limit=size - 1)

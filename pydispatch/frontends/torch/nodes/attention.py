@@ -33,7 +33,10 @@ def _attention(
     is_causal: bool,
     scale: float | None,
 ) -> tuple[Tensor, Tensor]:
-    """Return attention and the scaled and masked scores, the operand of the softmax."""
+    """Return attention and the scaled and masked scores, the operand of the softmax.
+
+    scale: factor of the scores; None for 1 / sqrt(features of a key).
+    """
     masks = _masks(builder, query, key, attn_mask, dropout_p, is_causal)
     return attention.attend(builder, query, key, value, masks, scale=scale, stage=attention.SCORES_BEFORE_SOFTMAX)
 
@@ -44,7 +47,7 @@ def _masks(
     """Return the masks of the scores: the one that is passed, and for `is_causal` one that hides later keys from a
     query.
 
-    Raise CompileError for dropout.
+    A bool mask is true for keys that a query sees, a float mask is added to the scores. Raise CompileError for dropout.
     """
     if dropout_p > 0:
         raise builder.fail("dropout within attention is unsupported", "export the model after `model.eval()`")
@@ -82,10 +85,10 @@ _SOURCE_MASK, _PADDING_MASK = 0, 1
 
 
 def _attention_mask(builder: Builder, mask: Tensor | None, mask_type: int | None) -> Tensor | None:
-    """Return a mask whose true elements are the keys that a query sees, expanded to [batch, heads, queries, keys].
+    """Return a mask whose true elements are the keys that a query sees, broadcastable to [batch, heads, queries, keys].
 
-    Bool masks of these operators have the opposite meaning, so they are negated. Float masks are added to the scores
-    and returned unchanged.
+    Bool masks of these operators have the opposite meaning, so they are negated. A matrix gets new axes as `mask_type`
+    states; None if its last axes are queries and keys. Float masks are added to the scores and returned unchanged.
     """
     if mask is None or not mask.dtype.is_bool:
         return mask
@@ -100,7 +103,11 @@ def _multi_head_attention(
     builder: Builder, inputs: tuple[Tensor, Tensor, Tensor], embed_dim: int, num_head: int, qkv_weight: Tensor,
     qkv_bias: Tensor, proj_weight: Tensor, proj_bias: Tensor, mask: Tensor | None,
 ) -> Tensor:  # fmt: skip
-    """Return multi-head attention of queries, keys and values [batch, length, features], with its projections."""
+    """Return multi-head attention of queries, keys and values [batch, length, features], with its projections.
+
+    inputs: query, key and value. embed_dim: their number of features. qkv_weight, qkv_bias: the projections of the
+    three, one after the other along axis 0. proj_weight, proj_bias: that of the result. mask: see `_attention_mask`.
+    """
     sizes = [embed_dim] * 3
     weights, biases = (slicing.split(builder, x, axis=0, sizes=sizes) for x in (qkv_weight, qkv_bias))
     q, k, v = (
@@ -152,7 +159,8 @@ def transformer_encoder_layer(
 ) -> Tensor:
     """Return an encoder layer: attention, then a network of two linear layers, each of them added to its input.
 
-    norm_first: whether layer normalization precedes each of these two parts, rather than following its addition.
+    norm_first: whether the input of attention, and that of the network, is normalized (layer normalization), rather
+    than the sums after them. Parameters with 1 and 2 are those of the first and of the second normalization or layer.
     """
     attention_mask = _attention_mask(builder, mask, mask_type)
 
