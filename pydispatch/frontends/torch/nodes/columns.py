@@ -19,7 +19,10 @@ _MAX_WINDOW_ELEMENTS = 1024  # the filters are a constant of the square of this 
 
 
 def _selection_filters(builder: Builder, x: Tensor, kernel: Ints) -> Tensor:
-    """Return filters that each select one element of a window: [elements of the kernel, 1, kernel...]."""
+    """Return filters that each select one element of a window: [elements of a window, 1, *kernel], with a single 1.
+
+    kernel: size of a window along each axis. x: tensor that has the element type of the filters.
+    """
     count = math.prod(kernel)
     if not 0 < count <= _MAX_WINDOW_ELEMENTS:
         raise builder.fail(f"windows of {list(kernel)} elements; supported are 1 to {_MAX_WINDOW_ELEMENTS}")
@@ -28,9 +31,10 @@ def _selection_filters(builder: Builder, x: Tensor, kernel: Ints) -> Tensor:
 
 @converts("aten.im2col")
 def im2col(builder: Builder, self: Tensor, kernel_size: Ints, dilation: Ints, padding: Ints, stride: Ints) -> Tensor:
-    """Return the windows of an image [n, c, h, w] as columns [n, c * elements of the kernel, windows].
+    """Return the windows of an image [n, c, h, w] as columns [n, c * elements of a window, windows].
 
-    The image is convolved by one filter for each element of a window, which selects it.
+    The image is convolved by one filter for each element of a window, which selects it. An image without n gives
+    columns without n.
     """
     x = self if self.rank == 4 else shapes.expand_dims(builder, self, axes=[0])
     n, c, *sizes = x.shape
@@ -46,7 +50,10 @@ def im2col(builder: Builder, self: Tensor, kernel_size: Ints, dilation: Ints, pa
 def col2im(
     builder: Builder, self: Tensor, output_size: Ints, kernel_size: Ints, dilation: Ints, padding: Ints, stride: Ints
 ) -> Tensor:
-    """Return the image that is the sum of windows at their positions, the adjoint of `im2col`."""
+    """Return the image in which the windows in the columns are added up at their positions, the adjoint of `im2col`.
+
+    self: columns [n, c * elements of a window, windows], or without n. output_size: height and width of the image.
+    """
     x = self if self.rank == 3 else shapes.expand_dims(builder, self, axes=[0])
     window = Window(tuple(stride), tuple(padding), tuple(padding), tuple(dilation))
     summed = image_of_columns(builder, x, output_size, kernel_size, window)

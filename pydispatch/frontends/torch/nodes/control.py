@@ -34,22 +34,24 @@ def while_loop(
     Both graphs are passed the carried tensors, then `extra`, which stays the same. `body` returns the next carried
     tensors.
     """
-    first, more = [as_tensor(tracer.b, x) for x in carried], list(extra)
+    initial, invariants = [as_tensor(tracer.b, x) for x in carried], list(extra)
 
-    def holds(now: list[Tensor]) -> Tensor:
-        """Return the result of `test` for the current carried tensors."""
-        (holds_,) = tracer.tensors(test, [*now, *more])
-        return holds_
+    def holds(current: list[Tensor]) -> Tensor:
+        """Return the result of `test`, one truth value, for the current carried tensors."""
+        (truth,) = tracer.tensors(test, [*current, *invariants])
+        return truth
 
-    return tuple(control.while_(tracer.b, first, holds, lambda now: tracer.tensors(body, [*now, *more])))
+    return tuple(
+        control.while_(tracer.b, initial, holds, lambda current: tracer.tensors(body, [*current, *invariants]))
+    )
 
 
 @converts("higher_order.scan")
 def scan(tracer: Tracer, body: ExportedGraph, init: Operands, xs: Operands, extra: Operands = ()) -> tuple[Tensor, ...]:
     """Run body(carried..., a slice of each x..., extra...) -> (next carried..., a slice of each result...) over all
-    slices.
+    slices along the first axis of xs.
 
-    Return the final carried tensors and the stacked slices of results.
+    Return the final carried tensors, which begin as `init`, and the slices of results, stacked along a new first axis.
     """
     carried, scanned = ([as_tensor(tracer.b, x) for x in tensors] for tensors in (init, xs))
     return _scan_rows(tracer, body, carried, scanned, invariants=list(extra))
@@ -57,7 +59,7 @@ def scan(tracer: Tracer, body: ExportedGraph, init: Operands, xs: Operands, extr
 
 @converts("higher_order.map_impl")
 def map_(tracer: Tracer, body: ExportedGraph, xs: Operands, extra: Operands = ()) -> tuple[Tensor, ...]:
-    """Run body(a slice of each x..., extra...) for all slices, and stack the results."""
+    """Run body(a slice of each x..., extra...) for all slices along the first axis of xs, and stack the results."""
     scanned = [as_tensor(tracer.b, x) for x in xs]
     return _scan_rows(tracer, body, carried=[], scanned=scanned, invariants=list(extra))
 

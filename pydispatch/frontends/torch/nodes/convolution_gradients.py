@@ -21,8 +21,10 @@ def convolution_backward(
     builder: Builder, grad_output: Tensor, input: Tensor, weight: Tensor, bias_sizes: Sizes | None, stride: Sizes,
     padding: Sizes, dilation: Sizes, transposed: bool, output_padding: Sizes, groups: int, output_mask: Any,
 ) -> tuple[Tensor | None, ...]:  # fmt: skip
-    """Return the gradients of the input, the filters and the bias; None for those that `output_mask` does
-    not request.
+    """Return the gradients of the input, the filters and the bias; None for those that `output_mask` does not request.
+
+    output_mask: three bools, for the input, the filters and the bias. With `transposed` the convolution was a
+    transposed one, in which the input and the gradient of the result exchange their roles.
     """
     window = window_of(builder, weight.rank - 2, stride, padding, dilation)
     inner = normalization.wide(input.dtype)
@@ -30,6 +32,7 @@ def convolution_backward(
     gradients: list[Tensor | None] = [None, None, None]
     if needs_input and transposed:
         gradient = convolutions.convolution(builder, grad_output, weight, window, groups=groups, dtype=inner)
+        # Output padding may be enough for another window, for which the input has no element.
         gradients[0] = slicing.slice_(builder, gradient, [0] * gradient.rank, input.shape)
     elif needs_input:
         unread = _unread_tail(input, weight, grad_output, window)
@@ -48,6 +51,9 @@ def convolution_backward(
 
 
 def _unread_tail(x: Tensor, weight: Tensor, grad: Tensor, window: convolutions.Window) -> list[Size]:
-    """Return how many elements at the end of each padded axis of x no window of the convolution reads."""
-    rows = zip(x.shape[2:], weight.shape[2:], grad.shape[2:], window.low, window.strides, window.dilations, strict=True)
-    return [n + 2 * low - (k - 1) * step - 1 - (out - 1) * stride for n, k, out, low, stride, step in rows]
+    """Return how many elements at the end of each padded axis of x no window of the convolution reads.
+
+    The last window ends at (out - 1) * stride + (k - 1) * dilation; PyTorch pads both ends of an axis alike.
+    """
+    axes = zip(x.shape[2:], weight.shape[2:], grad.shape[2:], window.low, window.strides, window.dilations, strict=True)
+    return [n + 2 * low - (k - 1) * dilation - 1 - (out - 1) * stride for n, k, out, low, stride, dilation in axes]

@@ -20,6 +20,7 @@ def bincount(builder: Builder, self: Tensor, weights: Tensor | None = None, minl
     `minlength` elements.
     """
     positions = ew.convert(builder, self, I64)
+    # With -1 appended, the largest of no numbers is -1, so that their result is empty.
     largest = reductions.reduce(
         builder, "max", slicing.concat(builder, [positions, builder.constant([-1], I64)], axis=0)
     )
@@ -47,12 +48,12 @@ def histc(builder: Builder, self: Tensor, bins: int = 100, min: Number = 0, max:
     low, high = (builder.constant(float(n), dtype) for n in (min, max))  # type: ignore[arg-type]
     if min == max:
         low, high = (reductions.reduce(builder, name, flat) for name in ("min", "max"))
-        is_constant = ew.compare(builder, "eq", low, high)
+        is_constant = ew.compare(builder, "eq", low, high)  # such elements get an interval of length 2 around them
         low = formula(builder, lambda n, e: e.where(n - 1.0, n), low, is_constant)
         high = formula(builder, lambda n, e: e.where(n + 1.0, n), high, is_constant)
 
     def position(value: Element, low: Element, high: Element) -> Element:
-        """Return the interval of an element, -1 if it is outside of all. The largest number belongs to the last
+        """Return the index of the interval of an element, -1 if it is outside of all. `high` itself belongs to the last
         interval.
         """
         bin_ = ((value - low) * float(bins) / (high - low)).to(I64).min(bins - 1)
@@ -67,7 +68,10 @@ def histc(builder: Builder, self: Tensor, bins: int = 100, min: Number = 0, max:
 
 
 def _repeated_indices(builder: Builder, repeats: Tensor, output_size: Size | None) -> Tensor:
-    """Return each index of `repeats`, repeated as often as the element at this index states."""
+    """Return each index of `repeats`, repeated as often as the element at this index states.
+
+    output_size: the sum of `repeats`, if the caller knows it; None to compute it in the call.
+    """
     counts = ew.convert(builder, repeats, I64)
     if output_size is None:
         output_size = builder.size_of(builder.scalar(reductions.reduce(builder, "add", counts)), "count")
@@ -94,7 +98,9 @@ def repeat_indices(builder: Builder, repeats: Tensor, *, output_size: Size | Non
 def repeat_by_tensor(
     builder: Builder, self: Tensor, repeats: Tensor, dim: int | None = None, *, output_size: Size | None = None
 ) -> Tensor:
-    """Convert repeat_interleave: repeat each slice along an axis by its count."""
+    """Convert repeat_interleave: repeat each slice along an axis by its count; without `dim` each element of the
+    flattened tensor.
+    """
     x = self if dim is not None else flatten(builder, self)
     axis = axis_of(builder, dim or 0, x.rank)
     if repeats.rank == 0 or repeats.shape[0] == 1:  # one count for all elements

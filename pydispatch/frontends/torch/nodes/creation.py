@@ -59,19 +59,24 @@ def fill(builder: Builder, self: Tensor, value: Operand) -> Tensor:
 def _of_size(
     value: int, builder: Builder, size: Sizes, stride: Sizes | None = None, *, dtype: DType | None = None
 ) -> Tensor:
-    """Return a tensor of a given size with all elements equal. Strides have no effect."""
+    """Return a tensor of a given size whose elements are `value`; f32 unless `dtype` is stated. Strides have no
+    effect.
+    """
     return filled(builder, value, size, dtype or F32)
 
 
 def _like(value: int, builder: Builder, self: Tensor, *, dtype: DType | None = None) -> Tensor:
-    """Return a tensor of the shape of another one, with all elements equal."""
+    """Return a tensor of the shape of another one whose elements are `value`, of its type unless `dtype` is stated."""
     return filled(builder, value, self.shape, dtype or self.dtype)
 
 
 def _new(
     value: int, builder: Builder, self: Tensor, size: Sizes, stride: Sizes | None = None, *, dtype: DType | None = None
 ) -> Tensor:
-    """Return a tensor of a given size and of the type of another one, with all elements equal."""
+    """Return a tensor of a given size whose elements are `value`, of the type of another one unless `dtype` is stated.
+
+    Strides have no effect.
+    """
     return filled(builder, value, size, dtype or self.dtype)
 
 
@@ -97,6 +102,7 @@ def arange_step(
     """
     is_integer = not any(isinstance(n, float) for n in (start, end, step))
     is_dynamic = any(isinstance(n, Expr) for n in (start, end, step))
+    # A float such as 2.0 becomes an int, because next to a dynamic size all bounds must be integral.
     low, high, by = (int(n) if isinstance(n, float) and n.is_integer() else n for n in (start, end, step))
     if is_integer or (is_dynamic and all(isinstance(n, (int, Expr)) for n in (low, high, by))):
         return _integer_range(builder, low, high, by, dtype or (I64 if is_integer else F32))
@@ -156,28 +162,35 @@ def eye(builder: Builder, n: Size, m: Size | None = None, *, dtype: DType | None
 
 
 def triangle(builder: Builder, x: Tensor, order: str, diagonal: int) -> Tensor:
-    """Return x with 0 where the column minus the row does not compare by `order` ("le" or "ge") to `diagonal`."""
+    """Return x with 0 outside of the triangle column - row <= diagonal for the order "le", >= diagonal for "ge"."""
     return matrices.triangle(builder, x, order, builder.constant(diagonal, I64))
 
 
 def _triangle(order: str, builder: Builder, self: Tensor, diagonal: int = 0) -> Tensor:
-    """Return tril ("le") or triu ("ge")."""
+    """Convert tril (order "le") or triu ("ge"): keep the elements below or above a diagonal, and on it.
+
+    diagonal: column minus row of its elements.
+    """
     return triangle(builder, self, order, diagonal)
 
 
 def _triangle_indices(
     name: str, builder: Builder, row: int, col: int, offset: int = 0, *, dtype: DType | None = None
 ) -> Tensor:
-    """Return tril_indices ("tril") or triu_indices ("triu"): rows and columns as [2, count]."""
+    """Convert tril_indices (name "tril") or triu_indices ("triu"): return row and column indices as [2, count].
+
+    row, col: sizes of the matrix. offset: column minus row of the diagonal that bounds the triangle.
+    """
     import numpy as np
 
     indices = np.tril_indices(row, offset, col) if name == "tril" else np.triu_indices(row, offset, col)
     return builder.constant(np.stack(indices).astype(np.int64), dtype or I64)
 
 
-_VALUES = {"zeros": 0, "ones": 1, "empty": 0}  # PyTorch leaves the elements of an empty tensor open
+_VALUES = {"zeros": 0, "ones": 1, "empty": 0}
+"""Operators by the value of all elements. PyTorch does not define the elements of `empty`."""
 _OF_SIZE = ("empty.memory_format", "_efficientzerotensor", "empty_strided", "empty_permuted")
-"""Operators that create a tensor with elements that PyTorch leaves open, or zeros."""
+"""Other operators that create a tensor of zeros, or of elements that PyTorch does not define."""
 
 register({
     **{f"aten.{name}": partial(_of_size, value) for name, value in _VALUES.items()},

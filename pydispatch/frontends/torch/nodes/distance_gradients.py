@@ -17,11 +17,14 @@ from pydispatch.operations.formulas import Element, formula
 
 @converts("aten._cdist_backward")
 def cdist_backward(builder: Builder, grad: Tensor, x1: Tensor, x2: Tensor, p: float, cdist: Tensor) -> Tensor:
-    """Return the gradient of x1 [..., n, c] for the gradient `grad` of its distances [..., n, m] to the rows of x2."""
+    """Return the gradient of x1 [..., n, c] for the gradient `grad` of its distances [..., n, m] to the rows of x2.
+
+    p: order of the norm. cdist: the distances.
+    """
     inner = normalization.wide(x1.dtype)
 
     def share(g: Element, d: Element, a: Element, c: Element) -> Element:
-        """Return the part that one component c of a row of x2 adds to the gradient of the component a of a row of x1.
+        """Return what component c of a row of x2 contributes to the gradient of component a of a row of x1.
 
         g, d: the gradient of the distance of these rows, and the distance.
         """
@@ -36,8 +39,8 @@ def cdist_backward(builder: Builder, grad: Tensor, x1: Tensor, x2: Tensor, p: fl
 def _slope(difference: Element, distance: Element, p: float) -> Element:
     """Return the derivative of a p-norm by one of its components; 0 for a component of 0.
 
-    difference: the component. distance: the norm. p: its order; at 0, where the norm counts components that are not 0,
-    and where components are less than the largest at infinity, the derivative is 0.
+    difference: the component. distance: the norm. p: its order. The norm of order 0 counts components that are not 0,
+    so its derivative is 0. That of infinite order is the largest magnitude: the derivative is 0 for smaller ones.
     """
     size, sign = difference.unary("abs"), difference.unary("sign")
     if p == 0:
@@ -54,8 +57,8 @@ def _slope(difference: Element, distance: Element, p: float) -> Element:
 def pdist_backward(builder: Builder, grad: Tensor, self: Tensor, p: float, pdist: Tensor) -> Tensor:
     """Return the gradient of the rows of `self` for the gradient of the distances of all pairs of rows.
 
-    These distances are a vector with an element for each pair i < j. As matrices in which [i, j] and [j, i] are that
-    element they are the distances of `cdist`.
+    grad, pdist: that gradient and the distances, vectors with an element for each pair of rows i < j, in row-major
+    order. As symmetric matrices, in which [i, j] and [j, i] are that element, they are those of `cdist` for `self`.
     """
     count = count_of_rows(builder, self)
     if count < 2:

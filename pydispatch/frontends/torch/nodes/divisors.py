@@ -23,11 +23,11 @@ def gcd(builder: Builder, self: Operand, other: Operand) -> Tensor:
         x, y = (ew.unary(builder, "abs", v) for v in (x, y))
 
     def has_remainder(tensors: list[Tensor]) -> Tensor:
-        """Return whether the second number of any pair is not 0."""
+        """Return whether the second number of any pair is not 0, so that the algorithm is not finished."""
         return reductions.reduce(builder, "or", formula(builder, lambda v: v.is_unequal(0), tensors[1]))
 
     def euclid_step(tensors: list[Tensor]) -> list[Tensor]:
-        """Replace (v, w) by (w, v mod w) where w is not 0."""
+        """Replace (v, w) by (w, v mod w) where w is not 0; other pairs are finished, and divide by 1 instead."""
         return formulas(
             builder, lambda v, w: (w.is_equal(0).where(v, w), w.is_equal(0).where(w, v % w.is_equal(0).where(1, w))),
             *tensors,
@@ -38,7 +38,7 @@ def gcd(builder: Builder, self: Operand, other: Operand) -> Tensor:
 
 @converts("aten.lcm")
 def lcm(builder: Builder, self: Operand, other: Operand) -> Tensor:
-    """Return the least common multiple; 0 if both numbers are 0."""
+    """Return the least common multiples; 0 if a number is 0."""
     x, y = promoted(builder, self, other)
     divisor = gcd(builder, x, y)
     multiple = formula(builder, lambda v, w, d: v / d.is_equal(0).where(1, d) * w, x, y, divisor)

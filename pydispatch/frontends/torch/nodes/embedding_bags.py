@@ -16,7 +16,7 @@ from pydispatch.operations.formulas import formula
 _SUM, _MEAN, _MAX = range(3)
 """PyTorch's codes of the ways to combine the rows of a bag."""
 _TYPES_WITHOUT_BAG_INDICES = ("f32", "f16")
-"""Element types of the tables for which PyTorch's CPU kernel of sums does not return the bag of each row."""
+"""Element types of the tables for which PyTorch's CPU kernel of sums returns an empty vector of bag indices."""
 
 
 @converts("aten.embedding_bag", "aten._embedding_bag", "aten._embedding_bag_forward_only")
@@ -32,11 +32,15 @@ def embedding_bag(
     include_last_offset: bool = False,
     padding_idx: int | None = None,
 ) -> tuple[Tensor | Saved, ...]:
-    """Combine the rows of a table that belong to a bag: add them up, or take their mean or maximum.
+    """Combine the rows of the table `weight` that belong to a bag: add them up, or take their mean or maximum.
 
-    `indices` are those of the rows; bag b has the ones from offsets[b] to offsets[b + 1]. Return the combined rows of
-    each bag and, as PyTorch saves them for gradients, the bag of each index, the number of rows of each bag, and the
-    table indices of maxima.
+    indices: a vector of rows of the table; bag b has the ones from offsets[b] to offsets[b + 1], without that end.
+    include_last_offset: whether `offsets` also has the end of the last bag, which else is the end of the indices. mode:
+    _SUM, _MEAN or _MAX. per_sample_weights: a factor for each index. padding_idx: row that belongs to no bag; None or
+    below 0 for no such row. Other parameters affect gradients only.
+
+    Return the combined rows of each bag and, as PyTorch saves them for gradients, the bag of each index, the number of
+    rows of each bag, and the table indices of maxima.
     """
     if mode not in (_SUM, _MEAN, _MAX) or indices.rank != 1:
         raise builder.fail(f"bags of {indices} in mode {mode}; expected a vector, and mode 0, 1 or 2")
@@ -68,7 +72,10 @@ def embedding_bag(
 
 
 def _bag_of_each(builder: Builder, indices: Tensor, offsets: Tensor, bags: Size, padding_idx: int | None) -> Tensor:
-    """Return the bag of each index; -1 for padding, which belongs to no bag."""
+    """Return the bag of each index; -1 for padding, which belongs to no bag.
+
+    bags: number of bags. An index is in the last bag that begins at its position or before.
+    """
     begins = slicing.slice_axis(builder, offsets, axis=0, start=0, limit=bags)
     positions = searchsorted(
         builder, begins, shapes.iota(builder, indices.shape, axis=0, dtype=offsets.dtype), right=True
@@ -80,7 +87,7 @@ def _bag_of_each(builder: Builder, indices: Tensor, offsets: Tensor, bags: Size,
 
 
 def _counts(builder: Builder, bag: Tensor, bags: Size) -> Tensor:
-    """Return the number of rows of each bag."""
+    """Return the number of rows of each bag. bag: the bag of each row; -1 for none, which is not counted."""
     ones = shapes.full(builder, 1, bag.shape, I64)
     return assignment.put_rows(builder, shapes.full(builder, 0, [bags], I64), [bag], ones, "add")
 
@@ -91,7 +98,7 @@ def _argmax_of_bags(builder: Builder, largest: Tensor, rows: Tensor, bag: Tensor
     largest: the maxima [bags, columns]. rows: the gathered rows [n, columns]. bag, indices: the bag and the table index
     of each row.
     """
-    no_row = reductions.largest(I64)
+    no_row = reductions.largest(I64)  # greater than all rows, so that the minimum of a bag ignores it
     largest_of_bag = gathers.take(builder, largest, bag, axis=0)
     row_numbers = formula(
         builder, lambda v, m: v.is_equal(m).where(v.position(0, I64), v.const(no_row).to(I64)), rows, largest_of_bag
@@ -108,9 +115,10 @@ def embedding_bag_backward(
     maximum_indices: Tensor, num_weights: Size, scale_grad_by_freq: bool, mode: int, sparse: bool,
     per_sample_weights: Tensor | None, padding_idx: int = -1,
 ) -> Tensor:  # fmt: skip
-    """Return the gradient of the table: each row gets the gradients of the bags that it is in.
+    """Return the gradient of the table: each row gets the sum of the gradients of the bags that it is in.
 
-    A mean shares the gradient among the rows of its bag; a maximum has it at the saved index only.
+    grad: gradient of the combined rows of each bag. A mean divides it by the number of rows in the bag. A maximum
+    passes it to the rows `maximum_indices` that the forward pass saved. The other saved tensors are computed again.
     """
     if sparse:
         raise builder.fail("a sparse gradient of a table is unsupported", "make the layer with sparse=False")
@@ -146,9 +154,9 @@ def per_sample_weights_backward(
     """Return the gradient of the weights of the rows in a sum: the product of the row and the gradient of its bag."""
     inner = normalization.wide(grad.dtype)
     bag = _bag_of_each(builder, indices, offsets, grad.shape[0], padding_idx)
-    rows, own = gathers.take(builder, weight, indices, axis=0), gathers.take(builder, grad, bag, axis=0)
+    rows, bag_grads = gathers.take(builder, weight, indices, axis=0), gathers.take(builder, grad, bag, axis=0)
     total = reductions.reduce(
-        builder, "add", formula(builder, lambda w, g: w.to(inner) * g.to(inner), rows, own), axes=[1]
+        builder, "add", formula(builder, lambda w, g: w.to(inner) * g.to(inner), rows, bag_grads), axes=[1]
     )
     # The bag of padding is -1, and the gradient of its weight 0.
     return ew.convert(builder, formula(builder, lambda v, n: (n < 0).where(0.0, v), total, bag), grad.dtype)

@@ -29,12 +29,12 @@ def ldexp(builder: Builder, self: Tensor, other: Tensor) -> Tensor:
     The power is applied in two halves, so that the result is exact even where 2^other itself is infinite or 0.
     """
 
-    def written(e: Element, n: Element) -> Element:
+    def times_power(e: Element, n: Element) -> Element:
         """Return e * 2^n of one pair of elements, in two factors."""
         half = (n * 0.5).unary("floor")
         return e * half.unary("exp2") * (n - half).unary("exp2")
 
-    return in_floats(builder, written, self, other)
+    return in_floats(builder, times_power, self, other)
 
 
 @converts("prims.frexp", "aten.frexp")
@@ -50,7 +50,7 @@ def frexp(builder: Builder, self: Tensor) -> tuple[Tensor, Tensor]:
     # exponent is corrected by one where needed.
     least_unscaled, lift = {"f64": (2.0**-1021, 54)}.get(inner.name, (2.0**-125, 24))
 
-    def written(e: Element) -> list[Element]:
+    def fraction_and_exponent(e: Element) -> list[Element]:
         """Return (fraction, exponent) of one element."""
         e = e.to(inner)
         size = e.unary("abs")
@@ -68,5 +68,5 @@ def frexp(builder: Builder, self: Tensor) -> tuple[Tensor, Tensor]:
         fraction = is_special.where(e, fraction_part.binary("copysign", e))
         return [fraction.to(self.dtype), is_special.where(0.0, exponent).to(I32)]
 
-    results = formulas(builder, written, self)
+    results = formulas(builder, fraction_and_exponent, self)
     return results[0], results[1]

@@ -19,14 +19,15 @@ Ints = Sequence[int]
 _BY_ROOT, _BY_COUNT = 1, 2
 """PyTorch's codes of a division by sqrt(n) and by n, for transforms of n elements; the code 0 is no division."""
 _SCALES = {None: (0, _BY_COUNT), "backward": (0, _BY_COUNT), "ortho": (_BY_ROOT, _BY_ROOT), "forward": (_BY_COUNT, 0)}
-"""Codes of the scaling of forward and of inverse transforms, by the argument `norm`."""
+"""Argument `norm` -> codes of the scaling of (forward, inverse) transforms."""
 
 
 def _scaled(builder: Builder, x: Tensor, count: Size, normalization: int, is_divided: bool = False) -> Tensor:
     """Divide the result of a transform of `count` elements as PyTorch's code `normalization` states: by `count`, by its
     root or not at all.
 
-    is_divided: whether `operations.fourier` has divided the result by the count already, which is undone.
+    is_divided: whether `operations.fourier` has divided the result by the count already, as for inverse transforms. The
+    factor then includes the count to undo that.
     """
     if isinstance(count, Expr):
         raise builder.fail("a Fourier transform along an axis whose size is not known")
@@ -42,7 +43,7 @@ def _count(x: Tensor, axes: Ints) -> Size:
 
 @converts("aten._fft_c2c")
 def complex_to_complex(builder: Builder, self: Tensor, dim: Ints, normalization: int, forward: bool) -> Tensor:
-    """Transform all axes of `dim`, forward or back; `normalization` is PyTorch's code of the scale."""
+    """Transform all axes of `dim`, forward or inverse; `normalization` is PyTorch's code of the scaling."""
     axes = shapes.axes_of(builder, list(dim), self.rank)
     result = self
     for axis in axes:
@@ -52,7 +53,11 @@ def complex_to_complex(builder: Builder, self: Tensor, dim: Ints, normalization:
 
 @converts("aten._fft_r2c")
 def real_to_complex(builder: Builder, self: Tensor, dim: Ints, normalization: int, onesided: bool) -> Tensor:
-    """Transform real numbers along the last axis of `dim`, which is halved if `onesided`, then along the others."""
+    """Transform real numbers along the last axis of `dim`, then along the others.
+
+    onesided: whether only the first n // 2 + 1 of n elements along that axis are returned, as the others are their
+    conjugates.
+    """
     axes = [shapes.axis_of(builder, d, self.rank) for d in dim]
     result = fourier.rfft(builder, self, axes[-1]) if onesided else fourier.fft(builder, self, axes[-1])
     for axis in axes[:-1]:
@@ -62,7 +67,10 @@ def real_to_complex(builder: Builder, self: Tensor, dim: Ints, normalization: in
 
 @converts("aten._fft_c2r")
 def complex_to_real(builder: Builder, self: Tensor, dim: Ints, normalization: int, last_dim_size: int) -> Tensor:
-    """Transform back along all axes of `dim`; the last one is a half that becomes `last_dim_size` real numbers."""
+    """Transform a spectrum back to real numbers along all axes of `dim`.
+
+    The last one has the first half of a spectrum, last_dim_size // 2 + 1 elements, and becomes `last_dim_size` numbers.
+    """
     axes = [shapes.axis_of(builder, d, self.rank) for d in dim]
     result = self
     for axis in axes[:-1]:
@@ -72,14 +80,14 @@ def complex_to_real(builder: Builder, self: Tensor, dim: Ints, normalization: in
 
 
 def _crop_or_pad(builder: Builder, x: Tensor, n: Size | None, axis: int) -> Tensor:
-    """Crop an axis or pad it with zeros to a size; None keeps its size."""
+    """Crop an axis at its end, or pad it there with zeros, to the size n; None keeps its size."""
     if n is None or n == x.shape[axis]:
         return x
     return slicing.pad(builder, x, [0] * x.rank, [n - m if d == axis else 0 for d, m in enumerate(x.shape)])
 
 
 def _scaling_code(builder: Builder, norm: str | None, back: bool) -> int:
-    """Return the code of the scaling of a transform, or of an inverse one if `back`, for the argument `norm`."""
+    """Return the code of the scaling that `norm` states for a forward transform, or for an inverse one if `back`."""
     if norm not in _SCALES:
         raise builder.fail(f"a Fourier transform with norm='{norm}'")
     return _SCALES[norm][back]
@@ -88,7 +96,7 @@ def _scaling_code(builder: Builder, norm: str | None, back: bool) -> int:
 def _transform_along_axis(
     builder: Builder, self: Tensor, n: Size | None = None, dim: int = -1, norm: str | None = None, *, inverse: bool
 ) -> Tensor:
-    """Return fft, or ifft if `inverse`, along one axis."""
+    """Return fft, or ifft if `inverse`, along one axis, which is cropped or padded to n elements unless n is None."""
     axis = shapes.axis_of(builder, dim, self.rank)
     resized, scaling = _crop_or_pad(builder, self, n, axis), _scaling_code(builder, norm, inverse)
     return complex_to_complex(builder, resized, [axis], scaling, forward=not inverse)
@@ -105,8 +113,9 @@ def rfft(builder: Builder, self: Tensor, n: Size | None = None, dim: int = -1, n
 
 @converts("aten.fft_irfft")
 def irfft(builder: Builder, self: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    """Transform half a spectrum back to n real numbers; by default to 2 * (size - 1), the even number that has such a
-    half.
+    """Transform half a spectrum back to n real numbers along an axis.
+
+    The default of n is 2 * (size - 1), the even number whose half spectrum has the size of the axis.
     """
     axis = shapes.axis_of(builder, dim, self.rank)
     size = self.shape[axis]

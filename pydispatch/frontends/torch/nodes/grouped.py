@@ -16,9 +16,10 @@ def grouped_mm(
     builder: Builder, self: Tensor, mat2: Tensor, offs: Tensor | None = None, bias: Tensor | None = None,
     out_dtype: DType | None = None,
 ) -> Tensor:  # fmt: skip
-    """Return the products of groups, whose ends along the axis that they share are `offs`, [groups].
+    """Return the products of groups. offs: exclusive ends of the groups along the axis that they share, ascending.
 
-    [m, k] by [groups, k, n] is [m, n], [groups, m, k] by [k, n] is [m, n], and [m, k] by [k, n] is [groups, m, n].
+    [m, k] by [groups, k, n] is [m, n], with groups of rows; [groups, m, k] by [k, n] is [m, n], with groups of columns;
+    [m, k] by [k, n] is [groups, m, n], with groups of elements along k. Floats smaller than f32 are summed as f32.
     Without `offs` it is the batched product of [groups, m, k] and [groups, k, n].
 
     Raises:
@@ -34,6 +35,7 @@ def grouped_mm(
     elif ranks == (2, 3):
         product = grouped.by_groups_of_rows(builder, self, mat2, offs, dtype)
     elif ranks == (3, 2):
+        # The groups are columns: transpose both operands and the product to make them rows.
         columns, matrices = shapes.transpose(builder, mat2, [1, 0]), shapes.transpose(builder, self, [0, 2, 1])
         product = shapes.transpose(builder, grouped.by_groups_of_rows(builder, columns, matrices, offs, dtype), [1, 0])
     else:

@@ -33,14 +33,18 @@ def embedding(
 
 @converts("aten.index", "aten._unsafe_index")
 def index(builder: Builder, self: Tensor, indices: MaybeTensors) -> Tensor:
-    """Return self[indices], where an index is a tensor of positions, a mask, or None for a whole axis."""
+    """Return self[indices], where an index is a tensor of positions, a mask, or None for a whole axis.
+
+    Axes without an index, after those of `indices`, are whole.
+    """
     by_axis = _positions(builder, self, indices)
     return gathers.index(builder, self, [*by_axis, *[None] * (self.rank - len(by_axis))])
 
 
 def _positions(builder: Builder, x: Tensor, indices: MaybeTensors) -> list[Tensor | None]:
-    """Return one index tensor per indexed axis; a mask is replaced by the indices of its true elements, one vector per
-    axis.
+    """Return an index of each axis of x that `indices` covers: a tensor of positions, or None for the whole axis.
+
+    A mask (bool or u8) is replaced by the positions of its true elements, a vector for each of its axes.
     """
     by_axis: list[Tensor | None] = []
     for i in indices:
@@ -58,13 +62,14 @@ def _positions(builder: Builder, x: Tensor, indices: MaybeTensors) -> list[Tenso
 @converts("aten.nonzero")
 def nonzero(builder: Builder, self: Tensor) -> Tensor:
     """Return the positions of the non-zero elements as [elements, axes]."""
+    # A tensor of rank 0 is read as a vector to count its element, and has positions without coordinates.
     rows = selection.indices_of_nonzero(builder, self if self.rank else shapes.reshape(builder, self, [1]))
     return slicing.stack(builder, rows, axis=1) if self.rank else shapes.full(builder, 0, [*rows[0].shape, 0], I64)
 
 
 @converts("aten.nonzero_numpy")
 def nonzero_numpy(builder: Builder, self: Tensor) -> list[Tensor]:
-    """Return the positions of the non-zero elements, one vector per axis."""
+    """Return the positions of the non-zero elements, one vector per axis; a tensor of rank 0 counts as a vector."""
     return selection.indices_of_nonzero(builder, self if self.rank else shapes.reshape(builder, self, [1]))
 
 
@@ -78,13 +83,16 @@ def masked_select(builder: Builder, self: Tensor, mask: Tensor) -> Tensor:
 
 @converts("aten.masked_scatter")
 def masked_scatter(builder: Builder, self: Tensor, mask: Tensor, source: Tensor) -> Tensor:
-    """Return `self` with its masked elements replaced by the elements of `source`, in order."""
+    """Return `self` with its masked elements replaced by the elements of `source`, in row-major order.
+
+    The index in `source` for a masked element is the number of masked elements before it.
+    """
     shape = ew.broadcast_shape(builder, self.shape, mask.shape)
     x, is_masked = (shapes.broadcast_to(builder, v, shape) for v in (self, mask))
     flat = ew.convert(builder, shapes.reshape(builder, is_masked, [-1]), I64)
-    numbers = shapes.reshape(builder, scans.cumulative(builder, "add", flat, axis=0, exclusive=True), shape)
+    source_index = shapes.reshape(builder, scans.cumulative(builder, "add", flat, axis=0, exclusive=True), shape)
     return ew.select(
-        builder, is_masked, gathers.take(builder, shapes.reshape(builder, source, [-1]), numbers, axis=0), x
+        builder, is_masked, gathers.take(builder, shapes.reshape(builder, source, [-1]), source_index, axis=0), x
     )
 
 
@@ -106,7 +114,10 @@ def index_select(builder: Builder, self: Tensor, dim: int, index: Tensor) -> Ten
 
 @converts("aten.gather")
 def gather(builder: Builder, self: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> Tensor:
-    """Return the elements at indices along an axis; along the others at their own positions."""
+    """Return, for each position of `index`, the element at this position, but along `dim` at the index there.
+
+    The element of a tensor of rank 0 is repeated.
+    """
     if not self.rank:
         return shapes.broadcast_to(builder, self, index.shape)
     return gathers.take_along(builder, self, index, shapes.axis_of(builder, dim, self.rank))
@@ -114,7 +125,7 @@ def gather(builder: Builder, self: Tensor, dim: int, index: Tensor, *, sparse_gr
 
 @converts("aten.take_along_dim")
 def take_along_dim(builder: Builder, self: Tensor, indices: Tensor, dim: int) -> Tensor:
-    """Return the elements at indices along one axis; the other axes are broadcast."""
+    """Return the elements at indices along the axis `dim`; the other axes of both tensors broadcast to each other."""
     axis = shapes.axis_of(builder, dim, self.rank)
     shape = [i if d == axis else ew.broadcast_shape(builder, (n,), (i,))[0]
              for d, (n, i) in enumerate(zip(self.shape, indices.shape, strict=True))]  # fmt: skip
@@ -137,7 +148,7 @@ def masked_fill(builder: Builder, self: Tensor, mask: Tensor, value: Operand) ->
 
 @converts("aten.one_hot")
 def one_hot(builder: Builder, self: Tensor, num_classes: int = -1) -> Tensor:
-    """Return 1 at the position along a new last axis that each element states, and 0 elsewhere."""
+    """Return 1 at the position along a new last axis of `num_classes` that each element states, and 0 elsewhere."""
     if num_classes < 0:
         raise builder.fail("one_hot without a number of classes gives a tensor whose size depends on its elements")
     positions = shapes.expand_dims(builder, self, [self.rank])
@@ -150,7 +161,10 @@ def one_hot(builder: Builder, self: Tensor, num_classes: int = -1) -> Tensor:
 
 
 def _updates_for(builder: Builder, source: Operand, like: Tensor, dtype: DType) -> Tensor:
-    """Return the part of a source tensor that corresponds to an index tensor, or a number broadcast to its shape."""
+    """Return the update of each element of an index tensor `like`: a number for all, or an element of a tensor.
+
+    PyTorch allows a source that is larger than the index: its leading elements along each axis are used.
+    """
     if not isinstance(source, Tensor):
         return shapes.broadcast_to(builder, as_tensor(builder, source, dtype), like.shape)
     starts: list[Size] = [0] * source.rank
@@ -167,8 +181,10 @@ def scatter(
 ) -> Tensor:
     """Return `self` with the elements whose position along `dim` is in `index` replaced by `src`, or
     combined with it.
+
+    Along other axes each update is at its own position. reduce: a key of _REDUCTIONS; None to replace.
     """
-    if not self.rank:
+    if not self.rank:  # as for a vector of one element
         updated = scatter(
             builder,
             shapes.reshape(builder, self, [1]),
@@ -195,10 +211,12 @@ def scatter_add(builder: Builder, self: Tensor, dim: int, index: Tensor, src: Te
 def scatter_reduce(
     builder: Builder, self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
-    """Combine updates with the elements at indices along an axis; without `include_self`, elements that have updates do
-    not take part.
+    """Return `self` with `src` combined into the elements whose position along `dim` is in `index`.
+
+    reduce: "mean" or a key of _REDUCTIONS. include_self: whether an element with updates is combined with them, rather
+    than replaced by the updates combined.
     """
-    if not self.rank:
+    if not self.rank:  # as for a vector of one element
         flat = (shapes.reshape(builder, v, [1]) for v in (self, index, src))
         updated = scatter_reduce(
             builder, next(flat), dim=0, index=next(flat), src=next(flat), reduce=reduce, include_self=include_self
@@ -209,7 +227,7 @@ def scatter_reduce(
 
 
 _IDENTITIES = {"add": lambda dtype: 0, "mul": lambda dtype: 1, "max": reductions.least, "min": reductions.largest}
-"""Numbers that do not change the result of a reduction, by its function: identity(element type)."""
+"""Function of a reduction -> identity(element type), the number that does not change its result."""
 
 
 def _scatter_reduced(
@@ -217,7 +235,8 @@ def _scatter_reduced(
 ) -> Tensor:
     """Return x with the elements of `source` combined into it at positions along an axis.
 
-    Without `include_self`, elements of x at these positions do not contribute.
+    positions: indices along the axis, with the shape of `source`. reduce: "mean" or a key of _REDUCTIONS. Without
+    `include_self`, elements of x at these positions do not contribute: they are first replaced by the identity.
     """
     name = "add" if reduce == "mean" else _REDUCTIONS.get(reduce)
     if name is None:
@@ -235,7 +254,7 @@ def _scatter_reduced(
     )
 
     def mean(total: Element, n: Element) -> Element:
-        """Return the mean of n elements; of integers rounded down."""
+        """Return the mean of n elements with a total; of integers rounded down. Without updates n may be 0."""
         count = n.max(1).to(total.dtype)
         return floor_quotient(total, count) if total.dtype.kind is Kind.INT else total / count
 
@@ -245,8 +264,11 @@ def _scatter_reduced(
 def _replace_slices(
     builder: Builder, x: Tensor, dim: int, index: Tensor, source: Operand, combine: str | None
 ) -> Tensor:
-    """Return x with the slices at the indices along an axis replaced by those of `source`, or combined with them."""
-    if not x.rank:
+    """Return x with the slices at the indices along an axis replaced by those of `source`, or combined with them.
+
+    source: slices in the order of the indices, or a number for all. combine: "add"; None to replace.
+    """
+    if not x.rank:  # as for a vector of one element
         flat = [shapes.reshape(builder, v, [-1]) for v in (x, index, as_tensor(builder, source, x.dtype))]
         return shapes.reshape(
             builder, _replace_slices(builder, flat[0], dim=0, index=flat[1], source=flat[2], combine=combine), []
@@ -270,8 +292,11 @@ def _slice_positions(builder: Builder, x: Tensor, axis: int, index: Tensor) -> t
 def index_reduce(
     builder: Builder, self: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
-    """Combine slices of `source` with the slices of `self` at indices along an axis."""
-    if not self.rank:
+    """Combine slices of `source` with the slices of `self` at indices along an axis.
+
+    reduce, include_self: as for `scatter_reduce`.
+    """
+    if not self.rank:  # as for a vector of one element
         x, at, updates = (shapes.reshape(builder, v, [-1]) for v in (self, index, source))
         return shapes.reshape(
             builder,
@@ -306,6 +331,7 @@ def index_put(
     set.
     """
     mask = indices[0] if len(indices) == 1 else None
+    # One value at the true elements of a mask needs no positions, whose number only the call would know.
     if mask is not None and mask.dtype.is_bool and all(n == 1 for n in values.shape):
         return _masked_put(builder, self, mask, values, accumulate)
     indices = _positions(builder, self, indices)

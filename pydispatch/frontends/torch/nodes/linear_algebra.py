@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pydispatch.frontends.torch.nodes.creation import eye
-from pydispatch.frontends.torch.nodes.linear_systems import (
-    Pair,
-)
+from pydispatch.frontends.torch.nodes.linear_systems import Pair
 from pydispatch.frontends.torch.nodes.parts import diagonal
 from pydispatch.frontends.torch.promotion import Operand, as_tensor
 from pydispatch.frontends.torch.registry import converts, register
@@ -24,7 +22,7 @@ from pydispatch.operations.formulas import formula
 @converts("aten.linalg_cholesky", "aten.cholesky")
 def cholesky(builder: Builder, self: Tensor, upper: bool = False) -> Tensor:
     """Return the triangle L with A = L L^H, or with `upper` the triangle U with A = U^H U."""
-    return linear.cholesky(builder, self, not upper)
+    return linear.cholesky(builder, self, lower=not upper)
 
 
 @converts("aten.linalg_cholesky_ex")
@@ -32,21 +30,21 @@ def cholesky_ex(builder: Builder, self: Tensor, *, upper: bool = False, check_er
     """Return the Cholesky factor, and 0 or the order of the first leading minor that is not positive definite.
 
     A factorization that fails leaves a pivot (element of the diagonal) that is not positive, or NaN. The first such
-    index, counted from 1, is that order.
+    index, counted from 1, is that order. check_errors has no effect: a failure raises no error.
     """
-    factor = linear.cholesky(builder, self, not upper)
+    factor = linear.cholesky(builder, self, lower=not upper)
     pivot = diagonal(builder, factor, offset=0, dim1=-2, dim2=-1)
     n = reductions.size_as(builder, pivot.shape[-1], I32)
     index = shapes.iota(builder, pivot.shape, pivot.rank - 1, I32)
-    failed = formula(builder, lambda v, i, n: (v > 0.0).where(n + 1, i + 1), pivot, index, n)
-    first = reductions.reduce(builder, "min", failed, [-1])
-    return factor, formula(builder, lambda v, n: (v > n).where(0, v), first, n)
+    orders = formula(builder, lambda v, i, n: (v > 0.0).where(n + 1, i + 1), pivot, index, n)  # n + 1: not failed
+    least_order = reductions.reduce(builder, "min", orders, [-1])
+    return factor, formula(builder, lambda v, n: (v > n).where(0, v), least_order, n)
 
 
 @converts("aten.cholesky_solve")
 def cholesky_solve(builder: Builder, self: Tensor, input2: Tensor, upper: bool = False) -> Tensor:
     """Solve A x = self, where `input2` is the Cholesky factor of A: L L^H x = self by a forward, then a backward
-    substitution.
+    substitution. With `upper` the factor is U of A = U^H U.
     """
     matrix, right = systems.broadcast_batches(builder, input2, self)
     partial = linear.triangular_solve(builder, matrix, right, lower=not upper, transposed=upper, conjugated=upper)
@@ -57,13 +55,13 @@ def cholesky_solve(builder: Builder, self: Tensor, input2: Tensor, upper: bool =
 
 @converts("aten.cholesky_inverse")
 def cholesky_inverse(builder: Builder, self: Tensor, upper: bool = False) -> Tensor:
-    """Return the inverse of the matrix whose Cholesky factor is passed."""
+    """Return the inverse of the matrix whose Cholesky factor is `self`, the upper one with `upper`."""
     return cholesky_solve(builder, eye(builder, self.shape[-1], dtype=self.dtype), self, upper)
 
 
 @converts("aten.linalg_qr")
 def qr(builder: Builder, A: Tensor, mode: str = "reduced") -> Pair:  # noqa: N803
-    """Return Q and R; in the mode "r", an empty Q."""
+    """Return Q and R, of which one size is the smaller of m and n; in the mode "r", an empty Q."""
     if mode not in ("reduced", "r"):
         raise builder.fail(f"QR in the mode '{mode}'; supported are 'reduced' and 'r'")
     q, r = systems.qr(builder, A)
@@ -90,15 +88,18 @@ def eigvalsh(builder: Builder, self: Tensor, UPLO: str = "L") -> Tensor:  # noqa
 @converts("aten.linalg_eig")
 def eig(builder: Builder, self: Tensor) -> Pair:
     """Return the eigenvalues and the eigenvectors of any square matrices, as complex numbers."""
-    return eigen.eig(builder, self)[:2]
+    return eigen.eig(builder, self)[:2]  # without the left eigenvectors
 
 
 @converts("aten.linalg_svd")
 def svd(
     builder: Builder, A: Tensor, full_matrices: bool = True, *, driver: str | None = None  # noqa: N803
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """Return U, the singular values in descending order, and V^H. The driver has no effect."""
-    return jacobi.svd(builder, A, full_matrices)
+    """Return U, the singular values in descending order, and V^H. The driver has no effect.
+
+    full_matrices: whether U and V^H are square, instead of having min(m, n) columns and rows.
+    """
+    return jacobi.svd(builder, A, full=full_matrices)
 
 
 @converts("aten._linalg_svd")
@@ -147,9 +148,10 @@ def pinv(
 def _singular_value_cutoff(
     builder: Builder, x: Tensor, values: Tensor, atol: Operand | None, rtol: Operand | None
 ) -> Tensor:
-    """Return the cutoff of singular values, [..., 1]: max(atol, rtol * largest value).
+    """Return the cutoff of singular values, [..., 1]: max(atol, rtol * largest magnitude).
 
-    The default of rtol is eps * max(m, n) if atol is 0, else 0.
+    x: the matrices [..., m, n]. values: their singular values or, if they are Hermitian, their eigenvalues. The default
+    of atol is 0, that of rtol eps * max(m, n) if atol is 0, else 0.
     """
     absolute = as_tensor(builder, 0.0 if atol is None else atol, values.dtype)
     if rtol is None:
