@@ -197,7 +197,7 @@ def _elements(tensor: Any) -> StoredArray:
 
 
 def _size(n: Any) -> SizeText:
-    """Return a size: a number, or sympy's expression as text."""
+    """Return a size of an example value, an int or SymInt: a number, or sympy's expression as text."""
     if isinstance(n, int) and not hasattr(n, "node"):  # a SymInt has a node, with its expression
         return n
     expression = n.node.expr
@@ -210,7 +210,10 @@ def _text(expression: Any) -> str:
 
 
 def _target(target: Any) -> str:
-    """Return the name of an operator as `.pt2` files spell it."""
+    """Return the name of an operator or function as `.pt2` files spell it.
+
+    Examples are `torch.ops.aten.add.Tensor`, `torch.ops.higher_order.cond`, `torch.sym_max` and `_operator.getitem`.
+    """
     if hasattr(target, "_schema"):
         return f"torch.ops.{target}"
     if hasattr(target, "namespace") and str(getattr(target, "namespace", "")) == "higher_order":

@@ -37,7 +37,7 @@ def argument_of(
     worst = {"max": reductions.least, "min": reductions.largest}[name](values.dtype)
     if _number(start) != worst or _number(index) != 0:
         return None
-    extreme = reductions.reduce(tracer.b, name, values, axes)
+    extreme = reductions.reduce(tracer.b, name, values, axes)  # the first result: not used, but it must exist
     return [extreme, reductions.arg_reduce(tracer.b, name, values, axes[0], dtype=tensors[1].dtype)]
 
 

@@ -116,7 +116,10 @@ def _kernel(
 
 
 def _size_of_same_axis(tracer: StablehloTracer, op: Operation, operands: Sequence[Tensor], axis: int) -> Size:
-    """Return the dynamic size of a result along an axis, which is assumed to be that of the first operand."""
+    """Return the size of the first operand along an axis, for a dynamic size of a result, which is assumed to equal it.
+
+    Raise CompileError if there is no such axis.
+    """
     if not operands or axis >= operands[0].rank:
         raise tracer.b.fail(f"the size of axis {axis} of {op.results[0].type} is not known")
     return operands[0].shape[axis]

@@ -112,10 +112,10 @@ def _condition(region: Region) -> tuple[int, SSAValue] | None:
     The index is that of the loop variable, which is the region's argument with the same index.
     """
     block = region.blocks.first
-    last = block.last_op if block is not None else None
-    if block is None or last is None or len(last.operands) != 1:
+    terminator = block.last_op if block is not None else None
+    if block is None or terminator is None or len(terminator.operands) != 1:
         return None
-    test = last.operands[0].owner
+    test = terminator.operands[0].owner
     direction: Any = getattr(test, "properties", {}).get("comparison_direction")
     if not isinstance(test, Operation) or direction is None or direction.data != "LT":
         return None
@@ -133,12 +133,12 @@ def _bound(
 
     value: the bound in the region `cond`, the condition. operands: initial values of the loop variables.
     """
-    if isinstance(value, BlockArgument) and value.owner is cond.blocks[0]:
-        last: Any = body.blocks[0].last_op
-        if last.operands[value.index] is not body.blocks[0].args[value.index]:
+    if isinstance(value, BlockArgument) and value.owner is cond.blocks[0]:  # a loop variable
+        terminator: Any = body.blocks[0].last_op
+        if terminator.operands[value.index] is not body.blocks[0].args[value.index]:  # the body changes it
             return None
         numbers = operands[value.index].known_integers()
-    elif isinstance(value, OpResult) and value.owner.parent is cond.blocks[0]:
+    elif isinstance(value, OpResult) and value.owner.parent is cond.blocks[0]:  # computed in the condition
         if value.owner.name != "stablehlo.constant":
             return None
         numbers = tracer.constant(value.owner).known_integers()
@@ -155,9 +155,9 @@ Frame = Mapping[SSAValue, SSAValue]
 def _step(tracer: StablehloTracer, body: Region, index: int) -> int | None:
     """Return the constant, above 0, that an iteration adds to loop variable `index`; else None."""
     block = body.blocks[0]
-    last: Any = block.last_op
+    terminator: Any = block.last_op
     # frame: what the arguments of called functions stand for; there are none in the body itself.
-    return _added(tracer, last.operands[index], block.args[index], frame={}, depth=0)
+    return _added(tracer, terminator.operands[index], block.args[index], frame={}, depth=0)
 
 
 def _added(tracer: StablehloTracer, value: SSAValue, argument: SSAValue, frame: Frame, depth: int) -> int | None:

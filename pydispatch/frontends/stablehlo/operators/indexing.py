@@ -129,6 +129,7 @@ def _torch_index_select(tracer: StablehloTracer, op: Operation, x: Tensor, indic
         raise tracer.b.fail(f"indices are integers, got {indices}")
     if not 0 <= batch <= axis < x.rank or batch > indices.rank:
         raise tracer.b.fail(f"'stablehlo.torch_index_select' of {x} at {indices}: dim {axis} and batch_dims {batch}")
+    # The axes of the indices after the batch take the place of `axis` in the result.
     axes = gathers.GatherAxes(
         offset_dims=tuple(d if d < axis else d + indices.rank - batch - 1 for d in range(batch, x.rank) if d != axis),
         collapsed_dims=(axis,), batching_dims=tuple(range(batch)), indices_batching_dims=tuple(range(batch)),

@@ -168,7 +168,10 @@ def _zero_for_each_matrix(tracer: StablehloTracer, op: Operation, x: Tensor) -> 
 
 
 def gehrd(tracer: StablehloTracer, op: Operation, x: Tensor) -> Results:
-    """Return the packed Hessenberg form, the factors of its reflections, and LAPACK's status for each matrix."""
+    """Return the packed Hessenberg form, the factors of its reflections, and LAPACK's status for each matrix.
+
+    low, high: first and last row, counted from 1, of the block that is reduced.
+    """
     config: Any = op.attributes["mhlo.backend_config"]
     low, high = (config.data[name].value.data for name in ("low", "high"))
     if (low, high) != (1, x.shape[-1]):

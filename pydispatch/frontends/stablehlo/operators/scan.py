@@ -76,8 +76,8 @@ def _computes_elements(block: Block, op: ScanOp) -> bool:
     single kernel loops over.
     """
     shape = list(shape_of(block.args[0].type))
-    last = block.last_op
-    if None in shape or last is None:
+    terminator = block.last_op
+    if None in shape or terminator is None:
         return False
     for inner in block.ops:
         types = [v.type for v in (*inner.operands, *inner.results)]
@@ -87,7 +87,7 @@ def _computes_elements(block: Block, op: ScanOp) -> bool:
             value = inner.properties["value"]
             if not isinstance(value, DenseIntOrFPElementsAttr) or not (value.is_splat() or not shape):
                 return False
-        elif inner is not last and inner.name not in SCALAR_FUNCTIONS:
+        elif inner is not terminator and inner.name not in SCALAR_FUNCTIONS:
             return False
     inside = {*block.args, *(result for inner in block.ops for result in inner.results)}
     outputs = [list(shape_of(v.type)) for v in op.outputs]

@@ -13,7 +13,7 @@ from pydispatch.operations import elementwise as ew
 
 @converts("aten._to_copy", "aten.to.dtype_layout")
 def to_copy(builder: Builder, self: Tensor, *, dtype: DType | None = None) -> Tensor:
-    """Convert elements to `dtype`, or return the same values for None. A device or a layout has no effect."""
+    """Convert elements to `dtype`; None keeps their type. A device or a layout, which is not passed, has no effect."""
     return ew.convert(builder, self, dtype or self.dtype)
 
 

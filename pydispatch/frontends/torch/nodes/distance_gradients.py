@@ -61,7 +61,7 @@ def pdist_backward(builder: Builder, grad: Tensor, self: Tensor, p: float, pdist
     order. As symmetric matrices, in which [i, j] and [j, i] are that element, they are those of `cdist` for `self`.
     """
     count = count_of_rows(builder, self)
-    if count < 2:
+    if count < 2:  # no pairs
         return shapes.full(builder, 0, self.shape, self.dtype)
     pairs = np.zeros((count, count), np.int64)
     pairs[np.triu_indices(count, 1)] = np.arange(count * (count - 1) // 2)

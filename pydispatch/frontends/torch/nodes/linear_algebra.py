@@ -139,6 +139,7 @@ def pinv(
         u, values, vt = jacobi.svd(builder, self)
         left, right = matrices.adjoint(builder, vt), u
     cutoff = _singular_value_cutoff(builder, self, values, atol, rtol)
+    # The pseudoinverse of U diag(values) V^H is V diag(1 / values) U^H; of Hermitian matrices U is V.
     inverse = formula(builder, lambda v, n: (v.unary("abs") > n).where(1.0 / v, 0.0), values, cutoff)
     weights = ew.convert(builder, shapes.expand_dims(builder, inverse, [inverse.rank - 1]), left.dtype)
     scaled = ew.binary(builder, "mul", left, weights)
