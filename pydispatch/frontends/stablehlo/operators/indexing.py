@@ -26,7 +26,7 @@ def _check_inside(tracer: StablehloTracer, sizes: Sequence[Size], x: Tensor) -> 
 
 
 def _dynamic_slice(tracer: StablehloTracer, op: Operation, x: Tensor, *starts: Tensor) -> Tensor:
-    """Return a slice of static sizes that begins at computed positions."""
+    """Return a slice of static sizes that begins at `starts`, an index for each axis, clamped so that it fits."""
     sizes = tracer.listed(op, "slice_sizes", x.rank)
     _check_starts(tracer, x, starts)
     _check_inside(tracer, sizes, x)
@@ -34,7 +34,9 @@ def _dynamic_slice(tracer: StablehloTracer, op: Operation, x: Tensor, *starts: T
 
 
 def _dynamic_update_slice(tracer: StablehloTracer, op: Operation, x: Tensor, update: Tensor, *starts: Tensor) -> Tensor:
-    """Return x with a slice that begins at computed positions replaced by `update`."""
+    """Return x with `update` in place of a slice, which begins at `starts`, an index for each axis, clamped so that it
+    fits.
+    """
     _check_starts(tracer, x, starts)
     if update.rank != x.rank or update.dtype != x.dtype:
         raise tracer.b.fail(f"{update} is no slice of {x}")

@@ -22,7 +22,7 @@ def _reduce(tracer: StablehloTracer, op: Operation, *operands: Tensor) -> Result
     if not tensors or any(x.rank != tensors[0].rank for x in tensors) or any(x.rank for x in starts):
         raise tracer.b.fail("a reduction takes tensors of one shape, and a single element to begin with for each")
     axes = tracer.axes(tracer.integers(op, "dimensions"), "dimensions", tensors[0].rank)
-    if not axes:
+    if not axes:  # no elements are combined
         return tensors
     if (results := argument_of(tracer, op, tensors, starts, axes)) is not None:
         return results

@@ -127,10 +127,10 @@ def pixel_shuffle(builder: Builder, self: Tensor, upscale_factor: int) -> Tensor
     """Move groups of r * r channels into blocks of r x r pixels: [..., c * r * r, h, w] becomes [..., c, h * r, w *
     r].
     """
-    r, lead = upscale_factor, len(self.shape) - 3
+    r, lead = upscale_factor, len(self.shape) - 3  # lead: axes before the channels
     c, h, w = self.shape[-3:]
     x = shapes.reshape(builder, self, [*self.shape[:-3], c // (r * r), r, r, h, w])
-    x = shapes.transpose(builder, x, [*range(lead), *(lead + n for n in (0, 3, 1, 4, 2))])
+    x = shapes.transpose(builder, x, [*range(lead), *(lead + n for n in (0, 3, 1, 4, 2))])  # [c, h, r, w, r]
     return shapes.reshape(builder, x, [*self.shape[:-3], c // (r * r), h * r, w * r])
 
 
@@ -139,10 +139,10 @@ def pixel_unshuffle(builder: Builder, self: Tensor, downscale_factor: int) -> Te
     """Move blocks of r x r pixels into groups of r * r channels: [..., c, h * r, w * r] becomes [..., c * r * r, h,
     w].
     """
-    r, lead = downscale_factor, len(self.shape) - 3
+    r, lead = downscale_factor, len(self.shape) - 3  # lead: axes before the channels
     c, h, w = self.shape[-3:]
     x = shapes.reshape(builder, self, [*self.shape[:-3], c, h // r, r, w // r, r])
-    x = shapes.transpose(builder, x, [*range(lead), *(lead + n for n in (0, 2, 4, 1, 3))])
+    x = shapes.transpose(builder, x, [*range(lead), *(lead + n for n in (0, 2, 4, 1, 3))])  # [c, r, r, h, w]
     return shapes.reshape(builder, x, [*self.shape[:-3], c * (r * r), h // r, w // r])
 
 
