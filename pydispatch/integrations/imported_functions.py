@@ -22,15 +22,18 @@ MAX_PARAMETERS = 3
 
 
 class Imported(ImportedSource):
-    """Import: in a kernel it is called with numbers, in a program with arrays of one shape, element by element.
+    """Function that is linked when a program is loaded.
 
-    Any other call runs its Python function.
+    A kernel calls it with numbers, a program with arrays of one shape, element by element. Any other call runs the
+    Python function that declares it.
     """
 
     def __call__(self, *args: Any) -> Any:
-        """Call the import for each element of arrays of a program; without such arrays call the Python function.
+        """Call the import for each element of arrays of a program, and return an array of their shape. Without such
+        arrays call the Python function.
 
-        Raise CompileError for arguments that do not fit.
+        `args` are arrays of the program, all of one shape, and numbers, which are passed for every element. Raise
+        CompileError for another number of arguments than parameters, and for arrays of different shapes.
         """
         first = next((argument for argument in args if isinstance(argument, Array)), None)
         if first is None:
@@ -47,14 +50,14 @@ class Imported(ImportedSource):
             raise trace.fail(
                 f"import '{self.name}' is called with arrays of different shapes: {shapes}", "numpy.broadcast_to"
             )
-        flat = [argument.reshape(-1) for argument in arrays]
+        flat = [argument.reshape(-1) for argument in arrays]  # `_kernel` takes arrays of one axis
         result: Any = np.zeros_like(flat[0], dtype=_dtype(self.result))
-        launch(self._kernel, [*flat, result], grid=None)
+        launch(self._kernel, [*flat, result], grid=None)  # writes into `result`
         return result.reshape(first.shape)
 
     @functools.cached_property
     def _kernel(self) -> KernelSource:
-        """Return the kernel that calls the import for each element of arrays."""
+        """Kernel of the parameters x0, x1, ... and out. Its out[i] is the import's result for x0[i], x1[i], ..."""
         count = len(self.parameters)
         if count > MAX_PARAMETERS:
             raise InvalidArgumentError(
@@ -62,14 +65,14 @@ class Imported(ImportedSource):
             )
         template = _TEMPLATES[count - 1](self)
         names = [*(f"x{index}" for index in range(count)), "out"]
-        types = (*self.parameters, self.result)
+        types = (*self.parameters, self.result)  # words such as "f32"
         template.__annotations__ = {name: DType(type)["n"] for name, type in zip(names, types, strict=True)}
         template.__name__ = self.name
-        return KernelSource(template, workgroup=(256,), grid=None)
+        return KernelSource(template, workgroup=(256,), grid=None)  # the grid covers `out`
 
 
 def _dtype(name: str) -> Any:
-    """Return the NumPy dtype of a type of kernels."""
+    """Return the NumPy dtype of a type such as "f32"."""
     return dtype_from(DType(name)).numpy
 
 
@@ -120,10 +123,10 @@ def imported(symbol: str, /) -> Callable[[Callable[..., Any]], Imported]: ...
 def imported(declared: Callable[..., Any] | str, /) -> Any:
     """Declare a function of numbers that plugins, libraries or `device.add_import` define (docs/plugins.md).
 
-    `@pydispatch.imported` is linked by the name of the function, `@pydispatch.imported("symbol")` by another. Types of
-    parameters and of the result are numbers: `Annotated[float, pydispatch.f32]`. The body is what `program.python`
-    computes. InvalidArgumentError for other types.
+    `@pydispatch.imported` links by the name of the decorated function, `@pydispatch.imported("symbol")` by the symbol.
+    Types of parameters and of the result are numbers: `Annotated[float, pydispatch.f32]`. The body is what
+    `program.python` computes. Raise InvalidArgumentError for other types.
     """
     if isinstance(declared, str):
         return lambda function: Imported(function, declared)
-    return Imported(declared, "")
+    return Imported(declared, symbol="")  # the name of the function

@@ -28,9 +28,11 @@ def check_types(function: PublicFunction, has: Callable[[ElementType, bool], boo
 
     Args:
         function: The function.
-        has: Returns whether the runtime passes an element type: in tensors, or as numbers (True).
-        runtime: Name of the runtime in errors.
+        has: has(element type, is_number) returns whether the runtime can pass this type to functions: as a number if
+            `is_number`, else as the elements of tensors.
+        runtime: Name of the runtime in errors, such as "XLA".
     """
+    # A number has neither dimensions nor a rank.
     values = [("argument", i, kind, dims is None) for i, (_, kind, dims) in enumerate(function.arguments)]
     values += [("result", i, kind, rank is None) for i, (kind, rank) in enumerate(function.results)]
     for side, i, kind, is_number in values:
@@ -57,7 +59,7 @@ def array_of_rank_0(function: PublicFunction, position: int, value: Any) -> np.n
 
 
 def argument_label(function: PublicFunction, position: int) -> str:
-    """Return the name of an argument for error messages."""
+    """Return the name of an argument for error messages, such as "@main: argument 0 'x'". `position` is from 0."""
     name = function.inputs[position].name
     return f"@{function.name}: argument {position}" + (f" '{name}'" if name else "")
 
@@ -65,7 +67,7 @@ def argument_label(function: PublicFunction, position: int) -> str:
 def result_shapes(
     function: PublicFunction, target: Target, arguments: Sequence[Any], check: Callable[[Any, str], None]
 ) -> list[tuple[Any, ...]]:
-    """Return the shapes of the results, () for a number; None stands for a size that only a call decides.
+    """Return the shape of each result, () for a number; in a shape None stands for a size that only a call decides.
 
     Args:
         function: The function.
@@ -74,8 +76,8 @@ def result_shapes(
             may be symbolic.
         check: check(condition, text) raises an error with the text unless the condition, which may be symbolic, holds.
     """
-    sizes: dict[str, Any] = {}
-    tensors = []
+    sizes: dict[str, Any] = {}  # name of a dynamic size, or of an argument that is a number → its value
+    tensors = []  # shapes of the arguments that are tensors
     for value, shape in zip(function.inputs, arguments, strict=True):
         if value.shape is None:
             sizes.setdefault(value.name, shape)
@@ -89,16 +91,20 @@ def result_shapes(
                 + function.text(),
             )
     shapes = [tuple(_size(n, sizes) for n in value.shape or ()) for value in function.outputs]
+    # Only the compiled function can compute a size that is no expression of names; it takes static shapes.
     is_open = any(n is None for shape in shapes for n in shape)
     if is_open and all(isinstance(n, int) for shape in tensors for n in shape):
         computed = target.result_shapes(tensors)
-        return shapes if computed is None else [shape or () for shape in computed]
+        return shapes if computed is None else [shape or () for shape in computed]  # None for a number
     return shapes
 
 
 def _size(size: int | str, sizes: dict[str, Any]) -> Any:
-    """Return a size in terms of the sizes that arguments have: a name, a sum or a product, as `ValueInfo.shape` has
-    them. Return None if it refers to an unknown name.
+    """Return the value of a size of a result, which may be symbolic; None if it depends on an unknown size or number.
+
+    Args:
+        size: A size as in `ValueInfo.shape`: a number, or text with names, numbers, " + ", " * " and parentheses.
+        sizes: Name → value of the sizes and numbers that the arguments have; None for an unknown number.
     """
     if isinstance(size, int):
         return size
@@ -106,22 +112,25 @@ def _size(size: int | str, sizes: dict[str, Any]) -> Any:
         return sizes[size]
     if size.isdecimal():
         return int(size)
-    for sign in (" + ", " * "):
+    for sign in (" + ", " * "):  # sums first, since products bind more tightly
         parts = _split(size, sign)
         if len(parts) > 1:
             values = [_size(part, sizes) for part in parts]
             if any(value is None for value in values):
                 return None
-            total = values[0]
+            result = values[0]
             for value in values[1:]:
-                total = total + value if sign == " + " else total * value
-            return total
+                result = result + value if sign == " + " else result * value
+            return result
     return _size(size[1:-1], sizes) if size[:1] == "(" and size[-1:] == ")" else None
 
 
 def _split(text: str, sign: str) -> list[str]:
-    """Return the operands of a sum or product: "(a + b) + c" gives "(a + b)" and "c". `sign` is " + " or " * "."""
-    parts, depth, start = [], 0, 0
+    """Return the operands of a sum or product: "(a + b) + c" gives "(a + b)" and "c". `sign` is " + " or " * ".
+
+    Operators in parentheses are not split, so a text without `sign` outside of them is returned as the only operand.
+    """
+    parts, depth, start = [], 0, 0  # `depth` of parentheses; `start` of the current operand
     for i, letter in enumerate(text):
         depth += (letter == "(") - (letter == ")")
         if depth == 0 and text.startswith(sign, i):

@@ -25,8 +25,9 @@ def from_jax(
     """Compile a JAX function for arguments like `args` into an artifact with the function `main`.
 
     Args:
-        args: Arrays or `jax.ShapeDtypeStruct`s, which may have symbolic sizes; their leaves are the arguments of
-            `main`.
+        function: The function, as for `jax.jit`, or one that `jax.jit` has returned.
+        args: Pytrees of arrays or of `jax.ShapeDtypeStruct`s, which may have symbolic sizes; their leaves, in order,
+            are the arguments of `main`.
         params, weights, kernels: As for `jax_source`.
         options: As for `pydispatch.compile`.
 
@@ -44,8 +45,9 @@ def jax_source(
     """Trace a JAX function for arguments like `args`, and return its program as a source for `compile`.
 
     Args:
-        params: Pytree of arrays, the function's first argument. They become weights, named by their path
-            ("dense.kernel").
+        function, args: As for `from_jax`.
+        params: Pytree of arrays, the function's first argument, which `args` then lacks. The arrays become weights,
+            named by their path ("dense.kernel"). With None all arguments are in `args`.
         weights, kernels: As for `pydispatch.compile`; a kernel has the name of an `ffi_call`.
 
     Raises:
@@ -58,6 +60,7 @@ def jax_source(
         import numpy as np
     examples = args if params is None else (params, *args)
     leaves = jax.tree_util.tree_flatten_with_path(params)[0] if params is not None else []
+    # The leaves of `params`, which are the first arguments of the traced function, by name.
     bound = [(_name(path), np.asarray(leaf)) for path, leaf in leaves]
     text = _text(jax, function, examples)
     read = arguments.read_options(kernels, weights)
@@ -66,7 +69,7 @@ def jax_source(
 
 @faults_as_internal_errors()
 def module_of(text: str, name: str, options: ReadOptions) -> ModuleOp:
-    """Read the program of StableHLO text. `name` is that of the function, for messages."""
+    """Return the program of StableHLO text as a module. `name` is that of the JAX function, for messages."""
     return FRONTEND.read(ir.parse(text, name), options)
 
 
@@ -76,6 +79,7 @@ def _text(jax: Any, function: Callable[..., Any], examples: tuple[Any, ...]) -> 
     Functions with symbolic sizes are exported, since `lower` does not support these.
     """
     leaves = jax.tree_util.tree_leaves(examples)
+    # Unused arguments stay, so that the arguments of the program are the leaves of `examples`.
     jitted = jax.jit(function, keep_unused=True, donate_argnums=_donated(jax, function, examples))
     if all(isinstance(n, int) for leaf in leaves for n in getattr(leaf, "shape", ())):
         return str(jitted.lower(*examples).as_text(debug_info=True))
@@ -85,8 +89,11 @@ def _text(jax: Any, function: Callable[..., Any], examples: tuple[Any, ...]) -> 
 
 
 def _donated(jax: Any, function: Callable[..., Any], examples: tuple[Any, ...]) -> tuple[int, ...]:
-    """Return the positions of the arguments that the function donates as a whole; only a jitted one can."""
-    if not hasattr(function, "trace"):
+    """Return the positions in `examples` of the arguments of which the function donates every leaf.
+
+    Arguments without leaves are left out.
+    """
+    if not hasattr(function, "trace"):  # not returned by jax.jit, to which donated arguments are passed
         return ()
     arguments, _ = function.trace(*examples).args_info
     leaves = map(jax.tree_util.tree_leaves, arguments)
@@ -94,5 +101,5 @@ def _donated(jax: Any, function: Callable[..., Any], examples: tuple[Any, ...]) 
 
 
 def _name(path: Any) -> str:
-    """Return the keys of a path in a pytree, joined by dots."""
+    """Return the keys, attributes and indices of a path in a pytree, joined by dots, such as "layers.0.kernel"."""
     return ".".join(str(getattr(key, "key", getattr(key, "name", getattr(key, "idx", key)))) for key in path)

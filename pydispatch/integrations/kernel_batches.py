@@ -14,11 +14,15 @@ from pydispatch.integrations.interface import public_function
 class KernelBatches:
     """Operators of a framework that compute a batch by one call of a kernel, created on first use.
 
-    There is one for each combination of arguments that have a leading dimension, the batch.
+    There is one operator for each set of arguments that have a leading dimension, which counts the elements of the
+    batch. The other arguments are shared by all elements.
     """
 
     def __init__(self, kernel: Kernel, allocated: Sequence[str]) -> None:
-        """Create an empty set of operators. `allocated` has the views that the kernel returns and does not take."""
+        """Create an empty set of operators.
+
+        `allocated`: names of the written views that are no arguments: each call allocates and returns them.
+        """
         self._kernel, self._allocated = kernel, tuple(allocated)
         self._lock = threading.Lock()
         self._operators: dict[tuple[bool, ...], Any] = {}  # whether each argument has the batch axis → the operator
@@ -27,19 +31,20 @@ class KernelBatches:
         """Return the operator for a batch, whose results all have a leading dimension.
 
         Args:
-            batched: Whether each argument has a leading dimension.
-            create: Creates the operator of a function.
+            batched: Whether each argument of the operator has a leading dimension, in order.
+            create: Creates the framework's operator for a function of a program.
 
         Returns:
             The operator; None where each element of the batch needs a call of its own: a batched argument is a number,
             or the kernel writes into an array that has no leading dimension.
         """
-        # The arguments are the parameters without the views that the kernel returns; those always have the dimension.
+        # The operator takes the parameters of the kernel without the views that it returns, which all have the leading
+        # dimension.
         arguments = [parameter for parameter in self._kernel.passed if parameter.name not in self._allocated]
-        chosen = [parameter for parameter, is_batched in zip(arguments, batched, strict=True) if is_batched]
+        batched_arguments = [argument for argument, is_batched in zip(arguments, batched, strict=True) if is_batched]
         written = {self._kernel.passed[position].name for position in self._kernel.written}
-        names = {*self._allocated, *(parameter.name for parameter in chosen)}
-        if not all(parameter.is_view for parameter in chosen) or not written <= names:
+        names = {*self._allocated, *(argument.name for argument in batched_arguments)}
+        if not all(argument.is_view for argument in batched_arguments) or not written <= names:
             return None
         key = tuple(batched)
         with self._lock:
@@ -57,7 +62,7 @@ class KernelBatches:
 
 
 def load(source: Any, name: str) -> PublicFunction:
-    """Compile a program for this CPU, and return one of its functions."""
+    """Compile a program for this CPU, and return its function `name`. `source` is one for `pydispatch.compile`."""
     import pydispatch
 
     artifact = pydispatch.compile(source, targets="cpu", cpu="native")

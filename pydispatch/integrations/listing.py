@@ -18,6 +18,7 @@ from pydispatch.integrations.generated_code import CPU_PARTS, texts_of
 from pydispatch.kernels.kernel import KernelSource
 
 _NOTE = re.compile(r"[^:]*:(\d+):\d+: (.*)")
+"""Note of the vectorizer, `file:line:column: text`: the line and the text."""
 _COLORS = {token.STRING: "#0a7d33", token.NUMBER: "#1750eb", tokenize.COMMENT: "#8c8c8c"}
 """Colours of the kinds of tokens."""
 _KEYWORD_COLOR = "#a626a4"
@@ -31,8 +32,9 @@ class Listing:
     """Source lines of a kernel with their code; text in a terminal, a table with highlighted source in a notebook.
 
     Attributes:
-        source: The text of each line that the kernel has, or that its code comes from, by its number.
-        code: Form of code, such as "assembler" → its lines.
+        source: Number of a source line → its text, for the lines of the kernel and of the functions that its code
+            comes from.
+        code: Form of code, such as "assembler" → number of a source line → lines of code that it became.
         notes: Number of a source line → whether invocations are lanes of vectors from there on, or why not.
     """
 
@@ -76,6 +78,11 @@ class Listing:
 def listing(kernel: KernelSource, targets: Sequence[str], **options: Any) -> Listing:
     """Compile a kernel for targets, and return its listing.
 
+    Args:
+        kernel: The kernel.
+        targets: Some of the keys of `FORMS`; "cpu" means this CPU.
+        options: As for `pydispatch.compile`.
+
     Raises:
         InvalidArgumentError: A target is unknown.
         CompileError: The kernel is not valid for a target.
@@ -92,32 +99,32 @@ def listing(kernel: KernelSource, targets: Sequence[str], **options: Any) -> Lis
             endings.append(CPU_PARTS["vectors"])  # one more text, after those of the forms: notes of the vectorizer
         machine = {"cpu": "native"} if target == "cpu" else {}
         texts = texts_of(program, target, endings, **{**machine, **options})
-        for (form, (_, reader)), text in zip(FORMS[target].items(), texts, strict=False):
+        for (form, (_, reader)), text in zip(FORMS[target].items(), texts, strict=False):  # not the notes
             code[form] = reader(text)
         if target == "cpu":
             vectors = texts[-1]
             notes = {int(match[1]): match[2] for match in filter(None, map(_NOTE.match, vectors.splitlines()))}
-    first, lines = kernel.source.first_line, kernel.source.text.splitlines()
-    source = dict(enumerate(lines, first))
-    others = {line for form in code.values() for line in form} - source.keys()
-    source |= {line: linecache.getline(kernel.source.file, line).rstrip() for line in others}
+    source = dict(enumerate(kernel.source.text.splitlines(), kernel.source.first_line))
+    lines_outside = {line for form in code.values() for line in form} - source.keys()  # of functions that it calls
+    source |= {line: linecache.getline(kernel.source.file, line).rstrip() for line in lines_outside}
     return Listing({line: source[line] for line in sorted(source)}, code, notes)
 
 
 def _colored(source: Mapping[int, str]) -> dict[int, str]:
-    """Return each line as HTML, with keywords, texts, numbers and comments in colours."""
+    """Return each line of `source` as HTML, by its number, with coloured keywords, strings, numbers and comments."""
+    # Index of a line in `source`, from 0 → (first column, column after the last one, colour), from left to right.
     spans: dict[int, list[tuple[int, int, str]]] = {}
     try:
         for item in tokenize.generate_tokens(io.StringIO("\n".join(source.values()) + "\n").readline):
             is_keyword = item.type == token.NAME and keyword.iskeyword(item.string)
             color = _KEYWORD_COLOR if is_keyword else _COLORS.get(item.type)
-            if color and item.start[0] == item.end[0]:
+            if color and item.start[0] == item.end[0]:  # strings of several lines stay without colour
                 spans.setdefault(item.start[0] - 1, []).append((item.start[1], item.end[1], color))
     except (tokenize.TokenError, IndentationError):
-        spans = {}  # lines of several functions need not be a text of Python
+        spans = {}  # lines of several functions, one after the other, need not be valid Python
     colored = {}
     for index, (line, code) in enumerate(source.items()):
-        text, at = "", 0
+        text, at = "", 0  # HTML of the columns before `at`
         for start, end, color in spans.get(index, ()):
             text += f'{html.escape(code[at:start])}<span style="color: {color}">{html.escape(code[start:end])}</span>'
             at = end

@@ -17,7 +17,11 @@ _FLOATS = {"f16": np.float16, "f32": np.float32}
 
 
 class _Parameters(ctypes.Structure):
-    """Structure of the import `pydispatch_print`: its result and its arguments."""
+    """Structure by which compiled code calls the import `pydispatch_print`: its result, which is unused, and arguments.
+
+    line: index of the call of `print` among those of the kernel. position: index of the number among those of the line.
+    value: the number.
+    """
 
     _fields_ = [
         ("result", ctypes.c_int32), ("line", ctypes.c_int32), ("position", ctypes.c_int32), ("value", ctypes.c_double),
@@ -31,22 +35,23 @@ _FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.POINTER(_Parameters), ctypes
 def printer(lines: Sequence[PrintedLine]) -> Any:
     """Return a function for `Device.add_import` that prints a line after it has received the last of its numbers.
 
-    `lines` are those of one kernel. The caller references the function as long as programs may call it.
+    `lines` are the calls of `print` in one kernel, in the order of their indices. The caller must keep a reference to
+    the function as long as programs may call it.
     """
     thread = threading.local()
 
     def receive(parameters: Any, context: Any, reserved: Any) -> int:
         """Collect a number of a line, and print the line after its last one.
 
-        The kernel calls it once for each number; `parameters` has the number, its position and that of the line. The
-        other parameters are those of every import in C. Return 0, which means success.
+        The kernel calls it once for each number. `context` and `reserved`, which every import has, are unused. Return
+        0, which means success.
         """
         passed = parameters.contents
         line = lines[passed.line]
         if passed.position == 0:
             thread.values = []  # the numbers of the line that this thread has received
         thread.values.append(passed.value)
-        if passed.position + 1 >= len(line.numbers):
+        if passed.position + 1 >= len(line.numbers):  # `>`: for a line without numbers, one 0 is received
             print(*_shown(line, thread.values))
         return 0
 
@@ -54,7 +59,10 @@ def printer(lines: Sequence[PrintedLine]) -> Any:
 
 
 def _shown(line: PrintedLine, values: Sequence[float]) -> list[str]:
-    """Return the texts and numbers of a line as text. Where a number is printed, `line.parts` has its type."""
+    """Return the parts of a printed line as text. `values` are the numbers of the line, in order.
+
+    `line.parts` has, in place of each number, its type. For a line without numbers, `values` is one 0, which is unused.
+    """
     shown = list(line.parts)
     for position, value in zip(line.numbers, values, strict=False):
         type = line.parts[position]

@@ -32,13 +32,13 @@ def kernel(
         workgroup: Invocations of a workgroup along one to three axes, at most 1,024 in all.
         grid: Numbers of workgroups, or a function of the kernel's parameters that returns them. By default the grid
             covers the first view that the kernel writes, axis 0 along its last dimension.
-        configs: Values of static parameters and of `workgroup`. The first call on a device, and for each value of
-            `key`, measures which configuration is fastest.
-        key: Names of sizes and of numbers among the parameters.
+        configs: Configurations: values of static parameters and of `workgroup` by name. The first call on a device
+            with a new combination of values for `key` measures which configuration is fastest.
+        key: Names of parameters that are numbers, and of sizes of views.
 
     Raises:
         InvalidArgumentError: The function has no source, or the key is invalid.
-        CompileError: A parameter is none of a kernel; the error has the line.
+        CompileError: A parameter has no type that kernels support; the error has the line.
     """
     if configs is not None:
         from pydispatch.integrations.tuned_kernels import TunedKernel

@@ -16,7 +16,12 @@ from pydispatch.runtime.buffer import Buffer
 
 
 class _LoadedProgram(NamedTuple):
-    """Program on one device: its function, and a snapshot of the values that it was traced with."""
+    """Program that is loaded on one device.
+
+    Attributes:
+        function: The compiled function.
+        captures: Snapshot of the globals, closure variables and attributes that it was traced with.
+    """
 
     function: Callable[..., Any]
     captures: Captures
@@ -32,7 +37,7 @@ class TracedProgram(ProgramSource):
     def __init__(self, function: Callable[..., Any], statics: Any = None) -> None:
         super().__init__(function, statics)
         self.__name__, self.__doc__, self.__wrapped__ = self.name, function.__doc__, function
-        self._loaded: dict[str, _LoadedProgram] = {}  # by device
+        self._loaded: dict[str, _LoadedProgram] = {}  # by the name of the device
 
     def specialize(self, **statics: Any) -> TracedProgram:
         """Return the program with values for static parameters, and with its stated derivative.
@@ -44,7 +49,9 @@ class TracedProgram(ProgramSource):
         return specialized
 
     def __call__(self, *args: Any, **named: Any) -> Any:
-        """Call the program with arrays, and return its results. Inside another program it is traced there.
+        """Call the program with arrays, and return its results. A call inside another program becomes a part of that.
+
+        The program is compiled again if a value that it captured, such as a global, has changed.
 
         Raises:
             InvalidArgumentError: Arguments do not match the parameters.
@@ -57,7 +64,7 @@ class TracedProgram(ProgramSource):
             with trace.here():
                 return recorded(trace, self, args, named)
         first = next((argument for argument in args if type(argument) is Buffer), None)
-        device = "cpu" if first is None else first.device
+        device = "cpu" if first is None else first.device  # other arrays are in host memory
         loaded = self._loaded.get(device)
         if loaded is None or is_closed(loaded.function):
             require_open(first)
@@ -95,7 +102,7 @@ class TracedProgram(ProgramSource):
 def program(function: Callable[..., Any], /) -> TracedProgram:
     """Create a program for every target from a function over arrays, in the style of NumPy.
 
-    Its parameters have types like those of kernels (docs/python-programs.md). Raise InvalidArgumentError if one has
-    none.
+    Its parameters have types like those of kernels (docs/python-programs.md). Raise InvalidArgumentError if a parameter
+    has none.
     """
     return TracedProgram(function)

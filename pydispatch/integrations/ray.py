@@ -102,8 +102,8 @@ class Predictor:
         """Load the artifact in a worker. Further arguments are those of `predict`.
 
         Args:
-            shared: Reference to (artifact, constants, parameters). It is in a list because Ray replaces references that
-                are arguments by copies of their objects.
+            shared: List of one reference to (bytes of the artifact as an array, constants by name, parameters by name).
+                It is a list because Ray replaces references that are arguments by copies of their objects.
         """
         import ray
 
@@ -120,15 +120,16 @@ class Predictor:
             raise InvalidArgumentError(f"outputs: @{function} has {len(names)} results, got {self._outputs}")
 
     def __call__(self, batch: Batch) -> Batch:
-        """Return the results and the kept columns for a batch. A function of fixed size is called for one block of rows
-        after another.
+        """Return the columns of the results, and those of `keep`, for a batch.
+
+        A function of a fixed batch size is called for one block of that many rows after another.
         """
-        if not batch:
+        if not batch:  # no column says how many rows there are
             return {}
         rows = len(next(iter(batch.values())))
         passed_columns = self._columns("keep", {name: name for name in self._keep}, batch)
         if not rows:
-            return passed_columns | self._nothing()
+            return passed_columns | self._empty_results()
         columns = self._arguments(batch)
         batch_rows = self._stacking.fixed or rows
         parts = [
@@ -138,7 +139,7 @@ class Predictor:
         results = parts[0] if len(parts) == 1 else [np.concatenate(part) for part in zip(*parts, strict=True)]
         return passed_columns | dict(zip(self._outputs, results, strict=True))
 
-    def _nothing(self) -> Batch:
+    def _empty_results(self) -> Batch:
         """Return the results for a batch without rows: arrays with the right dtypes, and 0 for dynamic sizes."""
         empty: Batch = {}
         for name, value in zip(self._outputs, self._program_outputs, strict=True):
@@ -147,9 +148,9 @@ class Predictor:
         return empty
 
     def _columns(self, what: str, wanted: Mapping[str, str], batch: Batch) -> Batch:
-        """Return the column of each name of `wanted`, which maps names to columns.
+        """Return the column for each name. `wanted`: name → name of its column in the batch.
 
-        Raise InvalidArgumentError for a column that the batch lacks. `what` is the option, for errors.
+        Raise InvalidArgumentError for a column that the batch lacks. `what` is the option in the error, such as "keep".
         """
         missing = [column for column in wanted.values() if column not in batch]
         if missing:
@@ -183,18 +184,21 @@ class Predictor:
                 )
         return stacked
 
-    def _run(self, row: tuple[np.ndarray, ...], count: int) -> Sequence[np.ndarray]:
-        """Call the function, and repeat the call after errors that may be transient. `count` is the number of valid
-        rows.
+    def _run(self, arguments: tuple[np.ndarray, ...], count: int) -> Sequence[np.ndarray]:
+        """Call the function, and repeat the call after errors that may be transient.
+
+        Args:
+            arguments: An array of `count` rows for each argument that is not a constant.
+            count: Number of rows, at most the fixed batch size of the function if it has one.
         """
         for attempt in range(self._retries):
             try:
-                return self._stacking.run([row], count)
+                return self._stacking.run([arguments], count)
             except InvalidArgumentError:
                 raise
             except Error:
                 time.sleep(0.1 * 2**attempt)  # memory may be free again
-        return self._stacking.run([row], count)
+        return self._stacking.run([arguments], count)  # the last try, whose error ends the job
 
 
 def _stacked(column: Any) -> np.ndarray:

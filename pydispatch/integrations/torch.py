@@ -82,7 +82,11 @@ def _has_conversion(operator: Any) -> bool:
 def backend(module: Any, inputs: Sequence[Any], options: Mapping[str, Any] | None = None) -> Callable[..., Any]:
     """Compile a graph for `torch.compile`, as the backend "pydispatch", and return the compiled function.
 
-    options: options of `pydispatch.compile`, and "device": name of the device that runs the program (default "cpu").
+    Args:
+        module: The graph, a `torch.fx.GraphModule`.
+        inputs: Example arguments of the graph.
+        options: Options of `pydispatch.compile`, and "device": name of the device that runs the program (default
+            "cpu").
     """
     import torch
     from functorch.compile import make_boxed_func
@@ -101,8 +105,8 @@ def backend(module: Any, inputs: Sequence[Any], options: Mapping[str, Any] | Non
         return traced, module_of(traced.model, _NAME, read)
 
     def compiled(graph: Any, example: Sequence[Any]) -> Any:
-        """Compile a graph, and return the function that runs it. AOTAutograd calls it for forward and backward
-        graphs.
+        """Compile a graph, and return the function that runs it. AOTAutograd calls it for forward and backward graphs,
+        with `example` arguments, which are unused: the nodes of the graph have their types.
         """
         traced, module = model_of(graph)
         artifact = compile_tuned(module, kernels=kernels, **settings)
@@ -120,12 +124,12 @@ class _Traced:
     """Graph of AOTAutograd as a model.
 
     Attributes:
-        model: The model.
-        passed: Positions of the graph's inputs that are arguments of the program.
-        results: Origin of each result of the program: the first `count` are the outputs of the graph, the others are
-            tensors of which outputs are views.
+        model: The model to compile.
+        passed: Positions of the graph's inputs that are arguments of the program, in the order of the arguments.
+        results: Origins of the `count` outputs of the graph, followed by those of the tensors of which outputs are
+            views but which the graph does not return itself.
         count: Number of outputs of the graph.
-        inputs: Nodes of the inputs.
+        inputs: Nodes of all inputs of the graph, in order.
     """
 
     model: Model
@@ -141,11 +145,11 @@ class _Result:
 
     Attributes:
         kind: "tensor" or "number" for a result of the program, "input", "constant", or "view" of a tensor.
-        input_position: Index of an input among the inputs of the graph.
-        root_position: Index of the viewed tensor among the results.
-        value: Value of a constant; node of a view.
-        layout: Memory layout of a tensor.
-        root: Node of the viewed tensor, from which the node `value` computes the view.
+        input_position: For "input", its index among the inputs of the graph.
+        root_position: For "view", the index of the viewed tensor in `_Traced.results`.
+        value: For "constant", its value; for "view", its node.
+        layout: For "tensor", its memory layout.
+        root: For "view", the node of the viewed tensor, from which the node `value` computes the view.
     """
 
     kind: str
@@ -163,7 +167,7 @@ class _Layout:
     Attributes:
         dtype: PyTorch dtype.
         order: Axes from the largest stride to the smallest; None for contiguous tensors.
-        repeated: Axes with stride 0.
+        repeated: Axes with stride 0 and more than one element.
     """
 
     dtype: Any
@@ -183,7 +187,7 @@ def _traced(module: Any) -> _Traced:
     except ProgramFault as fault:
         raise CompileError(str(fault), Location(_NAME, 0, 0)) from None
     names = [value.name for value in graph.inputs if isinstance(value, ValueName) and value.name not in constants]
-    sizes = {n for name in names if name in graph.tensors for n in graph.tensors[name].sizes}
+    sizes = {n for name in names if name in graph.tensors for n in graph.tensors[name].sizes}  # of all tensor inputs
     tokens = {node.positional[0] for node in graph.nodes if node.target.endswith("higher_order.with_effects")}
     inputs, passed = [], []
     for position, name in enumerate(names):
@@ -197,13 +201,14 @@ def _traced(module: Any) -> _Traced:
             passed.append(position)
     inputs += [GraphInput("tensor_constant", ValueName(name), name) for name in constants]
     output_nodes = list(_outputs(module))  # nodes, or constants
+    # Output node that shares memory with another output → the node whose tensor has the memory, perhaps itself.
     roots = shared_roots([node for node in output_nodes if is_node(node)])
     hidden = [node for node in dict.fromkeys(roots.values()) if node not in output_nodes]
     # Each output and then each hidden tensor: in the exported graph, and as a node.
     pairs = [*zip(graph.outputs, output_nodes, strict=True), *((fx.name_of(node), node) for node in hidden)]
     result_nodes = [node for _, node in pairs]
     results = tuple(  # how a call builds the result of each pair
-        _view(node, roots[node], result_nodes) if roots.get(node, node) is not node
+        _view(node, root=roots[node], nodes=result_nodes) if roots.get(node, node) is not node
         else _result(output, names, graph, node)
         for output, node in pairs
     )  # fmt: skip
@@ -222,7 +227,7 @@ def _traced(module: Any) -> _Traced:
 
 
 def _outputs(module: Any) -> Sequence[Any]:
-    """Return the nodes and constants that a graph module returns."""
+    """Return the nodes and constants that a graph module returns, in order."""
     (node,) = (node for node in module.graph.nodes if node.op == "output")
     return node.args[0] if isinstance(node.args[0], (tuple, list)) else (node.args[0],)
 
@@ -246,7 +251,7 @@ def _result(output: Any, names: Sequence[str], graph: ExportedGraph, node: Any) 
 
 
 def _view(node: Any, root: Any, nodes: Sequence[Any]) -> _Result:
-    """Return the origin of an output that is a view of `root`."""
+    """Return the origin of the output `node`, a view of the node `root`. `nodes` are those of `_Traced.results`."""
     return _Result("view", root_position=nodes.index(root), value=node, root=root)
 
 
@@ -254,6 +259,7 @@ def _layout(traced: Any) -> _Layout:
     """Return the layout of a traced tensor; a symbolic size counts as its value during tracing."""
     sizes, strides = ([n if isinstance(n, int) else n.node.hint for n in values] for values in
                       (traced.shape, traced.stride()))  # fmt: skip
+    # A size that depends on data has no value during tracing: None.
     if None in sizes or None in strides or traced.is_contiguous():
         return _Layout(traced.dtype)
     order = tuple(sorted(range(len(sizes)), key=lambda d: -strides[d]))
@@ -264,7 +270,10 @@ def _layout(traced: Any) -> _Layout:
 class _Runner:
     """Callable that runs a program on PyTorch tensors; arguments and results share memory with the tensors.
 
-    torch: the module. function: the compiled program. traced: which inputs are passed to it, and what outputs are.
+    Args:
+        torch: The module torch.
+        function: The compiled program.
+        traced: Which inputs of the graph are its arguments, and how the outputs of the graph are built.
     """
 
     def __init__(self, torch: Any, function: Callable[..., Any], traced: _Traced) -> None:
@@ -277,8 +286,9 @@ class _Runner:
         views.
         """
         outputs = self.function(*(self._program_argument(inputs[position]) for position in self.traced.passed))
-        remaining = iter(outputs if isinstance(outputs, (tuple, list)) else (outputs,))
+        remaining = iter(outputs if isinstance(outputs, (tuple, list)) else (outputs,))  # one result is not in a tuple
         results = self.traced.results
+        # Views are computed in a second pass, as their tensor may be a later result.
         received = [
             None if result.kind == "view" else self._graph_output(result, inputs, remaining) for result in results
         ]
@@ -301,8 +311,9 @@ class _Runner:
         return tensor if tensor.is_contiguous() else tensor.contiguous()
 
     def _graph_output(self, result: _Result, inputs: Sequence[Any], remaining: Iterator[Any]) -> Any:
-        """Return an output of the graph that is no view. `remaining` yields the results of the program that are not
-        taken yet.
+        """Return an output of the graph that is no view.
+
+        `remaining` yields the results of the program in order; a "tensor" or a "number" takes the next one.
         """
         if result.kind == "constant":
             return result.value
@@ -333,5 +344,5 @@ class _Runner:
         sizes = tensor.shape
         for axis in layout.repeated:
             tensor = tensor.narrow(axis, 0, 1)
-        back = sorted(range(tensor.ndim), key=layout.order.__getitem__)
-        return tensor.permute(layout.order).contiguous().permute(back).expand(sizes)
+        inverse_order = sorted(range(tensor.ndim), key=layout.order.__getitem__)
+        return tensor.permute(layout.order).contiguous().permute(inverse_order).expand(sizes)

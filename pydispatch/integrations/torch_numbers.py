@@ -12,20 +12,22 @@ from pydispatch._core.target import torch_dtype
 from pydispatch.errors import InvalidArgumentError
 from pydispatch.integrations.interface import argument_label, array_of_rank_0
 
-_INT64 = 2**63
+_INT64_END = 2**63
 """Number after the largest i64."""
 _KIND_TEXT = "a number of this kind is not converted"
 
 
 @dataclass(frozen=True)
 class Rank0:
-    """Argument of rank 0 of a function.
+    """Argument of a function that is a tensor of rank 0, for which callers may pass a number.
 
     Attributes:
-        dtype: PyTorch dtype.
+        function: The function.
+        position: Index of the argument, from 0.
+        dtype: PyTorch dtype of the tensor.
         kind: Most general kind of number that converts to the dtype.
-        low, high: Range of integers and of finite floats; None for other types.
-        expected, range_text: Parts of error messages, which cannot be composed from traced numbers.
+        low, high: Least and largest integer or finite float of the dtype; None for other types.
+        expected, range_text: Begin and end of error messages, composed in advance, as traced code cannot compose them.
     """
 
     function: PublicFunction
@@ -65,6 +67,7 @@ class Rank0:
         else:
             return self._traced_array(torch, value) if hasattr(value, "dtype") else value
         self._require(kind)
+        # True and False convert to every type, and an infinity is not out of range.
         if kind > NumberKind.BOOLEAN and self.low is not None and (value < self.low or value > self.high):
             is_infinite = kind is NumberKind.FLOAT and abs(value) == math.inf
             if not is_infinite:
@@ -88,7 +91,8 @@ class Rank0:
         if self.low is not None and tensor.dtype != self.dtype:
             is_float = self.kind is NumberKind.FLOAT
             wide = tensor.to(torch.float64 if is_float else torch.int64)
-            high = self.high if is_float else min(self.high, _INT64 - 1)  # `wide` is i64, which lacks the largest u64
+            # `wide` is f64 or i64, which lacks the largest u64.
+            high = self.high if is_float else min(self.high, _INT64_END - 1)
             is_between = (wide >= self.low) & (wide <= high)
             is_special = ~torch.isfinite(wide)  # an infinity or no number, which floats take
             torch._assert_async(is_between | is_special, self.expected + self.range_text)
@@ -101,10 +105,10 @@ class Rank0:
 
 
 def rank_0_arguments(torch: Any, function: PublicFunction) -> dict[int | str, Rank0]:
-    """Return the arguments of rank 0 of a function, by position and by name."""
+    """Return the arguments of a function that are tensors of rank 0, each under its position (from 0) and its name."""
     arguments: dict[int | str, Rank0] = {}
     for position, (value, (_, element, dims)) in enumerate(zip(function.inputs, function.arguments, strict=True)):
-        if dims is None or len(dims):
+        if dims is None or len(dims):  # a number, or a tensor of a higher rank
             continue
         dtype, kind = getattr(torch, torch_dtype(element.word)), kind_of_element(element)
         low: Any = None

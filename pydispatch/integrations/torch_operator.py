@@ -130,7 +130,8 @@ class TorchFunction:
                     f"the operator {name} was registered in this process with another schema, {known.schema}; choose "
                     f"another name for {function.text()}"
                 )
-            # An operator that is reused has its kernel, so that no address is needed.
+            # Each operator has a C function of its own as its kernel. One that is reused has it already: the address 0
+            # is not used.
             address, target_number = torch_kernel(len(_operators)) if known is None else (0, known.target_number)
             self._target = Target(function, target_number)
             try:
@@ -155,7 +156,10 @@ class TorchFunction:
         )
 
     def _tensor(self, key: int | str, value: Any) -> Any:
-        """Return an argument; a number becomes a tensor of rank 0 if the operator takes one."""
+        """Return an argument; a number becomes a tensor of rank 0 if the operator takes one.
+
+        `key` is the position or the name of the argument.
+        """
         argument = self._rank_0.get(key)
         return value if argument is None else argument.tensor(self._torch, value)
 
@@ -250,10 +254,12 @@ def _define(torch: Any, library: Any, name: str, schema: str, kernel: int, has_s
     if has_state:  # keeps each call, in program order
         effects = importlib.import_module("torch._higher_order_ops.effects")
         effects._register_effectful_op(name, effects._EffectType.ORDERED)
-    implemented = ctypes.c_void_p()
+    registrations = ctypes.c_void_p()  # handle of PyTorch for the kernels of a namespace
+    file, line = b"pydispatch", 0  # where PyTorch's messages say that the kernel is registered
+    # Both functions return 0 if they succeed.
     if library.aoti_torch_library_init_impl(
-        namespace.encode(), b"CPU", b"pydispatch", 0, ctypes.byref(implemented)
-    ) or library.aoti_torch_library_impl(implemented, operator.encode(), ctypes.c_void_p(kernel)):
+        namespace.encode(), b"CPU", file, line, ctypes.byref(registrations)
+    ) or library.aoti_torch_library_impl(registrations, operator.encode(), ctypes.c_void_p(kernel)):
         raise InvalidArgumentError(f"PyTorch refuses a kernel for the operator {name}; it has printed why")
     return defined
 
@@ -270,12 +276,13 @@ def _backward(name: str, context: Any, gradients: Sequence[Any]) -> tuple[Any, .
             f"torch.library.register_autograd"
         )
     tensors = iter(context.saved_tensors)
+    # Arguments, results and gradients of the results: the indices in `gradient.operands` count these.
     known = [*(next(tensors) if other is None else other for other in context.others), *gradients]
     computed = function.rule(*(known[operand] for operand in function.gradient.operands))
     gradient_of = dict(
         zip(function.gradient.positions, computed if isinstance(computed, (tuple, list)) else (computed,), strict=True)
     )
-    argument_count = len(context.others) - len(gradients)
+    argument_count = len(context.others) - len(gradients)  # `others` has the results too, one for each gradient
     return tuple(gradient_of.get(position) for position in range(argument_count))
 
 
@@ -298,10 +305,10 @@ def _vmap(torch: Any, name: str, info: Any, dims: Sequence[int | None], args: Se
             *(arg if dim is None else arg.movedim(dim, 0) for arg, dim in zip(args, dims, strict=True))
         )
         return results, (0,) * len(results) if isinstance(results, (tuple, list)) else 0
-    if info.batch_size == 0:  # PyTorch computes the shapes of the results for elements of a batch
-        shapes = [arg if dim is None else arg.new_empty(arg.movedim(dim, 0).shape[1:])
-                  for arg, dim in zip(args, dims, strict=True)]  # fmt: skip
-        empty = [result.new_empty((0, *result.shape)) for result in function._empty_results(shapes)]
+    if info.batch_size == 0:  # no call shows the shapes of the results: they are computed for arguments without data
+        elements = [arg if dim is None else arg.new_empty(arg.movedim(dim, 0).shape[1:])
+                    for arg, dim in zip(args, dims, strict=True)]  # fmt: skip
+        empty = [result.new_empty((0, *result.shape)) for result in function._empty_results(elements)]
         return (empty[0], 0) if len(empty) == 1 else (tuple(empty), (0,) * len(empty))
     results = [
         function.op(*(arg if dim is None else arg.select(dim, i) for arg, dim in zip(args, dims, strict=True)))
@@ -337,7 +344,7 @@ def _schema(function: PublicFunction) -> str:
 
 
 def _is_type_supported(kind: ElementType, is_number: bool) -> bool:
-    """Return whether PyTorch has an element type, as a number or as a tensor."""
+    """Return whether PyTorch has an element type: for numbers if `is_number`, else for tensors."""
     return bool(torch_scalar_type(kind.word) if is_number else torch_dtype(kind.word))
 
 

@@ -7,23 +7,25 @@ from typing import Any
 
 
 def shared_roots(nodes: Sequence[Any]) -> dict[Any, Any]:
-    """Return the node that allocates the memory, for each output node that shares memory with another.
+    """Return output node → the node that allocates its memory, for the outputs that share memory with another output.
 
     Views of inputs are excluded: AOTAutograd creates these itself.
     """
     roots = {node: root(node) for node in nodes if _storage(node) is not None}
-    users: dict[Any, int] = {}
+    users: dict[Any, int] = {}  # node that allocates memory → number of outputs in this memory
     for origin in roots.values():
         users[origin] = users.get(origin, 0) + 1
     return {node: origin for node, origin in roots.items() if users[origin] > 1 and origin.op == "call_function"}
 
 
 def root(node: Any) -> Any:
-    """Return the node that allocated the memory of a node's tensor."""
+    """Return the node that allocated the memory of a node's tensor: the first one of the chain of views that leads to
+    it. It may be an input of the graph.
+    """
     while node.op == "call_function" and node.args and hasattr(node.args[0], "meta"):
         source = node.args[0]
         if isinstance(source.meta.get("val"), (tuple, list)) and source.args and hasattr(source.args[0], "meta"):
-            source = source.args[0]  # of a list of views
+            source = source.args[0]  # `node` selects an item of a list of views, such as that of `split`
         if _storage(source) is None or _storage(source) != _storage(node):
             break
         node = source
@@ -42,9 +44,10 @@ def is_node(value: Any) -> bool:
 
 
 def computed(value: Any, known: Mapping[Any, Any]) -> Any:
-    """Return an argument of a node with nodes replaced by their values.
+    """Return the value of a node, of a constant, or of a list or tuple of these.
 
-    `known` has values of nodes. Other nodes are evaluated by calling their targets.
+    `known` has values of nodes. Other nodes are evaluated by calling their targets (functions) with the values of their
+    arguments.
     """
     if isinstance(value, (tuple, list)):
         return [computed(item, known) for item in value]

@@ -35,9 +35,14 @@ class TunedKernel(Kernel):
         self, function: Callable[..., Any], workgroup: Sequence[int] | int, grid: Grid, configs: Sequence[Config],
         key: Sequence[str],
     ) -> None:  # fmt: skip
-        """Create the kernels of all configurations.
+        """Create the kernels of all configurations, without compiling them.
 
-        key: names of sizes and of arguments that are numbers; their values decide which configuration is used.
+        Args:
+            function: The function that a kernel is created from.
+            workgroup: Invocations of a workgroup along each axis, for configurations that do not set it.
+            grid: As for `pydispatch.kernel`.
+            configs: The configurations, at least one.
+            key: Names of sizes and of arguments that are numbers; their values decide which configuration is used.
         """
         if not configs:
             raise InvalidArgumentError(f"kernel '{function.__name__}': configs: expected one or more, got none")
@@ -80,7 +85,7 @@ class TunedKernel(Kernel):
         measured; else the choice of the database, or the first one, is returned. Raise InvalidArgumentError for a size
         that is not known.
         """
-        sizes: dict[str, int] = {}
+        sizes: dict[str, int] = {}  # name of a dynamic size → its value
         views = [parameter for parameter in self.kernels[0].passed if parameter.is_view]
         for parameter in views:
             named = (parameter.type and parameter.type.shape) or ()
@@ -122,13 +127,19 @@ class TunedKernel(Kernel):
     def _select(
         self, device: str, values: tuple[Any, ...], args: tuple[Any, ...], measures: bool
     ) -> Kernel | None:  # fmt: skip
-        """Return the fastest configuration by the database or by measurement; None if it is unknown and `measures` is
-        False.
+        """Return the fastest configuration from the database, or else by measurement, which is stored there.
+
+        Args:
+            device: Name of the device.
+            values: Values of the key, in order.
+            args: Arguments of the call; measurements use copies.
+            measures: Whether to measure. If not, the result is None for a configuration that the database lacks.
         """
         database = Database(_machine(device), note=lambda text: None)
+        # Another kernel, list of configurations or key value has another entry.
         text = "\0".join((*(item.mlir() for item in self.kernels), repr(values)))
         entry = database.load(text)
-        names = [_shown(item) for item in self.configs]
+        names = [_config_name(config) for config in self.configs]
         if entry is None or entry.chosen not in names:
             if not measures:
                 return None
@@ -138,7 +149,7 @@ class TunedKernel(Kernel):
             }
             times = dict(zip(names, microseconds(calls), strict=True))
             chosen = min(times, key=lambda name: times[name])
-            entry = Measurement(chosen, times[chosen], names[0], times[names[0]], complete=True)
+            entry = Measurement(chosen, times[chosen], default=names[0], default_us=times[names[0]], complete=True)
             database.store(text, entry)
         return self.kernels[names.index(entry.chosen)]
 
@@ -153,8 +164,8 @@ def _kernel(function: Callable[..., Any], workgroup: Sequence[int] | int, grid: 
     return Kernel(function, config.get("workgroup", workgroup), grid, statics)
 
 
-def _shown(config: Config) -> str:
-    """Return a configuration as text, by which the database names it."""
+def _config_name(config: Config) -> str:
+    """Return a configuration as text, by which the database names it: "tile=8, workgroup=64"."""
     return ", ".join(f"{name}={value}" for name, value in sorted(config.items())) or "as it is"
 
 
@@ -177,5 +188,5 @@ def _copied(value: Any) -> Any:
 
 
 def microseconds(calls: Mapping[str, Callable[[], object]]) -> list[float]:
-    """Return the least time of each call, in microseconds."""
+    """Return the least time of each call in microseconds, in the order of `calls`, which are measured in turns."""
     return [1e6 * timing.least for timing in measure(calls, SECONDS, warm_up=SECONDS / 4)]

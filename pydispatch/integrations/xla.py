@@ -18,7 +18,8 @@ from pydispatch.packages import importing
 
 _registered: set[str] = set()  # names of calls that XLA has a handler for
 _lock = threading.Lock()
-_callables: set[JaxFunction] = set()  # until they are closed: compiled computations do not hold them
+# Functions that are not closed. This keeps them alive, as compiled computations call them but have no reference.
+_callables: set[JaxFunction] = set()
 
 
 def to_jax(function: Any, name: str = "") -> JaxFunction:
@@ -94,7 +95,7 @@ class JaxFunction:
     def _differentiable(self, gradient: Gradient) -> Any:
         """Return the call as a function of JAX with a derivative: `backward` calls `self._rule`.
 
-        gradient: which values that rule takes, and the positions of the arguments whose gradients it returns.
+        `gradient` says which values that rule takes, and of which arguments it returns the gradients.
         """
         call, rule = self._jax.custom_vjp(self._run), self._rule
         assert rule is not None
@@ -180,8 +181,9 @@ class JaxFunction:
         return array
 
     def _jax_dtype(self, where: str, dtype: Any) -> Any:
-        """Return a dtype. Raise InvalidArgumentError if JAX is configured without 64-bit types and it is one; `where`
-        names the value.
+        """Return `dtype`. Raise InvalidArgumentError if it has 64 bits and JAX is configured without such types.
+
+        `where` is the argument or result in the error.
         """
         if self._jax.dtypes.canonicalize_dtype(dtype) != dtype:
             raise InvalidArgumentError(
@@ -190,7 +192,10 @@ class JaxFunction:
         return dtype
 
     def _shapes(self, argument_shapes: Sequence[tuple[Any, ...] | None]) -> list[tuple[Any, ...]]:
-        """Return the shapes of the results for those of the arguments."""
+        """Return the shapes of the results for those of the arguments, in which None stands for a number.
+
+        Raise InvalidArgumentError if a size is decided by the call only.
+        """
         function = self._function
         shapes = result_shapes(function, self._target, argument_shapes, _require)
         open_sizes = {
@@ -208,7 +213,7 @@ class JaxFunction:
 
 
 def _items(results: Any) -> tuple[Any, ...]:
-    """Return the results of a call as a tuple."""
+    """Return the results of a call as a tuple; a call with one result returns it without a tuple."""
     return results if isinstance(results, tuple) else (results,)
 
 
