@@ -15,7 +15,7 @@ from xdsl.ir.affine import (
 
 
 def dims_in(map: AffineMap) -> set[int]:
-    """Return the dimensions that a map's results use."""
+    """Return the positions, from 0, of the dimensions that a map's results use."""
     return {e.position for result in map.results for e in result.dfs() if isinstance(e, AffineDimExpr)}
 
 
@@ -38,20 +38,25 @@ def is_permutation(map: AffineMap) -> bool:
 
 def is_identity(map: AffineMap) -> bool:
     """Return whether the results are all dimensions, in order."""
-    return [r.position if isinstance(r, AffineDimExpr) else -1 for r in map.results] == list(range(map.num_dims))
+    positions = [r.position if isinstance(r, AffineDimExpr) else None for r in map.results]
+    return positions == list(range(map.num_dims))
 
 
 def with_unit_loops(map: AffineMap, loop_sizes: Sequence[int]) -> AffineMap:
-    """Replace each constant index 0 by the loop at its position, if that loop has size 1; return the map.
+    """Return the indexing map of an operand with each result 0 replaced by its own loop, if that loop has size 1.
 
-    Loops and axes of the operand are aligned at their ends, as NumPy broadcasts. A map with an index at another axis
-    is returned unchanged.
+    Each axis of the operand has one loop of its own: both are aligned at their ends, as NumPy broadcasts. A map that
+    indexes an axis by anything else than 0 or its own loop is returned unchanged.
+
+    Args:
+        map: Loops → index of the operand at each of its axes.
+        loop_sizes: Number of iterations of each loop, outermost first.
     """
-    first = len(loop_sizes) - len(map.results)
-    if first < 0:
+    first_loop = len(loop_sizes) - len(map.results)  # that of axis 0
+    if first_loop < 0:
         return map
     exprs, zero = [], AffineExpr.constant(0)
-    for position, expr in enumerate(map.results, first):
+    for position, expr in enumerate(map.results, first_loop):
         loop = AffineExpr.dimension(position)
         if expr not in (zero, loop):
             return map
@@ -60,9 +65,10 @@ def with_unit_loops(map: AffineMap, loop_sizes: Sequence[int]) -> AffineMap:
 
 
 def has_exact_bounds(expr: AffineExpr) -> bool:
-    """Return whether interval arithmetic on an expression gives exact bounds.
+    """Return whether interval arithmetic on an expression gives exact bounds, given the range of each dimension.
 
-    That is the case if no dimension occurs twice, and `mod` applies to single dimensions only.
+    That is the case if no dimension occurs twice, as intervals do not know that both occurrences are equal, and `mod`
+    applies to single dimensions only.
     """
     dims = [d.position for d in expr.dfs() if isinstance(d, AffineDimExpr)]
     return len(dims) == len(set(dims)) and all(

@@ -49,28 +49,27 @@ class _Combined:
     """Combined program under construction.
 
     Args:
-        states: The states of all programs: (name, type and initial value) of each mutable global.
+        states: The states of all programs: `_state_of` each mutable global.
 
     Attributes:
         module: Module with the operations of the programs that were added.
         taken: Names that no further symbol may have.
         symbols: Name → operation of `module`.
-        globals: Type and initial value → name of the constant global of `module` that has them.
+        globals: Type and initial value, as `_contents` → name of the constant global of `module` that has them.
     """
 
     def __init__(self, states: Set[object]) -> None:
         self.module = ModuleOp([])
-        self.taken: set[str] = set()  # names that no further symbol may have
-        self.symbols: dict[str, Operation] = {}  # name → operation of the combined module
-        self.globals: dict[object, str] = {}  # type and initial value → name of the constant global that has them
-        self._states_of_all_programs = states  # (name, type and initial value) of each mutable global
+        self.taken: set[str] = set()
+        self.symbols: dict[str, Operation] = {}
+        self.globals: dict[object, str] = {}
+        self._states_of_all_programs = states
 
     def reserve(self, key: str | None, program: ModuleOp) -> dict[Operation, str]:
         """Choose and reserve the names of a program's public functions in the combined program.
 
-        Return public function → name. Raises CompileError if a name is taken.
-
-        key: the key of the program, as in `combine`.
+        Return public function → name. Raise CompileError if a name is taken. `key` is the key of the program, as in
+        `combine`.
         """
         functions = [(name, op) for name, op in symbols_of(program) if _is_public(op)]
         names = {}
@@ -88,16 +87,18 @@ class _Combined:
         """Move the operations of a program into the combined one.
 
         Symbols whose names are taken are renamed; those that equal a symbol of the combined program are replaced by it.
+        `public_names`: public function → name, as `reserve` has returned them.
         """
         symbols = symbols_of(program)
         own_names = {name for name, _ in symbols}
+        # Names of the globals that an operation stores to: an initializer, if they are not mutable.
         stored = {op.global_.root_reference.data for op in walk(program) if isinstance(op, GlobalStoreOp)}
         new_names: dict[str, str] = {}
         for name, op in symbols:
             is_stored = name in stored
             if op in public_names:
                 new_names[name] = public_names[op]
-            elif (equal := self._equal(name, op, is_stored)) is not None:
+            elif (equal := self._name_of_equal(name, op, is_stored)) is not None:
                 new_names[name] = equal
                 erase_op(op, safe_erase=False)
                 continue
@@ -113,8 +114,8 @@ class _Combined:
     def _register(self, name: str, op: Operation, is_stored: bool) -> None:
         """Add an operation to the symbols of the module under a name.
 
-        is_stored: whether an operation stores to it. If not, a constant global can replace equal ones of later
-        programs.
+        `is_stored` says whether an operation stores to it. If none does, a constant global can replace equal ones of
+        later programs.
         """
         op.properties["sym_name"] = StringAttr(name)
         self.taken.add(name)
@@ -123,11 +124,20 @@ class _Combined:
             self.globals.setdefault(_contents(op), name)
 
     def _is_constant(self, op: GlobalOp, is_stored: bool) -> bool:
-        """Return whether a global has its initial value whenever it is loaded."""
+        """Return whether a global has its initial value whenever it is loaded, also if another program shares it."""
         return op.initial_value is not None and not is_stored and _state_of(op) not in self._states_of_all_programs
 
-    def _equal(self, name: str, op: Operation, is_stored: bool) -> str | None:
-        """Return the symbol of this program that can replace `op`; None if there is none."""
+    def _name_of_equal(self, name: str, op: Operation, is_stored: bool) -> str | None:
+        """Return the name of the symbol of the combined program that can replace `op`; None if there is none.
+
+        Args:
+            name: Name of `op` in its own program.
+            op: The operation of the program that is being added.
+            is_stored: Whether an operation stores to it.
+
+        Raises:
+            CompileError: `op` is an import, and the import of the same name has another type.
+        """
         if isinstance(op, GlobalOp) and self._is_constant(op, is_stored):
             return self.globals.get(_contents(op))
         known = self.symbols.get(name)
@@ -143,9 +153,9 @@ class _Combined:
         if isinstance(op, GlobalOp) and isinstance(known, GlobalOp):
             if _state_of(op) not in self._states_of_all_programs or _contents(known) != _contents(op):
                 return None
-            known.is_mutable = known.is_mutable or op.is_mutable
+            known.is_mutable = known.is_mutable or op.is_mutable  # one program may only read the state
             return name
-        if not op.has_trait(SymbolTable):
+        if not op.has_trait(SymbolTable):  # of other operations, only executables are stored once
             return None
         assert known.parent is not None and op.parent is not None
         return name if known.is_structurally_equivalent(op, {known.parent: op.parent}) else None
@@ -153,7 +163,7 @@ class _Combined:
     def _unused(self, name: str, own_names: set[str]) -> str:
         """Return `name`, or, if it is taken, `name_1`, `name_2`, ...: the first name that is free in both programs.
 
-        own_names: names of the symbols of the program that is being added.
+        `own_names` are the names of the symbols of the program that is being added.
         """
         if name not in self.taken:
             return name
@@ -163,9 +173,9 @@ class _Combined:
         return candidate
 
     def _add_attributes(self, program: ModuleOp) -> None:
-        """Add the attributes of a program to the module.
+        """Add the attributes of a program's module to the combined module.
 
-        Of two values the module's own stays; two dictionaries are merged.
+        If both have an attribute, or an entry of a dictionary, the value of the combined module stays.
         """
         for name, value in program.attributes.items():
             known = self.module.attributes.get(name)
@@ -225,8 +235,8 @@ def _share_arrays(programs: Iterable[ModuleOp]) -> None:
                 head = value.array.flat[:_HEAD].tobytes()
                 candidates.setdefault((value.type, head), []).append((op, value))
     for group in candidates.values():
-        shared: dict[bytes, HostArray] = {}
-        digests: dict[int, bytes] = {}
+        shared: dict[bytes, HostArray] = {}  # digest of an array → the array that replaces equal ones
+        digests: dict[int, bytes] = {}  # identity of an array → its digest: several globals may have one array
         for op, value in group if len(group) > 1 else ():
             array = id(value.array)
             if array not in digests:

@@ -50,20 +50,19 @@ class AssemblyFormat:
 
     @cached_property
     def _with_required_clauses(self) -> tuple[Any, ...]:
-        """Return the directives with clauses that may be required; only at the end is it known whether one is
-        missing."""
+        """Directives that check for required clauses, which is possible only after all directives have been read."""
         return tuple(directive for directive in self._directives if hasattr(directive, "require"))
 
     @cached_property
     def _has_variables(self) -> bool:
-        """Return whether types that the text omits may be inferred from other types."""
+        """Whether types that the text omits may be inferred from other types, by the variables of constraints."""
         groups = (self._definition.operands, self._definition.results)
         return any(part.constr.variables() for group in groups for _, part in group)
 
     def parse(self, op_type: type[Operation], parser: Parser) -> Operation:
-        """Parse an operation after its name, and return it."""
+        """Parse an operation of the class `op_type` after its name, and return it."""
         assert issubclass(op_type, IRDLOperation)
-        state = ParsingState(op_type)
+        state = ParsingState(op_type)  # its lists have one entry per operand or result of the definition, None if unset
         start = parser.pos
         for read in self._readers:
             read(parser, state)
@@ -72,7 +71,7 @@ class AssemblyFormat:
         if self._has_variables and None in (*state.operand_types, *state.result_types):
             FormatProgram(self._directives).resolve_constraint_variables(state, self._definition)
         operands: list[SSAValue] = []
-        sizes: list[int] = []
+        sizes: list[int] = []  # number of values of each operand of the definition, which may be variadic
         resolve = parser.resolve_operand
         for index, (names, types) in enumerate(zip(state.operands, state.operand_types, strict=True)):
             assert names is not None
@@ -86,6 +85,7 @@ class AssemblyFormat:
         if self._has_segments:
             state.properties["operandSegmentSizes"] = DenseArrayBase.from_list(i32, sizes)
         results: list[Attribute] = []
+        # Types that the text omits are inferred.
         for (_, result), known in zip(self._definition.results, state.result_types, strict=True):
             results += result.constr.infer(state.context, length=None) if known is None else known
         return op_type.create(
@@ -99,7 +99,7 @@ class AssemblyFormat:
 
     @cached_property
     def _fixed_types(self) -> tuple[Attribute | None, ...]:
-        """Return for each operand its type if it is always the same, such as index; else None."""
+        """Type of each operand of the definition if it is always the same, such as index; else None."""
         context = VerificationContext()
         return tuple(
             operand.constr.infer(context, length=1)[0] if operand.constr.can_infer(set(), length_known=True) else None
@@ -119,14 +119,16 @@ class AssemblyFormat:
 
 
 def _raise_counts(parser: Parser, names: Sequence[UnresolvedOperand], types: Sequence[Attribute]) -> NoReturn:
-    """Raise a parse error: there are not as many types as operands."""
+    """Raise a parse error at the operands `names`: there are not as many types as operands."""
     start, end = (names[0].span.start, names[-1].span.end) if names else (parser.pos, parser.pos + 1)
     parser.raise_error(f"{len(names)} operand(s) are given, but {len(types)} operand type(s)", start, end)
 
 
 def op_definition(cls: type[OpT]) -> type[OpT]:
-    """Decorate an operation class like `irdl_op_definition`, but compile `assembly_format` lazily and with our
-    grammar."""
+    """Define an operation class like `irdl_op_definition`, of which this is a replacement, but compile its
+    `assembly_format` on first use, and with the syntax of `grammar.Grammar`.
+    """
+    # Without the text, xDSL does not compile it.
     text, cls.assembly_format = cls.assembly_format, None
     defined = irdl_op_definition(cls)
     if text is not None:

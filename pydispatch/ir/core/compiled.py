@@ -23,7 +23,9 @@ from xdsl.irdl.declarative_assembly_format import (
 )
 
 Read = Callable[[Any, ParsingState], None]
+"""Function read(parser, state) that parses the text of one directive into the state."""
 Write = Callable[[Any, PrintingState, Any], None]
+"""Function write(printer, state, operation) that prints the text of one directive."""
 
 
 # --- reading ---
@@ -48,7 +50,7 @@ def reader(directive: FormatDirective) -> Read:
 
 
 def _read_operand(index: int) -> Read:
-    """Return the reader of the operand `index`."""
+    """Return the reader of the operand with this index in the operation's definition, which is one value."""
 
     def read(parser: Any, state: ParsingState) -> None:
         state.operands[index] = (parser.parse_unresolved_operand(),)
@@ -57,7 +59,7 @@ def _read_operand(index: int) -> Read:
 
 
 def _read_operand_type(index: int) -> Read:
-    """Return the reader of the type of the operand `index`."""
+    """Return the reader of the type of the operand with this index in the operation's definition."""
 
     def read(parser: Any, state: ParsingState) -> None:
         state.operand_types[index] = (parser.parse_type(),)
@@ -66,7 +68,7 @@ def _read_operand_type(index: int) -> Read:
 
 
 def _read_result_type(index: int) -> Read:
-    """Return the reader of the type of the result `index`."""
+    """Return the reader of the type of the result with this index in the operation's definition."""
 
     def read(parser: Any, state: ParsingState) -> None:
         state.result_types[index] = (parser.parse_type(),)
@@ -75,11 +77,11 @@ def _read_result_type(index: int) -> Read:
 
 
 def _read_literal(directive: FormatDirective, text: str) -> Read:
-    """Return a reader of a fixed token."""
+    """Return a reader of the token `text`; `directive` is the keyword or punctuation directive for it."""
 
     def read(parser: Any, state: ParsingState) -> None:
         if parser.parse_optional_characters(text) is None:
-            directive.parse(parser, state)  # Which says what is missing.
+            directive.parse(parser, state)  # raises the error, which says what is missing
 
     return read
 
@@ -95,7 +97,10 @@ def _read_after(word: str, parse: Read) -> Read:
 
 
 def _read_group(group: OptionalGroupDirective, word: str) -> Read:
-    """Return a reader of an optional group that starts with the token `word`."""
+    """Return a reader of an optional group that starts with the token `word`.
+
+    If the text has the token, the rest of the group follows; else the alternative after `:`, if the format has one.
+    """
     present = [reader(directive) for directive in group.then_elements] + _absence_recorders(group.else_elements)
     left_out = _absence_recorders(group.then_elements) + [reader(directive) for directive in group.else_elements]
 
@@ -109,17 +114,18 @@ def _read_group(group: OptionalGroupDirective, word: str) -> Read:
 def _absence_recorders(directives: Sequence[FormatDirective]) -> list[Read]:
     """Return functions that record the absence of the operands and attributes of an omitted group."""
 
-    def emptier(directive: FormatDirective) -> Read:
+    def recorder(directive: FormatDirective) -> Read:
         return lambda _, state: directive.set_empty(state)
 
-    return [emptier(element) for element in directives if type(element).set_empty is not FormatDirective.set_empty]
+    # `set_empty` of the base class does nothing.
+    return [recorder(element) for element in directives if type(element).set_empty is not FormatDirective.set_empty]
 
 
 # --- printing ---
 
 
 def writer(directive: FormatDirective, definition: OpDef) -> Write:
-    """Return a specialized function with the behaviour of `directive.print`."""
+    """Return a specialized function with the behaviour of `directive.print`. `definition` is the operation's."""
     match directive:
         case OperandVariable(index=index) if _all_single(definition.operands):
             return _write_operand(index)
@@ -134,9 +140,12 @@ def writer(directive: FormatDirective, definition: OpDef) -> Write:
     return directive.print
 
 
-def _all_single(parts: Sequence[tuple[str, Any]]) -> bool:
-    """Return whether no name denotes a list, so that the index of a name is the index of its value."""
-    return not any(isinstance(part, VariadicDef) for _, part in parts)
+def _all_single(definitions: Sequence[tuple[str, Any]]) -> bool:
+    """Return whether none of these operands or results, (name, definition), is variadic or optional.
+
+    Their indices in the definition of the operation are then those of the values in an operation.
+    """
+    return not any(isinstance(definition, VariadicDef) for _, definition in definitions)
 
 
 def _write_operand(index: int) -> Write:
@@ -191,7 +200,7 @@ def _write_punctuation(text: str) -> Write:
 
 
 def _write_group(group: OptionalGroupDirective, definition: OpDef) -> Write:
-    """Return a writer of an optional group, which prints it if its anchor is present."""
+    """Return a writer of an optional group: it prints the group if the operation has a value for the anchor (`^`)."""
     present = [
         writer(directive, definition) for directive in (*group.then_whitespace, group.then_first, *group.then_elements)
     ]
