@@ -44,17 +44,20 @@ ELIDED = "__elided__"
 
 _BLOB = re.compile(r'\s*"0x')
 _LIST = re.compile(r"[\[\]0-9eE+\-.,\s]*")
-_TAKE_NUMBERS = {ord(c): None for c in "0123456789eE+-. \t\r\n\v\f"}
-_TAKE_BRACKETS = {ord(c): None for c in "[]"}
+_DELETE_NUMBERS = {ord(c): None for c in "0123456789eE+-. \t\r\n\v\f"}
+"""Table for `str.translate` that leaves the brackets and commas of a list."""
+_DELETE_BRACKETS = {ord(c): None for c in "[]"}
+"""Table for `str.translate` that leaves the numbers and commas of a list."""
 _FLOATS: dict[type, str] = {Float16Type: "<f2", Float32Type: "<f4", Float64Type: "<f8"}
+"""Float type → the same type of NumPy, little-endian."""
 
 
 def blob_of(text: str, blobs: Mapping[int, bytes], start: int, end: int) -> bytes | None:
-    """Return the bytes of the literal whose digits are `text[start:end]`, or are missing in the text.
+    """Return the bytes of the literal whose hexadecimal digits are `text[start:end]`, or were removed from there.
 
     Args:
         text: The text.
-        blobs: Bytes of the literals that lack digits, as of `ElidedText`.
+        blobs: Offset of the quote that ends a literal → bytes of its removed digits, as in `ElidedText`.
         start: Offset of the first digit.
         end: Offset of the quote after the last one.
 
@@ -74,8 +77,8 @@ def parse_dense(parser: AttrParser, type: Any, blobs: Mapping[int, bytes]) -> De
 
     Args:
         parser: The parser.
-        type: Type of the constant; None if it follows the literal.
-        blobs: Bytes of the literals that lack digits in the text, as of `ElidedText`.
+        type: Type of the constant; None if the text has it after the literal, as `dense<...> : type`.
+        blobs: As for `blob_of`.
 
     Raises:
         ParseError: The data does not fit the type.
@@ -90,7 +93,7 @@ def parse_dense(parser: AttrParser, type: Any, blobs: Mapping[int, bytes]) -> De
     close = content.find(">", open)
     if close - open < _LEAST_NUMPY_CHARACTERS or _LIST.fullmatch(content, open + 1, close) is None:
         return None
-    parser._resume_from(close)
+    parser._resume_from(close)  # without a token for each element
     type = _parse_type(parser, type)
     body = content[open + 1 : close]
     data = list_bytes(body, type) if _nesting_fits(body, type.get_shape()) else None
@@ -120,7 +123,7 @@ def _parse_blob(
         open: Offset of the `<`.
         start: Offset of the first digit.
         type: Type of the constant; None if it follows the literal.
-        blobs: As of `parse_dense`.
+        blobs: As for `blob_of`.
     """
     end = content.find('"', start)
     if end < 0:
@@ -148,12 +151,12 @@ def blob_constant(parser: AttrParser, data: bytes, type: Any, at: int) -> DenseI
 
 
 def element_bytes(element: Any) -> int:
-    """Return the size of one element in a constant, in bytes; sub-byte elements take one."""
+    """Return the size of one element in a constant, in bytes; elements of less than 8 bits take one byte."""
     return int(element.compile_time_size)
 
 
 def splat(type: Any, value: Any) -> DenseIntOrFPElementsAttr[Any]:
-    """Return an attribute whose elements are all `value`."""
+    """Return the constant of the shaped `type` whose elements are all the Python number `value`."""
     one = DenseIntOrFPElementsAttr.from_list(type.__class__(type.element_type, [1]), [value])
     return splat_of_bytes(type, one.data.data)
 
@@ -171,7 +174,7 @@ _SPLATS: WeakKeyDictionary[DenseIntOrFPElementsAttr[Any], bool] = WeakKeyDiction
 def is_splat(constant: DenseIntOrFPElementsAttr[Any]) -> bool:
     """Return whether all elements, of which there is at least one, have the same bits."""
     data, size = constant.data.data, element_bytes(constant.type.element_type)
-    if data[:size] != data[-size:]:  # the key of the cache would be a hash of all bytes
+    if data[:size] != data[-size:]:  # a fast test for most constants: a look-up in the cache hashes all bytes
         return False
     known = _SPLATS.get(constant)
     if known is None:
@@ -206,34 +209,35 @@ def print_dense(
 
 
 def _all_equal(data: bytes, size: int) -> bool:
-    """Return whether all elements of `size` bytes are equal."""
+    """Return whether all elements of `size` bytes are equal; False if there is none."""
     if len(data) <= size:
         return len(data) > 0
+    # Compare blocks of many elements, and with the begin of a block what remains after the last whole one.
     block = data[:size] * max(1, min(len(data), _COMPARED_BYTES) // size)
     end = len(data) - len(data) % len(block)
     return all(data.startswith(block, at) for at in range(0, end, len(block))) and block.startswith(data[end:])
 
 
 def _nesting_fits(body: str, shape: tuple[int, ...]) -> bool:
-    """Return whether the brackets and commas of a list match `shape`."""
-    if not shape or 0 in shape:
+    """Return whether the brackets and commas of a list match `shape`: "[[1, 2], [3, 4]]" matches (2, 2)."""
+    if not shape or 0 in shape:  # a constant of this shape is no list, or is written without elements
         return False
     expected = "[" + "," * (shape[-1] - 1) + "]"
     for size in reversed(shape[:-1]):
         expected = "[" + ",".join([expected] * size) + "]"
-    return body.translate(_TAKE_NUMBERS) == expected
+    return body.translate(_DELETE_NUMBERS) == expected
 
 
 def list_bytes(body: str, type: Any) -> bytes | None:
-    """Return the bytes of the elements of a list; None if one is not a decimal number or out of range.
+    """Return the bytes of the elements of a list, little-endian; None if one is not a decimal number or out of range.
 
-    The brackets of the list must match the shape of `type`.
+    `body` is the list with its brackets, which must match the shape of `type`, the tensor, vector or memref type.
     """
     import numpy as np
 
     element = type.element_type
     count = math.prod(type.get_shape())
-    flat = body.translate(_TAKE_BRACKETS)
+    flat = body.translate(_DELETE_BRACKETS)
     is_float = isinstance(element, AnyFloat)
     if not is_float and not isinstance(element, IntegerType | IndexType):
         return None
@@ -257,10 +261,11 @@ def list_bytes(body: str, type: Any) -> bytes | None:
     width = 64 if isinstance(element, IndexType) else element.width.data
     if width > 64:
         return None
+    # Integers may be written as signed or as unsigned ones. `high` is exclusive, and `numbers` are i64.
     low, high = (-(1 << (width - 1)), 1 << width) if width < 64 else (-(1 << 63), 1 << 63)
     if int(numbers.min()) < low or int(numbers.max()) >= high:
         return None
-    if width < 8:  # As the library keeps them: one byte each, widened by their sign.
+    if width < 8:  # as in xDSL: one byte each, sign-extended
         half = 1 << (width - 1)
         numbers = ((numbers + half) & ((1 << width) - 1)) - half
         return numbers.astype(np.int8).tobytes()

@@ -14,6 +14,7 @@ class Dominance:
     """
 
     def __init__(self) -> None:
+        # Region → the immediate dominator of each reachable block; the entry block has itself.
         self._parents: dict[Region, dict[Block, Block]] = {}
 
     def dominates(self, definition: Block, use: Block) -> bool:
@@ -26,10 +27,10 @@ class Dominance:
         parents = self._parents.get(region)
         if parents is None:
             parents = self._parents[region] = _immediate_dominators(region)
-        if use not in parents:
+        if use not in parents:  # not reachable
             return True
         while use is not definition:
-            if parents[use] is use:
+            if parents[use] is use:  # the entry block
                 return False
             use = parents[use]
         return True
@@ -51,11 +52,13 @@ def _immediate_dominators(region: Region) -> dict[Block, Block]:
     for block in order:
         for successor in successors(block):
             predecessors[successor].append(block)
+    # Repeat until nothing changes, as dominators along back edges are not known in the first pass.
     parents = {entry: entry}
     is_changed = True
     while is_changed:
         is_changed = False
-        for block in reversed(order[:-1]):
+        for block in reversed(order[:-1]):  # in reverse postorder, without the entry, which is the last of `order`
+            # One predecessor at least is before the block in this order, and so has a dominator.
             parent, *others = (predecessor for predecessor in predecessors[block] if predecessor in parents)
             for other in others:
                 parent = _nearest_common_dominator(parents, postorder, parent, other)
@@ -69,8 +72,11 @@ def _nearest_common_dominator(
 ) -> Block:
     """Return the nearest common dominator of two blocks.
 
-    parents: immediate dominator of each block. postorder: number of each block in postorder, in which dominators come
-    last.
+    Args:
+        parents: Immediate dominators that are known so far, by block.
+        postorder: Index of each block in postorder, in which a block is before its dominators.
+        first: A block in `parents`.
+        second: A block in `parents`.
     """
     while first is not second:
         while postorder[first] < postorder[second]:
@@ -89,10 +95,10 @@ def successors(block: Block) -> tuple[Block, ...]:
 def _postorder(entry: Block) -> Iterator[Block]:
     """Yield the blocks reachable from the entry in postorder of a depth-first search."""
     seen = {entry}
-    pending = [(entry, iter(successors(entry)))]
+    pending = [(entry, iter(successors(entry)))]  # path of the search: (block, its successors not yet considered)
     while pending:
-        block, rest = pending[-1]
-        following = next((other for other in rest if other not in seen), None)
+        block, remaining = pending[-1]
+        following = next((other for other in remaining if other not in seen), None)
         if following is None:
             pending.pop()
             yield block

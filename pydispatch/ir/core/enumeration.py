@@ -12,7 +12,7 @@ from xdsl.printer import Printer
 
 
 class Enumeration(Data[str]):
-    """Base of enum attributes `#dialect.name<WORD>`.
+    """Base of enum attributes `#dialect.name<WORD>`, where WORD is one of the class's `WORDS`.
 
     In the attribute dictionary of an operation the keyword may be written alone, or as a string.
     """
@@ -39,7 +39,7 @@ class Enumeration(Data[str]):
 
     @classmethod
     def _checked(cls, start: int, word: str, parser: AttrParser) -> str:
-        """Return `word`, which begins at `start`; raise a parse error if it is not one of WORDS."""
+        """Return `word`, which begins at the offset `start`; raise a parse error if it is not one of WORDS."""
         if word not in cls.WORDS:
             what = cls.name.rpartition(".")[2]
             parser.raise_error(f"unknown {what} '{word}', expected {' or '.join(cls.WORDS)}", start, parser.pos)

@@ -29,7 +29,10 @@ _RESULTS = (ResultVariable, VariadicResultVariable, OptionalResultVariable)
 
 
 def directive(cls: type[DirectiveT]) -> type[DirectiveT]:
-    """Register a custom directive like `irdl_custom_directive`, for classes that inherit parameters as well."""
+    """Register a custom directive like `irdl_custom_directive`, which ignores the parameters that a class inherits.
+
+    Parameters are the annotated fields, which are the arguments of the directive in an assembly format.
+    """
     inherited = getattr(cls, "parameters", {})
     definition = irdl_custom_directive(cls)
     definition.parameters = {**inherited, **definition.parameters}
@@ -55,7 +58,7 @@ def request_space(state: PrintingState) -> None:
 
 
 def parsed_types(types: TypeDirective, state: ParsingState) -> Sequence[Attribute]:
-    """Return the types that were parsed for a type directive."""
+    """Return the types that an earlier directive has parsed for `types`, one for each operand or result."""
     inner: Any = types.inner
     parsed = (state.result_types if isinstance(inner, _RESULTS) else state.operand_types)[inner.index]
     assert parsed is not None
@@ -63,15 +66,23 @@ def parsed_types(types: TypeDirective, state: ParsingState) -> Sequence[Attribut
 
 
 def require(word: str, clause: Any, parser: Parser, state: ParsingState, start: int) -> None:
-    """Raise a parse error if the clause `word` is missing although its attribute is required."""
+    """Raise a parse error if a clause is missing although its attribute is required.
+
+    Args:
+        word: Keyword of the clause.
+        clause: Directive after the keyword.
+        parser: The parser, after the operation.
+        state: What was parsed of the operation.
+        start: Offset of the operation in the text, for the error.
+    """
     variable = getattr(clause, "value", clause)  # a clause is a variable, or a directive with a variable `value`
     if not isinstance(variable, AttributeVariable) or variable.is_optional or variable.name in state.properties:
         return
-    what = state.op_type.name.rpartition(".")[2]
+    what = state.op_type.name.rpartition(".")[2]  # without the dialect
     base = getattr(variable, "unique_base", None)
     sample = "..." if base is None else f"#{base.name}<...>"
-    parser.raise_error(f"{_article(what)} needs {_article(word)}: {word}({sample})", start, parser.pos)
+    parser.raise_error(f"{_with_article(what)} needs {_with_article(word)}: {word}({sample})", start, parser.pos)
 
 
-def _article(word: str) -> str:
+def _with_article(word: str) -> str:
     return word if word.endswith("s") else f"{'an' if word[0] in 'aeio' else 'a'} {word}"

@@ -32,7 +32,7 @@ class OneOperand(CustomDirective):
         self.values.set(state, (parser.parse_unresolved_operand(),))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Print the value."""
+        """Print the operand."""
         state.print_whitespace(printer)
         printer.print_ssa_value(self.values.get(op)[0])
 
@@ -41,7 +41,9 @@ class OneOperand(CustomDirective):
 class Mixed(CustomDirective):
     """Directive for a list `[4, %n]` of static numbers and index values.
 
-    The property holds the static numbers, with the dynamic marker in place of each value.
+    Attributes:
+        values: The operands for the index values, in order.
+        numbers: The property for the static numbers, an array that has DYNAMIC in place of each index value.
     """
 
     BRACKETS: ClassVar[tuple[str, str]] = ("[", "]")
@@ -75,14 +77,12 @@ class MixedInParens(Mixed):
 
 
 def parse_mixed(parser: Parser, delimiter: Parser.Delimiter) -> tuple[list[UnresolvedOperand], list[int]]:
-    """Parse a list of static numbers and values. Return the values, and the numbers with the dynamic marker in place of
-    each value.
-    """
+    """Parse a list of static numbers and SSA values: `[4, %n]` gives the values [%n] and the numbers [4, DYNAMIC]."""
     names: list[UnresolvedOperand] = []
     numbers: list[int] = []
 
     def parse_number() -> None:
-        """Parse a value, which stands for a dynamic number, or a number."""
+        """Parse one item: a value, or a static number."""
         name = parser.parse_optional_unresolved_operand()
         if name is not None:
             names.append(name)

@@ -25,7 +25,7 @@ from pydispatch.ir.core.directives.base import directive, for_every_format
 
 @directive
 class _Property(CustomDirective):
-    """Base of directives for one property, which may be the anchor of an optional group."""
+    """Base of directives for one property, which may decide whether an optional group is printed (its anchor)."""
 
     value: AttributeVariable
 
@@ -51,7 +51,9 @@ class TypeValue(CustomDirective):
 
 @for_every_format
 class TypedConstant(CustomDirective):
-    """Directive for a constant `value`, or `value -> T` if the result type T differs, for example by dynamic sizes."""
+    """Directive for a constant `value`, or `value -> T` if the type T of the result differs from that of the constant,
+    for example by dynamic sizes.
+    """
 
     value: AttributeVariable
     type: TypeDirective
@@ -149,8 +151,8 @@ class KeywordChoice(Word):
 
 
 @cache
-def _number_of(word: int) -> IntegerAttr:
-    return IntegerAttr(word, 64)
+def _index_attr(index: int) -> IntegerAttr:
+    return IntegerAttr(index, 64)
 
 
 @directive
@@ -163,7 +165,7 @@ class NumberedChoice(KeywordChoice):
         word = parser.parse_optional_str_literal()
         if word is None:
             word = parser.parse_identifier(context_msg=f" for the {self.WHAT}")
-        self.value.set(state, _number_of(self.WORDS.index(self._checked(parser, word, start))))
+        self.value.set(state, _index_attr(self.WORDS.index(self._checked(parser, word, start))))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         """Print the word for the number."""

@@ -28,7 +28,9 @@ class NamedRegion(CustomDirective):
 
 @for_every_format
 class SymbolBody(CustomDirective):
-    """Directive for a region of symbols; an empty region gets its one block."""
+    """Directive for a region of symbols, such as that of an executable. `{}` is read as one empty block, which such a
+    region must have.
+    """
 
     body: RegionVariable
 

@@ -24,8 +24,15 @@ from pydispatch.ir.core.directives.base import for_every_format
 
 @for_every_format
 class PlainSignature(CustomDirective):
-    """Directive for a signature `(T, ...) -> (T, %operand, %operand as T)`, where a result may be tied to an
-    operand."""
+    """Directive for a signature `(T, ...) -> (T, %operand, %operand as T)`, where a result may be tied to an operand:
+    it is stored in the operand's memory.
+
+    Attributes:
+        arguments: The operands, which an earlier directive has parsed.
+        types: Types of the operands.
+        result_types: Types of the results.
+        tied: The property with the index of the tied operand for each result, or -1; absent if no result is tied.
+    """
 
     arguments: VariadicOperandVariable
     types: TypeDirective
@@ -36,7 +43,10 @@ class PlainSignature(CustomDirective):
         self._parse(parser, state, with_dims=False)
 
     def _parse(self, parser: Parser, state: ParsingState, with_dims: bool) -> syntax.ShapedSignature:
-        """Parse a signature, set types and tied operands, and return it. with_dims: dynamic sizes follow the types."""
+        """Parse a signature, set types and tied operands, and return it.
+
+        `with_dims` says whether the sizes of dynamic dimensions, `{%d}`, follow the types.
+        """
         names = state.operands[self.arguments.index]
         assert names is not None
         signature = syntax.parse_shaped_signature(parser, names, with_dims)
@@ -57,7 +67,10 @@ class PlainSignature(CustomDirective):
         argument_dims: Sequence[SSAValue],
         result_dims: Sequence[SSAValue],
     ) -> None:
-        """Print the signature with these sizes of dynamic dimensions, which are empty in the plain form."""
+        """Print the signature with the sizes of the dynamic dimensions of all arguments and of all results.
+
+        Both lists are empty for a signature without sizes.
+        """
         tied = self.tied.get(op)
         assert tied is None or isinstance(tied, DenseArrayBase)
         state.print_whitespace(printer)
@@ -70,7 +83,12 @@ class PlainSignature(CustomDirective):
 @for_every_format
 class Signature(PlainSignature):
     """Directive for a signature with sizes of dynamic dimensions, `(T{%d}, ...) -> (T{%d}, %operand{%d}, %operand as
-    T{%d})`."""
+    T{%d})`.
+
+    Attributes:
+        argument_dims: Operands for the sizes of the arguments, one per dynamic dimension, in order.
+        result_dims: Operands for those of the results.
+    """
 
     argument_dims: VariadicOperandVariable
     result_dims: VariadicOperandVariable

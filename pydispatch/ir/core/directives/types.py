@@ -22,7 +22,7 @@ from pydispatch.ir.core.elements import with_element
 
 @for_every_format
 class Typed(CustomDirective):
-    """Directive for a type with one value per dynamic dimension, `T{%d}`."""
+    """Directive for a type with one operand per dynamic dimension, which is its size: `T{%d}`."""
 
     type: TypeDirective
     dims: VariadicOperandVariable
@@ -131,6 +131,7 @@ class ShapedResults(CustomDirective):
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         """Print `-> (T{%d}, ...)`."""
         types = self.types.get(op)
+        # `dims` has the sizes of all results, one after the other.
         sizes_by_type = iter(syntax.split_dims(types, self.dims.get(op)))
 
         def print_type(type: Attribute) -> None:
