@@ -1,4 +1,4 @@
-"""The language of assembly formats: the library's, with `oilist`, directives known by name, and errors that help.
+"""The language of assembly formats: xDSL's, with `oilist`, directives known by name, and errors that help.
 
 `oilist(`a` `(` $x `)` | `b` $y)` is MLIR's list of clauses that may be given in any order, each at most once.
 """
@@ -55,18 +55,19 @@ _LITERALS = (KeywordDirective, PunctuationDirective, WhitespaceDirective)
 
 @dataclass(frozen=True)
 class AttrDict(AttrDictDirective):
-    """Directive for the attribute dictionary, in which older releases also write properties.
+    """Directive for the attribute dictionary, in which older releases of the IREE compiler also write properties.
 
     Attributes:
-        properties_in_dict: Properties that have no other syntax and are printed here.
-        short_forms: Properties whose values are enumerations, which may also be written as a keyword.
+        properties_in_dict: Names of the properties that have no other syntax and are printed here, as an ordered set.
+        short_forms: Name of a property whose values are enumerations → their class. Such a value may also be written as
+            a keyword.
     """
 
     properties_in_dict: dict[str, None]
     short_forms: dict[str, type[Enumeration]]
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Parse a dictionary of attributes; entries that are names of properties become these."""
+        """Parse a dictionary of attributes; an entry with the name of a property becomes this property."""
         if self.with_keyword and parser.parse_optional_keyword("attributes") is None:
             return
         for key, value in self._entries(parser).items():
@@ -77,7 +78,7 @@ class AttrDict(AttrDictDirective):
                 state.properties[name] = value
 
     def _entries(self, parser: Parser) -> dict[str, Attribute]:
-        """Parse the entries between the braces."""
+        """Parse the optional dictionary `{...}`, and return its entries by name."""
         if not self.short_forms:
             return parser.parse_optional_attr_dict()
         entries: dict[str, Attribute] = {}
@@ -140,7 +141,8 @@ class CheckedAttribute(AttributeVariable):
     def parse_attr(self, parser: Parser) -> Attribute | None:
         """Parse an attribute of the class that the property requires."""
         start = parser.pos
-        # An optional text must not take an attribute that follows it; other classes start unlike what follows them.
+        # An optional string is parsed as a string literal only: another attribute may follow where it is absent. Those
+        # of other classes begin with a token that nothing after them begins with.
         if self.is_optional and self.base is StringAttr:
             text = parser.parse_optional_str_literal()
             return None if text is None else StringAttr(text)
@@ -173,8 +175,8 @@ class AnyOrder(FormatDirective):
     """Directive `oilist`: clauses in any order, each at most once. A clause is printed if one of its values is present.
 
     Attributes:
-        clauses: Directives of each clause; the first is a keyword, which tells the clauses apart.
-        attributes: Directive for attributes, which older releases also write between the clauses.
+        clauses: Directives of each clause; the first one of a clause starts with a keyword that no other clause has.
+        attributes: Directive for `attributes {...}`, which older releases also write between the clauses.
     """
 
     clauses: tuple[tuple[FormatDirective, ...], ...]
@@ -198,7 +200,7 @@ class AnyOrder(FormatDirective):
                 directive.set_empty(state)
 
     def require(self, parser: Parser, state: ParsingState, start: int) -> None:
-        """Raise a parse error if a required part of a clause has not been read."""
+        """Raise a parse error if a required part of a clause has not been read. `start`: offset of the operation."""
         for clause in self.clauses:
             for part in clause:
                 directives.require(_word(clause), part, parser, state, start)
@@ -233,7 +235,7 @@ class Grammar(FormatParser):
         self._unwritten: dict[str, None] = {}  # properties without other syntax, which `attr-dict` prints
 
     def parse_format_directive(self, inside_ref: bool) -> FormatDirective:
-        """Parse a directive; `oilist(…)` is one that the base class lacks."""
+        """Parse a directive, of which the base class lacks `oilist(…)`. `inside_ref`: whether it is inside `ref(…)`."""
         if self.parse_optional_keyword("oilist"):
             with self.in_parens():
                 clauses = [self._clause(inside_ref)]
@@ -252,7 +254,7 @@ class Grammar(FormatParser):
     def create_attr_dict_directive(self, with_keyword: bool) -> AttrDict:
         """Return the directive `attr-dict`: a dictionary of the attributes that the format has no syntax for.
 
-        with_keyword: whether the dictionary follows the keyword `attributes`.
+        `with_keyword` says whether the dictionary follows the keyword `attributes`.
         """
         self._has_attributes = True
         properties = self.op_def.properties
@@ -272,11 +274,13 @@ class Grammar(FormatParser):
 
     def verify_properties(self, elements: list[FormatDirective], attr_dict_idx: int) -> None:
         """Record the properties that only `attr-dict` prints; raise an error unless the definition allows such
-        properties.
+        properties. `elements`, the directives, and `attr_dict_idx` are unused.
         """
-        sizes = {option.attribute_name for option in self.op_def.options if isinstance(option, AttrSizedSegments)}
-        missing = [p for p in self.op_def.properties if p not in self.seen_properties | sizes]
-        if missing and not any(isinstance(option, ParsePropInAttrDict) for option in self.op_def.options):
+        # Numbers of values of variadic operands and results, which need no syntax.
+        options = self.op_def.options
+        segment_sizes = {option.attribute_name for option in options if isinstance(option, AttrSizedSegments)}
+        missing = [p for p in self.op_def.properties if p not in self.seen_properties | segment_sizes]
+        if missing and not any(isinstance(option, ParsePropInAttrDict) for option in options):
             self.raise_error(f"the format does not say how {', '.join(missing)} is written")
         self._unwritten.update(dict.fromkeys(missing))
 
@@ -288,14 +292,17 @@ class Grammar(FormatParser):
         return Punctuation(directive.punctuation) if isinstance(directive, PunctuationDirective) else directive
 
     def parse_optional_variable(self, inside_ref: bool, *, qualified: bool = False) -> FormatDirective | None:
-        """Parse a variable; those of some property types parse and print in a way of their own."""
+        """Parse a variable such as `$x`; return None if there is none.
+
+        A variable for a property gets a class of this module if that of xDSL has another syntax, or errors that do not
+        say what is expected. `qualified`: whether the variable is in `qualified($x)`.
+        """
         variable = super().parse_optional_variable(inside_ref, qualified=qualified)
         if isinstance(variable, TypedAttributeVariable):  # a property such as `IntegerAttr[IndexType]`
-            return _as(NumberVariable, variable) if issubclass(variable.unique_base, IntegerAttr) else variable
+            return _converted(variable, NumberVariable) if issubclass(variable.unique_base, IntegerAttr) else variable
         if isinstance(variable, UniqueBaseAttributeVariable):  # a property such as `PipelineLayoutAttr`
-            return (
-                _as(DialectAttribute, variable) if issubclass(variable.unique_base, ParametrizedAttribute) else variable
-            )
+            has_parameters = issubclass(variable.unique_base, ParametrizedAttribute)
+            return _converted(variable, DialectAttribute) if has_parameters else variable
         if type(variable) is AttributeVariable:  # another property, perhaps of one builtin class such as `ArrayAttr`
             known = self.op_def.properties if variable.is_property else self.op_def.attributes
             bases = known[variable.name].constr.get_bases() or set()
@@ -306,6 +313,6 @@ class Grammar(FormatParser):
         return variable
 
 
-def _as(kind: Any, variable: Any) -> Any:
-    """Return a copy of a variable that is parsed and printed as `kind` does."""
+def _converted(variable: Any, kind: Any) -> Any:
+    """Return a copy of a variable as an instance of the class `kind`, which has the same fields."""
     return kind(*(getattr(variable, field.name) for field in fields(variable)))

@@ -47,12 +47,12 @@ class LazyFormat:
 
 @contextmanager
 def formats_parsed_on_use() -> Iterator[None]:
-    """Give operations of xDSL that are defined inside the block formats that are parsed on first use.
+    """Give operations of xDSL that are defined inside the `with` block formats that are parsed on first use.
 
-    An invalid format raises its error then, so the block is for imports of xDSL's dialects only.
+    An invalid format raises its error on first use, so the block is for imports of xDSL's dialects only.
     """
     patched: Any = FormatProgram
-    patched.from_str = LazyFormat
+    patched.from_str = LazyFormat  # xDSL calls from_str(text, definition), and parse and print of the result
     try:
         yield
     finally:

@@ -50,6 +50,7 @@ _STRING = re.compile(r'"(?:[^"\\\n\v\f]|\\(?:["nt\\]|[0-9A-Fa-f]{2}))*"')
 _TYPE_BODY = re.compile(r'<[^<>#!/"\-]*(?:<[^<>#!/"\-]*>[^<>#!/"\-]*)*>')
 # An affine map and its closing bracket, without what could mean something else elsewhere in the text.
 _AFFINE_MAP = re.compile(r'\([^()<>#!/"]*\)[^()<>#!/"]*->[^<>#!/"]*(?=>)')
+# Name of a group of `_TOKEN` → kind of its tokens. Each punctuation has a kind of its own.
 _KIND = {name: getattr(MLIRTokenKind, name) for name in _TOKEN.groupindex if name != "PUNCTUATION"}
 
 
@@ -116,7 +117,7 @@ class FastLexer(MLIRLexer):
             self._check_string()
             token = super().lex()
             if token.kind is MLIRTokenKind.BYTES_LIT:
-                return token  # the parser needs its span, a StringLiteral, which decodes escapes
+                return token  # of a string with escapes: its span, a StringLiteral, decodes them for the parser
             return FastToken(token.kind, token.text, token.span.start, token.span.end, input)
         name = match.lastgroup
         assert name is not None
@@ -149,7 +150,7 @@ class _Delimited(AbstractContextManager[None]):
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Parse the closing delimiter unless an error is on its way."""
+        """Parse the closing delimiter, unless the block has raised an error."""
         if kind is None:
             self._parser.parse_characters(self._close)
 
@@ -171,7 +172,7 @@ class FastParser(Parser):
         return start
 
     def _consume_token(self, expected_kind: Any = None) -> Any:
-        """Return the current token, and advance. `expected_kind` is not checked: callers have compared it."""
+        """Return the current token, and advance. `expected_kind` is not checked: callers have compared the kind."""
         state = self._parser_state
         token = state.current_token
         state.current_token = state.lexer.lex()
@@ -187,7 +188,7 @@ class FastParser(Parser):
         return token
 
     def parse_optional_unresolved_operand(self) -> Any:
-        """Parse `%name` or `%name#number`."""
+        """Parse `%name`, or `%name#index` for one of several results; return None, with nothing consumed, otherwise."""
         state = self._parser_state
         token: Any = state.current_token
         if token.kind is not MLIRTokenKind.PERCENT_IDENT:
@@ -209,16 +210,16 @@ class FastParser(Parser):
         return operand
 
     def resolve_operand(self, operand: UnresolvedOperand, type: Any) -> Any:
-        """Return the value of a name that is defined with this type; the base class does the rest."""
+        """Return the value of a name. The base class handles names that are not defined yet, and wrong types."""
         values = self.ssa_values.get(operand.operand_name)
         if values is not None and operand.index < len(values):
             value = values[operand.index]
-            if value.type is type:
+            if value.type is type:  # equal types are mostly one object, from `_known_types`
                 return value
         return super().resolve_operand(operand, type)
 
     def parse_optional_characters(self, text: str) -> str | None:
-        """Consume the current token if it has this text."""
+        """Consume the current token and return `text` if that is its text; else return None."""
         state = self._parser_state
         if state.current_token.text != text:
             return None
@@ -288,7 +289,7 @@ class FastParser(Parser):
         scalar = _SPLAT.match(self.lexer.input.content, start)
         if scalar is None:
             return super().parse_dense_int_or_fp_elements_attr(type)
-        # The library makes a list of all elements of a splat.
+        # A splat: xDSL's parser would create a list of all its elements.
         self.parse_punctuation("<", " in dense attribute")
         element = self._parse_tensor_literal_element()
         self.parse_punctuation(">", " in dense attribute")
@@ -307,7 +308,7 @@ class FastParser(Parser):
             state.current_token = state.lexer.lex()
             return known
         map_ = SemiAffineParser(state).parse_affine_map()
-        if text is not None and self.pos == text.end():
+        if text is not None and self.pos == text.end():  # the map is the whole text that was matched
             self._known_maps[text[0]] = map_
         return map_
 
@@ -315,8 +316,9 @@ class FastParser(Parser):
         return SemiAffineParser(self._parser_state).parse_affine_set()
 
     def _parse_optional_builtin_attr(self) -> Any:
-        """Parse a builtin attribute; the kind of the first token decides which, so that no alternative is tried in
-        vain.
+        """Parse a builtin attribute; return None, with nothing consumed, if there is none.
+
+        The kind of the first token decides which one it is, while xDSL's parser tries one after the other.
         """
         token = self._parser_state.current_token
         kind = token.kind

@@ -12,7 +12,7 @@ class HexElement(AttrParser._TensorLiteralElement):
     """Hexadecimal element of a tensor literal: the bits of a float, the value of an integer."""
 
     def to_type(self, parser: Any, type: Any) -> Any:
-        """Return the number; for a float, the one with these bits."""
+        """Return the number of the element type `type`; for a float, the one with these bits."""
         if not isinstance(type, AnyFloat):
             return super().to_type(parser, type)
         assert isinstance(self.value, int)

@@ -91,13 +91,16 @@ class Source:
         return line, offset - start + self._missing_digits(start, offset) + 1
 
     def _missing_digits(self, start: int, end: int) -> int:
-        """Return the number of digits that `text[start:end]` lacks."""
+        """Return the number of hexadecimal digits that were removed from `text[start:end]`, its ends included.
+
+        They were removed before the offsets in `blobs`, two digits for each byte.
+        """
         return sum(2 * len(data) for at, data in self.blobs.items() if start <= at <= end)
 
     def with_digits(self, start: int, end: int) -> str:
-        """Return `text[start:end]` with the digits that it lacks."""
+        """Return `text[start:end]` with the hexadecimal digits that were removed from it."""
         parts = []
-        for at, data in self.blobs.items():
+        for at, data in self.blobs.items():  # in the order of the text
             if start <= at < end:
                 parts += [self.text[start:at], data.hex().upper()]
                 start = at
@@ -106,7 +109,8 @@ class Source:
     def locate(self, start: int, end: int | None = None) -> Location:
         """Return the location of `text[start:end]`; a range over several lines is cut at the end of its first line.
 
-        In generated text it is the next location that the text states.
+        Without `end` the range is one character. In generated text, the result is the first location that the text
+        states after `start`, if there is one.
         """
         if self.is_generated and (stated := stated_location(self.text, start)) is not None:
             return stated
@@ -242,8 +246,10 @@ def resolved(location: Any) -> Location | None:
 
 def line_of(op: Operation, function: Operation) -> Location | None:
     """Return the location of an operation, or None if it has no line or is in another file than its function."""
-    location, own = location_of(op), location_of(function)
-    if location is None or own is None or not location.line or location.file != own.file:
+    location, function_location = location_of(op), location_of(function)
+    if location is None or function_location is None or location.file != function_location.file:
+        return None
+    if not location.line:  # 0 for a layer of a model without source text
         return None
     return location
 
@@ -255,7 +261,7 @@ def location_of(item: Operation | SSAValue | Block | None) -> Location | None:
             location = resolved(getattr(item, "location", None))
             if location is not None:
                 return location
-            item = item.owner
+            item = item.owner  # an operation; of a block argument, the block
         if isinstance(item, Block):
             item = item.parent_op()
             continue
@@ -267,7 +273,10 @@ def location_of(item: Operation | SSAValue | Block | None) -> Location | None:
 
 
 def set_location(new_op: Operation, like: Operation | SSAValue) -> None:
-    """Give an operation the location of the operation or value that it replaces."""
+    """Give a new operation the location of `like`, or, for a value, of the operation that defines it.
+
+    For a block argument that is the operation around the block.
+    """
     # By exact types: isinstance would call the metaclass of these classes for each operation that is created.
     owner: Operation | Block | None = like  # type: ignore[assignment]
     if type(like) is OpResult:
