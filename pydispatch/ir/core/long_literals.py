@@ -25,7 +25,7 @@ _BEFORE = re.compile(rb"(?:dense<|(:))\s*$")
 """What precedes a literal: the beginning of a `dense` attribute, or the colon after the key of a resource."""
 _LONGEST_BEFORE = 64
 """Maximum characters of `_BEFORE`, with white space."""
-_ALIGNMENT_DIGITS = 8
+ALIGNMENT_DIGITS = 8
 """Digits at the start of a resource that state its alignment; they remain in the text."""
 _PAIRS = re.compile(rb"(?:[0-9A-Fa-f]{2})*")
 _CONTROL = re.compile(rb"[\0-\10\16-\37\177]")
@@ -149,7 +149,7 @@ class _Reader:
         start = quote + len(_OPEN)
         before = _BEFORE.search(self._text, max(0, quote - _LONGEST_BEFORE), quote)
         if before is not None:
-            start += _ALIGNMENT_DIGITS if before[1] else 0
+            start += ALIGNMENT_DIGITS if before[1] else 0
             if len(self._text) < start + LEAST_DIGITS and not is_end:
                 self._searched = quote
                 return False

@@ -17,7 +17,10 @@ _KNOWN = ("index", "i1", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64",
 
 
 def explain(message: str, token: str) -> tuple[str, str | None]:
-    """Translate an error message of xDSL's parser at `token` into a message and an optional note with the remedy."""
+    """Translate an error message of xDSL's parser into a message and a note with the remedy, or None.
+
+    `token` is the text of the token at which the error was raised; "" at the end of the program.
+    """
     message = message.strip()
     note = None
     if message == "in block definition":
@@ -35,7 +38,7 @@ def explain(message: str, token: str) -> tuple[str, str | None]:
         note = "each name is given once in a function; choose another"
     elif message.startswith("Expected 'x' in shape"):
         message, note = "expected 'x' between the sizes of a shape and its element type", "for example tensor<4x?xf32>"
-    if message[1:2].islower():
+    if message[1:2].islower():  # else it begins with an acronym, such as SSA
         message = message[:1].lower() + message[1:]
     return message, note
 
@@ -61,8 +64,10 @@ _CAUSES = {
 
 
 def explain_refusal(name: str, error: Exception) -> tuple[str, str | None]:
-    """Translate an exception raised while an operation `name` was built or verified into a message and an optional
-    note."""
+    """Translate an exception raised while an operation was built or verified into a message and a note, or None.
+
+    `name` is the full name of the operation, such as "linalg.map". The message contains it.
+    """
     text, note = _error_line(error), None
     if match := _ELEMENTS.match(text):
         text = f"{match[1]} is wanted where it has {match[2]}"
@@ -93,28 +98,28 @@ def explain_refusal(name: str, error: Exception) -> tuple[str, str | None]:
 def _error_line(error: Exception) -> str:
     """Return the line of an exception that states the error.
 
-    An internal error gives a general message with that line in parentheses.
+    For an exception whose text is meant for developers, such as AssertionError, return its usual cause, with that line
+    in parentheses.
     """
     lines = [line.strip() for line in _text_of(error).splitlines() if line.strip()]
-    if len(lines) > 1 and lines[0] == _SEVERAL:
+    if len(lines) > 1 and lines[0] == _SEVERAL:  # a heading, which the first constraint follows
         del lines[0]
     text = lines[0] if lines else ""
     if type(error) in _CAUSES or isinstance(error, (TypeError, AttributeError, LookupError)):
-        # Not worded for who wrote the program: what it is about, and what was found.
-        about = _CAUSES.get(type(error), _CAUSES[AssertionError])
-        return f"{about} ({text})" if text else about
+        cause = _CAUSES.get(type(error), _CAUSES[AssertionError])
+        return f"{cause} ({text})" if text else cause
     return text or type(error).__name__
 
 
 def _text_of(error: Exception) -> str:
-    """Return the text of an exception; the strings among several arguments are joined with spaces."""
+    """Return the text of an exception; the strings among several arguments, or in a tuple, are joined with spaces."""
     parts = error.args[0] if len(error.args) == 1 and isinstance(error.args[0], tuple) else error.args
     texts = [part for part in parts if isinstance(part, str)]
     return " ".join(texts).strip() if len(texts) > 1 else str(error).strip()
 
 
 def _operand(token: str) -> tuple[str, str | None]:
-    """Return message and note for an undefined or malformed operand."""
+    """Return message and note for a token where an operand is expected; "" at the end of the program."""
     message = f"expected a value, got '{token}'" if token else "expected a value"
     if re.fullmatch(r"-?[0-9.]+(e[+-]?\d+)?|true|false", token):
         return message, f"make a value of it in front: %name = arith.constant {token} : type"
@@ -124,14 +129,20 @@ def _operand(token: str) -> tuple[str, str | None]:
 
 
 def _type(token: str, what: str) -> tuple[str, str | None]:
-    """Return the message, and a note with the nearest known type, for a token that is no type."""
+    """Return the message, and a note with the nearest known type, for a token that is no type.
+
+    `what` says what is expected instead, such as "an attribute or a type".
+    """
     message = f"expected {what}, got '{token}'" if token else f"expected {what}"
     note = f"nearest: {_TYPES[token]}" if token in _TYPES else nearest(token, _KNOWN, most=2)
     return message, note or None
 
 
 def end_of_previous(text: str, start: int) -> int | None:
-    """Return the offset after the token before `start` if that token is on an earlier line; else None."""
+    """Return the offset after the token before `start` if that token is on an earlier line; else None.
+
+    Comments between that token and `start` are skipped.
+    """
     before = text[:start]
     if not before.rpartition("\n")[2].strip() and "\n" in before:
         code = before.rstrip()

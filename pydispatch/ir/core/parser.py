@@ -35,7 +35,6 @@ _NAMED = re.compile(r'\(\s*"([^"\\]*)"\s*\)')
 _OPERATION_STARTS = (MLIRTokenKind.PERCENT_IDENT, MLIRTokenKind.BARE_IDENT, MLIRTokenKind.STRING_LIT)
 TYPED = ("hal.device.target", "hal.device.select", "hal.device.alias")
 """Attributes after which older programs write their type."""
-
 _LINE_END = re.compile(r"\s*\n\s*")
 _CLOSER = {"<": ">", "(": ")", "[": "]", "{": "}"}
 _PUNCTUATION = re.compile(r'["<>()\[\]{}]|//|->|>=')
@@ -79,7 +78,7 @@ class ProgramParser(FastParser):
     def parse_operation(self) -> Operation:
         """Parse an operation with its result names and location."""
         start = self.pos
-        bound = self._parse_op_result_list()
+        result_names = self._parse_op_result_list()
         name_token: Any = self._current_token
         is_generic = name_token.kind == MLIRTokenKind.STRING_LIT
         if is_generic:
@@ -87,7 +86,7 @@ class ProgramParser(FastParser):
         else:
             name = self._parse_token(MLIRTokenKind.BARE_IDENT, "operation name expected").text
         op_type = self._get_op_by_name_at(name, name_token.start, name_token.end)
-        stack = self._parser_state.dialect_stack
+        stack = self._parser_state.dialect_stack  # operations in regions may omit the name of this dialect
         stack.append(op_type.dialect_name())
         try:
             if is_generic:
@@ -98,15 +97,15 @@ class ProgramParser(FastParser):
                 op = op_type.parse(self)
         except (ParseError, CompileError, RecursionError):
             raise
-        except Exception as e:  # The library also asserts, or meets types that it does not expect.
+        except Exception as e:  # for example an AssertionError of xDSL for types that it does not expect
             message, note = explain_refusal(name, e)
             raise CompileError(message, self.source.locate(name_token.start, name_token.end), note) from e
         stack.pop()
         origin_start = self._current_token.span.end if self._current_token.text == "loc" else -1
         self.parse_optional_location()
         op.location = SourceLoc(self.source, name_token.start, name_token.end, origin_start)
-        if bound:
-            self._bind_results(op, bound, start)
+        if result_names:
+            self._bind_results(op, result_names, start)
         return op
 
     def _parse_op_result_list(self) -> list[Any]:
@@ -124,28 +123,28 @@ class ProgramParser(FastParser):
         self._resume_from(token.span.start)
         return super()._parse_op_result_list()
 
-    def _bind_results(self, op: Operation, bound: list[Any], start: int) -> None:
-        """Register the results of an operation under their names; raise a parse error if the numbers differ.
+    def _bind_results(self, op: Operation, names: list[Any], start: int) -> None:
+        """Register the results of an operation under their names; raise a parse error unless there are as many results.
 
         Args:
             op: The operation.
-            bound: (span of a name, number of results) as `_parse_op_result_list` returns them.
+            names: (span of a name, number of results with this name), as `_parse_op_result_list` returns them.
             start: Offset of the first name, for the error.
         """
         results = op.results
-        if len(bound) == 1 and bound[0][1] == 1 and len(results) == 1:
-            self._register_ssa_definition(bound[0][0].text[1:], results, bound[0][0])
+        if len(names) == 1 and names[0][1] == 1 and len(results) == 1:  # the usual case
+            self._register_ssa_definition(names[0][0].text[1:], results, names[0][0])
             return
-        wanted = sum(size for _, size in bound)
+        wanted = sum(size for _, size in names)
         if wanted != len(results):
             self.raise_error(f"'{op.name}' has {len(results)} result(s), but {wanted} name(s) are given", start)
         at = 0
-        for span, size in bound:
+        for span, size in names:
             self._register_ssa_definition(span.text[1:], results[at : at + size], span)
             at += size
 
     def _get_op_by_name_at(self, name: str, start: int, end: int) -> type[Operation]:
-        """Return the class of an operation, also by a former name. Raises CompileError for an unknown name."""
+        """Return the class of an operation, also by a former name. Raise CompileError at `start:end` otherwise."""
         stack = self._parser_state.dialect_stack
         op_type = self.ctx.get_optional_op(FORMER_NAMES.get(name, name), dialect_stack=stack)
         if op_type is None:
@@ -153,7 +152,7 @@ class ProgramParser(FastParser):
         return op_type
 
     def _nearest(self, name: str) -> str:
-        """Return a hint with similar operation names."""
+        """Return a hint for the unknown operation `name`: similar names, or all dialects if none has a similar name."""
         dialect = name.split(".")[0]
         known_dialects = sorted(self.ctx.registered_dialect_names)
         if "." in name and dialect not in known_dialects:
@@ -180,11 +179,11 @@ class ProgramParser(FastParser):
         return _UNKNOWN_LOC if named is None else NamedLoc(named[1])  # type: ignore[return-value]
 
     def _skip_balanced(self, pos: int, close: str) -> int:  # noqa: RET503
-        """Return the offset after the `close` that matches the bracket before `pos`, ignoring strings and comments."""
+        """Return the offset after the bracket `close` for the open one before `pos`, ignoring strings and comments."""
         content = self.lexer.input.content
         assert isinstance(content, str)
         start = pos
-        nesting = [close]
+        nesting = [close]  # closing brackets of the open brackets, outermost first
         while (match := _PUNCTUATION.search(content, pos)) is not None:
             token, pos = match.group(), match.end()
             if token == '"':
@@ -196,7 +195,7 @@ class ProgramParser(FastParser):
                 pos = len(content) if end < 0 else end
             elif token in _CLOSER:
                 nesting.append(_CLOSER[token])
-            elif token not in ("->", ">="):
+            elif token not in ("->", ">="):  # whose `>` is no bracket
                 if token != nesting.pop():
                     self.raise_error(f"'{token}' does not match any open bracket here", pos - 1, pos)
                 if not nesting:
@@ -218,8 +217,9 @@ class ProgramParser(FastParser):
         The current token is `:`. The text after it is inspected, as the parser cannot return to a consumed token.
         """
         content = self.lexer.input.content
-        rest = str(content[self._current_token.span.end : self._current_token.span.end + 32]).lstrip()
-        if rest.startswith("!hal.device"):
+        end = self._current_token.span.end
+        following = str(content[end : end + 32]).lstrip()  # characters for white space and the name of the type
+        if following.startswith("!hal.device"):
             self._consume_token()
             self.parse_type()
 
@@ -233,8 +233,8 @@ class ProgramParser(FastParser):
 
     def _later_alias(self, alias: str) -> Attribute:
         """Parse the definition of an alias that is used before its definition, and return the attribute."""
-        at = self._current_token.span.start
-        start = str(self.lexer.input.content).rfind(alias, 0, at)  # the use, the token before the current one
+        resume_at = self._current_token.span.start
+        start = str(self.lexer.input.content).rfind(alias, 0, resume_at)  # the use, the token before the current one
         if self._alias_positions is None:
             content = str(self.lexer.input.content)
             self._alias_positions = {m.group(1): m.end() for m in _ALIAS.finditer(content)}
@@ -248,7 +248,7 @@ class ProgramParser(FastParser):
         self._resume_from(self._alias_positions[alias])
         value = self.parse_attribute()
         self._open_aliases.pop()
-        self._resume_from(at)
+        self._resume_from(resume_at)
         self.attribute_aliases[alias] = value
         return value
 
@@ -269,7 +269,10 @@ class ProgramParser(FastParser):
     def _parse_dialect_type_or_attribute_body(
         self, attr_name: str, is_type: bool, is_opaque: bool, starting_opaque_pos: int | None
     ) -> Any:
-        """Parse an attribute or type of a dialect; an unknown one becomes an attribute that has its text."""
+        """Parse the attribute or type `dialect.name`; an unknown one becomes an attribute that has its text.
+
+        `starting_opaque_pos` is the offset after the name in the form `#dialect<name ...>` (`is_opaque`), else None.
+        """
         attr_name = FORMER_NAMES.get(attr_name, attr_name)
         if "." in attr_name:
             known = self.ctx.get_optional_type(attr_name) if is_type else self.ctx.get_optional_attr(attr_name)
@@ -299,7 +302,7 @@ class ProgramParser(FastParser):
         return self._skip_balanced(pos, ">") - 1
 
     def _parse_tensor_literal_element(self) -> Any:
-        """Parse an element of a tensor literal, including hexadecimal and complex ones."""
+        """Parse an element of a tensor literal, also a hexadecimal (0x7F) or a complex one, (1.0, 2.0)."""
         span = self._current_token.span
         if self.parse_optional_punctuation("(") is not None:
             real = self._parse_tensor_literal_element()
@@ -358,7 +361,7 @@ class ProgramParser(FastParser):
             raise CompileError("the program is nested too deeply", self.source.locate(token.start)) from None
 
     def _raise(self, error: ParseError) -> NoReturn:
-        """Raise the CompileError for an error of xDSL's parser."""
+        """Raise an error of xDSL's parser as a CompileError with location, message and remedy."""
         start, end = error.span.start, error.span.end
         message, note = explain(error.msg, error.span.text)
         if message.startswith("values used but not defined"):
@@ -366,7 +369,7 @@ class ProgramParser(FastParser):
         if message == "could not parse entire input!":
             message = "expected an operation" if self.source.text.strip() else "the program is empty"
         if start == self._current_start() and not message.startswith("expected an operation"):
-            # What is missing at the end of a line is shown there, not at the first word of the next.
+            # At the first token of a line, something before it is missing: show the end of the token before.
             end_before = end_of_previous(self.source.text, start)
             start, end = (start, end) if end_before is None else (end_before, end_before + 1)
         raise CompileError(message, self.source.locate(start, end), note) from None

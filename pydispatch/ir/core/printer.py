@@ -16,8 +16,9 @@ from pydispatch.ir.core.refine import refinement
 class ProgramPrinter(Printer):
     """Printer of programs, with our dialects' syntax for operations of xDSL.
 
-    Attributes:
-        elide_bytes: Constants of more bytes are elided; None elides none.
+    Args:
+        stream: File to which the text is written.
+        elide_bytes: Dense constants of more bytes are printed without their elements; None prints all.
     """
 
     def __init__(self, stream: IO[str], elide_bytes: int | None = None) -> None:
@@ -30,17 +31,17 @@ class ProgramPrinter(Printer):
         if refined is None or refined.print is None or self.print_generic_format:
             super().print_op(op)
             return
-        scope = op.has_trait(IsolatedFromAbove)
+        has_scope = op.has_trait(IsolatedFromAbove)  # names of values inside may be those of values outside
         self._print_results(op)
-        if scope:
+        if has_scope:
             self.enter_scope()
         self.print_string(op.name)
         refined.print(op, self)
-        if scope:
+        if has_scope:
             self.exit_scope()
 
     def print_string(self, text: str, *, indent: int | None = None) -> None:
-        """Write text without a line break directly, which is most text."""
+        """Write text. Most has no line break, so the column is counted here without the base class, which is slower."""
         if self.stream is None or "\n" in text:
             super().print_string(text, indent=indent)
         else:
@@ -48,7 +49,7 @@ class ProgramPrinter(Printer):
             self.stream.write(text)
 
     def print_ssa_value(self, value: SSAValue) -> str:
-        """Print the name that a value has already; otherwise choose one."""
+        """Print a value as %name, and return the name; a value without a name gets one."""
         name = self._ssa_values.get(value)
         if name is None:
             return super().print_ssa_value(value)

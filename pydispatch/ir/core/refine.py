@@ -24,7 +24,7 @@ from pydispatch.ir.core.assembly import AssemblyFormat
 Parse = Callable[[Any, Parser], Operation]
 Print = Callable[[Any, Printer], None]
 Seen = set[tuple[object, ...]]
-"""Operations with the types, properties and attributes that were found right."""
+"""Keys, as of `_key`, of the operations whose types, properties and attributes have passed the verification."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,10 @@ class _Verification:
 
     Each combination of types and properties is checked once. Traits and `check` also depend on other operations, and
     run for every operation.
+
+    Args:
+        definition: Definition of the operation, with the constraints to verify.
+        check: Raises an error for an operation that satisfies the definition but is invalid; None if there is none.
     """
 
     def __init__(self, definition: OpDef, check: Callable[[Any], None] | None) -> None:
@@ -49,20 +53,24 @@ class _Verification:
         self._is_cacheable = not definition.regions and not definition.successors  # `_key` does not cover these
 
     @cached_property
-    def _types(self) -> OpDef:
+    def _definition_without_traits(self) -> OpDef:
         return replace(self._definition, traits=OpTraits(lambda: ()))
 
     @cached_property
     def _traits(self) -> tuple[OpTrait, ...]:
+        """Traits that verify something."""
         return tuple(trait for trait in self._definition.traits if type(trait).verify is not OpTrait.verify)
 
     def __call__(self, op: Operation, seen: Seen) -> None:
-        """Verify an operation: its types (once for equal keys in `seen`), its traits, and its own check."""
+        """Verify an operation: its types and properties unless its key is in `seen`, its traits, and its own check.
+
+        The key is added to `seen`.
+        """
         key = _key(op) if self._is_cacheable else None
         if key is None:
-            self._types.verify(op)
+            self._definition_without_traits.verify(op)
         elif key not in seen:
-            self._types.verify(op)
+            self._definition_without_traits.verify(op)
             seen.add(key)
         for trait in self._traits:
             trait.verify(op)
@@ -71,7 +79,10 @@ class _Verification:
 
 
 def _key(op: Operation) -> tuple[object, ...]:
-    """Return a hashable key of the types and properties of an operation without regions and successors."""
+    """Return a hashable key of the types, properties and attributes of an operation without regions and successors.
+
+    None separates operand types, result types, properties and attributes.
+    """
     key: list[object] = [type(op), *[value.type for value in op._operands], None, *[value.type for value in op.results]]
     for attributes in (op.properties, op.attributes):
         key.append(None)
@@ -101,8 +112,8 @@ def refine(
         op: class of the operation.
         assembly_format: assembly format of the operation; `directives` are its custom directives.
         syntax: `parse(cls, parser)` and `print(op, printer)`, as an alternative to an assembly format.
-        operands: constraint of the types of all operands, or of those that are named.
-        results: constraint of the types of all results.
+        operands: constraint of the types of all operands, or name of an operand → constraint; xDSL's own without one.
+        results: constraint of the types of all results; None for xDSL's own.
         properties: properties that xDSL's definition lacks.
         attributes: attributes that xDSL's definition lacks.
         directives: custom directives of `assembly_format`.
@@ -128,8 +139,8 @@ def refine(
         format = AssemblyFormat(assembly_format, definition)
         parse, print = format.parse, format.print
 
-    changed = check is not None or operands is not None or results is not None or properties
-    _REFINED[op] = Refinement(parse, print, _Verification(definition, check) if changed else None)
+    needs_verifier = check is not None or operands is not None or results is not None or properties
+    _REFINED[op] = Refinement(parse, print, _Verification(definition, check) if needs_verifier else None)
 
 
 def refinement(op: type[Operation]) -> Refinement | None:

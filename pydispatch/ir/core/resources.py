@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import BytesAttr, DenseIntOrFPElementsAttr, FixedBitw
 from xdsl.parser import AttrParser
 
 from pydispatch.ir.core.dense import blob_of
+from pydispatch.ir.core.long_literals import ALIGNMENT_DIGITS
 
 _ENTRY = re.compile(r'([A-Za-z_][\w$.\-]*|"(?:[^"\\]|\\.)*")\s*:\s*"0x([0-9A-Fa-f]*)"')
 
@@ -21,19 +22,24 @@ class Resources:
     def __init__(self, text: str, blobs: Mapping[int, bytes]) -> None:
         self._text = text
         self._blobs = blobs  # bytes of the literals that lack digits in the text, as of `ElidedText`
+        # Key of a resource → offset of the first digit of its blob and after the last one; None before first use.
         self._spans: dict[str, tuple[int, int]] | None = None
 
     def get(self, key: str) -> bytes | None:
-        """Return the bytes of a resource without its 4-byte alignment header; None if there is none."""
+        """Return the bytes of a resource without its 4-byte alignment header; None if the text has none of this key."""
         if self._spans is None:
             start = self._text.rfind("{-#")
             matches = _ENTRY.finditer(self._text, start) if start >= 0 else ()
             self._spans = {m.group(1).strip('"'): m.span(2) for m in matches}
         span = self._spans.get(key)
-        return None if span is None else blob_of(self._text, self._blobs, span[0] + 8, span[1])
+        return None if span is None else blob_of(self._text, self._blobs, span[0] + ALIGNMENT_DIGITS, span[1])
 
     def constant(self, data: bytes, type: Any, parser: AttrParser, start: int) -> DenseIntOrFPElementsAttr:
-        """Return a blob as a dense constant of `type`. In the blob an i1 takes one byte."""
+        """Return a blob as a dense constant of `type`. In the blob an element of less than 8 bits takes one byte.
+
+        Raise a parse error, for the text from the offset `start` to the current token, unless the blob has the size of
+        all elements, or of one element, which then stands for all.
+        """
         assert isinstance(type, ShapedType)
         element = type.get_element_type()  # type: ignore[attr-defined]
         bits = element.bitwidth if isinstance(element, FixedBitwidthType) else 64  # of an index
