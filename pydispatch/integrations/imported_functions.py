@@ -76,11 +76,12 @@ def _dtype(name: str) -> Any:
     return dtype_from(DType(name)).numpy
 
 
-# Kernels that call the import f for each element. `_kernel` replaces the annotations `Any` by types.
+# Kernels that call the import f for each element. `_kernel` replaces the annotations `Any` by types. Invocations of the
+# last workgroup may be beyond the last element.
 
 
-def _one(f: Any) -> Any:
-    """Return the kernel of an import with one parameter."""
+def _unary(f: Any) -> Any:
+    """Return the kernel of an import `f` with one parameter."""
 
     def applied(x0: Any, out: Any) -> None:
         i = functions.global_id(0)
@@ -90,8 +91,8 @@ def _one(f: Any) -> Any:
     return applied
 
 
-def _two(f: Any) -> Any:
-    """Return the kernel of an import with two parameters."""
+def _binary(f: Any) -> Any:
+    """Return the kernel of an import `f` with two parameters."""
 
     def applied(x0: Any, x1: Any, out: Any) -> None:
         i = functions.global_id(0)
@@ -101,8 +102,8 @@ def _two(f: Any) -> Any:
     return applied
 
 
-def _three(f: Any) -> Any:
-    """Return the kernel of an import with three parameters."""
+def _ternary(f: Any) -> Any:
+    """Return the kernel of an import `f` with three parameters."""
 
     def applied(x0: Any, x1: Any, x2: Any, out: Any) -> None:
         i = functions.global_id(0)
@@ -112,7 +113,7 @@ def _three(f: Any) -> Any:
     return applied
 
 
-_TEMPLATES = (_one, _two, _three)
+_TEMPLATES = (_unary, _binary, _ternary)
 """Functions that create the kernel of an import with one, two or three parameters."""
 
 

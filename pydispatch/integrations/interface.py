@@ -44,7 +44,7 @@ def check_types(function: PublicFunction, has: Callable[[ElementType, bool], boo
 
 
 def array_of_rank_0(function: PublicFunction, position: int, value: Any) -> np.ndarray[Any, Any] | None:
-    """Return a number as an array of rank 0 for the argument at `position`, and None for any other value.
+    """Return a number as an array of rank 0 for the argument at `position` (from 0); None if `value` is no number.
 
     Raise InvalidArgumentError for a number that the element type does not take.
     """

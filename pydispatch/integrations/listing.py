@@ -45,12 +45,12 @@ class Listing:
         """Return each source line, and below it the code of each form."""
         number_width = 5
         indent = number_width + len("  ")  # where source lines begin
-        width = indent + max(map(len, self.code))
+        width = indent + max(map(len, self.code))  # of the column with the names of forms
         rows = []
         for line, text in self.source.items():
             rows.append(f"{line:{number_width}}  {text}".rstrip())
             if line in self.notes:
-                rows.append(f"{'vectors':>{width}} | {self.notes[line]}")
+                rows.append(f"{'vectors':>{width}} | {self.notes[line]}")  # note of the vectorizer
             for form, lines in self.code.items():
                 rows += [
                     f"{form if index == 0 else '':>{width}} | {text}" for index, text in enumerate(lines.get(line, ()))

@@ -40,7 +40,7 @@ class TracedProgram(ProgramSource):
         self._loaded: dict[str, _LoadedProgram] = {}  # by the name of the device
 
     def specialize(self, **statics: Any) -> TracedProgram:
-        """Return the program with values for static parameters, and with its stated derivative.
+        """Return the program with values for static parameters, and with the derivative that `vjp` was given for it.
 
         Raise InvalidArgumentError for other names.
         """
@@ -91,7 +91,7 @@ class TracedProgram(ProgramSource):
         return self.statics if self.primal is None else {**self.statics, self.primal.name: self.primal}
 
     def _require_no_state(self, changed: str) -> None:
-        """Raise InvalidArgumentError if compiling again, as a captured value has changed, would lose state."""
+        """Raise InvalidArgumentError if compiling again would lose state. `changed` is the value that is the reason."""
         if self.has_state:
             raise InvalidArgumentError(
                 f"program '{self.name}': '{changed}' has changed since the first call, and compiling the program again "

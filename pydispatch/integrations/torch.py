@@ -66,6 +66,7 @@ def from_torch(
         )
     elif args or keywords or dynamic_shapes is not None:
         raise InvalidArgumentError("args: an exported program knows its arguments; give them where it is exported")
+    # Operators without a conversion are decomposed into others.
     table = {op: f for op, f in torch.export.default_decompositions().items() if not _has_conversion(op)}
     return compile_tuned(program.run_decompositions(table), **options)
 
@@ -185,7 +186,7 @@ def _traced(module: Any) -> _Traced:
     try:
         graph, constants = fx.graph_of(module)
     except ProgramFault as fault:
-        raise CompileError(str(fault), Location(_NAME, 0, 0)) from None
+        raise CompileError(str(fault), Location(_NAME, line=0, column=0)) from None
     names = [value.name for value in graph.inputs if isinstance(value, ValueName) and value.name not in constants]
     sizes = {n for name in names if name in graph.tensors for n in graph.tensors[name].sizes}  # of all tensor inputs
     tokens = {node.positional[0] for node in graph.nodes if node.target.endswith("higher_order.with_effects")}
@@ -306,7 +307,7 @@ class _Runner:
 
             return np.asarray(value, np.int64)
         tensor = value.detach() if value.requires_grad else value
-        if tensor.is_conj() or tensor.is_neg():
+        if tensor.is_conj() or tensor.is_neg():  # flags of a tensor whose memory has other values
             tensor = tensor.resolve_conj().resolve_neg()
         return tensor if tensor.is_contiguous() else tensor.contiguous()
 

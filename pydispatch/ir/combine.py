@@ -211,8 +211,8 @@ def _contents(op: Operation) -> object:
     An array is compared without its key, which may differ: as its `HostArray`, which is hashed and compared by
     identity. `_share_arrays` has replaced equal arrays by one.
     """
-    names = "sym_name", "sym_visibility", "is_mutable"
-    contents = {name: value for name, value in op.properties.items() if name not in names}
+    ignored = "sym_name", "sym_visibility", "is_mutable"
+    contents = {name: value for name, value in op.properties.items() if name not in ignored}
     value = contents.get("initial_value")
     if isinstance(value, NumPyArrayAttr):
         contents["initial_value"] = value.host_array

@@ -43,7 +43,7 @@ def reader(directive: FormatDirective) -> Read:
         case TypeDirective(ResultVariable(index=index)):
             return _read_result_type(index)
         case AttrDictDirective(with_keyword=keyword):
-            return _read_after("attributes" if keyword else "{", directive.parse)
+            return _read_if_next("attributes" if keyword else "{", directive.parse)
         case OptionalGroupDirective(then_first=KeywordDirective(word) | PunctuationDirective(word)):
             return _read_group(directive, word)
     return directive.parse
@@ -86,11 +86,11 @@ def _read_literal(directive: FormatDirective, text: str) -> Read:
     return read
 
 
-def _read_after(word: str, parse: Read) -> Read:
-    """Return a reader that calls `parse` only when the current token is `word`."""
+def _read_if_next(token: str, parse: Read) -> Read:
+    """Return a reader that calls `parse` only if the current token is `token`, and reads nothing otherwise."""
 
     def read(parser: Any, state: ParsingState) -> None:
-        if parser._parser_state.current_token.text == word:
+        if parser._parser_state.current_token.text == token:
             parse(parser, state)
 
     return read

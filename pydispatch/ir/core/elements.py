@@ -13,7 +13,10 @@ def element_type(type: Attribute) -> Attribute:
 
 
 def same_shape(op: Operation, lhs: Attribute, rhs: Attribute) -> None:
-    """Raise VerifyException unless two types have the same shape and are both tensors, both vectors or both scalars."""
+    """Raise VerifyException unless two types have the same shape and are both tensors, both vectors or both scalars.
+
+    `lhs` is the type of an operand of `op`, and `rhs` that of its result.
+    """
     shape_a = lhs.get_shape() if isinstance(lhs, ShapedType) else None
     shape_b = rhs.get_shape() if isinstance(rhs, ShapedType) else None
     if shape_a != shape_b or (shape_a is not None and lhs.name != rhs.name):

@@ -131,7 +131,7 @@ class FastLexer(MLIRLexer):
         """Reject a malformed string literal here, because xDSL's regular expression takes exponential time on one."""
         content = self.input.content
         start = _SPACE.match(content, self.pos).end()  # type: ignore[union-attr]
-        if content.startswith('@"', start):
+        if content.startswith('@"', start):  # a symbol in quotes
             start += 1
         if content.startswith('"', start) and _STRING.match(content, start) is None:
             raise ParseError(Span(start, start + 1, self.input), "this string is not closed, or has an unknown escape")
@@ -263,7 +263,7 @@ class FastParser(Parser):
             if known is not None and is_whole:
                 self._known_types[text] = known
         else:
-            state.lexer.pos = end
+            state.lexer.pos = end  # skips the tokens of the type
             state.current_token = state.lexer.lex()
         return known
 

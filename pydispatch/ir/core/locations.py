@@ -236,7 +236,7 @@ class LayerLoc(BuiltinAttribute):
 def resolved(location: Any) -> Location | None:
     """Return the location that an attribute denotes; None for other attributes."""
     if isinstance(location, LayerLoc):
-        return Location(location.filename, 0, 0, layer=location.layer)
+        return Location(location.filename, line=0, column=0, layer=location.layer)
     if isinstance(location, (SourceLoc, CodeLoc)):
         return location.resolve()
     if isinstance(location, FileLineColLoc):

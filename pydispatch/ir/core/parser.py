@@ -337,7 +337,7 @@ class ProgramParser(FastParser):
         return self._resources.constant(data, type, self, start)
 
     def _parse_file_metadata_dictionary(self) -> None:
-        """Skip the dictionary `{-# ... #-}`, which holds resources."""
+        """Skip the dictionary `{-# ... #-}`, whose resources `Resources` finds in the text."""
         content = str(self.lexer.input.content)
         start = self._current_token.span.start
         end = content.find("#-}", start)
