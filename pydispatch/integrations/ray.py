@@ -67,7 +67,7 @@ def predict(
     if threads < 1 or retries < 0:
         raise InvalidArgumentError(f"expected threads >= 1 and retries >= 0, got {threads} and {retries}")
     if workers is None:
-        workers = 1, max(1, int(ray.cluster_resources().get("CPU", 1) // threads))
+        workers = 1, max(1, int(ray.cluster_resources().get("CPU", 1) // threads))  # the least and the most
     min_workers, max_workers = workers if isinstance(workers, tuple) else (workers, workers)
     if not 1 <= min_workers <= max_workers:
         raise InvalidArgumentError(f"workers: expected a number, or the least and the most, got {workers!r}")

@@ -153,7 +153,7 @@ class _Combined:
         if isinstance(op, GlobalOp) and isinstance(known, GlobalOp):
             if _state_of(op) not in self._states_of_all_programs or _contents(known) != _contents(op):
                 return None
-            known.is_mutable = known.is_mutable or op.is_mutable  # one program may only read the state
+            known.is_mutable = known.is_mutable or op.is_mutable  # not set in programs that only read
             return name
         if not op.has_trait(SymbolTable):  # of other operations, only executables are stored once
             return None

@@ -56,7 +56,7 @@ class ProgramParser(FastParser):
         self.source = Source(elide_literals(text), filename)
         text, self._blobs = self.source.text, self.source.blobs
         try:
-            AttrParser.__init__(self, ParserState(FastLexer(Input(text, filename))), ctx)
+            AttrParser.__init__(self, ParserState(FastLexer(Input(text, filename))), ctx)  # Parser's has its own lexer
         except ParseError as e:
             self._raise(e)
         self._known_types = {}

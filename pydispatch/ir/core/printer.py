@@ -18,7 +18,7 @@ class ProgramPrinter(Printer):
 
     Args:
         stream: File to which the text is written.
-        elide_bytes: Dense constants of more bytes are printed without their elements; None prints all.
+        elide_bytes: Dense constants of more bytes, except splats, are printed without their elements; None prints all.
     """
 
     def __init__(self, stream: IO[str], elide_bytes: int | None = None) -> None:
