@@ -6,7 +6,10 @@ from xdsl.ir import Operation, SSAValue
 
 
 def replace_op(op: Operation, *values: SSAValue) -> None:
-    """Replace the results of an operation by as many values, which inherit the names of the results, and erase it."""
+    """Replace all uses of an operation's results by `values`, one per result in order, and erase the operation.
+
+    The values also take over the name hints of the results.
+    """
     for result, value in zip(op.results, values, strict=True):
         value.name_hint = result.name_hint
         result.replace_all_uses_with(value)
@@ -18,7 +21,7 @@ def erase_op(op: Operation, safe_erase: bool = True) -> None:
 
     Args:
         op: The operation.
-        safe_erase: Whether to require that its results have no uses. Without it, other uses are left dangling.
+        safe_erase: Whether to raise ValueError if a result has uses. If False, remaining uses get an `ErasedSSAValue`.
     """
     op.detach()
     op.erase(safe_erase=safe_erase)

@@ -16,20 +16,21 @@ KINDS = {
 
 
 class SemiAffineParser(AffineParser):
-    """Parser of affine maps and sets that also accepts semi-affine expressions."""
+    """Parser of affine maps and sets that also accepts products with symbols and divisions by symbols."""
 
     def _create_binop_expr(self, lhs: AffineExpr, rhs: AffineExpr, binop: Any) -> AffineExpr:
-        """Return a binary affine expression, semi-affine ones included.
+        """Return the expression `lhs binop rhs`, which may be semi-affine.
 
         One factor of a product and the divisor of a division must consist of constants and symbols; else a parse error
-        is raised.
+        is raised. `binop` is the operator's token.
         """
-        kind = KINDS.get(binop.text)
-        known = isinstance(rhs, AffineConstantExpr)
+        kind = KINDS.get(binop.text)  # None for + and -
+        is_affine = kind is None or isinstance(rhs, AffineConstantExpr)
         if kind is AffineBinaryOpKind.Mul:
-            known = known or isinstance(lhs, AffineConstantExpr)
-        if kind is None or known:
+            is_affine = is_affine or isinstance(lhs, AffineConstantExpr)
+        if is_affine:
             return super()._create_binop_expr(lhs, rhs, binop)
+        # As in MLIR, the symbolic factor of a product is its right operand.
         if kind is AffineBinaryOpKind.Mul and has_dimension(rhs) and not has_dimension(lhs):
             lhs, rhs = rhs, lhs
         if has_dimension(rhs):
@@ -43,5 +44,5 @@ class SemiAffineParser(AffineParser):
 
 
 def has_dimension(expression: AffineExpr) -> bool:
-    """Return whether a dimension occurs in an affine expression."""
-    return any(isinstance(part, AffineDimExpr) for part in expression.dfs())
+    """Return whether a dimension such as d0 occurs in an affine expression."""
+    return any(isinstance(nested, AffineDimExpr) for nested in expression.dfs())

@@ -1,4 +1,4 @@
-"""Names of functions, executables and globals: given once, known where they are used, and changed with their uses."""
+"""Symbols, the names of functions, executables and globals: their definitions, references, renaming and errors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MISSING = re.compile(r"'?@(\S+?)'? could not be found in symbol table")
 
 
 def symbols_of(table: Operation) -> list[tuple[str, Operation]]:
-    """Return pairs (name, operation) of the symbols in a symbol table, in the order of the text."""
+    """Return pairs (name without `@`, defining operation) of a symbol table, in the order of the text."""
     symbols = []
     for block in table.regions[0].blocks:
         for op in block.ops:
@@ -30,14 +30,14 @@ def symbols_of(table: Operation) -> list[tuple[str, Operation]]:
 
 
 def references(op: Operation) -> Iterator[str]:
-    """Yield the symbols that an operation and the operations in its regions refer to."""
+    """Yield the symbol of each reference in an operation and in its regions, such as "a" for `@a::@b`; may repeat."""
     for inner in walk(op):
         for attribute in (*inner.properties.values(), *inner.attributes.values()):
             yield from _references(attribute)
 
 
 def _references(attribute: Attribute) -> Iterator[str]:
-    """Yield the symbols in an attribute and the attributes nested in it."""
+    """Yield the root symbol, without `@`, of each reference in an attribute and the attributes nested in it."""
     pending: list[Attribute] = [attribute]
     while pending:
         nested = pending.pop()
@@ -47,16 +47,17 @@ def _references(attribute: Attribute) -> Iterator[str]:
             pending += nested.parameters
         else:
             data = getattr(nested, "data", None)
-            if isinstance(data, tuple):
+            if isinstance(data, tuple):  # such as the elements of an ArrayAttr
                 pending += [a for a in data if isinstance(a, Attribute)]
             elif isinstance(nested, DictionaryAttr):
                 pending += nested.data.values()
 
 
 def rename_references(table: Operation, names: Mapping[str, str]) -> None:
-    """Make everything in a symbol table that refers to a symbol by a key of `names` refer to it by the value.
+    """Change references to renamed symbols in the operations of a symbol table; the definitions are left unchanged.
 
-    Contents of nested symbol tables are unchanged: their names are their own.
+    `names` maps old to new names, without `@`. Operations in nested symbol tables are unchanged: a reference there
+    resolves to a symbol of the nested table.
     """
     changed = {old: new for old, new in names.items() if old != new}
     pending = [op for block in table.regions[0].blocks for op in block.ops] if changed else []
@@ -69,7 +70,10 @@ def rename_references(table: Operation, names: Mapping[str, str]) -> None:
 
 
 def renamed(attribute: Attribute, names: Mapping[str, str]) -> Attribute:
-    """Return an attribute in which references to the symbols that `names` has as keys are those to its values."""
+    """Return an attribute in which the root of each symbol reference is replaced by its new name.
+
+    `names` maps old to new names, without `@`; other symbols are unchanged.
+    """
     if isinstance(attribute, SymbolRefAttr):
         new = names.get(attribute.root_reference.data)
         return attribute if new is None else SymbolRefAttr(new, attribute.nested_references)
@@ -77,6 +81,7 @@ def renamed(attribute: Attribute, names: Mapping[str, str]) -> Attribute:
         return ArrayAttr([renamed(element, names) for element in attribute])
     if isinstance(attribute, DictionaryAttr):
         return DictionaryAttr({name: renamed(value, names) for name, value in attribute.data.items()})
+    # A copy is only built if a parameter may hold references.
     if isinstance(attribute, ParametrizedAttribute) and any(
         isinstance(p, (SymbolRefAttr, ArrayAttr, DictionaryAttr)) for p in attribute.parameters
     ):
@@ -85,24 +90,28 @@ def renamed(attribute: Attribute, names: Mapping[str, str]) -> Attribute:
 
 
 def check_distinct(op: Operation) -> None:
-    """Raise CompileError if a name occurs twice in the symbol table `op`."""
+    """Raise CompileError if `op` is a symbol table with two symbols of one name."""
     if not op.regions or not op.has_trait(SymbolTable):
         return
-    first: dict[str, Operation] = {}
+    definitions: dict[str, Operation] = {}
     for name, symbol in symbols_of(op):
-        if name in first:
-            where = location_of(first[name])
+        if name in definitions:
+            where = location_of(definitions[name])
             at = f"line {where.line}" if where is not None else "the first one"
             raise CompileError(
-                f"'{symbol.name}': the name @{name} is taken by '{first[name].name}' at {at}",
+                f"'{symbol.name}': the name @{name} is taken by '{definitions[name].name}' at {at}",
                 location_of(symbol), "each name is given once in a module; rename one of the two",
             )  # fmt: skip
-        first[name] = symbol
+        definitions[name] = symbol
 
 
 def unknown_symbol_error(op: Operation, message: str) -> CompileError | None:
-    """Return a CompileError with similar names if an xDSL message is about an unknown symbol; None for other
-    messages."""
+    """Return a CompileError that suggests a similar name if an xDSL error is about an unknown symbol; otherwise None.
+
+    Args:
+        op: Operation whose verification failed.
+        message: Text of xDSL's exception.
+    """
     match = MISSING.search(message)
     if match is None:
         return None
@@ -111,7 +120,7 @@ def unknown_symbol_error(op: Operation, message: str) -> CompileError | None:
         table = table.parent_op()
     names = [name for name, _ in symbols_of(table)] if table is not None else []
     matches = close_matches(match[1], names)
-    shown = ", ".join(f"@{name}" for name in names[:8]) + (", ..." if len(names) > 8 else "")
+    shown = ", ".join(f"@{name}" for name in names[:8]) + (", ..." if len(names) > 8 else "")  # bounds the message
     hint = f"did you mean @{matches[0]}? " if matches else ""
     return CompileError(
         f"'{op.name}': there is no @{match[1]} in this module",

@@ -1,4 +1,4 @@
-"""Pieces of syntax that several dialects share: shaped types, tied results, visibility, named attributes."""
+"""Parsers and printers that several dialects share: shaped types, tied results, visibility, named attributes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def dynamic_dims(type: Attribute) -> int:
 
 
 def split_dims(types: Iterable[Attribute], dims: Sequence[SSAValue]) -> list[tuple[SSAValue, ...]]:
-    """Split the flat list of an operation's dynamic sizes into one tuple per type."""
+    """Split the flat list of an operation's dynamic sizes into one tuple per type, empty for static types."""
     out, at = [], 0
     for type in types:
         n = dynamic_dims(type)
@@ -48,11 +48,16 @@ def exact_names(
 ) -> list[DictionaryAttr]:
     """Return the attributes of a function's arguments, with names that xDSL shortens added as `pyd.name`.
 
-    xDSL shortens `%x_1` to `%x`, but callers may pass arguments by their full name.
+    The name hint of a value `%x_1` is "x", but callers may pass arguments by their full name.
+
+    Args:
+        arguments: The arguments as they were parsed.
+        values: Their block arguments.
+        attrs: Their attributes.
     """
     result = []
     for argument, value, attributes in zip(arguments, values, attrs, strict=True):
-        name = argument.name.text[1:]
+        name = argument.name.text[1:]  # without `%`
         if value.name_hint is not None and name != value.name_hint and "pyd.name" not in attributes.data:
             attributes = DictionaryAttr({**attributes.data, "pyd.name": StringAttr(name)})
         result.append(attributes)
@@ -75,7 +80,10 @@ def parse_index_operands(parser: Parser, open: str = "[", close: str = "]") -> l
 
 
 def parse_dim_names(parser: Parser, type: Attribute) -> list[UnresolvedOperand]:
-    """Parse the sizes `{%d0, %d1}` after a type, one per dynamic dimension; a static type has no braces."""
+    """Parse the sizes `{%d0, %d1}` after a type, one per dynamic dimension; a static type has no braces.
+
+    Tensors and memrefs with dynamic dimensions require the sizes; other types may omit them, which returns [].
+    """
     start = parser.pos
     expected = dynamic_dims(type)
     may_have_dims = expected > 0 or hasattr(type, "get_shape")  # a `{` after a type without a shape begins a region
@@ -99,9 +107,9 @@ class ShapedSignature(NamedTuple):
 
     Attributes:
         argument_types: Types of the arguments.
-        argument_dims: Names of the dynamic sizes of all arguments, in order.
+        argument_dims: Operand names of the dynamic sizes of all arguments, flattened in order.
         result_types: Types of the results.
-        result_dims: Names of the dynamic sizes of all results, in order.
+        result_dims: Operand names of the dynamic sizes of all results, flattened in order.
         tied: For each result, the index of the argument whose memory it reuses, or -1.
     """
 
@@ -117,11 +125,11 @@ def parse_shaped_signature(
 ) -> ShapedSignature:
     """Parse `(T{%d}, ...) -> (T{%d}, %operand{%d}, %operand as T{%d})`: types with their dynamic sizes in braces.
 
-    A result that is written as an operand is tied to it: it reuses its memory.
+    A result that is written as an operand is tied to it: the result reuses the operand's memory.
 
     Args:
         parser: The parser.
-        names: The operands, to which results may be tied.
+        names: The operands, parsed before: each has a type in the signature, and results may be tied to it.
         with_dims: Whether sizes `{%d}` are part of the syntax.
     """
     start = parser.pos
@@ -147,12 +155,20 @@ def parse_tied_results(
 ) -> tuple[list[Attribute], list[UnresolvedOperand], list[int]]:
     """Parse one result or a list in parentheses: `T{%d}`, `%operand{%d}` or `%operand as T{%d}`.
 
-    Returns the result types, the names of all sizes, and for each result its tied argument or -1.
+    Args:
+        parser: The parser.
+        names: The operands to which results may be tied.
+        types: Types of these operands; a tied result without `as T` has the type of its operand.
+        with_dims: Whether sizes `{%d}` are part of the syntax.
+
+    Returns:
+        The result types, the operand names of their dynamic sizes, flattened, and for each result the index of the
+        operand that it is tied to, or -1.
     """
     result_types: list[Attribute] = []
     result_dims: list[UnresolvedOperand] = []
     tied: list[int] = []
-    known = [(n.operand_name, n.index) for n in names]
+    operand_keys = [(n.operand_name, n.index) for n in names]  # index: i in `%name#i`
 
     def result() -> None:
         """Parse one result."""
@@ -162,10 +178,10 @@ def parse_tied_results(
             tied.append(-1)
         else:
             key = (name.operand_name, name.index)
-            if key not in known:
+            if key not in operand_keys:
                 parser.raise_error(f"result is tied to %{name.operand_name}, which is not an operand of this operation",
                               name.span.start, name.span.end)  # fmt: skip
-            tied.append(known.index(key))
+            tied.append(operand_keys.index(key))
             type = parser.parse_type() if parser.parse_optional_keyword("as") else types[tied[-1]]
         result_types.append(type)
         if with_dims:
@@ -179,7 +195,7 @@ def parse_tied_results(
 
 
 def tied_attr(tied: Sequence[int]) -> DenseArrayBase[Any] | None:
-    """Return the property that stores tied results; None if no result is tied."""
+    """Return the property that stores, for each result, the index of its tied operand or -1; None if all are -1."""
     return DenseArrayBase.from_list(i64, list(tied)) if any(t >= 0 for t in tied) else None
 
 
@@ -215,14 +231,14 @@ def parse_attr_of(parser: AttrParser, kind: type[AttrT]) -> AttrT:
 
 
 def parse_attributes(parser: Parser) -> dict[str, Attribute]:
-    """Parse an optional `attributes {...}`."""
+    """Parse an optional `attributes {...}`; return {} if it is absent."""
     if parser.parse_optional_keyword("attributes") is None:
         return {}
     return parser.parse_optional_attr_dict()
 
 
 def parse_integer_attr(parser: Parser, type: Attribute) -> IntegerAttr[Any]:
-    """Parse an integer attribute with or without its type, given the type that the operation requires."""
+    """Parse an integer `4` or `4 : T` as an attribute of the type `type`, whatever T is."""
     value = parser.parse_integer(allow_boolean=False)
     if parser.parse_optional_punctuation(":") is not None:
         parser.parse_type()
@@ -230,11 +246,11 @@ def parse_integer_attr(parser: Parser, type: Attribute) -> IntegerAttr[Any]:
 
 
 def mixed(numbers: Attribute | None, values: Iterable[SSAValue]) -> list[int | SSAValue]:
-    """Return integers and values as one list: [4, dynamic, 8] with the values [%n] gives [4, %n, 8].
+    """Return integers and values as one list: [4, DYNAMIC, 8] with the values [%n] gives [4, %n, 8].
 
     Args:
-        numbers: Array of integers, in which DYNAMIC marks a value.
-        values: The values, in order.
+        numbers: ArrayAttr or DenseArrayBase of integers, in which DYNAMIC marks a value.
+        values: As many values as there are markers, in order.
     """
     if isinstance(numbers, ArrayAttr):
         listed = [n.value.data for n in numbers if isinstance(n, IntegerAttr)]
@@ -265,15 +281,15 @@ def print_attributes(printer: Printer, attributes: Mapping[str, Attribute], keyw
 
 def _print_entry(printer: Printer, name: str, value: Attribute) -> None:
     """Print `name = value`, or the name alone for a unit attribute; a name that is no identifier is quoted."""
-    bare = name.replace(".", "").replace("_", "").replace("$", "")
-    printer.print_string(name if bare.isalnum() and not name[0].isdigit() else f'"{name}"')
+    alphanumeric = name.replace(".", "").replace("_", "").replace("$", "")  # identifiers may contain these three
+    printer.print_string(name if alphanumeric.isalnum() and not name[0].isdigit() else f'"{name}"')
     if not isinstance(value, UnitAttr):
         printer.print_string(" = ")
         printer.print_attribute(value)
 
 
 def print_types(printer: Printer, types: Sequence[Attribute]) -> None:
-    """Print one type as `T`, other lists as `(T, U)`."""
+    """Print a single type as `T`, an empty or longer list as `(T, U)`."""
     if len(types) == 1:
         printer.print_attribute(types[0])
     else:
@@ -312,7 +328,7 @@ def print_results(
         dims: Dynamic sizes of all results, in order; empty if they are not part of the syntax.
         tied: For each result, the index of the operand that it is tied to, or -1; None if no result is tied.
         print_operand: Function that prints the operand with an index.
-        operand_types: Types of the operands: a type that equals that of the tied operand is left out.
+        operand_types: Types of the operands: a tied result of the same type is printed without `as T`.
     """
     dims_of_results = split_dims(types, dims) if dims else [()] * len(types)
 
@@ -343,7 +359,16 @@ def print_shaped_signature(
     result_dims: Sequence[SSAValue],
     tied: Sequence[int] | None,
 ) -> None:
-    """Print a signature in the syntax that `parse_shaped_signature` parses."""
+    """Print a signature in the syntax that `parse_shaped_signature` parses.
+
+    Args:
+        printer: The printer.
+        arguments: The operands, whose types are printed.
+        argument_dims: Dynamic sizes of all arguments, flattened; empty if they are not part of the syntax.
+        result_types: The result types.
+        result_dims: Dynamic sizes of all results, flattened; empty if they are not part of the syntax.
+        tied: For each result, the index of the argument that it is tied to, or -1; None if no result is tied.
+    """
     types = [a.type for a in arguments]
     groups = split_dims(types, argument_dims) if argument_dims else [()] * len(types)
     printer.print_string("(")
@@ -359,7 +384,10 @@ def print_shaped_signature(
 
 
 def print_region_signature(printer: Printer, region: Region, results: Sequence[Attribute] | None) -> None:
-    """Print `(%a: T) -> (R) {...}` for a region whose entry arguments are named before it."""
+    """Print `(%a: T) -> (R) {...}` for a region whose entry arguments are named before it.
+
+    `results` are the types R, which the region itself does not state; None omits `-> (R)`.
+    """
     block = region.blocks.first
     assert block is not None
     with printer.in_parens():
@@ -376,7 +404,7 @@ def print_region_signature(printer: Printer, region: Region, results: Sequence[A
 
 
 def tied_list(tied: DenseArrayBase[Any] | None) -> tuple[int, ...] | None:
-    """Return the property that `tied_attr` builds as integers; None if it is absent."""
+    """Return the property that `tied_attr` builds as one integer per result; None if it is absent."""
     return None if tied is None else tuple(int(v) for v in tied.get_values())
 
 

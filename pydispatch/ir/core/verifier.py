@@ -18,7 +18,7 @@ from pydispatch.ir.core.walk import walk
 
 def verify(module: Operation) -> None:
     """Verify every operation, outer before inner; raise CompileError for the first invalid one."""
-    order: dict[Operation, int] = {}
+    order: dict[Operation, int] = {}  # operation -> index in preorder
     for op in walk(module):
         order[op] = len(order)
     seen: Seen = set()
@@ -34,8 +34,8 @@ def verify(module: Operation) -> None:
             verify_operation(op, seen)
         except CompileError:
             raise
-        except Exception as e:  # The library also asserts, or raises what has no type of its own.
-            _raise_outside_value(op)
+        except Exception as e:  # xDSL also raises other types than VerifyException, such as AssertionError
+            _raise_outside_value(op)  # a frequent cause, whose own error says more than xDSL's
             message, note = explain_refusal(op.name, e)
             raise unknown_symbol_error(op, str(e)) or CompileError(message, location_of(op), note) from e
 
@@ -43,7 +43,8 @@ def verify(module: Operation) -> None:
 def verify_operation(op: Operation, seen: Seen | None = None) -> None:
     """Verify one operation without those in its regions; raise the exceptions of xDSL.
 
-    `seen` caches valid combinations of types and properties, so that each is checked once.
+    `seen` caches valid combinations of types and properties, so that calls with the same set check each once; with None
+    nothing is cached.
     """
     refined = refinement(type(op))  # replaces xDSL's verifier of this class of operations, if there is one
     if refined is None or refined.verify is None:
@@ -55,15 +56,15 @@ def verify_operation(op: Operation, seen: Seen | None = None) -> None:
 def _check_defined(op: Operation, order: dict[Operation, int], dominance: Dominance) -> None:
     """Check that the definition of each operand dominates the operation.
 
-    Values of regions that do not contain the operation are skipped, because another check rejects them. `order` has the
-    position of each operation of the module, in the order of its text.
+    Values of regions that do not contain the operation are skipped, because the parser and the trait IsolatedFromAbove
+    reject them. `order` has the index of each operation of the module in the order of its text.
     """
     for value in op.operands:
         block = value.owner if isinstance(value.owner, Block) else value.owner.parent_block()
         region = block.parent if block is not None else None
         if block is None or region is None:
             continue
-        use: Operation | None = op
+        use: Operation | None = op  # after the loop: op, or its ancestor in the region that defines the value
         while use is not None and use.parent_region() is not region:
             use = use.parent_op()
         user = use.parent_block() if use is not None else None
@@ -71,6 +72,7 @@ def _check_defined(op: Operation, order: dict[Operation, int], dominance: Domina
             continue
         name = f"%{value.name_hint}" if value.name_hint else "a value"
         if user is block:
+            # Equal: an operation or its region uses its own result. -1: the definition is outside of the module.
             if isinstance(value.owner, Operation) and order.get(value.owner, -1) >= order[use]:
                 raise CompileError(f"'{op.name}' uses {name} before its definition", location_of(op))
         elif not dominance.dominates(block, user):
@@ -88,6 +90,7 @@ def _raise_outside_value(op: Operation) -> None:
         for value in inner.operands:
             if isinstance(value, ForwardDeclaredValue):  # Such as a loop variable in the bounds of its loop.
                 raise CompileError(f"'{inner.name}' uses a value that is not defined", location_of(inner))
+            # The operands of op itself are defined outside of it; its results are outside of its regions.
             if inner is not op and (value.owner is op or not op.is_ancestor(value.owner)):
                 name = f"%{value.name_hint}" if value.name_hint else "a value"
                 raise CompileError(

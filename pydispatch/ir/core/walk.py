@@ -13,10 +13,10 @@ def walk(root: Operation | Region | Block) -> Iterator[Operation]:
 
     As in `Operation.walk()`, the visitor may change the regions of the operation that it gets, and erase the operation,
     but not its successor: regions are read after the operation was yielded, the successor before. One generator with a
-    stack handles all levels: most operations with regions have few inner operations, for which a generator of their own
-    would be half of the time.
+    stack handles all levels: most operations with regions have few inner operations, and a generator for each region
+    would take half of the time.
     """
-    pending: list[Operation | Region | Block] = []  # visited later, the next one last
+    pending: list[Operation | Region | Block] = []  # stack: the last element is visited next
     op: Operation | None = None
     if isinstance(root, Operation):
         yield root
@@ -41,8 +41,9 @@ def walk(root: Operation | Region | Block) -> Iterator[Operation]:
 
 
 def _first_operation(node: Operation | Region | Block, pending: list[Operation | Region | Block]) -> Operation | None:
-    """Return an operation itself; of a region or block the first operation, None if it has none, and push the block
-    after it to `pending`.
+    """Return the operation at which the walk of `node` starts; None if a region or block is empty.
+
+    An operation is returned itself. For a region or block, the block that follows is also pushed to `pending`.
     """
     # comparing types is much faster than isinstance() for classes of Python's abc module
     block = node._first_block if type(node) is Region else node

@@ -1,4 +1,4 @@
-"""The dialects that programs may use. One is imported when its name is first met."""
+"""The dialects that programs may use. A dialect is imported when its name first occurs in a program."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ from pydispatch import extensions
 def new_context() -> Context:
     """Return a new context in which every dialect is registered; a dialect is imported on first use."""
     ctx = Context()
-    for part in extensions.parts("dialect"):
+    for part in extensions.parts("dialect"):  # the built-in dialects, and those of installed packages
         ctx.register_dialect(part.name, part.load)
     return ctx
