@@ -48,12 +48,8 @@ def exact_names(
 ) -> list[DictionaryAttr]:
     """Return the attributes of a function's arguments, with names that xDSL shortens added as `pyd.name`.
 
-    The name hint of a value `%x_1` is "x", but callers may pass arguments by their full name.
-
-    Args:
-        arguments: The arguments as they were parsed.
-        values: Their block arguments.
-        attrs: Their attributes.
+    The name hint of a value `%x_1` is "x", but callers may pass arguments by their full name. `arguments` are the
+    arguments as parsed, `values` their block arguments, and `attrs` their attributes.
     """
     result = []
     for argument, value, attributes in zip(arguments, values, attrs, strict=True):
@@ -155,15 +151,9 @@ def parse_tied_results(
 ) -> tuple[list[Attribute], list[UnresolvedOperand], list[int]]:
     """Parse one result or a list in parentheses: `T{%d}`, `%operand{%d}` or `%operand as T{%d}`.
 
-    Args:
-        parser: The parser.
-        names: The operands to which results may be tied.
-        types: Types of these operands; a tied result without `as T` has the type of its operand.
-        with_dims: Whether sizes `{%d}` are part of the syntax.
-
-    Returns:
-        The result types, the operand names of their dynamic sizes, flattened, and for each result the index of the
-        operand that it is tied to, or -1.
+    `names` and `types` are the operands to which results may be tied, and their types; a result without `as T` has the
+    type of its operand. Sizes `{%d}` are part of the syntax if `with_dims`. Returns `result_types`, `result_dims` and
+    `tied` of `ShapedSignature`.
     """
     result_types: list[Attribute] = []
     result_dims: list[UnresolvedOperand] = []
@@ -359,15 +349,10 @@ def print_shaped_signature(
     result_dims: Sequence[SSAValue],
     tied: Sequence[int] | None,
 ) -> None:
-    """Print a signature in the syntax that `parse_shaped_signature` parses.
+    """Print the types of `arguments` and results in the syntax that `parse_shaped_signature` parses.
 
-    Args:
-        printer: The printer.
-        arguments: The operands, whose types are printed.
-        argument_dims: Dynamic sizes of all arguments, flattened; empty if they are not part of the syntax.
-        result_types: The result types.
-        result_dims: Dynamic sizes of all results, flattened; empty if they are not part of the syntax.
-        tied: For each result, the index of the argument that it is tied to, or -1; None if no result is tied.
+    `argument_dims` and `result_dims` are flattened sizes, empty if they are not part of the syntax. `tied` is that of
+    `print_results`.
     """
     types = [a.type for a in arguments]
     groups = split_dims(types, argument_dims) if argument_dims else [()] * len(types)
@@ -386,7 +371,7 @@ def print_shaped_signature(
 def print_region_signature(printer: Printer, region: Region, results: Sequence[Attribute] | None) -> None:
     """Print `(%a: T) -> (R) {...}` for a region whose entry arguments are named before it.
 
-    `results` are the types R, which the region itself does not state; None omits `-> (R)`.
+    `results` are the types R; None omits `-> (R)`.
     """
     block = region.blocks.first
     assert block is not None

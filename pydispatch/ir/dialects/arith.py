@@ -1,4 +1,4 @@
-"""The library's `arith` dialect, widened to what programs write: casts of vectors and tensors, and what it lacks."""
+"""The `arith` dialect of xDSL, extended by casts of vectors and tensors, and by operations that it lacks."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class IndexCastUIOp(IRDLOperation):
 
 @op_definition
 class ScalingExtFOp(IRDLOperation):
-    """Conversion to a wider float, multiplied by a scale of type f8E8M0FNU."""
+    """Conversion of each element to a wider float, multiplied by its scale, an element of type f8E8M0FNU."""
 
     name = "arith.scaling_extf"
     input = operand_def(_FLOAT)
@@ -81,7 +81,7 @@ class ScalingExtFOp(IRDLOperation):
 
 @op_definition
 class ScalingTruncFOp(IRDLOperation):
-    """Division by a scale of type f8E8M0FNU, then conversion to a narrower float."""
+    """Division of each element by its scale, an element of type f8E8M0FNU, then conversion to a narrower float."""
 
     name = "arith.scaling_truncf"
     input = operand_def(_FLOAT)
@@ -100,6 +100,7 @@ def _verify_index_cast(op: Any) -> None:
 
 
 def _width(type: Attribute) -> int:
+    """Return the bits of an element; 64 for index."""
     element = element_type(type)
     return element.bitwidth if isinstance(element, FixedBitwidthType) else 64
 
@@ -119,25 +120,26 @@ def _verify_narrower(op: Any) -> None:
 
 
 def _verify_shape(op: Any) -> None:
+    """Check that a conversion keeps the shape."""
     same_shape(op, op.input.type, op.result.type)
 
 
 def _verify_bitcast(op: Any) -> None:
-    """Check that elements keep their width."""
+    """Check that the shape and the width of elements are kept."""
     same_shape(op, op.input.type, op.result.type)
     if _width(op.result.type) != _width(op.input.type):
         raise VerifyException(f"'{op.name}' keeps the width, got {op.input.type} to {op.result.type}")
 
 
 def _verify_select(op: arith.SelectOp) -> None:
-    """Check that a tensor of conditions has the shape of the values."""
+    """Check that a tensor or vector of conditions has the shape of the values; an i1 selects whole values."""
     cond, type = op.cond.type, op.result.type
     if isinstance(cond, TensorType | VectorType):
         same_shape(op, cond, type)
 
 
 def _verify_compare(op: Any) -> None:
-    """Check that both sides have one type, and that the result has their shape."""
+    """Check that both sides of a comparison have one type, and that the result has their shape."""
     same_shape(op, op.lhs.type, op.result.type)
     if op.lhs.type != op.rhs.type:
         raise VerifyException(f"'{op.name}' compares {op.lhs.type} with {op.rhs.type}")
@@ -151,7 +153,7 @@ class SelectTypes(CustomDirective):
     result: TypeDirective
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Parse the type of a select, `T`, or `C, T` where the condition is no i1."""
+        """Parse `T`, the type of both values, or `C, T` if the type C of the condition is not i1."""
         cond: Attribute = i1
         type = parser.parse_type()
         if parser.parse_optional_punctuation(",") is not None:
@@ -196,6 +198,7 @@ class Rounding(CustomDirective):
         pass
 
 
+# Parts of assembly formats. SameTypes parses nothing: its first type is that of its second.
 _SAME = "custom<SameTypes>(type($lhs), ref(type($result))) custom<SameTypes>(type($rhs), ref(type($result)))"
 _SELECTED = "custom<SelectTypes>(type($cond), type($result))"
 _TO = "attr-dict `:` type($input) `to` type($result)"
@@ -207,7 +210,7 @@ _COMPARED = (
 
 
 def _refine_all() -> None:
-    """Extend the operand types and the syntax of xDSL's arith operations."""
+    """Replace the syntax of xDSL's arith operations by MLIR's, and extend the types of their operands."""
     for exact in (arith.DivSIOp, arith.DivUIOp, arith.ShRSIOp, arith.ShRUIOp):
         # `exact` promises that the division or shift loses no bits; it is accepted and has no effect.
         refine(exact, assembly_format=f"$lhs `,` $rhs (`exact` $isExact^)? attr-dict `:` type($result) {_SAME}",

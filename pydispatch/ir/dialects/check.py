@@ -1,4 +1,4 @@
-"""The `check` dialect: what a test program says about its values. Every public function without arguments is a test.
+"""The `check` dialect: assertions of a test program. Every public function without arguments is a test.
 
 Operations are read in two forms: IREE's, `check.expect_eq(%a, %b) : T`, and StableHLO's, `check.expect_eq %a, %b : T`.
 """
@@ -40,25 +40,29 @@ from pydispatch.ir.core.syntax import DYNAMIC
 from pydispatch.ir.dialects.hal.device import DeviceType
 
 DEFAULT_ATOL = 1e-4
-"""The absolute tolerance of `expect_almost_eq` when none is given; the relative one is 0."""
+"""The absolute tolerance of `expect_almost_eq` if the program states none; the relative tolerance is then 0."""
 
 
 @directive
 class Tolerances(CustomDirective):
-    """Directive for optional tolerances `, atol 0.01, rtol 0.5`. Older releases write one number, with or without
-    `tolerance`."""
+    """Directive for optional tolerances `, atol 0.01, rtol 0.5`.
+
+    Older releases write one number, the absolute tolerance, alone or after the word `tolerance`.
+    """
 
     atol: AttributeVariable
     rtol: AttributeVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Parse `, atol 1.0e-4, rtol 0.0`, each at most once and with or without its type; without a word it is
-        atol."""
+        """Parse `, atol 1.0e-4, rtol 0.0`, each at most once and with or without its type.
+
+        A number without a word, or after `tolerance`, is atol.
+        """
         while parser.parse_optional_punctuation(",") is not None:
             start = parser.pos
             keyword = parser.parse_optional_identifier() or "atol"
             keyword = "atol" if keyword == "tolerance" else keyword
-            if keyword not in self.parameters or keyword in state.properties:
+            if keyword not in self.parameters or keyword in state.properties:  # the parameters are atol and rtol
                 parser.raise_error(f"expected one atol and one rtol, got '{keyword}'", start, parser.pos)
             state.properties[keyword] = FloatAttr(float(parser.parse_number()), f32)
             if parser.parse_optional_punctuation(":") is not None:
@@ -83,7 +87,10 @@ class CheckOp(IRDLOperation):
     custom_directives = (Tolerances,)
 
     def verify_(self) -> None:
-        """Check that both sides, one of which may be a constant, have types that one value may have."""
+        """Check that both sides have equal types, or tensor types that differ in dynamic sizes only.
+
+        The sides are two operands, or an operand and the constant `value`.
+        """
         first, *others = [v for v in self.operands if not isinstance(v.type, DeviceType)]
         types = [v.type for v in others]
         if (constant := self.properties.get("value")) is not None:
@@ -102,7 +109,7 @@ def _may_be_of_one_value(lhs: Attribute, rhs: Attribute) -> bool:
 
 
 class _TruthOp(CheckOp):
-    """Base of assertions on one value."""
+    """Base of assertions on one integer, such as an i1."""
 
     operand = operand_def()
     assembly_format = "`(` $operand `)` attr-dict `:` type($operand)"
@@ -128,7 +135,7 @@ class ExpectFalseOp(_TruthOp):
 
 @op_definition
 class ExpectAllTrueOp(CheckOp):
-    """Assertion that no element is 0."""
+    """Assertion that no element of a tensor of integers is 0."""
 
     name = "check.expect_all_true"
     device = opt_operand_def(DeviceType)
@@ -137,6 +144,7 @@ class ExpectAllTrueOp(CheckOp):
 
     def verify_(self) -> None:
         type = self.operand.type
+        # Other operands, such as buffer views, do not state the type of their elements.
         if isinstance(type, TensorType) and not isinstance(type.element_type, IntegerType):
             raise VerifyException(f"truths are integers such as i1 or i32, got {type}")
 
@@ -150,7 +158,7 @@ class AlmostOp(CheckOp):
     def verify_(self) -> None:
         """Check also that tensors have float or complex elements."""
         super().verify_()
-        type = self.operands[-1].type
+        type = self.operands[-1].type  # the first operand may be a device
         if isinstance(type, TensorType) and not isinstance(type.element_type, AnyFloat | ComplexType):
             raise VerifyException(f"'almost' compares floats, got {type}; use the exact check")
 
@@ -209,10 +217,10 @@ class ExpectAlmostEqConstOp(AlmostOp):
 
 @irdl_op_definition
 class ExpectCloseOp(CheckOp):
-    """Assertion on the distance of two elements in units of the last place (ULP), for every element.
+    """Assertion on the distance of corresponding elements of two tensors, in units of the last place (ULP).
 
-    Syntax: `%a, %b, max_ulp_difference = 3 : T, T`. The distance is at most `max_ulp_difference` and at least
-    `min_ulp_difference`.
+    Syntax: `%a, %b, max_ulp_difference = 3 : T, T`. Every distance is at most `max_ulp_difference` and at least
+    `min_ulp_difference`, 0 if that is absent.
     """
 
     name = "check.expect_close"
@@ -246,7 +254,10 @@ class ExpectCloseOp(CheckOp):
 
 @irdl_op_definition
 class ExpectSerializedEqOp(CheckOp):
-    """Assertion that a tensor equals the one that `interpreter.probe` recorded under `probe_id`."""
+    """Assertion that a tensor equals one that `interpreter.probe` recorded under `probe_id`.
+
+    If the probe is executed several times, as in a loop, `iteration` selects the tensor: 0, the default, is the first.
+    """
 
     name = "check.expect_serialized_eq"
     expected = operand_def(TensorType)
@@ -281,22 +292,23 @@ _WORDS: dict[str, tuple[str, Callable[[Parser], Attribute]]] = {
     "probe_id": ("probe_id", lambda parser: StringAttr(parser.parse_str_literal())),
     "iter": ("iteration", _parse_number),
 }
-"""Option `word = value` of StableHLO → its property, and the function that parses the value."""
+"""Word of an option `word = value` of StableHLO → name of its property, and the function that parses the value."""
 
 
 def _parse_stablehlo_form(kind: type[Any], parser: Parser, *words: str) -> Any:
     """Parse an assertion in StableHLO's form, `%a, %b, word = value : T`.
 
-    The second operand is a typed constant, or there is none, where the assertion is defined so.
+    A typed constant takes the place of `%b` if the class has a property `value`. If it has neither `value` nor an
+    operand `rhs`, `%a` is the only operand.
 
     Args:
         kind: Class of the assertion.
         parser: Parser, after the assertion's name.
-        words: Options that it may have: keys of `_WORDS`.
+        words: Options that the assertion may have: keys of `_WORDS`.
     """
     operands = [parser.parse_unresolved_operand()]
     properties: dict[str, Attribute] = {}
-    type: Attribute | None = None
+    type: Attribute | None = None  # the type of all operands
     definition = kind.get_irdl_definition()
     if "value" in definition.properties:
         parser.parse_punctuation(",")
@@ -318,7 +330,7 @@ def _parse_stablehlo_form(kind: type[Any], parser: Parser, *words: str) -> Any:
         name, parse_value = _WORDS[word]
         properties[name] = parse_value(parser)
     attributes = parser.parse_optional_attr_dict()
-    # `probe_id = "a", iter = 3 : i64 : tensor<4xf32>`: a scalar type is that of the last option's number.
+    # In `probe_id = "a", iter = 3 : i64 : tensor<4xf32>`, i64 is the type of the last option's number, not of operands.
     while type is None:
         parser.parse_punctuation(":")
         attributes |= parser.parse_optional_attr_dict()
@@ -326,6 +338,7 @@ def _parse_stablehlo_form(kind: type[Any], parser: Parser, *words: str) -> Any:
         type = None if isinstance(parsed, AnyFloat | IntegerType) else parsed
     if kind is ExpectCloseOp and parser.parse_optional_punctuation(",") is not None:  # `: tensor<3xf32>, tensor<3xf32>`
         parser.parse_type()  # the type of rhs, which is that of lhs
+    # The option may also be an entry of the attribute dictionary.
     if isinstance(tolerance := attributes.pop("tolerance", None), FloatAttr) and "tolerance" in words:
         properties["atol"] = FloatAttr(tolerance.value.data, f32)
     values = [parser.resolve_operand(operand, type) for operand in operands]
@@ -333,7 +346,7 @@ def _parse_stablehlo_form(kind: type[Any], parser: Parser, *words: str) -> Any:
 
 
 def _print_stablehlo_form(op: CheckOp, printer: Printer, words: Sequence[str]) -> None:
-    """Print an assertion in StableHLO's form, with the options `words`."""
+    """Print an assertion in StableHLO's form, with those of the options `words` that it has."""
     printer.print_string(" ")
     printer.print_list(op.operands, printer.print_ssa_value)
     for word in words:

@@ -39,7 +39,12 @@ from pydispatch.ir.dialects.affine import parallel  # noqa: F401  (gives affine.
 
 @directive
 class MapOperands(CustomDirective):
-    """Directive for a map and its operands, `affine_map<...>(%dims)[%symbols]`."""
+    """Directive for a map and its operands, `affine_map<...>(%dims)[%symbols]`.
+
+    Attributes:
+        map: The affine map.
+        values: The dimension operands, then the symbol operands.
+    """
 
     map: AttributeVariable
     values: VariadicOperandVariable
@@ -62,7 +67,7 @@ class MapOperands(CustomDirective):
 
 @op_definition
 class MaxOp(IRDLOperation):
-    """Maximum of the results of an affine map."""
+    """Maximum of the results of an affine map, applied to `arguments`: its dimensions, then its symbols."""
 
     name = "affine.max"
     arguments = var_operand_def(IndexType)
@@ -80,7 +85,7 @@ class MaxOp(IRDLOperation):
 
 
 def _print_map_operands(printer: Printer, operands: Any, dims: int) -> None:
-    """Print the operands of a map: the first `dims` in parentheses, symbols in brackets."""
+    """Print the operands of a map: the first `dims`, its dimensions, in parentheses, and its symbols in brackets."""
     syntax.print_operands(printer, tuple(operands)[:dims])
     if len(operands) > dims:
         syntax.print_operands(printer, tuple(operands)[dims:], "[", "]")
@@ -89,7 +94,7 @@ def _print_map_operands(printer: Printer, operands: Any, dims: int) -> None:
 class _BasisOp(IRDLOperation):
     """Base of operations with a `basis`: sizes, outermost first, that are static integers or values.
 
-    `static_basis` has the dynamic marker for each size that is an operand.
+    `static_basis` has all sizes, with DYNAMIC for each one that is an operand in `dynamic_basis`.
     """
 
     dynamic_basis = var_operand_def(IndexType)
@@ -102,7 +107,10 @@ class _BasisOp(IRDLOperation):
 
 @op_definition
 class DelinearizeIndexOp(_BasisOp):
-    """Operation that splits a linear index by a basis, outermost size first; the basis may omit its outermost size."""
+    """Operation that splits a linear index into one index per size of the basis, outermost first.
+
+    The basis may omit its outermost size, which then does not limit the first index.
+    """
 
     name = "affine.delinearize_index"
     linear_index = operand_def(IndexType)
@@ -122,9 +130,10 @@ class DelinearizeIndexOp(_BasisOp):
 
 @op_definition
 class LinearizeIndexOp(_BasisOp):
-    """Operation that combines indices into a linear index by a basis, outermost size first.
+    """Operation that combines indices, outermost first, into a linear index by a basis.
 
-    The basis may omit its outermost size.
+    The basis may omit its outermost size, which has no effect on the result. `disjoint` promises that indices are at
+    least 0 and less than their sizes.
     """
 
     name = "affine.linearize_index"
@@ -147,24 +156,24 @@ class LinearizeIndexOp(_BasisOp):
 
 
 def _parse_if(cls: type[affine.IfOp], parser: Parser) -> affine.IfOp:
-    """Parse `affine_set<...>(dims)[symbols] -> (T) {...} else {...}`."""
+    """Parse `affine_set<...>(%dims)[%symbols] -> (T) {...} else {...}`; the types and the else region are optional."""
     start = parser.pos
     condition = parser.parse_attribute()
     if not isinstance(condition, AffineSetAttr):
         parser.raise_error("expected an affine set", start, parser.pos)
     operands = [*syntax.parse_index_operands(parser, "(", ")"), *syntax.parse_index_operands(parser)]
     types = syntax.parse_types(parser) if parser.parse_optional_punctuation("->") is not None else []
-    regions = [_yielding(parser.parse_region()), Region()]
+    regions = [_terminated(parser.parse_region()), Region()]
     if parser.parse_optional_keyword("else") is not None:
-        regions[1] = _yielding(parser.parse_region())
+        regions[1] = _terminated(parser.parse_region())
     return cls.create(
         operands=operands, result_types=types, properties={"condition": condition}, regions=regions,
         attributes=parser.parse_optional_attr_dict(),
     )  # fmt: skip
 
 
-def _yielding(region: Region) -> Region:
-    """Add the terminator to a region without results, where it may be omitted; return the region."""
+def _terminated(region: Region) -> Region:
+    """Add an `affine.yield` without operands, which the text may omit, unless the region has one; return the region."""
     if not region.blocks:
         region.add_block(Block())
     block = region.blocks[-1]

@@ -33,10 +33,11 @@ _REDUCTIONS = ("addf", "addi", "assign", "maximumf", "maxs", "maxu", "minimumf",
 
 
 class _Bounds:
-    """Parser of the lower or the upper bounds of `affine.parallel`.
+    """Parser of the lower or the upper bounds of `affine.parallel`, such as `(0, max(%a, symbol(%b)))`.
 
     Each loop has a group of expressions: the largest is its lower bound, the smallest its upper bound. `%x` is a
-    dimension of the map and `symbol(%x)` a symbol, as in MLIR.
+    dimension of the map and `symbol(%x)` a symbol, as in MLIR. `extremum`, "max" for lower and "min" for upper bounds,
+    is the word before a group of several expressions.
     """
 
     def __init__(self, parser: Parser, extremum: str) -> None:
@@ -45,20 +46,22 @@ class _Bounds:
         self._dims: dict[str, SSAValue] = {}  # name of a dimension operand -> value
         self._symbols: dict[str, SSAValue] = {}  # name of a symbol operand -> value
         self._extremum = extremum
-        self._expressions: list[AffineExpr] = []
+        self._expressions: list[AffineExpr] = []  # of all loops
         self._groups: list[int] = []  # number of expressions of each bound
         parser.parse_comma_separated_list(parser.Delimiter.PAREN, self._group, " in bounds")
 
     @property
     def count(self) -> int:
+        """Return the number of loops that have a bound."""
         return len(self._groups)
 
     @property
     def operands(self) -> list[SSAValue]:
+        """Return the operands of the map: its dimensions, then its symbols."""
         return [*self._dims.values(), *self._symbols.values()]
 
     def properties(self, side: str) -> dict[str, Attribute]:
-        """Return the properties of the lower or upper bounds (`side`), as the operation stores them."""
+        """Return the properties of the bounds, as the operation stores them; `side` is "lower" or "upper"."""
         map = AffineMap(len(self._dims), len(self._symbols), tuple(self._expressions))
         groups = DenseIntOrFPElementsAttr.from_list(TensorType(i32, [len(self._groups)]), self._groups)
         return {f"{side}BoundsMap": AffineMapAttr(map), f"{side}BoundsGroups": groups}
@@ -76,16 +79,16 @@ class _Bounds:
         self._expressions.append(self._affine._parse_affine_expr(self._value))
 
     def _value(self) -> AffineExpr | None:
-        """Parse a dimension `%x` or a symbol `symbol(%x)`; return None for other tokens."""
+        """Parse a dimension `%x` or a symbol `symbol(%x)`; return None for other tokens, which xDSL's parser reads."""
         if self._p._current_token.kind is MLIRTokenKind.PERCENT_IDENT:
-            return AffineExpr.dimension(self._number(self._dims))
+            return AffineExpr.dimension(self._operand_position(self._dims))
         if self._p.parse_optional_keyword("symbol") is None:
             return None
         with self._p.in_parens():
-            return AffineExpr.symbol(self._number(self._symbols))
+            return AffineExpr.symbol(self._operand_position(self._symbols))
 
-    def _number(self, known: dict[str, SSAValue]) -> int:
-        """Return the position of an operand among the dimensions or symbols, added on first use."""
+    def _operand_position(self, known: dict[str, SSAValue]) -> int:
+        """Parse an operand, add it to `known` (`_dims` or `_symbols`) on first use, and return its position there."""
         token = self._p._current_token
         operand: UnresolvedOperand = self._p.parse_unresolved_operand()
         if token.text not in known:
@@ -116,8 +119,9 @@ def _parse(cls: type[affine.ParallelOp], parser: Parser) -> affine.ParallelOp:
         parser.parse_punctuation("->")
         types = syntax.parse_types(parser)
     region = parser.parse_region([name.resolve(IndexType()) for name in names])
-    if not region.blocks:
+    if not region.blocks:  # the text is `{}`
         region.add_block(Block(arg_types=[IndexType()] * len(names)))
+    # Without results, the terminator may be omitted.
     if not types and not isinstance(region.blocks[-1].last_op, affine.YieldOp):
         region.blocks[-1].add_op(affine.YieldOp.get())
     properties: dict[str, Attribute] = {
@@ -133,7 +137,7 @@ def _parse(cls: type[affine.ParallelOp], parser: Parser) -> affine.ParallelOp:
 
 
 def _reduction(parser: Parser) -> StringAttr:
-    """Parse the name of a reduction."""
+    """Parse the name of a reduction in quotes; a name that is not in `_REDUCTIONS` is a parse error."""
     start = parser.pos
     kind = parser.parse_str_literal(" for a reduction")
     if kind not in _REDUCTIONS:
@@ -145,13 +149,13 @@ def _print(op: affine.ParallelOp, printer: Printer) -> None:
     """Print an affine.parallel in the syntax that _parse() parses."""
     block = op.body.blocks.first
     assert block is not None
-    split = op.lowerBoundsMap.data.num_dims + op.lowerBoundsMap.data.num_symbols
+    lower_count = op.lowerBoundsMap.data.num_dims + op.lowerBoundsMap.data.num_symbols  # operands of the lower bounds
     printer.print_string(" ")
     syntax.print_operands(printer, block.args)
     printer.print_string(" = ")
-    _print_bounds(printer, op.lowerBoundsMap.data, op.lowerBoundsGroups, op.operands[:split], "max")
+    _print_bounds(printer, op.lowerBoundsMap.data, op.lowerBoundsGroups, op.operands[:lower_count], "max")
     printer.print_string(" to ")
-    _print_bounds(printer, op.upperBoundsMap.data, op.upperBoundsGroups, op.operands[split:], "min")
+    _print_bounds(printer, op.upperBoundsMap.data, op.upperBoundsGroups, op.operands[lower_count:], "min")
     steps = [step.value.data for step in op.steps]
     if any(step != 1 for step in steps):
         printer.print_string(f" step ({', '.join(map(str, steps))})")
@@ -167,7 +171,15 @@ def _print(op: affine.ParallelOp, printer: Printer) -> None:
 
 
 def _print_bounds(printer: Printer, map: AffineMap, groups: Any, operands: Sequence[SSAValue], extremum: str) -> None:
-    """Print the bounds of all loops; `extremum` (min or max) precedes a group of several expressions."""
+    """Print the lower or the upper bounds of all loops.
+
+    Args:
+        printer: The printer.
+        map: Map whose results are the expressions of all bounds, in the order of the loops.
+        groups: Dense integers: the number of expressions of each loop's bound.
+        operands: Dimensions, then symbols of the map.
+        extremum: "min" or "max", which precedes a group of several expressions in parentheses.
+    """
     expressions = iter(map.results)
 
     def group(size: int) -> None:
@@ -186,7 +198,15 @@ def _print_bounds(printer: Printer, map: AffineMap, groups: Any, operands: Seque
 def _print_expression(
     printer: Printer, expr: AffineExpr, operands: Sequence[SSAValue], dims: int, nested: bool = False
 ) -> None:
-    """Print an affine expression with its operands in place of dimensions and symbols."""
+    """Print an affine expression with its operands in place of dimensions and symbols.
+
+    Args:
+        printer: The printer.
+        expr: The expression.
+        operands: Operands of the map, dimensions before symbols.
+        dims: Number of dimensions.
+        nested: Whether the expression is an operand of another one, so that a binary expression needs parentheses.
+    """
     if isinstance(expr, AffineDimExpr):
         printer.print_ssa_value(operands[expr.position])
     elif isinstance(expr, AffineSymExpr):
@@ -204,7 +224,7 @@ def _print_expression(
 
 
 def _verify(op: affine.ParallelOp) -> None:
-    """Check the numbers of bounds, steps and reductions against the loops and results."""
+    """Check that dimensions and symbols have operands, groups cover all expressions, and results have reductions."""
     lower, upper = op.lowerBoundsMap.data, op.upperBoundsMap.data
     expected = lower.num_dims + lower.num_symbols + upper.num_dims + upper.num_symbols
     if len(op.operands) != expected:

@@ -16,11 +16,14 @@ UNARY = (
     "acos", "acosh", "asin", "asinh", "atan", "atanh", "bessel_i1e", "conj", "cosh", "digamma", "erf", "erf_inv",
     "erfc", "is_inf", "is_neg_inf", "is_pos_inf", "lgamma", "sinh", "square", "tan",
 )  # fmt: skip
+"""Names of elementwise operations with one operand, without `chlo.`."""
 BINARY = ("mulhi", "next_after", "polygamma", "zeta")
+"""Names of elementwise operations with two operands of one shape, without `chlo.`."""
 BROADCAST = (
     "add", "and", "atan2", "complex", "divide", "maximum", "minimum", "multiply", "next_after", "or", "polygamma",
     "power", "remainder", "shift_left", "shift_right_arithmetic", "shift_right_logical", "subtract", "xor", "zeta",
 )  # fmt: skip
+"""Names of elementwise operations with two operands that are broadcast to one shape, without `chlo.broadcast_`."""
 
 
 @irdl_attr_definition
@@ -41,14 +44,24 @@ class ComparisonType(attributes.KeywordAttr):
 
 @irdl_attr_definition
 class Precision(attributes.KeywordAttr):
-    """Precision of a product."""
+    """Precision of a matrix product, such as DEFAULT or HIGHEST."""
 
     name = "chlo.precision"
     WORDS = attributes.Precision.WORDS
 
 
 class RaggedDotNumbers(NamedTuple):
-    """Dimension numbers of a ragged dot."""
+    """Dimension numbers of a ragged dot, a matrix product by groups: the operand `group_sizes` has their sizes.
+
+    Attributes:
+        lhs_batching_dimensions: Batch dimensions of lhs.
+        rhs_batching_dimensions: Batch dimensions of rhs, in the order of those of lhs.
+        lhs_contracting_dimensions: Dimensions of lhs that are summed.
+        rhs_contracting_dimensions: Dimensions of rhs that are summed, in the order of those of lhs.
+        lhs_ragged_dimensions: The one dimension of lhs that is divided into groups.
+        rhs_group_dimensions: The one dimension of rhs that indexes the groups; () if the ragged dimension is a batch or
+            contracting dimension.
+    """
 
     lhs_batching_dimensions: tuple[int, ...] = ()
     rhs_batching_dimensions: tuple[int, ...] = ()

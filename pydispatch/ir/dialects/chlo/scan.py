@@ -29,6 +29,15 @@ class ScanOp(IRDLOperation):
 
     The region takes a slice of each input, without the dimension, and the carried values. It returns a slice of each
     output and the next carried values. Results are the outputs and the final carried values.
+
+    Attributes:
+        inputs: Tensors that are sliced.
+        inits: Initial carried values.
+        dimension: Index of the dimension.
+        is_reverse: Whether slices are taken from the last to the first; false if absent.
+        is_associative: Whether the region is associative; accepted and ignored.
+        outputs: Tensors of the slices that the region returns.
+        carries: Final carried values.
     """
 
     name = "chlo.scan"
@@ -45,7 +54,7 @@ class ScanOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> ScanOp:
-        """Parse `(%inputs) inits (%inits) dimension=n {body} : (types) -> types`."""
+        """Parse `(%inputs) inits (%inits) dimension=n attributes {...} {body} : (types) -> types`."""
         inputs = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_unresolved_operand)
         parser.parse_keyword("inits")
         inits = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_unresolved_operand)
@@ -54,19 +63,19 @@ class ScanOp(IRDLOperation):
         dictionary = {}
         if parser.parse_optional_keyword("attributes") is not None:
             dictionary = parser.parse_optional_attr_dict()
-        known = cls.get_irdl_definition().properties
+        known = cls.get_irdl_definition().properties  # the text has properties such as is_reverse in the dictionary
         properties |= {name: value for name, value in dictionary.items() if name in known}
         attributes = {name: value for name, value in dictionary.items() if name not in known}
         body = parser.parse_region()
         start = parser.pos
         parser.parse_punctuation(":")
         types = FUNCTIONAL.parse(parser, len(inputs) + len(inits))
-        outputs = len(types.results) - len(inits)
-        if outputs < 0:
+        output_count = len(types.results) - len(inits)
+        if output_count < 0:
             message = f"{len(inits)} value(s) are carried, but there are {len(types.results)} result type(s)"
             parser.raise_error(message, start, parser.pos)
         properties["operandSegmentSizes"] = DenseArrayBase.from_list(i32, [len(inputs), len(inits)])
-        properties["resultSegmentSizes"] = DenseArrayBase.from_list(i32, [outputs, len(inits)])
+        properties["resultSegmentSizes"] = DenseArrayBase.from_list(i32, [output_count, len(inits)])
         return make(cls, parser, [*inputs, *inits], types, properties, attributes, [body])
 
     def print(self, printer: Printer) -> None:
@@ -76,9 +85,9 @@ class ScanOp(IRDLOperation):
             with printer.in_parens():
                 printer.print_list(values, printer.print_ssa_value)
         printer.print_string(f" dimension={self.dimension.value.data}")
-        skipped = ("dimension", "operandSegmentSizes", "resultSegmentSizes")
-        rest = {name: value for name, value in self.properties.items() if name not in skipped}
-        printer.print_op_attributes(rest | self.attributes, print_keyword=True)
+        in_syntax = ("dimension", "operandSegmentSizes", "resultSegmentSizes")
+        in_dictionary = {name: value for name, value in self.properties.items() if name not in in_syntax}
+        printer.print_op_attributes(in_dictionary | self.attributes, print_keyword=True)
         printer.print_string(" ")
         printer.print_region(self.body)
         printer.print_string(" : ")
