@@ -1,4 +1,4 @@
-"""The library's `func` dialect; functions without a body keep the attributes of their arguments."""
+"""The `func` dialect of xDSL; here declarations, functions without a body, keep the attributes of their arguments."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pydispatch.ir.core import syntax
 from pydispatch.ir.core.refine import refine
 
 _IN_SYNTAX = ("sym_name", "function_type", "sym_visibility", "arg_attrs", "res_attrs")
-"""Attributes that the syntax of a function has a place for; the others are in `attributes {...}`."""
+"""Properties that the syntax of a function states elsewhere than in `attributes {...}`."""
 
 
 def _parse(cls: type[func.FuncOp], parser: Parser) -> func.FuncOp:
@@ -22,7 +22,7 @@ def _parse(cls: type[func.FuncOp], parser: Parser) -> func.FuncOp:
     """
     visibility = parser.parse_optional_visibility_keyword()
     name = parser.parse_symbol_name().data
-    arguments: list[Parser.Argument] = []
+    arguments: list[Parser.Argument] = []  # those with names: all, or none in a declaration
     types: list[Attribute] = []
     arg_attrs: list[DictionaryAttr] = []
 
@@ -78,6 +78,7 @@ def _parse(cls: type[func.FuncOp], parser: Parser) -> func.FuncOp:
 
 
 def _none_if_all_empty(attrs: list[DictionaryAttr]) -> ArrayAttr[DictionaryAttr] | None:
+    """Return the attribute of the dictionaries; None, which omits the property, if all are empty."""
     return ArrayAttr(attrs) if any(a.data for a in attrs) else None
 
 

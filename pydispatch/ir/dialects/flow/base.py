@@ -1,4 +1,4 @@
-"""Base classes of operations whose tensor types are followed by their dynamic dims."""
+"""Base classes of operations whose tensor types are followed by the sizes of their dynamic dimensions."""
 
 from __future__ import annotations
 
@@ -19,19 +19,20 @@ class ShapedCall:
     Attributes:
         argument_dims: Sizes of the dynamic dimensions of all arguments, flattened.
         result_dims: Sizes of the dynamic dimensions of all results, flattened.
-        tied_operands: For each result the argument whose memory it reuses, or -1; absent if no result is tied.
+        tied_operands: For each result the index of the argument whose memory it reuses, or -1; absent if no result is
+            tied.
     """
 
     def dims_of_argument(self: Any, index: int) -> tuple[SSAValue, ...]:
-        """Return the sizes of an argument's dynamic dimensions."""
+        """Return the sizes of the dynamic dimensions of argument `index`, outermost first; () if it has none."""
         return syntax.split_dims([a.type for a in self.arguments], self.argument_dims)[index]
 
     def dims_of_result(self: Any, index: int) -> tuple[SSAValue, ...]:
-        """Return the sizes of a result's dynamic dimensions."""
+        """Return the sizes of the dynamic dimensions of result `index`, outermost first; () if it has none."""
         return syntax.split_dims([r.type for r in self.results_], self.result_dims)[index]
 
     def tied_argument(self: Any, index: int) -> int | None:
-        """Return the argument whose memory result `index` reuses; None if it is not tied."""
+        """Return the index of the argument whose memory result `index` reuses; None if the result is not tied."""
         tied = syntax.tied_list(self.tied_operands)
         return None if tied is None or tied[index] < 0 else tied[index]
 
@@ -41,7 +42,7 @@ class ShapedCall:
         return [self.arguments[index] for index in tied if index >= 0]
 
     def verify_(self: Any) -> None:
-        """Check that operands and results have a value for each dynamic dimension."""
+        """Check that there is a size for each dynamic dimension of the operands and of the results."""
         sides = ((self.arguments, self.argument_dims, "operands"), (self.results_, self.result_dims, "results"))
         for values, dims, what in sides:
             expected = sum(syntax.dynamic_dims(v.type) for v in values)
@@ -50,7 +51,13 @@ class ShapedCall:
 
 
 class DispatchLikeOp(ShapedCall, IRDLOperation):
-    """Base of operations that launch a grid: operands, results and tied results. See `ShapedCall`."""
+    """Base of operations that launch a grid of workgroups; `ShapedCall` describes sizes and tied results.
+
+    Attributes:
+        workload: Index values from which the count region computes the grid.
+        arguments: Tensors and scalars that are passed to the kernel.
+        results_: Tensors that the kernel writes.
+    """
 
     workload = var_operand_def(IndexType)
     arguments = var_operand_def()

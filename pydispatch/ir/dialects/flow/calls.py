@@ -1,4 +1,4 @@
-"""Functions that a program declares and does not have: host commands, and calls of them."""
+"""Host commands, functions on the host that a program declares and runs between dispatches, and calls of them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pydispatch.ir.dialects.util import functions
 
 @op_definition
 class FuncOp(functions.FuncLikeOp):
-    """Declaration of a host command, `flow.func private @name(%x: tensor<?xf32>, i32) -> %x`."""
+    """Declaration of a host command, `flow.func private @name(%x: tensor<?xf32>, i32) -> %x`; it has no body."""
 
     name = "flow.func"
 
@@ -32,9 +32,10 @@ class FuncOp(functions.FuncLikeOp):
 
 @op_definition
 class CallOp(ShapedCall, IRDLOperation):
-    """Call of a host command.
+    """Call of a host command. `ShapedCall` describes sizes and tied results.
 
     Attributes:
+        callee: Symbol of the declaration.
         declared: Function type of the declaration; None until it has been looked up.
     """
 

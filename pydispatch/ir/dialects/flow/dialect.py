@@ -30,7 +30,10 @@ from pydispatch.ir.dialects.stream import ExecutableLikeOp, ExportLikeOp
 
 @directive
 class EntryPoints(CustomDirective):
-    """Directive for one entry point `@executable::@export`, or several in braces."""
+    """Directive for one entry point `@executable::@export`, or several in braces.
+
+    `value` is the array of the symbol references.
+    """
 
     value: AttributeVariable
 
@@ -43,7 +46,8 @@ class EntryPoints(CustomDirective):
             entry = parser.parse_optional_attribute()
             entries = [] if entry is None else [entry]
         if not entries or not all(isinstance(e, SymbolRefAttr) and e.nested_references.data for e in entries):
-            parser.raise_error("expected @executable::@export", start, max(parser.pos, start + 1))
+            end = max(parser.pos, start + 1)  # the error marks at least one character, also if nothing was parsed
+            parser.raise_error("expected @executable::@export", start, end)
         self.value.set(state, ArrayAttr(entries))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
@@ -58,7 +62,10 @@ class EntryPoints(CustomDirective):
 
 @op_definition
 class DispatchOp(DispatchLikeOp):
-    """Dispatch of an export; its count region computes the grid from the `workload` operands."""
+    """Dispatch of an export, whose count region computes the grid from the `workload` operands.
+
+    Several `entry_points` are the same export in several variants of an executable.
+    """
 
     name = "flow.dispatch"
     entry_points = prop_def(ArrayAttr[SymbolRefAttr])
@@ -73,7 +80,10 @@ class DispatchOp(DispatchLikeOp):
 
 @op_definition
 class DispatchWorkgroupsOp(DispatchLikeOp):
-    """Dispatch whose kernel is an inline region. The region `count` is empty if it is omitted."""
+    """Dispatch whose kernel is the inline region `body`.
+
+    The region `count` maps the workload to the grid, three index values; it is empty if the text omits it.
+    """
 
     name = "flow.dispatch.workgroups"
     body = region_def()
@@ -90,7 +100,10 @@ class DispatchWorkgroupsOp(DispatchLikeOp):
 
 @op_definition
 class DispatchRegionOp(IRDLOperation):
-    """Region of tensor operations that form one dispatch. The region `count` is empty if it is omitted."""
+    """Dispatch whose kernel computes the tensor operations of the region `body`.
+
+    The region `count` maps the workload to the grid, three index values; it is empty if the text omits it.
+    """
 
     name = "flow.dispatch.region"
     workload = var_operand_def(IndexType)

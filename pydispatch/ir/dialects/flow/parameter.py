@@ -14,12 +14,12 @@ from pydispatch.ir.core.syntax import EMPTY_DICT
 
 
 class ParameterAttr(ParametrizedAttribute):
-    """Base of attributes for constants that are supplied at load.
+    """Base of attributes for constants whose bytes are supplied when the program is loaded.
 
     Attributes:
-        scope: Name of the parameter file's scope; may be empty.
+        scope: Name of a set of parameters, such as those of one file; may be "".
         key: Name of the parameter in its scope.
-        config: Configuration dictionary, retained but ignored.
+        config: Configuration dictionary, printed again but otherwise ignored.
         type: Type of the constant.
     """
 
@@ -59,7 +59,7 @@ class ParameterAttr(ParametrizedAttribute):
 
 @irdl_attr_definition
 class FlowParameterAttr(ParameterAttr):
-    """Named parameter `#flow.parameter.named`, the only spelling after normalization."""
+    """Named parameter `#flow.parameter.named`; normalization rewrites `#stream.parameter.named` to it."""
 
     name = "flow.parameter.named"
     scope: StringAttr

@@ -1,4 +1,7 @@
-"""`flow.tensor.*`: operations on parts of tensors. A tensor is followed by its dynamic dims, `tensor<?xf32>{%d}`."""
+"""`flow.tensor.*`: operations on elements and slices of tensors.
+
+A tensor type is followed by its dynamic sizes, `tensor<?xf32>{%d}`.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ from pydispatch.ir.core.elements import element_type
 
 @directive
 class ElementResult(ElementOf):
-    """Directive for `-> T`, which older releases write; otherwise the result type is the element type."""
+    """Directive for an optional result type `-> T`; if it is omitted, the result has the tensor's element type."""
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
         super().parse(parser, state)
@@ -33,7 +36,7 @@ class ElementResult(ElementOf):
             self.type.set(state, (parser.parse_type(),))
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Print `-> type` where the loaded value is no element of the tensor."""
+        """Print `-> type` if the type is not the element type, as for a vector of elements."""
         (element,), (whole,) = self.type.get(op), self.whole.get(op)
         if element != element_type(whole):
             printer.print_string(" -> ")
@@ -42,7 +45,7 @@ class ElementResult(ElementOf):
 
 @directive
 class TiedTo(CustomDirective):
-    """Directive for `%target as`, which older releases omit."""
+    """Directive for `%target as`, which states that the result is tied to the target; older releases omit it."""
 
     target: OperandVariable
 
@@ -65,7 +68,7 @@ class TiedTo(CustomDirective):
 
 @op_definition
 class TensorLoadOp(IRDLOperation):
-    """Host load of one element of a tensor, or of a vector of elements."""
+    """Host load of the element at `indices`, one per dimension, or of a vector of elements that begins there."""
 
     name = "flow.tensor.load"
     source = operand_def()
@@ -88,7 +91,7 @@ class TensorLoadOp(IRDLOperation):
 
 @op_definition
 class TensorStoreOp(IRDLOperation):
-    """Copy of a tensor with one element replaced on the host."""
+    """Copy of the tensor `target` in which the host replaces the element at `indices` by `value`."""
 
     name = "flow.tensor.store"
     value = operand_def()
@@ -105,7 +108,7 @@ class TensorStoreOp(IRDLOperation):
 
 @op_definition
 class TensorSliceOp(IRDLOperation):
-    """Slice of a tensor, `%source[%starts... for %lengths...]`."""
+    """Slice of a tensor, `%source[%starts... for %lengths...]`, with a start and a length per dimension."""
 
     name = "flow.tensor.slice"
     source = operand_def()
@@ -124,7 +127,10 @@ class TensorSliceOp(IRDLOperation):
 
 @op_definition
 class TensorUpdateOp(IRDLOperation):
-    """Tensor `%target` with `%update` written at an offset, `%update, %target[%i] : T{..} -> %target as U{..}`."""
+    """Tensor `%target` with `%update` written at an offset, `%update, %target[%i] : T{..} -> %target as U{..}`.
+
+    `start_indices` has an index per dimension, the position of the update's first element.
+    """
 
     name = "flow.tensor.update"
     target = operand_def()

@@ -1,4 +1,7 @@
-"""`flow.tensor.*`: operations on whole tensors. Every tensor is followed by its dynamic dims, `tensor<?xf32>{%d}`."""
+"""`flow.tensor.*`: operations on whole tensors.
+
+A tensor type is followed by its dynamic sizes, `tensor<?xf32>{%d}`.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ from pydispatch.ir.core.directives import directive
 
 
 class _CastLikeOp(IRDLOperation):
-    """Base of operations `%source : T{%d} -> U{%e}`."""
+    """Base of operations `%source : T{%d} -> U{%e}`, where %d and %e are the sizes of the dynamic dimensions."""
 
     source = operand_def()
     source_dims = var_operand_def(IndexType)
@@ -60,7 +63,7 @@ class TensorBitCastOp(_CastLikeOp):
 
 
 class _SameTypeOp(IRDLOperation):
-    """Base of operations `%operand : T{%d}` with a result of type T."""
+    """Base of operations `%operand : T{%d}` with a result of type T; %d are the sizes of its dynamic dimensions."""
 
     operand = operand_def()
     operand_dims = var_operand_def(IndexType)
@@ -132,7 +135,7 @@ class TensorSplatOp(IRDLOperation):
 
 
 class _ConstantOp(IRDLOperation):
-    """Base of constants: `value`, or `value -> T` with a result type that hides static sizes."""
+    """Base of constants: `value`, or `value -> T` with a result type T in which some static sizes are dynamic."""
 
     value = prop_def(Attribute)
     result = result_def()
@@ -140,13 +143,17 @@ class _ConstantOp(IRDLOperation):
     assembly_format = "attr-dict custom<TypedConstant>($value, type($result))"
 
     def verify_(self) -> None:
-        """Check that the type of the result is that of the value, with some sizes made dynamic."""
+        """Check that the type of the result is that of the value, with some sizes made dynamic.
+
+        Values without a tensor type are accepted with any result type.
+        """
         value_type, result_type = getattr(self.value, "type", None), self.result.type
         if not isinstance(value_type, TensorType) or not isinstance(result_type, TensorType):
             return
         same_rank = value_type.get_num_dims() == result_type.get_num_dims()
         fits = all(
-            n in (m, DYNAMIC_INDEX) for m, n in zip(value_type.get_shape(), result_type.get_shape(), strict=False)
+            result_size in (size, DYNAMIC_INDEX)
+            for size, result_size in zip(value_type.get_shape(), result_type.get_shape(), strict=False)
         )
         if value_type.element_type != result_type.element_type or not same_rank or not fits:
             raise VerifyException(f"a constant of type {value_type} is no {result_type}")
@@ -168,7 +175,7 @@ class TensorDynamicConstantOp(_ConstantOp):
 
 @op_definition
 class TensorTransferOp(IRDLOperation):
-    """Transfer of a tensor to the device or affinity `target`."""
+    """Transfer of a tensor to `target`, a device or an affinity (a device with queues)."""
 
     name = "flow.tensor.transfer"
     operand = operand_def()
@@ -183,7 +190,7 @@ class TensorTransferOp(IRDLOperation):
 
 @directive
 class TypedValues(CustomDirective):
-    """Directive for a list of typed values, `[%a : T{%d}, %b : U]`."""
+    """Directive for a list of typed values, `[%a : T{%d}, %b : U]`; `dims` are the dynamic sizes of all, flattened."""
 
     values: VariadicOperandVariable
     types: TypeDirective
