@@ -1,4 +1,4 @@
-"""The `interpreter` dialect of StableHLO's tests: values that a later check looks at, and several processes."""
+"""The `interpreter` dialect of StableHLO's tests: values recorded for later checks, and runs in several processes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ class ProbeOp(IRDLOperation):
 class RunParallelOp(IRDLOperation):
     """Run of functions in several processes, whose collective operations exchange values.
 
-    `programs` has a row for each replica, with a function for each of its partitions.
+    `programs` has a row for each replica, with the symbol of a function for each of its partitions. `inputs` are the
+    arguments of all functions, and `outputs` their results, in this order.
     """
 
     name = "interpreter.run_parallel"

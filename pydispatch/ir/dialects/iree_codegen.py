@@ -35,7 +35,10 @@ from pydispatch.ir.core.directives import Results, directive
 
 @op_definition
 class ExtractStridedMetadataOp(IRDLOperation):
-    """Base, offset, sizes and strides of a memref; offset and strides in elements."""
+    """Base, offset, sizes and strides of a memref; offset and strides in elements.
+
+    `metadata` has the sizes of all dimensions, outermost first, then their strides.
+    """
 
     name = "iree_codegen.extract_strided_metadata"
     source = operand_def(MemRefType)
@@ -61,7 +64,7 @@ class ExtractStridedMetadataOp(IRDLOperation):
         return tuple(self.metadata)[self.rank :]
 
     def verify_(self) -> None:
-        """Check that the number of results fits the rank: base, offset, and a size and a stride per dimension."""
+        """Check that `metadata` has a size and a stride for each dimension."""
         if len(self.metadata) != 2 * self.rank:
             raise VerifyException(
                 f"a memref of rank {self.rank} has {self.rank} size(s) and stride(s): "
@@ -71,7 +74,7 @@ class ExtractStridedMetadataOp(IRDLOperation):
 
 @directive
 class UkernelResults(Results):
-    """Directive for result types `-> T, U`, with or without parentheses."""
+    """Directive for result types `-> T, U`, with or without parentheses, or nothing."""
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
         """Parse optional result types, `-> T, U`."""
@@ -92,8 +95,15 @@ class UkernelResults(Results):
 class UkernelGenericOp(IRDLOperation):
     """Call of a microkernel by name, with inputs, outputs, then scalars.
 
-    strided_dims[i] lists the dimensions whose strides are passed for shaped operand i; an empty list means all.
-    num_strided_outer_dims is the older form, a number for all operands.
+    Attributes:
+        u_kernel_fn_name: Name of the C function.
+        inputs: Operands that are read.
+        outputs: Operands that are written; tensors are tied to the results.
+        other_operands: Further operands, such as sizes and flags.
+        fn_def_attrs: Attributes of the function's declaration.
+        strided_dims: List i has the dimensions whose strides are passed for shaped operand i, counted over inputs, then
+            outputs. If the attribute is absent, all strides are passed.
+        num_strided_outer_dims: Older form of `strided_dims`: the number of outer dimensions, for all operands.
     """
 
     name = "iree_codegen.ukernel.generic"

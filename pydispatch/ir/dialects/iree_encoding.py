@@ -1,4 +1,4 @@
-"""`iree_encoding`: tensors whose memory the peer's compiler lays out as it likes. Encodings are stored as text."""
+"""`iree_encoding`: tensors whose layout in memory IREE's compiler chooses. Encodings are stored as text."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ class MaybeSized(CustomDirective):
     dims: VariadicOperandVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Parse `type{%dims}`; the sizes may be left out."""
+        """Parse `T{%dims}`; all sizes may be omitted, also if T has dynamic dimensions."""
         type = parser.parse_type()
         self.type.set(state, (type,))
-        sized = parser._current_token.text == "{"
-        self.dims.set(state, syntax.parse_dim_names(parser, type) if sized else ())
+        has_sizes = parser._current_token.text == "{"
+        self.dims.set(state, syntax.parse_dim_names(parser, type) if has_sizes else ())
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         state.print_whitespace(printer)
@@ -53,8 +53,8 @@ class EncodingOp(IRDLOperation):
     """Base of changes of a tensor's encoding; the elements stay the same.
 
     Attributes:
-        encoding_dims: Sizes of the operation that the encoding is made for.
-        result_dims: Sizes of the result's dynamic dimensions.
+        encoding_dims: Dynamic sizes of the operation for which the encoding is chosen, such as M of a matrix product.
+        result_dims: Sizes of the result's dynamic dimensions; older programs omit them.
     """
 
     source = operand_def(TensorType)
@@ -77,6 +77,7 @@ class EncodingOp(IRDLOperation):
 
 
 def _unencoded(type_: Attribute) -> Attribute:
+    """Return a tensor type without its encoding."""
     assert isinstance(type_, TensorType)
     return TensorType(type_.element_type, type_.shape)
 

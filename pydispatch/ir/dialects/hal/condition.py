@@ -44,7 +44,7 @@ from pydispatch.ir.dialects.hal.region import check_region
 
 @op_definition
 class ExecutableConditionOp(IRDLOperation):
-    """Host region that maps the device to i1: whether the device may use the variant."""
+    """Host region of a variant that maps the device to an i1: whether the device may use the variant."""
 
     name = "hal.executable.condition"
     body = region_def()
@@ -57,8 +57,16 @@ class ExecutableConditionOp(IRDLOperation):
 
 @directive
 class KeyedRegion(CustomDirective):
-    """Directive for a host region with keyed results: `(%device: !hal.device) -> (i32, i64) as ("a", "b") attributes
-    {...} {...}`."""
+    """Directive for a host region with named results.
+
+    Its syntax is `(%device: !hal.device) -> (i32, i64) as ("a", "b") attributes {...} {...}`.
+
+    Attributes:
+        keys: Names of the results, in order.
+        function_type: Types of the arguments and results.
+        attributes: Other attributes of the operation.
+        body: The region.
+    """
 
     keys: AttributeVariable
     function_type: AttributeVariable
@@ -66,7 +74,7 @@ class KeyedRegion(CustomDirective):
     body: RegionVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Parse `(%device: !hal.device) -> (types) as ("keys") {body}`."""
+        """Parse `(%device: !hal.device) -> (types) as ("keys") attributes {...} {body}`."""
         start = parser.pos
         arguments = syntax.parse_signature_args(parser)
         parser.parse_punctuation("->", " after the arguments of a constant block")
@@ -107,7 +115,7 @@ class Default(CustomDirective):
     value: AttributeVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Parse a type with an optional default, `i32 = 4`."""
+        """Parse a type with an optional default value, `i32 = 4`."""
         type = parser.parse_type()
         self.type.set(state, (type,))
         if parser.parse_optional_punctuation("=") is None:
@@ -115,7 +123,7 @@ class Default(CustomDirective):
         start = parser.pos
         value = parser.parse_attribute()
         if isinstance(value, IntegerAttr) and value.type != type and isinstance(type, IntegerType | IndexType):
-            # Only a value without a type, which is parsed as i64, takes the type that precedes it.
+            # Only a value without a type, which is parsed as i64, takes the type that precedes it; `4 : i64` has one.
             if ":" in str(parser.lexer.input.content)[start : parser.pos]:
                 parser.raise_error(f"the default is of type {value.type}, expected {type}", start, parser.pos)
             value = IntegerAttr(value.value.data, type)
@@ -131,7 +139,10 @@ class Default(CustomDirective):
 
 @op_definition
 class ExecutableConstantBlockOp(IRDLOperation):
-    """Host region that computes the executable constants `keys` at load time."""
+    """Host region that computes values at load time; result i is the executable constant named `keys[i]`.
+
+    `function_type` has the types of the region's arguments, an optional device, and of these constants.
+    """
 
     name = "hal.executable.constant.block"
     keys = prop_def(ArrayAttr[StringAttr])
@@ -147,7 +158,7 @@ class ExecutableConstantBlockOp(IRDLOperation):
 
 @op_definition
 class ExecutableConstantLoadOp(IRDLOperation):
-    """Load of an executable constant in a kernel."""
+    """Load of the executable constant named `key` in a kernel; an `ExecutableConstantBlockOp` computes it."""
 
     name = "hal.executable.constant.load"
     key = prop_def(StringAttr)

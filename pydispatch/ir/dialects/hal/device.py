@@ -22,7 +22,13 @@ _TYPE_SUFFIX = " : !hal.device"
 
 @irdl_attr_definition
 class ExecutableTargetAttr(ParametrizedAttribute):
-    """Target of an executable, `#hal.executable.target<"backend", "format", {configuration}>`."""
+    """Target of an executable, `#hal.executable.target<"backend", "format", {configuration}>`.
+
+    Attributes:
+        backend: Name of the code generator, such as "llvm-cpu".
+        format: Name of the binary format, such as "embedded-elf-x86_64".
+        configuration: Options such as `cpu_features`; may be empty.
+    """
 
     name = "hal.executable.target"
     backend: StringAttr
@@ -61,6 +67,11 @@ class DeviceTargetAttr(ParametrizedAttribute):
     """Target device, `#hal.device.target<"id", {configuration}, [targets]>`.
 
     Older releases write the list as the entry `executable_targets` of the dictionary.
+
+    Attributes:
+        device_id: Name of the kind of device, such as "local".
+        configuration: Options, without `executable_targets`.
+        executable_targets: An `ExecutableTargetAttr` for each format that the device runs.
     """
 
     name = "hal.device.target"
@@ -70,7 +81,7 @@ class DeviceTargetAttr(ParametrizedAttribute):
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
-        """Parse `<"id", {configuration}, [targets]>`; older releases have the targets in the configuration."""
+        """Parse `<"id", {configuration}, [targets]>`; both may be omitted, and targets may be in the configuration."""
         configuration: dict[str, Attribute] = {}
         targets: Attribute = ArrayAttr([])
         with parser.in_angle_brackets():
@@ -106,7 +117,7 @@ class DeviceTargetAttr(ParametrizedAttribute):
 
 @irdl_attr_definition
 class DeviceSelectAttr(ParametrizedAttribute):
-    """Selection of the first available device, `#hal.device.select<[devices]>`."""
+    """Selection of the first available one of several devices, `#hal.device.select<[devices]>`."""
 
     name = "hal.device.select"
     devices: ArrayAttr[Attribute]
@@ -129,7 +140,10 @@ class DeviceSelectAttr(ParametrizedAttribute):
 
 @irdl_attr_definition
 class DeviceAliasAttr(ParametrizedAttribute):
-    """Target device by name, `#hal.device.alias<"id"[ordinal], {configuration}>`."""
+    """Target device by name, `#hal.device.alias<"id"[ordinal], {configuration}>`.
+
+    `ordinal` is the index among the devices of this name; -1 if the text has none.
+    """
 
     name = "hal.device.alias"
     device_id: StringAttr
@@ -138,7 +152,7 @@ class DeviceAliasAttr(ParametrizedAttribute):
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
-        """Parse `<"id"[ordinal], {configuration}>`; ordinal -1 stands for none."""
+        """Parse `<"id"[ordinal], {configuration}>`; ordinal and configuration may be omitted."""
         configuration: Attribute = EMPTY_DICT
         ordinal = -1
         with parser.in_angle_brackets():
@@ -164,7 +178,7 @@ class DeviceAliasAttr(ParametrizedAttribute):
 
 @irdl_attr_definition
 class DeviceAffinityAttr(ParametrizedAttribute):
-    """Placement on a device, `#hal.device.affinity<@device, [queues]>`; retained but ignored."""
+    """Placement on a device and its queues, `#hal.device.affinity<@device, [queues]>`; parsed but ignored."""
 
     name = "hal.device.affinity"
     device: SymbolRefAttr

@@ -76,10 +76,11 @@ class Clauses(CustomDirective):
     """Base of directives for clauses `target(#t) objects([...])` in any order.
 
     Older releases write `, target = #t, objects = [...]`. Each field of a subclass is a clause: an attribute variable,
-    or a directive with an attribute variable as its `value`.
+    or a directive with an attribute variable as its `value`. The field's name is the word of the clause.
     """
 
     def _clauses(self) -> dict[str, Any]:
+        """Return the clauses by their words."""
         return {name: getattr(self, name) for name in self.parameters}
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
@@ -87,15 +88,15 @@ class Clauses(CustomDirective):
         clauses = self._clauses()
         seen = set()
         while True:
-            comma = parser.parse_optional_punctuation(",") is not None
-            at = parser.pos
+            has_comma = parser.parse_optional_punctuation(",") is not None
+            start = parser.pos
             word = parser.parse_optional_keyword_in(tuple(clauses))
             if word is None:
-                if comma:
+                if has_comma:
                     parser.raise_error(f"expected {' or '.join(clauses)}")
                 break
             if word in seen:
-                parser.raise_error(f"'{word}' is given twice", at, at + len(word))
+                parser.raise_error(f"'{word}' is given twice", start, start + len(word))
             seen.add(word)
             if parser.parse_optional_punctuation("=") is not None:
                 clauses[word].parse(parser, state)
@@ -104,6 +105,7 @@ class Clauses(CustomDirective):
                     clauses[word].parse(parser, state)
 
     def require(self, parser: Parser, state: ParsingState, start: int) -> None:
+        """Raise a parse error if a clause is missing although its attribute is required."""
         for word, clause in self._clauses().items():
             require(word, clause, parser, state, start)
 
@@ -126,7 +128,7 @@ class SourceClauses(Clauses):
 
 @directive
 class VariantClauses(Clauses):
-    """Directive for the clauses of a variant: its target, its objects, and a dictionary of sources."""
+    """Directive for the clauses of a variant: its target, its objects, and a dictionary of sources that is ignored."""
 
     target: AttributeVariable
     objects: ObjectList
@@ -135,7 +137,7 @@ class VariantClauses(Clauses):
 
 @op_definition
 class ExecutableSourceOp(IRDLOperation):
-    """Executable without a target; it becomes one variant per target that has objects."""
+    """Executable without a target; it becomes one variant per target for which `objects` lists object files."""
 
     name = "hal.executable.source"
     sym_name = prop_def(SymbolNameConstraint())
@@ -152,8 +154,11 @@ class ExecutableSourceOp(IRDLOperation):
 
 @op_definition
 class ExecutableVariantOp(IRDLOperation):
-    """Executable for one target: exports, condition, constants, and a module, which is absent if objects define all
-    exports."""
+    """Form of an executable for one target.
+
+    Its body has the exports, an optional condition, constants, and a module with the kernels, which is absent if the
+    object files `objects` define all exports. `sources` are ignored.
+    """
 
     name = "hal.executable.variant"
     sym_name = prop_def(SymbolNameConstraint())
@@ -173,7 +178,7 @@ class ExecutableVariantOp(IRDLOperation):
         """Check which operations the variant contains, and that no two exports have one ordinal."""
         check_children(self, self.body, (
             "hal.executable.condition", "hal.executable.constant.block", "hal.executable.export", "builtin.module",
-            "hal.executable.variant_end", "func.func",  # the contract of a generated kernel
+            "hal.executable.variant_end", "func.func",  # the contract of a generated kernel: the sizes that it requires
         ))  # fmt: skip
         ordinals: set[int] = set()
         for export in self.body.ops:

@@ -43,7 +43,7 @@ from pydispatch.ir.dialects.hal.tiles import check_tiles
 class PropertyList(CustomDirective):
     """Directive for a list of properties `<name = value, ...>`.
 
-    It is only parsed: other directives print the properties that it sets. A subclass may print some itself.
+    It is only parsed: other directives print the properties that it sets. A subclass may override `print` for some.
     """
 
     OPENS: ClassVar[str] = "<"  # the token by which `oilist` recognizes this clause
@@ -72,7 +72,10 @@ class PropertyList(CustomDirective):
 
 @directive
 class Sizes(PropertyList):
-    """Directive for `<workgroup_size = [64, 1, 1], subgroup_size = 32, workgroup_local_memory = 1024>`."""
+    """Directive for `<workgroup_size = [64, 1, 1], subgroup_size = 32, workgroup_local_memory = 1024>`.
+
+    All are optional; the fields are the three properties in this order.
+    """
 
     workgroup: AttributeVariable
     subgroup: AttributeVariable
@@ -104,7 +107,7 @@ class LabelledCount(CustomDirective):
     region: RegionVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Parse the region that computes the number of workgroups; raise an error for a second one."""
+        """Parse the region that computes the number of workgroups; a second one is a parse error."""
         start = parser.pos
         if state.regions[self.region.index] is not None:
             parser.raise_error("a second count region is given", start, start + 1)
@@ -123,6 +126,13 @@ class ExecutableExportOp(IRDLOperation):
 
     `count` maps (device, workload...) to the grid. `condition` returns whether the export may run; otherwise the export
     `condition_fallback` runs. An omitted region is empty.
+
+    Attributes:
+        ordinal: Index of the export in the executable; if absent, its position among the exports.
+        layout: Bindings and constants of the kernel.
+        workgroup_size: Invocations of a workgroup along x, y and z.
+        subgroup_size: Invocations of a subgroup.
+        workgroup_local_memory: Bytes of memory that a workgroup shares.
     """
 
     name = "hal.executable.export"
@@ -157,9 +167,9 @@ class ExecutableExportOp(IRDLOperation):
 
 
 def check_sizes(sizes: ArrayAttr[Attribute] | None) -> None:
-    """Check that a workgroup size consists of three positive integers; raise VerifyException otherwise."""
+    """Check that a workgroup size is absent or three positive integers; raise VerifyException otherwise."""
     if sizes is None:
         return
-    values = [s.value.data if isinstance(s, IntegerAttr) else -1 for s in sizes]
+    values = [s.value.data if isinstance(s, IntegerAttr) else -1 for s in sizes]  # -1: no integer, rejected below
     if len(values) != 3 or min(values) < 1:
         raise VerifyException(f"workgroup_size is three positive integers, got {sizes}")

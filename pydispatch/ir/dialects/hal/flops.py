@@ -1,8 +1,8 @@
-"""`pydispatch.flops` on an export: how many operations of arithmetic a dispatch of it does.
+"""`pydispatch.flops` on an export: the number of arithmetic operations of a dispatch of the export.
 
-Users state those of a workgroup, `pydispatch.flops = 64.0 : f32`, with the type whose arithmetic they are, or as an
-integer, which says nothing of that. The compiler states a list, of which docs/artifact.md has the meaning:
-`pydispatch.flops = ["f32", [2, 0, 2]]`.
+Users state the number of one workgroup: `pydispatch.flops = 64.0 : f32`, whose type is that of the arithmetic, or an
+integer if the type is not known. The compiler states a list that covers the whole dispatch, described in
+docs/artifact.md: `pydispatch.flops = ["f32", [2, 0, 2]]`.
 """
 
 from __future__ import annotations
@@ -17,20 +17,29 @@ from xdsl.utils.exceptions import VerifyException
 FLOPS = "pydispatch.flops"
 
 WORKGROUPS = -1
-"""A size that denotes the number of workgroups."""
+"""Size in a term that denotes the number of workgroups; any other size is the index of a constant word."""
 
 Stated = list[Any]
-"""The type of the operations, "" for several or any, then terms: [factor, size, ...]."""
+"""The type of the operations, "" for several or an unknown one, then terms `[factor, size, ...]`.
+
+A term is the product of its factor and sizes, the list the sum of its terms. Size n >= 0 is the 64-bit constant in the
+words n and n + 1 of the dispatch.
+"""
 
 
 def attribute_of(type_: str, terms: Sequence[Sequence[int]]) -> ArrayAttr[Attribute]:
-    """Return the attribute that states these floating-point operations, in the compiler's form."""
-    rows = [ArrayAttr([IntegerAttr(integer, i64) for integer in term]) for term in terms]
-    return ArrayAttr([StringAttr(type_), *rows])
+    """Return the attribute that states a number of floating-point operations in the compiler's form.
+
+    Args:
+        type_: Type of the operations, such as "f32"; "" for several.
+        terms: Terms `[factor, size, ...]`, as in `Stated`.
+    """
+    arrays = [ArrayAttr([IntegerAttr(integer, i64) for integer in term]) for term in terms]
+    return ArrayAttr([StringAttr(type_), *arrays])
 
 
 def flops_of(export: Operation) -> Stated | None:
-    """Return the floating-point operations that an export states; None if it states none.
+    """Return the floating-point operations of a dispatch, as the attribute of an export states; None without one.
 
     Raises VerifyException for a malformed attribute.
     """
@@ -39,19 +48,19 @@ def flops_of(export: Operation) -> Stated | None:
         return None
     if isinstance(stated, IntegerAttr | FloatAttr):
         count = int(stated.value.data)
-        if count == stated.value.data and 0 <= count < 1 << 53:
-            # An integer states no type: "". Rows are a count and the sizes that multiply it: here WORKGROUPS.
+        if count == stated.value.data and 0 <= count < 1 << 53:  # larger integers are not exact as f64
+            # An integer states no type: "". The number of one workgroup is multiplied by that of workgroups.
             return [str(stated.type) if isinstance(stated, FloatAttr) else "", [count, WORKGROUPS]]
     elif isinstance(stated, ArrayAttr) and stated.data and isinstance(stated.data[0], StringAttr):
-        rows = [_numbers(row) for row in stated.data[1:]]
-        # A size is WORKGROUPS, which is -1, or the number of a constant of the dispatch.
-        if all(row and row[0] >= 0 and all(WORKGROUPS <= size < 1 << 16 for size in row[1:]) for row in rows):
-            return [stated.data[0].data, *rows]
+        terms = [_integers(term) for term in stated.data[1:]]
+        # A size is WORKGROUPS, which is -1, or the index of a constant word of the dispatch.
+        if all(term and term[0] >= 0 and all(WORKGROUPS <= size < 1 << 16 for size in term[1:]) for term in terms):
+            return [stated.data[0].data, *terms]
     raise VerifyException(f"{FLOPS} is the number of operations of a workgroup, such as 64.0 : f32, got {stated}")
 
 
-def _numbers(row: Attribute) -> list[int]:
-    """Return the integers of an array attribute; an empty list for any other attribute."""
-    if not isinstance(row, ArrayAttr) or not all(isinstance(integer, IntegerAttr) for integer in row.data):
+def _integers(term: Attribute) -> list[int]:
+    """Return the values of an array of integers; [], which is no valid term, for any other attribute."""
+    if not isinstance(term, ArrayAttr) or not all(isinstance(integer, IntegerAttr) for integer in term.data):
         return []
-    return [integer.value.data for integer in row.data]
+    return [integer.value.data for integer in term.data]

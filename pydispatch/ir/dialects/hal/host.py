@@ -23,7 +23,7 @@ _VIEW = "`<` $buffer_view `:` type($buffer_view) `>`"
 
 @op_definition
 class BufferViewDimOp(IRDLOperation):
-    """Size of one dimension of a buffer view."""
+    """Size of dimension `index`, a static integer, of a buffer view."""
 
     name = "hal.buffer_view.dim"
     buffer_view = operand_def(BufferViewType)
@@ -79,7 +79,11 @@ class BufferViewBufferOp(IRDLOperation):
 
 @op_definition
 class BufferViewAssertOp(IRDLOperation):
-    """Runtime assertion of a buffer view's shape, element type and encoding."""
+    """Runtime assertion of a buffer view's shape, element type and encoding.
+
+    `element_type` and `encoding_type` are the numeric codes of `ElementTypeOp` and `EncodingTypeOp`. `shape` has a size
+    per dimension, and `message` names the view in errors.
+    """
 
     name = "hal.buffer_view.assert"
     buffer_view = operand_def(BufferViewType)
@@ -128,7 +132,7 @@ class FenceCreateOp(IRDLOperation):
 
 @op_definition
 class FenceJoinOp(IRDLOperation):
-    """Fence that is signaled when all given fences are."""
+    """Fence that is signaled when all of `fences` are."""
 
     name = "hal.fence.join"
     fences = var_operand_def(FenceType)
@@ -139,7 +143,7 @@ class FenceJoinOp(IRDLOperation):
 
 @op_definition
 class FenceQueryOp(IRDLOperation):
-    """Status query of a fence: whether it is signaled."""
+    """Status query of a fence: 0 if it is signaled."""
 
     name = "hal.fence.query"
     fence = operand_def(FenceType)
@@ -158,7 +162,7 @@ class FenceSignalOp(IRDLOperation):
 
 @op_definition
 class FenceAwaitOp(IRDLOperation):
-    """Blocking wait of the host for fences, with a timeout in milliseconds."""
+    """Blocking wait of the host until all fences are signaled, or for `timeout_millis`; `status` is 0 on success."""
 
     name = "hal.fence.await"
     fences = var_operand_def(FenceType)
@@ -173,7 +177,7 @@ class FenceAwaitOp(IRDLOperation):
 
 @op_definition
 class DevicesGetOp(IRDLOperation):
-    """Device with an ordinal."""
+    """Device with the ordinal `index`."""
 
     name = "hal.devices.get"
     index = operand_def(IndexType)

@@ -37,10 +37,10 @@ from pydispatch.ir.dialects.hal.layout import (
 
 @directive
 class SetZero(CustomDirective):
-    """Directive for a descriptor set number, which older releases write; it must be 0 and is not stored."""
+    """Directive for the index of a descriptor set, which older releases write; it must be 0 and is not stored."""
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Parse a descriptor set, which must be 0."""
+        """Parse the index of a descriptor set; another one than 0 is a parse error."""
         start = parser.pos
         index = syntax.parse_integer_attr(parser, IndexType()).value.data
         if index != 0:
@@ -83,8 +83,17 @@ class BindingFlags(CustomDirective):
 
 @op_definition
 class InterfaceBindingSubspanOp(IRDLOperation):
-    """Binding of a kernel, starting at `byte_offset` bytes (default 0). `layout` is None in the syntax of older
-    releases."""
+    """Memory of a binding in a kernel, such as a memref.
+
+    Attributes:
+        layout: Pipeline layout that has the binding; None in the syntax of older releases.
+        binding: Ordinal of the binding in the layout.
+        type: "storage_buffer" or "uniform_buffer"; None if the layout states it.
+        alignment: Alignment in bytes; a power of two.
+        flags: Flags such as ReadOnly.
+        byte_offset: Start of the result in the binding, in bytes; 0 if absent.
+        dynamic_dims: Sizes of the result's dynamic dimensions.
+    """
 
     name = "hal.interface.binding.subspan"
     layout = opt_prop_def(PipelineLayoutAttr)
@@ -106,7 +115,7 @@ class InterfaceBindingSubspanOp(IRDLOperation):
     )
 
     def verify_(self) -> None:
-        """Check that the layout has the binding, that the alignment is a power of two; count dynamic sizes."""
+        """Check that the layout has the binding, the alignment is a power of two, and all dynamic sizes are present."""
         ordinal = self.binding.value.data
         if self.layout is not None and not 0 <= ordinal < len(self.layout.bindings):
             raise VerifyException(
@@ -125,7 +134,7 @@ class InterfaceBindingSubspanOp(IRDLOperation):
 
 @directive
 class Ordinal(Index):
-    """Directive for the index in `layout(...) ordinal(0)`; without a layout, BareOrdinal prints it, as `[0]`."""
+    """Directive for the index in `layout(...) ordinal(0)`; it is absent without a layout: BareOrdinal prints `[0]`."""
 
     layout: AttributeVariable
 
@@ -154,7 +163,14 @@ class BareOrdinal(Index):
 
 @op_definition
 class InterfaceConstantLoadOp(IRDLOperation):
-    """Load of the push constant word `ordinal`; `layout` is None in the syntax `[0]` of older releases."""
+    """Load of a push constant in a kernel.
+
+    Attributes:
+        layout: Pipeline layout that has the constant; None in the syntax `[0]` of older releases.
+        ordinal: Index of the constant's first 32-bit word.
+        alignment: Number that divides the value.
+        values: Values that the constant may have.
+    """
 
     name = "hal.interface.constant.load"
     layout = opt_prop_def(PipelineLayoutAttr)
@@ -171,10 +187,10 @@ class InterfaceConstantLoadOp(IRDLOperation):
     )
 
     def verify_(self) -> None:
-        """Check that the layout has the constant."""
+        """Check that the layout has the constant, if it states a number of constants."""
         ordinal = self.ordinal.value.data
         if self.layout is None or self.layout.constants.data == 0:
-            return  # A layout that counts no constants has as many as the dispatch gives.
+            return  # A layout that states no number of constants has as many as the dispatch passes.
         if not 0 <= ordinal < self.layout.constants.data:
             raise VerifyException(
                 f"ordinal({ordinal}) is not in the layout, which has {self.layout.constants.data} constant(s)"
@@ -196,7 +212,12 @@ class GridDimension(Index):
 
 
 class WorkgroupOp(IRDLOperation):
-    """Base of operations that read the grid, `[dimension] upper_bound N : index`."""
+    """Base of operations that read the grid, `[dimension] upper_bound N : index`.
+
+    Attributes:
+        dimension: 0, 1 or 2 for x, y or z.
+        upper_bound: Bound of the result for IREE's range analysis; parsed but ignored.
+    """
 
     dimension = prop_def(IntegerAttr)
     upper_bound = opt_prop_def(IntegerAttr.constr(IndexTypeConstr))
@@ -210,7 +231,7 @@ class WorkgroupOp(IRDLOperation):
 
 @op_definition
 class InterfaceWorkgroupIDOp(WorkgroupOp):
-    """Workgroup id along a dimension."""
+    """Index of the current workgroup along a dimension of the grid."""
 
     name = "hal.interface.workgroup.id"
 
@@ -224,7 +245,7 @@ class InterfaceWorkgroupCountOp(WorkgroupOp):
 
 @op_definition
 class InterfaceWorkgroupSizeOp(WorkgroupOp):
-    """Workgroup size along a dimension."""
+    """Number of invocations of a workgroup along a dimension."""
 
     name = "hal.interface.workgroup.size"
 

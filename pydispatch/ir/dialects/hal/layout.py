@@ -22,7 +22,10 @@ LAYOUT_FLAGS = ("None", "Indirect")
 
 
 def parse_flags(parser: AttrParser, known: Sequence[str]) -> list[str]:
-    """Parse flags: `A`, `A|B`, `"A|B"` or nothing. `None` denotes the empty set."""
+    """Parse flags: `A`, `A|B`, `"A|B"` or nothing; return their names without duplicates.
+
+    The name `None` denotes the empty set and is not returned. A name that is not in `known` is a parse error.
+    """
     start, names = parser.pos, []
     text = parser.parse_optional_str_literal()
     if text is not None:
@@ -39,13 +42,17 @@ def parse_flags(parser: AttrParser, known: Sequence[str]) -> list[str]:
 
 
 def print_flags(printer: Printer, flags: ArrayAttr[StringAttr]) -> None:
+    """Print one flag as `A`, several as `"A|B"`."""
     text = "|".join(f.data for f in flags)
     printer.print_string(f'"{text}"' if len(flags) > 1 else text)
 
 
 @irdl_attr_definition
 class PipelineBindingAttr(ParametrizedAttribute):
-    """Binding of a layout, `#hal.pipeline.binding<storage_buffer, "ReadOnly|Indirect">`."""
+    """Binding of a layout, `#hal.pipeline.binding<storage_buffer, "ReadOnly|Indirect">`.
+
+    `type` is one of `BINDING_TYPES`, `flags` are out of `BINDING_FLAGS` without None.
+    """
 
     name = "hal.pipeline.binding"
     type: StringAttr
@@ -62,7 +69,7 @@ class PipelineBindingAttr(ParametrizedAttribute):
 
     @staticmethod
     def _parse_body(parser: AttrParser) -> list[Attribute]:
-        """Parse the type of a binding and its optional flags."""
+        """Parse the type of a binding and its optional flags, `storage_buffer, ReadOnly`, without angle brackets."""
         start = parser.pos
         type = parser.parse_identifier(context_msg=" for the type of a binding")
         if type not in BINDING_TYPES:
@@ -86,6 +93,11 @@ class PipelineLayoutAttr(ParametrizedAttribute):
     """Pipeline layout, `#hal.pipeline.layout<constants = N, bindings = [...], flags = Indirect>`.
 
     The form with `push_constants` and `sets` of releases up to 2024 is parsed as well, if its only set is set 0.
+
+    Attributes:
+        constants: Number of 32-bit push constants; 0 also if it is not stated.
+        bindings: Bindings by ordinal.
+        flags: Flags out of `LAYOUT_FLAGS`, without None.
     """
 
     name = "hal.pipeline.layout"
@@ -95,7 +107,10 @@ class PipelineLayoutAttr(ParametrizedAttribute):
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> list[Attribute]:
-        """Parse `<constants = n, bindings = [...], flags = ...>`; older releases write `push_constants` and `sets`."""
+        """Parse `<constants = n, bindings = [...], flags = ...>` in any order; all of them may be omitted.
+
+        Older releases write `push_constants` and `sets`.
+        """
         constants = 0
         bindings: list[PipelineBindingAttr] = []
         flags: list[str] = []
@@ -134,7 +149,7 @@ class PipelineLayoutAttr(ParametrizedAttribute):
 
 
 def _parse_binding(parser: AttrParser) -> PipelineBindingAttr:
-    """Parse one binding of a layout, with or without its `#hal...` prefix."""
+    """Parse one binding of a layout, `#hal.pipeline.binding<...>` or only `<...>`."""
     if parser._current_token.text == "<":
         with parser.in_angle_brackets():
             return PipelineBindingAttr(*PipelineBindingAttr._parse_body(parser))  # type: ignore[arg-type]
@@ -146,11 +161,15 @@ def _parse_binding(parser: AttrParser) -> PipelineBindingAttr:
 
 
 def _parse_sets(parser: AttrParser) -> list[PipelineBindingAttr]:
-    """Parse `[<0, bindings = [<0, storage_buffer, ReadOnly>, ...]>]`, each level with or without its `#hal...`
-    prefix."""
+    """Parse `[<0, bindings = [<0, storage_buffer, ReadOnly>, ...]>]`, the syntax of older releases.
+
+    Sets and bindings may have their names, such as `#hal.descriptor_set.layout<...>`. Returns the bindings by ordinal;
+    the ordinals in the text are 0, 1, 2, ... in any order.
+    """
     bindings: dict[int, PipelineBindingAttr] = {}
 
     def skip_prefix() -> None:
+        """Skip the name of an attribute, such as `#hal.descriptor_set.binding`."""
         if parser._current_token.text.startswith("#"):
             parser._consume_token()
 
@@ -181,7 +200,7 @@ def _parse_sets(parser: AttrParser) -> list[PipelineBindingAttr]:
                 if key == "bindings":
                     parser.parse_comma_separated_list(parser.Delimiter.SQUARE, binding)
                 else:
-                    parse_flags(parser, LAYOUT_FLAGS)
+                    parse_flags(parser, LAYOUT_FLAGS)  # flags of a set have no meaning here
 
     start = parser.pos
     parser.parse_comma_separated_list(parser.Delimiter.SQUARE, descriptor_set)
@@ -193,8 +212,10 @@ def _parse_sets(parser: AttrParser) -> list[PipelineBindingAttr]:
 
 @irdl_attr_definition
 class InterfaceBindingAttr(ParametrizedAttribute):
-    """Reference to a binding, `#hal.interface.binding<ordinal>`; the form `<0, ordinal>` with a set is parsed as
-    well."""
+    """Reference to a binding by its ordinal in the layout, `#hal.interface.binding<ordinal>`.
+
+    The form `<0, ordinal>` of older releases, with the descriptor set 0, is parsed as well.
+    """
 
     name = "hal.interface.binding"
     ordinal: IntAttr

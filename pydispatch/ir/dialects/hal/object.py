@@ -1,4 +1,4 @@
-"""Objects that users bring to an executable."""
+"""Object files, or sources of them, that users add to an executable."""
 
 from __future__ import annotations
 
@@ -22,10 +22,9 @@ from pydispatch.ir.dialects.hal.device import ExecutableTargetAttr
 
 @irdl_attr_definition
 class ExecutableObjectAttr(ParametrizedAttribute):
-    """Object file by path or embedded: `#hal.executable.object<{path = "...", data = ..., defines = [...], include_dirs
-    = [...]}>`.
+    """Object file or source, by its path or embedded: `#hal.executable.object<{path = "...", data = ...}>`.
 
-    For a source, `defines` lists macros "NAME" or "NAME=VALUE", and `include_dirs` the folders of its includes.
+    For a source, the entry `defines` lists macros "NAME" or "NAME=VALUE", `include_dirs` the folders of its includes.
     """
 
     name = "hal.executable.object"
@@ -33,15 +32,17 @@ class ExecutableObjectAttr(ParametrizedAttribute):
 
     @property
     def path(self) -> str | None:
+        """Return the path as the program states it; None if the object is embedded."""
         path = self.entries.data.get("path")
         return path.data if isinstance(path, StringAttr) else None
 
     @property
     def data(self) -> Attribute | None:
+        """Return the constant with the bytes of an embedded object; None if there is none."""
         return self.entries.data.get("data")
 
     def strings(self, key: str) -> tuple[str, ...]:
-        """Return the strings in the list `key`; () if it is missing."""
+        """Return the strings in the entry `key`, "defines" or "include_dirs"; () if it is missing."""
         listed = self.entries.data.get(key)
         return tuple(cast(StringAttr, item).data for item in listed.data) if isinstance(listed, ArrayAttr) else ()
 
@@ -70,8 +71,10 @@ class ExecutableObjectAttr(ParametrizedAttribute):
 
 @irdl_attr_definition
 class ExecutableObjectsAttr(ParametrizedAttribute):
-    """Object files by target, `#hal.executable.objects<{#target = [objects], ...}>`; `objects[i]` belong to
-    `targets[i]`."""
+    """Object files by target, `#hal.executable.objects<{#target = [objects], ...}>`.
+
+    `objects[i]` is the list of objects for `targets[i]`.
+    """
 
     name = "hal.executable.objects"
     targets: ArrayAttr[Attribute]

@@ -1,7 +1,8 @@
-"""`pydispatch.parameters` on an export: what its CUDA kernel takes, where that is not bindings and then constants.
+"""`pydispatch.parameters` on an export: the parameters of its CUDA kernel, if not all bindings and then all constants.
 
-A list of strings, and of such lists for structs: `["constant(0)", ["binding(0)", "binding(1)"]]`. docs/cuda.md has
-their forms, `formats/ptx/parameters.py` reads them.
+The attribute is a list with a string for each scalar parameter, and a list of such elements for each struct:
+`["constant(0)", ["binding(0)", "binding(1)"]]`. docs/cuda.md has the forms of the strings, which
+`formats/ptx/parameters.py` reads.
 """
 
 from __future__ import annotations
@@ -16,8 +17,11 @@ PARAMETERS = "pydispatch.parameters"
 
 
 def described_parameters(export: Operation) -> list[Any] | None:
-    """Return the parameter descriptions of an export; None if it has none. Raises VerifyException if they are
-    malformed."""
+    """Return the parameter descriptions of an export; None if it has none.
+
+    A description is a string, or a list of descriptions for a struct. Raises VerifyException for other attributes; the
+    text of the strings is not checked.
+    """
     stated = export.attributes.get(PARAMETERS)
     if stated is None:
         return None

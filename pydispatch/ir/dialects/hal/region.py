@@ -30,8 +30,12 @@ def check_region(
 ) -> None:
     """Check the signature of a host region; raise VerifyException otherwise.
 
-    The entry block takes index values, after the device if `has_device_argument`; the device may be omitted. Each
-    return must have operands of the types `results`. An empty region is valid. `what` names the region in messages.
+    Args:
+        op: The operation that has the region.
+        region: The region; empty if the text omits it, which is valid.
+        results: Types that the operands of each return must have.
+        what: Name of the region in messages, such as "count".
+        has_device_argument: Whether a device may be the first argument; all others must be index values.
     """
     block = region.blocks.first
     if block is None:
@@ -46,19 +50,23 @@ def check_region(
         last = child.last_op
         if last is None:
             raise VerifyException(f"the {what} region has no return")
+        # Blocks may also end with branches, whose operands are those of their successors.
         if last.name.endswith("return") and [o.type for o in last.operands] != list(results):
             got = ", ".join(str(o.type) for o in last.operands)
             raise VerifyException(f"the {what} region returns ({got}), expected ({', '.join(str(r) for r in results)})")
 
 
 def check_count(op: Operation, region: Region, *, has_device_argument: bool) -> None:
+    """Check that a host region computes a grid, x, y and z; raise VerifyException otherwise."""
     check_region(op, region, [IndexType()] * 3, "count", has_device_argument=has_device_argument)
 
 
 @directive
 class HostRegion(CustomDirective):
-    """Directive for a host region `(%device: !hal.device, %w: index) -> (T...) {...}`; a subclass states the result
-    types."""
+    """Directive for a host region `(%device: !hal.device, %w: index) -> (T...) {...}`.
+
+    A subclass sets `RESULTS` to the result types T, which the region itself does not store.
+    """
 
     RESULTS: ClassVar[tuple[Attribute, ...]] = ()
 
@@ -86,19 +94,20 @@ class HostRegion(CustomDirective):
         return True
 
     def set_empty(self, state: ParsingState) -> None:
+        """Set the region to an empty one, unless another clause for the same region has been parsed."""
         if state.regions[self.region.index] is None:
             self.region.set_empty(state)
 
 
 @for_every_format
 class Count(HostRegion):
-    """Directive for a region that computes a grid."""
+    """Directive for a region that computes a grid, the numbers of workgroups along x, y and z."""
 
     RESULTS: ClassVar[tuple[Attribute, ...]] = (IndexType(),) * 3
 
 
 @for_every_format
 class Condition(HostRegion):
-    """Directive for a region that computes a condition."""
+    """Directive for a region that computes a condition, an i1."""
 
     RESULTS: ClassVar[tuple[Attribute, ...]] = (i1,)

@@ -43,14 +43,14 @@ from pydispatch.ir.dialects.hal.tiles import check_tiles
 
 @directive
 class Encoded(CustomDirective):
-    """Directive for a type `T{%d}`, or `encoding as T{%d}`."""
+    """Directive for a type `T{%d}`, or `E as T{%d}` where the caller has the tensor T with the type E."""
 
     type: TypeDirective
     encoding: AttributeVariable
     dims: VariadicOperandVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Parse `type{%dims}`, or `encoding as type{%dims}`."""
+        """Parse `T{%dims}`, or `E as T{%dims}`; E is the property `encoding`."""
         type = parser.parse_type()
         if parser.parse_optional_keyword("as") is not None:
             self.encoding.set(state, type)
@@ -69,7 +69,15 @@ class Encoded(CustomDirective):
 
 @op_definition
 class TensorImportOp(IRDLOperation):
-    """Import of a tensor from the caller's buffer or buffer view."""
+    """Import of a tensor from the caller's buffer or buffer view.
+
+    Attributes:
+        target_dims: Sizes of the tensor's dynamic dimensions.
+        wait_fence: Fence that is signaled when the contents are ready; absent if they are.
+        target_encoding: Type that the tensor has for the caller, if it differs from that of the result.
+        label: Name of the argument.
+        consume: Present if the program may overwrite the memory.
+    """
 
     name = "hal.tensor.import"
     source = operand_def()
@@ -90,7 +98,13 @@ class TensorImportOp(IRDLOperation):
 
 @op_definition
 class TensorExportOp(IRDLOperation):
-    """Export of a tensor to the caller, as a buffer or buffer view."""
+    """Export of a tensor to the caller, as a buffer or buffer view.
+
+    Attributes:
+        source_dims: Sizes of the tensor's dynamic dimensions.
+        source_encoding: Type that the tensor has for the caller, if it differs from that of `source`.
+        label: Name of the result.
+    """
 
     name = "hal.tensor.export"
     source = operand_def()
@@ -108,7 +122,7 @@ class TensorExportOp(IRDLOperation):
 
 @op_definition
 class TensorAliasOp(IRDLOperation):
-    """Store of a tensor into the caller's memory; the result is the tensor in that memory."""
+    """Store of a tensor into `storage`, memory of the caller; the result is the tensor in that memory."""
 
     name = "hal.tensor.alias"
     source = operand_def()
@@ -126,7 +140,7 @@ class TensorAliasOp(IRDLOperation):
 
 @op_definition
 class TensorBarrierOp(IRDLOperation):
-    """Signaling of a fence when tensors are ready."""
+    """Signaling of a fence when all source tensors are ready; the results are these tensors."""
 
     name = "hal.tensor.barrier"
     sources = var_operand_def()
@@ -140,8 +154,10 @@ class TensorBarrierOp(IRDLOperation):
 
 @directive
 class Ignored(CustomDirective):
-    """Directive that parses and discards the bindings that older releases write; they are those of the layout, in
-    order."""
+    """Directive that parses and discards an attribute.
+
+    Older releases list the bindings of an external dispatch; they are always those of the layout, in order.
+    """
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
         parser.parse_attribute()
@@ -155,14 +171,17 @@ class Ignored(CustomDirective):
 
 @directive
 class ExternObjects(CustomDirective):
-    """Directive for the objects of an external dispatch, `{#target ordinal(N) = [objects], ...}`."""
+    """Directive for the objects of an external dispatch, `{#target ordinal(N) = [objects], ...}`.
+
+    Entry i sets element i of the three properties; N is the index of the export in the objects, 0 if omitted.
+    """
 
     targets: AttributeVariable
     ordinals: AttributeVariable
     objects: AttributeVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Parse `{target ordinal(n) = [objects], ...}`, kernels of an external dispatch."""
+        """Parse `{target ordinal(n) = [objects], ...}`, the object files of each target."""
         rows: list[tuple[Attribute, Attribute, Attribute]] = []
 
         def entry() -> None:
@@ -225,13 +244,14 @@ class DispatchExternOp(DispatchLikeOp):
     )
 
     def verify_(self) -> None:
-        """Check count, workgroup size and tiles, and that the layout has a binding for each tensor operand and new
-        result.
+        """Check the count region, the workgroup size, the tiles and the number of bindings.
+
+        Each tensor operand has a binding, and each result that is not tied to an operand.
         """
         super().verify_()
         check_count(self, self.count, has_device_argument=True)
         check_sizes(self.workgroup_size)
-        check_tiles(self, len(self.layout.bindings.data))
+        check_tiles(self, bindings=len(self.layout.bindings.data))
         buffers = sum(1 for a in self.arguments if hasattr(a.type, "get_shape"))
         fresh = sum(1 for i in range(len(self.results_)) if self.tied_argument(i) is None)
         if buffers + fresh != len(self.layout.bindings):

@@ -1,7 +1,8 @@
 """`pyd.tiles = [256, 256, 0]` on an export: the bytes of each binding that a workgroup reads and writes.
 
-Workgroup number i, x fastest, touches of binding b only the bytes from i * tiles[b] to (i + 1) * tiles[b], or to its
-end; 0: any bytes. Dispatches of such exports may form chains (docs/program.md).
+Workgroup i, counted with x fastest, accesses of binding b only the bytes from i * tiles[b] up to, but not including,
+(i + 1) * tiles[b] or the binding's end. tiles[b] = 0 permits any bytes. Dispatches of such exports may form chains,
+which run tile by tile through all of them while the tile is in a cache (docs/program.md).
 """
 
 from __future__ import annotations
@@ -12,11 +13,14 @@ from xdsl.utils.exceptions import VerifyException
 
 TILES = "pyd.tiles"
 _TILE_BYTES_LIMIT = 1 << 31
-"""Bytes of a tile that are too many for the field of a host program."""
+"""Exclusive maximum of the bytes of a tile, which a field of a host program bounds."""
 
 
 def tiles_of(export: Operation) -> tuple[int, ...]:
-    """Return the bytes of each binding that a workgroup accesses; () if the export does not state them."""
+    """Return the bytes of each binding that a workgroup accesses, 0 for any; () if the export does not state them.
+
+    An element that is no integer is returned as -1, which `check_tiles` rejects.
+    """
     stated = export.attributes.get(TILES)
     if not isinstance(stated, ArrayAttr):
         return ()
@@ -24,9 +28,9 @@ def tiles_of(export: Operation) -> tuple[int, ...]:
 
 
 def check_tiles(export: Operation, bindings: int | None = None) -> None:
-    """Raise VerifyException unless the attribute is a list with one number per binding.
+    """Raise VerifyException if an export has `pyd.tiles` that are not a list with one valid size per binding.
 
-    `bindings` is the number of bindings; None if it is not known.
+    `bindings` is the number of bindings; None if it is not known, so that only the sizes are checked.
     """
     stated = export.attributes.get(TILES)
     if stated is None:

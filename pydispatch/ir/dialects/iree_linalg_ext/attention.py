@@ -40,7 +40,7 @@ from pydispatch.ir.dialects.linalg.structure import check_sizes
 
 
 class Loops(NamedTuple):
-    """Loops of an attention by their role.
+    """Loops of an attention by their role, as dimensions of the iteration space: 2 is d2 of the indexing maps.
 
     Attributes:
         rows: Loops of the output except those of `values`; they include the batch.
@@ -91,9 +91,9 @@ class Attention(OnTensorsOp):
     """Attention: softmax(body(scale * query * key) + mask) * value.
 
     Inputs are query, key, value, optionally a float scale, and optionally a mask: a tensor of floats that are added, or
-    of i1 that select scores. The default scale is 1 / sqrt(number of features). `indexing_maps` has a map per operand;
-    that of the scale may be omitted. The body maps a score to a score. Scores and sums are computed in f32, or in f64
-    if an operand or the body has this type.
+    of i1, which are true for the scores that take part. The default scale is 1 / sqrt(number of features).
+    `indexing_maps` has a map per operand; that of the scale may be omitted. The body maps a score to a score. Scores
+    and sums are computed in f32, or in f64 if an operand or the body has this type. `OUTPUTS` names the outputs.
     """
 
     decomposition_config = opt_prop_def(DictionaryAttr)
@@ -105,16 +105,18 @@ class Attention(OnTensorsOp):
 
     @property
     def scale(self) -> SSAValue | None:
-        is_stated = len(self.inputs) > 3 and not isinstance(self.inputs[3].type, ShapedType)
-        return self.inputs[3] if is_stated else None
+        """Return the scale, a scalar after query, key and value; None if the default scale is used."""
+        has_scale = len(self.inputs) > 3 and not isinstance(self.inputs[3].type, ShapedType)  # a mask has a shape
+        return self.inputs[3] if has_scale else None
 
     @property
     def mask(self) -> SSAValue | None:
+        """Return the mask, which follows query, key, value and the optional scale; None if there is none."""
         others = self.inputs[3 if self.scale is None else 4 :]
         return others[0] if others else None
 
     def maps(self) -> list[AffineMap]:
-        """Return the indexing map of each operand."""
+        """Return the indexing map of each operand; that of the scale has no results."""
         maps: list[AffineMap] = maps_of(self.indexing_maps)
         # Programs of older releases have no map for the scale, a scalar that is the operand after query, key and value.
         is_scale_without_map = len(maps) == len(self.operands) - 1 and self.scale is not None
@@ -125,7 +127,7 @@ class Attention(OnTensorsOp):
     def loops(self) -> Loops:
         """Return the loops by their role; raise VerifyException if the maps are not those of an attention."""
         maps = self.maps()
-        query, key, value, output = (_dims(maps[n]) for n in (0, 1, 2, len(self.inputs)))
+        query, key, value, output = (_dims(maps[n]) for n in (0, 1, 2, len(self.inputs)))  # outputs follow the inputs
         columns = [d for d in value if d not in output]
         features = [d for d in query if d in key and d not in output and d not in columns]
         rows = [d for d in sorted({*query, *key}) if d in output]
@@ -142,8 +144,7 @@ class Attention(OnTensorsOp):
         return Loops(tuple(rows), tuple(sorted(columns)), tuple(features), tuple(values))
 
     def verify_operands(self) -> None:
-        """Check the numbers of operands, and that the maps of query, key, value, mask and results agree in their
-        iterations and sizes."""
+        """Check the numbers of operands, their element types, maps and sizes, and the body."""
         check_count("input", len(self.inputs), 3, 4, 5)
         check_count("output", len(self.outputs), len(self.OUTPUTS))
         maps = self.maps()
@@ -169,8 +170,9 @@ class Attention(OnTensorsOp):
             self._verify_body(scores)
 
     def _verify_elements(self, names: Sequence[str]) -> None:
-        """Check that operands have float elements, the mask floats or i1, and query and key one element type. names: of
-        the operands, for messages.
+        """Check that operands have float elements, the mask floats or i1, and query and key one element type.
+
+        `names` are those of the operands in messages; "the mask" marks the mask.
         """
         for value, name in zip(self.operands, names, strict=True):
             type = element_type(value.type)
@@ -182,8 +184,9 @@ class Attention(OnTensorsOp):
             raise VerifyException(f"query and key have one element type, got {query} and {key}")
 
     def _verify_body(self, scores: set[int]) -> None:
-        """Check that the body maps a float to one of its type, and uses the indices of `scores` only. scores:
-        dimensions of the iteration space that scores have.
+        """Check that the body maps a float to a float of the same type, and only uses loop indices of scores.
+
+        `scores` are the dimensions of the iteration space that the scores have, `Loops.scores`.
         """
         assert self.body is not None
         arguments: list[Attribute] = [a.type for a in self.body.block.args]
@@ -196,6 +199,7 @@ class Attention(OnTensorsOp):
 
 
 def _dims(map: AffineMap) -> list[int]:
+    """Return the dimensions that are results of a map, in order: [0, 2] for `(d0, d1, d2) -> (d0, d2)`."""
     return [e.position for e in map.results if isinstance(e, AffineDimExpr)]
 
 
@@ -208,7 +212,7 @@ class AttentionOp(Attention):
 
 @op_definition
 class OnlineAttentionOp(Attention):
-    """Attention over a part of the keys, which updates running results.
+    """Attention over some of the keys and values, which updates running results, as in flash attention.
 
     Outputs are the accumulated products with values, not yet divided by the sums; the running maxima of the scores; and
     the running sums of exponentials. The maxima are multiplied by log2(e) unless `decomposition_config = {use_exp2 =
@@ -220,7 +224,7 @@ class OnlineAttentionOp(Attention):
 
     @property
     def is_base_two(self) -> bool:
-        """Return whether exponentials are powers of two, so that the maxima are multiplied by log2(e)."""
+        """Return whether exponentials are powers of two, the default, so that the maxima are multiplied by log2(e)."""
         config: Any = self.decomposition_config
         setting = None if config is None else config.data.get("use_exp2")
         return not (isinstance(setting, IntegerAttr) and setting.value.data == 0)
@@ -228,7 +232,7 @@ class OnlineAttentionOp(Attention):
 
 @op_definition
 class IndexOp(IRDLOperation):
-    """Index of a loop, in the body of an attention."""
+    """Index of the loop `dim`, a dimension of the iteration space, in the body of an attention."""
 
     name = "iree_linalg_ext.index"
     dim = prop_def(IntegerAttr.constr(i64))
