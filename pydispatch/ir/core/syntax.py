@@ -209,7 +209,7 @@ def parse_types(parser: Parser) -> list[Attribute]:
 
 
 def parse_attr_of(parser: AttrParser, kind: type[AttrT]) -> AttrT:
-    """Parse an attribute of a known class, whose name may be omitted: `<...>`."""
+    """Parse an attribute of the class `kind`, `#name<...>` or only `<...>`; another class is a parse error."""
     start = parser.pos
     if parser._current_token.text == "<":
         parameters = kind.parse_parameters(parser)
@@ -255,7 +255,7 @@ def mixed(numbers: Attribute | None, values: Iterable[SSAValue]) -> list[int | S
 
 
 def print_visibility(printer: Printer, visibility: StringAttr | None) -> None:
-    """Print ` private` or another visibility; nothing for None."""
+    """Print ` private`, or another visibility, after a space; nothing for None."""
     if visibility is not None:
         printer.print_string(f" {visibility.data}")
 

@@ -55,14 +55,14 @@ def _first_operation(node: Operation | Region | Block, pending: list[Operation |
 
 
 def is_inside(op: Operation | None, block: Block) -> bool:
-    """Return whether an operation is in a block, or in a region of an operation in it."""
+    """Return whether an operation is nested in a block at any depth; False for None."""
     while op is not None and op.parent is not block:
         op = op.parent_op()
     return op is not None
 
 
 def is_defined_outside(value: SSAValue, block: Block) -> bool:
-    """Return whether a value is defined neither in a block nor in a region of an operation in it."""
+    """Return whether a value is defined outside of a block; its arguments and nested regions are inside."""
     if isinstance(value, OpResult):
         return not is_inside(value.op, block)
     return value.owner is not block and not is_inside(value.owner.parent_op(), block)

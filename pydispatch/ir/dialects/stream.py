@@ -103,7 +103,7 @@ class ExportLikeOp(IRDLOperation):
 
     def verify_(self) -> None:
         # Unlike the region of a hal.executable.export, that of a stream export takes no device.
-        check_region(self, self.count, [IndexType()] * 3, "workgroups", has_device_argument=False)
+        check_region(self.count, [IndexType()] * 3, "workgroups", has_device_argument=False)
         check_tiles(self)
 
 

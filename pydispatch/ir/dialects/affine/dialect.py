@@ -1,4 +1,4 @@
-"""The library's `affine` dialect with what it lacks: maxima, linear indices and the syntax of `affine.if`."""
+"""The `affine` dialect of xDSL with additions: maxima, linear indices and the syntax of `affine.if`."""
 
 from __future__ import annotations
 

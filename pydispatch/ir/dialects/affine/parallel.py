@@ -1,4 +1,4 @@
-"""The syntax of `affine.parallel`, which the library has in its generic form only."""
+"""The syntax of `affine.parallel`, which xDSL only has in its generic form."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class _Bounds:
 
     def __init__(self, parser: Parser, extremum: str) -> None:
         self._p = parser
-        self._affine = SemiAffineParser(parser._parser_state)
+        self._affine = SemiAffineParser(parser._parser_state)  # reads the same tokens
         self._dims: dict[str, SSAValue] = {}  # name of a dimension operand -> value
         self._symbols: dict[str, SSAValue] = {}  # name of a symbol operand -> value
         self._extremum = extremum
@@ -112,10 +112,12 @@ def _parse(cls: type[affine.ParallelOp], parser: Parser) -> affine.ParallelOp:
     if not len(names) == lower.count == upper.count == len(steps):
         counts = f"{lower.count} start(s), {upper.count} end(s), {len(steps)} step(s)"
         parser.raise_error(f"{len(names)} loop variable(s) have {counts}", start, parser.pos)
-    kinds: list[Attribute] = []
+    reductions: list[Attribute] = []  # one per result
     types: list[Attribute] = []
     if parser.parse_optional_keyword("reduce") is not None:
-        kinds = parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: _reduction(parser), " in reductions")
+        reductions = parser.parse_comma_separated_list(
+            parser.Delimiter.PAREN, lambda: _parse_reduction(parser), " in reductions"
+        )
         parser.parse_punctuation("->")
         types = syntax.parse_types(parser)
     region = parser.parse_region([name.resolve(IndexType()) for name in names])
@@ -125,7 +127,7 @@ def _parse(cls: type[affine.ParallelOp], parser: Parser) -> affine.ParallelOp:
     if not types and not isinstance(region.blocks[-1].last_op, affine.YieldOp):
         region.blocks[-1].add_op(affine.YieldOp.get())
     properties: dict[str, Attribute] = {
-        "reductions": ArrayAttr(kinds),
+        "reductions": ArrayAttr(reductions),
         **lower.properties("lower"),
         **upper.properties("upper"),
         "steps": ArrayAttr([IntegerAttr(step, i64) for step in steps]),
@@ -136,7 +138,7 @@ def _parse(cls: type[affine.ParallelOp], parser: Parser) -> affine.ParallelOp:
     )  # fmt: skip
 
 
-def _reduction(parser: Parser) -> StringAttr:
+def _parse_reduction(parser: Parser) -> StringAttr:
     """Parse the name of a reduction in quotes; a name that is not in `_REDUCTIONS` is a parse error."""
     start = parser.pos
     kind = parser.parse_str_literal(" for a reduction")

@@ -24,7 +24,7 @@ from pydispatch.ir.dialects.flow import calls, slices, tensors
 from pydispatch.ir.dialects.flow.base import CALL, SIGNATURE, DispatchLikeOp
 from pydispatch.ir.dialects.flow.parameter import FlowParameterAttr
 from pydispatch.ir.dialects.hal.interface import WorkgroupOp
-from pydispatch.ir.dialects.hal.region import check_region
+from pydispatch.ir.dialects.hal.region import check_count
 from pydispatch.ir.dialects.stream import ExecutableLikeOp, ExportLikeOp
 
 
@@ -95,7 +95,7 @@ class DispatchWorkgroupsOp(DispatchLikeOp):
 
     def verify_(self) -> None:
         super().verify_()
-        check_region(self, self.count, [IndexType()] * 3, "count", has_device_argument=False)
+        check_count(self.count, has_device_argument=False)
 
 
 @op_definition
@@ -118,7 +118,7 @@ class DispatchRegionOp(IRDLOperation):
     )
 
     def verify_(self) -> None:
-        check_region(self, self.count, [IndexType()] * 3, "count", has_device_argument=False)
+        check_count(self.count, has_device_argument=False)
 
 
 @op_definition

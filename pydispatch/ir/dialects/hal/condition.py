@@ -52,7 +52,7 @@ class ExecutableConditionOp(IRDLOperation):
     assembly_format = "custom<Condition>($body) attr-dict-with-keyword"
 
     def verify_(self) -> None:
-        check_region(self, self.body, [i1], "condition", has_device_argument=True)
+        check_region(self.body, [i1], "condition", has_device_argument=True)
 
 
 @directive
@@ -153,7 +153,7 @@ class ExecutableConstantBlockOp(IRDLOperation):
     assembly_format = "custom<KeyedRegion>($keys, $function_type, attr-dict-with-keyword, $body)"
 
     def verify_(self) -> None:
-        check_region(self, self.body, self.function_type.outputs.data, "constant", has_device_argument=True)
+        check_region(self.body, self.function_type.outputs.data, "constant", has_device_argument=True)
 
 
 @op_definition

@@ -157,9 +157,9 @@ class ExecutableExportOp(IRDLOperation):
 
     def verify_(self) -> None:
         """Check the regions of count and condition, the workgroup size and the tiles; a fallback needs a condition."""
-        check_count(self, self.count, has_device_argument=True)
+        check_count(self.count, has_device_argument=True)
         if self.condition.blocks:
-            check_region(self, self.condition, [i1], "condition", has_device_argument=True)
+            check_region(self.condition, [i1], "condition", has_device_argument=True)
         if self.condition_fallback is not None and not self.condition.blocks:
             raise VerifyException("fallback(@export) is given, but there is no condition(...) region")
         check_sizes(self.workgroup_size)

@@ -25,13 +25,10 @@ def check_children(op: Operation, region: Region, allowed: Sequence[str]) -> Non
             raise VerifyException(f"'{op.name}' cannot hold '{child.name}', it holds {', '.join(allowed)}")
 
 
-def check_region(
-    op: Operation, region: Region, results: Sequence[Attribute], what: str, *, has_device_argument: bool
-) -> None:
+def check_region(region: Region, results: Sequence[Attribute], what: str, *, has_device_argument: bool) -> None:
     """Check the signature of a host region; raise VerifyException otherwise.
 
     Args:
-        op: The operation that has the region.
         region: The region; empty if the text omits it, which is valid.
         results: Types that the operands of each return must have.
         what: Name of the region in messages, such as "count".
@@ -56,9 +53,9 @@ def check_region(
             raise VerifyException(f"the {what} region returns ({got}), expected ({', '.join(str(r) for r in results)})")
 
 
-def check_count(op: Operation, region: Region, *, has_device_argument: bool) -> None:
+def check_count(region: Region, *, has_device_argument: bool) -> None:
     """Check that a host region computes a grid, x, y and z; raise VerifyException otherwise."""
-    check_region(op, region, [IndexType()] * 3, "count", has_device_argument=has_device_argument)
+    check_region(region, [IndexType()] * 3, "count", has_device_argument=has_device_argument)
 
 
 @directive

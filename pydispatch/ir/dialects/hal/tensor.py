@@ -249,7 +249,7 @@ class DispatchExternOp(DispatchLikeOp):
         Each tensor operand has a binding, and each result that is not tied to an operand.
         """
         super().verify_()
-        check_count(self, self.count, has_device_argument=True)
+        check_count(self.count, has_device_argument=True)
         check_sizes(self.workgroup_size)
         check_tiles(self, bindings=len(self.layout.bindings.data))
         buffers = sum(1 for a in self.arguments if hasattr(a.type, "get_shape"))
