@@ -135,7 +135,7 @@ class ExpectFalseOp(_TruthOp):
 
 @op_definition
 class ExpectAllTrueOp(CheckOp):
-    """Assertion that no element of a tensor of integers is 0."""
+    """Assertion that no element of a tensor of integers is 0; `device` is ignored."""
 
     name = "check.expect_all_true"
     device = opt_operand_def(DeviceType)
@@ -150,7 +150,7 @@ class ExpectAllTrueOp(CheckOp):
 
 
 class AlmostOp(CheckOp):
-    """Base of comparisons with tolerances."""
+    """Base of comparisons with tolerances; `tolerance` has the values that hold if `atol` or `rtol` is absent."""
 
     atol = opt_prop_def(FloatAttr)
     rtol = opt_prop_def(FloatAttr)
@@ -173,7 +173,7 @@ class AlmostOp(CheckOp):
 
 @op_definition
 class ExpectEqOp(CheckOp):
-    """Assertion that two tensors are equal."""
+    """Assertion that two values, such as tensors, are equal; `device` is ignored."""
 
     name = "check.expect_eq"
     device = opt_operand_def(DeviceType)
@@ -184,7 +184,7 @@ class ExpectEqOp(CheckOp):
 
 @op_definition
 class ExpectEqConstOp(CheckOp):
-    """Assertion that a tensor equals a constant."""
+    """Assertion that a tensor equals the constant `value`; `device` is ignored."""
 
     name = "check.expect_eq_const"
     device = opt_operand_def(DeviceType)
@@ -195,7 +195,7 @@ class ExpectEqConstOp(CheckOp):
 
 @op_definition
 class ExpectAlmostEqOp(AlmostOp):
-    """Assertion that |lhs - rhs| <= atol + rtol * |rhs| for every element."""
+    """Assertion that |lhs - rhs| <= atol + rtol * |rhs| for every element; `device` is ignored."""
 
     name = "check.expect_almost_eq"
     device = opt_operand_def(DeviceType)
@@ -206,7 +206,7 @@ class ExpectAlmostEqOp(AlmostOp):
 
 @op_definition
 class ExpectAlmostEqConstOp(AlmostOp):
-    """Assertion that |lhs - value| <= atol + rtol * |value| for every element."""
+    """Assertion that |lhs - value| <= atol + rtol * |value| for every element; `device` is ignored."""
 
     name = "check.expect_almost_eq_const"
     device = opt_operand_def(DeviceType)
@@ -254,7 +254,7 @@ class ExpectCloseOp(CheckOp):
 
 @irdl_op_definition
 class ExpectSerializedEqOp(CheckOp):
-    """Assertion that a tensor equals one that `interpreter.probe` recorded under `probe_id`.
+    """Assertion that the tensor `expected` equals one that `interpreter.probe` recorded under `probe_id`.
 
     If the probe is executed several times, as in a loop, `iteration` selects the tensor: 0, the default, is the first.
     """

@@ -37,7 +37,8 @@ from pydispatch.ir.core.directives import Results, directive
 class ExtractStridedMetadataOp(IRDLOperation):
     """Base, offset, sizes and strides of a memref; offset and strides in elements.
 
-    `metadata` has the sizes of all dimensions, outermost first, then their strides.
+    `base_buffer` is the memory without the offset. `metadata` has the sizes of all dimensions, outermost first, then
+    their strides.
     """
 
     name = "iree_codegen.extract_strided_metadata"

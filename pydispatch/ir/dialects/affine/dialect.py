@@ -107,7 +107,7 @@ class _BasisOp(IRDLOperation):
 
 @op_definition
 class DelinearizeIndexOp(_BasisOp):
-    """Operation that splits a linear index into one index per size of the basis, outermost first.
+    """Operation that splits `linear_index` into one result per size of the basis, outermost first.
 
     The basis may omit its outermost size, which then does not limit the first index.
     """
@@ -130,7 +130,7 @@ class DelinearizeIndexOp(_BasisOp):
 
 @op_definition
 class LinearizeIndexOp(_BasisOp):
-    """Operation that combines indices, outermost first, into a linear index by a basis.
+    """Operation that combines the indices `multi_index`, outermost first, into a linear index by a basis.
 
     The basis may omit its outermost size, which has no effect on the result. `disjoint` promises that indices are at
     least 0 and less than their sizes.

@@ -1,6 +1,6 @@
 """`flow.tensor.*`: operations on elements and slices of tensors.
 
-A tensor type is followed by its dynamic sizes, `tensor<?xf32>{%d}`.
+A tensor type is followed by its dynamic sizes, `tensor<?xf32>{%d}`, which are operands such as `source_dims`.
 """
 
 from __future__ import annotations
@@ -68,7 +68,10 @@ class TiedTo(CustomDirective):
 
 @op_definition
 class TensorLoadOp(IRDLOperation):
-    """Host load of the element at `indices`, one per dimension, or of a vector of elements that begins there."""
+    """Host load of the element at `indices`, one per dimension, or of a vector of elements that begins there.
+
+    `source_dims` are the sizes of the tensor's dynamic dimensions.
+    """
 
     name = "flow.tensor.load"
     source = operand_def()
@@ -91,7 +94,10 @@ class TensorLoadOp(IRDLOperation):
 
 @op_definition
 class TensorStoreOp(IRDLOperation):
-    """Copy of the tensor `target` in which the host replaces the element at `indices` by `value`."""
+    """Copy of the tensor `target` in which the host replaces the element at `indices` by `value`.
+
+    `target_dims` are the sizes of the tensor's dynamic dimensions.
+    """
 
     name = "flow.tensor.store"
     value = operand_def()
@@ -108,7 +114,10 @@ class TensorStoreOp(IRDLOperation):
 
 @op_definition
 class TensorSliceOp(IRDLOperation):
-    """Slice of a tensor, `%source[%starts... for %lengths...]`, with a start and a length per dimension."""
+    """Slice of a tensor, `%source[%starts... for %lengths...]`, with a start and a length per dimension.
+
+    `source_dims` and `result_dims` are the sizes of the dynamic dimensions of the source and the result.
+    """
 
     name = "flow.tensor.slice"
     source = operand_def()
@@ -129,7 +138,8 @@ class TensorSliceOp(IRDLOperation):
 class TensorUpdateOp(IRDLOperation):
     """Tensor `%target` with `%update` written at an offset, `%update, %target[%i] : T{..} -> %target as U{..}`.
 
-    `start_indices` has an index per dimension, the position of the update's first element.
+    `start_indices` has an index per dimension, the position of the update's first element. `target_dims` and
+    `update_dims` are the sizes of the dynamic dimensions of the target and the update.
     """
 
     name = "flow.tensor.update"

@@ -1,6 +1,6 @@
 """`flow.tensor.*`: operations on whole tensors.
 
-A tensor type is followed by its dynamic sizes, `tensor<?xf32>{%d}`.
+A tensor type is followed by its dynamic sizes, `tensor<?xf32>{%d}`, which are operands such as `source_dims`.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class TensorCloneOp(_SameTypeOp):
 
 
 class _FreshOp(IRDLOperation):
-    """Base of operations `: T{%d}` that create a tensor with undefined elements."""
+    """Base of operations `: T{%d}` that create a tensor with undefined elements; %d are its dynamic sizes."""
 
     result_dims = var_operand_def(IndexType)
     result = result_def()
@@ -121,7 +121,7 @@ class TensorAllocaOp(_FreshOp):
 
 @op_definition
 class TensorSplatOp(IRDLOperation):
-    """Tensor whose elements all have one value."""
+    """Tensor whose elements are all `value`; `result_dims` are the sizes of its dynamic dimensions."""
 
     name = "flow.tensor.splat"
     value = operand_def()
@@ -233,7 +233,10 @@ class TypedValues(CustomDirective):
 
 @op_definition
 class TensorTraceOp(IRDLOperation):
-    """Debug output of tensors: `"key" = [%a : T{%d}, …]`."""
+    """Debug output of tensors under the title `key`, `"key" = [%a : T{%d}, …]`.
+
+    `value_dims` are the sizes of the dynamic dimensions of all tensors, flattened.
+    """
 
     name = "flow.tensor.trace"
     values = var_operand_def()

@@ -142,7 +142,7 @@ class DeviceSelectAttr(ParametrizedAttribute):
 class DeviceAliasAttr(ParametrizedAttribute):
     """Target device by name, `#hal.device.alias<"id"[ordinal], {configuration}>`.
 
-    `ordinal` is the index among the devices of this name; -1 if the text has none.
+    `device_id` is the name. `ordinal` is the index among the devices of this name; -1 if the text has none.
     """
 
     name = "hal.device.alias"

@@ -46,7 +46,7 @@ class BufferViewRankOp(IRDLOperation):
 
 @op_definition
 class BufferViewElementTypeOp(IRDLOperation):
-    """Numeric code of a buffer view's element type."""
+    """Numeric code of a buffer view's element type, in IREE's numbering."""
 
     name = "hal.buffer_view.element_type"
     buffer_view = operand_def(BufferViewType)
@@ -57,7 +57,7 @@ class BufferViewElementTypeOp(IRDLOperation):
 
 @op_definition
 class BufferViewEncodingTypeOp(IRDLOperation):
-    """Numeric code of a buffer view's encoding."""
+    """Numeric code of a buffer view's encoding, in IREE's numbering."""
 
     name = "hal.buffer_view.encoding_type"
     buffer_view = operand_def(BufferViewType)
@@ -99,7 +99,7 @@ class BufferViewAssertOp(IRDLOperation):
 
 @op_definition
 class ElementTypeOp(IRDLOperation):
-    """Numeric code of an element type."""
+    """Numeric code of the element type `type`, in IREE's numbering."""
 
     name = "hal.element_type"
     type = prop_def(Attribute)
@@ -110,7 +110,7 @@ class ElementTypeOp(IRDLOperation):
 
 @op_definition
 class EncodingTypeOp(IRDLOperation):
-    """Numeric code of an encoding, `dense_row_major` or `opaque`."""
+    """Numeric code of an encoding, `dense_row_major` or `opaque`, in IREE's numbering."""
 
     name = "hal.encoding_type"
     encoding = prop_def(StringAttr)

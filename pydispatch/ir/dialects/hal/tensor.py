@@ -76,6 +76,7 @@ class TensorImportOp(IRDLOperation):
         wait_fence: Fence that is signaled when the contents are ready; absent if they are.
         target_encoding: Type that the tensor has for the caller, if it differs from that of the result.
         label: Name of the argument.
+        affinity: Device of the tensor.
         consume: Present if the program may overwrite the memory.
     """
 
@@ -104,6 +105,7 @@ class TensorExportOp(IRDLOperation):
         source_dims: Sizes of the tensor's dynamic dimensions.
         source_encoding: Type that the tensor has for the caller, if it differs from that of `source`.
         label: Name of the result.
+        affinity: Device of the tensor.
     """
 
     name = "hal.tensor.export"
@@ -122,7 +124,13 @@ class TensorExportOp(IRDLOperation):
 
 @op_definition
 class TensorAliasOp(IRDLOperation):
-    """Store of a tensor into `storage`, memory of the caller; the result is the tensor in that memory."""
+    """Store of a tensor into `storage`, memory of the caller; the result is the tensor in that memory.
+
+    Attributes:
+        source_dims: Sizes of the tensor's dynamic dimensions.
+        wait_fence: Fence that is signaled when the memory may be written; absent if it may be at once.
+        affinity: Device of the tensor.
+    """
 
     name = "hal.tensor.alias"
     source = operand_def()
@@ -221,7 +229,8 @@ class DispatchExternOp(DispatchLikeOp):
     """Dispatch of an export whose object files the operation lists.
 
     Target i of `targets` has the export ordinal `target_ordinals[i]` and the objects `target_objects[i]`. The attribute
-    `pyd.tiles` may state the bytes of each binding that one workgroup accesses.
+    `pyd.tiles` may state the bytes of each binding that one workgroup accesses. The region `count` and the properties
+    of the kernel, such as `workgroup_size`, are those of `ExecutableExportOp`.
     """
 
     name = "hal.dispatch.extern"

@@ -94,6 +94,7 @@ class Attention(OnTensorsOp):
     of i1, which are true for the scores that take part. The default scale is 1 / sqrt(number of features).
     `indexing_maps` has a map per operand; that of the scale may be omitted. The body maps a score to a score. Scores
     and sums are computed in f32, or in f64 if an operand or the body has this type. `OUTPUTS` names the outputs.
+    `decomposition_config` has options such as `use_exp2`.
     """
 
     decomposition_config = opt_prop_def(DictionaryAttr)
