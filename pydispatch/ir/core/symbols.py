@@ -30,7 +30,7 @@ def symbols_of(table: Operation) -> list[tuple[str, Operation]]:
 
 
 def references(op: Operation) -> Iterator[str]:
-    """Yield the symbol of each reference in an operation and in its regions, such as "a" for `@a::@b`; may repeat."""
+    """Yield the symbol of each reference in an operation and in its regions, "a" for `@a::@b`; symbols may repeat."""
     for inner in walk(op):
         for attribute in (*inner.properties.values(), *inner.attributes.values()):
             yield from _references(attribute)

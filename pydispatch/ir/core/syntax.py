@@ -151,8 +151,8 @@ def parse_tied_results(
 ) -> tuple[list[Attribute], list[UnresolvedOperand], list[int]]:
     """Parse one result or a list in parentheses: `T{%d}`, `%operand{%d}` or `%operand as T{%d}`.
 
-    `names` and `types` are the operands to which results may be tied, and their types; a result without `as T` has the
-    type of its operand. Sizes `{%d}` are part of the syntax if `with_dims`. Returns `result_types`, `result_dims` and
+    `names` and `types` are the operands to which results may be tied, and their types; `%operand` without `as T` has
+    the operand's type. Sizes `{%d}` are part of the syntax if `with_dims`. Returns `result_types`, `result_dims` and
     `tied` of `ShapedSignature`.
     """
     result_types: list[Attribute] = []
