@@ -25,7 +25,11 @@ Pair = tuple[Tensor, Tensor]
 
 @converts("aten.linalg_lu_factor_ex")
 def lu_factor_ex(builder: Builder, A: Tensor, *, pivot: bool = True, check_errors: bool = False) -> tuple[Tensor, ...]:  # noqa: N803
-    """Return the packed LU factors, the pivots, and the position of the first zero pivot, from 1; 0 without one."""
+    """Return the LU factors in one matrix (U on and above the diagonal, L below it), the pivots (row i was exchanged
+    with row pivots[i]), and the position of the first zero pivot, 0 for none.
+
+    Pivots and position count from 1. `check_errors` has no effect: a zero pivot raises no error at run time.
+    """
     if not pivot:
         raise builder.fail("LU without pivots is not supported: PyTorch has it on CUDA alone", "factor with pivot=True")
     return factors.lu(builder, A)
@@ -33,7 +37,9 @@ def lu_factor_ex(builder: Builder, A: Tensor, *, pivot: bool = True, check_error
 
 @converts("aten.linalg_lu_factor")
 def lu_factor(builder: Builder, A: Tensor, *, pivot: bool = True) -> Pair:  # noqa: N803
-    """Return the packed LU factors and the pivots."""
+    """Return the LU factors in one matrix (U on and above the diagonal, L below it), and the pivots, which are row
+    exchanges that count from 1.
+    """
     factored = lu_factor_ex(builder, A, pivot=pivot)
     return factored[0], factored[1]
 
@@ -45,17 +51,21 @@ def _permutation_of_pivots(builder: Builder, pivots: Tensor, n: Size) -> Tensor:
     """
     lead, count = pivots.shape[:-1], pivots.shape[-1]
     pivot_rows = shapes.reshape(builder, pivots, [product(lead), count])
-    rows = shapes.broadcast_to(builder, shapes.iota(builder, [n], axis=0, dtype=I64), [pivot_rows.shape[0], n])
+    identity = shapes.broadcast_to(builder, shapes.iota(builder, [n], axis=0, dtype=I64), [pivot_rows.shape[0], n])
 
     def entry_after_exchange(
         row: Element, index: Element, j: Element, pivot: Element, row_j: Element, pivot_row: Element
     ) -> Element:
-        """Return entry `index` of the permutation after the exchange of entry j with the entry of the pivot."""
+        """Return entry `index` of the permutation after entries j and `pivot` are exchanged.
+
+        row: entry `index` before. row_j, pivot_row: entries j and `pivot` before.
+        """
         return index.is_equal(j).where(pivot_row, index.is_equal(pivot).where(row_j, row))
 
     def step(j: Size, tensors: list[Tensor]) -> list[Tensor]:
         """Exchange row j with the row that its pivot names, in the permutation [matrices, n] so far."""
         (rows,) = tensors
+        # LAPACK's pivots count from 1, the permutation from 0.
         position = shapes.broadcast_to(builder, reductions.size_as(builder, j, I64), [pivot_rows.shape[0], 1])
         pivot = formula(
             builder, lambda p: p.to(I64) - 1, slicing.slice_axis(builder, pivot_rows, axis=1, start=j, limit=j + 1)
@@ -64,12 +74,15 @@ def _permutation_of_pivots(builder: Builder, pivots: Tensor, n: Size) -> Tensor:
         indices = shapes.iota(builder, rows.shape, axis=1, dtype=I64)
         return [formula(builder, entry_after_exchange, rows, indices, position, pivot, row_j, pivot_row)]
 
-    ordered = rows if count == 0 else for_(builder, count, [rows], step)[0]
+    # An empty matrix has no exchanges, and no row j that the body of a loop could read.
+    ordered = identity if count == 0 else for_(builder, count, [identity], step)[0]
     return shapes.reshape(builder, ordered, [*lead, n])
 
 
 def _triangles(builder: Builder, LU: Tensor) -> Pair:  # noqa: N803
-    """Split packed LU factors into L, whose diagonal is 1, and U."""
+    """Split LU factors in one matrix [..., m, n] into L [..., m, k], whose diagonal is 1, and U [..., k, n], for
+    k = min(m, n).
+    """
     m, n = LU.shape[-2:]
     k = minimum(m, n)
     first_columns = slicing.slice_axis(builder, LU, LU.rank - 1, start=0, limit=k)
@@ -82,7 +95,9 @@ def _triangles(builder: Builder, LU: Tensor) -> Pair:  # noqa: N803
 def lu_unpack(
     builder: Builder, LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True  # noqa: N803
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """Return P, L and U from packed factors; matrices that are not requested are empty."""
+    """Return P, L and U from the results of `lu_factor`. P is an empty vector unless `unpack_pivots`, L and U are empty
+    vectors unless `unpack_data`.
+    """
     m = LU_data.shape[-2]
     order = _permutation_of_pivots(builder, LU_pivots, m)
     # The permutation matrix P has a 1 at each position [order[i], i].
@@ -95,7 +110,7 @@ def lu_unpack(
 
 @converts("aten.linalg_lu")
 def linalg_lu(builder: Builder, A: Tensor, *, pivot: bool = True) -> tuple[Tensor, Tensor, Tensor]:  # noqa: N803
-    """Return P, L and U of A = P L U."""
+    """Return the permutation matrix P, L with ones on the diagonal, and U of A = P L U."""
     return lu_unpack(builder, *lu_factor(builder, A, pivot=pivot))
 
 
@@ -103,13 +118,13 @@ def linalg_lu(builder: Builder, A: Tensor, *, pivot: bool = True) -> tuple[Tenso
 def lu_solve(
     builder: Builder, LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False  # noqa: N803
 ) -> Tensor:  # fmt: skip
-    """Solve A X = B (or X A = B, if not `left`) for a matrix A = P L U that is given by its packed factors L and U.
+    """Solve A X = B (or X A = B, if not `left`) for A = P L U. `LU` has L, without its ones, and U.
 
-    pivots: row exchanges, of which P consists. adjoint: whether A^H takes the place of A.
+    pivots: row exchanges, counted from 1, whose product is P. adjoint: whether to solve with A^H instead of A.
     """
     if adjoint:  # X A^H = B is the adjoint of A X^H = B^H, so the matrix changes sides
         return matrices.adjoint(builder, lu_solve(builder, LU, pivots, matrices.adjoint(builder, B), left=not left))
-    if not left:
+    if not left:  # X P L U = B: solve with U, then with L, then multiply by the inverse of P, which is its adjoint
         P, L, U = lu_unpack(builder, LU, pivots)  # noqa: N806
         right, upper = systems.broadcast_batches(builder, B, U)
         solution = linear.triangular_solve(builder, upper, right, left=False, lower=False)
@@ -135,9 +150,11 @@ def lu_solve_legacy(builder: Builder, self: Tensor, LU_data: Tensor, LU_pivots: 
 
 
 def _lu_for_gradients(tracer: Tracer, A: TensorMemory) -> tuple[Tensor, Tensor, Tensor]:  # noqa: N803
-    """Return LU, pivots and the index of the first zero pivot, as PyTorch saves them for the gradient of a determinant.
+    """Return the LU factors, the pivots and the position of the first zero pivot (see `lu_factor_ex`), as PyTorch saves
+    them for the gradient of a determinant.
 
-    For a contiguous real matrix these are the factors of its transpose.
+    For a contiguous real matrix PyTorch factors the transpose, which has the same determinant: LAPACK's column-major
+    order then needs no copy.
     """
     matrix = A.tensor
     if not matrix.dtype.is_complex and is_contiguous(tracer, A):
@@ -147,7 +164,7 @@ def _lu_for_gradients(tracer: Tracer, A: TensorMemory) -> tuple[Tensor, Tensor, 
 
 @converts("aten._linalg_det")
 def det_with_factors(tracer: Tracer, A: TensorMemory) -> tuple[Tensor, Tensor, Tensor]:  # noqa: N803
-    """Return the determinant, and the LU factors and pivots for its gradient."""
+    """Return the determinant, and the LU factors and pivots (see `_lu_for_gradients`) for its gradient."""
     LU, pivots, _ = _lu_for_gradients(tracer, A)  # noqa: N806
     return systems.determinant(tracer.b, LU, pivots), LU, pivots
 
@@ -160,7 +177,9 @@ def det(tracer: Tracer, A: TensorMemory) -> Tensor:  # noqa: N803
 
 @converts("aten._linalg_slogdet")
 def slogdet_with_factors(tracer: Tracer, A: TensorMemory) -> tuple[Tensor, ...]:  # noqa: N803
-    """Return the signs and logarithms of determinants, and the LU factors and pivots for their gradients."""
+    """Return the signs of determinants, the logarithms of their magnitudes, and the LU factors and pivots (see
+    `_lu_for_gradients`) for their gradients.
+    """
     LU, pivots, _ = _lu_for_gradients(tracer, A)  # noqa: N806
     return *systems.log_determinant(tracer.b, LU, pivots), LU, pivots
 
@@ -176,7 +195,7 @@ def slogdet(tracer: Tracer, A: TensorMemory) -> Pair:  # noqa: N803
 def logdet(tracer: Tracer, A: TensorMemory) -> Tensor:  # noqa: N803
     """Return the logarithm of the determinant: NaN if it is negative, the principal value if it is complex."""
     sign, log = slogdet(tracer, A)
-    if sign.dtype.is_complex:
+    if sign.dtype.is_complex:  # the sign is det / |det|: its angle is the imaginary part of the logarithm
         return ew.apply(
             tracer.b,
             lambda scalars, z, log_size: scalars.complex(
@@ -192,13 +211,17 @@ def logdet(tracer: Tracer, A: TensorMemory) -> Tensor:  # noqa: N803
 
 
 def _solve(builder: Builder, A: Tensor, B: Tensor, left: bool) -> tuple[Tensor, Tensor]:  # noqa: N803
-    """Solve A X = B (or X A = B, if not `left`), where B has matrices or vectors. Return X and the first zero pivot."""
+    """Solve A X = B (or X A = B, if not `left`). Return X, and the position of the first zero pivot of A, from 1 (0 for
+    none).
+
+    B has vectors if it is one vector, or has the shape of A without the last axis; else it has matrices.
+    """
     is_vector = B.rank == 1 or (A.rank - 1 == B.rank and all(
         n == m for n, m in zip(A.shape[:-1], B.shape, strict=True)))  # fmt: skip
     columns = shapes.expand_dims(builder, B, [B.rank]) if is_vector else B
     if left or is_vector:
         solution, failed = systems.solve(builder, A, columns)
-    else:
+    else:  # X A = B is A^H X^H = B^H
         solution, failed = systems.solve(builder, matrices.adjoint(builder, A), matrices.adjoint(builder, columns))
         solution = matrices.adjoint(builder, solution)
     return shapes.squeeze(builder, solution, [solution.rank - 1]) if is_vector else solution, failed
@@ -212,7 +235,9 @@ def solve(builder: Builder, A: Tensor, B: Tensor, *, left: bool = True) -> Tenso
 
 @converts("aten.linalg_solve_ex")
 def solve_ex(builder: Builder, A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False) -> Pair:  # noqa: N803
-    """Solve A X = B, or X A = B if not `left`. Return X and the position of the first zero pivot; 0 without one."""
+    """Solve A X = B, or X A = B if not `left`. Return X, and the position of the first zero pivot of A, from 1 (0 for
+    none).
+    """
     return _solve(builder, A, B, left)
 
 
@@ -220,14 +245,14 @@ def solve_ex(builder: Builder, A: Tensor, B: Tensor, *, left: bool = True, check
 def solve_with_factors(
     builder: Builder, A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False  # noqa: N803
 ) -> tuple[Tensor, ...]:  # fmt: skip
-    """Return the solution, the packed LU factors, the pivots, and the position of the first zero pivot (0 for none)."""
+    """Return the solution X of A X = B (X A = B if not `left`), then the three results of `lu_factor_ex` for A."""
     LU, pivots, failed = factors.lu(builder, A)  # noqa: N806
     return _solve(builder, A, B, left)[0], LU, pivots, failed
 
 
 @converts("aten.linalg_inv_ex")
 def inv_ex(builder: Builder, A: Tensor, *, check_errors: bool = False) -> Pair:  # noqa: N803
-    """Return the inverse, and the position of the first zero pivot; 0 without one."""
+    """Return the inverse, and the position of the first zero pivot of A, from 1 (0 for none)."""
     return systems.solve(builder, A, eye(builder, A.shape[-1], dtype=A.dtype))
 
 
@@ -241,7 +266,10 @@ def inv(builder: Builder, A: Tensor) -> Tensor:  # noqa: N803
 def solve_triangular(
     builder: Builder, self: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False  # noqa: N803
 ) -> Tensor:  # fmt: skip
-    """Solve a triangular system A X = B, or X A = B if not `left`."""
+    """Solve A X = B, or X A = B if not `left`, for a triangular matrix A, which is `self`.
+
+    Only its upper or lower triangle is read, and its diagonal counts as 1 if `unitriangular`.
+    """
     matrix, right = systems.broadcast_batches(builder, self, B)
     return linear.triangular_solve(builder, matrix, right, left=left, lower=not upper, has_unit_diagonal=unitriangular)
 
@@ -250,7 +278,10 @@ def solve_triangular(
 def triangular_solve(
     builder: Builder, self: Tensor, A: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False  # noqa: N803
 ) -> Pair:  # fmt: skip
-    """Return the solution of A x = self, and A, both broadcast to one batch."""
+    """Return the solution x of A x = self (A^T x = self if `transpose`) for a triangular matrix A, and A.
+
+    The batch axes of both are broadcast. A's diagonal counts as 1 if `unitriangular`.
+    """
     matrix, right = systems.broadcast_batches(builder, A, self)
     solution = linear.triangular_solve(
         builder, matrix, right, lower=not upper, transposed=transpose, has_unit_diagonal=unitriangular

@@ -35,7 +35,9 @@ def _last_axes(builder: Builder, x: Tensor, shape: Sizes) -> range:
 def native_layer_norm(
     builder: Builder, input: Tensor, normalized_shape: Sizes, weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> Normalized:
-    """Normalize over the last axes. Return the result, the mean, and the inverse deviation."""
+    """Normalize over the last axes, as many as `normalized_shape` has sizes. Return the result, the mean, and the
+    inverse deviation 1 / sqrt(variance + eps).
+    """
     axes = _last_axes(builder, input, normalized_shape)
     return _with_saved_statistics(*normalization.layer_norm(builder, input, axes, weight, bias, eps))
 
@@ -45,7 +47,7 @@ def layer_norm(
     builder: Builder, input: Tensor, normalized_shape: Sizes, weight: Tensor | None = None, bias: Tensor | None = None,
     eps: float = 1e-5, cudnn_enable: bool = True,
 ) -> Tensor:  # fmt: skip
-    """Normalize over the last axes."""
+    """Normalize over the last axes, as many as `normalized_shape` has sizes. `cudnn_enable` has no effect."""
     return native_layer_norm(builder, input, normalized_shape, weight, bias, eps)[0]
 
 
@@ -57,8 +59,9 @@ _EPSILONS = {"f16": 2.0**-10, "bf16": 2.0**-7, "f32": 2.0**-23, "f64": 2.0**-52}
 def rms_norm(
     builder: Builder, input: Tensor, normalized_shape: Sizes, weight: Tensor | None = None, eps: float | None = None
 ) -> Tensor:
-    """Divide by the root of the mean square over the last axes; without `eps`, the machine epsilon is added to the
-    mean.
+    """Divide by sqrt(mean of squares + eps) over the last axes, as many as `normalized_shape` has sizes.
+
+    The default of `eps` is the machine epsilon of the type in which the mean is computed.
     """
     epsilon = _EPSILONS[normalization.wide(input.dtype).name] if eps is None else eps
     return normalization.rms_norm(builder, input, _last_axes(builder, input, normalized_shape), weight, epsilon)
@@ -69,7 +72,11 @@ def native_group_norm(
     builder: Builder, input: Tensor, weight: Tensor | None, bias: Tensor | None, N: Size, C: Size, HxW: Size,  # noqa: N803
     group: int, eps: float,
 ) -> Normalized:  # fmt: skip
-    """Normalize each group of channels. Return the result, the mean, and the inverse deviation."""
+    """Normalize each of `group` groups of adjacent channels. Return the result, the mean, and the inverse deviation
+    1 / sqrt(variance + eps), both [N, group].
+
+    N, C and HxW repeat sizes of `input`, and are not read.
+    """
     return _with_saved_statistics(*normalization.group_norm(builder, input, group, weight, bias, eps))
 
 
@@ -78,7 +85,7 @@ def group_norm(
     builder: Builder, input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None,
     eps: float = 1e-5, cudnn_enabled: bool = True,
 ) -> Tensor:  # fmt: skip
-    """Normalize each group of channels."""
+    """Normalize each of `num_groups` groups of adjacent channels. `cudnn_enabled` has no effect."""
     return normalization.group_norm(builder, input, num_groups, weight, bias, eps)[0]
 
 
@@ -87,7 +94,9 @@ def instance_norm(
     builder: Builder, input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
     running_var: Tensor | None, use_input_stats: bool, momentum: float, eps: float, cudnn_enabled: bool,
 ) -> Tensor:  # fmt: skip
-    """Normalize each channel of each batch element by its own moments, or by the running ones."""
+    """Normalize each channel of each batch element: by its own mean and variance if `use_input_stats`, else by the
+    running ones, which are only read.
+    """
     if not use_input_stats:
         assert running_mean is not None and running_var is not None
         return normalization.batch_norm(
@@ -105,9 +114,11 @@ def _normalize_by_batch(
     builder: Builder, x: Tensor, weight: Tensor | None, bias: Tensor | None, momentum: float, eps: float,
     running: Sequence[Tensor | None],
 ) -> tuple[Normalized, list[Tensor | None]]:  # fmt: skip
-    """Normalize x by the mean and variance of the batch. Return the result and the updated running statistics.
+    """Normalize each channel (axis 1) of x by the mean and variance of the batch. Return the result and the updated
+    running statistics.
 
-    running: the running mean and variance; None, as its update, for one that is not tracked.
+    momentum: weight of the batch in the update. running: the running mean and variance; None, as its update, for one
+    that is not tracked.
     """
     axes = [d for d in range(x.rank) if d != 1]
     mean, variance = (shapes.squeeze(builder, m, axes) for m in normalization.moments(builder, x, axes))
@@ -116,6 +127,7 @@ def _normalize_by_batch(
     )
     count = reductions.count(x, axes)
     n = reductions.size_as(builder, count, variance.dtype)
+    # The running variance divides by count - 1, the one that normalizes the batch by count.
     unbiased = formula(builder, lambda v, k: v * (k / (k - 1.0)), variance, n)
     updated = [
         formula(builder, lambda old, now: old.to(now.dtype) * (1.0 - momentum) + now * momentum, old, now)
@@ -132,7 +144,7 @@ def batch_norm(
     builder: Builder, input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: TensorMemory | None,
     running_var: TensorMemory | None, training: bool, momentum: float, eps: float, cudnn_enabled: bool = True,
 ) -> Tensor:  # fmt: skip
-    """Normalize each channel; in training update the running statistics in place."""
+    """Normalize each channel: see `_batch_norm`, which also returns statistics. `cudnn_enabled` has no effect."""
     return _batch_norm(builder, input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
 
 
@@ -143,6 +155,8 @@ def _batch_norm(
 ) -> Normalized:  # fmt: skip
     """Normalize each channel: in training by the statistics of the batch, with an in-place update of the running
     statistics, else by the running statistics.
+
+    momentum: weight of the batch in the updated running statistics.
     """
     memory = (running_mean, running_var)
     if not training:
@@ -170,7 +184,9 @@ def _batch_norm_inference(
     momentum: float,
     eps: float,
 ) -> Normalized:
-    """Normalize each channel by the running statistics. The saved results are empty."""
+    """Normalize each channel by the running statistics. The saved mean and inverse deviation are empty vectors, as
+    PyTorch's are on CPUs; `momentum` has no effect.
+    """
     normalized = normalization.batch_norm(
         builder, input, axis=1, mean=running_mean, variance=running_var, scale=weight, bias=bias, epsilon=eps
     )
@@ -190,7 +206,9 @@ def _batch_norm_functional(
     momentum: float,
     eps: float,
 ) -> tuple[Tensor | Saved, ...]:
-    """Normalize each channel, and return the running statistics as results instead of updating them in place."""
+    """Normalize each channel. Return the result, the saved mean and inverse deviation, and the running mean and
+    variance, which are updated in training as new tensors instead of in place.
+    """
     if not training:
         normalized = _batch_norm_inference(builder, input, weight, bias, running_mean, running_var, momentum, eps)
         return (*normalized, running_mean, running_var)
@@ -210,6 +228,6 @@ def _batch_norm_without_running(
     momentum: float,
     eps: float,
 ) -> Normalized:
-    """Normalize each channel by the statistics of the batch; there are no running statistics."""
+    """Normalize each channel by the statistics of the batch, whatever `training` is: there are no running ones."""
     results, _no_updates = _normalize_by_batch(builder, input, weight, bias, momentum, eps, running=(None, None))
     return results

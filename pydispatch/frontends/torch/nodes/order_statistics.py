@@ -18,18 +18,18 @@ Pair = tuple[Tensor, Tensor]
 
 def _count_not_nan(builder: Builder, x: Tensor, axis: int) -> Tensor:
     """Return the number of elements along an axis that are not NaN; the axis has size 1 in the result."""
-    known = formula(builder, lambda v: v.is_equal(v).to(I64), x)
-    return reductions.reduce(builder, "add", known, [axis], keep=True)
+    is_not_nan = formula(builder, lambda v: v.is_equal(v).to(I64), x)  # only NaN differs from itself
+    return reductions.reduce(builder, "add", is_not_nan, [axis], keep=True)
 
 
 def _median_index(builder: Builder, x: Tensor, axis: int, skips_nan: bool) -> Tensor:
-    """Return the index of the lower median among the sorted elements along an axis.
+    """Return the index at which the lower median of x is, once x is sorted along an axis with NaN last.
 
-    NaN are sorted last. If there is one, the result is the index of the first NaN, unless `skips_nan` is set.
+    Without `skips_nan`, the median of elements with a NaN is NaN: the result is the index of the first one.
     """
 
     def index(n: Element, size: Element) -> Element:
-        """Return the index for n elements that are not NaN among `size` elements."""
+        """Return the index for n elements that are not NaN among `size` elements; 0 if there is none to choose."""
         if skips_nan:
             return ((n - 1) / 2).max(0)
         # NaN are sorted last, so that the first one is at n.
@@ -39,14 +39,17 @@ def _median_index(builder: Builder, x: Tensor, axis: int, skips_nan: bool) -> Te
 
 
 def _reduced_axis(builder: Builder, name: str, x: Tensor, dim: int) -> int:
-    """Return a non-negative axis. Raise CompileError if its size is 0, and check dynamic sizes at run time."""
+    """Return the non-negative axis for `dim`, which may count from the end.
+
+    Raise CompileError if its size is 0, and check dynamic sizes at run time. name: the operator, for the message.
+    """
     axis = shapes.axis_of(builder, dim, x.rank)
     builder.require_positive(x.shape[axis], f"the {name} along axis {axis} of {x}: the axis has the size 0")
     return axis
 
 
 def _median_along_axis(builder: Builder, self: Tensor, dim: int, keepdim: bool = False, *, skips_nan: bool) -> Pair:
-    """Return the median along an axis and its index."""
+    """Return the lower median along an axis, and its index in `self`. skips_nan: whether NaN are ignored."""
     if not self.rank:
         return self, builder.constant(0, I64)
     axis = _reduced_axis(builder, "median", self, dim)
@@ -57,13 +60,16 @@ def _median_along_axis(builder: Builder, self: Tensor, dim: int, keepdim: bool =
 
 
 def _median_of_all(builder: Builder, self: Tensor, *, skips_nan: bool) -> Tensor:
-    """Return the median of all elements. The median of no elements is NaN; an integer type has none."""
+    """Return the lower median of all elements. skips_nan: whether NaN are ignored.
+
+    The median of no elements is NaN, which no integer type has: integers must have elements.
+    """
     flat = shapes.reshape(builder, self, [product(self.shape)])
     size = flat.shape[0]
     values, _ = ordering.sort_with_indices(builder, flat, axis=0)
     if not self.dtype.is_float:
         builder.require_positive(size, f"the median of {self}: it has no elements, and {self.dtype} has no NaN")
-    elif isinstance(size, Expr) or size == 0:
+    elif isinstance(size, Expr) or size == 0:  # of no elements, the median's index 0 reads this NaN
         values = slicing.pad(builder, values, low=[0], high=[1], value=float("nan"))
     return shapes.reshape(
         builder,
@@ -79,7 +85,7 @@ def _squeeze_pair(builder: Builder, results: Pair, axis: int) -> Pair:
 
 @converts("aten.mode")
 def mode(builder: Builder, self: Tensor, dim: int = -1, keepdim: bool = False) -> Pair:
-    """Return the smallest of the most frequent elements, and the index of its last occurrence."""
+    """Return, along an axis, the smallest of the most frequent elements, and the index of its last occurrence."""
     if not self.rank:
         return self, builder.constant(0, I64)
     axis = _reduced_axis(builder, "mode", self, dim)
@@ -91,7 +97,7 @@ def mode(builder: Builder, self: Tensor, dim: int = -1, keepdim: bool = False) -
     previous = slicing.concat(builder, [first, all_but_last], axis)
 
     def run_start(value: Element, w: Element) -> Element:
-        """Return the index of an element that differs from the previous one, w, and 0 for others."""
+        """Return the index of an element that differs from the previous one, w, and 0 for others, as for the first."""
         index = value.position(axis, I64)
         return value.is_equal(w).where(0, index)
 

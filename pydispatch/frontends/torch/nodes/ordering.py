@@ -23,7 +23,7 @@ from pydispatch.operations.scalars import Scalars
 def sort(
     builder: Builder, self: Tensor, dim: int = -1, descending: bool = False, *, stable: bool | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Return the sorted elements along an axis and their positions. The sort is stable in any case."""
+    """Return the sorted elements along an axis, and their indices in `self`. The sort is stable in any case."""
     if not self.rank:
         return self, builder.constant(0, I64)
     return ordering.sort_with_indices(builder, self, shapes.axis_of(builder, dim, self.rank), descending=descending)
@@ -31,7 +31,7 @@ def sort(
 
 @converts("aten.argsort", "aten.argsort.stable")
 def argsort(builder: Builder, self: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = True) -> Tensor:
-    """Return the positions of the sorted elements along an axis."""
+    """Return the indices in `self`, along an axis, of the elements in sorted order. The sort is stable in any case."""
     return sort(builder, self, dim, descending)[1]
 
 
@@ -39,7 +39,9 @@ def argsort(builder: Builder, self: Tensor, dim: int = -1, descending: bool = Fa
 def topk(
     builder: Builder, self: Tensor, k: Size, dim: int = -1, largest: bool = True, sorted: bool = True
 ) -> tuple[Tensor, Tensor]:
-    """Return the `k` largest or smallest elements and their positions, in order also if `sorted` is false."""
+    """Return the `k` largest (or smallest) elements along an axis, best first also if `sorted` is false, and their
+    indices in `self`.
+    """
     if not self.rank:
         return self, builder.constant(0, I64)
     return ordering.top_k(builder, self, k, shapes.axis_of(builder, dim, self.rank), largest=largest)
@@ -47,16 +49,18 @@ def topk(
 
 @converts("aten.kthvalue")
 def kthvalue(builder: Builder, self: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
-    """Return the k-th smallest elements along an axis and their positions; k is counted from 1."""
+    """Return the k-th smallest elements along an axis, and their indices in `self`; k is counted from 1."""
     axis = shapes.axis_of(builder, dim, self.rank)
-    last = [slicing.slice_axis(builder, x, axis, k - 1, k) for x in ordering.sort_with_indices(builder, self, axis)]
+    kth = [slicing.slice_axis(builder, x, axis, k - 1, k) for x in ordering.sort_with_indices(builder, self, axis)]
     if not keepdim:
-        last = [shapes.squeeze(builder, x, [axis]) for x in last]
-    return last[0], last[1]
+        kth = [shapes.squeeze(builder, x, [axis]) for x in kth]
+    return kth[0], kth[1]
 
 
 def _cumulative(name: str, builder: Builder, self: Tensor, dim: int, *, dtype: DType | None = None) -> Tensor:
-    """Return the cumulative sum ("add") or product ("mul")."""
+    """Return the cumulative sum ("add") or product ("mul") along an axis, in the type `dtype`; see `accumulator_type`
+    for None.
+    """
     dtype = accumulator_type(self, dtype)
     x = ew.convert(builder, self, wide(dtype))
     running = scans.cumulative(builder, name, x, shapes.axis_of(builder, dim, x.rank)) if x.rank else x
@@ -71,9 +75,10 @@ def logcumsumexp(builder: Builder, self: Tensor, dim: int) -> Tensor:
         return self
 
     def combined(scalars: Scalars, lhs: Scalar, rhs: Scalar) -> Scalar:
-        """Return log(exp(running) + exp(element)) without overflow; infinities of one sign stay."""
+        """Return log(exp(running) + exp(element)) without overflow."""
         running, element = Element(scalars, lhs), Element(scalars, rhs)
         low, high = running.min(element), running.max(element)
+        # Two infinities of one sign are the result; low - high would be NaN.
         is_infinite = low.is_equal(high) & ~low.unary("is_finite")
         return is_infinite.where(high, high + (low - high).unary("exp").unary("log1p")).scalar
 
@@ -82,7 +87,7 @@ def logcumsumexp(builder: Builder, self: Tensor, dim: int) -> Tensor:
 
 
 def _cumulative_extreme(name: str, builder: Builder, self: Tensor, dim: int) -> tuple[Tensor, Tensor]:
-    """Return the cumulative "max" or "min", and the index of the extreme's last occurrence."""
+    """Return the cumulative "max" or "min" along an axis, and the index of the extreme's last occurrence so far."""
     if not self.rank:
         return self, builder.constant(0, I64)
     axis = shapes.axis_of(builder, dim, self.rank)
@@ -90,11 +95,11 @@ def _cumulative_extreme(name: str, builder: Builder, self: Tensor, dim: int) -> 
     extremes = scans.cumulative(builder, name, x, axis)
 
     def position(value: Element, best: Element) -> Element:
-        """Return the position of an element that is the extreme so far, 0 for others."""
-        here = value.is_equal(best)
-        if value.dtype.is_float:
-            here = here | value.unary("is_nan")
-        return here.where(value.position(axis, I64), 0)
+        """Return the index of an element that equals `best`, the extreme up to and with it; 0 for others."""
+        is_extreme = value.is_equal(best)
+        if value.dtype.is_float:  # a NaN is the extreme from there on, and differs from itself
+            is_extreme = is_extreme | value.unary("is_nan")
+        return is_extreme.where(value.position(axis, I64), 0)
 
     positions = scans.cumulative(builder, "max", formula(builder, position, x, extremes), axis)
     return ew.convert(builder, extremes, self.dtype), positions
@@ -105,14 +110,16 @@ def searchsorted(
     builder: Builder, sorted_sequence: Tensor, self: Operand, *, out_int32: bool = False, right: bool = False,
     side: str | None = None, sorter: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """Return, for each element, the number of elements of a sorted row that are less; with `right`, less or equal.
+    """Return, for each element of `self`, the number of elements of a sorted row that are less; with `right` or
+    side="right", less or equal.
 
-    A NaN of x is greater than all elements: `not (element >= NaN)` holds for each.
+    `sorted_sequence` is one row for all, or has a row for each row of `self`; `sorter` has the indices that sort it if
+    it is not sorted. A NaN of `self` is greater than all elements: `not (element >= NaN)` holds for each.
     """
     x, rows = promoted(builder, as_tensor(builder, self), sorted_sequence)
     if sorter is not None:
         rows = gathers.take_along(builder, rows, sorter, rows.rank - 1)
-    if rows.rank > 1:  # a row for each row of x
+    if rows.rank > 1:  # a row for each row of x: broadcast along the elements of that
         rows = shapes.expand_dims(builder, rows, [rows.rank - 1])
     order = "gt" if right or side == "right" else "ge"
     below = ew.unary(builder, "not", ew.compare(builder, order, rows, shapes.expand_dims(builder, x, [x.rank])))
@@ -123,7 +130,10 @@ def searchsorted(
 def bucketize(
     builder: Builder, self: Operand, boundaries: Tensor, *, out_int32: bool = False, right: bool = False
 ) -> Tensor:
-    """Return, for each element, the number of boundaries that are less; with `right`, less or equal."""
+    """Return, for each element of `self`, the number of boundaries that are less; with `right`, less or equal.
+
+    `boundaries` is a vector in ascending order.
+    """
     return searchsorted(builder, boundaries, self, out_int32=out_int32, right=right)
 
 
@@ -144,7 +154,9 @@ def _requested(builder: Builder, distinct: Distinct, inverse: bool, counts: bool
 def unique(
     builder: Builder, self: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False
 ) -> Distinct:
-    """Return the distinct elements in order, and the requested positions and counts."""
+    """Return the distinct elements in ascending order, also if `sorted` is false, and the inverse and the counts, which
+    are empty unless requested (see `Distinct`).
+    """
     values, _, inverse, counts = selection.distinct_slices(
         builder, shapes.reshape(builder, self, [-1]), axis=0, sort=True
     )
@@ -158,7 +170,9 @@ def unique_dim(
     builder: Builder, self: Tensor, dim: int, sorted: bool = True, return_inverse: bool = False,
     return_counts: bool = False,
 ) -> Distinct:  # fmt: skip
-    """Return the distinct slices along an axis in order, and the requested positions and counts."""
+    """Return the distinct slices along an axis in ascending order, also if `sorted` is false, and the inverse and the
+    counts, which are empty unless requested (see `Distinct`).
+    """
     values, _, inverse, counts = selection.distinct_slices(
         builder, self, shapes.axis_of(builder, dim, self.rank), sort=True
     )
@@ -169,8 +183,10 @@ def unique_dim(
 def unique_consecutive(
     builder: Builder, self: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Distinct:
-    """Return the elements, or slices along an axis, that differ from the one before, and the requested positions and
-    counts.
+    """Return the elements (of the flattened tensor if `dim` is None), or slices along an axis, that differ from the one
+    before, and the inverse and the counts, which are empty unless requested.
+
+    The inverse is, for each element, the index of its run of equal neighbours; the counts are the lengths of the runs.
     """
     x = shapes.reshape(builder, self, [-1]) if dim is None else self
     values, inverse, counts = selection.distinct_neighbours(builder, x, shapes.axis_of(builder, dim or 0, x.rank))

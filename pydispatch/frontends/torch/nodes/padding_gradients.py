@@ -18,7 +18,10 @@ Ints = Sequence[int]
 
 @converts(*(f"aten.replication_pad{n}d_backward" for n in (1, 2, 3)))
 def replication_pad_backward(builder: Builder, grad_output: Tensor, self: Tensor, padding: Ints) -> Tensor:
-    """Add the gradient of each padding to that of the element it repeats; `padding` begins with the last axis."""
+    """Add the gradient of each padding element to that of the border element that it repeats.
+
+    padding: elements before and after the last axis, then those of the axis before it, and so on.
+    """
     gradient = ew.convert(builder, grad_output, normalization.wide(self.dtype))
     for n in range(len(padding) // 2):
         gradient = _axis_padding_gradient(builder, gradient, self.rank - 1 - n, padding[2 * n], padding[2 * n + 1])
@@ -26,9 +29,9 @@ def replication_pad_backward(builder: Builder, grad_output: Tensor, self: Tensor
 
 
 def _axis_padding_gradient(builder: Builder, grad: Tensor, axis: int, before: int, after: int) -> Tensor:
-    """Return the gradient of an axis before its padding.
+    """Return the gradient of a tensor whose `axis` was padded by `before` and `after` copies of its border elements.
 
-    The gradients of copies in the padding are added to the border elements. Elements that a negative padding crops have
+    The gradients of the copies are added to those of the border elements. Elements that a negative padding crops have
     the gradient 0.
     """
     low, high = max(before, 0), max(after, 0)
@@ -40,8 +43,8 @@ def _axis_padding_gradient(builder: Builder, grad: Tensor, axis: int, before: in
         total = reductions.reduce(builder, "add", copies, [axis], keep=True)
 
         def add_at_border(g: Element, n: Element, at: Element) -> Element:
-            """Return the gradient g of an element plus the total n of the copies if it is the border element, which is
-            at `at`.
+            """Return the gradient g of an element; n, the sum of the copies' gradients, is added if its index is `at`,
+            that of the border element.
             """
             return g + g.position(axis, I64).is_equal(at).where(n, 0.0)
 

@@ -29,7 +29,8 @@ def _clamped_bound(position: Size | None, n: Size, missing: Size) -> Size:
     """Return a bound of a slice by Python's rules: negative positions count from the end n, and the result is clamped
     to [0, n].
 
-    `missing` is the result for None. A position of 2^62 or more stands for the end.
+    `missing` is the result for None. A position of 2^62 or more stands for the end: PyTorch exports x[a:] with the end
+    2^63 - 1. A symbolic position counts from the start.
     """
     if position is None:
         return missing
@@ -43,7 +44,7 @@ def _clamped_bound(position: Size | None, n: Size, missing: Size) -> Size:
 def _slice_bounds(
     builder: Builder, x: Tensor, dim: int, start: Size | None, end: Size | None, step: int
 ) -> tuple[int, Size, Size]:
-    """Return the axis, the start and the end of a slice, all non-negative."""
+    """Return the axis, the start and the exclusive end of a slice, all non-negative; start <= end <= size."""
     axis = axis_of(builder, dim, x.rank)
     if step < 1:
         raise builder.fail(f"a slice has the step {step}")
@@ -56,7 +57,7 @@ def _slice_bounds(
 def slice_(
     builder: Builder, self: Tensor, dim: int = 0, start: Size | None = None, end: Size | None = None, step: int = 1
 ) -> Tensor:
-    """Return the elements from `start` to `end` along an axis, every `step`-th one."""
+    """Return every `step`-th element from `start` to `end` (exclusive) along an axis, by Python's rules for bounds."""
     axis, first, last = _slice_bounds(builder, self, dim, start, end, step)
     return slicing.slice_axis(builder, self, axis, first, last, step)
 
@@ -71,13 +72,13 @@ def slice_scatter(
     end: Size | None = None,
     step: int = 1,
 ) -> Tensor:
-    """Return `self` with a slice replaced by `src`."""
+    """Return `self` with the elements that `slice_` would return replaced by those of `src`."""
     axis, first, _ = _slice_bounds(builder, self, dim, start, end, step)
     return _insert_slice(builder, self, ew.convert(builder, src, self.dtype), axis, first, step)
 
 
 def _insert_slice(builder: Builder, x: Tensor, part: Tensor, axis: int, start: Size, step: int = 1) -> Tensor:
-    """Return x with a slice along `axis` replaced by `part`."""
+    """Return x with every `step`-th slice along `axis`, from `start` on, replaced by those of `part`."""
     starts = [start if d == axis else 0 for d in range(x.rank)]
     return indexing.insert_slice(builder, x, part, starts, [step if d == axis else 1 for d in range(x.rank)])
 
@@ -85,10 +86,10 @@ def _insert_slice(builder: Builder, x: Tensor, part: Tensor, axis: int, start: S
 def _written_by(
     scatter: Conversion, builder: Builder, base: Tensor, new_part: Tensor, output_index: int, *args: Any, **kwargs: Any
 ) -> Tensor:
-    """Return the base of a view whose part `scatter` replaces by `new_part`; further arguments are those of the
-    view.
+    """Return `base` with the part that a view shows replaced by `new_part`, the view's new contents, by `scatter`.
 
-    The signature is that of the inverse of any view; `output_index` is 0, as these views have one output.
+    args, kwargs: the view's arguments after the base. With `scatter` bound, this has the signature of
+    `registry.Inverse`; `output_index` is 0, as these views have one output.
     """
     return scatter(builder, base, new_part, *args, **kwargs)
 
@@ -123,13 +124,14 @@ def select_scatter(builder: Builder, self: Tensor, src: Tensor, dim: int, index:
 def narrow(builder: Builder, self: Tensor, dim: int, start: Size, length: Size) -> Tensor:
     """Return `length` elements from `start` on along an axis."""
     axis = axis_of(builder, dim, self.rank)
+    # An empty part may start at the end of the axis, which is no valid index.
     position = _position(builder, self, axis, start) if length != 0 else start
     return slicing.slice_axis(builder, self, axis, position, position + length)
 
 
 @converts("aten.split")
 def split(builder: Builder, self: Tensor, split_size: Size, dim: int = 0) -> list[Tensor]:
-    """Return parts of `split_size` along an axis; the last one has the rest. An axis of size 0 is one part.
+    """Return parts of `split_size` elements along an axis; the last one may be smaller. An axis of size 0 is one part.
 
     Raise CompileError if their number depends on a dynamic size.
     """
@@ -149,14 +151,17 @@ def split_with_sizes(builder: Builder, self: Tensor, split_sizes: Sizes, dim: in
 
 @converts("aten.chunk")
 def chunk(builder: Builder, self: Tensor, chunks: int, dim: int = 0) -> list[Tensor]:
-    """Return at most `chunks` parts of equal size, but for the last one, along an axis; of size 0, exactly `chunks`."""
+    """Return at most `chunks` parts along an axis, of which the last one may be smaller.
+
+    An axis of size 0 has exactly `chunks` empty parts.
+    """
     n = self.shape[axis_of(builder, dim, self.rank)]
     return [self] * chunks if n == 0 else split(builder, self, ceil_div(n, chunks), dim)
 
 
 @converts("aten.unbind")
 def unbind(builder: Builder, self: Tensor, dim: int = 0) -> list[Tensor]:
-    """Return the slices along an axis, without it. Raise CompileError if its size is dynamic."""
+    """Return the slices along an axis, without that axis. Raise CompileError if its size is dynamic."""
     axis = axis_of(builder, dim, self.rank)
     n = self.shape[axis]
     if isinstance(n, Expr):
@@ -165,7 +170,9 @@ def unbind(builder: Builder, self: Tensor, dim: int = 0) -> list[Tensor]:
 
 
 def _write_unbind(builder: Builder, whole: Tensor, written: Tensor, output_index: int, dim: int = 0) -> Tensor:
-    """Write to the base of one of the slices that unbind returns."""
+    """Return `whole` with slice `output_index` along an axis, one of those that unbind returned, replaced by
+    `written`.
+    """
     return select_scatter(builder, whole, written, dim, output_index)
 
 
@@ -173,7 +180,9 @@ def _write_split(
     conversion: Conversion, builder: Builder, whole: Tensor, written: Tensor, output_index: int, *args: Any,
     **kwargs: Any,
 ) -> Tensor:  # fmt: skip
-    """Write to the base of one of the parts into which `conversion` splits a tensor along an axis."""
+    """Return `whole` with part `output_index`, of those into which `conversion` splits it along an axis, replaced by
+    `written`. args, kwargs: arguments of the split after the tensor.
+    """
     parts = conversion(builder, whole, *args, **kwargs)
     dim = kwargs.get("dim", args[1] if len(args) > 1 else 0)  # args[0] is the size or the number of the parts
     replaced = [*parts[:output_index], written, *parts[output_index + 1 :]]
@@ -188,9 +197,11 @@ def diagonal(builder: Builder, self: Tensor, offset: int = 0, dim1: int = 0, dim
     rows, columns = self.shape[i], self.shape[j]
     count = maximum(0, minimum(rows, columns - offset) if offset >= 0 else minimum(rows + offset, columns))
     x = self
+    # Crop to a square: a positive offset skips columns, a negative one rows.
     for axis, offset_along in ((i, -offset), (j, offset)):
         start = minimum(max(0, offset_along), self.shape[axis])
         x = slicing.slice_axis(builder, x, axis, start, start + count)
+    # Axes of self -> axes of the result: rows and columns are both indexed by its last axis.
     position = {d: AffineExpr.dimension(n) for n, d in enumerate(other_axes)}
     diagonal_dim = AffineExpr.dimension(len(other_axes))
     source = tuple(position.get(d, diagonal_dim) for d in range(self.rank))
@@ -203,7 +214,7 @@ def diagonal_scatter(
     builder: Builder, self: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1
 ) -> Tensor:
     """Return `self` with the elements that `diagonal` reads replaced by those of `src`."""
-    if src.shape[-1] == 0:
+    if src.shape[-1] == 0:  # the diagonal is outside of the matrices
         return self
     (i, j) = (axis_of(builder, dim1, self.rank), axis_of(builder, dim2, self.rank))
     rows = shapes.iota(builder, [self.shape[i]], axis=0, dtype=I64)
@@ -221,22 +232,29 @@ def diagonal_scatter(
 
 @converts("aten.diag_embed")
 def diag_embed(builder: Builder, self: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
-    """Return matrices with the elements of the last axis on a diagonal and 0 elsewhere."""
+    """Return matrices with the elements of the last axis on a diagonal and 0 elsewhere.
+
+    dim1, dim2: axes of the result that are the rows and columns. offset: column minus row of the diagonal's elements.
+    """
     i, j = (axis_of(builder, d, self.rank + 1) for d in (dim1, dim2))
-    rest, n = iter(self.shape[:-1]), self.shape[-1] + abs(offset)
-    shape = [n if d in (i, j) else next(rest) for d in range(self.rank + 1)]
+    batch_sizes, n = iter(self.shape[:-1]), self.shape[-1] + abs(offset)
+    shape = [n if d in (i, j) else next(batch_sizes) for d in range(self.rank + 1)]
     return diagonal_scatter(builder, shapes.full(builder, 0, shape, self.dtype), self, offset, dim1, dim2)
 
 
 def _narrow_scatter(builder: Builder, base: Tensor, new_part: Tensor, dim: int, start: Size, length: Size) -> Tensor:
-    """Return the base of a narrowed tensor with that part replaced by `new_part`."""
+    """Return `base` with the elements that `narrow` would return replaced by those of `new_part`."""
     axis = axis_of(builder, dim, base.rank)
+    # An empty part may start at the end of the axis, which is no valid index.
     return _insert_slice(builder, base, new_part, axis, _position(builder, base, axis, start) if length != 0 else 0)
 
 
 @converts("aten.unfold")
 def unfold(builder: Builder, self: Tensor, dimension: int, size: int, step: int) -> Tensor:
-    """Return the sliding windows of `size` elements along an axis; the elements of each window are a new last axis."""
+    """Return the sliding windows of `size` elements, `step` apart, along an axis, which becomes their index.
+
+    The elements of each window are a new last axis.
+    """
     if self.rank == 0:  # as a vector of one element
         return slicing.slice_axis(builder, shapes.reshape(builder, self, [1]), axis=0, start=0, limit=size)
     axis = axis_of(builder, dimension, self.rank)
