@@ -17,7 +17,10 @@ from pydispatch.operations.normalization import wide
 
 
 def in_floats(builder: Builder, written: Callable[..., Element], *tensors: Tensor) -> Tensor:
-    """Evaluate a formula on floats. Integers become f32; 16-bit floats are computed in f32 and rounded back."""
+    """Evaluate a formula of one element of each tensor, on floats of the tensors' common type.
+
+    Integers become f32; 16-bit floats are computed in f32 and rounded back.
+    """
     operands = promoted(builder, *tensors, floats=True)
     dtype = operands[0].dtype
     inner = wide(dtype)
@@ -28,17 +31,17 @@ def in_floats(builder: Builder, written: Callable[..., Element], *tensors: Tenso
 
 
 def _float_function(name: str, builder: Builder, self: Tensor) -> Tensor:
-    """Apply a function of floats by its name."""
+    """Apply the elementwise function `name`, such as "exp", to floats; integers become f32."""
     return in_floats(builder, lambda e: e.unary(name), self)
 
 
 def _same_type(name: str, builder: Builder, self: Tensor) -> Tensor:
-    """Apply a function by its name, whose result has the type of its operand."""
+    """Apply the elementwise function `name`, such as "abs", whose result has the type of its operand."""
     return ew.unary(builder, name, self)
 
 
 def _rounding(name: str, builder: Builder, self: Tensor) -> Tensor:
-    """Round each float to an integer; integers stay."""
+    """Round each float to an integral float, by "ceil", "floor" or "trunc"; integers are returned unchanged."""
     return self if category(self.dtype) < Category.FLOAT else ew.unary(builder, name, self)
 
 
@@ -48,7 +51,7 @@ def of_floats(written: Callable[[Element], Element], builder: Builder, self: Ten
 
 
 def _predicate(name: str, builder: Builder, self: Tensor) -> Tensor:
-    """Return isnan, isinf or isfinite; the result for integers is constant."""
+    """Return the test `name`: is_nan, is_inf or is_finite. All integers are finite, so theirs is constant."""
     if category(self.dtype) < Category.FLOAT:
         return shapes.full(builder, name == "is_finite", self.shape, BOOL)
     return ew.unary(builder, name, self)
@@ -56,7 +59,7 @@ def _predicate(name: str, builder: Builder, self: Tensor) -> Tensor:
 
 @converts("aten.round")
 def round_(builder: Builder, self: Tensor, *, decimals: int = 0) -> Tensor:
-    """Round to `decimals` digits after the point, half to even; integers stay."""
+    """Round to `decimals` digits after the point, half to even; integers are returned unchanged."""
     if category(self.dtype) < Category.FLOAT:
         return self
     scale = 10.0**decimals
@@ -67,7 +70,7 @@ def round_(builder: Builder, self: Tensor, *, decimals: int = 0) -> Tensor:
 
 @converts("aten.sign", "aten.sgn")
 def sign(builder: Builder, self: Tensor) -> Tensor:
-    """Return 1, -1 or 0, which is also the sign of NaN; bools stay, and a complex z gives z / |z|."""
+    """Return 1, -1 or 0; NaN has the sign 0. Bools are returned unchanged, and a complex z gives z / |z|."""
     if self.dtype.is_bool:
         return self
     if not self.dtype.is_float:
@@ -104,11 +107,14 @@ def logit(builder: Builder, self: Tensor, eps: float | None = None) -> Tensor:
 def nan_to_num(
     builder: Builder, self: Tensor, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
 ) -> Tensor:
-    """Replace NaN by 0 and infinities by the largest finite numbers, unless other numbers are passed; integers stay."""
+    """Replace NaN by 0 and infinities by the largest finite numbers of the type, unless other numbers are passed.
+
+    Integers are returned unchanged.
+    """
     if not self.dtype.is_float:
         return self
     largest = {"f16": 65504.0, "bf16": 3.3895313892515355e38, "f64": 1.7976931348623157e308}
-    largest_finite = largest.get(self.dtype.name, 3.4028234663852886e38)
+    largest_finite = largest.get(self.dtype.name, 3.4028234663852886e38)  # by default that of f32
 
     def written(e: Element) -> Element:
         """Return an element with NaN and infinities replaced."""
@@ -153,12 +159,12 @@ def rsub(builder: Builder, self: Operand, other: Operand, alpha: Number = 1) -> 
 
 
 def _promoted_binary(name: str, builder: Builder, self: Operand, other: Operand) -> Tensor:
-    """Apply a function of operands of their promoted type by its name."""
+    """Apply the elementwise function `name`, such as "mul", to two operands in their promoted type."""
     return ew.binary(builder, name, *promoted(builder, self, other))
 
 
 def _binary_of_floats(name: str, builder: Builder, self: Operand, other: Operand) -> Tensor:
-    """Apply a function of floats by its name; integers become f32."""
+    """Apply the elementwise function `name`, such as "atan2", to two operands as floats; integers become f32."""
     return ew.binary(builder, name, *promoted(builder, self, other, floats=True))
 
 
@@ -171,46 +177,50 @@ def _extreme_ignoring_nan(name: str, builder: Builder, self: Operand, other: Ope
 
 
 def _compare(order: str, builder: Builder, self: Operand, other: Operand) -> Tensor:
-    """Compare operands by an order, for example "lt"."""
+    """Return whether self compares to other by `order` (eq, ne, lt, le, gt or ge), in their promoted type."""
     return ew.compare(builder, order, *promoted(builder, self, other))
 
 
 def _logical(name: str, builder: Builder, self: Operand, other: Operand) -> Tensor:
-    """Apply a logical function to the truth values of two operands."""
+    """Apply `name` (and, or, xor) to whether the elements of two operands are not 0."""
     return ew.binary(builder, name, truth(builder, self), truth(builder, other))
 
 
 @converts("aten.div", "aten.divide", "aten.true_divide")
 def div(builder: Builder, self: Operand, other: Operand, *, rounding_mode: str | None = None) -> Tensor:
-    """Divide, and round down or toward zero; without a rounding mode integers become floats first."""
+    """Divide, and round down ("floor") or toward zero ("trunc"). Without `rounding_mode`, integers become floats."""
     if rounding_mode == "floor":
         return floor_divide(builder, self, other)
     x, y = promoted(builder, self, other, floats=rounding_mode is None)
     quotient = ew.binary(builder, "div", x, y)
+    # Division of integers rounds toward zero already.
     return ew.unary(builder, "trunc", quotient) if rounding_mode == "trunc" and x.dtype.is_float else quotient
 
 
 @converts("aten.floor_divide")
 def floor_divide(builder: Builder, self: Operand, other: Operand) -> Tensor:
-    """Divide and round down; division of unsigned integers and of sizes rounds down already."""
+    """Divide and round down."""
     x, y = promoted(builder, self, other)
     if x.dtype.is_float:
         return in_floats(builder, _floor_quotient_of_floats, x, y)
+    # Division of unsigned integers, and of symbolic elements (sizes, which are not negative), rounds down already.
     if x.dtype.is_unsigned or x.is_symbolic or y.is_symbolic:
         return ew.binary(builder, "div", x, y)
     return formula(builder, floor_quotient, x, y)
 
 
 def _floor_quotient_of_floats(e: Element, n: Element) -> Element:
-    """Return the floor of the exact quotient, as PyTorch finds it: 1 // 0.1 is 9, where 1 / 0.1 rounds to 10, and
-    infinite numbers give NaN.
+    """Return the floor of the exact quotient e / n, as PyTorch computes it: 1 // 0.1 is 9, where 1 / 0.1 rounds to 10,
+    and an infinite e gives NaN.
     """
+    # The remainder is exact and has the sign of e, so e - remainder is a multiple of n but for rounding errors.
     remainder = e % n
     needs_decrement = remainder.is_unequal(0.0) & ((remainder < 0.0) ^ (n < 0.0))
     quotient = (e - remainder) / n
     quotient = needs_decrement.where(quotient - 1.0, quotient)
     floor = quotient.unary("floor")
     rounded = (quotient - floor > 0.5).where(floor + 1.0, floor)
+    # A zero has the sign of e / n; division by zero gives an infinity or NaN.
     signed = quotient.is_equal(0.0).where(rounded.const(0.0).binary("copysign", e / n), rounded)
     return n.is_equal(0.0).where(e / n, signed)
 
@@ -226,7 +236,8 @@ def remainder(builder: Builder, self: Operand, other: Operand) -> Tensor:
 
 @converts("aten.pow")
 def pow_(builder: Builder, self: Operand, exponent: Operand) -> Tensor:
-    """Return a power; some constant exponents become products, roots or quotients."""
+    """Return self to the power `exponent`; some constant exponents become products, roots or quotients."""
+    # The promoted type of bool and int is i64; `_simple_power` takes no bools.
     if isinstance(self, Tensor) and self.dtype.is_bool and type(exponent) is int:
         self = ew.convert(builder, self, I64)
     if isinstance(self, Tensor) and isinstance(exponent, (int, float)) and not isinstance(exponent, bool):
@@ -264,7 +275,7 @@ def where(builder: Builder, condition: Tensor, self: Operand, other: Operand) ->
 
 @converts("aten.clamp", "aten.clip", "aten.clamp_min")
 def clamp(builder: Builder, self: Tensor, min: Operand | None = None, max: Operand | None = None) -> Tensor:
-    """Return max(min, x), then the minimum with max, in the common type of all three."""
+    """Return the minimum of `max` and max(`min`, self), in the common type of all three; None is no bound."""
     bounds = [n for n in (min, max) if n is not None]
     dtype = result_type([self, *bounds])
     clamped = as_tensor(builder, self, dtype)
@@ -282,13 +293,13 @@ def clamp_max(builder: Builder, self: Tensor, max: Operand) -> Tensor:
 
 @converts("aten.hypot")
 def hypot(builder: Builder, self: Tensor, other: Tensor) -> Tensor:
-    """Return the length of the vector of two elements: the absolute value of a complex number does not overflow."""
+    """Return sqrt(self^2 + other^2), as the absolute value of a complex number: that does not overflow in between."""
     return in_floats(builder, lambda e, n: e.with_imag(n).unary("abs"), self, other)
 
 
 @converts("aten.lerp")
 def lerp(builder: Builder, self: Tensor, end: Tensor, weight: Operand) -> Tensor:
-    """Interpolate from the nearer end, so that a weight of 1 gives exactly `end`."""
+    """Return self + weight * (end - self), computed from the nearer end, so that a weight of 1 gives exactly `end`."""
     x, y, w = promoted(builder, self, end, weight)
     return in_floats(
         builder, lambda e, n, k: (k.unary("abs") < 0.5).where(e + k * (n - e), n - (n - e) * (1.0 - k)), x, y, w
@@ -313,10 +324,14 @@ def addcdiv(builder: Builder, self: Tensor, tensor1: Tensor, tensor2: Tensor, *,
 def isclose(
     builder: Builder, self: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
 ) -> Tensor:
-    """Return whether |self - other| <= atol + rtol * |other|, element by element."""
+    """Return whether |self - other| <= atol + rtol * |other|, element by element.
+
+    Equal infinities are close, and with `equal_nan` also two NaN.
+    """
 
     def written(e: Element, n: Element) -> Element:
         """Return whether two elements are close."""
+        # An infinite n would make the bound infinite, so that every e were close.
         is_close = (e - n).unary("abs") <= n.unary("abs") * rtol + atol
         is_near = e.is_equal(n) | (is_close & e.unary("is_finite") & n.unary("is_finite"))
         return is_near | (e.unary("is_nan") & n.unary("is_nan")) if equal_nan else is_near
@@ -332,19 +347,19 @@ _FLOAT_FUNCTIONS = {
     "atanh": "atanh", "erf": "erf", "erfc": "erfc", "sigmoid": "logistic", "special_erf": "erf", "arccos": "acos",
     "arcsin": "asin", "arctan": "atan", "special_expm1": "expm1", "special_log1p": "log1p",
 }  # fmt: skip
-"""Operators that convert integers to floats to the functions of elements that they apply."""
+"""Operators of floats -> the elementwise functions that they apply; they convert integers to floats."""
 
 _PREDICATES = {"isnan": "is_nan", "isinf": "is_inf", "isfinite": "is_finite"}
-"""Operators that test floats to the tests of elements."""
+"""Operators that test floats -> the elementwise tests."""
 _SAME_TYPE = {"abs": "abs", "neg": "neg", "bitwise_not": "not"}
-"""Operators whose result has the type of the operand to functions of elements."""
+"""Operators whose result has the type of the operand -> the elementwise functions."""
 _OF_PROMOTED = {
     "multiply": "mul", "fmod": "rem", "maximum": "max", "minimum": "min", "max.other": "max", "min.other": "min",
     "bitwise_left_shift": "shift_left", "bitwise_right_shift": "shift_right", "__lshift__": "shift_left",
     "__rshift__": "shift_right",
     **{form.format(name): name for form in ("bitwise_{}", "__{}__") for name in ("and", "or", "xor")},
 }  # fmt: skip
-"""Operators of two operands that are promoted to one type to functions of elements."""
+"""Operators of two operands, which are promoted to one type -> the elementwise functions."""
 
 register({
     **{f"aten.{name}": partial(_float_function, function) for name, function in _FLOAT_FUNCTIONS.items()},

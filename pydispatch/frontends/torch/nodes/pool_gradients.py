@@ -22,7 +22,10 @@ def _max_pool(
     spatial: int, builder: Builder, grad_output: Tensor, self: Tensor, kernel_size: Ints, stride: Ints, padding: Ints,
     dilation: Ints, ceil_mode: bool, indices: Tensor,
 ) -> Tensor:  # fmt: skip
-    """Return the gradient of max pooling: add each gradient to the element at the saved index."""
+    """Return the gradient of max pooling: add the gradient of each window to the element that is its maximum.
+
+    indices: row-major index, in its image, of the maximum of each window.
+    """
     p = PoolWindows(builder, self, spatial, kernel_size, stride, padding, dilation, ceil_mode)
     inner = normalization.wide(self.dtype)
     grad, positions = ew.convert(builder, p.batched(grad_output), inner), p.batched(indices)
@@ -34,7 +37,10 @@ def _avg_pool(
     spatial: int, builder: Builder, grad_output: Tensor, self: Tensor, kernel_size: Ints, stride: Ints, padding: Ints,
     ceil_mode: bool, count_include_pad: bool, divisor_override: int | None,
 ) -> Tensor:  # fmt: skip
-    """Return the gradient of average pooling: distribute each gradient evenly over its window."""
+    """Return the gradient of average pooling: distribute the gradient of each window evenly over its elements.
+
+    For the arguments that determine the divisor, see `divisor_of_windows`.
+    """
     p = PoolWindows(builder, self, spatial, kernel_size, stride, padding, dilation=(1,), ceil=ceil_mode)
     inner = normalization.wide(self.dtype)
     divisor = divisor_of_windows(builder, p, count_include_pad, divisor_override, inner)
@@ -47,7 +53,7 @@ def _avg_pool(
 
 
 def _adaptive_avg_pool(spatial: int, builder: Builder, grad_output: Tensor, self: Tensor) -> Tensor:
-    """Return the gradient of adaptive average pooling."""
+    """Return the gradient of adaptive average pooling, which averages along one axis after the other."""
     gradient = ew.convert(builder, grad_output, normalization.wide(self.dtype))
     for axis in range(self.rank - spatial, self.rank):
         gradient = _adaptive_mean_gradient(builder, gradient, axis, self.shape[axis])
@@ -57,6 +63,7 @@ def _adaptive_avg_pool(spatial: int, builder: Builder, grad_output: Tensor, self
 def _adaptive_mean_gradient(builder: Builder, grad: Tensor, axis: int, size: Size) -> Tensor:
     """Return the gradient of the `size` elements along an axis, from that of the means over adaptive windows of it.
 
+    Window o of `out` windows has the elements from floor(o * size / out) to ceil((o + 1) * size / out), exclusive.
     Where all windows have one size, each mean shares its gradient evenly among the elements of its window. Otherwise
     windows may overlap, and the gradient is multiplied by the matrix of weights.
     """
@@ -77,7 +84,7 @@ def _adaptive_mean_gradient(builder: Builder, grad: Tensor, axis: int, size: Siz
 
 def _adaptive_mean_weights(builder: Builder, size: Size, out: Size, dtype: DType) -> Tensor:
     """Return the weight of each of `size` elements in each of `out` means over adaptive windows, [size, out]."""
-    numbers = shapes.reshape(builder, shapes.iota(builder, [size], axis=0, dtype=I64), [size, 1])
+    column = shapes.reshape(builder, shapes.iota(builder, [size], axis=0, dtype=I64), [size, 1])
 
     def share(i: Element, n: Element, m: Element) -> Element:
         """Return the weight of element i of n in one of m windows: 1 / size of the window if it is inside, else 0.
@@ -85,18 +92,22 @@ def _adaptive_mean_weights(builder: Builder, size: Size, out: Size, dtype: DType
         The window is the position along axis 1 of the table [n, m].
         """
         window = i.position(axis=1, dtype=I64)
+        # Rounded down, and rounded up: `limit` is exclusive.
         first, limit = (window * n) / m, ((window + 1) * n + m - 1) / m
         weight = i.const(1).to(dtype) / (limit - first).to(dtype)
         return ((i >= first) & (i < limit)).where(weight, 0.0)
 
-    positions = shapes.broadcast_to(builder, numbers, [size, out])
+    element_indices = shapes.broadcast_to(builder, column, [size, out])
     return formula(
-        builder, share, positions, reductions.size_as(builder, size, I64), reductions.size_as(builder, out, I64)
+        builder, share, element_indices, reductions.size_as(builder, size, I64), reductions.size_as(builder, out, I64)
     )
 
 
 def _adaptive_max_pool(spatial: int, builder: Builder, grad_output: Tensor, self: Tensor, indices: Tensor) -> Tensor:
-    """Return the gradient of adaptive max pooling."""
+    """Return the gradient of adaptive max pooling: add the gradient of each window to the element that is its maximum.
+
+    indices: row-major index, in its image, of the maximum of each window.
+    """
     lead = self.shape[: self.rank - spatial]
     grad, positions = (shapes.reshape(builder, x, [product(lead), -1]) for x in (grad_output, indices))
     sum_dtype = normalization.wide(self.dtype)  # f32 for smaller floats

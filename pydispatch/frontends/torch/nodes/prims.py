@@ -25,7 +25,7 @@ Sizes = Sequence[Size]
 
 @converts("prims.split_dim")
 def split_dim(builder: Builder, a: Tensor, dim: int, outer_length: Size) -> Tensor:
-    """Split an axis into one of `outer_length` and an inner one of the remaining size."""
+    """Split an axis into one of size `outer_length`, and after it one of the axis' size divided by `outer_length`."""
     axis = axis_of(builder, dim, a.rank)
     split = [outer_length, a.shape[axis] // outer_length]
     return shapes.reshape(builder, a, [*a.shape[:axis], *split, *a.shape[axis + 1 :]])
@@ -33,7 +33,7 @@ def split_dim(builder: Builder, a: Tensor, dim: int, outer_length: Size) -> Tens
 
 @converts("prims.squeeze")
 def squeeze(builder: Builder, a: Tensor, dimensions: Ints) -> Tensor:
-    """Remove axes of size 1."""
+    """Remove the axes `dimensions`, which have size 1."""
     return shapes.squeeze(builder, a, [axis_of(builder, d, a.rank) for d in dimensions])
 
 
@@ -47,8 +47,8 @@ def broadcast_in_dim(builder: Builder, a: Tensor, shape: Sizes, broadcast_dimens
 def slice_(
     builder: Builder, a: Tensor, start_indices: Sizes, limit_indices: Sizes, strides: Ints | None = None
 ) -> Tensor:
-    """Return the elements from `start_indices` to `limit_indices`, without these, at intervals of `strides`, by default
-    1.
+    """Return the elements from `start_indices` to `limit_indices` (exclusive) along each axis, every `strides`-th one;
+    all of them for None.
     """
     return slicing.slice_(builder, a, list(start_indices), list(limit_indices), list(strides or [1] * a.rank))
 
@@ -68,7 +68,11 @@ def where(builder: Builder, pred: Tensor, lhs: Tensor, rhs: Tensor) -> Tensor:
 def _reduction(
     name: str, builder: Builder, inp: Tensor, dims: Ints | None, *, output_dtype: DType | None = None
 ) -> Tensor:
-    """Reduce along axes, or along all for None. name: the function that combines two elements, such as "add"."""
+    """Reduce along axes, or along all for None, which are removed.
+
+    name: the function that combines two elements, such as "add". output_dtype: type in which they are combined; None
+    for that of `inp`.
+    """
     axes = range(inp.rank) if dims is None else [axis_of(builder, d, inp.rank) for d in dims]
     return reductions.reduce(builder, name, ew.convert(builder, inp, output_dtype or inp.dtype), axes)
 
@@ -78,11 +82,14 @@ def var(
     builder: Builder, inp: Tensor, dims: Ints | None, correction: Number | None = 1.0, *,
     output_dtype: DType | None = None,
 ) -> Tensor:  # fmt: skip
-    """Return the variance over `dims`; of all axes for None."""
+    """Return the variance over `dims` (all axes for None), which are removed.
+
+    correction: number that is subtracted from the count in the divisor; None for 1.
+    """
     axes = [axis_of(builder, d, inp.rank) for d in (range(inp.rank) if dims is None else dims)]
-    degrees_of_freedom_lost = float(1 if correction is None else correction)  # type: ignore[arg-type]
-    spread = normalization.moments(builder, inp, axes, degrees_of_freedom_lost)[1]
-    variance = ew.convert(builder, spread, output_dtype or inp.dtype)
+    less = float(1 if correction is None else correction)  # type: ignore[arg-type]
+    _mean, variance = normalization.moments(builder, inp, axes, less)
+    variance = ew.convert(builder, variance, output_dtype or inp.dtype)
     return shapes.squeeze(builder, variance, axes) if axes else variance
 
 
@@ -90,7 +97,7 @@ def var(
 
 
 def _binary(name: str, builder: Builder, self: Tensor, other: Tensor) -> Tensor:
-    """Apply an elementwise function to two operands of the same type."""
+    """Apply the elementwise function `name`, such as "add", to two operands of the same type."""
     return ew.binary(builder, name, self, other)
 
 
@@ -103,9 +110,9 @@ _OF_TWO = ("atan2", "bitwise_and", "bitwise_or", "bitwise_xor", "eq", "fmax", "f
 """Operators of two operands that are converted like those of `aten` with the same names."""
 _EQUAL_TYPES = {"add": "add", "sub": "sub", "mul": "mul", "div": "div", "shift_left": "shift_left",
                 "shift_right_arithmetic": "shift_right_arithmetic"}  # fmt: skip
-"""Operators of two operands of one type to functions of elements."""
+"""Operators of two operands of one type -> the elementwise functions. Those of `aten` would promote the operands."""
 _REDUCTIONS = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min"}
-"""Reductions to the functions that combine two elements."""
+"""Reductions -> the functions that combine two elements."""
 
 register({
     **{f"prims.{name}": CONVERSIONS[f"aten.{name}"] for name in (*_UNARY, *_OF_TWO)},

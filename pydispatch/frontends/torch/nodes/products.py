@@ -22,18 +22,18 @@ Tensors = Sequence[Tensor]
 
 @converts("aten.matmul", "aten.mm", "aten.bmm", "aten.mv", "aten.dot")
 def matmul(builder: Builder, self: Tensor, other: Tensor) -> Tensor:
-    """Return the matrix product; batch axes broadcast."""
+    """Return the matrix product, as numpy.matmul: operands may be vectors, and batch axes broadcast."""
     return products.matmul(builder, self, other)
 
 
 def _scaled_sum(builder: Builder, x: Tensor, scale: Number, product: Tensor, product_scale: Number) -> Tensor:
-    """Return scale * x + product_scale * product; x is not read if `scale` is 0.
+    """Return scale * x + product_scale * product. x is not read if `scale` is 0, so that a NaN in it has no effect.
 
     The sum is rounded to the type of x at the end: a product that is too large for f16 may be scaled to fit.
     """
 
     def scaled(tensor: Tensor, by: Number) -> Tensor:
-        """Return a tensor times a number; emit nothing if it is 1."""
+        """Return a tensor times the number `by`; emit nothing if that is 1."""
         return tensor if by == 1 else ew.binary(builder, "mul", tensor, as_tensor(builder, by, tensor.dtype))
 
     total = scaled(product, product_scale)
@@ -44,7 +44,7 @@ def _scaled_sum(builder: Builder, x: Tensor, scale: Number, product: Tensor, pro
 
 @converts("aten.addmm", "aten.baddbmm", "aten.addmv")
 def addmm(builder: Builder, self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
-    """Return beta * self + alpha * the product of matrices."""
+    """Return beta * self + alpha * (mat1 @ mat2), for matrices, batches of matrices, or a matrix and a vector."""
     product = products.matmul(builder, mat1, mat2, normalization.wide(self.dtype))
     return _scaled_sum(builder, self, beta, product, alpha)
 
@@ -53,8 +53,9 @@ def addmm(builder: Builder, self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: N
 def addbmm(
     builder: Builder, self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1
 ) -> Tensor:
-    """Return beta * self + alpha * the sum over the batch of the products of matrices."""
+    """Return beta * self + alpha * the sum of batch1[n] @ batch2[n] over n."""
     rows, inner = shapes.transpose(builder, batch1, [1, 0, 2]), normalization.wide(self.dtype)
+    # One contraction over both axes, the batch and the columns of batch1.
     total = products.dot_general(builder, rows, batch2, batch=[], contracted=[(1, 0), (2, 1)], dtype=inner)
     return _scaled_sum(builder, self, beta, total, alpha)
 
@@ -70,9 +71,11 @@ def scaled_mm(
     builder: Builder, self: Tensor, mat2: Tensor, scale_a: Tensor, scale_b: Tensor, bias: Tensor | None = None,
     scale_result: Tensor | None = None, out_dtype: DType | None = None, use_fast_accum: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return a product of 8-bit floats, summed in f32 and multiplied by scales.
+    """Return a product of 8-bit floats, summed in f32, multiplied by scales, plus a bias per column.
 
     Each scale is one number, or has one number for each row of `self` (scale_a) or column of `mat2` (scale_b).
+    scale_result: factor of results of 8 bits; others ignore it. out_dtype: type of the result; None for that of `self`.
+    `use_fast_accum` has no effect.
     """
     rows, columns = self.shape[0], mat2.shape[1]
     for name, scale, full_shape in (("scale_a", scale_a, (rows, 1)), ("scale_b", scale_b, (1, columns))):
@@ -95,7 +98,7 @@ def scaled_mm(
 
 @converts("aten.linear")
 def linear(builder: Builder, input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Return input times the transposed weight (or a vector of weights), plus the bias."""
+    """Return input [..., n] times the transposed weight [m, n] (or a vector of weights [n]), plus the bias [m]."""
     if weight.rank == 1:
         product = products.matmul(builder, input, weight)
     else:
@@ -112,8 +115,8 @@ def outer(builder: Builder, self: Tensor, vec2: Tensor) -> Tensor:
 
 @converts("aten.einsum")
 def einsum(builder: Builder, equation: str, operands: Tensors, *, path: Ints | None = None) -> Tensor:
-    """Return the sum of products that the equation states, such as "ij,jk->ik". The order of contractions has no
-    effect.
+    """Return the sum of products that the equation states, such as "ij,jk->ik". `path`, the order of contractions, has
+    no effect.
     """
     return products.einsum(builder, equation, *operands)
 
@@ -130,8 +133,8 @@ def trilinear(
     builder: Builder, i1: Tensor, i2: Tensor, i3: Tensor, expand1: Ints, expand2: Ints, expand3: Ints, sumdim: Ints,
     unroll_dim: int = 1,
 ) -> Tensor:  # fmt: skip
-    """Return the product of three tensors, each with axes of size 1 inserted (expand1 to expand3), summed over
-    `sumdim`.
+    """Return the product of three tensors, each with axes of size 1 inserted at `expand1` to `expand3`, summed over the
+    axes `sumdim`. `unroll_dim` has no effect.
     """
     inputs = ((i1, expand1), (i2, expand2), (i3, expand3))
     x, y, z = (shapes.expand_dims(builder, i, list(axes)) if axes else i for i, axes in inputs)
@@ -141,7 +144,10 @@ def trilinear(
 
 @converts("aten.cdist", "aten._cdist_forward")
 def distances(builder: Builder, x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: int | None = None) -> Tensor:
-    """Return the p-norm of the difference of each row of x1 and each row of x2: [..., n, m]."""
+    """Return the p-norm of the difference of each row of x1 [..., n, d] and each row of x2 [..., m, d]: [..., n, m].
+
+    `compute_mode`, which selects an algorithm of PyTorch, has no effect.
+    """
     rows, columns = shapes.expand_dims(builder, x1, [x1.rank - 1]), shapes.expand_dims(builder, x2, [x2.rank - 2])
     return normalization.lp_norm(builder, ew.binary(builder, "sub", rows, columns), p, [-1])
 
@@ -151,7 +157,10 @@ _MAX_PAIRED_ROWS = 2048  # the index tables of pairs have n * n / 2 elements of 
 
 @converts("aten.pdist", "aten._pdist_forward")
 def distances_of_pairs(builder: Builder, self: Tensor, p: float = 2.0) -> Tensor:
-    """Return the p-norms of the differences of all pairs of different rows, [n * (n - 1) / 2]."""
+    """Return the p-norms of the differences of all pairs of rows i < j of a matrix [n, d]: [n * (n - 1) / 2].
+
+    Pairs are in the order (0, 1), (0, 2), ..., (1, 2), ...
+    """
     first, second = (
         gathers.take(builder, self, builder.constant(i), axis=0)
         for i in np.triu_indices(count_of_rows(builder, self), 1)
@@ -178,8 +187,9 @@ def _per_axis(values: Sizes, count: int) -> tuple[Size, ...]:
 
 
 def _static_per_axis(builder: Builder, what: str, values: Sizes, count: int) -> tuple[int, ...]:
-    """Return one integer for each of `count` axes. Raise CompileError for dynamic or missing ones; `what`
-    names them.
+    """Return one integer for each of `count` axes; a single entry is repeated.
+
+    Raise CompileError for dynamic or missing entries; `what` names them in its message.
     """
     numbers = _per_axis(values, count)
     if any(isinstance(n, Expr) for n in numbers) or len(numbers) != count:
@@ -188,8 +198,8 @@ def _static_per_axis(builder: Builder, what: str, values: Sizes, count: int) -> 
 
 
 def window_of(builder: Builder, spatial: int, stride: Sizes, padding: Sizes, dilation: Sizes) -> convolutions.Window:
-    """Return the window geometry of a convolution over `spatial` axes; an argument with one entry applies
-    to all axes.
+    """Return the strides, padding and dilations of a convolution over `spatial` axes; an argument with one entry
+    applies to all axes, and padding is the same before and after an axis.
     """
     pads = _per_axis(padding, spatial)
     strides = _static_per_axis(builder, "strides", stride, spatial)
@@ -201,8 +211,12 @@ def convolution(
     builder: Builder, input: Tensor, weight: Tensor, bias: Tensor | None, stride: Sizes, padding: Sizes,
     dilation: Sizes, transposed: bool, output_padding: Sizes, groups: int, *flags: bool,
 ) -> Tensor:  # fmt: skip
-    """Return the convolution, or transposed convolution, of [n, c, ...] or [c, ...], summed in a wider type. The flags
-    of `_convolution` select libraries of PyTorch.
+    """Return the convolution, or transposed convolution, of [n, c, ...] or [c, ...] with f filters, summed in at least
+    f32.
+
+    weight: the filters, [f, c / groups, kernel...], or [c, f / groups, kernel...] if `transposed`. output_padding:
+    elements that are added after each axis of a transposed convolution. flags: those of `_convolution`, which select
+    libraries of PyTorch, and have no effect.
     """
     spatial = weight.rank - 2
     is_batched = input.rank == spatial + 2
@@ -228,8 +242,8 @@ def conv(
     builder: Builder, input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Sizes = (1,),
     padding: Sizes | str = (0,), dilation: Sizes = (1,), groups: int = 1,
 ) -> Tensor:  # fmt: skip
-    """Return a convolution, whose padding may be "same" or "valid"."""
-    if padding == "same":
+    """Return a convolution, whose padding may be "same" (the result has the size of the input) or "valid" (none)."""
+    if padding == "same":  # the input is padded first: an odd number of elements has one more after an axis than before
         spatial = weight.rank - 2
         dilations = _static_per_axis(builder, "dilations", dilation, spatial)
         total = [step * (k - 1) for step, k in zip(dilations, weight.shape[2:], strict=True)]
@@ -246,7 +260,7 @@ def conv_transpose(
     builder: Builder, input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Sizes = (1,),
     padding: Sizes = (0,), output_padding: Sizes = (0,), groups: int = 1, dilation: Sizes = (1,),
 ) -> Tensor:  # fmt: skip
-    """Return a transposed convolution."""
+    """Return a transposed convolution; see `convolution`, whose arguments are in another order."""
     return convolution(
         builder,
         input,
@@ -263,7 +277,10 @@ def conv_transpose(
 
 @converts("aten.conv_tbc")
 def conv_tbc(builder: Builder, self: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
-    """Return the convolution over time of [time, batch, channels] by filters [kernel, channels, filters]."""
+    """Return the convolution over time of [time, batch, channels] by filters [kernel, channels, filters].
+
+    The result is [time, batch, filters]; `pad` steps of zeros are added before and after the input.
+    """
     x, filters = shapes.transpose(builder, self, [1, 2, 0]), shapes.transpose(builder, weight, [2, 1, 0])
     result = convolution(
         builder,

@@ -25,13 +25,13 @@ def _scalar(builder: Builder, operand: Operand) -> Operand:
 
 
 def _reshape_along(builder: Builder, vector: Tensor, axis: int, rank: int) -> Tensor:
-    """Reshape a vector so that it broadcasts along one axis of a tensor of a given rank."""
+    """Reshape a vector so that it broadcasts along `axis`, which may count from the end, of a tensor of rank `rank`."""
     axis = shapes.axis_of(builder, axis, rank)
     return shapes.reshape(builder, vector, [-1, *[1] * (rank - axis - 1)])
 
 
 def _clamp_to_integers(builder: Builder, x: Tensor, lower: Operand, upper: Operand, dtype: DType) -> Tensor:
-    """Clamp x to bounds and convert it to an integer type."""
+    """Clamp x to the inclusive bounds `lower` and `upper`, and convert it to an integer type."""
     return ew.convert(builder, clamp(builder, x, _scalar(builder, lower), _scalar(builder, upper)), dtype)
 
 
@@ -47,7 +47,11 @@ def quantize_per_tensor(
     builder: Builder, input: Tensor, scale: Operand, zero_point: Operand, quant_min: Operand, quant_max: Operand,
     dtype: DType,
 ) -> Tensor:  # fmt: skip
-    """Return clamp(round(input / scale) + zero_point); the quotient is a product with 1 / scale, as in PyTorch."""
+    """Return clamp(round(input / scale) + zero_point) from quant_min to quant_max as `dtype`.
+
+    The quotient is a product with 1 / scale, as in PyTorch. Scale, zero point and bounds are numbers, or tensors of one
+    element.
+    """
     x = ew.convert(builder, input, F32) if input.dtype in (F16, BF16) else input
     inverse = 1.0 / scale if isinstance(scale, float) else div(builder, 1.0, _scalar(builder, scale))
     scaled = _round_half_to_even(builder, ew.binary(builder, "mul", x, as_tensor(builder, inverse, x.dtype)))
@@ -59,7 +63,10 @@ def dequantize_per_tensor(
     builder: Builder, input: Tensor, scale: Operand, zero_point: Operand, quant_min: Operand, quant_max: Operand,
     dtype: DType, *, out_dtype: DType | None = None,
 ) -> Tensor:  # fmt: skip
-    """Return (input - zero_point) * scale in `out_dtype`, f32 by default."""
+    """Return (input - zero_point) * scale in `out_dtype`, f32 by default.
+
+    quant_min, quant_max and dtype describe the range and type of the input, and have no effect.
+    """
     x = ew.convert(builder, input, out_dtype or F32)
     moved = ew.binary(builder, "sub", x, as_tensor(builder, _scalar(builder, zero_point), x.dtype))
     return ew.binary(builder, "mul", moved, as_tensor(builder, _scalar(builder, scale), x.dtype))
@@ -69,7 +76,9 @@ def quantize_per_channel(
     builder: Builder, input: Tensor, scales: Tensor, zero_points: Tensor, axis: int, quant_min: int, quant_max: int,
     dtype: DType,
 ) -> Tensor:  # fmt: skip
-    """Return clamp(round(input / scale) + zero_point), with a scale and zero point per element of `axis`."""
+    """Return clamp(round(input / scale) + zero_point) from quant_min to quant_max as `dtype`, with a scale and zero
+    point for each index along `axis`.
+    """
     x = ew.convert(builder, input, F32) if input.dtype in (F16, BF16) else input
     scale, zero = (_reshape_along(builder, v, axis, x.rank) for v in (scales, zero_points))
     scaled = _round_half_to_even(builder, mul(builder, x, div(builder, 1.0, scale)))
@@ -88,11 +97,17 @@ def dequantize_per_channel(
     *,
     out_dtype: DType | None = None,
 ) -> Tensor:
-    """Return (input - zero_point) * scale, with both per element of `axis`; known zeros are not subtracted."""
+    """Return (input - zero_point) * scale in `out_dtype`, f32 by default, with a zero point and scale for each index
+    along `axis`; zero_points is None for zeros.
+
+    quant_min, quant_max and dtype describe the range and type of the input, and have no effect.
+    """
     x = input
+    # Zeros that are known at compile time are not subtracted.
     if zero_points is not None and (zero_points.known is None or zero_points.known.any()):
         zero = _reshape_along(builder, zero_points, axis, input.rank)
-        if input.dtype.bits <= 16:  # then f32 has the exact difference, as the products of integers expect it
+        # In f32, differences of small integers are exact. Products of matrices in this form use the stored integers.
+        if input.dtype.bits <= 16:
             x, zero = ew.convert(builder, x, F32), ew.convert(builder, zero, F32)
         x = sub(builder, x, zero)
     return ew.convert(builder, mul(builder, x, _reshape_along(builder, scales, axis, x.rank)), out_dtype or F32)
@@ -101,9 +116,10 @@ def dequantize_per_channel(
 def quantize_per_token(
     builder: Builder, input: Tensor, scales: Tensor, zero_points: Tensor, quant_min: int, quant_max: int, dtype: DType
 ) -> Tensor:
-    """Return clamp(round(input * (1 / scale) + zero_point)).
+    """Return clamp(round(input * (1 / scale) + zero_point)) from quant_min to quant_max as `dtype`.
 
-    `quantize_per_tensor`, by contrast, rounds before it adds the zero point.
+    scales, zero_points: one for each row of the input, [..., 1]. `quantize_per_tensor`, by contrast, rounds before it
+    adds the zero point.
     """
     moved = add_(builder, mul(builder, input, div(builder, 1.0, scales)), zero_points)
     return _clamp_to_integers(builder, _round_half_to_even(builder, moved), quant_min, quant_max, dtype)
@@ -113,14 +129,18 @@ def dequantize_per_token(
     builder: Builder, input: Tensor, scales: Tensor, zero_points: Tensor, quant_min: int, quant_max: int, dtype: DType,
     output_dtype: DType,
 ) -> Tensor:  # fmt: skip
-    """Return (input - zero_point) * scale, with a scale and zero point for each row."""
+    """Return (input - zero_point) * scale in `output_dtype`, with a scale and zero point for each row, [..., 1].
+
+    quant_min, quant_max and dtype describe the range and type of the input, and have no effect.
+    """
     return ew.convert(builder, mul(builder, sub(builder, input, zero_points), scales), output_dtype)
 
 
 def _rows_by_group(builder: Builder, x: Tensor, scales: Tensor, group_size: int) -> Tensor:
     """Reshape a matrix to rows of `group_size` elements, each of which has one scale.
 
-    A group that is larger than a row is the whole row, if there is one scale for it.
+    scales: [rows of x, groups of a row]. A group size larger than a row stands for the whole row, if that has one
+    scale.
     """
     size = x.shape[-1]
     if isinstance(size, int) and group_size > size and scales.shape[-1] == 1:
@@ -132,7 +152,9 @@ def quantize_per_channel_group(
     builder: Builder, input: Tensor, scales: Tensor, zero_points: Tensor, quant_min: int, quant_max: int, dtype: DType,
     group_size: int = 128,
 ) -> Tensor:  # fmt: skip
-    """Quantize groups of `group_size` adjacent elements of a row, each with its own scale and zero point."""
+    """Quantize groups of `group_size` adjacent elements of a row, each with its own scale and zero point, like
+    `quantize_per_token` quantizes rows.
+    """
     rows = _rows_by_group(builder, input, scales, group_size)
     scale, zero = (shapes.reshape(builder, v, [-1, 1]) for v in (scales, zero_points))
     quantized = quantize_per_token(builder, rows, scale, zero, quant_min, quant_max, dtype)
@@ -143,7 +165,11 @@ def dequantize_per_channel_group(
     builder: Builder, w_int8: Tensor, scales: Tensor, zero_points: Tensor | None, quant_min: int, quant_max: int,
     dtype: DType, group_size: int = 128, output_dtype: DType = F32,
 ) -> Tensor:  # fmt: skip
-    """Dequantize groups of `group_size` adjacent elements of a row, each with its own scale and zero point."""
+    """Dequantize groups of `group_size` adjacent elements of a row, each with its own scale and zero point; zero_points
+    is None for zeros.
+
+    quant_min, quant_max and dtype describe the range and type of the input, and have no effect.
+    """
     rows = _rows_by_group(builder, w_int8, scales, group_size)
     rows = rows if zero_points is None else sub(builder, rows, shapes.reshape(builder, zero_points, [-1, 1]))
     values = mul(builder, rows, shapes.reshape(builder, scales, [-1, 1]))
@@ -151,7 +177,9 @@ def dequantize_per_channel_group(
 
 
 def _extremes_around_zero(builder: Builder, x: Tensor, axes: Sequence[int], keep: bool) -> list[Tensor]:
-    """Return the minimum and maximum along axes, extended so that the range contains 0."""
+    """Return the minimum and maximum along axes, extended so that the range contains 0, which zero points represent
+    exactly. keep: whether reduced axes stay, with size 1.
+    """
     extremes = [reductions.reduce(builder, name, x, axes, keep) for name in ("min", "max")]
     return formulas(builder, lambda low, high: (low.min(0.0), high.max(0.0)), *extremes)
 
@@ -175,7 +203,9 @@ def choose_qparams(
 def choose_qparams_symmetric(
     builder: Builder, input: Tensor, quant_min: int, quant_max: int, eps: float, dtype: DType
 ) -> tuple[Tensor, Tensor]:
-    """Return the scale that maps the largest magnitude to the end of the range, and the zero point in its middle."""
+    """Return the scale, at least eps, that maps the largest magnitude to half the range of integers from quant_min to
+    quant_max, and the zero point in its middle. The results are vectors of one element.
+    """
     half = (quant_max - quant_min) / 2
 
     def scale_of(low: Element, high: Element) -> Element:
@@ -189,7 +219,7 @@ def choose_qparams_symmetric(
 
 
 def _as_vectors(builder: Builder, scale: Tensor, zero: Tensor) -> tuple[Tensor, Tensor]:
-    """Return a scale as f64 and a zero point as i64, as vectors of one element."""
+    """Convert a scale to f64 and a zero point to i64, and reshape both to vectors of one element."""
     typed = ((scale, F64), (zero, I64))
     vectors = [ew.convert(builder, shapes.reshape(builder, v, [1]), dtype) for v, dtype in typed]
     return vectors[0], vectors[1]
@@ -222,6 +252,7 @@ def choose_qparams_per_token_asymmetric(builder: Builder, input: Tensor, dtype: 
     def zero(low: Element, high: Element, scale: Element) -> Element:
         """Return the zero point, from that end of the range whose rounding error is smaller, as PyTorch does."""
         low, high = low / scale, high / scale
+        # The zero point that maps the minimum to -128, or that which maps the maximum to 127.
         zero_ = ((low - 128.0) + (high + 127.0) > 0.0).where(-128.0 - low, 127.0 - high)
         return zero_.max(-128.0).min(127.0).unary("round_even").to(I64)
 
@@ -231,7 +262,7 @@ def choose_qparams_per_token_asymmetric(builder: Builder, input: Tensor, dtype: 
 def fake_quant_per_channel(
     builder: Builder, input: Tensor, scales: Tensor, zero_points: Tensor, axis: int, quant_min: int, quant_max: int
 ) -> Tensor:
-    """Quantize and dequantize, with a scale and zero point per element of `axis`; the result is f32."""
+    """Quantize and dequantize, with a scale and zero point for each index along `axis`; the result is f32."""
     scale, zero = (_reshape_along(builder, v, axis, input.rank) for v in (scales, zero_points))
     moved = add_(builder, _round_half_to_even(builder, mul(builder, input, div(builder, 1.0, scale))), zero)
     result = mul(builder, sub(builder, clamp(builder, moved, quant_min, quant_max), zero), scale)
@@ -244,8 +275,8 @@ def fake_quant_per_channel(
 def _fake_quantize(
     builder: Builder, x: Tensor, scale: Operand, zero_point: Operand, least: Number, most: Number
 ) -> tuple[Tensor, Tensor]:
-    """Return x quantized to integers in [least, most] and dequantized again, and a mask of the elements that were not
-    clamped.
+    """Return x quantized to integers in [least, most] and dequantized again, and a mask that is true for the elements
+    that were not clamped, through which gradients pass. scale, zero_point: numbers, or tensors that broadcast to x.
     """
     inner = wide(x.dtype)
 
@@ -263,7 +294,9 @@ def _fake_quantize(
 def fake_quantize_mask(
     builder: Builder, self: Tensor, scale: Operand, zero_point: Operand, quant_min: int, quant_max: int
 ) -> tuple[Tensor, Tensor]:
-    """Quantize and dequantize, and return a mask of the elements that were not clamped."""
+    """Quantize and dequantize with one scale and zero point. Return the result, and a mask that is true for the
+    elements that were not clamped.
+    """
     return _fake_quantize(builder, self, _scalar(builder, scale), _scalar(builder, zero_point), quant_min, quant_max)
 
 
@@ -280,8 +313,8 @@ def fake_quantize_if_enabled(
     builder: Builder, self: Tensor, scale: Tensor, zero_point: Tensor, fake_quant_enabled: Tensor, quant_min: int,
     quant_max: int,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """Lower the fake quantization that a flag tensor enables at run time; if it is off, x is unchanged and the mask is
-    true.
+    """Return the results of `fake_quantize_mask` if the flag tensor `fake_quant_enabled` is not 0 at run time; else
+    `self` and a mask of true.
     """
     result, mask = fake_quantize_mask(builder, self, scale, zero_point, quant_min, quant_max)
     enabled = formula(builder, lambda v: v.is_unequal(0), shapes.reshape(builder, fake_quant_enabled, []))
@@ -292,7 +325,9 @@ def fake_quantize_if_enabled(
 def fake_quantize_channels_mask(
     builder: Builder, self: Tensor, scale: Tensor, zero_point: Tensor, axis: int, quant_min: int, quant_max: int
 ) -> tuple[Tensor, Tensor]:
-    """Quantize and dequantize with a scale and zero point per element of `axis`, and return the mask."""
+    """Quantize and dequantize with a scale and zero point for each index along `axis`. Return the result, and a mask
+    that is true for the elements that were not clamped.
+    """
     scales, zeros = (_reshape_along(builder, v, axis, self.rank) for v in (scale, zero_point))
     return _fake_quantize(builder, self, scales, zeros, quant_min, quant_max)
 
@@ -301,7 +336,7 @@ def fake_quantize_channels_mask(
 def fake_quantize_channels(
     builder: Builder, self: Tensor, scale: Tensor, zero_point: Tensor, axis: int, quant_min: int, quant_max: int
 ) -> Tensor:
-    """Quantize and dequantize with a scale and zero point per element of `axis`."""
+    """Quantize and dequantize with a scale and zero point for each index along `axis`."""
     return fake_quantize_channels_mask(builder, self, scale, zero_point, axis, quant_min, quant_max)[0]
 
 
@@ -320,7 +355,10 @@ def fake_quantize_learned(
     quant_max: int,
     grad_factor: float = 1.0,
 ) -> Tensor:
-    """Fake-quantize with a zero point that is rounded and clamped first; `grad_factor` affects gradients only."""
+    """Quantize and dequantize with a learned zero point, a float that is rounded and clamped first.
+
+    `grad_factor` affects gradients only.
+    """
     return fake_quantize(
         builder, self, scale, _round_zero_points(builder, zero_point, quant_min, quant_max), quant_min, quant_max
     )
@@ -331,7 +369,9 @@ def fake_quantize_channels_learned(
     builder: Builder, self: Tensor, scale: Tensor, zero_point: Tensor, axis: int, quant_min: int, quant_max: int,
     grad_factor: float = 1.0,
 ) -> Tensor:  # fmt: skip
-    """Fake-quantize channels with zero points that are rounded and clamped; `grad_factor` affects gradients only."""
+    """Quantize and dequantize with a scale and learned zero point for each index along `axis`; zero points are floats
+    that are rounded and clamped first. `grad_factor` affects gradients only.
+    """
     zeros = _round_zero_points(builder, zero_point, quant_min, quant_max)
     return fake_quantize_channels(builder, self, scale, zeros, axis, quant_min, quant_max)
 

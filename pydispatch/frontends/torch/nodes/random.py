@@ -30,7 +30,7 @@ def _unit(builder: Builder, shape: Sizes) -> Tensor:
 
 
 def _require_float(builder: Builder, dtype: DType) -> DType:
-    """Return the type. Raise CompileError if it is not a float."""
+    """Return `dtype` unchanged. Raise CompileError if it is not a float."""
     if not dtype.is_float:
         raise builder.fail(f"random numbers of {dtype} are not defined; they are floats")
     return dtype
@@ -43,17 +43,21 @@ def rand(builder: Builder, size: Sizes, *, dtype: DType | None = None) -> Tensor
 
 
 def _floats_of(builder: Builder, like: Tensor, written: Callable[[Element], Element], samples: Tensor) -> Tensor:
-    """Apply a formula to samples, and convert them to the type of a tensor. Raise CompileError if it is no float."""
+    """Apply a formula to each of `samples`, and convert the results to the type of `like`. Raise CompileError if that
+    is no float.
+    """
     return ew.convert(builder, formula(builder, written, samples), _require_float(builder, like.dtype))
 
 
 def _normal_for(builder: Builder, like: Tensor) -> Tensor:
-    """Return standard normal samples of the shape of a tensor, in a type in which formulas on them are computed."""
+    """Return standard normal samples of the shape of `like`: as f64 if it is f64, else as f32, from which formulas are
+    rounded to its type once.
+    """
     return random.normal(builder, *random.draw(builder, like.shape), F64 if like.dtype == F64 else F32)
 
 
 def uniform_samples(builder: Builder, shape: Sizes, dtype: DType, low: float, high: float) -> Tensor:
-    """Return uniformly distributed numbers in [low, high)."""
+    """Return uniformly distributed numbers in [low, high), computed in f32 and converted to `dtype`."""
     samples = formula(builder, lambda u: u * (high - low) + low, _unit(builder, shape))
     return ew.convert(builder, samples, dtype)
 
@@ -120,7 +124,7 @@ def randint_like_low(builder: Builder, self: Tensor, low: int, high: int, *, dty
 
 @converts("aten.bernoulli")
 def bernoulli(builder: Builder, self: Tensor) -> Tensor:
-    """Return 1 with the probability that each element states, else 0."""
+    """Return for each element of `self`, a probability, 1 with that probability, else 0, in the type of `self`."""
     samples = ew.compare(builder, "lt", _unit(builder, self.shape), ew.convert(builder, self, F32))
     return ew.convert(builder, samples, self.dtype)
 
@@ -132,7 +136,7 @@ def bernoulli_p(builder: Builder, self: Tensor, p: float = 0.5) -> Tensor:
 
 
 def random_mask(builder: Builder, shape: Sizes, p: float) -> Tensor:
-    """Return a mask whose elements are true with probability p."""
+    """Return a mask whose elements are true with probability p. Raise CompileError unless p is from 0 to 1."""
     if not 0 <= p <= 1:
         raise builder.fail(f"a probability of {p}; it is from 0 to 1")
     return ew.compare(builder, "lt", _unit(builder, shape), builder.constant(p, F32))
@@ -152,7 +156,7 @@ def normal(builder: Builder, self: Tensor, mean: float = 0.0, std: float = 1.0) 
 
 @converts("aten.bernoulli.Tensor")
 def bernoulli_like(builder: Builder, self: Tensor, p: Tensor) -> Tensor:
-    """Return 1 with the probabilities p, broadcast to the shape of `self`, else 0."""
+    """Return 1 with the probabilities p, broadcast to the shape of `self`, else 0, in the type of `self`."""
     chance = shapes.broadcast_to(builder, ew.convert(builder, p, F32), self.shape)
     return ew.convert(builder, ew.compare(builder, "lt", _unit(builder, self.shape), chance), self.dtype)
 
@@ -180,7 +184,9 @@ def exponential(builder: Builder, self: Tensor, lambd: float = 1.0) -> Tensor:
 
 @converts(*(f"aten.normal.{kinds}" for kinds in ("Tensor_Tensor", "Tensor_float", "float_Tensor")))
 def normal_by_element(builder: Builder, mean: Operand, std: Operand) -> Tensor:
-    """Return normally distributed numbers, each with its own mean or standard deviation."""
+    """Return normally distributed numbers, with the mean and standard deviation of each element; either may be a
+    number.
+    """
     tensors = [v for v in (mean, std) if isinstance(v, Tensor)]
     dtype, shape = _require_float(builder, tensors[0].dtype), ew.broadcast_shape(builder, *(v.shape for v in tensors))
     return pointwise.add(builder, pointwise.mul(builder, randn(builder, shape, dtype=dtype), std), mean)
@@ -201,7 +207,10 @@ def log_normal(builder: Builder, self: Tensor, mean: float = 1.0, std: float = 2
 
 @converts("aten.cauchy")
 def cauchy(builder: Builder, self: Tensor, median: float = 0.0, sigma: float = 1.0) -> Tensor:
-    """Return floats of a Cauchy distribution, of the type and shape of a tensor."""
+    """Return floats of the Cauchy distribution of a median and a scale `sigma`, of the type and shape of a tensor.
+
+    They are the inverse of its distribution function at uniform numbers.
+    """
     unit = _unit(builder, self.shape)
     return _floats_of(builder, self, lambda u: ((u - 0.5) * math.pi).unary("tan") * sigma + median, unit)
 
@@ -213,6 +222,7 @@ def geometric(builder: Builder, self: Tensor, p: float) -> Tensor:
     """
     if not 0 < p < 1:
         raise builder.fail(f"a geometric distribution with the probability {p}; it is between 0 and 1")
+    # An exponentially distributed number of this rate, rounded up, is k with the probability (1 - p)^(k - 1) * p.
     rate = -math.log1p(-p)
     return ew.convert(
         builder, formula(builder, lambda v: (v / rate).unary("ceil"), _exponential(builder, self.shape)), self.dtype
@@ -223,7 +233,8 @@ def geometric(builder: Builder, self: Tensor, p: float) -> Tensor:
 def multinomial(builder: Builder, self: Tensor, num_samples: Size, replacement: bool = False) -> Tensor:
     """Return indices of `num_samples` elements of each row, drawn with probabilities proportional to the elements.
 
-    With replacement each draw is where a random number up to the sum of the row lies among the running sums.
+    With replacement, each draw is the index of the first running sum of the row that is larger than a random number
+    below the sum of the row.
     """
     weights = ew.convert(builder, self, F32)
     axis = weights.rank - 1
@@ -238,7 +249,8 @@ def multinomial(builder: Builder, self: Tensor, num_samples: Size, replacement: 
             total,
         )
         return searchsorted(builder, running, at, right=True)
-    # Exponential races: w_i / e_i is the largest of all with probability w_i / sum(w), so the top k are k draws.
+    # Without replacement: for exponentially distributed e_i, w_i / e_i is the largest of all with probability
+    # w_i / sum(w), so the indices of the largest `num_samples` are that many draws.
     keys = formula(builder, lambda w, e: w / e, weights, _exponential(builder, self.shape))
     return ordering.top_k(builder, keys, num_samples, axis)[1]
 
@@ -247,7 +259,9 @@ def multinomial(builder: Builder, self: Tensor, num_samples: Size, replacement: 
 def rrelu(
     builder: Builder, self: Tensor, lower: Number = 0.125, upper: Number = 1 / 3, training: bool = False
 ) -> Tensor:
-    """Return a leaky ReLU, with random slopes in training."""
+    """Return self where it is positive, else self times a slope: a random one in [lower, upper) for each element in
+    training, else their mean.
+    """
     return _random_leaky_relu(builder, self, lower, upper, training)[0]
 
 
@@ -260,7 +274,9 @@ def rrelu_with_noise(
     upper: Number = 1 / 3,
     training: bool = False,
 ) -> Tensor:
-    """Return a leaky ReLU; in training, its random slopes are also written to `noise`."""
+    """Return the result of `rrelu`; in training, the factor of each element (1 if it is positive, else the random
+    slope) is also written to `noise`.
+    """
     result, slopes = _random_leaky_relu(builder, self, lower, upper, training)
     if training:
         noise.write(ew.convert(builder, slopes, noise.tensor.dtype))
@@ -271,7 +287,9 @@ def rrelu_with_noise(
 def rrelu_with_noise_functional(
     builder: Builder, self: Tensor, noise: Tensor, lower: Number = 0.125, upper: Number = 1 / 3, training: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """Return the leaky ReLU with random slopes, and the slopes; in evaluation the mean slope, and `noise` as it was."""
+    """Return the result of `rrelu`, and the factor of each element (1 if it is positive, else the random slope);
+    outside of training `noise`, unchanged.
+    """
     result, slopes = _random_leaky_relu(builder, self, lower, upper, training)
     return result, ew.convert(builder, slopes, noise.dtype) if training else noise
 
@@ -279,8 +297,10 @@ def rrelu_with_noise_functional(
 def _random_leaky_relu(
     builder: Builder, x: Tensor, lower: Number, upper: Number, training: bool
 ) -> tuple[Tensor, Tensor]:
-    """Return a leaky ReLU; in training also its slopes, which are random in [lower, upper) for negative elements. In
-    evaluation the slope is the mean of both bounds, and the second tensor is x, to be ignored.
+    """Return x times a factor for each element, and the factors: 1 for positive elements, else slopes.
+
+    Slopes are random in [lower, upper) in training. Otherwise they are the mean of both bounds, and the second result
+    is x, which callers ignore.
     """
     low, high = float(lower), float(upper)  # type: ignore[arg-type]
     if not training:
@@ -292,8 +312,8 @@ def _random_leaky_relu(
 
 @converts("aten.native_dropout")
 def native_dropout(builder: Builder, input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
-    """Return the input with elements zeroed with probability p and the others scaled by 1 / (1 - p), and the mask of
-    the others.
+    """Return the input with elements zeroed with probability p and the others scaled by 1 / (1 - p), and a mask that
+    is true for the others. If `train` is False (None counts as True), the input is returned unchanged.
     """
     if train is False or p == 0:
         return input, shapes.broadcast_to(builder, builder.constant(elements=True, dtype=BOOL), input.shape)
