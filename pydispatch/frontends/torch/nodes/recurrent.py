@@ -17,19 +17,20 @@ from pydispatch.operations.sequences import over_steps
 
 Tensors = Sequence[Tensor]
 
-_MAX_UNROLLED_STEPS = 8  # see `over_steps`
+_MAX_UNROLLED_STEPS = 8
+"""Longest sequence whose steps are unrolled. Longer ones are a loop: unrolling makes compile time grow."""
 
 
 @dataclass(frozen=True)
 class _Weights:
-    """Weights of one layer in one direction.
+    """Weights of one layer in one direction, for a cell with 4 (LSTM), 3 (GRU) or 1 (RNN) gates.
 
     Attributes:
         inputs: Weights of the inputs, [gates * hidden, inputs].
-        hidden: Weights of the last output, [gates * hidden, output].
-        input_bias: Bias of the inputs, or None.
-        hidden_bias: Bias of the last output, or None.
-        projection: Matrix that maps the hidden state to the output; None for most networks.
+        hidden: Weights of the previous step's output, [gates * hidden, output].
+        input_bias: Bias of the product with `inputs`, [gates * hidden], or None.
+        hidden_bias: Bias of the product with `hidden`, [gates * hidden], or None.
+        projection: Matrix [output, hidden] that maps the hidden state to the output; None if both are the same.
     """
 
     inputs: Tensor
@@ -40,17 +41,17 @@ class _Weights:
 
 
 Cell = Callable[[Builder, Tensor, list[Tensor], _Weights], "list[Tensor]"]
-"""Function that emits one step: cell(builder, products of inputs by their weights, state, weights) -> new state.
-The first tensor of a state is the output."""
+"""Function that emits one step: cell(builder, products of inputs by their weights, with bias [batch, gates * hidden],
+state, weights) -> new state. A state is a list of tensors [batch, ...], of which the first is the output."""
 
 
 def _hidden_product(builder: Builder, state: list[Tensor], weights: _Weights) -> Tensor:
-    """Return the product of the last output by the hidden weights, plus the bias."""
+    """Return the product of the previous output by the hidden weights, plus the bias: [batch, gates * hidden]."""
     return linear(builder, state[0], weights.hidden, weights.hidden_bias)
 
 
 def _split_gates(builder: Builder, x: Tensor, count: int) -> list[Tensor]:
-    """Split the columns of x into `count` gates of equal size."""
+    """Split x [batch, count * hidden] into `count` gates [batch, hidden]."""
     size = x.shape[1] // count
     return slicing.split(builder, x, axis=1, sizes=[size] * count)
 
@@ -58,7 +59,7 @@ def _split_gates(builder: Builder, x: Tensor, count: int) -> list[Tensor]:
 def _lstm_cell(builder: Builder, x: Tensor, state: list[Tensor], weights: _Weights) -> list[Tensor]:
     """Emit a step of an LSTM. The gates are in the order input, forget, cell, output.
 
-    x: the gates' share of the input, already multiplied by the input weights. state: [h, c], hidden and cell state.
+    x: product of the input by its weights, plus the bias, [batch, 4 * hidden]. state: [h, c], output and cell state.
     """
 
     def next_output_and_cell(i: Element, f: Element, g: Element, o: Element, c: Element) -> list[Element]:
@@ -76,7 +77,7 @@ def _lstm_cell(builder: Builder, x: Tensor, state: list[Tensor], weights: _Weigh
 def _gru_cell(builder: Builder, x: Tensor, state: list[Tensor], weights: _Weights) -> list[Tensor]:
     """Emit a step of a GRU. The gates are in the order reset, update, new.
 
-    x: the gates' share of the input, already multiplied by the input weights. state: [h], the hidden state.
+    x: product of the input by its weights, plus the bias, [batch, 3 * hidden]. state: [h], the hidden state.
     """
 
     def next_hidden(
@@ -101,7 +102,10 @@ def _gru_cell(builder: Builder, x: Tensor, state: list[Tensor], weights: _Weight
 def _simple_cell(
     function: Callable[[Element], Element], builder: Builder, x: Tensor, state: list[Tensor], weights: _Weights
 ) -> list[Tensor]:
-    """Emit a step of an RNN with the given activation function."""
+    """Emit a step of an RNN: `function`, its activation, of the sum of both products.
+
+    x: product of the input by its weights, plus the bias, [batch, hidden]. state: [h], the hidden state.
+    """
     product = _hidden_product(builder, state, weights)
     return formulas(builder, lambda of_input, of_state: [function(of_input + of_state)], x, product)
 
@@ -109,7 +113,9 @@ def _simple_cell(
 def _direction(
     builder: Builder, cell: Cell, x: Tensor, state: list[Tensor], weights: _Weights, backwards: bool
 ) -> tuple[Tensor, list[Tensor]]:
-    """Run one layer in one direction over x [steps, batch, features]. Return its outputs and its final state."""
+    """Run one layer in one direction over x [steps, batch, features]. Return its outputs [steps, batch, output] and its
+    final state. backwards: whether the last step is first.
+    """
     projected = linear(builder, x, weights.inputs, weights.input_bias)
 
     def step(inputs: Tensor, carried: list[Tensor]) -> list[Tensor]:
@@ -123,11 +129,11 @@ def _network(
     builder: Builder, cell: Cell, x: Tensor, states: Sequence[Tensor], params: Tensors, has_biases: bool,
     num_layers: int, bidirectional: bool, batch_first: bool,
 ) -> tuple[Tensor, ...]:  # fmt: skip
-    """Run all layers of a network. Return the outputs of the last layer, then the final states of all layers and
-    directions.
+    """Run all layers of a network. Return the outputs of the last layer, in the format of x, then the final `states`.
 
-    `params` has the weights of each layer and direction in turn: inputs, hidden, the two biases if `has_biases`, and
-    optionally the projection.
+    x: [steps, batch, features], or [batch, steps, features] if `batch_first`, or [steps, features]. states: the initial
+    state tensors, each [layers * directions, batch, size], or without the batch if x has none. params: the weights of
+    each layer and direction in turn: inputs, hidden, the two biases if `has_biases`, and optionally the projection.
     """
     directions = 2 if bidirectional else 1
     weights_per_direction, remainder = divmod(len(params), num_layers * directions)
@@ -147,17 +153,18 @@ def _network(
             weights = params[index * weights_per_direction : (index + 1) * weights_per_direction]
             biases: Sequence[Tensor | None] = weights[2:4] if has_biases else (None, None)
             projection = weights[weight_count] if weights_per_direction > weight_count else None
-            w = _Weights(
+            layer_weights = _Weights(
                 inputs=weights[0], hidden=weights[1], input_bias=biases[0], hidden_bias=biases[1], projection=projection
             )
             state = [
                 shapes.squeeze(builder, slicing.slice_axis(builder, s, axis=0, start=index, limit=index + 1), axes=[0])
                 for s in states
             ]
-            output, state = _direction(builder, cell, x, state, w, backwards=bool(direction))
+            output, state = _direction(builder, cell, x, state, layer_weights, backwards=direction == 1)
             outputs.append(output)
             final_states.append(state)
         x = slicing.concat(builder, outputs, axis=2) if bidirectional else outputs[0]
+    # For each state tensor, stack its final values of all layers and directions.
     final = [slicing.stack(builder, list(column), axis=0) for column in zip(*final_states, strict=True)]
     if not is_batched:
         return shapes.squeeze(builder, x, axes=[1]), *(shapes.squeeze(builder, s, axes=[1]) for s in final)
@@ -175,7 +182,10 @@ def lstm(
     builder: Builder, input: Tensor, hx: Tensors, params: Tensors, has_biases: bool, num_layers: int, dropout: float,
     train: bool, bidirectional: bool, batch_first: bool,
 ) -> tuple[Tensor, ...]:  # fmt: skip
-    """Run an LSTM. Return the outputs, the final hidden states and the final cell states."""
+    """Run an LSTM. Return the outputs, the final hidden states and the final cell states; see `_network`.
+
+    hx: the initial hidden states and cell states.
+    """
     _check_no_dropout(builder, dropout, train)
     return _network(builder, _lstm_cell, input, hx, params, has_biases, num_layers, bidirectional, batch_first)
 
@@ -184,7 +194,7 @@ def _single_state_network(
     cell: Cell, builder: Builder, input: Tensor, hx: Tensor, params: Tensors, has_biases: bool, num_layers: int,
     dropout: float, train: bool, bidirectional: bool, batch_first: bool,
 ) -> tuple[Tensor, ...]:  # fmt: skip
-    """Run a network whose cell has one state tensor."""
+    """Run a network whose cell has one state tensor. Return the outputs and the final states; see `_network`."""
     _check_no_dropout(builder, dropout, train)
     return _network(builder, cell, input, [hx], params, has_biases, num_layers, bidirectional, batch_first)
 
@@ -193,7 +203,9 @@ def _single_state_cell(
     cell: Cell, builder: Builder, input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None,
     b_hh: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """Return the state after one step of a cell with one state tensor."""
+    """Return the state after one step of a cell with one state tensor, `hx`; w_ih, b_ih: weights and bias of the input,
+    w_hh, b_hh: of the state.
+    """
     w = _Weights(inputs=w_ih, hidden=w_hh, input_bias=b_ih, hidden_bias=b_hh, projection=None)
     return cell(builder, linear(builder, input, w_ih, b_ih), [hx], w)[0]
 
@@ -208,7 +220,10 @@ def lstm_cell(
     b_ih: Tensor | None = None,
     b_hh: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Return the output and the cell state of one step."""
+    """Return the output and the cell state after one step of an LSTM.
+
+    hx: the previous output and cell state. w_ih, b_ih: weights and bias of the input. w_hh, b_hh: of the output.
+    """
     w = _Weights(inputs=w_ih, hidden=w_hh, input_bias=b_ih, hidden_bias=b_hh, projection=None)
     gate_inputs = linear(builder, input, w_ih, b_ih)  # `_lstm_cell` does not read the input weights of w
     output, cell = _lstm_cell(builder, gate_inputs, list(hx), w)

@@ -21,14 +21,17 @@ Ints = Sequence[int]
 
 
 def axes_of(builder: Builder, x: Tensor, dim: int | Ints | None) -> list[int]:
-    """Return the axes that a reduction reduces: all axes for None and for an empty list."""
+    """Return the non-negative axes that a reduction reduces: all axes for None and for an empty list."""
     if dim is None or (not isinstance(dim, int) and not dim) or not x.rank:
         return list(range(x.rank))
     return shapes.axes_of(builder, [dim] if isinstance(dim, int) else dim, x.rank)
 
 
 def _reduced(builder: Builder, name: str, x: Tensor, dim: int | Ints | None, keepdim: bool) -> Tensor:
-    """Reduce a tensor along axes. name: the function that combines two elements, such as "add". dim: see `axes_of`."""
+    """Reduce a tensor along axes, which keep size 1 if `keepdim` and are removed otherwise.
+
+    name: the function that combines two elements, such as "add". dim: see `axes_of`.
+    """
     return reductions.reduce(builder, name, x, axes_of(builder, x, dim), keepdim)
 
 
@@ -41,7 +44,7 @@ def _accumulated(
     name: str, builder: Builder, self: Tensor, dim: int | Ints | None = None, keepdim: bool = False, *,
     dtype: DType | None = None,
 ) -> Tensor:  # fmt: skip
-    """Return the sum ("add") or product ("mul") along axes."""
+    """Return the sum ("add") or product ("mul") along axes; see `_reduced`, and `accumulator_type` for `dtype`."""
     return _reduced(builder, name, ew.convert(builder, self, accumulator_type(self, dtype)), dim, keepdim)
 
 
@@ -49,7 +52,7 @@ def _accumulated(
 def mean(
     builder: Builder, self: Tensor, dim: int | Ints | None = None, keepdim: bool = False, *, dtype: DType | None = None
 ) -> Tensor:
-    """Return the mean along axes; small floats are added up in a wider type."""
+    """Return the mean along axes as `dtype`, by default the type of `self`; floats below f32 are added up in f32."""
     dtype = dtype or self.dtype
     x = ew.convert(builder, self, normalization.wide(dtype))
     return ew.convert(builder, reductions.mean(builder, x, axes_of(builder, x, dim), keepdim), dtype)
@@ -58,6 +61,7 @@ def mean(
 def _axes_of_extreme(builder: Builder, x: Tensor, dim: int | Ints | None) -> list[int]:
     """Return the axes that a maximum or minimum reduces. As in PyTorch, an extreme of no elements is refused."""
     axes = axes_of(builder, x, dim)
+    # The last argument is the shape of the result: one without elements needs no operands.
     require_elements(builder, x, axes, tuple(n for d, n in enumerate(x.shape) if d not in axes))
     return axes
 
@@ -70,7 +74,7 @@ def _extreme(name: str, builder: Builder, self: Tensor, dim: int | Ints | None =
 def _extreme_with_index(
     name: str, builder: Builder, self: Tensor, dim: int, keepdim: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """Return the maximum or minimum along an axis and its index."""
+    """Return the maximum or minimum along an axis, and its index, that of the first of equal elements."""
     if not self.rank:
         return self, builder.constant(0, I64)
     (axis,) = axes_of(builder, self, dim)
@@ -98,14 +102,14 @@ def aminmax(builder: Builder, self: Tensor, *, dim: int | None = None, keepdim: 
 def _logical_reduction(
     name: str, builder: Builder, self: Tensor, dim: int | Ints | None = None, keepdim: bool = False
 ) -> Tensor:
-    """Return any ("or") or all ("and")."""
+    """Return whether any ("or") or all ("and") elements along axes are not 0: a bool; for u8 a u8, as in PyTorch."""
     holds = _reduced(builder, name, truth(builder, self), dim, keepdim)
     return ew.convert(builder, holds, U8) if self.dtype == U8 else holds
 
 
 def _correction(unbiased: bool | None, correction: Number | None) -> float:
-    """Return the number that is subtracted from the count in the divisor of a variance: 1 by default (Bessel's
-    correction).
+    """Return the number that is subtracted from the count in the divisor of a variance: `correction`, else 0 if
+    `unbiased` is False, else 1 (Bessel's correction).
     """
     if correction is not None:
         return float(correction)  # type: ignore[arg-type]
@@ -116,10 +120,12 @@ def _of_moments(
     takes_root: bool, has_mean: bool, builder: Builder, self: Tensor, dim: int | Ints | bool | None = None,
     unbiased: bool | None = None, keepdim: bool = False, *, correction: Number | None = None,
 ) -> Tensor | tuple[Tensor, Tensor]:  # fmt: skip
-    """Return the variance, or its root, along axes; with `has_mean`, the mean too. The root is taken before the
-    variance is rounded to the type of `self`, in which it may overflow.
+    """Return the variance along axes, or its root if `takes_root`; with `has_mean`, also the mean, as second result.
+
+    The root is taken before the variance is rounded to the type of `self`, in which it may overflow. For `unbiased` and
+    `correction` see `_correction`.
     """
-    if isinstance(dim, bool):  # the overload without axes
+    if isinstance(dim, bool):  # the overload without axes, whose second parameter is `unbiased`
         dim, unbiased = None, dim
     axes = axes_of(builder, self, dim)
     average, spread = normalization.moments(builder, self, axes, _correction(unbiased, correction))
@@ -145,7 +151,10 @@ def vector_norm(
     builder: Builder, self: Tensor, ord: Number | None = 2, dim: int | Ints | None = None, keepdim: bool = False, *,
     dtype: DType | None = None,
 ) -> Tensor:  # fmt: skip
-    """Return the norm of an order along axes, sum(|x|^order)^(1/order); the order is 2 by default."""
+    """Return the norm along axes, sum(|x|^ord)^(1/ord), computed in `dtype`, by default the type of `self`.
+
+    The order `ord` is 2 for None; infinite orders give the largest or smallest |x|, 0 the number of non-zero elements.
+    """
     x = self if dtype is None else ew.convert(builder, self, dtype)
     order = 2.0 if ord is None else float(ord)  # type: ignore[arg-type]
     return normalization.lp_norm(builder, x, order, axes_of(builder, x, dim), keepdim)
@@ -177,6 +186,6 @@ register({
     **{f"aten.arg{name}": partial(_argument, name) for name in ("max", "min")},
     "aten.any": partial(_logical_reduction, "or"),
     "aten.all": partial(_logical_reduction, "and"),
-    **{f"aten.{name}{rest}": partial(_of_moments, name == "std", bool(rest))
-       for name in ("var", "std") for rest in ("", "_mean")},
+    **{f"aten.{name}{suffix}": partial(_of_moments, name == "std", suffix == "_mean")
+       for name in ("var", "std") for suffix in ("", "_mean")},
 })  # fmt: skip

@@ -36,9 +36,9 @@ def _not_negative(value: Real) -> Real:
 
 
 def _half_pixel_position(o: Real, step: Real, corners: bool) -> Real:
-    """Return the source position of element o of the result.
+    """Return the source position of element o of the result; step: distance of neighbours' source positions.
 
-    With aligned corners, the centers of the corner elements coincide; else the borders of the images do.
+    With `corners` (aligned corners), the centers of the corner elements coincide; else the borders of the images do.
     """
     return o * step if corners else (o + 0.5) * step - 0.5
 
@@ -48,9 +48,10 @@ class Interpolation:
     """Resizing method that interpolates between adjacent source elements.
 
     Attributes:
-        position: position(o, step, corners) returns the source position of element o of the result, as a fraction.
-        taps: Offsets of the elements that contribute, relative to the element before that position, with the functions
-            that return their weights.
+        position: position(o, step, corners) returns the source position, a fraction, of element o of the result. step:
+            distance of the source positions of neighbours. corners: whether the corner elements are aligned.
+        taps: Pairs for the source elements that contribute: the offset from the element before that position, and the
+            function from the distance between these two to the weight.
     """
 
     position: Callable[[Real, Real, bool], Real]
@@ -65,7 +66,7 @@ class Interpolation:
 
     def known_taps(self, n: int, out: int, scale: float | None, corners: bool, dtype: DType) -> tuple[Array, Array]:
         """Return the indices [out, taps] of the source elements of each new element, and their weights, for static
-        sizes.
+        sizes. The arguments are those of `dynamic_taps`.
         """
         real = dtype.numpy.type
         positions = self.position(np.arange(out, dtype=real), real(_step(n, out, scale, corners)), corners)
@@ -78,15 +79,15 @@ class Interpolation:
     ) -> tuple[list[Tensor], list[Tensor]]:
         """Return the indices [out] and the weights [out] of each tap, for sizes of which one is dynamic.
 
-        n, out: old and new size of the axis. scale: the factor, if the call states it. corners: whether the first and
-        last old elements are at the first and last new ones. dtype: type of positions and weights. A tap is an old
-        element at a certain offset from the position of a new one.
+        n, out: old and new size of the axis. scale: the factor, or None if the call does not state it. corners: whether
+        the first and last old elements are at the first and last new ones. dtype: type of positions and weights. A tap
+        is an old element at a certain offset from the position of a new one.
         """
         size, count = (reductions.size_as(builder, v, I64) for v in (n, out))
 
         def distance(n: Element, m: Element) -> Element:
-            """Return the distance, in source elements, between the source positions of adjacent new elements: n old, m
-            new ones.
+            """Return the distance, in source elements, between the source positions of adjacent new elements, for n old
+            and m new elements; see `_step`.
             """
             if corners:
                 step = (n - 1).to(dtype) / (m - 1).max(1).to(dtype)
@@ -100,11 +101,11 @@ class Interpolation:
         for offset, weight in self.taps:
 
             def index(value: Element, n: Element, offset: int = offset) -> Element:
-                """Return the index of a tap, clamped to the axis."""
+                """Return the index of a tap of the position `value`, clamped to the axis of n elements."""
                 return (value.unary("floor").to(I64) + offset).max(0).min(n - 1)
 
             def fraction_weight(value: Element, weight: Callable[[Element], Element] = weight) -> Element:
-                """Return the weight of a tap for the fraction of the position."""
+                """Return the weight of a tap for the fractional part of the position `value`."""
                 return weight(value - value.unary("floor"))
 
             indices.append(formula(builder, index, positions, size))
@@ -113,16 +114,20 @@ class Interpolation:
 
 
 def _step(n: int, out: int, scale: float | None, corners: bool) -> float:
-    """Return the distance, in source elements, between the source positions of adjacent elements of the result."""
+    """Return the distance, in source elements, between the source positions of adjacent elements of the result.
+
+    n, out: old and new size. scale: the factor out / n if the call states it, else None. corners: whether the centers
+    of the first elements coincide, and those of the last: then `scale` has no effect.
+    """
     if corners:
         return (n - 1) / (out - 1) if out > 1 else 0.0
     return 1.0 / scale if scale else n / out
 
 
-_ONE: Taps = ((0, lambda part: part * 0 + 1),)  # a single tap of weight 1
-NEAREST = Interpolation(lambda o, step, corners: o * step, _ONE)
+_SINGLE_TAP: Taps = ((0, lambda part: part * 0 + 1),)  # of weight 1, in the shape and type of `part`
+NEAREST = Interpolation(lambda o, step, corners: o * step, _SINGLE_TAP)
 """The method "nearest": a new element is the old one at its position, rounded down."""
-_NEAREST_EXACT = Interpolation(lambda o, step, corners: (o + 0.5) * step, _ONE)
+_NEAREST_EXACT = Interpolation(lambda o, step, corners: (o + 0.5) * step, _SINGLE_TAP)
 """The method "nearest-exact", which takes the position of the centre of the new element."""
 _LINEAR = Interpolation(lambda o, step, corners: _not_negative(_half_pixel_position(o, step, corners)), LINEAR)
 """The method "linear": positions are those of centres, and not before the first element."""
@@ -154,8 +159,9 @@ class Antialiased:
     """Resizing method that averages all source elements in the footprint of each new element.
 
     Attributes:
-        kernel: Function that returns the weight for a distance, in new elements when shrinking.
-        reach: Radius of the kernel.
+        kernel: Function that returns the weight for a distance from the position of the new element. The unit is new
+            elements when shrinking, source elements otherwise.
+        reach: Distance from which on the kernel is 0.
     """
 
     kernel: Callable[[Array], Array]
@@ -164,15 +170,16 @@ class Antialiased:
 
     def known_taps(self, n: int, out: int, scale: float | None, corners: bool, dtype: DType) -> tuple[Array, Array]:
         """Return the indices [out, taps] of the source elements of each new element, and their weights, for static
-        sizes.
+        sizes. The arguments are those of `Interpolation.dynamic_taps`; `dtype` has no effect: weights are f64.
         """
         step = _step(n, out, scale, corners)
-        width = max(step, 1.0)
+        width = max(step, 1.0)  # the kernel's unit, in source elements
         middle = (np.arange(out) + 0.5) * step
         first = np.maximum((middle - self.reach * width + 0.5).astype(np.int64), 0)
-        last = np.minimum((middle + self.reach * width + 0.5).astype(np.int64), n)
-        indices = first[:, None] + np.arange(max(1, (last - first).max(initial=1)))
-        weights = self.kernel((indices - middle[:, None] + 0.5) / width) * (indices < last[:, None])
+        limit = np.minimum((middle + self.reach * width + 0.5).astype(np.int64), n)  # exclusive
+        # Each new element has as many taps as the one with the most: further ones have the weight 0.
+        indices = first[:, None] + np.arange(max(1, (limit - first).max(initial=1)))
+        weights = self.kernel((indices - middle[:, None] + 0.5) / width) * (indices < limit[:, None])
         return np.minimum(indices, n - 1), weights / weights.sum(1, keepdims=True)
 
     def dynamic_taps(
@@ -196,7 +203,8 @@ and all gradient kernels."""
 
 
 def repetitions(n: Size, out: Size, scale: float | None, how: Method, ignoring_scale: Collection[int]) -> int | None:
-    """Return how often nearest-neighbour resizing repeats each of n elements; None if it is no plain repetition.
+    """Return how often nearest-neighbour resizing to `out` elements repeats each of n elements; None if it is no plain
+    repetition.
 
     The caller may pass a scale other than out / n, such as 3.2 for 3 elements that become 9. The source positions then
     differ from those of a repetition, except for the counts `ignoring_scale`, for which PyTorch ignores the scale.
@@ -246,7 +254,10 @@ def _resize_axes(
     builder: Builder, x: Tensor, output_size: Sizes | None, scales: Sequence[float | None], align_corners: bool,
     how: Method,
 ) -> Tensor:  # fmt: skip
-    """Resize the last axes, one after the other. If `output_size` is None, the scales determine the sizes."""
+    """Resize the last axes, one after the other, to the sizes `output_size`; the scales determine those if it is None.
+
+    scales: factor of each of these axes; None for one that the sizes determine.
+    """
     if not x.dtype.is_float and not how.is_nearest:
         raise builder.fail(f"{x} is interpolated; expected floats", "convert the image to float32 first")
     first = x.rank - len(scales)
@@ -260,16 +271,18 @@ def _resize_axes(
     return ew.convert(builder, resized, x.dtype)
 
 
-def _scales(builder: Builder, given_scales: Sequence[float | None] | None, spatial: int) -> list[float | None]:
-    """Return one scale for each spatial axis, None for those that are not stated."""
-    scales: list[float | None] = list(given_scales) if given_scales else [None] * spatial
+def _scales(builder: Builder, stated: Sequence[float | None] | None, spatial: int) -> list[float | None]:
+    """Return the stated scales, or None for each spatial axis if there are none. Raise CompileError unless there is one
+    for each axis.
+    """
+    scales: list[float | None] = list(stated) if stated else [None] * spatial
     if len(scales) != spatial:
         raise builder.fail(f"{len(scales)} scales are stated; the image has {spatial} axes")
     return scales
 
 
 def _overload_with_list(spatial_axes: int, method: Method) -> Conversion:
-    """Return the conversion of the overload that has a list of scales.
+    """Return the conversion of the overload that has a list of scales, `<operator>.vec`.
 
     It has a parameter `align_corners` unless the method is "nearest".
     """
@@ -277,7 +290,7 @@ def _overload_with_list(spatial_axes: int, method: Method) -> Conversion:
     def nearest(
         builder: Builder, self: Tensor, output_size: Sizes | None, scale_factors: Floats | None = None
     ) -> Tensor:
-        """Convert the overload of nearest-neighbour resizing."""
+        """Resize the last `spatial_axes` axes by copies of the nearest elements, to sizes or by a list of factors."""
         scales = _scales(builder, scale_factors, spatial_axes)
         return _resize_axes(builder, self, output_size, scales, align_corners=False, how=method)
 
@@ -296,10 +309,13 @@ def _overload_with_list(spatial_axes: int, method: Method) -> Conversion:
 
 
 def _overload_with_numbers(spatial_axes: int, method: Method) -> Conversion:
-    """Return the conversion of the overload that has one scale parameter per axis."""
+    """Return the conversion of the overload that has one scale parameter per axis.
+
+    It has a parameter `align_corners` unless the method is "nearest".
+    """
 
     def nearest(builder: Builder, self: Tensor, output_size: Sizes, *scales: float | None) -> Tensor:
-        """Convert the overload of nearest-neighbour resizing."""
+        """Resize the last `spatial_axes` axes by copies of nearest elements; `scales` has a factor for each axis."""
         stated = _scales(builder, scales, spatial_axes)
         return _resize_axes(builder, self, output_size, stated, align_corners=False, how=method)
 

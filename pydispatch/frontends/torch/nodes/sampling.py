@@ -17,7 +17,10 @@ _BEYOND = ("zeros", "border", "reflection")
 def grid_sampler(
     builder: Builder, input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> Tensor:
-    """Return interpolated elements of an image at the positions of a grid."""
+    """Return interpolated elements of images [n, c, ...] at the positions of a grid [n, ..., axes].
+
+    A position is from -1 to 1 along each axis, the last axis of the image first. For the modes see `sampler_of`.
+    """
     return sampling.grid_sample(
         builder, input, grid, sampler_of(builder, interpolation_mode, padding_mode, align_corners)
     )
@@ -26,7 +29,11 @@ def grid_sampler(
 def sampler_of(
     builder: Builder, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> sampling.GridSampler:
-    """Return the sampling options for PyTorch's codes of the interpolation and padding modes."""
+    """Return the sampling options for PyTorch's codes of the interpolation mode (0: linear, 1: nearest, 2: cubic) and
+    of the padding mode (0: zeros, 1: border, 2: reflection).
+
+    align_corners: whether the positions -1 and 1 are the centers of the corner elements instead of the outer edges.
+    """
     if not 0 <= interpolation_mode < len(_MODES) or not 0 <= padding_mode < len(_BEYOND):
         raise builder.fail(f"interpolation mode {interpolation_mode} and padding mode {padding_mode} are 0, 1 or 2")
     return sampling.GridSampler(_MODES[interpolation_mode], _BEYOND[padding_mode], align_corners)

@@ -30,7 +30,8 @@ def _upsample(spatial: int, how: Method) -> Conversion:
     ) -> Tensor:
         """Return the gradient of the image before resizing, axis by axis.
 
-        scales: factor of each axis if the call stated it; None, or none at the end, where it follows from the sizes.
+        input_size: all sizes of the image. corners: `align_corners`. scales: factor of each resized axis if the call
+        stated it; None where it follows from the sizes, and missing ones at the end are None.
         """
         gradient = ew.convert(builder, grad, normalization.wide(grad.dtype))
         for d, scale in enumerate([*scales, *[None] * (spatial - len(scales))]):
@@ -60,10 +61,12 @@ def _axis_gradient(
 ) -> Tensor:
     """Return the gradient of the n elements along an axis that was resized, from the gradient of the resized elements.
 
+    scale: factor that the call stated, or None. corners: whether the corner elements were aligned. how: the method.
+
     Each resized element was a sum of `taps`, source elements times weights; its gradient, times the same weights, is
     added to these. Where every element was only repeated, the gradients of its copies are added. With static sizes the
-    taps are turned around at compile time; with dynamic sizes the gradient is multiplied by the matrix [resized,
-    source] of weights.
+    taps are transposed at compile time, so that each source element has the resized ones that used it; with dynamic
+    sizes the gradient is multiplied by the matrix [resized, source] of weights.
     """
     out = grad.shape[axis]
     # For these counts PyTorch repeats elements whatever `scale` is.
@@ -77,6 +80,7 @@ def _axis_gradient(
     indices, weights = how.dynamic_taps(builder, n, out, scale, corners, dtype)
     columns = shapes.iota(builder, [1, n], axis=1, dtype=I64)
     matrix = builder.constant(0, grad.dtype)
+    # Add the weight of each tap of each resized element (row) at the source element that it reads (column).
     for tap, weight in zip(indices, weights, strict=True):
         rows = (shapes.expand_dims(builder, vector, axes=[1]) for vector in (tap, weight))
         matrix = formula(
@@ -91,7 +95,9 @@ def grid_sampler_backward(
     builder: Builder, grad_output: Tensor, input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int,
     align_corners: bool, output_mask: Any,
 ) -> tuple[Tensor | None, ...]:  # fmt: skip
-    """Return the gradients of the image and of the grid; None for one that `output_mask` does not request."""
+    """Return the gradients of the image and of the grid. `output_mask` has a bool for each; None replaces one that it
+    does not request. The modes are those of `sampler_of`.
+    """
     how = sampler_of(builder, interpolation_mode, padding_mode, align_corners)
     inner = normalization.wide(input.dtype)
     grad, x, positions = (ew.convert(builder, operand, inner) for operand in (grad_output, input, grid))

@@ -32,18 +32,24 @@ def axis_of(builder: Builder, dim: int, rank: int) -> int:
 
 @converts("prims.reshape", "aten.view", "aten.reshape", "aten._unsafe_view", "aten._reshape_alias")
 def view(builder: Builder, self: Tensor, size: Sizes, stride: Sizes = ()) -> Tensor:
-    """Return elements in another shape; one size may be -1."""
+    """Return the elements, in row-major order, in another shape; one size may be -1, which is inferred.
+
+    `stride`, which `_reshape_alias` has, has no effect.
+    """
     return shapes.reshape(builder, self, size)
 
 
 @converts("aten.view_as")
 def view_as(builder: Builder, self: Tensor, other: Tensor) -> Tensor:
-    """Return elements in the shape of another tensor."""
+    """Return the elements, in row-major order, in the shape of another tensor."""
     return shapes.reshape(builder, self, other.shape)
 
 
 def write_reshaped(builder: Builder, whole: Tensor, written: Tensor, output_index: int, *_: Any, **__: Any) -> Tensor:
-    """Write to the base of a view that only changes the shape."""
+    """Return the contents of the base `whole` after `written` was written to a view of it that only changes the shape.
+
+    The signature is that of `registry.Inverse`.
+    """
     return shapes.reshape(builder, written, whole.shape)
 
 
@@ -62,14 +68,14 @@ def unflatten(builder: Builder, self: Tensor, dim: int, sizes: Sizes) -> Tensor:
     """Split an axis into several; a size of -1 is inferred."""
     axis = axis_of(builder, dim, self.rank)
     if -1 in sizes:
-        rest = product(n for n in sizes if n != -1)
-        sizes = [self.shape[axis] // rest if n == -1 else n for n in sizes]
+        stated_product = product(n for n in sizes if n != -1)
+        sizes = [self.shape[axis] // stated_product if n == -1 else n for n in sizes]
     return shapes.reshape(builder, self, [*self.shape[:axis], *sizes, *self.shape[axis + 1 :]])
 
 
 @converts("aten.unsqueeze")
 def unsqueeze(builder: Builder, self: Tensor, dim: int) -> Tensor:
-    """Insert an axis of size 1."""
+    """Insert an axis of size 1, which is axis `dim` of the result."""
     return shapes.expand_dims(builder, self, [dim])
 
 
@@ -89,7 +95,7 @@ _SAME = ("alias", "detach", "clone", "contiguous", "lift_fresh_copy", "lift_fres
 
 @converts("prims.view_of", "prims.clone", *(f"aten.{name}" for name in _SAME))
 def same(builder: Builder, self: Tensor, *_: Any) -> Tensor:
-    """Return the operand itself."""
+    """Return the operand itself; other arguments, such as a memory format, have no effect on elements."""
     return self
 
 
@@ -103,7 +109,10 @@ def permute(builder: Builder, self: Tensor, dims: Ints) -> Tensor:
 
 
 def _write_permuted(builder: Builder, whole: Tensor, written: Tensor, output_index: int, dims: Ints) -> Tensor:
-    """Write to the base of a view whose axes are permuted."""
+    """Return the contents of the base `whole` after `written` was written to a view whose axes are permuted by `dims`.
+
+    Axis d of the base is axis order.index(d) of the view. The signature is that of `registry.Inverse`.
+    """
     order = [axis_of(builder, d, whole.rank) for d in dims]
     return shapes.transpose(builder, written, [order.index(d) for d in range(whole.rank)])
 
@@ -135,7 +144,10 @@ def reversed_axes(builder: Builder, self: Tensor) -> Tensor:
 
 
 def _write_reversed(builder: Builder, whole: Tensor, written: Tensor, output_index: int) -> Tensor:
-    """Write to the base of a view whose axes are reversed."""
+    """Return the contents of the base `whole` after `written` was written to a view whose axes are reversed.
+
+    The signature is that of `registry.Inverse`.
+    """
     return shapes.transpose(builder, written)
 
 
@@ -147,10 +159,10 @@ def matrix_transpose(builder: Builder, self: Tensor) -> Tensor:
 
 @converts("aten.movedim", "aten.moveaxis")
 def movedim(builder: Builder, self: Tensor, source: int | Ints, destination: int | Ints) -> Tensor:
-    """Move axes to other positions; the remaining axes fill the free positions in order."""
+    """Move axis source[n] to position destination[n]; the remaining axes fill the free positions in order."""
     sources = [source] if isinstance(source, int) else source
     destinations = [destination] if isinstance(destination, int) else destination
-    source_of = {
+    source_of = {  # axis of the result -> axis of self
         axis_of(builder, to, self.rank): axis_of(builder, d, self.rank)
         for d, to in zip(sources, destinations, strict=True)
     }
@@ -165,7 +177,7 @@ def movedim(builder: Builder, self: Tensor, source: int | Ints, destination: int
 
 @converts("aten.expand", "aten.broadcast_to")
 def expand(builder: Builder, self: Tensor, size: Sizes, *, implicit: bool = False) -> Tensor:
-    """Broadcast to a shape; -1 stands for the size that the tensor has."""
+    """Broadcast to a shape, whose last sizes are those of the tensor's axes; -1 keeps the size of an axis."""
     first = len(size) - self.rank
     sizes = [self.shape[d - first] if n == -1 and d >= first else n for d, n in enumerate(size)]
     return shapes.broadcast_to(builder, self, sizes)
@@ -186,14 +198,14 @@ def broadcast_tensors(builder: Builder, tensors: Tensors) -> list[Tensor]:
 
 @converts("aten.repeat")
 def repeat(builder: Builder, self: Tensor, repeats: Sizes) -> Tensor:
-    """Repeat the whole tensor along each axis; missing axes are first ones."""
+    """Repeat the whole tensor along each axis; for more counts than axes, axes of size 1 are inserted before them."""
     x = shapes.reshape(builder, self, [1] * (len(repeats) - self.rank) + list(self.shape))
     return shapes.tile(builder, x, repeats)
 
 
 @converts("aten.tile")
 def tile(builder: Builder, self: Tensor, dims: Sizes) -> Tensor:
-    """Repeat the whole tensor along each axis; missing counts are 1."""
+    """Repeat the whole tensor along each axis; counts are those of the last axes, and missing ones are 1."""
     return repeat(builder, self, [1] * (self.rank - len(dims)) + list(dims))
 
 
@@ -201,7 +213,10 @@ def tile(builder: Builder, self: Tensor, dims: Sizes) -> Tensor:
 def repeat_interleave(
     builder: Builder, self: Tensor, repeats: Size, dim: int | None = None, *, output_size: Size | None = None
 ) -> Tensor:
-    """Repeat each element along an axis, or of the flattened tensor, `repeats` times in a row."""
+    """Repeat each element along an axis, or of the flattened tensor for None, `repeats` times in a row.
+
+    `output_size`, the size of the result's axis, is derived instead of read.
+    """
     x = self if dim is not None else flatten(builder, self)
     axis = axis_of(builder, dim or 0, x.rank)
     wide = shapes.expand_dims(builder, x, [axis + 1])
@@ -211,7 +226,10 @@ def repeat_interleave(
 
 @converts("aten.meshgrid")
 def meshgrid(builder: Builder, tensors: Tensors, *, indexing: str = "ij") -> list[Tensor]:
-    """Broadcast vectors to a common grid; with the indexing "xy" its first two axes are exchanged."""
+    """Return for each vector its elements along its own axis of a grid, broadcast along the other axes.
+
+    Vector i belongs to axis i; with the indexing "xy", the first two axes of the grid are exchanged.
+    """
     sizes = [x.shape[0] if x.rank else 1 for x in tensors]
     grids = [
         shapes.broadcast_to(
@@ -229,7 +247,10 @@ def copy(builder: Builder, self: Tensor, src: Operand) -> Tensor:
 
 
 def _write_whole(builder: Builder, whole: Tensor, written: Tensor, output_index: int, *_: Any, **__: Any) -> Tensor:
-    """Write to the base of a view that is the whole base."""
+    """Return the contents of the base `whole` after `written` was written to a view that is the whole base: `written`.
+
+    The signature is that of `registry.Inverse`.
+    """
     return written
 
 

@@ -15,9 +15,10 @@ from pydispatch.graph.values import Tensor
 def _shares_unless_converted(
     tracer: Tracer, memory: TensorMemory, result: Tensor, arguments: Mapping[str, Any]
 ) -> bool | None:
-    """Return whether the result of `to` shares the memory of its argument; None if that depends on PyTorch.
+    """Return whether the result of `to` shares the memory of its first argument; None if that is not known.
 
-    It does if nothing is converted or copied; a memory format may need a copy.
+    It does unless the element type changes or a copy is requested; a memory format may need a copy. arguments: those of
+    the call, by name.
     """
     if arguments.get("copy") or result.dtype != memory.tensor.dtype:
         return False
@@ -27,7 +28,8 @@ def _shares_unless_converted(
 def _shares_if_contiguous(
     tracer: Tracer, memory: TensorMemory, result: Tensor, arguments: Mapping[str, Any]
 ) -> bool | None:
-    """Return whether the result of `contiguous` shares memory: that of a row-major argument, else it is a copy.
+    """Return whether the result of `contiguous` shares the memory of its argument, which it does if that is row-major;
+    else it is a copy.
 
     Return None if that is not known, such as for a memory format.
     """
@@ -37,8 +39,8 @@ def _shares_if_contiguous(
 def _shares_if_reshaped(
     tracer: Tracer, memory: TensorMemory, result: Tensor, arguments: Mapping[str, Any]
 ) -> bool | None:
-    """Return True if the result of `reshape` is a view because the argument is row-major; None where it may be a
-    copy.
+    """Return True if the result of `reshape` is a view because the argument is row-major; else None, as PyTorch may
+    return a view or a copy.
     """
     return is_contiguous(tracer, memory) or None
 

@@ -18,12 +18,15 @@ from pydispatch.operations.scalars import Scalars
 
 
 def _of_float(function: Callable[..., Scalar], builder: Builder, self: Tensor) -> Tensor:
-    """Apply a function of floats, which computes small ones in f32; integers become f32."""
+    """Apply function(scalars, element) to the elements as floats; integers become f32.
+
+    The function itself computes 16-bit floats in f32.
+    """
     return ew.apply(builder, function, *promoted(builder, self, floats=True))
 
 
 def _digamma(scalars: Scalars, x: Scalar) -> Scalar:
-    """Return the derivative of lgamma. At 0 and -0 it is an infinity of the opposite sign; at the other poles NaN."""
+    """Return the derivative of lgamma: -inf at 0, inf at -0, and NaN at the other poles, the negative integers."""
     at_zero = scalars.binary("copysign", scalars.const(math.inf, x.dtype), scalars.unary("neg", x))
     return scalars.select(scalars.compare("eq", x, scalars.const(0.0, x.dtype)), at_zero, gamma.digamma(scalars, x))
 
@@ -55,13 +58,13 @@ def nextafter(builder: Builder, self: Tensor, other: Tensor) -> Tensor:
 
 @converts("aten.angle")
 def angle(builder: Builder, self: Tensor) -> Tensor:
-    """Return the argument of complex numbers; 0 or pi for real ones."""
+    """Return the angle of complex numbers in the complex plane, in radians; 0 or pi for real ones."""
     if self.dtype.is_complex:
         return ew.apply(builder, lambda s, v: s.binary("atan2", s.imag(v), s.real(v)), self)
 
     def written(e: Element) -> Element:
         """Return the angle of a real number: pi if it is negative, else 0; NaN stays NaN."""
-        return e.unary("is_nan").where(e, (e < 0.0).where(e.const(3.141592653589793), 0.0))
+        return e.unary("is_nan").where(e, (e < 0.0).where(e.const(math.pi), 0.0))
 
     return formula(builder, written, promoted(builder, self, floats=True)[0])
 
