@@ -16,7 +16,7 @@ from pydispatch.graph.values import Tensor
 from pydispatch.operations import elementwise
 
 Number = bool | int | float | complex | Expr
-"""Number in a graph; an expression over sizes is one, too."""
+"""Number in a graph: a constant, or an integer expression over dynamic sizes (Expr)."""
 Operand = Tensor | Number
 """A tensor, or a Python number that is converted to the type of the other operands."""
 
@@ -24,7 +24,7 @@ Operands = Sequence[Operand]
 
 
 class Category(IntEnum):
-    """Kinds of types in PyTorch's promotion: a later one prevails."""
+    """Kinds of types in PyTorch's promotion, in ascending order: of two kinds, the higher one prevails."""
 
     BOOL = 0
     INTEGER = 1
@@ -53,11 +53,12 @@ def default_type(value: Number) -> DType:
 
 
 def promote(lhs: DType, rhs: DType) -> DType:
-    """Return the smallest type to which both types convert; for f16 with bf16 that is f32."""
+    """Return the smallest type to which both types convert, by PyTorch's rules; for f16 with bf16 that is f32."""
     if lhs == rhs:
         return lhs
     if category(lhs) < category(rhs):
         lhs, rhs = rhs, lhs
+    # From here on lhs has the higher category, or the same.
     if lhs.is_complex:
         return C128 if C128 in (lhs, rhs) or F64 in (lhs, rhs) else C64
     if lhs.is_float:
@@ -68,19 +69,22 @@ def promote(lhs: DType, rhs: DType) -> DType:
         return lhs
     if lhs.kind is rhs.kind:
         return max(lhs, rhs, key=lambda t: t.bits)
+    # An unsigned type fits into a wider signed one; there is none wider than i64.
     signed, unsigned = (lhs, rhs) if lhs.kind is Kind.INT else (rhs, lhs)
     return signed if signed.bits > unsigned.bits else DTYPES[f"i{min(64, unsigned.bits * 2)}"]
 
 
 def result_type(operands: Sequence[Operand]) -> DType:
-    """Return the type to which PyTorch promotes the operands of an operation."""
-    groups: list[DType | None] = [None, None, None]  # tensors with axes, without, numbers
+    """Return the type to which PyTorch promotes the operands of an operation; f32 without operands.
+
+    Tensors of rank 0, and then numbers, change the type only if they have a higher category.
+    """
+    groups: list[DType | None] = [None, None, None]  # tensors with axes, tensors of rank 0, numbers
     for operand in operands:
-        group, dtype = 2, BOOL
         if isinstance(operand, Tensor):
             group, dtype = (0 if operand.rank else 1), operand.dtype
         else:
-            dtype = default_type(operand)
+            group, dtype = 2, default_type(operand)
         groups[group] = dtype if (known := groups[group]) is None else promote(known, dtype)
     promoted = groups[2]
     for higher in (groups[1], groups[0]):
@@ -89,14 +93,15 @@ def result_type(operands: Sequence[Operand]) -> DType:
 
 
 def _promote_groups(higher: DType | None, lower: DType | None) -> DType | None:
-    """Return the promoted type of two groups of operands. The lower group counts only if its category is higher. None
-    stands for an empty group.
+    """Return the promoted type of two groups of operands, from the type of each; None stands for an empty group.
+
+    `lower` is the type of the group of lower priority, and counts only if its category is higher.
     """
     if higher is None or lower is None:
         return higher or lower
     if category(higher) >= category(lower):
         return higher
-    if category(lower) == Category.COMPLEX and higher.is_float:
+    if category(lower) == Category.COMPLEX and higher.is_float:  # complex numbers of the floats' precision
         return C128 if higher == F64 else C64
     return lower
 
@@ -108,7 +113,7 @@ def as_tensor(builder: Builder, operand: Operand, dtype: DType | None = None) ->
     dtype = dtype or default_type(operand)
     if isinstance(operand, Expr):
         return elementwise.convert(builder, builder.constant(_symbolic(operand), I64), dtype)
-    if isinstance(operand, float) and dtype.is_integer:
+    if isinstance(operand, float) and dtype.is_integer:  # truncated, as in PyTorch
         operand = int(operand)
     return builder.constant(operand, dtype)
 
@@ -123,7 +128,9 @@ def _symbolic(size: Expr) -> object:
 
 
 def promoted(builder: Builder, *operands: Operand, floats: bool = False) -> list[Tensor]:
-    """Convert operands to tensors of their promoted type. With `floats`, integers become f32."""
+    """Convert operands to tensors of their promoted type (see `result_type`). With `floats`, integers and bools become
+    f32.
+    """
     dtype = result_type(operands)
     if floats and category(dtype) < Category.FLOAT:
         dtype = F32

@@ -23,7 +23,7 @@ from pydispatch.operations.indexing import CoordinateBuilder, elements_at
 
 Sizes = Sequence[Size]
 _HINT = "write the model with slices, views, expand or unfold"
-"""Note of errors about strides."""
+"""Remedy that errors about strides state."""
 
 
 def _row_major(shape: Sequence[Size]) -> list[Size]:
@@ -39,7 +39,10 @@ class _Layout(NamedTuple):
 
 
 def _layout(tracer: Tracer, memory: TensorMemory) -> _Layout:
-    """Return the layout of a tensor in its storage. Raise CompileError if it is no term of the sizes of a call."""
+    """Return the strides and the offset of a tensor in its storage, as expressions over the sizes of a call.
+
+    Raise CompileError if the file states one that is no such expression.
+    """
     meta, shape = memory.layout, memory.tensor.shape
     if meta is None:
         return _Layout(_row_major(shape), offset=0)
@@ -54,9 +57,10 @@ def is_contiguous(tracer: Tracer, memory: TensorMemory) -> bool | None:
     """Return whether PyTorch stores a tensor in row-major order without gaps; None if that depends on the call."""
     try:
         strides, _ = _layout(tracer, memory)
-    except CompileError:  # they are no terms of the sizes of a call
+    except CompileError:  # a stride is no expression over the sizes of a call
         return None
     shape = memory.tensor.shape
+    # The stride of an axis of size 1 addresses nothing.
     steps = [(step, dense) for n, step, dense in zip(shape, strides, _row_major(shape), strict=True) if n != 1]
     if all(step == dense for step, dense in steps):
         return True
@@ -64,15 +68,15 @@ def is_contiguous(tracer: Tracer, memory: TensorMemory) -> bool | None:
 
 
 def _storage_vector(tracer: Tracer, memory: TensorMemory) -> tuple[Tensor, list[int], Size]:
-    """Return the elements of a tensor's storage as a vector, the order of the tensor's axes in it from the largest
-    stride to the smallest, and the position of the vector's first element in the storage.
+    """Return the elements of the storage of `memory.whole` as a vector, the axes of that tensor from the largest stride
+    to the smallest, and the index of the vector's first element in the storage.
 
     Raise CompileError if the storage has gaps, whose elements the program does not have.
     """
     whole = memory.whole
     x, (strides, offset) = whole.tensor, _layout(tracer, whole)
     order = list(range(x.rank))
-    if is_static(strides):
+    if is_static(strides):  # dynamic strides cannot be sorted: they must be row-major, as the check below verifies
         order.sort(key=lambda d: (-int(strides[d]), d))  # type: ignore[arg-type]
     ordered_sizes = [x.shape[d] for d in order]
     dense = _row_major(ordered_sizes)
@@ -97,9 +101,9 @@ def _start_index(
         memory: Memory that is read.
         flat: The elements of its storage, see `_storage_vector`.
         offset: Index of the first of them in the storage.
-        size: Sizes of the result.
+        size: Sizes of the result of as_strided.
         stride: Distances, in elements, of neighbours along each axis of the result.
-        start: Index of the first element in the storage; None for that of the memory.
+        start: Index in the storage of the first element of the result; None for the first one of `memory`.
     """
     if len(size) != len(stride):
         raise tracer.b.fail(f"as_strided has the sizes {list(size)} and the strides {list(stride)}")
@@ -109,6 +113,7 @@ def _start_index(
         last = last + (n - 1) * step
     if any(n == 0 for n in size):
         return first
+    # Only numbers are compared here: `first` and `last` may be expressions over dynamic sizes.
     is_before = isinstance(first, int) and first < 0
     is_beyond = not isinstance(first, Expr) and not isinstance(last, Expr) and not isinstance(memory_end, Expr) and (
         last > memory_end
@@ -128,12 +133,14 @@ def _start_index(
 def as_strided(
     tracer: Tracer, self: TensorMemory, size: Sizes, stride: Sizes, storage_offset: Size | None = None
 ) -> Tensor:
-    """Return the elements of the storage at offset + sum of index * stride."""
+    """Return the tensor of sizes `size` whose elements are those of the storage at storage_offset + the sum of index *
+    stride over its axes. Without a storage offset, that of `self` applies.
+    """
     flat, _, offset = _storage_vector(tracer, self)
     first = _start_index(tracer, self, flat, offset=offset, size=size, stride=stride, start=storage_offset)
     shape: Shape = tuple(size)
     static_terms = [n for n in (first, *stride) if not isinstance(n, Expr)]
-    if len(static_terms) == len(shape) + 1:
+    if len(static_terms) == len(shape) + 1:  # all are numbers, so that an affine map has the positions
         position = AffineExpr.constant(static_terms[0])
         for d, step in enumerate(static_terms[1:]):
             position = position + AffineExpr.dimension(d) * step
@@ -141,7 +148,7 @@ def as_strided(
     factors = [tracer.b.index(n) for n in (first, *stride)]
 
     def coordinates(coords: CoordinateBuilder) -> list[SSAValue]:
-        """Return the position of an element: that of the first one plus the sum of index * stride."""
+        """Return the position of an element in the vector: that of the first one plus the sum of index * stride."""
         at = factors[0]
         for d, factor in enumerate(factors[1:]):
             at = coords.plus(at, coords.times(coords.loop_index(d), factor))

@@ -26,7 +26,7 @@ OfTensors = Callable[[Builder, Tensor, Tensor], Tensor]
 
 @converts("aten.sym_size", "aten.size.int")
 def sym_size(builder: Builder, self: Tensor, dim: int) -> Size:
-    """Return the size of a tensor along an axis."""
+    """Return the size of a tensor along an axis, which may count from the end."""
     return self.shape[dim]
 
 
@@ -37,7 +37,8 @@ def _arithmetic(
     program.
 
     At compile time it computes with numbers and sizes, where the result is a number or a size. Other operands, and
-    results that are no size such as a fraction of one, are computed as tensors of rank 0.
+    results that are no size such as a fraction of one, are computed as tensors of rank 0. A size is an Expr, an
+    expression over dynamic sizes.
     """
     if isinstance(lhs, Tensor) or isinstance(rhs, Tensor):
         return _on_tensors(builder, on_tensors, lhs, rhs)
@@ -47,7 +48,7 @@ def _arithmetic(
         return _on_tensors(builder, on_tensors, lhs, rhs)
     try:
         return on_numbers(lhs, rhs)
-    except (UndecidedError, TypeError):
+    except (UndecidedError, TypeError):  # a comparison that depends on the call, or a function that Expr lacks
         return _on_tensors(builder, on_tensors, lhs, rhs)
 
 
@@ -78,21 +79,21 @@ def sym_sum(builder: Builder, args: Sizes) -> Size:
 
 @converts("_operator.truediv")
 def truediv(builder: Builder, lhs: Operand, rhs: Operand) -> Operand:
-    """Return the fraction of two numbers: a number, or a tensor of rank 0 if a part of it is known at run time only."""
+    """Return lhs / rhs as a float: a number, or a tensor of rank 0 if an operand is known at run time only."""
     if not any(isinstance(n, (Tensor, Expr)) for n in (lhs, rhs)):
         return lhs / rhs  # type: ignore[operator]
     return ew.binary(builder, "div", as_tensor(builder, lhs, F64), as_tensor(builder, rhs, F64))
 
 
 def _as_size(builder: Builder, x: Tensor) -> Size:
-    """Return a number that the program computes, a tensor of rank 0, as a dynamic size."""
+    """Return a number that the program computes, in a tensor of one element, as a dynamic size."""
     return builder.size_of(builder.scalar(ew.convert(builder, x, I64)))
 
 
 def _rounded(name: str, rounding: Callable[[float], int], builder: Builder, a: Operand) -> Size:
-    """Return a number rounded to a size.
+    """Return a number rounded to a size; integers and sizes are returned unchanged.
 
-    name: the rounding as an elementwise function, such as "floor". rounding: the same for a Python number.
+    name: the rounding of tensors as an elementwise function, such as "floor". rounding: that of Python numbers.
     """
     if isinstance(a, Tensor):
         return _as_size(builder, ew.unary(builder, name, a) if a.dtype.is_float else a)
@@ -133,7 +134,7 @@ def sym_sqrt(builder: Builder, a: Operand) -> Operand:
 
 @converts("aten.item", "aten._local_scalar_dense")
 def item(builder: Builder, self: Tensor) -> Operand:
-    """Return the element of a tensor as a number; an integer becomes a dynamic size."""
+    """Return the element of a tensor as a number: an integer as a dynamic size; a float or bool stays a tensor."""
     return _as_size(builder, self) if self.dtype.is_integer else self
 
 
@@ -143,18 +144,19 @@ def no_operation(builder: Builder, *_: Any, **__: Any) -> None:
 
 @converts("aten._functional_assert_async", "aten._functional_assert_async.msg")
 def functional_check(builder: Builder, *args: Any, **__: Any) -> Any:
-    """Drop an assertion, and return the token that orders it among others, which is its last argument."""
+    """Drop an assertion, and return its last argument, the token that orders it among other operators with effects."""
     return args[-1]
 
 
 @converts("higher_order.with_effects")
 def with_effects(builder: Builder, token: Tensor, op: Any, *args: Any, **keywords: Any) -> tuple[Tensor, None]:
-    """Return the token of an assertion that is ordered by tokens; the assertion itself is dropped.
+    """Drop an assertion `op` that a token orders among other operators with effects. Return the token, and None, the
+    result of the assertion.
 
     Raise CompileError for other operators with effects.
     """
     name = op.text.removeprefix("torch.ops.") if isinstance(op, OpaqueArgument) else shown(op)
-    if name.rpartition(".")[0] not in _ASSERTIONS and name not in _ASSERTIONS:
+    if name.rpartition(".")[0] not in _ASSERTIONS and name not in _ASSERTIONS:  # with or without an overload
         raise builder.fail(f"operator {name} has effects that are ordered by tokens, which is not supported")
     return token, None
 

@@ -17,8 +17,8 @@ from pydispatch.operations.formulas import formula
 def nms(builder: Builder, dets: Tensor, scores: Tensor, iou_threshold: float) -> Tensor:
     """Return the indices of the boxes that remain after non-maximum suppression, in order of decreasing score.
 
-    A box is removed if its overlap with a better box that remains, common area / area of both, exceeds iou_threshold.
-    dets: boxes as rows (x0, y0, x1, y1).
+    A box is removed if its intersection with a better box that remains, divided by their union, exceeds iou_threshold.
+    dets: boxes as rows (x0, y0, x1, y1). scores: one for each box; higher is better.
     """
     if dets.rank != 2 or scores.rank != 1 or dets.shape[1] != 4 or not dets.dtype.is_float:
         raise builder.fail(f"nms of the boxes {dets} and the scores {scores}; expected floats [n, 4] and [n]")
@@ -37,7 +37,7 @@ def nms(builder: Builder, dets: Tensor, scores: Tensor, iou_threshold: float) ->
     all_are_candidates = shapes.full(builder, value=True, shape=(1, count), dtype=BOOL)
     is_kept = regions.best_boxes(
         builder, [y0, x0, y1, x1], all_are_candidates,
-        builder.constant(limit, ordered.dtype), lambda common, both, limit: common / both > limit,
+        builder.constant(limit, ordered.dtype), lambda intersection, union, limit: intersection / union > limit,
     )  # fmt: skip
     return gathers.take(
         builder, order, selection.indices_of_true(builder, shapes.reshape(builder, is_kept, [count])), axis=0
@@ -49,7 +49,12 @@ def roi_align(
     builder: Builder, input: Tensor, rois: Tensor, spatial_scale: float, pooled_height: int, pooled_width: int,
     sampling_ratio: int, aligned: bool,
 ) -> Tensor:  # fmt: skip
-    """Return the means of interpolated samples in each cell of boxes; `rois` has (image, x1, y1, x2, y2) in a row."""
+    """Return the means of interpolated samples in each cell of boxes, [boxes, channels, pooled_height, pooled_width].
+
+    rois: boxes as rows (index of the image, x1, y1, x2, y2). spatial_scale: factor from their coordinates to those of
+    the images. sampling_ratio: number of samples along each axis of a cell. aligned: whether the center of the first
+    element is at 0.5 instead of 0.
+    """
     cells = (pooled_height, pooled_width)
     if sampling_ratio <= 0:
         raise builder.fail(
@@ -91,9 +96,10 @@ def deform_conv2d(
     """Return a convolution whose windows are distorted: each element of a window is read at its position plus an
     offset.
 
-    offset: pairs of distances for each element of a window, at each position of the result; elements between pixels are
-    interpolated. mask: factors of the elements, only read with `use_mask`. The elements read are collected as columns,
-    so that the rest is a convolution by filters of 1 x 1 pixels.
+    offset: pairs (y, x) of distances for each element of a window, at each position of the result; elements between
+    pixels are interpolated. mask: factors of the elements, only read with `use_mask`. offset_groups: number of groups
+    of channels with their own offsets. The elements read are collected as columns, so that the rest is a convolution by
+    filters of 1 x 1 pixels.
     """
     (filters, channels, *sizes) = weight.shape
     kernel = [n for n in sizes if isinstance(n, int)]

@@ -20,17 +20,18 @@ Sizes = Sequence[Size]
 def weight_norm_backward(
     builder: Builder, grad_w: Tensor, saved_v: Tensor, saved_g: Tensor, saved_norms: Tensor, dim: int
 ) -> tuple[Tensor, Tensor]:
-    """Return the gradients of v and g of the weight g * v / norm(v), where the norm is over all axes but `dim`.
+    """Return the gradients of v and g of the weight w = g * v / norm(v), where the norm is over all axes but `dim`.
 
     With n, the sum of grad_w * v over these axes, they are g / norm * (grad_w - v * n / norm^2) and n / norm.
+    saved_norms: norm(v), whose reduced axes have size 1.
     """
     inner, axis = normalization.wide(saved_v.dtype), dim % saved_v.rank
-    rest = [d for d in range(saved_v.rank) if d != axis]
+    norm_axes = [d for d in range(saved_v.rank) if d != axis]
     products = formula(builder, lambda w, v: w.to(inner) * v.to(inner), grad_w, saved_v)
-    total = reductions.reduce(builder, "add", products, rest, keep=True)
+    total = reductions.reduce(builder, "add", products, norm_axes, keep=True)
 
     def of_v(w: Element, value: Element, g: Element, norm: Element, n: Element) -> Element:
-        """Return the gradient of one element of v. w: of grad_w."""
+        """Return the gradient of one element of v. w: its element of grad_w. value: its element of v. n: see above."""
         norm = norm.to(inner)
         return (g.to(inner) / norm * (w.to(inner) - value.to(inner) * n / (norm * norm))).to(saved_v.dtype)
 
@@ -42,14 +43,15 @@ def weight_norm_backward(
 def masked_scatter_backward(builder: Builder, grad_output: Tensor, mask: Tensor, sizes: Sizes) -> Tensor:
     """Return the gradient of the source of `masked_scatter`, of the shape `sizes`.
 
-    It consists of the gradients of the masked elements, in order, then zeros. Each of them goes to the position that is
-    the number of masked elements before it; the others have the position -1, which is not written.
+    It consists of the gradients of the masked elements, in order, then zeros. The gradient of a masked element goes to
+    the position that is the number of masked elements before it; those of other elements have the position -1, which is
+    not written.
     """
     marked = ew.convert(
         builder, shapes.reshape(builder, shapes.broadcast_to(builder, mask, grad_output.shape), [-1]), I64
     )
-    numbers = scans.cumulative(builder, "add", marked, axis=0, exclusive=True)
-    positions = formula(builder, lambda m, n: m.is_equal(0).where(-1, n), marked, numbers)
+    marked_before = scans.cumulative(builder, "add", marked, axis=0, exclusive=True)
+    positions = formula(builder, lambda m, n: m.is_equal(0).where(-1, n), marked, marked_before)
     source = shapes.full(builder, 0, [product(tuple(sizes))], grad_output.dtype)
     gradient = assignment.put_rows(builder, source, [positions], shapes.reshape(builder, grad_output, [-1]))
     return shapes.reshape(builder, gradient, sizes)

@@ -29,6 +29,9 @@ class PoolWindows:
     """Windows of a pooling over the last `spatial` axes of a tensor, which may lack the batch axis.
 
     Attributes:
+        b: The builder.
+        rank: Rank of the tensor that is pooled, as passed.
+        spatial: Number of axes over which windows move.
         x: The tensor with a batch axis, [batch, channels, spatial axes...].
         kernel: Size of a window along each spatial axis.
         window: Strides, padding before and after, and dilations, along each spatial axis.
@@ -46,6 +49,11 @@ class PoolWindows:
         dilation: Ints,
         ceil: bool,
     ) -> None:
+        """Compute the windows from PyTorch's arguments: one number for each spatial axis, or one for all.
+
+        stride: distance of windows; empty for `kernel`. padding: elements before and after each axis. ceil: whether a
+        last window may reach beyond the padding. Raise CompileError for arguments that do not fit.
+        """
         self.b = builder
         self.rank = x.rank
         self.spatial = spatial
@@ -79,7 +87,7 @@ def _max_pool_with_indices(
     spatial: int, builder: Builder, self: Tensor, kernel_size: Ints, stride: Ints = (), padding: Ints = (0,), dilation:
     Ints = (1,), ceil_mode: bool = False,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """Return the maximum of each window and its index in its image."""
+    """Return the maximum of each window, and its row-major index in the spatial axes of its image."""
     p = PoolWindows(builder, self, spatial, kernel_size, stride, padding, dilation, ceil_mode)
     values, positions = windows.max_pool_with_indices(builder, p.x, p.kernel, p.window, p.out)
     return p.without_batch(values), p.without_batch(positions)
@@ -89,7 +97,7 @@ def _avg_pool(
     spatial: int, builder: Builder, self: Tensor, kernel_size: Ints, stride: Ints = (), padding: Ints = (0,), ceil_mode:
     bool = False, count_include_pad: bool = True, divisor_override: int | None = None,
 ) -> Tensor:  # fmt: skip
-    """Return the mean of each window over `spatial` axes."""
+    """Return the mean of each window over `spatial` axes; for its divisor, see `divisor_of_windows`."""
     p = PoolWindows(builder, self, spatial, kernel_size, stride, padding, dilation=(1,), ceil=ceil_mode)
     inner = normalization.wide(p.x.dtype)
     total = windows.pool(builder, "add", ew.convert(builder, p.x, inner), p.kernel, p.window, p.out)
@@ -100,11 +108,12 @@ def _avg_pool(
 def divisor_of_windows(
     builder: Builder, pool: PoolWindows, padding_counts: bool, stated: int | None, dtype: DType
 ) -> Tensor:
-    """Return the divisor of an average: the stated one, or the number of elements in each window.
+    """Return the divisor of an average: `stated`, or if that is None the number of elements in each window.
 
-    Such numbers are a tensor that broadcasts to the result. With `padding_counts`, elements in the padding count too,
-    but not those beyond it, which ceil_mode adds. Along each axis the window of the index o spans o * stride - pad up
-    to that plus its size, limited to the elements that count; the product over the axes is the number of elements.
+    These numbers are a tensor that broadcasts to the result. With `padding_counts`, elements in the padding count too,
+    but not those beyond it, which ceil_mode adds. Along each axis, window o has the elements from o * stride - pad to
+    o * stride - pad + extent, exclusive, limited to the elements that count, from `begin` to `end`. The product over
+    the axes is the number of elements.
     """
     if stated is not None:
         return builder.constant(stated, dtype)
