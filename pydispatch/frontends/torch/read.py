@@ -30,7 +30,7 @@ indices at compile time. Larger constants are weights."""
 
 
 def module_of(model: Model, filename: str, options: ReadOptions) -> ModuleOp:
-    """Return the program of a model. Raise CompileError, which names the file and the layer, for
+    """Return the program of a model. Raise CompileError, which names the file (`filename`) and the layer, for
     unsupported contents.
     """
     builder = Builder(filename, options.weights)
@@ -47,32 +47,33 @@ class _Program:
         b: Builder of the new program.
         symbols: Size that each symbol of the exported program stands for.
         tracer: Tracer of the graphs.
-        weights: Weights by the identity of their arrays, so that tied weights share memory: the tensor, and its memory,
-            which graphs update.
+        weights: Weights by the id() of their stored arrays, so that tied weights share memory: the tensor of the
+            weight when a call begins, and its memory, which graphs update.
         updated: Names of the weights that outputs update.
-        is_in_place: Whether a node writes a tensor in place.
+        is_in_place: Whether any node of the main graph writes a tensor in place.
     """
 
     def __init__(self, model: Model, builder: Builder, kernels: Collection[str]) -> None:
         self.model = model
         self.program = model.program
         self.b = builder
-        self.symbols: dict[str, Size] = {}  # symbol of the exported program → the size that it stands for
+        self.symbols: dict[str, Size] = {}
         self.tracer = Tracer(builder, CONVERSIONS, VIEWS, SHARING, self.symbols, kernels)
-        self.weights: dict[int, tuple[Tensor, TensorMemory]] = {}  # by the id of the stored array
+        self.weights: dict[int, tuple[Tensor, TensorMemory]] = {}
         self.updated = {o.target for o in self.program.outputs if o.kind in ("buffer_mutation", "parameter_mutation")}
         self.is_in_place = any(writes(node.target) for node in self.program.graph.nodes)
 
     def write(self) -> None:
         """Emit the function `main`.
 
-        Its results are the updated arguments, then the model's outputs. Updated weights are stored at the end.
+        Its results are the updated arguments, then the model's outputs. Updated weights are stored at the end. Inputs
+        of the model that are constants, not named values, are no arguments of `main`.
         """
-        users = [
+        user_inputs = [
             spec for spec in self.program.inputs if spec.kind == "user_input" and isinstance(spec.argument, ValueName)
         ]
         # The graph may write its arguments: each tensor is a memory, which has its current value.
-        arguments = [TensorMemory(x) if isinstance(x, Tensor) else x for x in self._declare_arguments(users)]
+        arguments = [TensorMemory(x) if isinstance(x, Tensor) else x for x in self._declare_arguments(user_inputs)]
         remaining = iter(arguments)
         values: list[Any] = []
         if len(self.program.inputs) != len(self.program.graph.inputs):
@@ -96,7 +97,7 @@ class _Program:
         # The updated value of an argument is returned under the name of the argument.
         results = {
             _name(spec): memory.tensor
-            for spec, memory in zip(users, arguments, strict=True)
+            for spec, memory in zip(user_inputs, arguments, strict=True)
             if isinstance(memory, TensorMemory) and memory.write_count
         }
         self._collect_outputs(outputs, results)
@@ -107,14 +108,18 @@ class _Program:
 
     # -- inputs
 
-    def _declare_arguments(self, users: list[GraphInput]) -> list[Any]:
-        """Declare the arguments of `main`, bind the symbols of their sizes, and return the arguments: tensors, and
-        sizes for numbers.
+    def _declare_arguments(self, user_inputs: list[GraphInput]) -> list[Any]:
+        """Declare an argument of `main` for each of `user_inputs`, bind the symbols of their sizes, and return the
+        arguments: tensors, and sizes for numbers.
+
+        Sizes are checked after all symbols are bound: a size may be an expression over symbols of later arguments.
         """
-        names = list(self.program.names) if len(self.program.names) == len(users) else [_name(u) for u in users]
+        names = list(self.program.names)
+        if len(names) != len(user_inputs):  # not stated, or an argument is a list of tensors, which have no own names
+            names = [_name(spec) for spec in user_inputs]
         graph = self.program.graph
         inputs = []
-        for spec, name in zip(users, names, strict=True):
+        for spec, name in zip(user_inputs, names, strict=True):
             meta = graph.tensors.get(_name(spec))
             if meta is None:  # a number
                 inputs.append(Input(name, I64, shape=()))
@@ -122,7 +127,7 @@ class _Program:
             inputs.append(Input(name, meta.dtype, tuple(_size(n, name, d) for d, n in enumerate(meta.sizes))))
         arguments: list[Any] = []
         sizes: list[tuple[str, SizeText, Size]] = []  # (message with {a} for the run-time size, declared size, size)
-        for tensor, spec, name in zip(self.b.begin(inputs), users, names, strict=True):
+        for tensor, spec, name in zip(self.b.begin(inputs), user_inputs, names, strict=True):
             meta = graph.tensors.get(_name(spec))
             if meta is None:
                 declared_number = graph.numbers.get(_name(spec))
@@ -141,8 +146,8 @@ class _Program:
         return arguments
 
     def _check_size(self, what: str, declared_size: SizeText, size: Size) -> None:
-        """Add a runtime check of an argument's size against the range or the expression in the file. `what` describes
-        the size in the message.
+        """Add a runtime check of an argument's size against its declared size: the range of a symbol, or the value of
+        an expression. what: sentence about the size for the message, with {a} for its value.
         """
         name = symbol_name(declared_size)
         if name is None:
@@ -158,6 +163,7 @@ class _Program:
             clamped = maximum(clamped, limits.least)
         if limits.most is not None:
             clamped = minimum(clamped, limits.most)
+        # Within the range, clamping changes nothing.
         expected = f"at least {limits.least or 0}" + ("" if limits.most is None else f" and at most {limits.most}")
         self.b.require_equal(size, clamped, f"{what}; the size {name} is {expected}")
 
@@ -180,8 +186,8 @@ class _Program:
             shown = f"{array.dtype}{list(array.array.shape)}"
             raise self.b.fail(f"the file has {shown} for '{spec.target:.120}', and its graph says something else")
         is_state = spec.target in self.updated or self.is_in_place
-        known = spec.kind == "tensor_constant" or not (array.dtype.is_float or is_state)
-        if known and array.array.size <= _MAX_FOLDED_ELEMENTS:
+        is_constant = spec.kind == "tensor_constant" or not (array.dtype.is_float or is_state)
+        if is_constant and array.array.size <= _MAX_FOLDED_ELEMENTS:
             return self.b.constant(array.array, array.dtype)
         if id(array) not in self.weights:
             tensor = self.b.weight(spec.target, array.array, array.dtype)
@@ -198,9 +204,9 @@ class _Program:
     # -- outputs
 
     def _collect_outputs(self, values: list[Any], results: dict[str, Tensor]) -> None:
-        """Add the model's outputs that are not None to `results`, under unused names.
+        """Add the model's outputs that are neither None nor tokens to `results`, under names that are not used yet.
 
-        An output that updates a weight is written to the weight instead.
+        values: the outputs of the main graph. An output that updates a weight is written to the weight instead.
         """
         specs = self.program.outputs
         if len(specs) != len(values):
@@ -236,8 +242,8 @@ def _name(spec: GraphInput) -> str:
 
 
 def _size(size: SizeText, name: str, axis: int) -> int | str:
-    """Return a size of an argument: a number, or the name of its symbol, or a name made of the argument and
-    the axis.
+    """Return a declared size for `Input`: a number, or the name of its symbol; for other expressions, a name composed
+    of those of the argument and the axis.
     """
     if isinstance(size, int):
         return size
@@ -245,7 +251,7 @@ def _size(size: SizeText, name: str, axis: int) -> int | str:
 
 
 def _unused(name: str, names: dict[str, Tensor]) -> str:
-    """Return `name`, with the lowest suffix that makes it differ from the names of results."""
+    """Return `name`, with the lowest suffix _1, _2, ... if necessary, so that it is not one of `names`."""
     candidate, suffix = name, 0
     while candidate in names:
         suffix += 1

@@ -23,7 +23,9 @@ class ValueName:
 class OpaqueArgument:
     """Argument that does not affect the result, such as a memory format, layout or device; or the name of an operator.
 
-    `kind` is its tag in the file.
+    Attributes:
+        kind: What it is: memory format, layout, device, object or operator.
+        text: Name of the operator, of the object's class, or else the JSON value as text, for messages.
     """
 
     kind: str
@@ -32,7 +34,7 @@ class OpaqueArgument:
 
 @dataclass(frozen=True)
 class Symbolic:
-    """Size that is an expression over symbols, as text in sympy's format."""
+    """Size that is an expression over symbols, as text in sympy's format, such as `2*s0 + 1`."""
 
     text: str
 
@@ -51,7 +53,9 @@ Argument = Union[
     "tuple[Argument, ...]",
     "dict[str, Argument]",
 ]
+"""Argument of an operator, input or output of a graph: a constant, a reference to a value, or a nested graph."""
 SizeText = int | Symbolic
+"""Size in the file: a number, or an expression."""
 
 
 @dataclass(frozen=True)
@@ -76,14 +80,14 @@ class ExportedNode:
     """Call of an operator.
 
     Attributes:
-        target: Name of the operator.
+        target: Name of the operator, such as `torch.ops.aten.add.Tensor`.
         positional: Positional arguments.
-        parameters: Names of the positional arguments.
-        keywords: Keyword arguments.
-        results: Names of the results; an operator that returns a list has a tuple of names.
+        parameters: Parameter name of each positional argument; "" if it is not known.
+        keywords: Keyword arguments, by parameter name.
+        results: Names of the results; a tuple of names for a list; a constant or None for a result that has no name.
         name: Name of the node.
-        module: Path of the module that contains the call.
-        line: Location in the model's sources, for messages.
+        module: Path of the module that contains the call, such as `layer1.0.conv2`; "" if it is not known.
+        line: Line of the stack trace with the location in the model's sources, for messages; "" if it is not known.
     """
 
     target: str
@@ -101,8 +105,8 @@ class ExportedGraph:
     """Graph of operator calls.
 
     Attributes:
-        inputs: Names of its arguments.
-        outputs: What it returns: names of values, or constants.
+        inputs: Names of its arguments, or constants: no node reads what is passed for those.
+        outputs: What it returns: names of values, tuples of them, or constants.
         nodes: Calls of operators, in the order in which they run.
         tensors: Types of values that are tensors, by name.
         numbers: Values that are sizes: a number or an expression of symbols, by the name of the value.
@@ -122,9 +126,9 @@ class GraphInput:
     Attributes:
         kind: user_input, parameter, buffer, tensor_constant or constant_input; token, an empty tensor that orders
             effects; or size, the size of another input.
-        argument: Name of the input in the graph.
-        target: Name in the model, for weights.
-        value: Value, for a constant_input.
+        argument: Name of the input in the graph; for a user_input it may be a constant.
+        target: Name in the model of a parameter, buffer or tensor_constant; "" for other kinds.
+        value: Value of a constant_input; None for other kinds.
     """
 
     kind: str
@@ -138,9 +142,11 @@ class GraphOutput:
     """Output of the main graph, as the signature describes it.
 
     Attributes:
-        kind: user_output, token, buffer_mutation, parameter_mutation or user_input_mutation.
-        argument: Name of the output in the graph.
-        target: The buffer, parameter or input that is updated with this value.
+        kind: user_output; token, which orders effects; or buffer_mutation, parameter_mutation, user_input_mutation,
+            gradient_to_parameter, gradient_to_user_input.
+        argument: Name of the output in the graph; for a user_output it may be a constant.
+        target: Name of the buffer, parameter or input that is updated with this value, or whose gradient it is; "" for
+            other kinds.
     """
 
     kind: str
@@ -162,12 +168,12 @@ class ExportedProgram:
 
     Attributes:
         graph: The main graph.
-        inputs: What each of its inputs is, such as an argument of the model or a weight.
-        outputs: What each of its outputs is.
+        inputs: What each input of the graph is, in its order: an argument of the model, a weight, and so on.
+        outputs: What each output of the graph is, in its order.
         ranges: Bounds of sizes, by their symbols.
         guards: Conditions on sizes, as code of Python, that the exporter assumed.
-        names: Names of the model's arguments if the file states them.
-        torch_version: Version of PyTorch that exported the model.
+        names: Names of the model's arguments; empty if the file does not state them.
+        torch_version: Version of PyTorch that exported the model; "unknown" if the file does not state it.
     """
 
     graph: ExportedGraph

@@ -64,6 +64,7 @@ def _range(value: JsonValue) -> SymbolRange:
 def _argument_names(module: JsonValue) -> tuple[str, ...]:
     """Return the names of the arguments of the model's function; none if the file does not state them."""
     for entry in module.get("module_call_graph").elements():
+        # The empty path is that of the model itself; others are its submodules.
         if entry.get("fqn").text() == "" and (signature := entry.maybe("signature")):
             names = signature.maybe("forward_arg_names")
             return tuple(v.text() for v in names.elements()) if names else ()
@@ -84,14 +85,13 @@ def read_graph(value: JsonValue) -> ExportedGraph:
     )
 
 
-_POSITIONAL, _KEYWORD = 1, 2  # kinds of an argument of a node
+_POSITIONAL, _KEYWORD = 1, 2  # the schema's codes for how an argument is passed
 
 
 def _node(value: JsonValue, index: int) -> ExportedNode:
-    """Read a node, a call of an operator.
+    """Read a node, a call of an operator. Arguments are positional unless the file says that they are keywords.
 
-    index: its position in the graph, which names it if the file does not. Arguments are passed by position or, if the
-    file says so, by keyword; `parameters` has the parameter names of the former.
+    index: position of the node in the graph, which names the node if neither the file nor a result does.
     """
     target = value.get("target").text()
     try:
@@ -127,9 +127,9 @@ def _first_name(results: tuple[Argument, ...]) -> str:
 
 
 def _module(metadata: JsonValue) -> str:
-    """Return the path of the innermost module, for example `layer1.0.conv2`.
+    """Return the path of the innermost module that contains a node, such as `layer1.0.conv2`; "" if it is not known.
 
-    The metadata is a text with `key,path,class` for each module, separated by `;`.
+    The metadata is a text with `key,path,class` for each module, from the outermost on, separated by `;`.
     """
     stack = metadata.maybe("nn_module_stack")
     if stack is None:
@@ -137,11 +137,11 @@ def _module(metadata: JsonValue) -> str:
     parts = stack.text().rsplit(";", 1)[-1].split(",")
     if len(parts) < 3 or parts[0].startswith("_empty_nn_module_stack"):
         return ""
-    return parts[1].partition("@")[0]
+    return parts[1].partition("@")[0]  # later calls of the module number n have the path `path@n`
 
 
 def _line(metadata: JsonValue) -> str:
-    """Return the innermost frame of the stack trace in the model's sources; "" without a trace."""
+    """Return the line `File "...", line ..., in ...` of the innermost frame of a node's stack trace; "" without one."""
     trace = metadata.maybe("stack_trace")
     frames = [line.strip() for line in trace.text().splitlines() if line.lstrip().startswith("File ")] if trace else []
     return frames[-1] if frames else ""
@@ -170,7 +170,7 @@ def _dtype(value: JsonValue) -> DType:
 
 
 def _size(value: JsonValue) -> SizeText:
-    """Read a size: a number, or an expression."""
+    """Read a size: a number, or an expression. Raise ProgramFault for another tag."""
     tag, inner = value.tagged()
     if tag == "as_int":
         return inner.size()
@@ -197,7 +197,7 @@ def _name(value: JsonValue) -> ValueName:
 
 
 def _symbol(value: JsonValue) -> Argument:
-    """Read a scalar argument: a reference to a computed number, or a constant."""
+    """Read a scalar argument: a reference to a computed number, or a constant. Raise ProgramFault for another tag."""
     tag, inner = value.tagged()
     if tag == "as_name":
         return ValueName(inner.text())
@@ -207,7 +207,7 @@ def _symbol(value: JsonValue) -> Argument:
 
 
 def _unknown(value: JsonValue) -> Argument:
-    """Raise ProgramFault for an unknown tag."""
+    """Raise ProgramFault for a constant whose tag is unknown: the reader of such constants."""
     raise value.fault("the value is tagged with a kind that is not known")
 
 
@@ -218,12 +218,12 @@ def _optional_tensor(value: JsonValue) -> Argument:
 
 
 def _list_of(read: Callable[[JsonValue], Argument]) -> Callable[[JsonValue], Argument]:
-    """Return a reader of a list of arguments."""
+    """Return a reader of a list of arguments, each of which `read` reads."""
     return lambda v: tuple(read(item) for item in v.elements())
 
 
 def _opaque(kind: str) -> Callable[[JsonValue], Argument]:
-    """Return a reader of arguments that do not affect the result."""
+    """Return a reader of arguments of a kind that does not affect the result. Their text is for messages only."""
     return lambda v: OpaqueArgument(kind, str(v.raw)[:80])
 
 
@@ -267,7 +267,7 @@ _ARGUMENTS: dict[str, Callable[[JsonValue], Argument]] = {
 
 
 def _read_input(value: JsonValue) -> GraphInput:
-    """Read an input specification of the signature."""
+    """Read what an input of the main graph is, from the signature. Raise ProgramFault for an unsupported kind."""
     kind, spec = value.tagged()
     if kind == "user_input":
         return GraphInput(kind, read_argument(spec.get("arg")))
@@ -280,14 +280,14 @@ def _read_input(value: JsonValue) -> GraphInput:
     raise value.fault(f"an input is a '{kind:.80}', which programs without PyTorch cannot have")
 
 
-# Kind of an input that is a weight -> the field with its name; below, kind of an updated value -> that field.
 _WEIGHTS = {"parameter": "parameter_name", "buffer": "buffer_name", "tensor_constant": "tensor_constant_name"}
+"""Kinds of inputs that are stored in the file -> the field with the name in the model."""
 
 
 def _read_output(value: JsonValue) -> GraphOutput:
-    """Read an output specification of the signature."""
+    """Read what an output of the main graph is, from the signature. Raise ProgramFault for an unsupported kind."""
     kind, spec = value.tagged()
-    if kind in ("user_output", "loss_output"):
+    if kind in ("user_output", "loss_output"):  # a loss is a tensor, so its argument has no tag
         argument = spec.get("arg")
         return GraphOutput("user_output", _name(argument) if kind == "loss_output" else read_argument(argument))
     if kind == "token":
@@ -301,4 +301,4 @@ _MUTATIONS = {
     "buffer_mutation": "buffer_name", "parameter_mutation": "parameter_name", "user_input_mutation": "user_input_name",
     "gradient_to_parameter": "parameter_name", "gradient_to_user_input": "user_input_name",
 }  # fmt: skip
-"""Kinds of outputs that update an argument or a weight to the field with its name."""
+"""Kinds of outputs that update an argument or a weight, or are its gradient -> the field with its name."""

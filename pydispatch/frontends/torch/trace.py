@@ -19,9 +19,10 @@ from pydispatch.graph.values import Tensor
 from pydispatch.operations import elementwise, shapes
 from pydispatch.operations.custom import custom_call
 
-_ATEN = "torch.ops."
+_OPS_PREFIX = "torch.ops."
+"""Prefix of the names of operators in files, which names in this package lack."""
 _PYTORCH_NAMESPACES = ("aten.", "prims.", "_operator.", "higher_order.", "math.", "torch.", "builtins.")
-"""Begins of the names of PyTorch's own operators; others are kernels of the user."""
+"""Prefixes of the names of PyTorch's own operators, for which users supply no kernels."""
 
 
 class Tracer:
@@ -32,8 +33,8 @@ class Tracer:
         conversions: Conversions by the name of the operator, `aten.sum.dim_IntList`, or `aten.sum` for all overloads.
         views: Operators whose results are views of their first argument, with the inverse of the view: a function that
             writes new contents of the view back into the base. None if the result may be a copy.
-        sharing: Decisions whether the result of a view operator is a view, for those that may return copies.
-        symbols: Sizes of the arguments, by the symbols in the file.
+        sharing: For view operators that may return copies, the function that decides whether a result is a view.
+        symbols: Sizes of the program, by the symbols in the file. Sizes that nodes compute are added.
         kernels: Operators of other libraries for which the user supplies kernels, for example `torchvision::nms`.
     """
 
@@ -41,11 +42,7 @@ class Tracer:
         self, builder: Builder, conversions: Mapping[str, Conversion], views: Mapping[str, Inverse | None],
         sharing: Mapping[str, Sharing], symbols: dict[str, Size], kernels: Collection[str] = (),
     ) -> None:  # fmt: skip
-        """Start without any translated graph.
-
-        views: operators that return views → function that writes through the view. sharing: decisions whether a result
-        is a view or a copy. kernels: operators for which the user supplies kernels.
-        """
+        """Create a tracer without any translated graph. For the arguments see the attributes of the class."""
         self.b = builder
         self.conversions = conversions
         self.views = views
@@ -56,8 +53,8 @@ class Tracer:
     def graph(self, graph: ExportedGraph, inputs: Sequence[Any]) -> list[Any]:
         """Emit the nodes of a graph at the current insertion point and return its outputs.
 
-        `inputs` has one tensor, TensorMemory or number for each input of the graph; tensors among the outputs are
-        TensorMemory.
+        `inputs` has one tensor, TensorMemory or number for each input of the graph. Tensors among the outputs are
+        returned as TensorMemory, so that a write to the memory of an input is visible to the caller.
         """
         values: dict[str, Any] = {}
         for argument, value in zip(graph.inputs, inputs, strict=True):
@@ -84,13 +81,16 @@ class Tracer:
     # -- nodes
 
     def _node(self, graph: ExportedGraph, node: ExportedNode, values: dict[str, Any]) -> None:
-        """Emit one node. Faults of the file in this node become a CompileError that names the node."""
-        operator = node.target.removeprefix(_ATEN)
+        """Emit one node, and add its results to `values`, the values of the graph so far by name.
+
+        Faults of the file in this node become a CompileError that names the node.
+        """
+        operator = node.target.removeprefix(_OPS_PREFIX)
         positional = [self._value(argument, values, graph) for argument in node.positional]
         keywords = {name: self._value(argument, values, graph) for name, argument in node.keywords.items()}
         operands = [*positional, *keywords.values()]
-        stated = (UndecidedError, ArgumentError)
-        with guarded(self.b, operator, lambda: ", ".join(map(shown, operands)), stated, node.line or None):
+        complete = (UndecidedError, ArgumentError)  # their messages need no description of the operands
+        with guarded(self.b, operator, lambda: ", ".join(map(shown, operands)), complete, note=node.line or None):
             if self._is_custom(operator):
                 results = self._custom(graph, node, positional, keywords)
             else:
@@ -133,7 +133,7 @@ class Tracer:
         for key in (operator, name):
             if key in self.conversions:
                 return self.conversions[key], False
-        if writes(operator):
+        if writes(operator):  # drop the underscore: aten.add_.Tensor -> aten.add.Tensor, then aten.add
             for key in (operator.replace(f"{name}.", f"{name[:-1]}.", 1), name[:-1]):
                 if key in self.conversions:
                     return self.conversions[key], True
@@ -144,8 +144,9 @@ class Tracer:
         )
 
     def _is_custom(self, operator: str) -> bool:
-        """Return whether a user kernel computes an operator: one of another library that has no conversion or for which
-        the user supplies a kernel.
+        """Return whether a user kernel computes an operator.
+
+        That is an operator that is not PyTorch's own, for which the user supplies a kernel or which has no conversion.
         """
         name = _without_overload(operator)
         if operator.startswith(_PYTORCH_NAMESPACES):
@@ -193,11 +194,11 @@ class Tracer:
             inverse: Function that writes a view back into the base; None if the results may be copies.
             conversion: Conversion of the operator.
             base: Memory of the first argument.
-            args: Positional arguments of the conversion: the context, the first argument, and others.
+            args: Positional arguments of the conversion: the builder or tracer, the first argument, and others.
             kwargs: Keyword arguments of the conversion.
-            results: Results of the conversion.
+            results: Results of the conversion: tensors, or a single list of tensors.
         """
-        context, rest = args[0], args[2:]
+        context, other_args = args[0], args[2:]  # the builder or tracer, and the arguments after the base
         has_list_result = len(results) == 1 and isinstance(results[0], list)
 
         def view(output_index: int, tensor: Tensor) -> TensorView:
@@ -209,11 +210,11 @@ class Tracer:
 
             def take(whole: Tensor) -> Tensor:
                 """Compute the output again from the current contents of the base."""
-                outputs = conversion(context, whole, *rest, **kwargs)
+                outputs = conversion(context, whole, *other_args, **kwargs)
                 return outputs[output_index] if isinstance(outputs, (list, tuple)) else outputs
 
             put = None if inverse is None else (
-                lambda whole, written: inverse(context, whole, written, output_index, *rest, **kwargs)
+                lambda whole, written: inverse(context, whole, written, output_index, *other_args, **kwargs)
             )  # fmt: skip
             return TensorView(base, tensor, take, put, ambiguous=self._ambiguous_alias)
 
@@ -233,7 +234,10 @@ class Tracer:
     # -- values
 
     def _value(self, argument: Argument, values: Mapping[str, Any], graph: ExportedGraph) -> Any:
-        """Return the value of a node's argument: a named value, a tuple of values, or the constant itself."""
+        """Return the value of a node's argument: a value of `values` by name, a tuple of values, or a constant itself.
+
+        Raise CompileError for a name without a value, or whose value the conversion does not compute.
+        """
         if isinstance(argument, ValueName):
             if argument.name not in values:
                 later = any(_contains_name(node.results, argument.name) for node in graph.nodes)
@@ -248,8 +252,9 @@ class Tracer:
         return argument
 
     def _define(self, graph: ExportedGraph, node: ExportedNode, results: Sequence[Any], values: dict[str, Any]) -> None:
-        """Bind the names of a node's results to its values. Raise ArgumentError if the values contradict the types in
-        the file.
+        """Add the results of a node to `values` under their names in the file; results that have no name are dropped.
+
+        Raise ArgumentError if the results contradict the number or the types in the file.
         """
         if len(node.results) > len(results):
             raise ArgumentError(f"{len(node.results)} results are named; it has {len(results)}")
@@ -258,7 +263,7 @@ class Tracer:
                 result = self._saved(graph, target, result.tensor)
             # None is a result that the conversion does not compute.
             if result is None and isinstance(target, ValueName):
-                values[target.name] = _NotConverted(node.target.removeprefix(_ATEN), index)
+                values[target.name] = _NotConverted(node.target.removeprefix(_OPS_PREFIX), index)
             elif isinstance(target, tuple):
                 if not isinstance(result, (list, tuple)) or len(target) != len(result):
                     raise ArgumentError(f"a list of {len(target)} results is named; it gives {shown(result)}")
@@ -274,8 +279,9 @@ class Tracer:
         return converted if meta is None or _agrees(converted, meta) else None
 
     def _define_name(self, graph: ExportedGraph, name: Argument, result: Any, values: dict[str, Any]) -> None:
-        """Bind one name to a result, wrapped in TensorMemory if it is a tensor. Raise ArgumentError if the name is
-        bound already or the type contradicts the file.
+        """Add one result to `values` under its name, wrapped in TensorMemory if it is a tensor.
+
+        Raise ArgumentError if the name is bound already or the type contradicts the file.
         """
         if not isinstance(name, ValueName):
             return  # a constant number of the export has no name
@@ -337,12 +343,12 @@ def writes(operator: str) -> bool:
 
 def _without_overload(operator: str) -> str:
     """Return the name of an operator without its overload: `aten.add` for `torch.ops.aten.add.Tensor`."""
-    name = operator.removeprefix(_ATEN)
+    name = operator.removeprefix(_OPS_PREFIX)
     return name.rpartition(".")[0] if name.count(".") >= 2 else name
 
 
 def _qualified(name: str) -> str:
-    """Return the name of an operator as users write it: `mylib::swish` for `mylib.swish`."""
+    """Return the name of an operator, without its overload, as users write it: `mylib::swish` for `mylib.swish`."""
     return "::".join(name.split(".", 1))
 
 

@@ -39,7 +39,7 @@ class Tosa(DialectFrontend):
         return tracer
 
     def operators(self) -> Mapping[str, Iterable[str]]:
-        """Return the names of the supported operations."""
+        """Return the names of the supported TOSA operations, by their heading in docs/models.md."""
         from pydispatch.frontends.tosa.operators import TABLE
 
         return {"TOSA": [name for name in TABLE if name.startswith("tosa.")]}

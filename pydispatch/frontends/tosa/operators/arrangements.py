@@ -15,7 +15,7 @@ from pydispatch.operations.custom import custom_call
 
 
 def _pad(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
-    """Pad by the numbers in `padding`, before and after each axis in turn."""
+    """Pad with a value by the numbers in `padding`: before axis 0, after it, before axis 1, and so on."""
     amounts = tracer.sizes_of(op, inputs, index=1, name="padding", count=2 * inputs[0].rank)
     if any(not isinstance(n, Expr) and n < 0 for n in amounts):
         raise tracer.b.fail(f"the padding {amounts} has a negative number")
@@ -39,7 +39,7 @@ def _reshape(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
 
 
 def _slice(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
-    """Return the slice of a size from a start along each axis; the size -1 stands for that of the operand."""
+    """Return, along each axis, `size` elements from `start` on; with the size -1, those up to the end of the axis."""
     starts, sizes = (tracer.sizes_of(op, inputs, at, name, inputs[0].rank) for at, name in ((1, "start"), (2, "size")))
     limits: list[Size] = [
         whole if size == -1 else start + size for start, size, whole in zip(starts, sizes, inputs[0].shape, strict=True)
@@ -48,7 +48,7 @@ def _slice(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
 
 
 def _tile(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
-    """Repeat the tensor along each axis."""
+    """Repeat the whole tensor along each axis as often as `multiples` states."""
     repeats = tracer.sizes_of(op, inputs, index=1, name="multiples", count=inputs[0].rank)
     if any(not isinstance(n, Expr) and n < 0 for n in repeats):
         raise tracer.b.fail(f"the multiples {repeats} have a negative number")
@@ -56,7 +56,7 @@ def _tile(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
 
 
 def _transpose(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
-    """Permute the axes."""
+    """Permute the axes: axis d of the result is axis perms[d] of the operand."""
     order = tracer.sizes_of(op, inputs, index=1, name="perms", count=inputs[0].rank)
     return shapes.transpose(tracer.b, inputs[0], [n for n in order if isinstance(n, int)])
 
@@ -71,6 +71,7 @@ def _custom(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     results: list[Any] = []
     for result in op.results:
         declared = shape_of(result.type)
+        # The shape from which the dynamic sizes are taken.
         like = next((y.shape for y in inputs if declared is not None and y.rank == len(declared)), None)
         if declared is None or (None in declared and like is None):
             raise tracer.b.fail(f"the sizes of a result of '{name}' are not known: its type is {result.type}")
@@ -90,3 +91,4 @@ ROWS: dict[str, Convert] = {
     "func.call": lambda t, op, *inputs: t.call(op.callee.root_reference.data, inputs),
     "tosa.custom": _custom,
 }  # fmt: skip
+"""Operations -> their conversions: convert(tracer, operation, operands...) -> results."""

@@ -11,7 +11,7 @@ from pydispatch.operations import control
 
 
 def _cond_if(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
-    """Run one of two regions, as the condition (the first operand) decides, on the other operands."""
+    """Run one of two regions on the operands after the first, which is the condition, and return its results."""
     assert isinstance(op, IfOp)
     condition, *operands = inputs
     return control.if_(
@@ -23,7 +23,9 @@ def _cond_if(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
 
 
 def _while_loop(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
-    """Run a region on the operands, then on its results, as long as the other region returns true for them."""
+    """Run the body region on the operands, then on its own results, as long as the condition region returns true for
+    them. Return the values for which it returns false.
+    """
     assert isinstance(op, WhileOp)
     return control.while_(
         tracer.b,
@@ -34,3 +36,4 @@ def _while_loop(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
 
 
 ROWS: dict[str, Convert] = {"tosa.cond_if": _cond_if, "tosa.while_loop": _while_loop}
+"""Operations -> their conversions: convert(tracer, operation, operands...) -> results."""
