@@ -188,7 +188,7 @@ def choose_qparams(
     builder: Builder, input: Tensor, quant_min: int, quant_max: int, eps: float, dtype: DType
 ) -> tuple[Tensor, Tensor]:
     """Return the scale and zero point that map the range of the elements, extended to 0, to the integers from quant_min
-    to quant_max. The scale is at least eps; the results are vectors of one element.
+    to quant_max. The scale is at least eps; the results are vectors of one element. `dtype` has no effect.
     """
     extremes = _extremes_around_zero(builder, input, range(input.rank), keep=False)
     scale = formula(builder, lambda low, high: ((high - low) / float(quant_max - quant_min)).max(eps), *extremes)
@@ -230,7 +230,7 @@ _LEAST_MAGNITUDE_OF_TOKEN = 1e-5
 
 
 def choose_qparams_per_token(builder: Builder, input: Tensor, dtype: DType) -> tuple[Tensor, Tensor]:
-    """Return for each row the scale that maps its largest magnitude to 127, as f64, and the zero point 0."""
+    """Return for each row the scale that maps its largest magnitude to 127, as f64, and the zero point 0: [..., 1]."""
     if dtype != I8:
         raise builder.fail(f"scales of tokens as {dtype}; PyTorch has them for int8 alone")
     largest = reductions.reduce(builder, "max", ew.unary(builder, "abs", input), [-1], keep=True)
@@ -245,7 +245,10 @@ _XNNPACK_EPS = 1.1920928955078125e-07  # 2^-23; the smallest scale that XNNPACK'
 
 @converts("quantized_decomposed._choose_qparams_per_token_asymmetric_impl")
 def choose_qparams_per_token_asymmetric(builder: Builder, input: Tensor, dtype: DType) -> tuple[Tensor, Tensor]:
-    """Return for each row the scale, as f64, and the zero point that map its elements, and 0, to i8."""
+    """Return for each row the scale, as f64, and the zero point that map its elements, and 0, to i8: [..., 1].
+
+    `dtype` has no effect.
+    """
     extremes = _extremes_around_zero(builder, input, [-1], keep=True)
     scale = formula(builder, lambda low, high: ((high - low) / 255.0).max(_XNNPACK_EPS), *extremes)
 

@@ -83,7 +83,10 @@ def _extreme_with_index(
 
 
 def _argument(name: str, builder: Builder, self: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
-    """Return argmax ("max") or argmin ("min"); without an axis the index counts in the flattened tensor."""
+    """Return the index along an axis of the maximum ("max") or minimum ("min"), that of the first of equal elements.
+
+    Without an axis, the index is that in the flattened tensor.
+    """
     if not self.rank:
         return builder.constant(0, I64)
     axes = _axes_of_extreme(builder, self, dim)

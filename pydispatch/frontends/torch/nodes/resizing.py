@@ -116,8 +116,8 @@ class Interpolation:
 def _step(n: int, out: int, scale: float | None, corners: bool) -> float:
     """Return the distance, in source elements, between the source positions of adjacent elements of the result.
 
-    n, out: old and new size. scale: the factor out / n if the call states it, else None. corners: whether the centers
-    of the first elements coincide, and those of the last: then `scale` has no effect.
+    n, out: old and new size. scale: factor that the call states instead of out / n, or None. corners: whether the
+    centers of the first elements coincide, and those of the last: then `scale` has no effect.
     """
     if corners:
         return (n - 1) / (out - 1) if out > 1 else 0.0

@@ -130,9 +130,9 @@ def transpose(builder: Builder, self: Tensor, dim0: int, dim1: int) -> Tensor:
 def _write_transposed(
     builder: Builder, base: Tensor, new_part: Tensor, output_index: int, dim0: int, dim1: int
 ) -> Tensor:
-    """Return the new base of a view in which two axes are swapped: the view's new contents, swapped back.
+    """Return the contents of `base` after `new_part` was written to a view in which two axes are swapped.
 
-    All functions of VIEWS take the base and the output's index; here the view covers the whole base.
+    The signature is that of `registry.Inverse`; the old contents are not read, as the view covers the whole base.
     """
     return transpose(builder, new_part, dim0, dim1)
 

@@ -25,7 +25,7 @@ def nms(builder: Builder, dets: Tensor, scores: Tensor, iou_threshold: float) ->
     count = dets.shape[0]
     order = ordering.sort_with_indices(builder, scores, axis=0, descending=True)[1]
     ordered = gathers.take(builder, ew.convert(builder, dets, normalization.wide(dets.dtype)), order, axis=0)
-    x0, y0, x1, y1 = (
+    x0, y0, x1, y1 = (  # each [1, count]: `best_boxes` takes sets of boxes, of which there is one
         shapes.reshape(builder, slicing.slice_axis(builder, ordered, axis=1, start=n, limit=n + 1), [1, count])
         for n in range(4)
     )
