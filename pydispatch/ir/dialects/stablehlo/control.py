@@ -29,6 +29,7 @@ from pydispatch.ir.dialects.stablehlo.syntax import (
     Types,
     TypeSignature,
     make,
+    opens_signature,
     operation,
     parse_attributes,
     print_attributes,
@@ -45,7 +46,7 @@ class ReturnOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> ReturnOp:
-        """Parse `%a, %b : types`; nothing without values."""
+        """Parse `%a, %b {attributes} : types`, or the attributes alone if no value is returned."""
         operands = []
         while (operand := parser.parse_optional_unresolved_operand()) is not None:
             operands.append(operand)
@@ -71,7 +72,10 @@ class ReturnOp(IRDLOperation):
 
 @irdl_op_definition
 class WhileOp(IRDLOperation):
-    """While loop, `while(%iterArg = %c, %iterArg_0 = %x) : T, U attributes {...} cond {...} do {...}`."""
+    """While loop, `while(%iterArg = %c, %iterArg_0 = %x) : T, U attributes {...} cond {...} do {...}`.
+
+    The operands are the initial values. Both regions take the current values as arguments of the same types and names.
+    """
 
     name = "stablehlo.while"
     operand = var_operand_def()
@@ -117,7 +121,8 @@ class WhileOp(IRDLOperation):
 
         with printer.in_parens():
             printer.print_list(range(len(self.operands)), binding)
-        for argument, name in zip(body, names, strict=True):  # Both regions have the same names.
+        # The text declares the names of the arguments once, for both regions.
+        for argument, name in zip(body, names, strict=True):
             printer._ssa_values[argument] = name
         if self.operands:
             printer.print_string(" : ")
@@ -130,7 +135,7 @@ class WhileOp(IRDLOperation):
 
 @irdl_op_definition
 class TupleElementOp(IRDLOperation):
-    """Element of a tuple, `get_tuple_element %t[0] : (tuple<T, U>) -> T`."""
+    """Element of a tuple at `index`, from 0: `get_tuple_element %t[0] : (tuple<T, U>) -> T`."""
 
     name = "stablehlo.get_tuple_element"
     operand = operand_def()
@@ -158,15 +163,15 @@ class TupleElementOp(IRDLOperation):
         FUNCTIONAL.print(printer, self)
 
 
-class TupleOf(TypeSignature):
+class TupleSignature(TypeSignature):
     """Type syntax `tuple<T, U>`, which is the result type and implies the operand types T and U."""
 
     def parse(self, parser: Parser, operand_count: int) -> Types:
         """Parse a signature, or the tuple type alone: the result, whose element types are those of the operands.
 
-        `operand_count` is the number of operands, which the types state as well.
+        `operand_count` is not used, because the tuple type states the number of operands as well.
         """
-        if parser._current_token.text == "(":
+        if opens_signature(parser):
             return super().parse(parser, operand_count)
         start = parser.pos
         type = parser.parse_type()
@@ -187,5 +192,5 @@ OPERATIONS: list[type[Operation]] = [
     operation("stablehlo.create_token", operands="", signature=RESULT),
     operation("stablehlo.if", "pred", "result*", regions="true_branch false_branch", base=IRDLOperation, pure=False),
     operation("stablehlo.optimization_barrier", "operand*", "result*", signature=PAIRWISE, operand_type=AnyAttr()),
-    operation("stablehlo.tuple", "val*", signature=TupleOf(), operand_type=AnyAttr()),
+    operation("stablehlo.tuple", "val*", signature=TupleSignature(), operand_type=AnyAttr()),
 ]

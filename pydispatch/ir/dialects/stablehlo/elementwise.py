@@ -21,6 +21,7 @@ from pydispatch.ir.dialects.stablehlo.syntax import (
     Types,
     TypeSignature,
     make,
+    opens_signature,
     operation,
     parse_attributes,
     print_attributes,
@@ -37,12 +38,12 @@ BINARY = (
 )  # fmt: skip
 
 
-class Chosen(TypeSignature):
-    """Type syntax `P, T` of a select: the type of the predicate, then that of the operands and the result."""
+class SelectSignature(TypeSignature):
+    """Type syntax `P, T` of a select: the type of the predicate, then that of both choices and of the result."""
 
     def parse(self, parser: Parser, operand_count: int) -> Types:
         """Parse `predicate, type`, or a signature."""
-        if parser._current_token.text == "(":
+        if opens_signature(parser):
             return super().parse(parser, operand_count)
         predicate = parser.parse_type()
         parser.parse_punctuation(",")
@@ -50,7 +51,7 @@ class Chosen(TypeSignature):
         return Types((predicate, type, type), [type])
 
     def print(self, printer: Printer, op: Operation) -> None:
-        """Print `predicate, type` where operands and result have one type."""
+        """Print `predicate, type` if both choices and the result have the same type; otherwise print a signature."""
         predicate, *types = op.operand_types
         if {*types, *op.result_types} == {types[0]}:
             printer.print_list((predicate, types[0]), printer.print_attribute)
@@ -58,14 +59,15 @@ class Chosen(TypeSignature):
             super().print(printer, op)
 
 
-class OfParts(TypeSignature):
-    """Type syntax `tensor<4xcomplex<f32>>`, the result type, which implies two operands of type `tensor<4xf32>`."""
+class ComplexSignature(TypeSignature):
+    """Type syntax `tensor<4xcomplex<f32>>` of `complex`: the result type, which implies that the real and the imaginary
+    part are of type `tensor<4xf32>`."""
 
     def parse(self, parser: Parser, operand_count: int) -> Types:
-        """Parse the type of a complex result, of which both operands are the parts, or a signature."""
-        start = parser.pos
-        if parser._current_token.text == "(":
+        """Parse the type of the complex result, or a signature."""
+        if opens_signature(parser):
             return super().parse(parser, operand_count)
+        start = parser.pos
         type = parser.parse_type()
         element = getattr(getattr(type, "element_type", None), "element_type", None)
         if element is None:
@@ -78,17 +80,17 @@ class OfParts(TypeSignature):
 
 
 class Format(Clause):
-    """Clause `format = e5m10`: the numbers of exponent and mantissa bits."""
+    """Clause `format = e5m10`: 5 exponent bits and 10 mantissa bits, which are two properties."""
 
     def __init__(self) -> None:
-        super().__init__("format", "exponent_bits")
+        super().__init__(word="format", name="exponent_bits")  # is_present() looks at this property of the two
 
     @property
     def properties(self) -> Mapping[str, Any]:
         return {"exponent_bits": IntegerAttr, "mantissa_bits": IntegerAttr}
 
     def parse(self, parser: Parser, properties: Properties) -> None:
-        """Parse `word = e5m10`: bits of the exponent and of the mantissa."""
+        """Parse `format = e5m10` into both properties."""
         parser.parse_keyword(self.word)
         parser.parse_punctuation("=")
         start = parser.pos
@@ -118,7 +120,7 @@ class CompareOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> CompareOp:
-        """Parse `DIRECTION, %lhs, %rhs, TYPE : signature`; the type may be left out."""
+        """Parse `GT, %lhs, %rhs, FLOAT : signature`; the type of the comparison, here FLOAT, may be left out."""
         properties: Properties = {
             "comparison_direction": ComparisonDirection(ComparisonDirection.parse_parameter(parser))
         }
@@ -145,15 +147,16 @@ class CompareOp(IRDLOperation):
 
 
 _ACCURACY: dict[str, type[Attribute]] = {"result_accuracy": Attribute}
+"""Optional property of unary operations: the accuracy that the program asks for."""
 
 OPERATIONS: list[type[Operation]] = [
     *(operation(f"stablehlo.{name}", signature=SAME, optional=_ACCURACY) for name in UNARY),
     *(operation(f"stablehlo.{name}", "lhs rhs", signature=SAME) for name in BINARY),
     operation("stablehlo.bitcast_convert"),
     operation("stablehlo.clamp", "min operand max", signature=SAME),
-    operation("stablehlo.complex", "lhs rhs", signature=OfParts()),
+    operation("stablehlo.complex", "lhs rhs", signature=ComplexSignature()),
     operation("stablehlo.reduce_precision", clauses=[Format()], signature=SAME),
-    operation("stablehlo.select", "pred on_true on_false", signature=Chosen()),
+    operation("stablehlo.select", "pred on_true on_false", signature=SelectSignature()),
     operation(
         "stablehlo.map", "inputs*", regions="computation", base=IRDLOperation, optional={"dimensions": Attribute}
     ),

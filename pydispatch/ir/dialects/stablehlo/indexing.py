@@ -27,7 +27,8 @@ from pydispatch.ir.dialects.stablehlo.syntax import operation
 class ScatterOp(IRDLOperation):
     """Scatter of updates into slices of tensors at computed positions.
 
-    The region combines an element with its update.
+    `updates[i]` are the slices for `inputs[i]`; all inputs share the positions in `scatter_indices`. The region takes
+    the current elements of all inputs, then their updates, and returns the new elements.
     """
 
     name = "stablehlo.scatter"

@@ -53,8 +53,12 @@ from pydispatch.ir.dialects.stablehlo.syntax import (
 )
 
 
-class Pairs(Clause):
-    """Clause with a part of the dimension numbers, `contracting_dims = [1] x [0]`."""
+class DimensionPairs(Clause):
+    """Clause with paired dimensions of a dot_general, `contracting_dims = [1] x [0]`.
+
+    Here dimension 1 of the left operand is contracted with dimension 0 of the right one. Both clauses, `batching_dims` and `contracting_dims`, store their lists in one property. `lhs` and `rhs` are the
+    names of the clause's fields in it, see `DotNumbers`.
+    """
 
     constraint = Dot
 
@@ -63,8 +67,7 @@ class Pairs(Clause):
         self._fields = (lhs, rhs)
 
     def _lists(self, op: Operation) -> list[tuple[int, ...]]:
-        """Return the dimension numbers of the left and of the right operand that this clause, `batching_dims` or
-        `contracting_dims`, prints."""
+        """Return the dimensions of the left and of the right operand that this clause prints."""
         numbers = op.properties["dot_dimension_numbers"]
         assert isinstance(numbers, Dot)
         return [getattr(numbers.data, field) for field in self._fields]
@@ -78,23 +81,24 @@ class Pairs(Clause):
         lhs = parse_integers(parser)
         parser.parse_keyword("x")
         fields = dict(zip(self._fields, (lhs, parse_integers(parser)), strict=True))
-        so_far = properties.get("dot_dimension_numbers", Dot(DotNumbers()))
-        assert isinstance(so_far, Dot)
-        properties["dot_dimension_numbers"] = Dot(so_far.data._replace(**fields))
+        numbers = properties.get("dot_dimension_numbers", Dot(DotNumbers()))  # present if the other clause precedes
+        assert isinstance(numbers, Dot)
+        properties["dot_dimension_numbers"] = Dot(numbers.data._replace(**fields))
 
     def print(self, printer: Printer, op: Operation) -> None:
         lhs, rhs = (str(list(dims)) for dims in self._lists(op))
         printer.print_string(f"{self.word} = {lhs} x {rhs}")
 
 
-_BATCHING = Pairs("batching_dims", "lhs_batching_dimensions", "rhs_batching_dimensions", optional=True)
-_CONTRACTING = Pairs("contracting_dims", "lhs_contracting_dimensions", "rhs_contracting_dimensions")
+_BATCHING = DimensionPairs("batching_dims", "lhs_batching_dimensions", "rhs_batching_dimensions", optional=True)
+_CONTRACTING = DimensionPairs("contracting_dims", "lhs_contracting_dimensions", "rhs_contracting_dimensions")
 
 
 _PROPERTY_OF_KEYWORD = {
     "stride": "window_strides", "pad": "padding", "lhs_dilate": "lhs_dilation", "rhs_dilate": "rhs_dilation",
     "reverse": "window_reversal",
 }  # fmt: skip
+"""Keywords of `window = {...}` to the properties that their entries are stored in."""
 
 
 class Convolution(IRDLOperation):
@@ -102,7 +106,7 @@ class Convolution(IRDLOperation):
     (T, U) -> V`."""
 
     WINDOW: ClassVar[dict[str, str]]
-    """Keyword of the window -> property."""
+    """Keywords of `window = {...}` to the properties that their entries are stored in."""
 
     lhs = operand_def()
     rhs = operand_def()
@@ -125,7 +129,11 @@ class Convolution(IRDLOperation):
         properties: Properties = {"dimension_numbers": Conv(parse_convolution(parser))}
         parser.parse_punctuation(",")
         parse_equals(parser, "window")
-        parser.parse_comma_separated_list(parser.Delimiter.BRACES, lambda: _window(parser, cls.WINDOW, properties))
+
+        def parse_entry() -> None:
+            _parse_window_entry(parser, cls.WINDOW, properties)
+
+        parser.parse_comma_separated_list(parser.Delimiter.BRACES, parse_entry)
         attributes = parse_attributes(parser, cls, properties)
         parser.parse_punctuation(":")
         types = FUNCTIONAL.parse(parser, len(operands))
@@ -140,11 +148,12 @@ class Convolution(IRDLOperation):
         present = [word for word, name in self.WINDOW.items() if name in self.properties]
 
         def entry(word: str) -> None:
-            """Print `word = [values]` of the window; padding is a list of pairs, and reversal one of booleans."""
+            """Print `word = [values]` of the window; values of `pad` are pairs [low, high], of `reverse` booleans."""
             values = integers(self.properties[self.WINDOW[word]])
             printer.print_string(f"{word} = ")
             if word == "pad":
                 rank = len(self.dimension_numbers.data.image.spatial)
+                # a splat, `dense<0>`, has one value for all
                 values = values * (2 * rank) if len(values) == 1 else values
                 printer.print_string(str([list(values[n : n + 2]) for n in range(0, 2 * rank, 2)]))
             elif word == "reverse":
@@ -178,8 +187,11 @@ class DynamicConvOp(Convolution):
     padding = operand_def()
 
 
-def _window(parser: Parser, words: dict[str, str], properties: Properties) -> None:
-    """Parse the entries of `window = {...}` into properties; `words` maps a keyword to its property."""
+def _parse_window_entry(parser: Parser, words: dict[str, str], properties: Properties) -> None:
+    """Parse one entry of `window = {...}`, such as `stride = [2, 2]`, into its property.
+
+    `words` maps the keywords that are allowed to the names of their properties.
+    """
     start = parser.pos
     word = parser.parse_identifier()
     if word not in words or words[word] in properties:
@@ -187,11 +199,10 @@ def _window(parser: Parser, words: dict[str, str], properties: Properties) -> No
     parser.parse_punctuation("=")
     square = parser.Delimiter.SQUARE
     if word == "pad":
-        rows = parser.parse_comma_separated_list(square, lambda: parse_integers(parser))
-        if any(len(row) != 2 for row in rows):
+        pairs = parser.parse_comma_separated_list(square, lambda: parse_integers(parser))
+        if any(len(pair) != 2 for pair in pairs):
             parser.raise_error("each padding is a pair, as in [[0, 1], [0, 1]]", start, parser.pos)
-        flat = [value for row in rows for value in row]
-        properties["padding"] = dense_pairs(flat)
+        properties["padding"] = _dense_pairs([value for pair in pairs for value in pair])
     elif word == "reverse":
         # An i1 that is true is stored as -1.
         flags = parser.parse_comma_separated_list(square, lambda: -int(parser.parse_boolean()))
@@ -200,8 +211,8 @@ def _window(parser: Parser, words: dict[str, str], properties: Properties) -> No
         properties[words[word]] = DenseArrayBase.from_list(i64, parse_integers(parser))
 
 
-def dense_pairs(values: list[int]) -> DenseIntOrFPElementsAttr:
-    """Return the constant `dense<[[0, 1], ...]> : tensor<nx2xi64>` of a flat list of values."""
+def _dense_pairs(values: list[int]) -> DenseIntOrFPElementsAttr:
+    """Return the constant `dense<[[0, 1], ...]> : tensor<nx2xi64>` for the flat list [0, 1, ...]."""
     return DenseIntOrFPElementsAttr.from_list(TensorType(i64, (len(values) // 2, 2)), values)
 
 

@@ -42,7 +42,7 @@ class Record(Data[Any]):
 
 
 def parse_fields(parser: AttrParser, defaults: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Parse `field = value, ...` up to a closing `>`, which a comma may precede.
+    """Parse `field = value, ...` up to a closing `>`, which a comma may precede; return the stated values by field.
 
     Args:
         parser: Parser, positioned after the opening `<`.
@@ -75,6 +75,7 @@ _READ: dict[type, Callable[[AttrParser], Any]] = {
     type(None): lambda parser: parser.parse_boolean(),  # the default of a boolean that may be absent
     NoneAttr: lambda parser: parser.parse_type(),
 }
+"""Parsers of a field's value, by the type of the field's default."""
 
 
 def print_value(printer: Printer, value: Any) -> None:

@@ -38,7 +38,8 @@ from pydispatch.ir.dialects.stablehlo.syntax import (
 class ReduceOp(IRDLOperation):
     """Reduction: `reduce(%a init: %c), ... across dimensions = [1] : (T, U) -> V reducer(%x: W, %y: W) {...}`.
 
-    A region of one operation on its arguments is abbreviated as `applies stablehlo.add` before `across`.
+    The operands are all inputs, then one initial value for each input. The region takes two elements of each input and
+    returns their combinations; a region of one operation is abbreviated as `applies stablehlo.add` before `across`.
     """
 
     name = "stablehlo.reduce"
@@ -63,30 +64,29 @@ class ReduceOp(IRDLOperation):
             parser.parse_punctuation(":")
             initial.append(parser.parse_unresolved_operand())
             parser.parse_punctuation(")")
-        combiner = _combiner(parser) if parser.parse_optional_keyword("applies") is not None else None
+        combiner = _parse_combiner(parser) if parser.parse_optional_keyword("applies") is not None else None
         parser.parse_keyword("across")
         parse_equals(parser, "dimensions")
         properties: Properties = {"dimensions": DenseArrayBase.from_list(i64, parse_integers(parser))}
         attributes = parse_attributes(parser, cls, properties)
         parser.parse_punctuation(":")
         types = FUNCTIONAL.parse(parser, 2 * len(inputs))
-        body = _parse_reducer(parser) if combiner is None else _region_of(parser, combiner, types)
+        body = _parse_reducer(parser) if combiner is None else _combiner_region(parser, combiner, types)
         return make(cls, parser, [*inputs, *initial], types, properties, attributes, [body])
 
     def print(self, printer: Printer) -> None:
         """Print the syntax that `parse` reads, with `applies` where the body is one operation."""
-        half = len(self.operands) // 2
-        pairs = list(zip(self.operands[:half], self.operands[half:], strict=True))
+        pairs = list(zip(self.inputs, self.init_values, strict=True))
 
-        def pair(values: tuple[object, object]) -> None:
+        def print_pair(values: tuple[object, object]) -> None:
             """Print `(%x init: %initial)`."""
             with printer.in_parens():
                 printer.print_ssa_value(values[0])  # type: ignore[arg-type]
                 printer.print_string(" init: ")
                 printer.print_ssa_value(values[1])  # type: ignore[arg-type]
 
-        printer.print_list(pairs, pair)
-        combiner = self._single()
+        printer.print_list(pairs, print_pair)
+        combiner = self._combiner()
         printer.print_string(f" applies {combiner.name}" if combiner else "")
         printer.print_string(" across dimensions = ")
         print_value(printer, integers(self.dimensions))
@@ -96,20 +96,23 @@ class ReduceOp(IRDLOperation):
         if combiner is None:
             _print_reducer(printer, self.body.blocks[0])
 
-    def _single(self) -> Operation | None:
-        """Return the only operation of the region if its name determines the region; else None."""
+    def _combiner(self) -> Operation | None:
+        """Return the operation whose name `applies` can state instead of the region; None if the region needs more.
+
+        Such a region applies one operation without attributes to its two arguments, and returns the result.
+        """
         block = self.body.blocks.first
         if block is None or len(block.args) != 2 or len(block.ops) != 2:
             return None
-        first, last = block.ops
-        is_bare = not first.attributes and not first.properties and not first.regions
-        alike = {first.operands[0].type, *first.result_types} == {block.args[0].type} if first.operands else False
-        direct = tuple(first.operands) == tuple(block.args) and tuple(last.operands) == tuple(first.results)
-        return first if is_bare and alike and direct and len(first.results) == 1 else None
+        op, terminator = block.ops
+        is_bare = not op.attributes and not op.properties and not op.regions
+        has_one_type = {op.operands[0].type, *op.result_types} == {block.args[0].type} if op.operands else False
+        is_direct = tuple(op.operands) == tuple(block.args) and tuple(terminator.operands) == tuple(op.results)
+        return op if is_bare and has_one_type and is_direct and len(op.results) == 1 else None
 
 
-def _combiner(parser: Parser) -> type[Operation]:
-    """Parse the name of the operation after `applies`."""
+def _parse_combiner(parser: Parser) -> type[Operation]:
+    """Parse the name of the operation after `applies`, and return the class of the operation."""
     start = parser.pos
     name = parser.parse_identifier()
     op_type = parser.ctx.get_optional_op(name)
@@ -118,8 +121,11 @@ def _combiner(parser: Parser) -> type[Operation]:
     return op_type
 
 
-def _region_of(parser: Parser, combiner: type[Operation], types: Types) -> Region:
-    """Return a region of one operation on elements of the first input's type."""
+def _combiner_region(parser: Parser, combiner: type[Operation], types: Types) -> Region:
+    """Return the region that `applies` abbreviates: one operation on two elements of the first input's type.
+
+    `types` are those of the reduction; `parser` raises the error if the first operand is not a tensor.
+    """
     first = types.operands[0] if types.operands else None
     if not isinstance(first, TensorType):
         parser.raise_error("a reduction is of tensors")
@@ -131,9 +137,9 @@ def _region_of(parser: Parser, combiner: type[Operation], types: Types) -> Regio
 
 
 def _parse_reducer(parser: Parser) -> Region:
-    """Parse `reducer(%x: T, %y: T) (%i: U, %j: U) {...}`.
+    """Parse `reducer(%x: T, %y: T) (%i: U, %j: U) {...}`, with a pair of block arguments for each input.
 
-    There is one pair per input; the block has the first arguments of all pairs before the second ones.
+    The block has the first arguments of all pairs before the second ones: %x, %i, %y, %j.
     """
     parser.parse_keyword("reducer")
     pairs = []
@@ -147,7 +153,7 @@ def _parse_reducer(parser: Parser) -> Region:
 
 
 def _print_reducer(printer: Printer, block: Block) -> None:
-    """Print `reducer` with pairs of block arguments, one of each half, and the region."""
+    """Print `reducer(%x: T, %y: T) (%i: U, %j: U) {...}` for a block with the arguments %x, %i, %y, %j."""
     half = len(block.args) // 2
     printer.print_string("\n  reducer")
     for n, pair in enumerate(zip(block.args[:half], block.args[half:], strict=True)):

@@ -25,8 +25,8 @@ from pydispatch.ir.dialects.stablehlo.syntax import (
 
 @irdl_op_definition
 class ConstantOp(IRDLOperation):
-    """Constant, `constant dense<...> : T`. The result type may differ from that of the elements, as for quantized
-    types."""
+    """Constant, `constant dense<...> : T`. The result type may differ from that of `value`: a quantized result has its
+    integers as the value."""
 
     name = "stablehlo.constant"
     value = prop_def(Attribute)
@@ -37,7 +37,7 @@ class ConstantOp(IRDLOperation):
     def parse(cls, parser: Parser) -> ConstantOp:
         """Parse `dense<...> : type`, or `() <{value = ...}> : signature` for a type that differs from the value's."""
         properties: Properties = {}  # `parse_attributes` adds those that are written in the attribute dictionary
-        if parser.parse_optional_punctuation("(") is not None:  # Quantized ones are written `constant() <{...}>`.
+        if parser.parse_optional_punctuation("(") is not None:  # `() <{value = ...}>`, for a type that differs
             parser.parse_punctuation(")")
             properties |= parser.parse_optional_properties_dict()
             attributes = parse_attributes(parser, cls, properties)
@@ -71,7 +71,7 @@ class ConstantOp(IRDLOperation):
 
 @irdl_op_definition
 class SliceOp(IRDLOperation):
-    """Slice, `slice %a [0:4:2, 1:5] : (T) -> U`: start, limit, and stride (if not 1) of each dimension."""
+    """Slice, `slice %a [0:4:2, 1:5] : (T) -> U`: start, exclusive limit, and stride (if not 1) of each dimension."""
 
     name = "stablehlo.slice"
     operand = operand_def()
@@ -85,8 +85,8 @@ class SliceOp(IRDLOperation):
     def parse(cls, parser: Parser) -> SliceOp:
         """Parse `%x [start:limit:stride, ...] : signature`."""
         operand = parser.parse_unresolved_operand()
-        ranges = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: _range(parser), " in ranges")
-        columns = zip(*ranges, strict=True) if ranges else ((), (), ())
+        ranges = parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: _parse_range(parser), " in ranges")
+        columns = zip(*ranges, strict=True) if ranges else ((), (), ())  # all starts, all limits, all strides
         names = ("start_indices", "limit_indices", "strides")
         properties: Properties = {
             name: DenseArrayBase.from_list(i64, column) for name, column in zip(names, columns, strict=True)
@@ -108,8 +108,8 @@ class SliceOp(IRDLOperation):
         FUNCTIONAL.print(printer, self)
 
 
-def _range(parser: Parser) -> tuple[int, int, int]:
-    """Parse `start:limit` or `start:limit:stride`."""
+def _parse_range(parser: Parser) -> tuple[int, int, int]:
+    """Parse `start:limit` or `start:limit:stride`; return start, limit and stride, which is 1 if it is omitted."""
     start = parser.parse_integer()
     parser.parse_punctuation(":")
     limit = parser.parse_integer()
@@ -120,15 +120,15 @@ _PADDING = (
     IntegersClause("low", "edge_padding_low"), IntegersClause("high", "edge_padding_high"),
     IntegersClause("interior", "interior_padding"),
 )  # fmt: skip
-_ALONG = IntegerClause("dim", "dimension")
+_DIMENSION = IntegerClause("dim", "dimension")
 
 OPERATIONS: list[type[Operation]] = [
     ConstantOp,
     SliceOp,
     operation("stablehlo.broadcast", clauses=[IntegersClause("sizes", "broadcast_sizes")]),
     operation("stablehlo.broadcast_in_dim", clauses=[IntegersClause("dims", "broadcast_dimensions")]),
-    operation("stablehlo.concatenate", "inputs*", clauses=[_ALONG]),
-    operation("stablehlo.get_dimension_size", clauses=[_ALONG]),
+    operation("stablehlo.concatenate", "inputs*", clauses=[_DIMENSION]),
+    operation("stablehlo.get_dimension_size", clauses=[_DIMENSION]),
     operation(
         "stablehlo.iota",
         operands="",
@@ -139,6 +139,6 @@ OPERATIONS: list[type[Operation]] = [
     operation("stablehlo.pad", "operand padding_value", clauses=_PADDING),
     operation("stablehlo.reshape"),
     operation("stablehlo.reverse", clauses=[IntegersClause("dims", "dimensions")], signature=SAME),
-    operation("stablehlo.set_dimension_size", "operand size", clauses=[_ALONG]),
+    operation("stablehlo.set_dimension_size", "operand size", clauses=[_DIMENSION]),
     operation("stablehlo.transpose", clauses=[IntegersClause("dims", "permutation")]),
 ]

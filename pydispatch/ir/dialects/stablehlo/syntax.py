@@ -36,17 +36,25 @@ from pydispatch.ir.dialects.stablehlo.clauses import Clause, Properties
 
 
 class Types(NamedTuple):
-    """Operand and result types of an operation."""
+    """Types of all operands and of all results of an operation, in order."""
 
     operands: Sequence[Attribute]
     results: Sequence[Attribute]
 
 
+def opens_signature(parser: Parser) -> bool:
+    """Return whether a full signature `(T, U) -> V` is next; the short forms never begin with a parenthesis."""
+    return parser._current_token.text == "("
+
+
 class TypeSignature:
-    """Type syntax `(T, U) -> V`; base of the other forms."""
+    """Type syntax after the `:` of an operation: `(T, U) -> V`. Subclasses add a shorter form."""
 
     def parse(self, parser: Parser, operand_count: int) -> Types:
-        """Parse `(T, U) -> V`. `operand_count` is the number of operands, which other forms need."""
+        """Parse `(T, U) -> V`.
+
+        `operand_count` is the number of operands that were parsed; subclasses repeat a type that is stated once.
+        """
         start = parser.pos
         type = parser.parse_type()
         if not isinstance(type, FunctionType):
@@ -66,7 +74,7 @@ class Same(TypeSignature):
 
     def parse(self, parser: Parser, operand_count: int) -> Types:
         """Parse one type for all operands and the result, or a signature."""
-        if parser._current_token.text == "(":
+        if opens_signature(parser):
             return super().parse(parser, operand_count)
         type = parser.parse_type()
         return Types([type] * operand_count, [type])
@@ -84,7 +92,7 @@ class Arrow(TypeSignature):
 
     def parse(self, parser: Parser, operand_count: int) -> Types:
         """Parse `T, U -> V`, or a signature `(T, U) -> V`."""
-        if parser._current_token.text == "(":
+        if opens_signature(parser):
             return super().parse(parser, operand_count)
         operands = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
         parser.parse_punctuation("->")
@@ -100,8 +108,8 @@ class Pairwise(TypeSignature):
     """Type syntax `T, U` for as many results as operands, of the same types."""
 
     def parse(self, parser: Parser, operand_count: int) -> Types:
-        """Parse types of operands that the results have too, or a signature."""
-        if parser._current_token.text == "(":
+        """Parse the types of the operands, which are also those of the results, or a signature."""
+        if opens_signature(parser):
             return super().parse(parser, operand_count)
         types = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type) if operand_count else []
         return Types(types, types)
@@ -118,7 +126,7 @@ class ResultOnly(TypeSignature):
     """Type syntax `T` for an operation without operands."""
 
     def parse(self, parser: Parser, operand_count: int) -> Types:
-        if parser._current_token.text == "(":
+        if opens_signature(parser):
             return super().parse(parser, operand_count)
         return Types((), [parser.parse_type()])
 
@@ -138,7 +146,13 @@ FUNCTIONAL, SAME, ARROW, PAIRWISE, RESULT = TypeSignature(), Same(), Arrow(), Pa
 
 
 class RegularOp(IRDLOperation):
-    """Base of operations with the regular form described in this file."""
+    """Base of operations with the syntax `name %a, %b, word = value, ... {attributes} : types`.
+
+    Attributes:
+        CLAUSES: Parts `word = value` after the operands, in the order in which they are printed.
+        SIGNATURE: Syntax of the types.
+        PARENS: Whether operands and clauses are in parentheses.
+    """
 
     CLAUSES: ClassVar[tuple[Clause, ...]] = ()
     SIGNATURE: ClassVar[TypeSignature] = FUNCTIONAL
@@ -146,7 +160,7 @@ class RegularOp(IRDLOperation):
 
     @classmethod
     def parse(cls, parser: Parser) -> RegularOp:
-        """Parse operands, clauses, attributes and types; see the module's docstring."""
+        """Parse `%a, %b, word = value, ... {attributes} : types`."""
         properties: Properties = {}
         if cls.PARENS:
             parser.parse_punctuation("(")
@@ -156,16 +170,19 @@ class RegularOp(IRDLOperation):
         attributes = parse_attributes(parser, cls, properties)
         types = Types((), ())  # only operations without operands and results may omit the signature
         if parser.parse_optional_punctuation(":") is not None or operands or cls.SIGNATURE is RESULT:
-            if operands and parser._current_token.text == "{":
+            if operands and parser._current_token.text == "{":  # no type begins so: name what is missing
                 parser.raise_error("expected ':' and the types")
             types = cls.SIGNATURE.parse(parser, len(operands))
         return make(cls, parser, operands, types, properties, attributes)
 
     @classmethod
     def _parse_list(cls, parser: Parser, properties: Properties) -> list[UnresolvedOperand]:
-        """Parse operands and clauses, separated by commas; return the operands and add the clauses' properties."""
+        """Parse operands and clauses, separated by commas; return the operands and add the clauses' properties.
+
+        Clauses may be in any order; each occurs at most once, and required ones exactly once.
+        """
         operands: list[UnresolvedOperand] = []
-        clauses = list(cls.CLAUSES)
+        clauses = list(cls.CLAUSES)  # those that have not been parsed yet
         first = True
         while first or parser.parse_optional_punctuation(",") is not None:
             operand = parser.parse_optional_unresolved_operand()
@@ -186,16 +203,16 @@ class RegularOp(IRDLOperation):
     def print(self, printer: Printer) -> None:
         """Print operands, the clauses that are stated, attributes and types."""
         printer.print_string("(" if self.PARENS else " ")
-        parts: list[Any] = [*self.operands, *(clause for clause in self.CLAUSES if clause.is_present(self))]
+        items: list[Any] = [*self.operands, *(clause for clause in self.CLAUSES if clause.is_present(self))]
 
-        def part(item: Any) -> None:
+        def print_item(item: Any) -> None:
             """Print an operand or a clause."""
             if isinstance(item, Clause):
                 item.print(printer, self)
             else:
                 printer.print_ssa_value(item)
 
-        printer.print_list(parts, part)
+        printer.print_list(items, print_item)
         if self.PARENS:
             printer.print_string(")")
         print_attributes(printer, self, {name for clause in self.CLAUSES for name in clause.properties})
@@ -205,7 +222,8 @@ class RegularOp(IRDLOperation):
 
 
 def parse_attributes(parser: Parser, kind: type[Operation], properties: Properties) -> dict[str, Attribute]:
-    """Parse an optional attribute dictionary and return it; move properties of `kind` into `properties`."""
+    """Parse an optional attribute dictionary. Add the entries that are properties of the operation class `kind` to
+    `properties`, and return the others."""
     assert issubclass(kind, IRDLOperation)
     attributes = parser.parse_optional_attr_dict()
     known = kind.get_irdl_definition().properties
@@ -214,17 +232,23 @@ def parse_attributes(parser: Parser, kind: type[Operation], properties: Properti
 
 
 def print_attributes(printer: Printer, op: Operation, written: Iterable[str]) -> None:
-    """Print the attribute dictionary, including the properties that are not in `written`."""
-    skipped = {*written, "operandSegmentSizes"}
-    rest = {name: value for name, value in op.properties.items() if name not in skipped}
-    printer.print_op_attributes(rest | op.attributes)
+    """Print the attribute dictionary, which includes the properties that the rest of the text does not state.
+
+    `written` has the names of those that it does state.
+    """
+    skipped = {*written, "operandSegmentSizes"}  # the parser derives the segment sizes from the operands
+    unwritten = {name: value for name, value in op.properties.items() if name not in skipped}
+    printer.print_op_attributes(unwritten | op.attributes)
 
 
 def make(
     kind: type[Any], parser: Parser, operands: Sequence[UnresolvedOperand], types: Types, properties: Properties,
     attributes: Mapping[str, Attribute], regions: Sequence[Region] = (),
 ) -> Any:  # fmt: skip
-    """Create an operation and resolve its operands; raise ParseError if their number does not match their types."""
+    """Create an operation of class `kind` from its parsed parts, and resolve its operands.
+
+    Raise ParseError if there are more or fewer operands than operand types.
+    """
     if len(operands) != len(types.operands):
         parser.raise_error(f"{len(operands)} operand(s) are given, but {len(types.operands)} operand type(s)")
     return kind.create(
@@ -243,22 +267,23 @@ def operation(
 
     Args:
         name: Name of the operation.
-        operands: Names in order; a name that ends in `*` is a list. All lists have one length.
+        operands: Names in order, separated by spaces; a name that ends in `*` is variadic. All variadic operands of an
+            operation have the same number of values.
         results: Names in order, as for operands.
-        clauses: Clauses after the operands.
+        clauses: Parts `word = value` after the operands. Each defines the properties that it stores.
         signature: Syntax of the types.
         required: Constraints of required properties without a clause, by name.
         optional: Constraints of optional properties without a clause, by name.
         regions: Names in order, as for operands.
         pure: Whether the operation has no side effects.
-        parens: Whether the operands are in parentheses.
-        base: Base class.
+        parens: Whether the operands and clauses are in parentheses.
+        base: Base class; `IRDLOperation` for operations that are parsed and printed in the generic form, `"name"(...)`.
         operand_type: Constraint of the operand types.
     """
-    lists = [word for word in operands.split() if word.endswith("*")]
+    variadic = [word for word in operands.split() if word.endswith("*")]
     members: dict[str, Any] = {"name": name}
     for word in operands.split():
-        members[word.rstrip("*")] = (var_operand_def if word in lists else operand_def)(operand_type)
+        members[word.rstrip("*")] = (var_operand_def if word in variadic else operand_def)(operand_type)
     for word in results.split():
         members[word.rstrip("*")] = var_result_def() if word.endswith("*") else result_def()
     for word in regions.split():
@@ -270,7 +295,7 @@ def operation(
     members |= {word: prop_def(kind) for word, kind in must.items()}
     if pure:
         members["traits"] = traits_def(Pure())
-    if len(lists) > 1:
+    if len(variadic) > 1:
         members["irdl_options"] = (SameVariadicOperandSize(),)
     title = "".join(part.title() for part in name.partition(".")[2].split("_"))
     defined: Any = irdl_op_definition(type(f"{title}Op", (base,), members))

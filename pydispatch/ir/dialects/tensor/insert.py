@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from xdsl.dialects.builtin import DenseArrayBase, IndexType, TensorType
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation
 from xdsl.irdl import (
     AttrSizedOperandSegments,
     IRDLOperation,
@@ -21,7 +21,9 @@ from pydispatch.ir.dialects.linalg.shape import numbers
 class ParallelInsertSliceOp(IRDLOperation):
     """Insertion of an iteration's slice into a shared output of scf.forall.
 
-    Syntax: `%source into %dest[offsets] [sizes] [strides] : T into U`.
+    Syntax: `%source into %dest[offsets] [sizes] [strides] : T into U`. `static_offsets`, `static_sizes` and
+    `static_strides` have an entry for each dimension of `dest`: a number, or DYNAMIC for the next of the operands
+    `offsets`, `sizes` or `strides`.
     """
 
     name = "tensor.parallel_insert_slice"
@@ -39,20 +41,12 @@ class ParallelInsertSliceOp(IRDLOperation):
         "custom<Mixed>($strides, $static_strides) attr-dict `:` type($source) `into` type($dest)"
     )
 
-    def lists(self) -> list[tuple[tuple[SSAValue, ...], list[int]]]:
-        """Return for offsets, sizes and strides the values, and all entries with DYNAMIC in place of each value."""
-        return [
-            (tuple(self.offsets), numbers(self.static_offsets)),
-            (tuple(self.sizes), numbers(self.static_sizes)),
-            (tuple(self.strides), numbers(self.static_strides)),
-        ]
-
     def verify_(self) -> None:
-        """Check that there are as many offsets, sizes and strides as dimensions."""
+        """Check that there are as many offsets, sizes and strides as dimensions of the destination."""
         rank = len(self.dest.type.get_shape())  # type: ignore[attr-defined]
-        for _, statics in self.lists():
-            if len(statics) != rank:
-                raise VerifyException(f"{self.dest.type} takes {rank} offsets, sizes and strides, got {len(statics)}")
+        for entries in map(numbers, (self.static_offsets, self.static_sizes, self.static_strides)):
+            if len(entries) != rank:
+                raise VerifyException(f"{self.dest.type} takes {rank} offsets, sizes and strides, got {len(entries)}")
 
 
 OPERATIONS: list[type[Operation]] = [ParallelInsertSliceOp]
