@@ -39,13 +39,13 @@ from pydispatch.ir.dialects.hal.tiles import check_tiles
 
 @irdl_attr_definition
 class BindingType(ParametrizedAttribute, TypeAttribute):
-    """Type of a buffer that a dispatch binds, without shape and offset."""
+    """Type of a kernel's argument: a buffer that a dispatch binds, without shape and offset."""
 
     name = "stream.binding"
 
 
 class ExecutableLikeOp(IRDLOperation):
-    """Base of `stream.executable` and `flow.executable`: a named body of exports and one module."""
+    """Base of `stream.executable` and `flow.executable`: exports, and one module with the functions they export."""
 
     sym_name = prop_def(SymbolNameConstraint())
     sym_visibility = opt_prop_def(StringAttr)
@@ -54,13 +54,15 @@ class ExecutableLikeOp(IRDLOperation):
     assembly_format = "custom<Visibility>($sym_visibility) $sym_name attr-dict-with-keyword custom<SymbolBody>($body)"
 
     def verify_(self) -> None:
+        # Terminators of older releases are `flow.executable_end` and `stream.executable.end`.
         allowed = (f"{self.name}.export", "builtin.module", f"{self.name}_end", f"{self.name}.end")
         check_children(self, self.body, allowed)
 
 
 @directive
 class ExportedName(CustomDirective):
-    """Directive for `@name`, `@name(@function)`, or `@function as("name")`, where name is the one that users see."""
+    """Directive for `@name`, `@name(@function)`, or `@function as("name")`: the name of an export, which is stored in
+    `export`, and the function that it exports. Without `function` it has the same name."""
 
     export: AttributeVariable
     function: AttributeVariable
@@ -71,7 +73,7 @@ class ExportedName(CustomDirective):
         if parser.parse_optional_punctuation("(") is not None:
             self.function.set(state, parser.parse_attribute())
             parser.parse_punctuation(")")
-        if parser.parse_optional_keyword("as") is not None:
+        if parser.parse_optional_keyword("as") is not None:  # the symbol before `as` was the function
             self.function.set(state, SymbolRefAttr(name))
             with parser.in_parens():
                 name = StringAttr(parser.parse_str_literal())
@@ -87,8 +89,14 @@ class ExportedName(CustomDirective):
 
 
 class ExportLikeOp(IRDLOperation):
-    """Base of exports, `@name workgroups(%w: index) -> (index, index, index) {...}`; the region is empty if it is
-    omitted. The attribute `pyd.tiles` may state the bytes of each binding that one workgroup accesses."""
+    """Base of exports, `@name workgroups(%w: index) -> (index, index, index) {...}`.
+
+    The attribute `pyd.tiles` may state the bytes of each binding that one workgroup accesses.
+
+    Attributes:
+        function_ref: Symbol of the exported function; absent if it has the name of the export.
+        count: Region that computes the workgroup counts in x, y and z from the workload; empty if it is omitted.
+    """
 
     sym_name = prop_def(SymbolNameConstraint())
     sym_visibility = opt_prop_def(StringAttr)
@@ -131,7 +139,10 @@ class ExecutableExportOp(ExportLikeOp):
 
 @op_definition
 class BindingSubspanOp(IRDLOperation):
-    """View of a binding as a memref, starting at `byte_offset` bytes."""
+    """View of a binding as a value of the result type, starting at `byte_offset` bytes.
+
+    `dynamic_dims` are the dynamic sizes of the result, in order.
+    """
 
     name = "stream.binding.subspan"
     binding = operand_def(BindingType)

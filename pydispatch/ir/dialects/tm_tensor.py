@@ -68,9 +68,8 @@ class AttentionOp(OnTensorsOp):
     assembly_format = f"attr-dict {SIDES} {RESULTS}"
 
     def verify_operands(self) -> None:
-        """Check the sizes of query [..., M, K], key [..., N, K], value [..., N, D], mask [..., M, N] and output [...,
-        M, D]."""
-        check_count("input", len(self.inputs), 3, 4)
+        """Check the shapes of the inputs and of the output, which the docstring of the class states."""
+        check_count("input", len(self.inputs), 3, 4)  # without and with a mask
         check_count("output", len(self.outputs), 1)
         query, key, value = (shape_of(v) for v in self.inputs[:3])
         if min(len(query), len(key), len(value)) < 2:
@@ -81,7 +80,7 @@ class AttentionOp(OnTensorsOp):
         if len(self.inputs) == 4:
             check_shape("the mask", self.inputs[3], [*batch, query[-2], key[-2]])
         check_shape("the output", self.outputs[0], [*batch, query[-2], value[-1]])
-        if query[-1] == DYNAMIC:
+        if query[-1] == DYNAMIC:  # the scale 1 / sqrt(K) is a constant of the kernel
             raise VerifyException(f"the columns of the query have a static number, got {self.inputs[0].type}")
 
 

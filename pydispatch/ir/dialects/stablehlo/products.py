@@ -56,8 +56,9 @@ from pydispatch.ir.dialects.stablehlo.syntax import (
 class DimensionPairs(Clause):
     """Clause with paired dimensions of a dot_general, `contracting_dims = [1] x [0]`.
 
-    Here dimension 1 of the left operand is contracted with dimension 0 of the right one. Both clauses, `batching_dims` and `contracting_dims`, store their lists in one property. `lhs` and `rhs` are the
-    names of the clause's fields in it, see `DotNumbers`.
+    Here dimension 1 of the left operand is contracted with dimension 0 of the right one. `batching_dims` and
+    `contracting_dims` store their lists in one property; `lhs` and `rhs` are the names of the clause's lists in it, see
+    `DotNumbers`.
     """
 
     constraint = Dot

@@ -38,7 +38,7 @@ from pydispatch.ir.dialects.tensor.verify import CHECKS, element_of, shape_of, v
 
 @op_definition
 class GenerateOp(IRDLOperation):
-    """Tensor whose elements the body computes from their indices."""
+    """Tensor whose elements the body computes from their indices. `dynamic_extents` are its dynamic sizes, in order."""
 
     name = "tensor.generate"
     dynamic_extents = var_operand_def(IndexType)
@@ -103,7 +103,8 @@ class OutputShape(Mixed):
 
 @directive
 class ExpandedType(CustomDirective):
-    """Directive for the result type `T`, from which an omitted output shape is taken."""
+    """Directive for the result type `T`. `numbers` is the property of the output shape; if the text omits it, the sizes
+    of the type are stored there."""
 
     type: TypeDirective
     numbers: AttributeVariable

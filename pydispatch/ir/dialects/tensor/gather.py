@@ -18,8 +18,8 @@ from pydispatch.ir.dialects.tensor.verify import element_of, shape_of
 class GatherOp(IRDLOperation):
     """Gather of slices: result[i..., :] is the slice of `source` at the coordinates indices[i..., :].
 
-    `gather_dims` lists the dimensions of `source` that the coordinates index. `indices` has the shape (..., number of
-    gather_dims) and integer or index elements.
+    `gather_dims` lists the dimensions of `source` that the coordinates index, in ascending order. `indices` has the
+    shape (..., number of gather_dims) and integer or index elements. `unique` states that no two coordinates are equal.
     """
 
     name = "tensor.gather"
@@ -35,7 +35,7 @@ class GatherOp(IRDLOperation):
     )
 
     def verify_(self) -> None:
-        _check(self, self.gather_dims, self.source, self.indices)
+        _check_coordinates(self.gather_dims, self.source, self.indices)
         _check_slices(self.gather_dims, self.source, self.indices, self.result)
 
 
@@ -43,7 +43,8 @@ class GatherOp(IRDLOperation):
 class ScatterOp(IRDLOperation):
     """Scatter of slices: `dest` with the slices of `source` written at the coordinates in `indices`.
 
-    `scatter_dims` lists the dimensions of `dest` that the coordinates index.
+    `scatter_dims` lists the dimensions of `dest` that the coordinates index, in ascending order. `unique`, which is
+    required, states that no two coordinates are equal.
     """
 
     name = "tensor.scatter"
@@ -61,7 +62,7 @@ class ScatterOp(IRDLOperation):
 
     def verify_(self) -> None:
         """Check the sizes of slices and coordinates, that the result has the type of the destination, and `unique`."""
-        _check(self, self.scatter_dims, self.dest, self.indices)
+        _check_coordinates(self.scatter_dims, self.dest, self.indices)
         _check_slices(self.scatter_dims, self.dest, self.indices, self.source)
         if self.unique is None:
             raise VerifyException("a scatter needs 'unique': coordinates that meet twice have no order")
@@ -69,8 +70,9 @@ class ScatterOp(IRDLOperation):
             raise VerifyException(f"the result is {self.result.type}, expected {self.dest.type} as what it is made of")
 
 
-def _check(op: Operation, dims: DenseArrayBase[Any], target: SSAValue, indices: SSAValue) -> None:
-    """Check that the indexed dimensions exist and ascend, and that there is one integer coordinate for each.
+def _check_coordinates(dims: DenseArrayBase[Any], target: SSAValue, indices: SSAValue) -> None:
+    """Check that `dims`, the indexed dimensions of `target`, exist and ascend, and that the last dimension of `indices`
+    has one integer coordinate for each.
 
     Raise VerifyException otherwise.
     """
@@ -89,8 +91,8 @@ def _check(op: Operation, dims: DenseArrayBase[Any], target: SSAValue, indices: 
 def _check_slices(dims: DenseArrayBase[Any], target: SSAValue, indices: SSAValue, slices: SSAValue) -> None:
     """Check the element type and the shape of the slices; raise VerifyException otherwise.
 
-    The shape is that of `indices` without its last dimension, followed by that of the target. The dimensions `dims` of
-    the target are omitted or have size 1.
+    The shape is that of `indices` without its last dimension, followed by that of the target, in which the indexed
+    dimensions `dims` are omitted or have size 1.
     """
     if element_of(slices) != element_of(target):
         raise VerifyException(f"{slices.type} and {target.type} differ in their elements")
@@ -98,9 +100,9 @@ def _check_slices(dims: DenseArrayBase[Any], target: SSAValue, indices: SSAValue
     batch, shape = shape_of(indices)[:-1], shape_of(target)
     with_units = tuple(1 if d in picked else n for d, n in enumerate(shape))
     without = tuple(n for d, n in enumerate(shape) if d not in picked)
-    slice_shape = shape_of(slices)
-    for rest in (without, with_units):
-        wanted = (*batch, *rest)
+    slice_shape = shape_of(slices)  # None for dynamic sizes, which match any size
+    for window in (without, with_units):
+        wanted = (*batch, *window)
         if len(slice_shape) == len(wanted) and all(
             a is None or b is None or a == b for a, b in zip(slice_shape, wanted, strict=True)
         ):

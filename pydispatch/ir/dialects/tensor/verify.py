@@ -32,7 +32,10 @@ def element_of(value: SSAValue) -> Attribute:
 
 
 def known(static: DenseArrayBase[Any], dynamic: Sequence[SSAValue], what: str) -> list[int | None]:
-    """Return a list of static numbers, with None for dynamic ones; raise VerifyException if the values do not match."""
+    """Return the numbers of a list such as `[4, %n]`, with None for those that only the operands `dynamic` have.
+
+    Raise VerifyException unless there is one operand for each. `what` names the numbers in the message.
+    """
     values = [None if n == DYNAMIC else n for n in numbers(static)]
     if values.count(None) != len(dynamic):
         raise VerifyException(f"{values.count(None)} dynamic {what} in the list, got {len(dynamic)} value(s)")
@@ -40,7 +43,7 @@ def known(static: DenseArrayBase[Any], dynamic: Sequence[SSAValue], what: str) -
 
 
 def verify_yield(op: Operation, element: Attribute, *, rank: int) -> None:
-    """Check the body of pad or generate: one index argument per dimension, and one yielded element."""
+    """Check the body of a pad or generate: an index argument per dimension, and one yielded value of type `element`."""
     block = op.regions[0].block
     if len(block.args) != rank:
         raise VerifyException(f"the body takes {len(block.args)} index(es), expected {rank}, one for each dimension")
@@ -51,10 +54,12 @@ def verify_yield(op: Operation, element: Attribute, *, rank: int) -> None:
 
 
 def _agree(actual: int | None, expected: int | None) -> bool:
+    """Return whether two sizes may be equal; None is a dynamic size."""
     return actual is None or expected is None or actual == expected
 
 
 def _text(shape: Sequence[int | None]) -> str:
+    """Return sizes as messages print them, such as "4x?"; None is a dynamic size."""
     return "x".join("?" if n is None else str(n) for n in shape) or "no dimensions"
 
 
@@ -83,7 +88,7 @@ def _pad(op: tensor.PadOp) -> None:
 
 
 def _slice(op: tensor.ExtractSliceOp | tensor.InsertSliceOp, whole: SSAValue, part: SSAValue) -> None:
-    """Verify a slice of `whole` with the type of `part`: ranks, sizes and bounds."""
+    """Verify the ranks, sizes and bounds of a slice `part` that is extracted from or inserted into the tensor `whole`."""
     offsets = known(op.static_offsets, op.offsets, "offset(s)")
     sizes = known(op.static_sizes, op.sizes, "size(s)")
     strides = known(op.static_strides, op.strides, "stride(s)")
@@ -98,18 +103,20 @@ def _slice(op: tensor.ExtractSliceOp | tensor.InsertSliceOp, whole: SSAValue, pa
         if size is not None and size < 0:
             raise VerifyException(f"the size {size} of dimension {axis} is negative")
         _check_bounds(axis, offset, size, stride, n)
-    wanted = shape_of(part)
-    if not _drops_ones(sizes, wanted):
+    if not _is_rank_reduced(sizes, shape_of(part)):
         raise VerifyException(f"{part.type} does not have the sizes {_text(sizes)}, of which only ones may be left out")
 
 
 def _check_bounds(axis: int, offset: int | None, size: int | None, stride: int | None, n: int | None) -> None:
-    """Check that a slice is inside a dimension of size `n`, as far as the numbers are static (not None)."""
+    """Check that a slice is inside a dimension of size `n`, as far as the numbers are static (not None).
+
+    `axis` is the index of the dimension in messages.
+    """
     if offset is not None and offset < 0:
         raise VerifyException(f"the offset {offset} of dimension {axis} is negative")
     if stride is not None and stride == 0 and size is not None and size > 1:
         raise VerifyException(f"the stride of dimension {axis} is 0")
-    if offset is None or size is None or n is None or size == 0:
+    if offset is None or size is None or n is None or size == 0:  # an empty slice has no element out of bounds
         return
     last = offset if size == 1 else None if stride is None else offset + (size - 1) * stride
     for element in (offset, last):
@@ -117,14 +124,14 @@ def _check_bounds(axis: int, offset: int | None, size: int | None, stride: int |
             raise VerifyException(f"element {element} of dimension {axis} is outside of its {n} element(s)")
 
 
-def _drops_ones(sizes: Sequence[int | None], shape: Sequence[int | None]) -> bool:
-    """Return whether `shape` is `sizes` without some of its unit sizes (rank reduction)."""
+def _is_rank_reduced(sizes: Sequence[int | None], shape: Sequence[int | None]) -> bool:
+    """Return whether `shape` is `sizes`, or `sizes` without some of its unit sizes; None is a dynamic size."""
     if not sizes:
         return not shape
-    first, *rest = sizes
-    if shape and _agree(first, shape[0]) and _drops_ones(rest, shape[1:]):
+    first, *others = sizes
+    if shape and _agree(first, shape[0]) and _is_rank_reduced(others, shape[1:]):
         return True
-    return first == 1 and _drops_ones(rest, shape)
+    return first == 1 and _is_rank_reduced(others, shape)
 
 
 def _extract_slice(op: tensor.ExtractSliceOp) -> None:
@@ -139,39 +146,42 @@ def _insert_slice(op: tensor.InsertSliceOp) -> None:
 
 
 def _collapse(op: tensor.CollapseShapeOp) -> None:
-    _groups(op, shape_of(op.src), shape_of(op.result))
+    _check_reassociation(op, expanded=shape_of(op.src), collapsed=shape_of(op.result))
     _same_element(op, op.src, op.result)
 
 
 def _expand(op: tensor.ExpandShapeOp) -> None:
-    """Verify a tensor.expand_shape."""
+    """Verify a tensor.expand_shape: `output_shape`, the groups of dimensions and the element type."""
     source, result = shape_of(op.src), shape_of(op.result)
     sizes = known(op.static_output_shape, op.dynamic_output_shape, "size(s)")
     if len(sizes) != len(result) or not all(_agree(s, r) for s, r in zip(sizes, result, strict=True)):
         raise VerifyException(f"output_shape is {_text(sizes)}, but the result is {op.result.type}")
-    _groups(op, result, source)
+    _check_reassociation(op, expanded=result, collapsed=source)
     _same_element(op, op.src, op.result)
 
 
-def _groups(
-    op: tensor.CollapseShapeOp | tensor.ExpandShapeOp, long: Sequence[int | None], short: Sequence[int | None]
+def _check_reassociation(
+    op: tensor.CollapseShapeOp | tensor.ExpandShapeOp, expanded: Sequence[int | None], collapsed: Sequence[int | None]
 ) -> None:
-    """Verify the reassociation of a reshape: the sizes in each group of `long` multiply to the size in `short`."""
+    """Verify the reassociation `[[0, 1], [2]]` of a reshape: group i lists the dimensions of `expanded` whose sizes
+    multiply to size i of `collapsed`. None is a dynamic size."""
     groups = [[int(i.value.data) for i in group] for group in op.reassociation]
-    if [i for group in groups for i in group] != list(range(len(long))) and groups:
-        raise VerifyException(f"{groups} do not name the {len(long)} dimension(s) of {_text(long)} in order")
+    if [i for group in groups for i in group] != list(range(len(expanded))) and groups:
+        raise VerifyException(f"{groups} do not name the {len(expanded)} dimension(s) of {_text(expanded)} in order")
     if not groups:
-        if short or any(n not in (1, None) for n in long):
-            raise VerifyException(f"[] is between a tensor without dimensions and ones, not {_text(long)}")
+        if collapsed or any(n not in (1, None) for n in expanded):
+            raise VerifyException(f"[] is between a tensor without dimensions and ones, not {_text(expanded)}")
         return
-    if len(groups) != len(short):
-        raise VerifyException(f"{len(groups)} group(s) for the {len(short)} dimension(s) of {_text(short)}")
-    for group, size in zip(groups, short, strict=True):
-        sizes = [long[i] for i in group]
+    if len(groups) != len(collapsed):
+        raise VerifyException(f"{len(groups)} group(s) for the {len(collapsed)} dimension(s) of {_text(collapsed)}")
+    for group, size in zip(groups, collapsed, strict=True):
+        sizes = [expanded[i] for i in group]
         if size is None or None in sizes:
             continue
         if prod(n for n in sizes if n is not None) != size:
-            raise VerifyException(f"{_text(long)} and {_text(short)}: the dimensions {group} do not make {size}")
+            raise VerifyException(
+                f"{_text(expanded)} and {_text(collapsed)}: the dimensions {group} do not make {size}"
+            )
 
 
 def _from_elements(op: tensor.FromElementsOp) -> None:
@@ -193,15 +203,15 @@ def _constant(value: SSAValue) -> int | None:
     return None
 
 
-def _element(op: tensor.ExtractOp | tensor.InsertOp) -> None:
-    """Verify the indices of a tensor.extract or tensor.insert."""
+def _element_access(op: tensor.ExtractOp | tensor.InsertOp) -> None:
+    """Verify the number of indices of a tensor.extract or tensor.insert, and that constant ones are in bounds."""
     target = op.tensor if isinstance(op, tensor.ExtractOp) else op.dest
     shape = shape_of(target)
     if len(op.indices) != len(shape):
         raise VerifyException(f"{target.type} has {len(shape)} dimension(s), got {len(op.indices)} index(es)")
-    around = op.parent_op()
-    if isinstance(op, tensor.ExtractOp) and around is not None and around.name.startswith(("func.", "util.", "scf.")):
-        return  # A run checks what host code reads.
+    parent = op.parent_op()
+    if isinstance(op, tensor.ExtractOp) and parent is not None and parent.name.startswith(("func.", "util.", "scf.")):
+        return  # an extract in host code checks its bounds at run time
     for axis, (index, n) in enumerate(zip(op.indices, shape, strict=True)):
         element = _constant(index)
         if element is not None and n is not None and not 0 <= element < n:
@@ -210,17 +220,17 @@ def _element(op: tensor.ExtractOp | tensor.InsertOp) -> None:
 
 def _cast(op: tensor.CastOp) -> None:
     """Verify that the static sizes of a tensor.cast's types do not contradict each other."""
-    a, b = op.source, op.dest
-    if not isinstance(a.type, TensorType) or not isinstance(b.type, TensorType):
+    source, dest = op.source, op.dest
+    if not isinstance(source.type, TensorType) or not isinstance(dest.type, TensorType):  # an unranked tensor
         return
-    _same_element(op, a, b)
-    one, other = shape_of(a), shape_of(b)
-    if len(one) != len(other) or not all(_agree(x, y) for x, y in zip(one, other, strict=True)):
-        raise VerifyException(f"{a.type} cannot be {b.type}: their sizes differ")
+    _same_element(op, source, dest)
+    sizes, new_sizes = shape_of(source), shape_of(dest)
+    if len(sizes) != len(new_sizes) or not all(_agree(n, m) for n, m in zip(sizes, new_sizes, strict=True)):
+        raise VerifyException(f"{source.type} cannot be {dest.type}: their sizes differ")
 
 
 def _dim(op: tensor.DimOp) -> None:
-    """Verify the dimension of a tensor.dim."""
+    """Verify that the tensor has the dimension that a tensor.dim asks for, if its index is a constant."""
     index = _constant(op.index)
     if isinstance(op.source.type, TensorType):
         rank = op.source.type.get_num_dims()
@@ -254,10 +264,11 @@ CHECKS: dict[Any, Callable[[Any], None]] = {
     tensor.CollapseShapeOp: _collapse,
     tensor.ExpandShapeOp: _expand,
     tensor.FromElementsOp: _from_elements,
-    tensor.ExtractOp: _element,
-    tensor.InsertOp: _element,
+    tensor.ExtractOp: _element_access,
+    tensor.InsertOp: _element_access,
     tensor.CastOp: _cast,
     tensor.DimOp: _dim,
     tensor.EmptyOp: _empty,
     tensor.ReshapeOp: _reshape,
 }
+"""Check of each operation class; it raises VerifyException."""
