@@ -88,7 +88,7 @@ def _pad(op: tensor.PadOp) -> None:
 
 
 def _slice(op: tensor.ExtractSliceOp | tensor.InsertSliceOp, whole: SSAValue, part: SSAValue) -> None:
-    """Verify the ranks, sizes and bounds of a slice `part` that is extracted from or inserted into the tensor `whole`."""
+    """Verify the ranks, sizes and bounds of a slice `part` that is extracted from, or inserted into, `whole`."""
     offsets = known(op.static_offsets, op.offsets, "offset(s)")
     sizes = known(op.static_sizes, op.sizes, "size(s)")
     strides = known(op.static_strides, op.strides, "stride(s)")

@@ -15,7 +15,7 @@ from pydispatch.ir.core.enumeration import Enumeration
 
 @irdl_attr_definition
 class ShapeType(Data[int], TypeAttribute):
-    """Type of a list of sizes, `!tosa.shape<3>` for three sizes."""
+    """Type of a list of sizes, `!tosa.shape<3>` for three sizes; `data` is their number."""
 
     name = "tosa.shape"
 
@@ -39,7 +39,7 @@ class NanMode(Enumeration):
 
 @irdl_attr_definition
 class RoundingMode(Enumeration):
-    """Rounding mode of a multiplication by a scale."""
+    """Rounding mode of `rescale`: the scaled value is rounded once, twice, or in a way that is left open."""
 
     name = "tosa.rounding_mode"
     WORDS: ClassVar = ("SINGLE_ROUND", "DOUBLE_ROUND", "INEXACT_ROUND")
@@ -54,7 +54,10 @@ class ResizeMode(Enumeration):
 
 
 class ZeroPoints(ParametrizedAttribute):
-    """Base of zero points `<input_zp = 3, weight_zp = 0>`, as releases before 1.0 write them."""
+    """Base of zero points of quantized tensors, `<input_zp = 3, weight_zp = 0>`, as releases before 1.0 write them.
+
+    `values` holds the integers by these names.
+    """
 
     values: DictionaryAttr
 

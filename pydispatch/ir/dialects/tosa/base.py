@@ -43,14 +43,16 @@ ROUNDING = BaseAttr(RoundingMode)
 RESIZE = BaseAttr(ResizeMode) | BaseAttr(StringAttr)
 ZERO_POINTS = BaseAttr(ZeroPoints)
 MANY = 1 << 30
+"""Greatest number of operands of an operation that takes any number."""
 
 
 @directive
 class PropertyClauses(CustomDirective):
-    """Directive for properties as clauses, `axis(0)` or `min_val(1.0 : f32) max_val(4.0 : f32)`."""
+    """Directive for properties `name(value)`, such as `min_val(1.0 : f32) max_val(4.0 : f32)`. A program may state them
+    instead of entries of the attribute dictionary, which is what they are printed as."""
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Parse properties `name(value)`, in any order."""
+        """Parse any number of properties `name(value)`, in any order."""
         known = state.op_type.get_irdl_definition().properties
         start = parser.pos
         while (name := parser.parse_optional_identifier()) is not None:
@@ -71,7 +73,8 @@ class TosaOp(IRDLOperation):
     """Base of TOSA operations, `tosa.name %a, %b key(value) {key = value} : (T, U) -> V`.
 
     Attributes:
-        COUNTS: Least and greatest number of operands.
+        COUNTS: Least and greatest number of operands; `MANY` if there is no limit.
+        RESULTS: Number of results; None for any number.
     """
 
     COUNTS: ClassVar[tuple[int, int]] = (0, MANY)
@@ -100,10 +103,10 @@ def operation(
 
     Args:
         mnemonic: Name without the dialect.
-        operands: Number of operands, or the least and the greatest number.
+        operands: Number of operands, or the least and the greatest number, which is `MANY` for no limit.
         results: Number of results; None for any number.
         pure: Whether the operation has no side effects.
-        properties: Constraints of the properties by name.
+        properties: Constraints of the properties by name; all properties are optional.
     """
     counts = operands if isinstance(operands, tuple) else (operands, operands)
     fields: dict[str, Any] = {name: opt_prop_def(kind) for name, kind in properties.items()}

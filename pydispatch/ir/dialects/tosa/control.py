@@ -48,27 +48,28 @@ def _parse_pairs(parser: Parser) -> Pairs:
     names: list[Parser.UnresolvedArgument] = []
     values: list[UnresolvedOperand] = []
 
-    def pair() -> None:
+    def parse_pair() -> None:
         names.append(parser.parse_argument(expect_type=False))
         parser.parse_punctuation("=")
         values.append(parser.parse_unresolved_operand())
 
-    parser.parse_optional_comma_separated_list(parser.Delimiter.PAREN, pair, " in values of a region")
+    parser.parse_optional_comma_separated_list(parser.Delimiter.PAREN, parse_pair, " in values of a region")
     return names, values
 
 
 def _print_pairs(printer: Printer, region: Region, values: Sequence[SSAValue]) -> None:
-    """Print the arguments of a region with the values that they stand for: `(%inner = %outer, ...)`."""
+    """Print the arguments of a region with their initial values: `(%inner = %outer, ...)`."""
     block = region.blocks.first
     assert block is not None
 
-    def pair(values: tuple[SSAValue, SSAValue]) -> None:
-        printer.print_ssa_value(values[0])
+    def print_pair(pair: tuple[SSAValue, SSAValue]) -> None:
+        argument, value = pair
+        printer.print_ssa_value(argument)
         printer.print_string(" = ")
-        printer.print_ssa_value(values[1])
+        printer.print_ssa_value(value)
 
     with printer.in_parens():
-        printer.print_list(list(zip(block.args, values, strict=True)), pair)
+        printer.print_list(list(zip(block.args, values, strict=True)), print_pair)
 
 
 def _print_in_parens(printer: Printer, types: Sequence[Attribute]) -> None:
@@ -77,11 +78,11 @@ def _print_in_parens(printer: Printer, types: Sequence[Attribute]) -> None:
         printer.print_list(types, printer.print_attribute)
 
 
-def _check(region: Region, what: str, argument_types: Sequence[Attribute], result_count: int) -> None:
+def _check_region(region: Region, what: str, argument_types: Sequence[Attribute], result_count: int) -> None:
     """Check that a region has one block with arguments of these types, which ends with a tosa.yield of `result_count`
-    values. Raises VerifyException.
+    values. Raise VerifyException otherwise; `what` names the region in the message.
 
-    The types of the values are compared when the operation is converted: dynamic sizes agree with static ones.
+    The types of the yielded values are compared when the operation is converted: dynamic sizes match static ones.
     """
     if len(region.blocks) != 1:
         raise VerifyException(f"the {what} has {len(region.blocks)} blocks, expected one")
@@ -119,7 +120,7 @@ class IfOp(IRDLOperation):
     def parse(cls, parser: Parser) -> IfOp:
         """Parse `%condition (%a = %x) : type (types) -> types {...} else {...}`."""
         condition = parser.parse_unresolved_operand()
-        _, values = _parse_pairs(parser)  # the names are those of block arguments, which each region declares itself
+        _, values = _parse_pairs(parser)  # the names are dropped: each region declares its block arguments itself
         start = parser.pos
         type: Attribute | None = None
         types: list[Attribute] = []
@@ -131,7 +132,10 @@ class IfOp(IRDLOperation):
                 )
         parser.parse_punctuation("->", " in 'tosa.cond_if'")
         results = syntax.parse_types(parser)
-        operands = [parser.resolve_operand(condition, type or _TRUTH), *parser.resolve_operands(values, types, start)]
+        operands = [
+            parser.resolve_operand(condition, type or _CONDITION_TYPE),
+            *parser.resolve_operands(values, types, start),
+        ]
         then = parser.parse_region()
         parser.parse_keyword("else", " in 'tosa.cond_if'")
         otherwise = parser.parse_region()
@@ -160,15 +164,20 @@ class IfOp(IRDLOperation):
 
     def verify_(self) -> None:
         for region, what in ((self.then_branch, "branch"), (self.else_branch, "else branch")):
-            _check(region, what, self.inputs.types, len(self.outputs))
+            _check_region(region, what, self.inputs.types, len(self.outputs))
 
 
-_TRUTH = TensorType(i1, [])
+_CONDITION_TYPE = TensorType(i1, [])
+"""Type of the condition of `cond_if`, which older releases do not write."""
 
 
 @irdl_op_definition
 class WhileOp(IRDLOperation):
-    """While loop `while_loop (%a = %x) : (T) -> T {condition} do {^bb0(%a: T): body}`."""
+    """While loop `while_loop (%a = %x) : (T) -> T {condition} do {^bb0(%a: T): body}`.
+
+    Both regions take the current values: the condition by the names in parentheses, the body as declared block
+    arguments. The condition yields a `tensor<i1>`, the body the next values.
+    """
 
     name = "tosa.while_loop"
     inputs = var_operand_def(VALUE)
@@ -210,8 +219,8 @@ class WhileOp(IRDLOperation):
         syntax.print_attributes(printer, self.attributes)
 
     def verify_(self) -> None:
-        _check(self.cond_graph, "condition", self.inputs.types, result_count=1)
-        _check(self.body_graph, "body", self.inputs.types, len(self.outputs))
+        _check_region(self.cond_graph, "condition", self.inputs.types, result_count=1)
+        _check_region(self.body_graph, "body", self.inputs.types, len(self.outputs))
 
 
 @directive
@@ -246,7 +255,8 @@ class TypeOrValue(CustomDirective):
 
 @op_definition
 class VariableOp(IRDLOperation):
-    """Variable of the program: a tensor that lives as long as the loaded program."""
+    """Variable of the program: a tensor that lives as long as the loaded program. It starts with zeros if it has no
+    `initial_value`."""
 
     name = "tosa.variable"
     sym_name = prop_def(SymbolNameConstraint())

@@ -38,10 +38,10 @@ from pydispatch.ir.dialects.transform.syntax import ATTRIBUTES_AND_TYPES, Region
 
 
 class ImportSymbolLike(TransformOp):
-    """Transform that copies a symbol of the spec into the program: `@kernel into %module if undefined : (T) -> T`.
+    """Transform that copies a symbol of the spec, the module with the transform operations, into the program.
 
-    If the program has a symbol of that name, `if_undefined` uses it and `force_import` replaces it; otherwise it is an
-    error.
+    Syntax: `@kernel into %module if undefined : (T) -> T`. If the program has a symbol of that name, `if_undefined`
+    uses it and `force_import` replaces it; without either it is an error.
     """
 
     symbol = prop_def(SymbolRefAttr)
@@ -69,8 +69,11 @@ class IreeImportSymbolOp(ImportSymbolLike):
 
 @directive
 class Call(CustomDirective):
-    """Directive for `%function(%inputs) -> %outputs after %insertion_point { conversions }`; the function may be a
-    symbol."""
+    """Directive for `%function(%inputs) -> %outputs after %insertion_point { conversions }`.
+
+    Either `function` is set, a handle of the function, or `function_name`, its symbol. `is_after` is absent for
+    `before`.
+    """
 
     function: VariadicOperandVariable
     function_name: AttributeVariable
@@ -81,8 +84,10 @@ class Call(CustomDirective):
     conversions: RegionVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Parse `@function(%inputs) -> %outputs before %op {conversions}`; a handle may stand for the function, `after`
-        for `before`."""
+        """Parse `@function(%inputs) -> %outputs before %op {conversions}`.
+
+        `%function` may be written instead of `@function`, and `after` instead of `before`.
+        """
         function = parser.parse_optional_unresolved_operand()
         self.function.set(state, () if function is None else (function,))
         if function is None:
@@ -124,15 +129,15 @@ class Call(CustomDirective):
 
 
 def _operands_of(types: TypeDirective, state: ParsingState) -> Sequence[Any]:
-    """Return the parsed operands whose types a directive is for."""
+    """Return the operands, parsed before, whose types the directive `types` stands for."""
     operand_variable: Any = types.inner
     return state.operands[operand_variable.index] or ()
 
 
 @directive
 class CallTypes(CustomDirective):
-    """Directive for the types of a call, `(T, ...) -> T`. The type of the function handle is first, as in the
-    operands."""
+    """Directive for the types of a call, `(T, ...) -> T`: those of the function handle (none if the function is a
+    symbol), the inputs, the outputs and the insertion point, then that of the handle to the new call."""
 
     function: TypeDirective
     inputs: TypeDirective
@@ -141,7 +146,7 @@ class CallTypes(CustomDirective):
     result: TypeDirective
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Parse the types of all handles in the order of the operands, and that of the call."""
+        """Parse the types of all handles in the order of the directive's fields."""
         start = parser.pos
         types = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_type, " in operand types")
         groups = (self.function, self.inputs, self.outputs, self.insertion_point)
@@ -149,9 +154,9 @@ class CallTypes(CustomDirective):
         if sum(counts) != len(types):
             message = f"{sum(counts)} operand(s) are given, but {len(types)} operand type(s)"
             parser.raise_error(message, start, parser.pos)
-        rest = iter(types)
+        remaining = iter(types)
         for group, count in zip(groups, counts, strict=True):
-            group.set(state, list(islice(rest, count)))
+            group.set(state, list(islice(remaining, count)))
         parser.parse_punctuation("->")
         self.result.set(state, syntax.parse_types(parser))
 
@@ -166,9 +171,17 @@ class CallTypes(CustomDirective):
 
 
 class CastAndCallLike(IRDLOperation):
-    """Base of replacements of values by a call.
+    """Base of replacements of values by the results of a call.
 
     Syntax: `%function(%inputs) -> %outputs after %insertion_point { conversions }`.
+
+    Attributes:
+        inputs: Handles of values that are passed to the function.
+        outputs: Handles of values that the results replace.
+        insertion_point: Handle of one operation, before which the call is inserted; after it with `insert_after`.
+        function: Handle of the function; absent if `function_name` is its symbol.
+        call: Handle of the new call.
+        conversions: Conversion operations that permit casts between static and dynamic sizes; may be empty.
     """
 
     inputs = var_operand_def()
@@ -259,13 +272,14 @@ class ApplyRegisteredPassOp(TransformOp):
 
 @directive
 class Annotated(CustomDirective):
-    """Directive for `%operation "name"`, or `%operation "name" = %value`."""
+    """Directive for `%operation "name"`, or `%operation "name" = %value`; `handles` holds the operation, then the
+    value."""
 
     handles: VariadicOperandVariable
     attribute: AttributeVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Parse `%handle "attribute" = %value`; the value may be left out."""
+        """Parse `%handle "name" = %value`; without a value the attribute is a unit attribute."""
         handles = [parser.parse_unresolved_operand()]
         self.attribute.set(state, StringAttr(parser.parse_str_literal()))
         if parser.parse_optional_punctuation("=") is not None:
@@ -274,18 +288,18 @@ class Annotated(CustomDirective):
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         """Print the syntax that `parse` reads."""
-        first, *rest = self.handles.get(op)
+        target, *values = self.handles.get(op)  # one value, or none
         state.print_whitespace(printer)
-        printer.print_ssa_value(first)
+        printer.print_ssa_value(target)
         self.attribute.print(printer, state, op)
-        for value in rest:
+        for value in values:
             printer.print_string(" = ")
             printer.print_ssa_value(value)
 
 
 @op_definition
 class AnnotateOp(TransformOp):
-    """Transform that sets an attribute of operations."""
+    """Transform that sets an attribute of operations: `%operation "name"`, or `%operation "name" = %value`."""
 
     name = "transform.annotate"
     name_ = prop_def(StringAttr, prop_name="name")

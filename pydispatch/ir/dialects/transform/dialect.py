@@ -57,7 +57,7 @@ class NamedSequenceOp(IRDLOperation):
             attrs.append(DictionaryAttr(parser.parse_optional_attr_dict()))
 
         parser.parse_comma_separated_list(parser.Delimiter.PAREN, argument, " in the arguments of a sequence")
-        results: list[Attribute] = []
+        results: list[Attribute] = []  # types
         if parser.parse_optional_punctuation("->") is not None:
             results = syntax.parse_types(parser)
         attributes = syntax.parse_attributes(parser)
@@ -106,7 +106,7 @@ class YieldOp(TransformOp):
 
 @op_definition
 class IncludeOp(TransformOp):
-    """Call of another named sequence."""
+    """Call of another named sequence, `@name failures(propagate) (%a, %b) : (T, U) -> V`."""
 
     name = "transform.include"
     target = prop_def(SymbolRefAttr)
@@ -144,7 +144,7 @@ class ForeachOp(RegionOp):
 
 @directive
 class MatchPairs(CustomDirective):
-    """Directive for pairs `@matcher -> @action, ...`."""
+    """Directive for pairs `@matcher -> @action, ...`: `matchers[i]` belongs to `actions[i]`."""
 
     matchers: AttributeVariable
     actions: AttributeVariable
@@ -179,7 +179,13 @@ class MatchPairs(CustomDirective):
 class ForeachMatchOp(TransformOp):
     """Walk over all operations inside the roots, innermost first, that applies matcher and action pairs.
 
-    For each operation the action of the first matcher that succeeds is run.
+    For each operation the action of the first matcher that succeeds is run. The operands are the roots, then handles
+    that are passed to all matchers; results after the first one collect what the actions yield.
+
+    Attributes:
+        matchers: Symbols of named sequences; `actions[i]` belongs to `matchers[i]`.
+        restrict_root: Only the roots themselves are visited.
+        flatten_results: Permits actions to yield handles of several operations, which is always permitted here.
     """
 
     name = "transform.foreach_match"
@@ -241,7 +247,7 @@ class GetConsumersOfResultOp(PositionOp):
 @op_definition
 class GetParentOp(TransformOp):
     """Handle to the parent operation; with `op_name` or `isolated_from_above`, to the nearest ancestor that
-    satisfies it."""
+    satisfies it; with `nth_parent = n`, to the n-th of these."""
 
     name = "transform.get_parent_op"
 
@@ -262,7 +268,10 @@ class IreeGetNearestSymbolTableOp(TransformOp):
 
 @directive
 class SameHandles(CustomDirective):
-    """Directive for `T`, the type of all operand handles and of the result."""
+    """Directive for `T`, the type of all operand handles and of the result.
+
+    `handles` are the operands, which are parsed before; `types` and `result` stand for the types that `T` sets.
+    """
 
     handles: VariadicOperandVariable
     types: TypeDirective
@@ -279,7 +288,7 @@ class SameHandles(CustomDirective):
 
 @op_definition
 class MergeHandlesOp(TransformOp):
-    """Union of handles: one handle to the operations of all operands."""
+    """Union of handles: one handle to the operations of all operands, each once if `deduplicate` is set."""
 
     name = "transform.merge_handles"
     deduplicate = opt_prop_def(UnitAttr)

@@ -44,7 +44,7 @@ class Comparison(KeywordChoice):
 
 @op_definition
 class MatchParamCmpIOp(TransformOp):
-    """Matcher that compares integer parameters."""
+    """Matcher that requires a comparison of two handles' integer parameters to hold, pair by pair: `eq %a, %b : T`."""
 
     name = "transform.match.param.cmpi"
     predicate = prop_def(StringAttr)
@@ -106,9 +106,9 @@ class MatchStructuredElementalBitwidthOp(TransformOp):
 
 @op_definition
 class MatchStructuredDimOp(PositionOp):
-    """Matcher that requires the selected loops to be `parallel` or `reduction`.
+    """Matcher that requires the selected loops to be `parallel` or `reduction`, if it has the attribute of that name.
 
-    An optional result holds the sizes of these loops.
+    An optional result holds the trip counts of these loops.
     """
 
     name = "transform.match.structured.dim"
@@ -116,9 +116,10 @@ class MatchStructuredDimOp(PositionOp):
 
 @op_definition
 class MatchStructuredInputOp(PositionOp):
-    """Matcher that requires the maps of the selected inputs to be a `projected_permutation` or a `permutation`.
+    """Matcher that requires the indexing maps of the selected inputs to be a `projected_permutation` or `permutation`.
 
-    Its results are the values of these inputs, the operations that define them, or the maps.
+    It checks nothing without an attribute of such a name. The type of a result decides whether it holds the values of
+    these inputs, their indexing maps, or the operations that define them.
     """
 
     name = "transform.match.structured.input"
@@ -133,7 +134,8 @@ class MatchStructuredInitOp(PositionOp):
 
 @op_definition
 class MatchStructuredResultOp(PositionOp):
-    """Handle to a result, to `any` of its users, or to its `single` user."""
+    """Handle to the selected results, or to one user of each: to `any` user, or to the `single` user, which it then
+    requires. The type of the handle decides between results and users."""
 
     name = "transform.match.structured.result"
 
@@ -142,7 +144,9 @@ class MatchStructuredResultOp(PositionOp):
 class MatchStructuredBodyOp(TransformOp):
     """Matcher for the computation in the body of a structured operation.
 
-    The kinds are `passthrough`, `elementwise`, `reduction_position = n` and `contraction = [mul, add]`.
+    Attributes select the checks: `passthrough` (the body yields inputs unchanged), `elementwise` (all loops are
+    parallel), `reduction_position = n` (result n is combined with the previous value of its output) and
+    `contraction = ["arith.mulf", "arith.addf"]` (the body yields a sum of a product, of these operations).
     """
 
     name = "transform.match.structured.body"
@@ -150,9 +154,10 @@ class MatchStructuredBodyOp(TransformOp):
 
 @op_definition
 class MatchDagOp(RegionOp):
-    """Matcher that requires the operations that lead to the root to equal those of the body.
+    """Matcher that requires an operation (the root) and its transitive producers to equal the operations of the body.
 
-    Its results are the values for the inputs of the body, and the results of the root.
+    A dynamic size in a type of the body matches any size. The two results hold the values that correspond to the body's
+    arguments, and the results of the root.
     """
 
     name = "transform.iree.match.cast_compatible_dag_from_root"
@@ -161,7 +166,10 @@ class MatchDagOp(RegionOp):
 
 @op_definition
 class MatchTypeOp(TransformOp):
-    """Matcher that requires a value to be castable to the given type: `%value = tensor<?xf32> : T`."""
+    """Matcher that requires a value to be castable to the given type: `%value = tensor<?xf32> : T`.
+
+    A dynamic size of the given type matches any size.
+    """
 
     name = "transform.iree.match.cast_compatible_type"
     target_type = prop_def(Attribute)
@@ -170,7 +178,10 @@ class MatchTypeOp(TransformOp):
 
 @op_definition
 class MatchDimIsMultipleOfOp(TransformOp):
-    """Matcher that requires a size to be a known multiple of a number."""
+    """Matcher that requires size `dim` of a tensor value, counted from 0, to be a known multiple of `size`.
+
+    Syntax: `%value[1], 16 : T`.
+    """
 
     name = "transform.iree.match.dim_is_multiple_of"
     dim = prop_def(IntegerAttr.constr(i64))
@@ -183,7 +194,7 @@ class MatchDimIsMultipleOfOp(TransformOp):
 
 @directive
 class Bound(CustomDirective):
-    """Directive for an optional bound: `, umin = 1`, or `, none`."""
+    """Directive for an optional bound: `, umin = 1`, or `, none`. The name is that of the property `value`."""
 
     value: AttributeVariable
 
@@ -206,7 +217,10 @@ class Bound(CustomDirective):
 
 @op_definition
 class MatchDimBoundsOp(TransformOp):
-    """Matcher that requires a size to be between two inclusive bounds, each of which may be `none`."""
+    """Matcher that requires size `dim` of a tensor value, counted from 0, to be known to be in inclusive bounds.
+
+    Syntax: `%value[0], umin = 1, umax = 64 : T`; each bound may be `none`.
+    """
 
     name = "transform.iree.match.dim_bounds"
     dim = prop_def(IntegerAttr.constr(i64))

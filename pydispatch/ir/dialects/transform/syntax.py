@@ -49,7 +49,7 @@ class HandleTypes(CustomDirective):
     results: TypeDirective
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Parse `: (types) -> results`, or `: type` for all handles."""
+        """Parse `: (types) -> results`, or one `: type` for all handles; nothing without handles and `:`."""
         names = state.operands[self.handles.index] or ()
         types: Sequence[Attribute] = ()
         results: Sequence[Attribute] = ()
@@ -77,7 +77,10 @@ class HandleTypes(CustomDirective):
 
 @directive
 class Positions(CustomDirective):
-    """Directive for positions: `[0, -1]`, `[all]` or `[except(0)]`."""
+    """Directive for positions in a list: `[0, -1]`, `[all]` or `[except(0)]`. Negative numbers count from the end.
+
+    `numbers` stores the listed numbers, none for `all`; `is_inverted` is set for `except`.
+    """
 
     numbers: AttributeVariable
     is_all: AttributeVariable
@@ -133,7 +136,7 @@ class TransformOp(IRDLOperation):
     assembly_format = f"custom<OneOperand>($handles) {ATTRIBUTES_AND_TYPES}"
 
     def positions(self, count: int) -> list[int] | None:
-        """Return the indices out of `count` that the positions select; None if one is out of range."""
+        """Return the indices that the positions select in a list of `count` items; None if one is out of range."""
         listed = self.properties["positions"]
         assert isinstance(listed, DenseArrayBase)
         if "is_all" in self.properties:
@@ -163,7 +166,7 @@ class RegionOp(TransformOp):
 
 
 def strings_of(attribute: Attribute | None) -> list[str]:
-    """Return the strings in an array attribute."""
+    """Return the strings in an array attribute; [] for other attributes and None."""
     if not isinstance(attribute, ArrayAttr):
         return []
     return [a.data for a in attribute.data if isinstance(a, StringAttr)]
