@@ -11,14 +11,14 @@ RETURNS = ("func.return", "util.return")
 
 
 def symbol_name(op: Operation) -> str:
-    """Return the name of the symbol that an operation defines."""
+    """Return the name of the symbol that an operation, such as a function, defines, without the "@"."""
     name = op.properties.get("sym_name", op.attributes.get("sym_name"))
     assert isinstance(name, StringAttr)
     return name.data
 
 
 def callee_name(call: Operation) -> str:
-    """Return the name of the function that a call refers to."""
+    """Return the name of the function that a call (see `CALLS`) refers to, without the "@"."""
     reference = call.properties["callee"]
     assert isinstance(reference, SymbolRefAttr)
     return reference.root_reference.data

@@ -27,31 +27,32 @@ largest element of each block of K. Without it, integers have as many as the pre
 class Effects(Enum):
     """Side effects of an operation, by the freedom to move, merge or repeat it."""
 
-    NONE = "a function of its operands: may be dropped, repeated and made once for several"
-    UNORDERED = "its order among others does not matter, but it stays what it is: not repeated, not merged"
-    ORDERED = "stays ordered with other operations that have effects"
+    NONE = "the result depends on the operands alone: may be dropped, repeated, and merged with an equal operation"
+    UNORDERED = "may be moved past other operations, but is neither repeated nor merged"
+    ORDERED = "stays in order with other operations that have effects"
 
 
 class Grouping(Enum):
-    """Effect of reassociation: the difference that another order makes to `a op b op c ...`."""
+    """Whether the order in which `a op b op c ...` is evaluated may be changed (reassociation)."""
 
-    FIXED = "the result"  # the operation is not associative; its order must stay
-    ROUNDED = "how the result is rounded: allowed where the program says so"  # floating-point addition
-    EXACT = "nothing"  # integer addition, maximum
+    FIXED = "no: another order has another result"  # a subtraction
+    ROUNDED = "where the program says so: another order is rounded differently"  # floating-point addition
+    EXACT = "yes: each order has the same result"  # integer addition, maximum
 
 
 class Cost(IntEnum):
     """Cost class of one element on a processor, in ascending order."""
 
     FREE = 0
-    CHEAP = 1  # an instruction
-    SHORT = 2  # a few
+    CHEAP = 1  # one instruction
+    SHORT = 2  # a few instructions
     DIVISION = 3  # tens of cycles, not pipelined
     FUNCTION = 4  # a call of the mathematical library
 
 
 Identity = Callable[[int], int] | float | None
-"""Identity element of an operation (0 of a sum): for integers a function of their width; None for none."""
+"""Identity element of an operation, such as 0 of a sum: a float for floats, for integers a function of their width in
+bits that returns it as a signed number; None if there is none."""
 
 
 @dataclass(frozen=True)
@@ -60,10 +61,10 @@ class OpInfo:
 
     Attributes:
         effects: Its side effects.
-        elementwise: On tensors, the operation applies to each element as it applies to scalars.
-        commutative: Its two operands may be swapped.
-        grouping: Effect of reassociation, for a binary operation on one type.
-        identity: Identity element: for integers a function of their width, for floats a number.
+        elementwise: Whether the operation on tensors applies to each element as it applies to scalars.
+        commutative: Whether its two operands may be swapped.
+        grouping: Whether `a op b op c` may be reassociated, for a binary operation on one type.
+        identity: Identity element, see `Identity`.
         idempotent: Whether x op x is x.
         cost: Cost of one element.
         traps: Whether it may end the program, so that it must not be executed speculatively.
@@ -96,17 +97,17 @@ _UNORDERED = OpInfo(Effects.UNORDERED)
 
 
 def _combining(identity: Identity, grouping: Grouping = Grouping.EXACT) -> OpInfo:
-    """Return the properties of a commutative operation on scalars, such as a sum."""
+    """Return the properties of a commutative, associative operation on scalars, such as a sum."""
     return replace(_SCALAR, commutative=True, grouping=grouping, identity=identity)
 
 
 def _choosing(identity: Identity) -> OpInfo:
-    """Return the properties of a commutative operation with x op x = x, such as a maximum."""
+    """Return the properties of a commutative, associative operation with x op x = x, such as a maximum."""
     return replace(_combining(identity), idempotent=True)
 
 
 def _lowest(bits: int) -> int:
-    """Return the least signed integer of a width: 8 -> -128."""
+    """Return the least signed integer of a width: -128 for 8 bits."""
     return -(1 << (bits - 1))
 
 
@@ -118,8 +119,8 @@ _DIALECTS = {
     "tensor": _PURE,
     "util": OpInfo(),
 }
-"""What holds for the operations of a dialect that are not listed below. Those of `hal` and `util` are never dropped:
-what host code cannot run is refused, used or not."""
+"""Properties of a dialect's operations that are not listed below. Those of `hal` and `util` have effects, so that they
+are never dropped: an operation that host code cannot run is an error even if its results are unused."""
 
 _DIVISION = replace(_SCALAR, cost=Cost.DIVISION)
 _INTEGER_DIVISION = replace(_DIVISION, traps=True)
@@ -131,9 +132,9 @@ _OPERATIONS = {
     "affine.apply": _PURE,
     "affine.max": _PURE,
     "affine.min": _PURE,
-    "arith.addf": _combining(-0.0, Grouping.ROUNDED),
+    "arith.addf": _combining(-0.0, Grouping.ROUNDED),  # not 0.0: 0.0 + -0.0 is 0.0
     "arith.addi": _combining(lambda bits: 0),
-    "arith.andi": _choosing(lambda bits: -1),
+    "arith.andi": _choosing(lambda bits: -1),  # all bits
     "arith.ceildivsi": _INTEGER_DIVISION,
     "arith.ceildivui": _INTEGER_DIVISION,
     "arith.constant": replace(_FREE, constant=True),
@@ -142,13 +143,13 @@ _OPERATIONS = {
     "arith.divui": _INTEGER_DIVISION,
     "arith.floordivsi": _INTEGER_DIVISION,
     "arith.maximumf": _choosing(-math.inf),
-    "arith.maxnumf": _choosing(math.nan),
+    "arith.maxnumf": _choosing(math.nan),  # it returns the other operand
     "arith.maxsi": _choosing(_lowest),
     "arith.maxui": _choosing(lambda bits: 0),
     "arith.minimumf": _choosing(math.inf),
     "arith.minnumf": _choosing(math.nan),
     "arith.minsi": _choosing(lambda bits: -1 - _lowest(bits)),
-    "arith.minui": _choosing(lambda bits: -1),
+    "arith.minui": _choosing(lambda bits: -1),  # all bits: the greatest unsigned number
     "arith.mulf": _combining(1.0, Grouping.ROUNDED),
     "arith.muli": _combining(lambda bits: 1),
     "arith.ori": _choosing(lambda bits: 0),
@@ -195,25 +196,26 @@ def info_of(op: Operation) -> OpInfo:
 
 
 def info_named(name: str) -> OpInfo:
-    """Return the properties of an operation by its name, or else those of its dialect."""
+    """Return the properties of an operation by its name; if it is not listed, those of its dialect's operations."""
     return _OPERATIONS.get(name) or _DIALECTS.get(name.partition(".")[0]) or _UNLISTED
 
 
-def listed(fact: Callable[[OpInfo], bool]) -> list[str]:
-    """Return the names of all listed operations for which a predicate on their properties holds."""
-    return [name for name, info in _OPERATIONS.items() if fact(info)]
+def listed(predicate: Callable[[OpInfo], bool]) -> list[str]:
+    """Return the names of all operations in the table of properties for which a predicate on these holds."""
+    return [name for name, info in _OPERATIONS.items() if predicate(info)]
 
 
 @cache
 def _info(name: str, kind: type[Operation]) -> OpInfo:
-    """Return what is known of an operation by its name; by the traits of its class `kind`, if no table has it."""
+    """Return the properties of an operation by its name or dialect; if both are unknown, by the traits of its class
+    `kind`."""
     known = info_named(name)
-    is_pure = kind.has_trait(Pure) and not kind.has_trait(IsTerminator)
+    is_pure = kind.has_trait(Pure) and not kind.has_trait(IsTerminator)  # a terminator must not be dropped
     return _PURE if known is _UNLISTED and is_pure else known
 
 
 def identity_of(op: Operation, type_: Attribute) -> IntegerAttr | FloatAttr | None:
-    """Return the identity element of a binary operation as a constant of `type_`; None if it has none."""
+    """Return the identity element of a binary operation as a constant of the element type `type_`; None without one."""
     identity = info_of(op).identity
     if callable(identity) and isinstance(type_, IntegerType | IndexType):
         bits = type_.width.data if isinstance(type_, IntegerType) else 64

@@ -1,6 +1,6 @@
 """Structured operations, `linalg.generic` and the named ones: the one reader of their operands, maps, loops and bodies.
 
-What is derived about an operation is cached with its structure, see `reading`.
+Facts derived about an operation are cached with its structure, see `Structured.fact` and `cached_structures`.
 """
 
 from __future__ import annotations
@@ -33,10 +33,11 @@ class Structured:
     Attributes:
         op: The operation.
         inputs: Tensors and scalars that it reads.
-        outputs: Tensors that the results begin as.
-        maps: Maps from the loops to the dimensions of each operand, inputs before outputs.
+        outputs: Tensors with the initial values of the results, which a reduction combines elements into.
+        maps: Indexing map of each operand, inputs before outputs: from the loops to the indices of an element.
         iterators: "parallel", "reduction" or "window" for each loop, outermost first.
-        body: Scalar code of one point, with arguments in the order of the operands; None for a named operation.
+        body: Scalar code of one point of the iteration space, with an element of each operand as arguments; None for a
+            named operation.
     """
 
     op: Operation
@@ -59,18 +60,18 @@ class Structured:
 
     @property
     def block(self) -> Block:
-        """Return the body of a generic."""
+        """Return the body of a linalg.generic; named operations have none."""
         assert self.body is not None
         return self.body
 
     @cached_property
     def out_dims(self) -> list[int]:
-        """Return the loops that index a result."""
+        """Return the indices of the loops that index a result, in ascending order."""
         return sorted(set().union(*(dims_in(m) for m in self.output_maps)))
 
     @cached_property
     def reduced_loops(self) -> list[int]:
-        """Return the loops that do not index a result; each result element iterates over them."""
+        """Return the indices of the loops that do not index a result; each result element iterates over them."""
         return [i for i in range(len(self.iterators)) if i not in self.out_dims]
 
     @property
@@ -101,13 +102,13 @@ class Structured:
 
     @cached_property
     def extents(self) -> list[int | None]:
-        """Return the trip count of each loop; None if no type states it."""
+        """Return the trip count of each loop; None if no type of an operand has it as a static size."""
         return [
             next((n for dim in dims if (n := shape_of(dim.tensor)[dim.axis]) >= 0), None) for dims in self.loop_dims
         ]
 
     def extent(self, loop: int) -> int:
-        """Return the trip count of a loop, which a type must state."""
+        """Return the trip count of the loop with the index `loop`, which must be static."""
         extent = self.extents[loop]
         assert extent is not None, f"no type states the size of d{loop}"
         return extent
@@ -121,21 +122,21 @@ class Structured:
 
 def as_structured(op: Operation) -> Structured | None:
     """Return the structure of an operation; None if the operation is not structured."""
-    if op.name != GENERIC:
+    if op.name != GENERIC:  # the name of an operation determines its structure, so that it is not cached
         return _named(op) if isinstance(op, StructuredOp) else None
     table: dict[Operation, tuple[object, Structured]] | None = getattr(_CACHE, "table", None)
     if table is None:
         return _generic(op)
     state = _state(op)
-    before, structure = table.get(op, (None, None))
-    if structure is None or before != state:
+    cached_state, structure = table.get(op, (None, None))
+    if structure is None or cached_state != state:  # the operation has changed
         structure = _generic(op)
         table[op] = (state, structure)
     return structure
 
 
 def structured(op: Operation) -> Structured:
-    """Return the structure of a structured operation."""
+    """Return the structure of an operation that must be structured."""
     structure = as_structured(op)
     assert structure is not None, op.name
     return structure
@@ -148,12 +149,12 @@ def is_reduction(op: Operation) -> bool:
 
 def _generic(op: Operation) -> Structured:
     """Return the structure of a linalg.generic."""
-    first = int(cast("DenseArrayBase[Any]", op.properties["operandSegmentSizes"]).get_values()[0])
+    input_count = int(cast("DenseArrayBase[Any]", op.properties["operandSegmentSizes"]).get_values()[0])
     maps = cast("ArrayAttr[AffineMapAttr]", op.properties["indexing_maps"])
     kinds = cast("ArrayAttr[IteratorTypeAttr]", op.properties["iterator_types"])
     operands = tuple(op.operands)
     return Structured(
-        op, operands[:first], operands[first:], tuple(m.data for m in maps.data),
+        op, operands[:input_count], operands[input_count:], tuple(m.data for m in maps.data),
         tuple(k.data.value for k in kinds.data), op.regions[0].block,
     )  # fmt: skip
 
@@ -172,20 +173,22 @@ _CACHE = threading.local()
 
 @contextmanager
 def cached_structures() -> Iterator[None]:
-    """Enable a cache of the structures of linalg.generic operations within the `with` block.
+    """Enable a cache of the structures of linalg.generic operations within the `with` block, for this thread.
 
-    An entry is valid as long as the operation does not change, see _state().
+    An entry is valid as long as the operation does not change, see _state(). Nested blocks share the cache of the
+    outermost one.
     """
-    before = getattr(_CACHE, "table", None)
-    _CACHE.table = {} if before is None else before
+    outer_table = getattr(_CACHE, "table", None)
+    _CACHE.table = {} if outer_table is None else outer_table
     try:
         yield
     finally:
-        _CACHE.table = before
+        _CACHE.table = outer_table
 
 
 def _state(op: Operation) -> tuple[object, ...]:
-    """Return all inputs of a linalg.generic's structure, which identify a valid cache entry."""
+    """Return everything that the structure of a linalg.generic depends on: operands and their types, maps, iterators,
+    and the operations of the body with their operands. A cache entry is valid while these are equal."""
     operands, properties, body = op._operands, op.properties, list[object]()
     block = op.regions[0].first_block
     assert block is not None

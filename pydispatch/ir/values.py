@@ -10,7 +10,7 @@ from xdsl.ir import Attribute, OpResult, SSAValue
 
 
 class Dim(NamedTuple):
-    """Size of one dimension of a tensor."""
+    """Size of one dimension of a tensor; `axis` counts from 0."""
 
     tensor: SSAValue
     axis: int
@@ -31,7 +31,7 @@ def reordered_type(value: SSAValue, order: Sequence[int]) -> TensorType[Attribut
 
 
 def constant_index(value: SSAValue) -> int | None:
-    """Return the value of an integer constant; None for other values."""
+    """Return the number that `arith.constant` defines as an integer or index; None for other values."""
     if isinstance(value, OpResult) and value.op.name == "arith.constant":
         attribute = value.op.properties.get("value")
         return attribute.value.data if isinstance(attribute, IntegerAttr) else None

@@ -22,9 +22,16 @@ MAX_PRIVATE_ELEMENTS = 256
 def declared(
     context: CallContext, node: ast.Call, arguments: list[Entity], name: str, space: str = WORKGROUP_MEMORY
 ) -> MemoryRef:
-    """Return the memory that a call such as `shared((16, 16), f32)` states, which is not allocated yet.
+    """Return the memory that a call such as `shared((16, 16), f32)` declares. The caller allocates it.
 
-    Raise CompileError for arguments that are no shape and no type. name: SSA name of the memory.
+    Raise CompileError unless the arguments are a shape that is known at compile time, and an element type.
+
+    Args:
+        context: Context of the call, for errors.
+        node: The call.
+        arguments: Its evaluated arguments.
+        name: SSA name that the memory gets.
+        space: MLIR address space of the memory.
     """
     called = ast.unparse(node.func).rpartition(".")[2]
     if len(arguments) != 2 or not isinstance(arguments[1], Known) or not isinstance(arguments[1].value, DType):
@@ -52,7 +59,7 @@ def element_count(memory: MemoryRef) -> int:
 
 
 def _private(context: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
-    """Emit `private(shape, dtype)`."""
+    """Emit the allocation of `private(shape, dtype)`: memory that each invocation has for itself."""
     memory = declared(context, node, arguments, context.writer.fresh(), PRIVATE_MEMORY)
     if (count := element_count(memory)) > MAX_PRIVATE_ELEMENTS:
         raise context.error(
@@ -61,7 +68,7 @@ def _private(context: CallContext, node: ast.Call, arguments: list[Entity]) -> E
             "use workgroup memory, or let more invocations share the work",
         )
     context.writer.line(f"{memory.name} = memref.alloca() : {memory.type}")
-    context.writer.has_effects = True
+    context.writer.has_effects = True  # allocated only where the call is executed
     return memory
 
 

@@ -19,7 +19,7 @@ class View:
 
     def __class_getitem__(cls, items: Any) -> TensorType:
         """Return the type of a view: `View[f32, "n", 4]` is `f32["n", 4]`."""
-        dtype, *shape = items if isinstance(items, tuple) else (items,)
+        dtype, *shape = items if isinstance(items, tuple) else (items,)  # View[f32] is a view of rank 0
         if not isinstance(dtype, DType):
             raise TypeError(f"View[...] begins with an element type, got {dtype!r}: write View[f32, 'n']")
         return dtype[tuple(shape)]
@@ -36,7 +36,7 @@ class Static:
 
 
 class Partial:
-    """Mark in the annotation of a view of which the kernel leaves some elements unchanged."""
+    """Mark in the annotation of a view that the kernel writes only in part: the other elements stay unchanged."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,7 @@ class Parameter:
     """Parameter of a kernel.
 
     Attributes:
+        name: Name in the source; of an item of a tuple of views, "x.0" with its index.
         type: Type of a view or a scalar; None for a static parameter.
         default: Default value of a static parameter, if `has_default`.
         is_partial: Whether a view is marked `Partial`.
@@ -69,7 +70,7 @@ class Parameter:
 
 
 def type_of(annotation: object) -> TensorType | type[Static] | None:
-    """Return the type that an annotation denotes: `Static` for a static parameter, None for no type of kernels."""
+    """Return the type that an annotation denotes: `Static` for a static parameter, None if it is no type of kernels."""
     if annotation is Static or annotation is static:
         return Static
     if isinstance(annotation, DType):
@@ -87,7 +88,7 @@ def is_partial(annotation: object) -> bool:
 
 
 def count_of(annotation: object) -> int | None:
-    """Return the number of views of `Annotated[tuple[View, ...], f32["n"], 3]`; None for one view."""
+    """Return 3 for `Annotated[tuple[View, ...], f32["n"], 3]`, a tuple of 3 views; None for a single view."""
     return next((detail for detail in get_args(annotation)[1:] if type(detail) is int), None)
 
 

@@ -10,11 +10,10 @@ from pydispatch.kernels.entities import FLOATS, INTEGERS, UNSIGNED, Literal, Sca
 from pydispatch.kernels.writer import Writer, spelled
 
 Number = Scalar | Literal
-"""Operand or result of arithmetic: computed at run time, or known."""
+"""Operand or result of arithmetic: an SSA value, or a Python number that is known at compile time."""
 
 WIDENING_ORDER = ("i8", "i16", "i32", "index", "i64")
-"""Signed integer types; a value of one is converted implicitly to a later one. Unsigned ones are converted to longer
-types."""
+"""Signed integer types; a value of one is converted implicitly to a later one. See `joined` for unsigned ones."""
 
 
 class TypeMismatch(Exception):
@@ -30,7 +29,8 @@ def joined(lhs: Number, rhs: Number, what: str) -> str:
     """Return the common type of two operands, such as "f32" for an f32 and the literal 2. Raise TypeMismatch if none
     exists.
 
-    `what` names the operation in the error.
+    Signed types widen in `WIDENING_ORDER`; an unsigned type widens to any longer integer type, floats to none. `what`
+    names the operation in the error.
     """
     if isinstance(lhs, Literal) and isinstance(rhs, Literal):
         return default_type(lhs if isinstance(lhs.value, float) else rhs)
@@ -43,7 +43,7 @@ def joined(lhs: Number, rhs: Number, what: str) -> str:
         return lhs.type
     if lhs.type in WIDENING_ORDER and rhs.type in WIDENING_ORDER:
         return max(lhs.type, rhs.type, key=WIDENING_ORDER.index)
-    if lhs.type in INTEGERS and rhs.type in INTEGERS:  # a table of bits by type
+    if lhs.type in INTEGERS and rhs.type in INTEGERS:  # INTEGERS has the number of bits of each type
         shorter, longer = sorted((lhs.type, rhs.type), key=INTEGERS.__getitem__)
         if shorter in UNSIGNED and INTEGERS[shorter] < INTEGERS[longer]:
             return longer
@@ -52,7 +52,7 @@ def joined(lhs: Number, rhs: Number, what: str) -> str:
 
 
 def widens(type: str, wanted: str) -> bool:
-    """Return whether a value of a type is converted implicitly to another type, such as i8 to i32."""
+    """Return whether a value of `type` is converted implicitly to the type `wanted`, such as i8 to i32."""
     unnamed, other = Scalar("", type), Scalar("", wanted)  # only their types count
     try:
         return joined(unnamed, other, what="") == wanted
@@ -61,7 +61,7 @@ def widens(type: str, wanted: str) -> bool:
 
 
 def check_literal(literal: Literal, type: str, what: str) -> None:
-    """Raise TypeMismatch for a literal that the type cannot hold."""
+    """Raise TypeMismatch for a literal that the type cannot hold; floats hold any number. `what` names its use."""
     value = literal.value
     if type == "i1" and not isinstance(value, bool):
         raise TypeMismatch(
@@ -78,16 +78,16 @@ def check_literal(literal: Literal, type: str, what: str) -> None:
 
 
 def default_type(literal: Literal) -> str:
-    """Return the type of a variable whose first value is a bare Python number."""
+    """Return the type of a variable whose first value is a bare Python number: "i1", "i32" or "f32"."""
     if isinstance(literal.value, bool):
         return "i1"
     return "f32" if isinstance(literal.value, float) else "i32"
 
 
 def cast(writer: Writer, value: Number, type: str, what: str = "the value") -> Scalar:
-    """Convert a number to another type, even if information is lost.
+    """Emit the conversion of a number to another type, even if information is lost, and return the result.
 
-    Raise TypeMismatch for a literal that does not fit.
+    Raise TypeMismatch for a literal that does not fit; `what` names the value in the error.
     """
     if isinstance(value, Literal):
         python_value = value.value
@@ -108,7 +108,7 @@ def cast(writer: Writer, value: Number, type: str, what: str = "the value") -> S
         return writer.value(f"{compare}, {value.name}, {zero.name} : {source}", "i1")
     if is_float(source) and is_float(type):
         return _between_floats(writer, value, type)
-    if is_float(source):
+    if is_float(source):  # MLIR has no conversion between floats and index
         through = "i64" if type == "index" else type
         operation = "arith.fptoui" if type in UNSIGNED else "arith.fptosi"
         converted = writer.value(f"{operation} {value.name} : {source} to {through}", through)
@@ -120,7 +120,7 @@ def cast(writer: Writer, value: Number, type: str, what: str = "the value") -> S
     if "index" in (source, type):
         operation = "arith.index_castui" if source in UNSIGNED else "arith.index_cast"
         return writer.value(f"{operation} {value.name} : {source} to {type}", type)
-    if INTEGERS[type] == INTEGERS[source]:
+    if INTEGERS[type] == INTEGERS[source]:  # such as u32 and i32, which MLIR does not distinguish
         return Scalar(value.name, type)
     longer = "arith.extui" if source in UNSIGNED else "arith.extsi"
     operation = longer if INTEGERS[type] > INTEGERS[source] else "arith.trunci"
@@ -134,7 +134,7 @@ def _as_float(value: complex, type: str) -> float:
     try:
         return float(value)
     except OverflowError:
-        digits = int(value).bit_length() * 30103 // 100000 + 1
+        digits = int(value).bit_length() * 30103 // 100000 + 1  # log10(2) = 0.30103; str() refuses huge integers
         raise TypeMismatch(
             f"an integer of some {digits} digits does not fit into {type}", "write float('inf') for infinity"
         ) from None
@@ -144,13 +144,16 @@ def _from_condition(writer: Writer, value: Scalar, type: str) -> Scalar:
     """Convert an i1 to 0 or 1 of another type."""
     if is_float(type):
         return writer.value(f"arith.uitofp {value.name} : i1 to {type}", type)
-    if type == "index":
+    if type == "index":  # which arith.extui does not take
         return cast(writer, writer.value(f"arith.extui {value.name} : i1 to i64", "i64"), "index")
     return writer.value(f"arith.extui {value.name} : i1 to {type}", type)
 
 
 def _between_floats(writer: Writer, value: Scalar, type: str) -> Scalar:
-    """Convert between float types. Types of equal width are converted through f32."""
+    """Convert between different float types.
+
+    Types of equal width, such as f16 and bf16, are converted through f32: MLIR only extends and truncates.
+    """
     if FLOATS[type] == FLOATS[value.type]:
         value = writer.value(f"arith.extf {value.name} : {value.type} to f32", "f32")
     operation = "arith.extf" if FLOATS[type] > FLOATS[value.type] else "arith.truncf"
@@ -160,9 +163,8 @@ def _between_floats(writer: Writer, value: Scalar, type: str) -> Scalar:
 def binary(writer: Writer, symbol: str, lhs: Number, rhs: Number) -> Number:
     """Emit a binary operator with Python's semantics (`//` and `%` round down), and return its result.
 
-    Operands get a common type first. The lowering of an operator is the name of an MLIR operation, or a function that
-    emits several. Two literals give a literal, and nothing is emitted. Raise TypeMismatch for types that lack the
-    operator.
+    Operands get a common type first. For two literals the result is a literal, and nothing is emitted. Raise
+    TypeMismatch for types that lack the operator.
     """
     if isinstance(lhs, Literal) and isinstance(rhs, Literal):
         return folded(symbol, lhs, rhs)
@@ -175,7 +177,7 @@ def binary(writer: Writer, symbol: str, lhs: Number, rhs: Number) -> Number:
         raise TypeMismatch(
             f"'{symbol}' of {type}", _REMEDIES.get((symbol, is_float(type)), "convert the operands first")
         )
-    lowering = table[symbol]
+    lowering = table[symbol]  # the name of an MLIR operation, or a function that emits several
     if isinstance(lowering, str):
         return writer.value(f"{lowering} {left.name}, {right.name} : {type}", type)
     return lowering(writer, left, right)
@@ -187,13 +189,14 @@ _PYTHON: dict[str, Callable[[float, float], float]] = {
     "&": lambda a, b: int(a) & int(b), "|": lambda a, b: int(a) | int(b), "^": lambda a, b: int(a) ^ int(b),
     "<<": lambda a, b: int(a) << int(b), ">>": lambda a, b: int(a) >> int(b), "max": max, "min": min,
 }  # fmt: skip
-"""Operators on numbers that are known when the kernel is compiled."""
+"""Operators, and "max" and "min", on numbers that are known when the kernel is compiled."""
 
 
 def folded(symbol: str, lhs: Literal, rhs: Literal) -> Literal:
-    """Evaluate a binary operator on two literals.
+    """Evaluate a binary operator, or "max" or "min", on two literals.
 
-    Raise TypeMismatch for an error, or a result of more than `MAX_BITS` bits.
+    Raise TypeMismatch if Python raises an error, such as for a division by 0, or if the result may have more than
+    `MAX_BITS` bits.
     """
     if _result_bits(symbol, lhs.value, rhs.value) > MAX_BITS:
         raise TypeMismatch(f"the result of '{symbol}' has more than {MAX_BITS} bits", "give other numbers")
@@ -209,9 +212,10 @@ MAX_BITS = 4096
 
 
 def _result_bits(symbol: str, lhs: Any, rhs: Any) -> int:
-    """Return an upper bound of the bit length of a power or a shift of two integers; 0 for other operations.
+    """Return an upper bound of the bit length of a power or a left shift of two integers, such as 20 for 2 ** 10; 0 for
+    other operations, and for negative `rhs`.
 
-    2 ** 10 gives 20 and 3 << 10 gives 12: operands are checked before a huge result is computed.
+    The operands suffice for it, so that a huge result is refused before it is computed.
     """
     if not isinstance(lhs, int) or not isinstance(rhs, int) or rhs < 0:
         return 0
@@ -236,7 +240,7 @@ def _floor_divide(writer: Writer, lhs: Scalar, rhs: Scalar) -> Scalar:
 
 
 def _modulo(writer: Writer, lhs: Scalar, rhs: Scalar) -> Scalar:
-    """Emit an integer modulo whose result has the sign of the divisor."""
+    """Emit a signed integer modulo whose result has the sign of the divisor, as in Python, unlike arith.remsi."""
     quotient = _floor_divide(writer, lhs, rhs)
     product = writer.value(f"arith.muli {quotient.name}, {rhs.name} : {lhs.type}", lhs.type)
     return writer.value(f"arith.subi {lhs.name}, {product.name} : {lhs.type}", lhs.type)
@@ -249,7 +253,8 @@ def _floor_divide_floats(writer: Writer, lhs: Scalar, rhs: Scalar) -> Scalar:
 
 
 def _power(writer: Writer, lhs: Number, rhs: Number, type: str) -> Scalar:
-    """Emit `**`: products for the exponents 2 and 3, else a power of floats."""
+    """Emit `**` on operands whose common type is `type`: products for the literal exponents 2 and 3, else `math.powf`,
+    which needs a float type."""
     base = cast(writer, lhs, type)
     if isinstance(rhs, Literal) and rhs.value in (2, 3):
         multiply = "arith.mulf" if is_float(type) else "arith.muli"
@@ -263,7 +268,7 @@ def _power(writer: Writer, lhs: Number, rhs: Number, type: str) -> Scalar:
 
 
 Table = dict[str, "str | Callable[[Writer, Scalar, Scalar], Scalar]"]
-"""Operators to the name of an operation, or to a function that emits several."""
+"""Operators to the name of an MLIR operation, or to a function that emits several."""
 _FLOAT: Table = {
     "+": "arith.addf", "-": "arith.subf", "*": "arith.mulf", "/": "arith.divf", "//": _floor_divide_floats,
     "max": "arith.maximumf", "min": "arith.minimumf",
@@ -281,7 +286,7 @@ _UNSIGNED: Table = {
 }  # fmt: skip
 """Operators of unsigned integers."""
 _CONDITION: Table = {"&": "arith.andi", "|": "arith.ori", "^": "arith.xori"}
-"""Operators of conditions."""
+"""Operators of conditions, which are of type i1."""
 _REMEDIES = {
     ("/", False): "write // for the quotient rounded down, or convert to pydispatch.f32 first",
     ("%", True): "write a - b * (a // b)",
@@ -290,7 +295,7 @@ _REMEDIES = {
 
 
 class _Predicates(NamedTuple):
-    """Predicates of arith.cmpi for integers with a sign, and of arith.cmpf."""
+    """Predicates of a comparison: of arith.cmpi for signed integers, and of arith.cmpf."""
 
     of_integers: str
     of_floats: str
@@ -300,10 +305,11 @@ _COMPARISONS = {
     "<": _Predicates("slt", "olt"), "<=": _Predicates("sle", "ole"), ">": _Predicates("sgt", "ogt"),
     ">=": _Predicates("sge", "oge"), "==": _Predicates("eq", "oeq"), "!=": _Predicates("ne", "une"),
 }  # fmt: skip
+"""Predicates of Python's comparisons. With a NaN all are false but "!=", which is true."""
 
 
 def compare(writer: Writer, symbol: str, lhs: Number, rhs: Number) -> Scalar | Literal:
-    """Emit a comparison, or evaluate it if both operands are literals."""
+    """Emit a comparison such as "<", whose result is an i1, or evaluate it if both operands are literals."""
     if isinstance(lhs, Literal) and isinstance(rhs, Literal):
         x, y = lhs.value, rhs.value
         return Literal({"<": x < y, "<=": x <= y, ">": x > y, ">=": x >= y, "==": x == y, "!=": x != y}[symbol])
@@ -342,22 +348,25 @@ def inverted(writer: Writer, value: Number) -> Number:
 
 
 def combiner(symbol: str, type: str) -> str:
-    """Return the operation of `arith` that is a sum, maximum or minimum of a type, without the dialect."""
+    """Return the operation of `arith` that combines two values of a type, without the dialect: "addf" for "+" and f32.
+
+    `symbol` is "+", "max" or "min".
+    """
     lowering = (_FLOAT if is_float(type) else _UNSIGNED if type in UNSIGNED else _INTEGER)[symbol]
     assert isinstance(lowering, str)
     return lowering.removeprefix("arith.")
 
 
 def reassociable(lines: Sequence[str], type: str) -> list[str]:
-    """Return MLIR lines in which float additions may be computed in any order: `arith.addf %a, %b fastmath<reassoc> :
-    f32 loc(...)`.
+    """Return a copy of the MLIR lines in which additions of the float type `type` may be reassociated:
+    `arith.addf %a, %b fastmath<reassoc> : f32 loc(...)`.
     """
     suffix = f" : {type} loc"
     return [line.replace(suffix, f" fastmath<reassoc>{suffix}") if "arith.addf" in line else line for line in lines]
 
 
 def neutral(symbol: str, type: str) -> str:
-    """Return the identity element of a sum, maximum or minimum, as MLIR text."""
+    """Return the identity element of the operator "+", "max" or "min" on a type, as MLIR text."""
     if symbol == "+":
         return spelled(0, type)
     if is_float(type):

@@ -55,7 +55,8 @@ __all__ = [
 
 @directive
 class TypeAndValue(CustomDirective):
-    """Directive for `: T`, `= value` or both; the type is omitted if the value has it."""
+    """Directive for the type and the initial value of a global: `: T`, `= value` or both. The type is omitted if the
+    value states it."""
 
     type: AttributeVariable
     value: AttributeVariable
@@ -68,7 +69,7 @@ class TypeAndValue(CustomDirective):
             start = parser.pos
             value = parser.parse_attribute()
             self.value.set(state, value)
-            if type is None and parser.parse_optional_punctuation(":") is not None:
+            if type is None and parser.parse_optional_punctuation(":") is not None:  # `= value : type`
                 type = parser.parse_type()
             type = type or _type_of(value)
             if type is None:
@@ -92,7 +93,8 @@ class TypeAndValue(CustomDirective):
 
 @op_definition
 class GlobalOp(IRDLOperation):
-    """Variable of the program, which lives as long as the loaded program."""
+    """Variable of the program, which lives as long as the loaded program. Only a `mutable` one is stored to after its
+    initialization."""
 
     name = "util.global"
     sym_name = prop_def(SymbolNameConstraint())
@@ -118,7 +120,7 @@ def _type_of(value: Attribute) -> Attribute | None:
 
 @op_definition
 class GlobalLoadOp(IRDLOperation):
-    """Load of a global."""
+    """Load of a global. `is_immutable` repeats that the global never changes after its initialization."""
 
     name = "util.global.load"
     is_immutable = opt_prop_def(UnitAttr)
@@ -139,7 +141,10 @@ class GlobalStoreOp(IRDLOperation):
 
 @directive
 class Assumed(CustomDirective):
-    """Directive for values with assumptions, `%a<umin = 0>, %b[<umin = 0>, <udiv = 8>]`."""
+    """Directive for integers with assumptions, `%a<umin = 0>, %b[<umin = 0>, <udiv = 8>]`.
+
+    `assumptions` has a list for each of `values`, with one dictionary for each `<...>`.
+    """
 
     values: VariadicOperandVariable
     assumptions: AttributeVariable
@@ -184,8 +189,8 @@ class Assumed(CustomDirective):
 class AssumeIntOp(IRDLOperation):
     """Identity on integers that attaches assumptions about their values.
 
-    Syntax: `%a<umin = 0, udiv = 8>`, or `%a[<...>, <...>]` with one set of assumptions per call site. `assumptions[i]`
-    is the list of these sets, as dictionaries, for operand i.
+    Syntax: `%a<umin = 0, umax = 64, udiv = 8>` for a multiple of 8 from 0 to 64, or `%a[<...>, <...>]` with one set of
+    assumptions per call site. `assumptions[i]` is the list of these sets, as dictionaries, for operand i.
     """
 
     name = "util.assume.int"
@@ -200,7 +205,7 @@ class AssumeIntOp(IRDLOperation):
 
 
 def _assumption(parser: Parser) -> DictionaryAttr:
-    """Parse one set of assumptions, `<umin = 0, umax = 7, udiv = 8>`."""
+    """Parse one set of assumptions, `<umin = 0, umax = 64, udiv = 8>`: inclusive bounds, and a divisor."""
     values: dict[str, Attribute] = {}
     with parser.in_angle_brackets():
         while parser._current_token.text != ">":

@@ -34,7 +34,9 @@ class FuncLikeOp(IRDLOperation):
     """Base of host functions. The body of a declaration is empty.
 
     Attributes:
-        tied_operands: For each result the argument whose memory it reuses, or -1.
+        tied_operands: For each result the index of the argument whose memory it reuses, or -1; absent if no result
+            reuses memory.
+        arg_attrs, res_attrs: A dictionary for each argument or result; absent if all are empty.
     """
 
     sym_name = prop_def(StringAttr)
@@ -76,8 +78,8 @@ class FuncLikeOp(IRDLOperation):
 
         start = parser.pos
         parser.parse_comma_separated_list(parser.Delimiter.PAREN, argument, " in function arguments")
-        results: list[Attribute] = []
-        tied: list[int] = []
+        results: list[Attribute] = []  # types
+        tied: list[int] = []  # for each result, the index of its argument, or -1
         res_attrs: list[DictionaryAttr] = []
         if parser.parse_optional_punctuation("->") is not None:
             _parse_results(parser, arguments, types, results, tied, res_attrs)
@@ -132,7 +134,13 @@ class FuncLikeOp(IRDLOperation):
             printer.print_region(self.body, print_entry_block_args=False, print_empty_block=False)
 
     def _print_results(self, printer: Printer, tied: tuple[int, ...] | None, names: list[str] | None) -> None:
-        """Print the results with their tied arguments and attributes."""
+        """Print the results with their tied arguments and attributes.
+
+        Args:
+            printer: Printer to write to.
+            tied: For each result the index of the argument that it is tied to, or -1; None if no result is tied.
+            names: Names of the arguments of a declaration, with "%"; None for those of the entry block.
+        """
         outputs, inputs = self.function_type.outputs.data, self.function_type.inputs.data
 
         def print_result(i: int) -> None:
@@ -184,7 +192,16 @@ def _parse_results(
     tied: list[int],
     attrs: list[DictionaryAttr],
 ) -> None:
-    """Parse results `T`, `%arg` or `%arg as T`, or a list of these with attributes; append them to the lists passed."""
+    """Parse results `T`, `%arg` or `%arg as T`, or a list of these with attributes.
+
+    Args:
+        parser: Parser, positioned after `->`.
+        arguments: Named arguments of the function, to which results may be tied.
+        types: Types of the arguments.
+        results: Receives the type of each result.
+        tied: Receives for each result the index of the argument that it is tied to, or -1.
+        attrs: Receives the attributes of each result.
+    """
     argument_names = [UnresolvedOperand(a.name, 0).operand_name for a in arguments]
     in_list = parser._current_token.text == "("
 

@@ -88,7 +88,7 @@ class AlignOp(IRDLOperation):
 
 @op_definition
 class SizeofOp(IRDLOperation):
-    """Size of an element of a type, in bytes."""
+    """Size of a value of the type `sized_type`, in bytes."""
 
     name = "util.sizeof"
     sized_type = prop_def(Attribute)
