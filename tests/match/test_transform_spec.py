@@ -302,6 +302,20 @@ def test_steps_between_handles(steps: str) -> None:
     assert "seen" in matched(cases.ON_TENSORS, transform_spec=text)
 
 
+@pytest.mark.parametrize(("types", "hit"), [
+    ("[tensor<40xf32>]", True), ("[tensor<?xf32>]", False),
+    ("[tensor<40xf32>, tensor<40xf32>, tensor<40xf32>]", True), ("[tensor<40xf32>, tensor<40xf32>]", False),
+])  # fmt: skip
+def test_operations_are_found_by_the_types_of_their_operands(types: str, hit: bool) -> None:
+    """One type is that of all operands, several are those of each."""
+    text = spec(f"""transform.named_sequence @__transform_main(%m: !transform.any_op) {{
+      %op = transform.structured.match ops{{["linalg.mul"]}} filter_operand_types = {types} in %m : (!transform.any_op) -> !transform.any_op
+      transform.annotate %op "seen" : !transform.any_op
+      transform.yield
+    }}""")  # fmt: skip
+    assert ("seen" in matched(cases.NAMED, transform_spec={"input": text})) == hit
+
+
 def test_clean_up_steps(capfd: pytest.CaptureFixture[str]) -> None:
     program = """func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
       %a = math.absf %x : tensor<4xf32>

@@ -6,10 +6,11 @@ script → list of operations, values or parameters that it denotes. It adds the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.traits import IsolatedFromAbove
 
 from pydispatch.compiler.match.transform.index import MatcherIndex
@@ -22,7 +23,7 @@ from pydispatch.ir.structured import as_structured
 
 
 def _match(run: Interpreter, op: Any, env: Env) -> None:
-    """Execute `structured.match`: find operations by name, interface, attributes and result type."""
+    """Execute `structured.match`: find operations by name, interface, attributes, and types of operands and result."""
     names = with_function_aliases(strings_of(op.ops))
     matches: dict[Operation, None] = {}
     for root in run.ops(op, env):
@@ -35,6 +36,8 @@ def _match(run: Interpreter, op: Any, env: Env) -> None:
                 continue
             if op.filter_result_type is not None and [r.type for r in candidate.results] != [op.filter_result_type]:
                 continue
+            if op.filter_operand_types is not None and not _has_operand_types(candidate, op.filter_operand_types.data):
+                continue
             matches[candidate] = None
     env[op.results[0]] = list(matches)
 
@@ -42,6 +45,12 @@ def _match(run: Interpreter, op: Any, env: Env) -> None:
 def _has_attributes(op: Operation, wanted: Any) -> bool:
     """Return whether an operation has these attributes with these values."""
     return all(op.properties.get(k, op.attributes.get(k)) == v for k, v in wanted.items())
+
+
+def _has_operand_types(op: Operation, wanted: Sequence[Attribute]) -> bool:
+    """Return whether the operands of an operation have the types `wanted`, in order; a single type is that of all."""
+    types = [v.type for v in op.operands]
+    return types == (list(wanted) * len(types) if len(wanted) == 1 else list(wanted))
 
 
 def _foreach(run: Interpreter, op: Any, env: Env) -> None:

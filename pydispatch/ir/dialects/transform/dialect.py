@@ -119,14 +119,22 @@ class IncludeOp(TransformOp):
 
 @op_definition
 class StructuredMatchOp(TransformOp):
-    """Search inside the target operations for all operations that have given names, interfaces or attributes."""
+    """Search inside the target operations for all operations that satisfy each stated filter.
+
+    Attributes:
+        ops: Names, one of which an operation must have.
+        interface: Name of an interface; of these only `LinalgOp` is checked.
+        op_attrs: Attributes that it must have, with these values.
+        filter_result_type: Type of its only result.
+        filter_operand_types: Types of its operands in order; a single type is that of all operands.
+    """
 
     name = "transform.structured.match"
     ops = opt_prop_def(ArrayAttr[StringAttr])
     interface = opt_prop_def(StringAttr)
     op_attrs = opt_prop_def(DictionaryAttr)
     filter_result_type = opt_prop_def(Attribute)
-    filter_operand_types = opt_prop_def(Attribute)
+    filter_operand_types = opt_prop_def(ArrayAttr)
     assembly_format = (
         "oilist(`ops` `{` $ops `}` | `interface` `{` custom<Word>($interface) `}` | `attributes` $op_attrs | "
         "`filter_result_type` `=` $filter_result_type | `filter_operand_types` `=` $filter_operand_types) `in` "
