@@ -12,9 +12,9 @@ from pydispatch.kernels.entities import Entity, Known, Literal, MemoryRef, Tuple
 from pydispatch.patterns.types import DType
 
 WORKGROUP_MEMORY = "#gpu.address_space<workgroup>"
-"""Address space of memory that the invocations of a workgroup share."""
+"""MLIR address space of memory that the invocations (threads) of a workgroup share."""
 PRIVATE_MEMORY = "#gpu.address_space<private>"
-"""Address space of memory of one invocation."""
+"""MLIR address space of memory that each invocation has for itself."""
 MAX_PRIVATE_ELEMENTS = 256
 """Elements of one allocation of an invocation: larger ones do not fit into the registers of any device."""
 

@@ -69,7 +69,7 @@ def _same_element(op: Operation, lhs: SSAValue, rhs: SSAValue) -> None:
 
 
 def _pad(op: tensor.PadOp) -> None:
-    """Verify a tensor.pad: its padding and its body."""
+    """Verify a tensor.pad: its amounts of padding, the shape of the result, and its body."""
     source, result = shape_of(op.source), shape_of(op.result)
     low, high = known(op.static_low, op.low, "amounts"), known(op.static_high, op.high, "amounts")
     for amounts in (low, high):
@@ -81,7 +81,7 @@ def _pad(op: tensor.PadOp) -> None:
     wanted = [
         None if n is None or a is None or b is None else n + a + b for n, a, b in zip(source, low, high, strict=True)
     ]
-    # A result may know a size that the amounts do not give, but not leave out one that they give.
+    # The result type may have a static size where an amount is dynamic, but no dynamic size where all are static.
     if len(result) != len(wanted) or any(r != w and w is not None for r, w in zip(result, wanted, strict=True)):
         raise VerifyException(f"the result is {op.result.type}, expected the shape {_text(wanted)}")
     verify_yield(op, element_of(op.source), rank=len(source))
@@ -118,6 +118,7 @@ def _check_bounds(axis: int, offset: int | None, size: int | None, stride: int |
         raise VerifyException(f"the stride of dimension {axis} is 0")
     if offset is None or size is None or n is None or size == 0:  # an empty slice has no element out of bounds
         return
+    # the stride of a single element does not matter
     last = offset if size == 1 else None if stride is None else offset + (size - 1) * stride
     for element in (offset, last):
         if element is not None and not 0 <= element < n:
@@ -239,14 +240,15 @@ def _dim(op: tensor.DimOp) -> None:
 
 
 def _empty(op: tensor.EmptyOp) -> None:
-    """Check that there is a value for each dynamic size."""
+    """Check that a tensor.empty has a value for each dynamic size of its type."""
     expected = dynamic_dims(op.tensor.type)
     if len(op.dynamic_sizes) != expected:
         raise VerifyException(f"{op.tensor.type} has {expected} dynamic size(s), got {len(op.dynamic_sizes)} value(s)")
 
 
 def _reshape(op: tensor.ReshapeOp) -> None:
-    """Check that static sizes agree and that the shape has one entry for each dimension of the result."""
+    """Check a tensor.reshape: static types have equal numbers of elements, and the shape operand has one entry for each
+    dimension of the result."""
     source, shape, result = op.source.type, op.shape.type, op.result.type
     assert isinstance(source, TensorType) and isinstance(shape, TensorType) and isinstance(result, TensorType)
     if source.element_type != result.element_type:

@@ -34,7 +34,10 @@ from pydispatch.ir.dialects.transform.syntax import ATTRIBUTES_AND_TYPES, TYPES,
 
 @op_definition
 class NamedSequenceOp(IRDLOperation):
-    """Named sequence: a matcher, an action, or `@__transform_main`, the entry point."""
+    """Named sequence: a matcher, an action, or `@__transform_main`, the entry point.
+
+    `arg_attrs` has a dictionary for each argument; it is absent if all are empty.
+    """
 
     name = "transform.named_sequence"
     sym_name = prop_def(StringAttr)
@@ -309,7 +312,7 @@ class MergeHandlesOp(TransformOp):
 
 @op_definition
 class SplitHandleOp(TransformOp):
-    """Split of a handle into one handle for each operation that it refers to."""
+    """Split of a handle into one result handle for each operation that it refers to; their numbers must be equal."""
 
     name = "transform.split_handle"
 

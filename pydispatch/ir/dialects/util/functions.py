@@ -237,7 +237,8 @@ class ReturnOp(IRDLOperation):
 
 @op_definition
 class CallOp(IRDLOperation):
-    """Call of a host function."""
+    """Call of a host function. `tied_operands` has for each result the index of the argument whose memory it reuses, or
+    -1; it is absent if no result does."""
 
     name = "util.call"
     callee = prop_def(SymbolRefAttr)
