@@ -1,4 +1,7 @@
-"""Tracer of TOSA programs, with access to attributes, and to operands that were attributes before TOSA 1.0."""
+"""Tracer of TOSA programs, with access to attributes, and to operands that were attributes before TOSA 1.0.
+
+`older releases` are those before TOSA 1.0.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from pydispatch.ir.dialects.tosa.attributes import ZeroPoints
 
 Results = trace.Results
 Convert = Callable[..., Results]
-"""Function convert(tracer, operation, *operands) -> results."""
+"""Function convert(tracer, operation, *operands) that emits an operation, and returns the tensors of its results."""
 LARGEST = (1 << 31) - 1
 """Largest size that TOSA permits."""
 
@@ -43,7 +46,7 @@ class TosaTracer(trace.MlirTracer):
     # -- operands
 
     def require_rank(self, x: Tensor, rank: int, what: str = "the operand") -> None:
-        """Raise CompileError unless a tensor has rank `rank`; `what` names it."""
+        """Raise CompileError unless a tensor has rank `rank`; `what` names the tensor in the error."""
         if x.rank != rank:
             raise self.b.fail(f"{what} is {x}, expected a tensor of rank {rank}")
 
@@ -58,8 +61,8 @@ class TosaTracer(trace.MlirTracer):
         """Return a list of sizes: operand `index` if present, else the attribute `name`, which older releases have
         instead.
 
-        Raise CompileError if the operand is not known while compiling, if a number is too large, or unless there are
-        `count` numbers.
+        inputs: operands of the operation. Raise CompileError if the operand is not known while compiling, if a number
+        is beyond LARGEST, or if there are not `count` numbers; None permits any number of them.
         """
         if index < len(inputs):
             numbers = inputs[index].known_integers()
@@ -83,11 +86,11 @@ class TosaTracer(trace.MlirTracer):
     def zero_point(
         self, op: Operation, inputs: Sequence[Tensor], index: int, name: str, dtype: DType, of: str = ""
     ) -> Tensor:  # fmt: skip
-        """Return a zero point as a tensor of one element: operand `index` if present, else an attribute of older
-        releases.
+        """Return a zero point, the integer that stands for 0, as a tensor of one element: operand `index` if present,
+        else an attribute of older releases.
 
-        That is the attribute `name`, or the entry `of` (by default `name`) of the attribute `quantization_info`; 0
-        without both. dtype: the type of a zero point from an attribute.
+        That is the attribute `name`, or the entry `of` ("": `name`) of the attribute `quantization_info`; 0 without
+        both. dtype: the type of a zero point from an attribute.
         """
         if index < len(inputs):
             is_one_number = all(not isinstance(n, Expr) and n == 1 for n in inputs[index].shape)
@@ -105,8 +108,8 @@ class TosaTracer(trace.MlirTracer):
     # -- attributes
 
     def integers(self, op: Operation, name: str, count: int | None = None, least: int | None = None) -> tuple[int, ...]:
-        """Return an attribute that is a list of integers. Raise CompileError unless it has `count` numbers, none of
-        them below `least`.
+        """Return the attribute `name`, a list of integers. Raise CompileError unless it has `count` numbers, none of
+        them below `least`; None omits a check.
         """
         value = op.properties.get(name)
         if isinstance(value, DenseArrayBase):
@@ -123,7 +126,10 @@ class TosaTracer(trace.MlirTracer):
         return numbers
 
     def integer(self, op: Operation, name: str, default: int | None = None) -> int:
-        """Return an attribute that is an integer or a bool. It is required if there is no default."""
+        """Return the attribute `name`, an integer, or a bool as 0 or 1; `default` if it is missing.
+
+        Raise CompileError for another attribute, and for a missing one without a default.
+        """
         value = op.properties.get(name)
         if value is None and default is not None:
             return default
@@ -133,14 +139,14 @@ class TosaTracer(trace.MlirTracer):
         return abs(value.value.data) if value.type.width.data == 1 else value.value.data
 
     def axis(self, op: Operation, x: Tensor) -> int:
-        """Return the attribute `axis`. Raise CompileError if x does not have this axis."""
+        """Return the attribute `axis`, counted from 0. Raise CompileError if x does not have this axis."""
         axis = self.integer(op, "axis")
         if not 0 <= axis < x.rank:
             raise self.b.fail(f"{x} has no axis {axis}")
         return axis
 
     def word(self, op: Operation, name: str, default: str) -> str:
-        """Return an attribute that is a keyword of an enumeration."""
+        """Return the attribute `name`, a keyword such as "IGNORE"; `default` if it is missing."""
         value = op.properties.get(name)
         return value.data if isinstance(value, Enumeration | StringAttr) else default
 
@@ -150,7 +156,9 @@ class TosaTracer(trace.MlirTracer):
         return next((value.data for value in values if isinstance(value, StringAttr)), "")
 
     def constant(self, op: Operation) -> Tensor:
-        """Return the tensor of a constant operation."""
+        """Return the constant tensor of a `tosa.const` or `tosa.const_shape`, whose attribute older releases call
+        `value`.
+        """
         value = op.properties.get("values") or op.properties.get("value")
         if not isinstance(value, DenseIntOrFPElementsAttr):
             raise self.b.fail(f"'{op.name}' needs values, the elements of a tensor")

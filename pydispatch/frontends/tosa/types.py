@@ -15,7 +15,10 @@ ACCUMULATOR_BITS = 48
 
 
 def dtype_of(type: Attribute, location: Location | None = None) -> DType:
-    """Return the element type of a tensor or list of sizes. Raise CompileError for unsupported types."""
+    """Return the element type of a tensor type or of a list of sizes, !tosa.shape, which is i64.
+
+    Raise CompileError, at the location, for other and for unsupported types.
+    """
     if isinstance(type, ShapeType):
         return I64
     if not isinstance(type, TensorType | UnrankedTensorType):
@@ -24,7 +27,7 @@ def dtype_of(type: Attribute, location: Location | None = None) -> DType:
 
 
 def element_dtype(element: Attribute, location: Location | None = None) -> DType:
-    """Return the DType of an MLIR element type. Raise CompileError for unsupported types."""
+    """Return the DType of an MLIR element type; i48 is stored as i64. Raise CompileError for unsupported types."""
     if isinstance(element, IntegerType) and element.width.data == ACCUMULATOR_BITS:
         return I64
     try:
@@ -35,7 +38,10 @@ def element_dtype(element: Attribute, location: Location | None = None) -> DType
 
 
 def shape_of(type: Attribute) -> list[int | None] | None:
-    """Return the sizes of a type, None for a dynamic size; None for a tensor without rank."""
+    """Return the sizes of a tensor type, None for a dynamic size; None instead of the list for a tensor without rank.
+
+    A list of sizes, !tosa.shape<n>, is a vector of n elements.
+    """
     if isinstance(type, ShapeType):
         return [type.data]
     return [None if n == DYNAMIC else n for n in type.get_shape()] if isinstance(type, TensorType) else None

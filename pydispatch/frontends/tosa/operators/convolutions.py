@@ -21,14 +21,16 @@ from pydispatch.operations.products import contract, dot_general
 
 
 def accumulator(tracer: TosaTracer, op: Operation) -> DType:
-    """Return the type in the attribute `acc_type`; without it, the type of the result."""
+    """Return the element type of an operation's sums: its attribute `acc_type`, or without it the result's type."""
     declared = op.properties.get("acc_type")
     return tracer.dtype(op) if declared is None else element_dtype(getattr(declared, "type", declared))
 
 
 def _operands(tracer: TosaTracer, op: Operation, inputs: Sequence[Tensor], spatial: int) -> tuple[Tensor, Tensor]:
-    """Return the image and the kernel with their zero points subtracted. Raise CompileError for wrong ranks
-    or types.
+    """Return the image and the kernel of a convolution with their zero points subtracted.
+
+    inputs: image, kernel, bias and, since TOSA 1.0, the zero points of image and kernel. spatial: number of spatial
+    axes. Raise CompileError for wrong ranks or types.
     """
     for tensor, what in ((inputs[0], "the image"), (inputs[1], "the kernel")):
         tracer.require_rank(tensor, spatial + 2, what)
@@ -43,34 +45,37 @@ def _operands(tracer: TosaTracer, op: Operation, inputs: Sequence[Tensor], spati
     return image, kernel
 
 
-def _same(tracer: TosaTracer, lhs: Size, rhs: Size, what: str) -> None:
-    """Raise CompileError if two static sizes differ."""
+def _require_equal(tracer: TosaTracer, lhs: Size, rhs: Size, message: str) -> None:
+    """Raise CompileError with a message and both sizes if two static sizes differ. Dynamic sizes are not compared."""
     if not isinstance(lhs, Expr) and not isinstance(rhs, Expr) and lhs != rhs:
-        raise tracer.b.fail(f"{what}: {lhs} and {rhs}")
+        raise tracer.b.fail(f"{message}: {lhs} and {rhs}")
 
 
 def _with_bias(tracer: TosaTracer, op: Operation, result: Tensor, bias: Tensor) -> Tensor:
-    """Return a result plus one bias element per channel, in the type of the operation's result."""
+    """Return a convolution's sums [..., channels] plus a bias, in the type of the operation's result.
+
+    bias: one element per channel, or one for all channels.
+    """
     if not isinstance(bias.shape[0], Expr) and bias.shape[0] != 1:
-        _same(tracer, bias.shape[0], result.shape[-1], "the bias and the result differ in their channels")
+        _require_equal(tracer, bias.shape[0], result.shape[-1], "the bias and the result differ in their channels")
     dtype = tracer.dtype(op)
     return ew.binary(tracer.b, "add", ew.convert(tracer.b, result, dtype), ew.convert(tracer.b, bias, dtype))
 
 
 def _pairs(numbers: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the padding before and the padding after each axis, from a list that alternates them."""
+    """Return (padding before each axis, padding after each axis), from a list that alternates them axis by axis."""
     return tuple(numbers[::2]), tuple(numbers[1::2])
 
 
 def _window(tracer: TosaTracer, op: Operation, spatial: int) -> Window:
-    """Return the window geometry, from the attributes pad, stride and dilation."""
+    """Return the window geometry of an operation with `spatial` axes, from its attributes pad, stride and dilation."""
     low, high = _pairs(tracer.integers(op, "pad", count=2 * spatial, least=0))
     strides, dilations = (tracer.integers(op, name, count=spatial, least=1) for name in ("stride", "dilation"))
     return Window(strides, low, high, dilations)
 
 
 def _conv(spatial: int, tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
-    """Return a convolution over `spatial` axes."""
+    """Return a convolution over `spatial` axes, with its bias added. inputs: as for `_operands`."""
     image, kernel = _operands(tracer, op, inputs, spatial)
     result = _convolved(tracer, image, kernel, _window(tracer, op, spatial), accumulator(tracer, op))
     return _with_bias(tracer, op, result, inputs[2])
@@ -79,23 +84,23 @@ def _conv(spatial: int, tracer: TosaTracer, op: Operation, *inputs: Tensor) -> R
 def _convolved(tracer: TosaTracer, image: Tensor, kernel: Tensor, window: Window, dtype: DType) -> Tensor:
     """Return the convolution of image [n, spatial..., c] by kernel [f, spatial..., c], as [n, out..., f].
 
-    It is a contraction with the loops n, out..., f, kernel..., c. The maps say which element of the image, the kernel
-    and the result each iteration uses: along a spatial axis, out * stride + kernel * dilation of the image. The loops
-    of the result are parallel, the others add up products of type `dtype`.
+    It is a contraction with the loops n, out..., f, kernel..., c. The maps give the element of the image, the kernel
+    and the result that each iteration uses: along a spatial axis, out * stride + kernel * dilation of the padded image.
+    The loops of the result are parallel, the others add up products of type `dtype`.
     """
-    _same(tracer, image.shape[-1], kernel.shape[-1], "the image and the kernel differ in their channels")
+    _require_equal(tracer, image.shape[-1], kernel.shape[-1], "the image and the kernel differ in their channels")
     spatial = image.rank - 2
     image = slicing.pad(tracer.b, image, (0, *window.low, 0), (0, *window.high, 0))
-    inside = Window(window.strides, (0,) * spatial, (0,) * spatial, window.dilations)
-    out = window_sizes(tracer.b, image.shape[1:-1], kernel.shape[1:-1], inside)
-    count, d = 2 * spatial + 3, AffineExpr.dimension
-    offsets = [d(spatial + 2 + n) for n in range(spatial)]
+    unpadded = Window(window.strides, (0,) * spatial, (0,) * spatial, window.dilations)  # `image` has the padding
+    out = window_sizes(tracer.b, image.shape[1:-1], kernel.shape[1:-1], unpadded)
+    loops, d = 2 * spatial + 3, AffineExpr.dimension
+    offsets = [d(spatial + 2 + n) for n in range(spatial)]  # positions in the kernel
     positions = [d(1 + n) * window.strides[n] + offsets[n] * window.dilations[n] for n in range(spatial)]
-    x_map = AffineMap(count, 0, (d(0), *positions, d(count - 1)))
-    w_map = AffineMap(count, 0, (d(spatial + 1), *offsets, d(count - 1)))
-    out_map = AffineMap(count, 0, tuple(d(n) for n in range(spatial + 2)))
+    x_map = AffineMap(loops, 0, (d(0), *positions, d(loops - 1)))
+    w_map = AffineMap(loops, 0, (d(spatial + 1), *offsets, d(loops - 1)))
+    out_map = AffineMap(loops, 0, tuple(d(n) for n in range(spatial + 2)))
     shape = (image.shape[0], *out, kernel.shape[0])
-    parallel = [n < spatial + 2 for n in range(count)]
+    parallel = [n < spatial + 2 for n in range(loops)]
     return contract(tracer.b, image, kernel, x_map, w_map, out_map, shape, parallel, dtype)
 
 
@@ -105,11 +110,11 @@ def _depthwise(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     It is a contraction with the loops n, y, x, c, m, height, width; c and m are merged in the result.
     """
     image, kernel = _operands(tracer, op, inputs, spatial=2)
-    _same(tracer, image.shape[-1], kernel.shape[2], "the image and the kernel differ in their channels")
+    _require_equal(tracer, image.shape[-1], kernel.shape[2], "the image and the kernel differ in their channels")
     window = _window(tracer, op, spatial=2)
     image = slicing.pad(tracer.b, image, (0, *window.low, 0), (0, *window.high, 0))
-    inside = Window(window.strides, (0, 0), high=(0, 0), dilations=window.dilations)
-    out = window_sizes(tracer.b, image.shape[1:3], kernel.shape[:2], inside)
+    unpadded = Window(window.strides, (0, 0), high=(0, 0), dilations=window.dilations)  # `image` has the padding
+    out = window_sizes(tracer.b, image.shape[1:3], kernel.shape[:2], unpadded)
     n, y, x_, c, m, ky, kx = (AffineExpr.dimension(loop) for loop in range(7))
     (sy, sx), (dy, dx) = window.strides, window.dilations
     x_map = AffineMap(7, 0, (n, y * sy + ky * dy, x_ * sx + kx * dx, c))
@@ -123,16 +128,22 @@ def _depthwise(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
 def _transpose_conv(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     """Return a transposed convolution: a convolution of the image, with zeros between its elements, by the reversed
     kernel.
+
+    The attribute `out_pad` has the rows and columns that the result gains before and after each axis, or loses where
+    it is negative.
     """
     image, kernel = _operands(tracer, op, inputs, spatial=2)
-    out_pad = tracer.integers(op, "out_pad", 4)
-    strides = tracer.integers(op, "stride", 2, 1)
+    out_pad = tracer.integers(op, "out_pad", count=4)
+    strides = tracer.integers(op, "stride", count=2, least=1)
+    # Each element of the image reaches this many results before and after it, so the image is padded by as many zeros.
     reach = [n - 1 for n in kernel.shape[1:3]]
-    low = [n + r for n, r in zip(out_pad[::2], reach, strict=True)]
-    high = [n + r for n, r in zip(out_pad[1::2], reach, strict=True)]
+    padding_before, padding_after = _pairs(out_pad)
+    low = [n + r for n, r in zip(padding_before, reach, strict=True)]
+    high = [n + r for n, r in zip(padding_after, reach, strict=True)]
     if any(not isinstance(n, Expr) and n < 0 for n in (*low, *high)):
         raise tracer.b.fail(f"out_pad {list(out_pad)} takes away more than the kernel of {kernel} adds")
-    image = slicing.pad(tracer.b, image, (0, *low, 0), (0, *high, 0), 0, (0, *(n - 1 for n in strides), 0))
+    zeros_between = (0, *(n - 1 for n in strides), 0)
+    image = slicing.pad(tracer.b, image, (0, *low, 0), (0, *high, 0), value=0, interior=zeros_between)
     result = _convolved(
         tracer, image, indexing.reverse(tracer.b, kernel, axes=[1, 2]), Window.unit(2), accumulator(tracer, op)
     )
@@ -140,7 +151,10 @@ def _transpose_conv(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Resul
 
 
 def _matmul(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
-    """Return the products of matrices [n, m, k] and [n, k, l]."""
+    """Return the products of n matrices [n, m, k] and [n, k, l] with their zero points subtracted, as [n, m, l].
+
+    Since TOSA 1.0, the zero points are the operands 2 and 3.
+    """
     for tensor in inputs[:2]:
         tracer.require_rank(tensor, 3)
     zeros = [
@@ -148,7 +162,7 @@ def _matmul(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
         tracer.zero_point(op, inputs, index=3, name="b_zp", dtype=I32),
     ]
     a, b = (shifted(tracer.b, tensor, zero) for tensor, zero in zip(inputs[:2], zeros, strict=True))
-    return dot_general(tracer.b, a, b, [(0, 0)], [(2, 1)], tracer.dtype(op))
+    return dot_general(tracer.b, a, b, batch=[(0, 0)], contracted=[(2, 1)], dtype=tracer.dtype(op))
 
 
 def _fully_connected(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:

@@ -23,30 +23,30 @@ _UNARY = {
     "exp": "exp", "floor": "floor", "log": "log", "logical_not": "not", "rsqrt": "rsqrt", "sigmoid": "logistic",
     "sin": "sin", "tanh": "tanh",
 }  # fmt: skip
-"""Operations of one operand to functions of elements."""
+"""Names of unary TOSA operations, without the dialect, to names of functions of `elementwise.unary`."""
 _BINARY = {
     "add": "add", "bitwise_and": "and", "bitwise_or": "or", "bitwise_xor": "xor", "logical_and": "and",
     "logical_or": "or", "logical_xor": "xor", "pow": "pow", "sub": "sub",
 }  # fmt: skip
-"""Operations of two operands to functions of elements."""
+"""Names of binary TOSA operations, without the dialect, to names of functions of `elementwise.binary`."""
 _SHIFTS = {"logical_left_shift": "shift_left", "logical_right_shift": "shift_right_logical"}
-"""Shifts to functions of elements."""
+"""Names of TOSA shifts to names of functions of `integers.shift`."""
 _COMPARISONS = {"equal": "eq", "greater": "gt", "greater_equal": "ge"}
-"""Comparisons to relations of elements."""
+"""Names of TOSA comparisons to the relations of `elementwise.compare`."""
 
 
 def _unary(function: str, tracer: TosaTracer, op: Operation, x: Tensor) -> Results:
-    """Apply the unary function of a name."""
+    """Apply an elementwise function by its name, such as "exp"."""
     return ew.unary(tracer.b, function, x)
 
 
 def _binary(function: str, tracer: TosaTracer, op: Operation, x: Tensor, y: Tensor) -> Results:
-    """Apply the binary function of a name."""
+    """Apply an elementwise function of two operands by its name, such as "add"."""
     return ew.binary(tracer.b, function, x, y)
 
 
 def _compare(order: str, tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
-    """Compare operands of one type by a relation such as "ge"."""
+    """Compare two operands of one type by the relation `order`: "eq", "gt" or "ge"."""
     tracer.same_type(*inputs)
     return ew.compare(tracer.b, order, inputs[0], inputs[1])
 
@@ -58,33 +58,33 @@ def _shift(function: str, tracer: TosaTracer, op: Operation, *inputs: Tensor) ->
 
 
 def extreme(name: str, ignore_nan: bool, lhs: Element, rhs: Element) -> Element:
-    """Return the "max" or "min" of two numbers.
+    """Return the maximum or minimum of two numbers; `name` is "max" or "min".
 
-    NaN is propagated. With `ignore_nan` the result is NaN only if both numbers are.
+    If a number is NaN, so is the result; with `ignore_nan` only if both numbers are NaN.
     """
     return extreme_ignoring_nan(name, lhs, rhs) if ignore_nan else lhs.binary(name, rhs)
 
 
 def ignores_nan(tracer: TosaTracer, op: Operation) -> bool:
-    """Return whether the attribute `nan_mode` is IGNORE."""
+    """Return whether an operation skips NaN: its attribute `nan_mode` is IGNORE, not PROPAGATE, the default."""
     return tracer.word(op, "nan_mode", "PROPAGATE") == "IGNORE"
 
 
 def _extreme(name: str, tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
-    """Return the elementwise maximum or minimum, as the attribute `nan_mode` states."""
+    """Return the elementwise maximum or minimum; `name` is "max" or "min". The attribute `nan_mode` is obeyed."""
     tracer.same_type(*inputs)
     ignore = ignores_nan(tracer, op)
     return formula(tracer.b, lambda u, v: extreme(name, ignore, u, v), *inputs)
 
 
 def _divide(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
-    """Divide integers; the result of a division that is not defined, such as by 0, is that of `integers.divide`."""
+    """Divide integers, rounded towards zero. TOSA leaves division by 0 undefined; here it is -1 (all bits set)."""
     tracer.same_type(*inputs)
     return ew.apply(tracer.b, integers.divide, *inputs)
 
 
 def _arithmetic_right_shift(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
-    """Shift right; with `round`, the last bit that is shifted out is added."""
+    """Shift right with copies of the sign. With the attribute `round`, add the last bit that is shifted out."""
     tracer.same_type(*inputs)
     rounded = bool(tracer.integer(op, "round", 0))
 
@@ -93,25 +93,29 @@ def _arithmetic_right_shift(tracer: TosaTracer, op: Operation, *inputs: Tensor) 
         result = integers.shift("shift_right_arithmetic", u, n)
         if not rounded:
             return result
+        # `where` discards the shift by n - 1 for n = 0, which shifts no bit out.
         return result + (n > 0).where(integers.shift("shift_right_arithmetic", u, n - 1) & 1, 0)
 
     return formula(tracer.b, shifted, *inputs)
 
 
 def _mul(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
-    """Multiply; integers are shifted right after, rounded half up."""
+    """Multiply; the products of integers are then shifted right by `shift` bits, rounded half up.
+
+    `shift` is the third operand, or an attribute in older releases.
+    """
     tracer.same_type(inputs[0], inputs[1])
     dtype = tracer.dtype(op)
     if dtype.is_float:
         return ew.binary(tracer.b, "mul", inputs[0], inputs[1])
     shift = inputs[2] if len(inputs) > 2 else tracer.b.constant([tracer.integer(op, "shift", 0)], I32)
-    if (known := shift.numbers) is not None and not known.any():
+    if (known_shift := shift.numbers) is not None and not known_shift.any():
         return formula(tracer.b, lambda u, v: u.to(dtype) * v.to(dtype), inputs[0], inputs[1])
 
-    def product(u: Element, value: Element, n: Element) -> Element:
+    def product(u: Element, v: Element, n: Element) -> Element:
         """Return the product of one pair of elements in 64 bits, plus half of 2^n, shifted right by n bits."""
         n = n.to(I64)
-        result = u.to(I64) * value.to(I64)
+        result = u.to(I64) * v.to(I64)
         half = (n > 0).where(n.const(1).binary("shift_left", (n - 1).max(0)), n.const(0))
         return (result + half).binary("shift_right_arithmetic", n).to(dtype)
 
@@ -123,7 +127,7 @@ def _negate(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     dtype = inputs[0].dtype
     if dtype.is_float:
         return ew.unary(tracer.b, "neg", inputs[0])
-    zeros = [  # of: the entry of `quantization_info` in older releases
+    zeros = [  # `of` names the entry of the attribute `quantization_info`, which older releases have
         tracer.zero_point(op, inputs, index=1, name="input1_zp", dtype=dtype, of="input_zp"),
         tracer.zero_point(op, inputs, index=2, name="output_zp", dtype=dtype),
     ]
@@ -140,12 +144,12 @@ def _select(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     """Return elements of the second operand where the first is true, else of the third."""
     tracer.same_type(inputs[1], inputs[2])
     if not inputs[0].dtype.is_bool:
-        raise tracer.b.fail(f"what decides is {inputs[0]}, expected truth values")
+        raise tracer.b.fail(f"the condition is {inputs[0]}, expected truth values")
     return ew.select(tracer.b, *inputs)
 
 
 def _limit(value: Attribute | None, default: float) -> float:
-    """Return a bound from an attribute; `default` if it is missing."""
+    """Return the number in an attribute; `default` if the attribute is None, as it is missing."""
     return value.value.data if isinstance(value, IntegerAttr | FloatAttr) else default
 
 
@@ -155,9 +159,9 @@ def _clamp(tracer: TosaTracer, op: Operation, x: Tensor) -> Results:
     Older releases have one pair of bounds for floats (`min_fp`) and one for integers (`min_int`).
     """
     dtype = x.dtype
-    former = "fp" if dtype.is_float else "int"
-    low = _limit(op.properties.get("min_val", op.properties.get(f"min_{former}")), least(dtype))
-    high = _limit(op.properties.get("max_val", op.properties.get(f"max_{former}")), largest(dtype))
+    old_suffix = "fp" if dtype.is_float else "int"
+    low = _limit(op.properties.get("min_val", op.properties.get(f"min_{old_suffix}")), least(dtype))
+    high = _limit(op.properties.get("max_val", op.properties.get(f"max_{old_suffix}")), largest(dtype))
     if dtype.is_unsigned:  # Attributes store unsigned bounds as signed numbers with the same bits.
         low, high = (int(n) & int(largest(dtype)) for n in (low, high))
     if low > high:
@@ -195,11 +199,12 @@ def _rounded(u: Element, dtype: DType) -> Element:
 def _table(tracer: TosaTracer, op: Operation, values: Tensor, table: Tensor) -> Results:
     """Return the entries of a table at 8-bit values, or interpolated between entries for 16-bit values.
 
-    The entry 0 belongs to the least value, -128 or -32768. Of 513 entries each but the last stands for 128 values.
+    Entry 0 belongs to the least value, -128 or -32768. Of 513 entries, entry i belongs to value 128 * i - 32768; the
+    last one only bounds the last interpolation. Results for 16-bit values are 128 times the interpolated entries.
     """
-    wanted = {8: 256, 16: 513}.get(values.dtype.bits)
-    if table.shape != (wanted,) or not values.dtype.is_integer:
-        raise tracer.b.fail(f"a table for {values} has {wanted or 'no'} entries, got {table}")
+    entry_count = {8: 256, 16: 513}.get(values.dtype.bits)
+    if table.shape != (entry_count,) or not values.dtype.is_integer:
+        raise tracer.b.fail(f"a table for {values} has {entry_count or 'no'} entries, got {table}")
     if values.dtype.bits == 8:
         position = formula(tracer.b, lambda u: u.to(I32) + 128, values)
         return _looked_up(tracer.b, table, position)
@@ -219,10 +224,13 @@ def _table(tracer: TosaTracer, op: Operation, values: Tensor, table: Tensor) -> 
 
 
 def _looked_up(builder: Builder, table: Tensor, positions: Tensor) -> Tensor:
-    """Return the elements of a table at given positions."""
+    """Return the elements of a vector `table` at the indices `positions`, in the shape of `positions`.
+
+    Indices must be in bounds.
+    """
 
     def coordinates(coords: CoordinateBuilder) -> list[object]:
-        """Return the position that an element of `positions` holds."""
+        """Return the index in the table: the element of `positions`."""
         return [coords.index_of(coords.elements[0])]
 
     return elements_at(builder, table, positions.shape, coordinates, positions)  # type: ignore[arg-type]

@@ -18,19 +18,23 @@ def _check(tracer: TosaTracer, x: Tensor) -> None:
 
 
 def _fft2d(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
-    """Return the real and imaginary parts of a 2-D FFT. The inverse transform is not divided by the number
-    of elements.
+    """Return the real and imaginary parts of the 2-D FFT of complex numbers, whose parts are the two operands.
+
+    With the attribute `inverse` it is the inverse transform, which is not divided by the number of elements.
     """
     tracer.same_type(*inputs)
     _check(tracer, inputs[0])
-    sign = 1 if tracer.integer(op, "inverse", 0) else -1
+    sign = 1 if tracer.integer(op, "inverse", default=0) else -1  # of the exponent of exp(±2πi·jk/n)
     x = complex_of(tracer.b, inputs[0], inputs[1])
     rows = unscaled_transform(tracer.b, x, axis=2, sign=sign)
     return parts_of(tracer.b, unscaled_transform(tracer.b, rows, axis=1, sign=sign))
 
 
 def _rfft2d(tracer: TosaTracer, op: Operation, x: Tensor) -> Results:
-    """Return the real and imaginary parts of the 2-D FFT of real numbers."""
+    """Return the real and imaginary parts of the 2-D FFT of real numbers [n, height, width].
+
+    They are [n, height, width // 2 + 1]: the other columns are conjugates of these.
+    """
     _check(tracer, x)
     return parts_of(tracer.b, unscaled_transform(tracer.b, rfft(tracer.b, x, axis=2), axis=1, sign=-1))
 

@@ -19,11 +19,11 @@ _PAIRS = GatherAxes(
     offset_dims=(2,), collapsed_dims=(0, 1), batching_dims=(), indices_batching_dims=(), start_index_map=(0, 1),
     index_vector_dim=2,
 )  # fmt: skip
-"""Axes of a scatter by indices [n, w, 2], which are pairs of the number of a table and a row."""
+"""Axes of a scatter by indices [n, w, 2], each a pair (index of a table, index of a row in it)."""
 
 
 def _checked(tracer: TosaTracer, table: Tensor, indices: Tensor) -> None:
-    """Raise CompileError unless the table and the indices have the right ranks and types."""
+    """Raise CompileError unless `table` has rank 3, for [n, k, c], and `indices` are integers of rank 2, for [n, w]."""
     tracer.require_rank(table, 3, "the table")
     tracer.require_rank(indices, 2, "the list of indices")
     if not indices.dtype.is_integer:
@@ -41,8 +41,9 @@ def _scatter(tracer: TosaTracer, op: Operation, table: Tensor, indices: Tensor, 
     _checked(tracer, table, indices)
     tracer.require_rank(rows, 3, "the new rows")
     tracer.same_type(table, rows)
-    numbers = shapes.iota(tracer.b, indices.shape[:1], axis=0, dtype=indices.dtype)
-    pairs = slicing.stack(tracer.b, [shapes.broadcast_to(tracer.b, numbers, indices.shape, [0]), indices], axis=2)
+    table_indices = shapes.iota(tracer.b, indices.shape[:1], axis=0, dtype=indices.dtype)
+    pairs = slicing.stack(tracer.b, [shapes.broadcast_to(tracer.b, table_indices, indices.shape, [0]), indices], axis=2)
+    # unique: TOSA forbids equal indices of one table.
     return scatter(tracer.b, [table], pairs, [rows], _PAIRS, lambda s, old, new: new, unique=True)
 
 

@@ -28,9 +28,10 @@ Combine = Callable[[Element, Element], Element]
 def _attributes(
     tracer: TosaTracer, op: Operation, inputs: Sequence[Tensor], first_operand: int
 ) -> tuple[list[Size], Window]:
-    """Return the kernel and the window geometry. Raise CompileError unless all of their numbers are known.
+    """Return the kernel (height and width of a window) and the window geometry.
 
-    They are three operands from number `first_operand` on, if there are that many operands, else attributes.
+    Kernel, stride and pad are three operands from index `first_operand` on (adaptive pooling), if there are more
+    operands than that, else attributes. Raise CompileError unless all of their numbers are known.
     """
     tracer.require_rank(inputs[0], 4, "the image")
     operands = inputs if len(inputs) > first_operand else []  # if empty, `sizes_of` reads attributes
@@ -38,6 +39,7 @@ def _attributes(
         tracer.sizes_of(op, operands, index=first_operand + n, name=name, count=count)
         for n, (name, count) in enumerate((("kernel", 2), ("stride", 2), ("pad", 4)))
     )
+    # Dynamic sizes, which are no ints, are left out here, so that the counts differ and they are refused.
     known = [[n for n in numbers if isinstance(n, int)] for numbers in (kernel, strides, pad)]
     if [len(numbers) for numbers in known] != [2, 2, 4] or min(known[0] + known[1]) < 1 or min(known[2]) < 0:
         raise tracer.b.fail(f"kernel {kernel}, stride {strides} and pad {pad} are numbers from 1, those of pad from 0")
@@ -52,14 +54,15 @@ def _pooled(
     x: images [n, height, width, c]. kernel: height and width of a window. start: both the initial running value and the
     value of the padding.
     """
-    whole = Window((1, *window.strides, 1), (0, *window.low, 0), (0, *window.high, 0), dilations=(1, 1, 1, 1))
+    # `reduce_windows` slides along all axes: along images and channels, windows have one element.
+    all_axes = Window((1, *window.strides, 1), (0, *window.low, 0), (0, *window.high, 0), dilations=(1, 1, 1, 1))
 
     def combined(scalars: Scalars, running: Sequence[Scalar], elements: Sequence[Scalar]) -> list[Scalar]:
         """Combine the only running value with the only element of an iteration."""
         return [combine(Element(scalars, running[0]), Element(scalars, elements[0])).scalar]
 
-    first = tracer.b.constant(start, x.dtype)
-    return reduce_windows(tracer.b, [x], [first], (1, *kernel, 1), whole, combined)[0]
+    initial = tracer.b.constant(start, x.dtype)
+    return reduce_windows(tracer.b, [x], [initial], (1, *kernel, 1), all_axes, combined)[0]
 
 
 def _max_pool(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
@@ -75,10 +78,11 @@ def _max_pool(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
 
 
 def _counts(tracer: TosaTracer, size: Size, out: Size, kernel: Size, stride: int, low: Size) -> Tensor:
-    """Return for each window along one axis how many of its elements are not padding, but at least 1.
+    """Return for each window along one axis how many of its elements are not padding, but at least 1: i64[out].
 
     size: elements of the axis. out: number of windows. kernel: elements of a window. low: padding before the axis.
-    Window i spans i * stride - low up to that plus kernel, which is limited to 0 and `size`.
+    Window i has the elements from i * stride - low up to, not including, that plus kernel; those outside of 0 to
+    `size` are padding.
     """
     b = tracer.b
 
@@ -101,7 +105,7 @@ def _avg_pool(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     """
     kernel, window = _attributes(tracer, op, inputs, first_operand=3)
     acc, dtype = accumulator(tracer, op), tracer.dtype(op)
-    if acc == dtype and dtype.is_integer:
+    if acc == dtype and dtype.is_integer:  # no `acc_type`: sums of 8 or 16 bits would overflow
         acc = I32
     values = ew.convert(
         tracer.b, shifted(tracer.b, inputs[0], tracer.zero_point(op, inputs, index=1, name="input_zp", dtype=I32)), acc
@@ -116,7 +120,7 @@ def _avg_pool(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
             stride=window.strides[d],
             low=window.low[d],
         )
-        for d in (0, 1)
+        for d in (0, 1)  # vertical, horizontal
     )
     rows = shapes.reshape(tracer.b, rows, [1, total.shape[1], 1, 1])
     columns = shapes.reshape(tracer.b, columns, [1, 1, total.shape[2], 1])

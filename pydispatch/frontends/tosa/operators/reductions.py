@@ -19,18 +19,21 @@ from pydispatch.operations.scalars import Scalars
 
 
 def _reduce(function: str, tracer: TosaTracer, op: Operation, x: Tensor) -> Results:
-    """Reduce along an axis by a named function."""
+    """Reduce along the attribute `axis`, which stays with size 1, by a function of `_REDUCTIONS` such as "add"."""
     return reductions.reduce(tracer.b, function, x, [tracer.axis(op, x)], keep=True)
 
 
 def _extreme(name: str, tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
-    """Return the maximum or minimum along an axis, which may ignore NaN."""
+    """Return the maximum or minimum along the attribute `axis`, which stays with size 1. `name` is "max" or "min".
+
+    NaN is ignored if the attribute `nan_mode` is IGNORE; along an axis of NaN only, the result is `_start`.
+    """
     axis = tracer.axis(op, inputs[0])
     if not ignores_nan(tracer, op) or not inputs[0].dtype.is_float:
         return reductions.reduce(tracer.b, name, inputs[0], [axis], keep=True)
 
     def combine(scalars: Scalars, running: Sequence[Scalar], elements: Sequence[Scalar]) -> list[Scalar]:
-        """Return the extreme of the running value and an element, ignoring NaN."""
+        """Return the maximum or minimum of the running value and an element, ignoring NaN."""
         lhs, rhs = Element(scalars, running[0]), Element(scalars, elements[0])
         return [extreme(name, ignore_nan=True, lhs=lhs, rhs=rhs).scalar]
 
@@ -40,13 +43,14 @@ def _extreme(name: str, tracer: TosaTracer, op: Operation, *inputs: Tensor) -> R
 
 
 def _start(name: str, dtype: DType) -> float:
-    """Return the initial value of a maximum or minimum."""
+    """Return the initial value of a "max" or "min": the least or largest number of the type."""
     return reductions.least(dtype) if name == "max" else reductions.largest(dtype)
 
 
 def _argmax(tracer: TosaTracer, op: Operation, x: Tensor) -> Results:
     """Return the index of the maximum along an axis. If NaN is ignored, it counts as the least number."""
     axis = tracer.axis(op, x)
+    # Floats of fewer than 16 bits are compared as f32.
     values = ew.convert(tracer.b, x, F32) if x.dtype.is_float and x.dtype.bits < 16 else x
     if ignores_nan(tracer, op) and values.dtype.is_float:
         low = reductions.least(values.dtype)
@@ -55,7 +59,7 @@ def _argmax(tracer: TosaTracer, op: Operation, x: Tensor) -> Results:
 
 
 _REDUCTIONS = {"all": "and", "any": "or", "prod": "mul", "product": "mul", "sum": "add"}
-"""Reductions to the functions that combine two elements."""
+"""Names of TOSA reductions, without `tosa.reduce_`, to the functions that combine two elements."""
 ROWS: dict[str, Convert] = {
     **{f"tosa.reduce_{name}": partial(_reduce, function) for name, function in _REDUCTIONS.items()},
     **{f"tosa.reduce_{name}": partial(_extreme, name) for name in ("max", "min")},

@@ -25,8 +25,8 @@ def _zero_point(
 ) -> Tensor:
     """Return a zero point as an i64 scalar.
 
-    at, name: its operand and attribute, see `TosaTracer.zero_point`. unsigned: whether the bits of the operand are
-    those of an unsigned number; an attribute has the number itself.
+    at: index of the operand that holds it. name: its attribute in older releases, which have no such operand.
+    unsigned: whether the bits of the operand are those of an unsigned number; an attribute has the number itself.
     """
     zero = shapes.reshape(tracer.b, tracer.zero_point(op, inputs, at, name, dtype=I32), [])
     read_as = _unsigned(zero.dtype) if unsigned and at < len(inputs) else zero.dtype
@@ -36,9 +36,10 @@ def _zero_point(
 def _factors(
     tracer: TosaTracer, op: Operation, inputs: Sequence[Tensor], index: int, name: str, per_channel: bool
 ) -> Tensor:
-    """Return the multipliers or shifts: a vector along the last axis with `per_channel`, else a scalar.
+    """Return the multipliers or shifts: with `per_channel` a vector along the last axis of inputs[0], else a scalar.
 
-    index, name: the operand that holds them, or the attribute of older releases.
+    index: operand that holds them. name: their attribute in older releases, "multiplier" or "shift". One number may
+    stand for all channels. inputs[0]: the tensor that is rescaled.
     """
     factors = inputs[index] if index < len(inputs) else tracer.b.constant(list(tracer.integers(op, name)), I64)
     channels = inputs[0].shape[-1:] if per_channel else (1,)
@@ -56,9 +57,10 @@ def _rescale(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     if not (dtype.is_integer and source.is_integer):
         raise tracer.b.fail(f"integers are rescaled, got {inputs[0]} to {dtype}")
     unsigned_in, unsigned_out = (bool(tracer.integer(op, name, 0)) for name in ("input_unsigned", "output_unsigned"))
+    # `double_round` is the attribute of older releases.
     double_round = tracer.word(op, "rounding_mode", "") == "DOUBLE_ROUND" or bool(tracer.integer(op, "double_round", 0))
-    wide = bool(tracer.integer(op, "scale32", 1))
-    if double_round and not wide:
+    has_32_bit_multipliers = bool(tracer.integer(op, "scale32", 1))
+    if double_round and not has_32_bit_multipliers:
         raise tracer.b.fail("DOUBLE_ROUND needs scale32 = true")
     per_channel = bool(tracer.integer(op, "per_channel", 0))
     operand_type = _unsigned(source) if unsigned_in else source

@@ -21,30 +21,30 @@ from pydispatch.operations.indexing import CoordinateBuilder, elements_at
 class _ResizeAxis:
     """Interpolation positions along a resized axis.
 
-    Element i of the result is between the source elements `lower[i]` and `upper[i]`, at the fraction `rest[i] / scale`
-    after the first of them.
+    Element i of the result is between the source elements `lower[i]` and `upper[i]`, at the fraction
+    `distance[i] / scale` after the first of them. The tensors are i32[size].
 
     Attributes:
         size: Number of elements of the result.
         scale: Number of parts into which the distance of two source elements is divided.
-        lower: For each element the index of the source element before it.
-        upper: For each element the index of the source element after it.
-        rest: For each element its distance from `lower`, in parts.
+        lower: For each element the index of the source element before it, limited to the axis.
+        upper: For each element the index of the source element after it, limited to the axis.
+        distance: For each element its distance from `lower` in parts, from 0 to scale - 1.
     """
 
     size: Size
     scale: int
     lower: Tensor
     upper: Tensor
-    rest: Tensor
+    distance: Tensor
 
 
 def _axis(builder: Builder, size: Size, numerator: int, denominator: int, offset: int, border: int) -> _ResizeAxis:
     """Return the interpolation positions of an axis of `size` elements that is scaled by numerator / denominator.
 
     Element i of the result is at (i * denominator + offset) / numerator of the source. Its integer part is `lower`,
-    limited to the axis, and its remainder is `rest`. border: how far, in parts of 1 / numerator, the last element may
-    be beyond the last source element.
+    limited to the axis, and its remainder is `distance`. border: how far, in parts of 1 / numerator, the last element
+    may be beyond the last source element.
     """
     room = (size - 1) * numerator - offset + border
     if not isinstance(room, Expr) and (room < 0 or room % denominator):
@@ -59,23 +59,27 @@ def _axis(builder: Builder, size: Size, numerator: int, denominator: int, offset
         return reductions.size_as(builder, n, I32)
 
     def binary(name: str, x: Tensor, n: Size) -> Tensor:
-        """Apply a binary function to a tensor and a size."""
+        """Apply a function of `elementwise.binary`, by its name, to a tensor and a size."""
         return ew.binary(builder, name, x, size_tensor(n))
 
     at = binary("add", binary("mul", shapes.iota(builder, [out], axis=0, dtype=I32), denominator), offset)
-    rest = binary("rem", binary("add", binary("rem", at, numerator), numerator), numerator)
-    whole = binary("div", ew.binary(builder, "sub", at, rest), numerator)
+    # Modulo and division that round down: "rem" has the sign of `at`, which a negative offset makes negative.
+    distance = binary("rem", binary("add", binary("rem", at, numerator), numerator), numerator)
+    whole = binary("div", ew.binary(builder, "sub", at, distance), numerator)
     last = maximum(size - 1, 0)
     lower, upper = (binary("min", binary("max", n, 0), last) for n in (whole, binary("add", whole, 1)))
-    return _ResizeAxis(out, numerator, lower, upper, rest)
+    return _ResizeAxis(size=out, scale=numerator, lower=lower, upper=upper, distance=distance)
 
 
 def _taken(builder: Builder, x: Tensor, shape: tuple[Size, ...], rows: Tensor, columns: Tensor) -> Tensor:
-    """Return the elements of images [n, height, width, c] at given rows and columns."""
+    """Return the elements of images x [n, height, width, c] at the given rows and columns.
+
+    shape: that of the result, (n, number of rows, number of columns, c). rows, columns: vectors of indices.
+    """
 
     def coordinates(coords: CoordinateBuilder) -> list[SSAValue]:
-        """Return the position of an element: its own image and channel, and the row and the column that were passed for
-        it.
+        """Return the position in x of an element of the result: its own image and channel, and its entries of `rows`
+        and `columns`.
         """
         return [
             coords.loop_index(0),
@@ -88,25 +92,25 @@ def _taken(builder: Builder, x: Tensor, shape: tuple[Size, ...], rows: Tensor, c
 
 
 def _along(builder: Builder, x: Tensor, axis: int) -> Tensor:
-    """Reshape a vector so that it broadcasts along one axis of an image."""
+    """Reshape a vector so that its elements are along axis `axis` of images [n, height, width, c]; others are 1."""
     return shapes.reshape(builder, x, [x.shape[0] if d == axis else 1 for d in range(4)])
 
 
 def _nearest(builder: Builder, axis: _ResizeAxis) -> Tensor:
-    """Return the nearer source element for each position along an axis."""
+    """Return the index of the nearer source element for each element of the result along an axis: i32[axis.size]."""
 
-    def nearer(low: Element, high: Element, rest: Element) -> Element:
+    def nearer(low: Element, high: Element, distance: Element) -> Element:
         """Return the index of the nearer one of two source elements; of equally near ones the second."""
-        return (rest * 2 >= axis.scale).where(high, low)
+        return (distance * 2 >= axis.scale).where(high, low)
 
-    return formula(builder, nearer, axis.lower, axis.upper, axis.rest)
+    return formula(builder, nearer, axis.lower, axis.upper, axis.distance)
 
 
 def _resize(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     """Resize images [n, height, width, c] to the nearest elements or by bilinear interpolation.
 
-    The operands `scale` (numerator and denominator of the height, then of the width), `offset` and `border` define the
-    positions along each axis, see `_axis`.
+    The operands `scale` (numerator and denominator of the height, then of the width), `offset` and `border` (of the
+    height and of the width) define the positions along each axis, see `_axis`; older releases have attributes instead.
     """
     tracer.require_rank(inputs[0], 4, "the image")
     attributes = [tracer.sizes_of(op, inputs, index=at, name=name, count=count)
@@ -125,19 +129,19 @@ def _resize(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
         _taken(tracer.b, inputs[0], shape, row, column) for row in (y.lower, y.upper) for column in (x_.lower, x_.upper)
     ]
     dtype = tracer.dtype(op)
-    # Distances of each position from its lower neighbour, in parts of 1 / scale.
-    y_rest, x_rest = _along(tracer.b, y.rest, axis=1), _along(tracer.b, x_.rest, axis=2)
-    return formula(tracer.b, lambda *e: _blend(dtype, y.scale, x_.scale, *e), *corners, y_rest, x_rest)
+    dy, dx = _along(tracer.b, y.distance, axis=1), _along(tracer.b, x_.distance, axis=2)
+    return formula(tracer.b, lambda *e: _blend(dtype, y.scale, x_.scale, *e), *corners, dy, dx)
 
 
 def _blend(
     dtype: DType, height: int, width: int, v00: Element, v01: Element, v10: Element, v11: Element, dy: Element,
     dx: Element,
 ) -> Element:  # fmt: skip
-    """Return the bilinear sum of four neighbours, v00 (upper left), v01 (upper right), v10 and v11.
+    """Return the bilinear sum of four neighbours: v00 (upper left), v01 (upper right), v10 and v11 (below them).
 
-    dy, dx: distances from v00, in parts of 1 / height and 1 / width. Floats are divided by both scales; as TOSA
-    defines, integers are not, so their sum is height * width times the interpolated number.
+    dtype: type of the result. height, width: scales of the axes, the parts between two neighbours. dy, dx: distances
+    from v00 in these parts. Floats are divided by both scales; as TOSA defines, integers are not, so their sum is
+    height * width times the interpolated number.
     """
     dy, dx = dy.to(dtype), dx.to(dtype)
     if dtype.is_float:

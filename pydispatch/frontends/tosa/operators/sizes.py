@@ -16,7 +16,7 @@ from pydispatch.graph.values import Tensor
 
 
 def _list(tracer: TosaTracer, sizes: list[Any]) -> Tensor:
-    """Return sizes as a constant vector."""
+    """Return sizes, ints or expressions, as a constant i64 vector."""
     import numpy as np
 
     elements = np.empty(len(sizes), dtype=object)
@@ -25,7 +25,10 @@ def _list(tracer: TosaTracer, sizes: list[Any]) -> Tensor:
 
 
 def _on_sizes(function: Callable[[Any, Any], Any], tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
-    """Apply a function to pairs of elements of two lists of sizes. A division by 0 raises CompileError."""
+    """Apply a function of `_FUNCTIONS` to pairs of elements of two lists of sizes with one length.
+
+    Raise CompileError for lists of other lengths and for a division by 0.
+    """
     a, b = (tracer.sizes_of(op, inputs, at, "operand") for at in (0, 1))
     if len(a) != len(b):
         raise tracer.b.fail(f"lists of {len(a)} and {len(b)} sizes")
@@ -40,7 +43,7 @@ def _concat(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
 
 
 def _slice(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
-    """Return a part of a list of sizes."""
+    """Return a slice of a list of sizes. The operands are the list, the start and the length of the slice."""
     (start,), (size,) = (
         tracer.sizes_of(op, inputs, index=at, name=name, count=1) for at, name in ((1, "start"), (2, "size"))
     )
@@ -54,7 +57,7 @@ _FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div_floor": operator.floordiv,
     "div_ceil": ceil_div, "mod": operator.mod, "max": maximum, "min": minimum,
 }  # fmt: skip
-"""Functions of two sizes by the names of operations without `_shape`."""
+"""Names of TOSA operations, without `tosa.` and `_shape`, to functions of two sizes."""
 ROWS: dict[str, Convert] = {
     **{f"tosa.{name}_shape": partial(_on_sizes, function) for name, function in _FUNCTIONS.items()},
     "tosa.const_shape": lambda t, op: t.constant(op),

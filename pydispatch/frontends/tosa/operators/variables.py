@@ -14,7 +14,7 @@ from pydispatch.ir.dialects.util.dialect import GlobalLoadOp, GlobalOp, GlobalSt
 
 
 def declare(tracer: TosaTracer, op: VariableOp) -> None:
-    """Declare the global of a variable; without an initial value it is zero."""
+    """Declare a mutable global of the program for a variable; without an initial value it is zero."""
     with tracer.b.at(op):
         dtype, shape = dtype_of(op.type, location_of(op)), shape_of(op.type) or []
         sizes = [n for n in shape if n is not None]
@@ -22,6 +22,7 @@ def declare(tracer: TosaTracer, op: VariableOp) -> None:
             raise tracer.b.fail(f"the variable @{op.sym_name.data} is {op.type}, whose sizes are not known")
         type = tensor_type(dtype.element, sizes)
         value = op.initial_value
+        # One zero element is a splat, which stands for all elements.
         data = value.data.data if isinstance(value, DenseIntOrFPElementsAttr) else bytes(dtype.numpy.itemsize)
         global_op = GlobalOp(
             properties={"sym_name": StringAttr(op.sym_name.data), "sym_visibility": StringAttr("private"),
@@ -36,21 +37,21 @@ def _symbol(tracer: TosaTracer, op: Operation) -> SymbolRefAttr:
     """Return the symbol of the variable that an operation refers to. Raise CompileError if it is not declared."""
     name = op.properties["name"]
     assert isinstance(name, SymbolRefAttr)
-    known = {g.sym_name.data: g.type for g in tracer.b.module.ops if isinstance(g, GlobalOp)}
-    if name.root_reference.data not in known:
+    declared = {g.sym_name.data for g in tracer.b.module.ops if isinstance(g, GlobalOp)}
+    if name.root_reference.data not in declared:
         raise tracer.b.fail(f"there is no tosa.variable @{name.root_reference.data}")
     return name
 
 
-def _type(tracer: TosaTracer, name: SymbolRefAttr) -> object:
-    """Return the type of a declared variable, that of its tensor."""
+def _declared_type(tracer: TosaTracer, name: SymbolRefAttr) -> object:
+    """Return the tensor type of a declared variable, which the symbol `name` refers to."""
     return next(g.type for g in tracer.b.module.ops if isinstance(g, GlobalOp) and g.sym_name == name.root_reference)
 
 
 def _read(tracer: TosaTracer, op: Operation) -> Results:
     """Return the current value of a variable."""
     name = _symbol(tracer, op)
-    type = _type(tracer, name)
+    type = _declared_type(tracer, name)
     load = tracer.b.add(GlobalLoadOp(properties={"global": name}, result_types=[type]))  # type: ignore[list-item]
     shape = [n for n in shape_of(load.result.type) or () if n is not None]
     return tracer.b.wrap(dtype_of(op.results[0].type), shape, load.result)
@@ -60,12 +61,14 @@ def _write(tracer: TosaTracer, op: Operation, x: Tensor) -> Results:
     """Write a tensor to a variable. Raise CompileError if its type is not that of the variable."""
     name = _symbol(tracer, op)
     value = tracer.b.value(x)
-    if value.type != _type(tracer, name):
-        raise tracer.b.fail(f"{x} is written to @{name.root_reference.data}, which holds {_type(tracer, name)}")
+    if value.type != (type := _declared_type(tracer, name)):
+        raise tracer.b.fail(f"{x} is written to @{name.root_reference.data}, which holds {type}")
     tracer.b.add(GlobalStoreOp(operands=[value], properties={"global": name}))
     return []
 
 
+# Variables are declared before the functions are traced, so `tosa.variable` itself emits nothing. The names with a
+# second dot are those of older releases.
 ROWS: dict[str, Convert] = {
     "tosa.variable": lambda t, op: [], "tosa.variable_read": _read, "tosa.variable.read": _read,
     "tosa.variable_write": _write, "tosa.variable.write": _write,
