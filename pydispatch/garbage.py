@@ -11,9 +11,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 _RARE = (5_000_000, 50, 100)
+"""Least thresholds of the three generations, as for `gc.set_threshold`. Lower ones collect during compilation."""
 _lock = threading.Lock()
 _users = 0
+"""Number of `rarely_collected` blocks that threads are in."""
 _before = (0, 0, 0)
+"""Thresholds before the first of these blocks, which the last one restores."""
 
 
 @contextmanager
@@ -21,7 +24,7 @@ def rarely_collected() -> Iterator[None]:
     """Raise the thresholds of the cyclic garbage collector inside the block, for all threads.
 
     The compiler creates graphs of many objects, and nearly all of them live until its end: collections take long and
-    free only a few MiB. A model of 50 layers has less than a million objects.
+    free only a few MiB. A model of 50 layers has less than a million objects. Blocks may be nested and may overlap.
     """
     global _users, _before
     with _lock:
@@ -49,18 +52,18 @@ class QuickExit:
     was loaded.
 
     Attributes:
-        status: The exit status; None exits as Python does.
+        status: Exit status of the quick exit; None, the default, lets Python exit as usual.
     """
 
     def __init__(self) -> None:
         self.status: int | None = None
-        # The objects that a `rarely_collected` block leaves are not traversed after it, either.
+        # The end of a `rarely_collected` block thus restores high thresholds: what it leaves is not traversed either.
         gc.set_threshold(*map(max, gc.get_threshold(), _RARE))
         atexit.register(self._exit)
 
     def _exit(self) -> None:
         """Write buffered output and end the process. Return if that fails, so that Python reports it."""
-        gc.freeze()  # collects nothing when Python ends the process
+        gc.freeze()  # if Python ends the process, its last collection traverses nothing
         if self.status is None:
             return
         with suppress(OSError, ValueError, AttributeError):  # streams may be closed, or None

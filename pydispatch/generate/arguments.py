@@ -32,7 +32,7 @@ class Tokenizer(Protocol):
 
 
 def load_tokenizer(tokenizer: Tokenizer | str | os.PathLike[str]) -> Tokenizer:
-    """Return a tokenizer, which is read from a file `tokenizer.json` if its path is passed."""
+    """Return a tokenizer: the argument itself, or the one in the file `tokenizer.json` at this path."""
     if not isinstance(tokenizer, (str, os.PathLike)):
         return tokenizer
     with importing("a tokenizer", "llm"):
@@ -64,8 +64,8 @@ def prompt_tokens(prompt: Prompt, tokenizer: Tokenizer | None) -> np.ndarray:
         prompt = getattr(encoding, "ids", encoding)
     try:
         tokens = np.array(prompt)
-    except ValueError:
-        tokens = np.array(None)
+    except ValueError:  # lists of different lengths
+        tokens = np.array(None)  # is refused below
     if tokens.ndim != 1 or not tokens.size or not np.issubdtype(tokens.dtype, np.integer):
         raise InvalidArgumentError(
             f"prompt: expected one token or more, as integers in one dimension, got {prompt!r:.80}"
@@ -77,24 +77,31 @@ def prompt_tokens(prompt: Prompt, tokenizer: Tokenizer | None) -> np.ndarray:
 
 
 def sampling(temperature: float, top_k: int, top_p: float, seed: int) -> Sampling:
-    """Return checked parameters of sampling, which are in the range of the program's f32."""
+    """Return checked parameters of sampling, in the range of the program's f32 and i32; see `Engine.submit`.
+
+    Raise InvalidArgumentError for values out of range.
+    """
     _check("temperature", temperature, lambda n: 0 <= n < float("inf"), "a number, at least 0", accepts_floats=True)
     _check("top_k", top_k, lambda n: 0 <= n <= _INT32.max, "a number of tokens, or 0 for all")
     _check("top_p", top_p, lambda n: 0 < n <= 1, "a probability above 0, up to 1", accepts_floats=True)
     _check("seed", seed, lambda n: _INT32.min <= n <= _INT32.max, "an integer of 32 bits")
+    # As f32, a larger temperature would be infinite, and a smaller top_p would be 0.
     temperature, top_p = min(temperature, float(_FLOAT32.max)), max(top_p, float(_FLOAT32.tiny))
     return Sampling(float(temperature), int(top_k), float(top_p), int(seed))
 
 
 class Stops(NamedTuple):
-    """Tokens and strings that end an answer."""
+    """Tokens and strings that end an answer; they are not a part of its text."""
 
     tokens: frozenset[int]
     strings: tuple[str, ...]
 
 
 def stops(stop: Stop, has_tokenizer: bool) -> Stops:
-    """Return the stop tokens and the stop strings of `stop=`."""
+    """Return the stop tokens and the stop strings of an argument `stop`.
+
+    Raise InvalidArgumentError for other entries, for "", and for strings without a tokenizer.
+    """
     entries = list(stop) if isinstance(stop, Iterable) and not isinstance(stop, str) else [stop]
     for entry in entries:
         if isinstance(entry, bool) or not isinstance(entry, (int, str, np.integer)) or entry == "":
@@ -106,21 +113,22 @@ def stops(stop: Stop, has_tokenizer: bool) -> Stops:
 
 
 def positive(name: str, value: int) -> int:
-    """Return a number that is at least 1."""
+    """Return the argument `name` as an int. Raise InvalidArgumentError unless it is an integer of at least 1."""
     _check(name, value, lambda n: n >= 1, "a number, at least 1")
     return int(value)
 
 
 def seconds(name: str, value: float) -> float:
-    """Return a time that is at least 0."""
+    """Return the argument `name`, in seconds. Raise InvalidArgumentError unless it is a number of at least 0."""
     _check(name, value, lambda n: n >= 0, "seconds, at least 0", accepts_floats=True)
     return float(value)
 
 
 def _check(name: str, value: Any, is_valid: Callable[[Any], bool], expected: str, accepts_floats: bool = False) -> None:
-    """Raise InvalidArgumentError unless an argument is a valid integer, or float where these are accepted. `expected`
-    describes valid values.
+    """Raise InvalidArgumentError unless an argument is an integer, or a float where these are accepted, and valid.
+
+    name: the argument's name for the error. expected: description of valid values for the error.
     """
     kinds = (int, float, np.integer, np.floating) if accepts_floats else (int, np.integer)
-    if isinstance(value, bool) or not isinstance(value, kinds) or not is_valid(value):
+    if isinstance(value, bool) or not isinstance(value, kinds) or not is_valid(value):  # bool is a subclass of int
         raise InvalidArgumentError(f"{name}: expected {expected}, got {value!r}")

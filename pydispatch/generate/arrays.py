@@ -10,7 +10,10 @@ from pydispatch.generate.sequence import Sampling
 
 
 class CallArrays:
-    """The arguments of one function and its prepared call. A row with a count of 0 is unused.
+    """The arguments of one function, `prefill` or `decode`, and its prepared call, which is bound to these arrays.
+
+    A row is one sequence of the call; a row with a count of 0 is unused. rows: sequences of a call. width: tokens of a
+    row. table_pages: entries of a row's page table.
 
     Attributes:
         tokens: i32[rows, width].
@@ -18,7 +21,7 @@ class CallArrays:
         starts: i32[rows], the position in its sequence of the first token of each row.
         counts: i32[rows], the number of valid tokens of each row.
         pages: i32[rows, table_pages], the page table of each row's sequence; unused entries are SCRAP_PAGE.
-        sampled: i32[rows], the result.
+        sampled: i32[rows], the result: the next token of each row. That of an unused row is unspecified.
     """
 
     def __init__(self, function: StepFunction, rows: int, width: int, table_pages: int) -> None:
@@ -43,10 +46,10 @@ class CallArrays:
             self._seeds,
             out=self.sampled,
         )
-        """Calls the function with the contents that the arrays have at that time; the tokens are in `sampled` then."""
+        """Function without arguments that runs the call on the arrays' present contents, and fills `sampled`."""
 
     def set_sampling(self, row: int, sampling: Sampling) -> None:
-        """Write the parameters of one request into a row."""
+        """Write the sampling parameters of one request into the row of its sequence."""
         self._temperature[row] = sampling.temperature
         self._top_k[row] = sampling.top_k
         self._top_p[row] = sampling.top_p

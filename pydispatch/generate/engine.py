@@ -30,14 +30,14 @@ class Statistics:
     """State of an engine at one moment.
 
     Attributes:
-        running: Requests that have a row of the batch.
-        waiting: Requests that wait to start, or to start again after a preemption.
-        steps: Calls of `decode`.
-        prefills: Calls of `prefill`.
-        preemptions: Sequences that gave way because no page was free.
-        pages_used: Pages of running requests.
-        pages_retained: Pages that are kept for later prompts with an equal prefix.
-        pages_available: Pages that can be allocated; retained pages are among them.
+        running: Number of requests that have a row of the batch.
+        waiting: Number of requests that wait to start, or to start again after a preemption.
+        steps: Number of calls of `decode` since the engine was created.
+        prefills: Number of calls of `prefill` since then.
+        preemptions: How often a running request lost its pages to an older one since then.
+        pages_used: Number of pages of the cache that running requests reference.
+        pages_retained: Number of unreferenced pages that are kept for later prompts with an equal prefix.
+        pages_available: Number of pages that can be allocated; retained pages are among them.
     """
 
     running: int
@@ -131,6 +131,7 @@ class Engine(Generic[Piece]):
         self._clock = clock
         max_queue = arguments.positive("max_queue", max_queue)
         self._worker = Worker(generating, rows, max_queue, clock)
+        # The thread references the worker, not the engine, and ends when the engine is no longer referenced.
         weakref.finalize(self, self._worker.close, cancel=True)
 
     def submit(
@@ -208,7 +209,8 @@ class Engine(Generic[Piece]):
         """Return the numbers of requests, steps and pages at this moment."""
         worker, scheduler = self._worker, self._worker.scheduler
         pool, unfinished = scheduler.pool, worker.unfinished
-        running = min(scheduler.running, unfinished)  # an engine that has stopped runs none
+        # After a failure the scheduler still has the sequences that ran, but no request is unfinished.
+        running = min(scheduler.running, unfinished)
         return Statistics(
             running=running,
             waiting=unfinished - running,
@@ -254,7 +256,10 @@ class Engine(Generic[Piece]):
         return f"<{type(self).__name__}: {state.running} requests run, {state.waiting} wait>"
 
     def _started(self, sequence: TokenSequence, wait: bool) -> tuple[Handle[Piece], Future[None] | None]:
-        """Queue a sequence; return its handle, and a future to wait for if the queue has no room yet."""
+        """Queue a sequence; return its handle, and a future that is done when the queue has room, None if it has now.
+
+        Raise QueueFullError instead of returning a future if `wait` is False.
+        """
         accepted = self._worker.submit(sequence, wait)
         return Handle(sequence, self._worker.cancel, self), accepted
 
@@ -269,7 +274,7 @@ class Engine(Generic[Piece]):
         stop: Stop,
         deadline: float | None,
     ) -> TokenSequence:
-        """Return the sequence of a request: tokens to compute from, limits, and what ends it.
+        """Return the sequence of a request from the arguments of `submit`, which are checked.
 
         Raise InvalidArgumentError for arguments out of range, and for a prompt that exceeds the limit of a sequence
         together with the new tokens.
@@ -299,7 +304,10 @@ class Engine(Generic[Piece]):
 
 
 def _limit(name: str, value: int | None, largest: int) -> int:
-    """Return a limit of the engine, which the program bounds."""
+    """Return a limit of the engine: the argument `name`, or `largest`, the limit of the program, if that is None.
+
+    Raise InvalidArgumentError unless it is an integer from 1 to `largest`.
+    """
     if value is not None and arguments.positive(name, value) > largest:
         raise InvalidArgumentError(f"{name}: the program takes at most {largest}, got {value}")
     return largest if value is None else value

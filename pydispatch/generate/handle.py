@@ -34,7 +34,7 @@ class Handle(Generic[Piece]):
         Args:
             sequence: The sequence.
             cancel: Ends the sequence, and returns whether it had not ended before.
-            owner: The engine, which lives as long as a handle of it.
+            owner: The engine, which is referenced so that it is not closed while a handle exists.
         """
         self._sequence = sequence
         self._output = sequence.output
@@ -86,7 +86,7 @@ class Handle(Generic[Piece]):
     def __iter__(self) -> Iterator[Piece]:
         """Yield the pieces from the first one on; wait on this thread for those that do not exist yet."""
         index = 0
-        # Without a timeout `wait` returns True. The piece is None after the last one.
+        # Without a timeout, `wait` returns True only. The piece at the index after the last one is None.
         while self._output.wait(index) and (piece := self._output.piece(index)) is not None:
             yield cast(Piece, piece)
             index += 1

@@ -19,7 +19,10 @@ ARGUMENTS = (
     ("top_p", np.dtype(np.float32), 1),
     ("seeds", np.dtype(np.int32), 1),
 )
-"""Name, element type and rank of each argument of `prefill` and `decode`. The first size of each is the rows."""
+"""Name, element type and rank of each argument of `prefill` and `decode`; `CallArrays` says what they hold.
+
+The first size of each is the number of rows, sequences of the call.
+"""
 
 
 class Exports(Protocol):
@@ -30,7 +33,9 @@ class Exports(Protocol):
 
 
 class StepArgument(Protocol):
-    """An argument of a function: its element type, and its sizes, where a name is a dynamic size; None for a scalar."""
+    """An argument of a function: element type, and sizes. A str in the sizes names a dynamic size; a scalar has None
+    instead of sizes.
+    """
 
     @property
     def dtype(self) -> np.dtype[Any]: ...
@@ -39,7 +44,9 @@ class StepArgument(Protocol):
 
 
 class StepFunction(Protocol):
-    """A function `prefill` or `decode`. `prepare` binds arguments, and returns a function that runs it into `out`."""
+    """A function `prefill` or `decode`. `prepare` binds arrays, and returns a function without arguments that runs it
+    on their contents at that time and writes its result to `out`.
+    """
 
     @property
     def inputs(self) -> Sequence[StepArgument]: ...
@@ -74,7 +81,7 @@ class GeneratingProgram:
         self.program = program
         self.prefill: StepFunction = program["prefill"]
         self.decode: StepFunction = program["decode"]
-        prompts, self.chunk, self.table_pages = _sizes("prefill", self.prefill)
+        prompts, self.chunk, self.table_pages = _sizes("prefill", self.prefill)  # prompts: rows, which must be 1
         self.rows, width, decode_pages = _sizes("decode", self.decode)
         if prompts != 1 or width != 1 or self.table_pages != decode_pages:
             raise InvalidArgumentError(
@@ -87,21 +94,21 @@ class GeneratingProgram:
     @property
     def max_tokens(self) -> int:
         """Tokens of one sequence, at most: what its page table and the cache can hold."""
-        return min(self.table_pages, self.page_count - 1) * self.page_size
+        return min(self.table_pages, self.page_count - 1) * self.page_size  # - 1: the scrap page holds no tokens
 
 
 def _sizes(name: str, function: StepFunction) -> tuple[int, int, int]:
-    """Return three sizes of a step function: rows (sequences of a call), tokens of a row, and pages of a row's page
-    table.
+    """Return (rows, tokens of a row, entries of a row's page table) of a step function; a row is one sequence.
 
-    Raise InvalidArgumentError unless its arguments are those of ARGUMENTS, with static sizes and an equal number of
-    rows.
+    name: the function's name for errors. Raise InvalidArgumentError unless its arguments are those of ARGUMENTS, with
+    static sizes of at least 1 and an equal number of rows.
     """
     inputs = function.inputs
     shapes: dict[str, tuple[int, ...]] = {}
     if len(inputs) != len(ARGUMENTS):
         raise InvalidArgumentError(f"@{name}: expected {len(ARGUMENTS)} arguments: {_signature()}; got {len(inputs)}")
     for value, (argument, dtype, rank) in zip(inputs, ARGUMENTS, strict=True):
+        # Names of dynamic sizes are left out, so that the shape differs and is refused.
         shape = tuple(size for size in value.shape or () if isinstance(size, int))
         if value.dtype != dtype or len(shape) != rank or value.shape != shape:
             raise InvalidArgumentError(
@@ -124,8 +131,8 @@ def _signature() -> str:
 
 
 def _cache_shape(value: Any) -> tuple[int, int]:
-    """Return (number of pages, tokens of a page) from the result of `cache_shape`. Raise InvalidArgumentError for
-    others.
+    """Return (number of pages, tokens of a page) from the result of `cache_shape`. Raise InvalidArgumentError unless
+    these are two integers in their ranges.
     """
     shape = np.asarray(value)
     if shape.shape != (2,) or not np.issubdtype(shape.dtype, np.integer) or shape[0] < 2 or shape[1] < 1:

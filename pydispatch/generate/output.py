@@ -11,7 +11,7 @@ from typing import Literal
 FinishReason = Literal["stop", "length"]
 """Why a completion has ended: a stop token or text, or the maximum number of tokens."""
 Waiter = threading.Event | asyncio.Future[None]
-"""What a thread or a task waits for: it is set when there is something new."""
+"""Event of a waiting thread, or future of a waiting coroutine: it is set when there is a new piece or the outcome."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Completion:
         text: Their text, up to a stop string; None for an engine without a tokenizer.
         finish_reason: "stop" after a stop token or a stop string, "length" after `max_new_tokens`.
         prompt_tokens: Number of tokens of the prompt.
-        reused_tokens: Number of them whose keys and values another request had computed.
+        reused_tokens: Number of prompt tokens whose keys and values another request had computed.
     """
 
     tokens: tuple[int, ...]
@@ -35,6 +35,8 @@ class Completion:
 
 class Output:
     """Pieces of one request in order, and its outcome.
+
+    Only the worker's thread appends pieces. `cancel` may end the output on any thread.
 
     Attributes:
         pieces: Tokens, or pieces of text. They are only appended to.
@@ -52,7 +54,7 @@ class Output:
         self._lock = threading.Lock()
 
     def finish(self, outcome: Completion | BaseException, wakeups: Wakeups) -> bool:
-        """End the output and wake all waiters. Return False if it has ended before."""
+        """Set the outcome and move all waiters to `wakeups`, which wakes them. Return False if it was set before."""
         with self._lock:
             if self.outcome is not None:
                 return False
@@ -69,31 +71,31 @@ class Output:
         wakeups.add(waiters)
 
     def abandon(self, error: BaseException) -> None:
-        """End the output in the child of a fork, where another thread of the parent may have had the lock."""
-        self._lock = threading.Lock()
+        """Set the outcome in the child of a fork, unless it is set. Waiters are dropped: their threads do not exist."""
+        self._lock = threading.Lock()  # a thread of the parent may have held the former lock
         self.piece_waiters, self._end_waiters = [], []
         if self.outcome is None:
             self.outcome = error
 
     def piece(self, index: int) -> int | str | None:
-        """Return a piece, or None after the last one. Raise the error that ended the output.
+        """Return a piece; after the last one return None, or raise the error that ended the output.
 
-        `wait(index)` has returned before.
+        Call it after `wait(index)`.
         """
         outcome = self.outcome  # read before the pieces, which are complete if there is an outcome
         if index < len(self.pieces):
             return self.pieces[index]
         if isinstance(outcome, BaseException):
-            raise outcome.with_traceback(None)
+            raise outcome.with_traceback(None)  # without the frames of a reader that it was raised to before
         return None
 
     def completion(self) -> Completion:
-        """Return the completion, or raise the error. `wait(None)` has returned before."""
+        """Return the completion, or raise the error that ended the output. Call it after `wait(None)`."""
         outcome = self.outcome
         if isinstance(outcome, Completion):
             return outcome
         assert outcome is not None
-        raise outcome.with_traceback(None)
+        raise outcome.with_traceback(None)  # without the frames of a reader that it was raised to before
 
     def wait(self, index: int | None, timeout: float | None = None) -> bool:
         """Block this thread until piece `index` is there or the output has ended; None waits for the end.
@@ -110,7 +112,7 @@ class Output:
         return True
 
     async def wait_async(self, index: int | None) -> None:
-        """Wait as `wait` does, in a coroutine."""
+        """Wait in a coroutine until piece `index` is there or the output has ended; None waits for the end."""
         while not self._is_ready(index):
             future = asyncio.get_running_loop().create_future()
             if self._enroll(index, future):
@@ -125,9 +127,11 @@ class Output:
         return self.outcome is not None or (index is not None and index < len(self.pieces))
 
     def _enroll(self, index: int | None, waiter: Waiter) -> bool:
-        """Add a waiter for piece `index`, or for the end if it is None. Return False if that is there already.
+        """Add a waiter for piece `index`, or for the end if it is None. Return False, without adding it, if the piece
+        is there or the output has ended.
 
-        The writer appends a piece first and looks for waiters afterwards, so that a waiter misses no piece.
+        The writer appends a piece first and looks for waiters afterwards. The waiter is therefore added first and the
+        piece looked for afterwards, so that none is missed.
         """
         with self._lock:
             waiters = self._waiters(index)
@@ -149,7 +153,7 @@ class Output:
 
 
 class Wakeups:
-    """Waiters of one step. `flush` wakes those of one event loop by a single callback."""
+    """Waiters that are collected and woken together. `flush` wakes the coroutines of an event loop by one callback."""
 
     def __init__(self) -> None:
         self._events: list[threading.Event] = []

@@ -16,13 +16,13 @@ _KEY_BYTES = 16
 
 
 def page_key(parent: bytes, tokens: np.ndarray, prompt_tokens: int) -> bytes:
-    """Return the key of a full page, which identifies all tokens from the start of the sequence to its end.
+    """Return the key of a full page: a hash of all tokens from the start of the sequence to the end of the page.
 
     Args:
         parent: Key of the page before; b"" for the first page.
         tokens: i32[page_size], the tokens of this page.
-        prompt_tokens: How many of them belong to the prompt. `prefill` and `decode` may round differently, so pages
-            that they wrote are distinct.
+        prompt_tokens: How many of them belong to the prompt, which `prefill` computes; `decode` computes the others.
+            The two may round differently, so pages with other numbers of prompt tokens have other keys.
     """
     digest = blake2b(parent, digest_size=_KEY_BYTES)
     digest.update(tokens.tobytes())
@@ -41,8 +41,8 @@ class PagePool:
     def __init__(self, count: int) -> None:
         """Create a pool of `count` pages, of which the scrap page is one."""
         self._free = list(range(count - 1, SCRAP_PAGE, -1))  # all pages but the scrap page
-        self._references = [0] * count
-        # Page → hash of the tokens that it holds, while it can be shared.
+        self._references = [0] * count  # page → number of sequences that reference it
+        # Page → its key (`page_key`) if it is published, else None.
         self._keys: list[bytes | None] = [None] * count
         self._published: dict[bytes, int] = {}  # key → page
         self._retained: OrderedDict[int, None] = OrderedDict()  # least recently used first
@@ -54,7 +54,7 @@ class PagePool:
 
     @property
     def retained(self) -> int:
-        """Number of pages that are only retained for reuse."""
+        """Number of pages without references that are retained for reuse."""
         return len(self._retained)
 
     @property
@@ -75,7 +75,10 @@ class PagePool:
         return page
 
     def acquire(self, keys: Sequence[bytes]) -> list[int]:
-        """Return the pages of the longest published prefix of `keys`, with one more reference each."""
+        """Return the pages of the longest prefix of `keys` whose pages are all published, with one more reference each.
+
+        keys: those of a sequence's pages in order.
+        """
         pages = []
         for key in keys:
             page = self._published.get(key)
@@ -88,23 +91,26 @@ class PagePool:
         return pages
 
     def count_unreferenced(self, keys: Iterable[bytes]) -> int:
-        """Return how many of the pages of these keys no sequence references, so that each takes an available page."""
+        """Return how many of these keys have no page that a sequence references.
+
+        For each of them `acquire` or `allocate` takes one of the available pages.
+        """
         pages = (self._published.get(key) for key in keys)
         return sum(page is None or self._references[page] == 0 for page in pages)
 
     def publish(self, page: int, key: bytes) -> None:
-        """Let later sequences use a full page; its content must not change any more.
+        """Let later sequences use a full page under its key; its content must not change any more.
 
-        A page with an equal key that was published before stays the one that is used.
+        If another page was published under this key, nothing changes: later sequences use that page.
         """
         if key not in self._published:
             self._published[key] = page
             self._keys[page] = key
 
     def release(self, pages: Sequence[int]) -> None:
-        """Remove one reference from each page of a sequence.
+        """Remove one reference from each page of a sequence; `pages` are in the order of its tokens.
 
-        Later pages of the sequence become eligible for eviction before earlier ones, without which they are useless.
+        Later pages become eligible for eviction before earlier ones: without these, `acquire` would not reach them.
         """
         for page in reversed(pages):
             self._references[page] -= 1
@@ -115,7 +121,7 @@ class PagePool:
                     self._retained[page] = None
 
     def _unpublish(self, page: int) -> None:
-        """Remove the key of a page, whose content changes."""
+        """Remove the key of a published page, so that its content may change."""
         key = self._keys[page]
         if key is not None:
             del self._published[key]

@@ -23,12 +23,13 @@ _NEVER = float("inf")  # time of a deadline that does not exist
 
 
 class Scheduler:
-    """Sequences of one program. One thread calls it; `step` does all the work.
+    """Continuous batching of the sequences of one program. Only one thread calls it; `step` does all the work.
 
-    A step computes at most one chunk of one prompt, and one token of each sequence whose prompt is computed. Sequences
-    start in the order of their requests. When pages run out, the youngest sequence that runs is preempted: its pages
-    are released, and it waits before all sequences that have not started. It starts again with the tokens that it
-    had: its prompt by `prefill`, generated tokens by `decode`, as before, so that rounding is the same.
+    A sequence waits, then runs: it has a row of the decode batch, and is first prefilling, then decoding. A step
+    computes at most one chunk of one prompt, and one token of each decoding sequence. Sequences start in the order of
+    their requests. When pages run out, the youngest running sequence is preempted: its pages are released, and it waits
+    before all sequences that have not started. When it starts again, the keys and values of its tokens are recomputed:
+    of its prompt by `prefill` and of generated tokens by `decode`, as the first time, so that rounding is the same.
 
     Attributes:
         pool: Pages of the cache.
@@ -49,8 +50,8 @@ class Scheduler:
             program: The program.
             max_sequences: Number of sequences that run at once, at most.
             clock: Returns seconds, for deadlines.
-            on_start: Called when a sequence leaves the queue.
-            on_end: Called when the outcome of a sequence is known.
+            on_start: Called when a sequence starts for the first time, not after a preemption.
+            on_end: Called when a sequence has ended, also one that has never started.
         """
         self.pool = PagePool(program.page_count)
         self.steps = self.prefills = self.preemptions = 0
@@ -58,18 +59,19 @@ class Scheduler:
         self._decode = CallArrays(program.decode, program.rows, width=1, table_pages=program.table_pages)
         self._prefill = CallArrays(program.prefill, rows=1, width=program.chunk, table_pages=program.table_pages)
         self._clock, self._on_start, self._on_end = clock, on_start, on_end
-        self._waiting: deque[TokenSequence] = deque()  # have no pages yet
-        self._prefilling: list[TokenSequence] = []  # their prompts are being processed
-        self._decoding: list[TokenSequence] = []  # add a token per step
-        self._free_rows = list(range(max_sequences - 1, -1, -1))
+        # Each sequence is in one of three lists, all sorted by `order`.
+        self._waiting: deque[TokenSequence] = deque()  # have neither a row nor pages
+        self._prefilling: list[TokenSequence] = []  # have a row; their prompts are being computed
+        self._decoding: list[TokenSequence] = []  # have a row; `decode` computes a token of each per step
+        self._free_rows = list(range(max_sequences - 1, -1, -1))  # rows of `_decode`; the last one is used next
         self._may_start = False  # whether the oldest waiting sequence might fit now
-        self._next_deadline = _NEVER
+        self._next_deadline = _NEVER  # earliest deadline of all sequences, or an earlier one of an ended sequence
         self._is_oldest_next = True  # whether the next chunk is one of the oldest sequence: see _compute_chunk
         self._wakeups = Wakeups()  # readers to wake at the end of the step
 
     @property
     def is_idle(self) -> bool:
-        """Whether there is nothing to do."""
+        """Whether no sequence waits or runs, so that `step` has nothing to do."""
         return not (self._decoding or self._prefilling or self._waiting)
 
     @property
@@ -78,7 +80,7 @@ class Scheduler:
         return len(self._decoding) + len(self._prefilling)
 
     def add(self, sequence: TokenSequence) -> None:
-        """Append a sequence to the queue."""
+        """Append a sequence, the youngest one, to those that wait to start."""
         self._waiting.append(sequence)
         self._may_start = True
         self._next_deadline = min(self._next_deadline, sequence.deadline)
@@ -101,7 +103,10 @@ class Scheduler:
         self._wakeups.flush()
 
     def end(self, sequence: TokenSequence, outcome: Completion | BaseException) -> None:
-        """End a sequence wherever it is, and release what it has; nothing happens if it has ended before."""
+        """End a waiting or running sequence, and release its row and pages; nothing happens if it has ended before.
+
+        An outcome that its output has already, such as that of `Worker.cancel`, stays.
+        """
         if sequence.row != WAITING:  # it runs
             self._suspend(sequence)
         elif sequence in self._waiting:
@@ -135,11 +140,11 @@ class Scheduler:
     def _start(self) -> None:
         """Give rows to the sequences that have waited longest, as far as there are rows and pages.
 
-        A sequence starts if its known tokens fit beside those of running sequences, with a page to spare for each of
-        them; otherwise it might be preempted at once. A sequence alone always fits.
+        A sequence starts if pages for its known tokens are available, besides those that prefilling sequences will
+        take, and one more for each running sequence; with fewer it might be preempted at once. Alone it always fits.
         """
         self._may_start = False
-        promised = sum(map(self._missing_pages, self._prefilling))
+        promised = sum(map(self._missing_pages, self._prefilling))  # available pages that these sequences will take
         while self._waiting and self._free_rows:
             sequence = self._waiting[0]
             promised += self._missing_pages(sequence)
@@ -153,10 +158,10 @@ class Scheduler:
                 self._on_start(sequence)
 
     def _missing_pages(self, sequence: TokenSequence) -> int:
-        """Return how many of the pool's available pages a sequence takes for its known tokens.
+        """Return how many of the pool's available pages a sequence will still take for its known tokens.
 
-        A sequence that has no pages yet shares the pages of its reusable keys. Of these, a page that no running
-        sequence references is an available one too.
+        A sequence that has no pages yet will share the published pages of its reusable keys. A shared page that no
+        running sequence references counts too: it is available until this sequence takes it.
         """
         total = -(-sequence.length // self._page_size)  # rounded up: the last page may be partly filled
         if sequence.pages:
@@ -165,7 +170,7 @@ class Scheduler:
         return total - len(shared_keys) + self.pool.count_unreferenced(shared_keys)
 
     def _suspend(self, sequence: TokenSequence) -> None:
-        """Take the row and the pages from a running sequence."""
+        """Take the row and the pages from a running sequence, which is then in none of the three lists."""
         row, batch = sequence.row, self._decode
         (self._decoding if sequence.is_decoding else self._prefilling).remove(sequence)
         batch.counts[row] = batch.starts[row] = batch.tokens[row, 0] = 0
@@ -176,7 +181,7 @@ class Scheduler:
         sequence.forget_pages()
 
     def _preempt(self, sequence: TokenSequence) -> None:
-        """Take the row and the pages from a running sequence, which then waits before all younger ones."""
+        """Make a running sequence wait, before all younger ones, and release its row and its pages."""
         self.preemptions += 1
         self._suspend(sequence)
         insort(self._waiting, sequence, key=_ORDER)
@@ -203,7 +208,7 @@ class Scheduler:
         return True
 
     def _acquire_published_pages(self, sequence: TokenSequence) -> None:
-        """Take over pages that other sequences have computed, before the first chunk of a sequence."""
+        """Let a sequence that starts use the pages with its first tokens that other sequences have published."""
         sequence.pages = self.pool.acquire(sequence.reusable_keys)
         sequence.published = len(sequence.pages)
         sequence.computed = sequence.published * self._page_size
@@ -211,7 +216,7 @@ class Scheduler:
             sequence.reused = sequence.computed
 
     def _publish_full_pages(self, sequence: TokenSequence) -> None:
-        """Let other sequences use the pages of a sequence that have become full."""
+        """Publish the pages of a sequence that have become full, so that sequences with equal tokens can use them."""
         full = sequence.computed // self._page_size
         sequence.extend_page_keys(full)
         for index in range(sequence.published, full):
@@ -221,10 +226,10 @@ class Scheduler:
     # ---- prompts
 
     def _compute_chunk(self) -> None:
-        """Compute the next chunk of a prompt; with its last chunk, the sequence has its first token.
+        """Compute the next chunk of a prompt; its last chunk samples the first token, after which the sequence decodes.
 
-        Chunks of the oldest sequence alternate with chunks of the sequence that has least to compute: neither do long
-        prompts delay short ones, nor do short ones stop a long one.
+        Chunks of the oldest prefilling sequence alternate with chunks of the one with the fewest prompt tokens left, so
+        that long prompts do not delay short ones much, and short ones do not stop a long one.
         """
         group = self._prefilling
         sequence = group[0] if self._is_oldest_next else min(group, key=lambda s: len(s.prompt) - s.computed)
@@ -232,23 +237,22 @@ class Scheduler:
         if not sequence.pages:
             self._acquire_published_pages(sequence)
         start, end = sequence.computed, min(sequence.computed + self._chunk, len(sequence.prompt))
-        if start < end:
+        if start < end:  # else shared pages have the whole prompt, which happens after a preemption only
             if not self._reserve(sequence, end) or not self._run_chunk(sequence, start, end):
                 return
             sequence.computed = end
             self._publish_full_pages(sequence)
         if sequence.computed < len(sequence.prompt):
             return
-        was_preempted = bool(sequence.generated)  # `decode` computes its generated tokens again
-        if was_preempted or self._deliver(sequence, int(self._prefill.sampled[0])):  # it has not ended
+        was_preempted = bool(sequence.generated)  # it has the sampled token already
+        if was_preempted or self._deliver(sequence, int(self._prefill.sampled[0])):  # the token does not end it
             self._start_decoding(sequence)
 
     def _run_chunk(self, sequence: TokenSequence, start: int, end: int) -> bool:
-        """Call `prefill` for the tokens of the prompt from `start` to `end`, without `end`.
+        """Call `prefill` for the tokens of the prompt from index `start` up to, not including, `end`.
 
-        The rest of the page table refers to the page that no sequence owns. Return False if the call failed; its error
-        ends the sequence then. A device that is lost raises DeviceUnavailableError instead, which concerns all
-        sequences.
+        Unused entries of the page table refer to the scrap page. Return False if the call failed; its error ends the
+        sequence then. A device that is lost raises DeviceUnavailableError instead, which concerns all sequences.
         """
         batch = self._prefill
         batch.tokens[0, : end - start] = sequence.prompt[start:end]
@@ -269,7 +273,11 @@ class Scheduler:
     # ---- tokens
 
     def _start_decoding(self, sequence: TokenSequence) -> None:
-        """Move a sequence whose prompt is computed into the decode batch, with its first token that is not computed."""
+        """Write a sequence whose prompt is computed into its row of the decode batch.
+
+        The token is its first one whose keys and values are not computed, the first generated one except after a
+        preemption, where shared pages may have more of them.
+        """
         batch, row = self._decode, sequence.row
         self._prefilling.remove(sequence)
         insort(self._decoding, sequence, key=_ORDER)
@@ -281,36 +289,38 @@ class Scheduler:
         batch.pages[row, : len(sequence.pages)] = sequence.pages
 
     def _compute_tokens(self) -> None:
-        """Compute a token of each sequence whose prompt is computed, in one call of `decode`.
+        """Call `decode` for all decoding sequences: each computes keys and values of one token, and samples the next.
 
-        A sequence whose pages are full gets one more page first; others may be preempted for it. A sequence that was
-        preempted computes the tokens that it has once more, before new ones. A page that is full is published, so that
-        other sequences with the same tokens can use it.
+        A sequence whose pages are full gets one more page first; the youngest sequences may be preempted for it. After
+        a preemption a sequence recomputes its generated tokens: the sampled token is replaced by the one that it has.
+        A page that becomes full is published, so that other sequences with the same tokens can use it.
         """
         size, batch = self._page_size, self._decode
-        for sequence in list(self._decoding):
+        for sequence in list(self._decoding):  # WAITING: preempted for a sequence before it in this loop
             if sequence.row != WAITING and sequence.computed == len(sequence.pages) * size:
                 self._reserve(sequence, sequence.computed + 1)
         if not self._decoding:
             return
         sampled = self._run_decode()
-        np.multiply(sampled, batch.counts, out=batch.first_tokens)  # tokens[:, 0]; counts: 1, for unused rows 0
+        # The sampled tokens are the next call's tokens. Counts are 1, and 0 for unused rows, which get the token 0.
+        np.multiply(sampled, batch.counts, out=batch.first_tokens)
         batch.starts += batch.counts
         tokens = sampled.tolist()
         for sequence in list(self._decoding):
             sequence.computed = computed = sequence.computed + 1
             if computed % size == 0:
                 self._publish_full_pages(sequence)
-            index = computed - len(sequence.prompt)
+            index = computed - len(sequence.prompt)  # of the sampled token among the generated ones
             if index == len(sequence.generated):
                 self._deliver(sequence, tokens[sequence.row])
-            else:  # a preempted sequence computes again what it has
+            else:  # the sequence was preempted, and has this token already
                 batch.tokens[sequence.row, 0] = sequence.generated[index]
 
     def _run_decode(self) -> np.ndarray:
-        """Call `decode` and return the sampled tokens: i32[rows]. Sequences for which it fails end.
+        """Call `decode` and return the sampled tokens: i32[rows]. Sequences for which it fails end with its error.
 
-        Rows without a sequence, also those of sequences that end here, have unspecified tokens.
+        Rows without a sequence, also those of sequences that end here, have unspecified tokens. Raise
+        DeviceUnavailableError if the device is lost.
         """
         batch = self._decode
         self.steps += 1
@@ -325,14 +335,15 @@ class Scheduler:
         return batch.sampled
 
     def _run_decode_one_by_one(self) -> np.ndarray:
-        """Call `decode` for one sequence after another, after a common call has failed, so that only those end that
-        cause that.
+        """Call `decode` for one sequence after another, after the common call has failed: only sequences whose own call
+        fails end.
 
-        A row with the count 0 does not take part. Return the token of each row; 0 for sequences that have failed.
+        A row with the count 0 does not take part. Return the sampled token of each row, i32[rows]; 0 for unused rows
+        and for sequences that have failed.
         """
         batch = self._decode
         sampled = np.zeros_like(batch.sampled)
-        counts = batch.counts.copy()
+        counts = batch.counts.copy()  # those of all sequences, without failed ones
         for sequence in list(self._decoding):
             row = sequence.row
             batch.counts[:] = 0
@@ -350,10 +361,10 @@ class Scheduler:
         return sampled
 
     def _deliver(self, sequence: TokenSequence, token: int) -> bool:
-        """Append a token to a sequence, and the text that it completes to the output.
+        """Append a sampled token to a sequence, and the token, or the text that it completes, to its output.
 
-        Return False if the sequence has ended with it: the token or the text stops it, it has all tokens that it may
-        have, or the tokenizer raised an error.
+        Return False if this ends the sequence: the token is a stop token, its text completes a stop string, the
+        sequence has as many tokens as it may have, or the tokenizer raised an error.
         """
         if token in sequence.stop_tokens:
             self._complete(sequence, "stop")
@@ -381,19 +392,26 @@ class Scheduler:
         return True
 
     def _complete(self, sequence: TokenSequence, reason: FinishReason) -> None:
-        """End a sequence with its completion: the tokens, and the text if it is decoded.
+        """End a sequence with its completion: the tokens, and the text if there is a tokenizer.
 
-        The tokenizer may hold back the last characters of the text until `finish`. An error of it becomes the outcome.
+        The decoder may hold back the last characters of the text until `finish`. If the tokenizer raises an error
+        there, the error becomes the outcome.
         """
         output, text = sequence.output, None
         if sequence.decoder is not None:
             try:
-                rest = sequence.decoder.finish()
+                held_text = sequence.decoder.finish()
             except Exception as error:  # of the tokenizer
                 self.end(sequence, error)
                 return
-            if rest:
-                output.pieces.append(rest)
+            if held_text:
+                output.pieces.append(held_text)
             text = "".join(map(str, output.pieces))  # the pieces are texts if there is a decoder
-        tokens = tuple(sequence.generated)
-        self.end(sequence, Completion(tokens, text, reason, len(sequence.prompt), sequence.reused or 0))
+        completion = Completion(
+            tokens=tuple(sequence.generated),
+            text=text,
+            finish_reason=reason,
+            prompt_tokens=len(sequence.prompt),
+            reused_tokens=sequence.reused or 0,
+        )
+        self.end(sequence, completion)

@@ -1,4 +1,4 @@
-"""A request inside the engine: its tokens, its pages, and where it is."""
+"""A request inside the engine: its tokens, its pages, and its state."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Sampling:
         temperature: Divisor of the logits; 0: the token with the largest logit.
         top_k: Number of most probable tokens that are considered; 0: all.
         top_p: Probability that the considered tokens have together, the most probable first; 1: all.
-        seed: Seed of the random numbers, which depend on it and on the position alone.
+        seed: Seed of the random numbers, which depend on it and on the token's position in the sequence alone.
     """
 
     temperature: float = 0.0
@@ -37,22 +37,24 @@ class TokenSequence:
 
     Attributes:
         order: Number of the request, set when it is submitted: older requests have smaller ones.
-        prompt: i32[n].
-        sampling: How tokens are drawn.
+        prompt: Tokens of the prompt: i32[n], n > 0.
+        sampling: Parameters of the choice of each token.
         generated: Tokens after the prompt.
         limit: Length of `generated` at most.
         stop_tokens: Tokens that end the sequence and do not belong to it.
         decoder: Turns the generated tokens into text; None without a tokenizer.
-        deadline: Time at which the request ends with an error; infinity: none.
-        output: Pieces for the reader.
-        accepted: Result of waiting for room in the queue; None if the queue had room.
-        has_started: Whether it has left the queue.
+        deadline: Time of the engine's clock, in seconds, at which the request ends with an error; infinity: none.
+        output: Pieces and outcome, for readers.
+        accepted: Future that is done when the queue has room for the sequence; None if it had room at once.
+        has_started: Whether it has left the queue: it has run, or runs. It stays True after a preemption.
         row: Row of the decode batch that is reserved for it, or WAITING.
         is_decoding: Whether its prompt is computed, and it is in the decode batch.
-        computed: Tokens whose keys and values are in the cache.
-        pages: Pages of the computed tokens, and of those that are computed next.
-        page_keys: Hashes of the tokens of the full pages, as far as they are known; others find equal pages by them.
-        published: Number of leading pages that the pool has published, so that other sequences find them.
+        computed: Number of leading tokens, of prompt and answer, whose keys and values are in the cache.
+        pages: Page of the cache for each `page_size` tokens, in order: those of the computed tokens, and of the tokens
+            that are computed next.
+        page_keys: Keys (`pages.page_key`) of leading pages whose tokens are all known, also while the sequence waits;
+            equal pages of other sequences have equal keys.
+        published: Number of leading pages that the pool has under their keys, so that other sequences find them.
         reused: Number of prompt tokens that were in the cache when the sequence started first; None before.
     """
 
@@ -72,7 +74,7 @@ class TokenSequence:
         decoder: TextStream | None = None,
         deadline: float = float("inf"),
     ) -> None:
-        """Create a sequence without pages. The class describes its attributes, of which some are arguments."""
+        """Create a sequence without pages. The arguments are attributes; page_size: tokens of a page."""
         self.order = 0  # set by the worker
         self.prompt = prompt
         self.generated: list[int] = []
@@ -91,7 +93,7 @@ class TokenSequence:
         self.extend_page_keys(len(prompt) // page_size)
 
     def forget_pages(self) -> None:
-        """Reset the sequence to the state before it runs; its tokens stay."""
+        """Reset the sequence to the state of a waiting one, without a row and pages; its tokens and keys stay."""
         self.row = WAITING
         self.is_decoding = False
         self.computed = self.published = 0
@@ -99,20 +101,19 @@ class TokenSequence:
 
     @property
     def length(self) -> int:
-        """Number of known tokens."""
+        """Number of known tokens: of the prompt, and generated ones."""
         return len(self.prompt) + len(self.generated)
 
     @property
     def reusable_keys(self) -> list[bytes]:
-        """Keys of the pages that need not be computed if another sequence has. The last known token is computed."""
+        """Keys of the leading pages that need not be computed if another sequence has computed them.
+
+        A page with the last known token is not among them: computing that token samples the next one.
+        """
         return self.page_keys[: (self.length - 1) // self._page_size]
 
     def extend_page_keys(self, count: int) -> None:
-        """Compute the keys of the first `count` pages, whose tokens are known.
-
-        The number of prompt tokens of a page is a part of its key: tokens of the prompt and generated ones are computed
-        by different functions, so that equal tokens may have other keys and values.
-        """
+        """Extend `page_keys` to the first `count` pages, whose tokens are all known."""
         size, prompt_length = self._page_size, len(self.prompt)
         while len(self.page_keys) < count:
             start = len(self.page_keys) * size

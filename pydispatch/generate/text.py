@@ -28,45 +28,46 @@ class TextStream:
         self._decode = decode
         self._stops = tuple(stops)
         self._tokens: list[int] = []
-        self._start = 0  # first token that is decoded again: what it decodes to depends on its neighbours
-        self._end = 0  # tokens before it are in the text already
+        # Indices of tokens. The text of those before `_end` has been taken over; those from `_start` to `_end` are
+        # decoded again with new ones, because a token may decode differently beside others.
+        self._start = 0
+        self._end = 0
         self._held = ""  # text that may be the beginning of a stop string
         self.is_stopped = False
         """Whether a stop string has ended the text."""
 
     def push(self, token: int) -> str:
-        """Add a token and return the text that is now certain, which may be empty."""
+        """Add a token and return the text that is now certain, which may be "": no later token can change it."""
         self._tokens.append(token)
         return self._settle(is_last=False)
 
     def finish(self) -> str:
-        """Return the rest of the text after the last token."""
+        """Return the text that was held back, after the last token; "" if a stop string has ended the text."""
         return "" if self.is_stopped else self._settle(is_last=True)
 
     def _settle(self, is_last: bool) -> str:
         """Return the text that is certain: all new text, but without an end that may be the beginning of a stop string.
 
-        With the stop string "END" and the new text "at the E", "at the " is returned and "E" is held. A whole stop
-        string ends the text, and the part before it is returned. With `is_last` no token follows, so the end is certain
-        too.
+        With the stop string "END" and the new text "at the E", "at the " is returned and "E" is held. The first whole
+        stop string ends the text, and the part before it is returned. With `is_last` no token follows, so the end is
+        certain too.
         """
         self._held += self._new_text(is_last)
-        ends = [(place, stop) for stop in self._stops if (place := self._held.find(stop)) >= 0]
-        if ends:
+        starts = [start for stop in self._stops if (start := self._held.find(stop)) >= 0]
+        if starts:
             self.is_stopped = True
-            place, _ = min(ends)
-            return self._held[:place]
-        kept = 0 if is_last else max((_overlap(self._held, stop) for stop in self._stops), default=0)
-        certain = self._held[: len(self._held) - kept]
+            return self._held[: min(starts)]
+        held_length = 0 if is_last else max((_overlap(self._held, stop) for stop in self._stops), default=0)
+        certain = self._held[: len(self._held) - held_length]
         self._held = self._held[len(certain) :]
         return certain
 
     def _new_text(self, is_last: bool) -> str:
         """Return the text of the tokens from `_end` on; "" while their last character is incomplete, such as half an
-        emoji.
+        emoji. With `is_last`, an incomplete character is returned as the replacement character.
 
-        As a token may decode differently beside others, the tokens of the last text, from `_start`, are decoded with
-        the new ones, and their own text is cut off.
+        As a token may decode differently beside others, the tokens of the previous text, from `_start`, are decoded
+        with the new ones, and the previous text is cut off.
         """
         tokens = self._tokens
         before = self._decode(tokens[self._start : self._end])
@@ -79,5 +80,5 @@ class TextStream:
 
 
 def _overlap(text: str, stop: str) -> int:
-    """Return the length of the longest end of `text` that is a beginning of `stop`, without being all of it."""
+    """Return the length of the longest suffix of `text` that is a prefix of `stop` but not all of it; 0 for none."""
     return next((n for n in range(min(len(text), len(stop) - 1), 0, -1) if text.endswith(stop[:n])), 0)

@@ -22,8 +22,9 @@ from pydispatch.generate.sequence import TokenSequence
 class Worker:
     """A thread that runs the steps of a scheduler while there are sequences, and sleeps otherwise.
 
-    The thread starts with the first request. A queue holds the requests that have not started. `submit` adds a request
-    in any case; one that exceeds `max_queue` has a future that is done when the queue has room for it.
+    The thread starts with the first request. The queue holds the requests that have not started, and has room for
+    `max_queue`. `submit` with `may_wait` adds a request in any case; one beyond that has a future, on which its
+    submitter waits, that is done when the queue has room for it.
     """
 
     def __init__(
@@ -37,26 +38,26 @@ class Worker:
                     "this one"
                 )
             _owned.add(program.program)
-        self._is_owner = True
+        self._is_owner = True  # whether `_owned` has the program for this worker
         self._program = program.program
         self._max_queue = max_queue
         self._is_closing = self._is_cancelling = False
         self._refusal: Error | None = None  # of later requests
         self._unfinished: dict[TokenSequence, None] = {}  # a set in order of submission
         self._order_numbers = itertools.count()  # `TokenSequence.order` of the next requests
-        self._queued = 0  # sequences that have not started
+        self._queued = 0  # number of sequences that have not started, with those of `_overflow`
         self._reset()
         _workers.add(self)
 
     def _reset(self) -> None:
-        """Create the lock and the lists that threads share; again in the child of a fork, where the lock may be
-        held.
+        """Create the lock and the lists that threads share. The child of a fork does so again, as the lock may be held
+        there by a thread that only the parent has.
         """
         self._lock = threading.RLock()  # reentrant: garbage collection may run `close` on a thread that holds it
         self._changed = threading.Condition(self._lock)
-        self._added: list[TokenSequence] = []
-        self._cancelled: list[TokenSequence] = []
-        self._overflow: deque[TokenSequence] = deque()  # sequences beyond `max_queue`
+        self._added: list[TokenSequence] = []  # submitted ones that the scheduler does not have yet
+        self._cancelled: list[TokenSequence] = []  # cancelled ones that the scheduler has not ended yet
+        self._overflow: deque[TokenSequence] = deque()  # sequences beyond `max_queue`, whose submitters wait
         self._thread: threading.Thread | None = None
 
     @property
@@ -65,9 +66,9 @@ class Worker:
         return len(self._unfinished)
 
     def submit(self, sequence: TokenSequence, may_wait: bool) -> Future[None] | None:
-        """Add a sequence to the queue.
+        """Add a sequence to the queue, and start the thread if this is the first one.
 
-        Return None, or a future that is done when the queue has room.
+        Return None, or, if the queue is full, a future that is done when it has room.
 
         Raises:
             QueueFullError: The queue is full, and `may_wait` is False.
@@ -97,7 +98,10 @@ class Worker:
         return sequence.accepted
 
     def cancel(self, sequence: TokenSequence) -> bool:
-        """End a sequence for its readers at once, and in the engine before the next step."""
+        """End a sequence for its readers at once, and in the engine before the next step.
+
+        Return False if it has ended before.
+        """
         wakeups = Wakeups()
         if not sequence.output.finish(CancelledError("the request was cancelled"), wakeups):
             return False
@@ -108,7 +112,10 @@ class Worker:
         return True
 
     def close(self, cancel: bool) -> None:
-        """Refuse later requests, and end the thread after the submitted ones. With `cancel` they end now."""
+        """Refuse later requests, and end the thread when the submitted ones have ended.
+
+        cancel: whether the thread ends them before its next step instead of computing them. Does not wait: see `join`.
+        """
         with self._changed:
             self._is_closing = True
             self._is_cancelling |= cancel
@@ -119,7 +126,7 @@ class Worker:
                 self._release_program()
 
     def join(self) -> None:
-        """Wait for the end of the thread."""
+        """Wait for the end of the thread, unless this is called on it, as by garbage collection."""
         thread = self._thread
         if thread is not None and thread is not threading.current_thread():
             thread.join()
@@ -135,13 +142,14 @@ class Worker:
             self._release_program()
 
     def _release_program(self) -> None:
-        """Let another engine have the program; once, because a later call would take it from that engine."""
+        """Let another engine use the program. Later calls do nothing: the program may belong to that engine then."""
         if self._is_owner:
             self._is_owner = False
             _owned.discard(self._program)
 
     def _take_requests(self) -> bool:
-        """Wait for something to do, and hand new and cancelled sequences to the scheduler.
+        """Wait until there is a sequence or the engine is closed, and hand new and cancelled sequences to the
+        scheduler.
 
         Return False when the engine is closed and has nothing left to do.
         """
@@ -161,10 +169,9 @@ class Worker:
         return not (is_closing and scheduler.is_idle)
 
     def _stop(self, error: BaseException) -> None:
-        """End all requests because of an error after which the engine cannot go on; later requests raise an error as
-        well.
+        """End all requests with EngineStoppedError after an error of the thread, and refuse later ones with it.
 
-        Submitters of requests beyond `max_queue`, which wait for room in the queue, are told that there is room.
+        Submitters that wait for room in the queue stop waiting; the results of their requests raise the error.
         """
         refusal = EngineStoppedError(f"the engine has stopped: {type(error).__name__}: {error}")
         refusal.__cause__ = error
@@ -181,10 +188,13 @@ class Worker:
         wakeups.flush()
 
     def _leave_queue(self, sequence: TokenSequence) -> None:
-        """Count a sequence that has started, or ended in the queue, and accept the next one beyond `max_queue`."""
+        """Decrease the length of the queue for a sequence that has started, or that ended without having started.
+
+        Accept the oldest sequence beyond `max_queue` in its place.
+        """
         with self._lock:
             self._queued -= 1
-            if sequence in self._overflow:  # it takes no room; its submitter must not wait for any
+            if sequence in self._overflow:  # it frees no room for others, and its submitter must stop waiting
                 self._overflow.remove(sequence)
                 accepted: TokenSequence | None = sequence
             else:
@@ -193,13 +203,13 @@ class Worker:
             _accept(accepted)
 
     def _forget(self, sequence: TokenSequence) -> None:
-        """Remove a sequence that has ended."""
+        """Remove a sequence that has ended from the unfinished ones, and from the queue if it has not started."""
         if not sequence.has_started:
             self._leave_queue(sequence)
         self._unfinished.pop(sequence, None)
 
     def abandon(self) -> None:
-        """End the requests of the parent process in the child of a fork, which has neither its thread nor its cache."""
+        """End all requests in the child of a fork, which has no thread that computes them, and refuse later ones."""
         self._reset()
         self._is_closing = True
         self._refusal = Error("the engine was created before this process was forked; create another one here")
@@ -210,21 +220,22 @@ class Worker:
 
 
 def _accept(sequence: TokenSequence) -> None:
-    """Tell the submitter of a sequence that the queue has room for it."""
+    """Tell the submitter of a sequence, who may have stopped waiting, that the queue has room for it."""
     future = sequence.accepted
+    # `set_running_or_notify_cancel` returns False if the submitter has cancelled the future.
     if future is not None and not future.done() and future.set_running_or_notify_cancel():
         future.set_result(None)
 
 
 def _copy(error: Error) -> Error:
-    """Return an error that can be raised in another thread: a traceback belongs to one."""
+    """Return an equal error with the same cause, to be raised in another thread: raising adds to its traceback."""
     copy = type(error)(str(error))
     copy.__cause__ = error.__cause__
     return copy
 
 
 _owned: weakref.WeakSet[Exports] = weakref.WeakSet()
-"""Programs whose cache an engine uses."""
+"""Programs whose cache an engine uses; an engine may only use others."""
 _owned_lock = threading.Lock()
 """Lock of changes of `_owned`."""
 
