@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     from pydispatch.kernels.module import Lowered
 
 KERNEL_HINTS = "pyd.kernel_hints"
-"""Attribute of a program: by the name of each kernel of the user that matches no operation, the reason."""
+"""Attribute of a program: a dictionary from the name of each kernel of the user that matches no operation to the
+reason, one sentence."""
 
 MODEL = "model"
 """Scope of the weights that are supplied when an artifact is loaded."""
@@ -64,22 +65,23 @@ class Input:
 class Builder(OperationWriter):
     """Builder of the tensors and functions of one module.
 
-    `filename` names the model in error messages. `weights` is described in `ReadOptions`. The module may be a mixed
-    one: MLIR of the user, of which only operations of some dialects, such as StableHLO, are converted.
+    `filename` names the model in error messages. `weights` is "embed" to store weights in the program; with any other
+    value they are parameters, see `ReadOptions`. The module may be a mixed one: MLIR of the user, of which only
+    operations of some dialects, such as StableHLO, are converted.
     """
 
     def __init__(self, filename: str, weights: str = "embed") -> None:
         super().__init__(filename)
         self.weights = weights
-        self._weights: dict[int, util.GlobalOp] = {}  # by the id of the array
+        self._weights: dict[int, util.GlobalOp] = {}  # id of a weight's array → its global
         self.state: dict[str, Tensor] = {}
         """Globals that a loaded program changes itself, such as the state of random numbers, by name."""
         self.kernel_functions: dict[tuple[KernelSource, bool], tuple[Lowered, func.FuncOp]] = {}
-        """Lowered kernels written in Python, and the host function of each in this module. The flag says whether the
-        function takes the grid (`operations/python_kernels.py`)."""
+        """(kernel written in Python, whether its host function takes the grid as arguments) → the lowered kernel, and
+        its host function in this module (`operations/python_kernels.py`)."""
         self._inlined_calls = InlinedCalls()  # counts calls, to bound the growth of the program
         self.at_end: list[Callable[[], None]] = []  # emit stores that are postponed to the end of the function
-        self.random_sites = 0  # operations of the function, or of the mixed module, that draw random numbers
+        self.random_sites = 0  # number of operations of the function, or of the mixed module, that draw random numbers
         # Whether `at_end` increments the stored number of calls, so that each call draws other random numbers.
         self.is_call_counted = False
 
@@ -90,8 +92,8 @@ class Builder(OperationWriter):
         """
         builder = cls(filename, weights)
         builder.module = module
-        named = (op for op in module.ops if "sym_name" in op.properties or "sym_name" in op.attributes)
-        builder._names |= {symbol_name(op) for op in named}
+        symbols = (op for op in module.ops if "sym_name" in op.properties or "sym_name" in op.attributes)
+        builder._names |= {symbol_name(op) for op in symbols}
         return builder
 
     def hint_kernels(self, hints: Mapping[str, str]) -> None:
@@ -104,8 +106,8 @@ class Builder(OperationWriter):
         """Count an inlined call of the function `name`. Raise CompileError if the program would grow beyond
         the limit.
         """
-        if (fault := self._inlined_calls.count_or_fault(name)) is not None:
-            raise self.fail(*fault)
+        if (message_and_note := self._inlined_calls.count_or_fault(name)) is not None:
+            raise self.fail(*message_and_note)
 
     # -- tensors
 
@@ -114,9 +116,9 @@ class Builder(OperationWriter):
         return Tensor(dtype, tuple(shape), parts)
 
     def constant(self, elements: Any, dtype: DType | None = None) -> Tensor:
-        """Return a constant tensor of numbers, or of sizes in an object array.
+        """Return a constant tensor of numbers, or of sizes: an object array of ints and expressions.
 
-        The default of `dtype` is the type of the array, i64 for sizes.
+        Numbers are converted to `dtype`, by default the type of the array; i64 for sizes.
         """
         import numpy as np
 
@@ -124,15 +126,18 @@ class Builder(OperationWriter):
         if dtype is None:
             dtype = I64 if array.dtype == object else dtype_of_numpy(array)
         if array.dtype == object:
-            listed = array.reshape(-1).tolist()
-            if not any(isinstance(n, Expr) for n in listed):
+            sizes = array.reshape(-1).tolist()
+            if not any(isinstance(n, Expr) for n in sizes):  # all are ints
                 array = array.astype(dtype.numpy)
         elif array.dtype != dtype.numpy:
             array = encoded(array, dtype)
         return Tensor(dtype, array.shape, known=array)
 
     def weight(self, name: str, array: np.ndarray[Any, Any], dtype: DType, *, is_own: bool = False) -> Tensor:
-        """Return a tensor for a named array, which is stored next to the program. `is_own` is that of Weight."""
+        """Return a tensor for a named array in the representation `dtype.numpy`, which is stored next to the program.
+
+        is_own: whether the array is state of the program, not a weight of the model.
+        """
         return Tensor(dtype, array.shape, weight=Weight(name, array, is_own))
 
     def parts(self, of: Tensor) -> tuple[SSAValue, ...]:
@@ -175,10 +180,12 @@ class Builder(OperationWriter):
         return self.add(list_op).result
 
     def _weight(self, of: Tensor, weight: Weight) -> tuple[SSAValue, ...]:
-        """Emit a load of a weight's global, and return its value. Weights that are one array share a global.
+        """Emit a load of a weight's global, and return its value, as a tuple of one. Weights that are one array share a
+        global.
 
-        If `self.weights` is "embed", the program contains the elements; otherwise they are a parameter that is passed
-        when the program is loaded. A weight of the program's own, such as its random state, is always embedded.
+        of: the tensor of the weight. If `self.weights` is "embed", the program contains the elements; otherwise they
+        are a parameter that is passed when the program is loaded. A weight of the program's own, such as its random
+        state, is always embedded.
         """
         global_op = self._weights.get(id(weight.array))
         if global_op is None:
@@ -204,26 +211,28 @@ class Builder(OperationWriter):
         """
         assert of.weight is not None
         self.parts(of)  # declares the global if the function has not read the weight yet
-        known = self._weights[id(of.weight.array)]
-        known.properties["is_mutable"] = builtin.UnitAttr()
-        name = builtin.SymbolRefAttr(known.sym_name)
+        global_op = self._weights[id(of.weight.array)]
+        global_op.properties["is_mutable"] = builtin.UnitAttr()
+        name = builtin.SymbolRefAttr(global_op.sym_name)
         self.add(util.GlobalStoreOp(operands=[self.value(new)], properties={"global": name}))
 
     def empty(self, element: Attribute, shape: Sequence[Size]) -> SSAValue:
-        """Return a tensor with undefined elements."""
+        """Emit a tensor with undefined elements of the MLIR type `element`, and return its value."""
         type = tensor_type(element, shape)
         return self.add(tensor.EmptyOp.create(operands=self.indices(shape), result_types=[type])).tensor
 
     def splat(self, value: SSAValue, shape: Sequence[Size]) -> SSAValue:
-        """Return a tensor with all elements equal to a value."""
+        """Emit a tensor with all elements equal to a scalar `value`, and return its value."""
         return self.add(tensor.SplatOp(value, self.indices(shape), tensor_type(value.type, shape))).result
 
     def scalar_constant(self, value: complex | bool, dtype: DType) -> SSAValue:
-        """Return a constant scalar; for complex types of the real type `dtype.real`."""
+        """Return a constant scalar of a type; of a complex type, `value` is the real or the imaginary part, and the
+        scalar is of the type of the parts.
+        """
         return self._add_to(arith.ConstantOp(constant_attribute(value, dtype)), self._scopes[0].block).result
 
     def as_shape(self, value: Tensor, shape: Sequence[Size]) -> Tensor:
-        """Return the tensor with a shape that is known to equal its own, but is spelled with other symbols.
+        """Return the tensor with `shape`, which is known to equal its own shape, but has other symbols or more numbers.
 
         Static sizes of `shape` are checked at run time where those of the tensor are dynamic.
         """
@@ -233,7 +242,7 @@ class Builder(OperationWriter):
         cast_parts = []
         for part in self.parts(value):  # one, or the real and the imaginary part
             if not is_static(shape):
-                dims = [self.index(n) for n, now in zip(shape, value.shape, strict=True) if isinstance(now, Expr)]
+                dims = [self.index(n) for n, old in zip(shape, value.shape, strict=True) if isinstance(old, Expr)]
                 # States that the dynamic sizes of the operand are `dims`.
                 part = self.add(TensorTieShapeOp(operands=[part, dims], result_types=[part.type])).result
             target = tensor_type(value.dtype.element, shape)
@@ -255,15 +264,18 @@ class Builder(OperationWriter):
     # -- functions
 
     def store_at_end(self) -> None:
-        """Emit the stores that operations postponed to the end of their function."""
+        """Emit the stores that operations postponed to the end of their function, and clear `at_end`.
+
+        `finish` does so for its function; this is for functions of a mixed module.
+        """
         for store in self.at_end:
             store()
         self.at_end, self.is_call_counted = [], False  # the next function counts its own calls
 
     def begin(self, inputs: Sequence[Input]) -> list[Tensor]:
-        """Begin a public function and return its arguments.
+        """Begin a public function and return its arguments. Operations are then added to it until `finish`.
 
-        `at_end` has functions that emit operations before the results are returned.
+        Names of dynamic sizes become symbols, whose values are sizes of the first argument that has them.
         """
         block = Block(arg_types=[boundary_type(i.dtype, [DYNAMIC if isinstance(n, str) else n for n in i.shape])
                                  for i in inputs])  # fmt: skip
@@ -287,10 +299,10 @@ class Builder(OperationWriter):
         return tensors
 
     def is_kept(self, value: BlockArgument) -> bool:
-        """Return whether a value is an argument of a function whose caller may still read it.
+        """Return whether a block argument is a function's argument that the caller may still read: it is not donated.
 
-        That is an argument that is not donated. Functions of a mixed module, which the user writes, have no donated
-        arguments.
+        Functions of a mixed module, which the user writes, have no donated arguments. Arguments of other blocks, such
+        as loop bodies, are none.
         """
         function = value.owner.parent_op()
         if function is not None and function.name in FUNCTIONS:  # a function of a mixed module
@@ -317,33 +329,32 @@ class Builder(OperationWriter):
         return self.add(UnrealizedConversionCastOp.get([value], [type])).results[0]
 
     def _component_of_pairs(self, value: SSAValue, dtype: DType, shape: Shape, component: int) -> SSAValue:
-        """Return the real (0) or imaginary (1) parts of complex numbers that are stored as pairs along the
-        last axis.
+        """Return the real (component 0) or imaginary (1) parts of complex numbers, which `value` has as pairs along its
+        last axis. dtype, shape: those of the complex numbers, without this axis.
         """
         rank = len(shape)
-        inner, outer = (
-            AffineMap.identity(rank),
-            AffineMap(rank, 0, (*(AffineExpr.dimension(d) for d in range(rank)), AffineExpr.constant(component))),
-        )
+        result_map = AffineMap.identity(rank)
+        pairs_map = AffineMap(rank, 0, (*result_map.results, AffineExpr.constant(component)))
         out = self.empty(dtype.element, shape)
         (component_value,) = self.generic(
-            [(value, outer)], [(out, inner)], parallel=[True] * rank, body=lambda _, args: args[:1]
+            [(value, pairs_map)], [(out, result_map)], parallel=[True] * rank, body=lambda _, args: args[:1]
         )
         return component_value
 
     def _interleaved(self, of: Tensor) -> SSAValue:
-        """Return complex numbers as pairs along a new last axis."""
-        pairs = []
+        """Return complex numbers as pairs (real part, imaginary part) along a new last axis."""
+        columns = []  # real and imaginary parts, each with a new last axis of size 1
         for part in self.parts(of):
+            # The last axis is split into itself and the new one; a scalar has no axis to split.
             axes = [[n] for n in range(of.rank - 1)] + [[of.rank - 1, of.rank]] if of.rank else []
-            pairs.append(self.expand(part, axes, (*of.shape, 1)))
+            columns.append(self.expand(part, axes, (*of.shape, 1)))
         result = tensor_type(of.dtype.element, (*of.shape, 2))
-        return self.add(tensor.ConcatOp(pairs, of.rank, result)).result
+        return self.add(tensor.ConcatOp(columns, of.rank, result)).result
 
     def finish(self, name: str, outputs: Mapping[str, Tensor]) -> None:
-        """End the current function, and add it to the module as `name`. `outputs` are its results by name.
+        """End the function of `begin`, and add it to the module as `name`. `outputs` are its results by name, in order.
 
-        Sizes of arguments and results that are dynamic are stated with their names or expressions in the attributes.
+        Names of arguments and results, and their dynamic sizes as names or expressions, are stated in attributes.
         """
         for write in self.at_end:
             write()
@@ -371,7 +382,9 @@ class Builder(OperationWriter):
 
 
 def boundary_type(dtype: DType, shape: Sequence[int]) -> Attribute:
-    """Return the type of an argument or result, with signs and complex elements. `shape` has ints and DYNAMIC."""
+    """Return the MLIR type of an argument or result of a function: unlike types within the program, it has unsigned and
+    complex elements. shape: sizes, DYNAMIC for a dynamic one.
+    """
     element = dtype.element
     if dtype.is_complex:
         element = builtin.ComplexType(dtype.element)
@@ -381,7 +394,9 @@ def boundary_type(dtype: DType, shape: Sequence[int]) -> Attribute:
 
 
 def _named(name: str, shape: Sequence[int | str]) -> DictionaryAttr:
-    """Return the attributes of an argument or result: its name, and its shape if that has named sizes."""
+    """Return the attributes of an argument or result: its name, and its shape if a size of it is dynamic, that is a str
+    with its name or expression.
+    """
     attributes: dict[str, Attribute] = {"pyd.name": StringAttr(name)}
     if any(isinstance(n, str) for n in shape):
         attributes["pyd.shape"] = ArrayAttr([StringAttr(str(n)) for n in shape])

@@ -35,26 +35,27 @@ def elements_of(constant: DenseIntOrFPElementsAttr[Any], dtype: DType) -> np.nda
 
 
 def _shaped(array: np.ndarray[Any, Any], shape: Sequence[int]) -> np.ndarray[Any, Any]:
-    """Reshape an array; an array of one element is broadcast instead."""
+    """Reshape an array; an array of one element, which stands for a splat, is broadcast with strides of 0 instead."""
     import numpy as np
 
     return np.broadcast_to(array.reshape(()), shape) if array.size == 1 else array.reshape(shape)
 
 
 def constant_attribute(value: Any, dtype: DType) -> Any:
-    """Return a real number as an attribute of the element type. Integers wrap around.
+    """Return a real number as a FloatAttr or IntegerAttr of the type `dtype.element`. Integers wrap around.
 
-    dtype: the type; of a complex type, the number is the real or the imaginary part.
+    Of a complex type, the number is the real or the imaginary part.
     """
     if dtype.kind in (Kind.FLOAT, Kind.COMPLEX):
         return FloatAttr(float(value), dtype.element)
     unsigned = int(value) & ((1 << dtype.bits) - 1)
+    # Attributes of signless types have signed numbers, also for unsigned types; that of i1 is 0 or 1.
     signed = unsigned - (1 << dtype.bits) if unsigned >> (dtype.bits - 1) and dtype.bits > 1 else unsigned
     return IntegerAttr(signed, dtype.element)
 
 
 def dense_of(array: np.ndarray[Any, Any], dtype: DType) -> DenseIntOrFPElementsAttr[Any]:
-    """Return an array of `dtype.numpy` as a dense constant; an array with strides of 0 becomes a splat."""
+    """Return an array of `dtype.numpy` as a dense constant; one whose strides are all 0 becomes a splat."""
     import numpy as np
 
     type = tensor_type(dtype.element, array.shape)
@@ -64,9 +65,9 @@ def dense_of(array: np.ndarray[Any, Any], dtype: DType) -> DenseIntOrFPElementsA
 
 
 def encoded(array: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:
-    """Return numbers as elements of a type, in an array of `dtype.numpy`.
+    """Return numbers, an array of any NumPy or ml_dtypes type, converted to a type, in an array of `dtype.numpy`.
 
-    Types that NumPy lacks are encoded as bits, rounded to nearest even.
+    Floats that NumPy lacks are rounded to nearest even and encoded as bits.
     """
     import numpy as np
 
@@ -77,6 +78,8 @@ def encoded(array: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:
         return array.view(dtype.numpy)
     if dtype.name != "bf16":
         return small_floats.encode(array, dtype.name)
-    bits = array.astype(np.float32).view(np.uint32)
+    floats = array.astype(np.float32)
+    bits = floats.view(np.uint32)
+    # bf16 is the upper half of f32. Adding the lowest bit of that half makes ties even.
     rounded = ((bits + np.uint32(0x7FFF) + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
-    return np.where(np.isnan(array.astype(np.float32)), np.uint16(0x7FC0), rounded)
+    return np.where(np.isnan(floats), np.uint16(0x7FC0), rounded)  # the addition may turn NaN into another number

@@ -33,8 +33,8 @@ class DType:
     Attributes:
         name: Name, such as "f32" or "c64".
         kind: Numeric class.
-        bits: Width; of complex numbers that of one part.
-        element: MLIR type; of complex numbers that of one part.
+        bits: Width; of complex numbers that of the real or imaginary part.
+        element: MLIR type, which is signless; of complex numbers that of the real or imaginary part.
     """
 
     name: str
@@ -62,28 +62,30 @@ class DType:
 
     @property
     def is_unsigned(self) -> bool:
-        """Return whether a larger bit pattern is a larger number, as for unsigned integers and bool."""
+        """Whether a larger bit pattern is a larger number, as for unsigned integers and bool."""
         return self.kind in (Kind.UINT, Kind.BOOL)
 
     @property
     def is_integer(self) -> bool:
-        """Return whether this is a signed or unsigned integer type; bool is none."""
+        """Whether this is a signed or unsigned integer type; bool is none."""
         return self.kind in (Kind.INT, Kind.UINT)
 
     @property
     def real(self) -> DType:
-        """Return the type of the parts of a complex type; other types are their own real type."""
+        """Type of the real and imaginary parts of a complex type; other types are their own real type."""
         return {"c64": F32, "c128": F64}.get(self.name, self)
 
     @property
     def numpy(self) -> np.dtype[Any]:
-        """Return the NumPy type of constant elements. Floats that NumPy lacks are stored as bits, integers of less than
-        8 bits as bytes.
+        """NumPy type of arrays with constant elements of this type.
+
+        Floats that NumPy lacks are unsigned integers with their bits: of 16 bits for bf16, else of 8. Integers of less
+        than 8 bits have a byte each.
         """
         import numpy as np
 
         if self.is_complex:
-            return np.dtype(f"c{self.bits // 4}")
+            return np.dtype(f"c{self.bits // 4}")  # NumPy counts the bytes of both parts
         if self.is_bool:
             return np.dtype(np.bool_)
         code = {Kind.INT: "i", Kind.UINT: "u"}.get(self.kind, "f" if self.name in ("f16", "f32", "f64") else "u")
@@ -91,12 +93,12 @@ class DType:
 
     @property
     def has_numpy_values(self) -> bool:
-        """Return whether NumPy computes with this type itself."""
+        """Whether arrays of the type `numpy` have the numbers themselves, so that NumPy computes with them."""
         return not self.is_float or self.name in ("f16", "f32", "f64")
 
 
 def _integer(name: str, kind: Kind, bits: int) -> DType:
-    """Return an integer type."""
+    """Return a type of bool or integers, whose MLIR type is signless."""
     return DType(name, kind, bits, builtin.IntegerType(bits))
 
 
@@ -110,14 +112,13 @@ F64 = DType("f64", Kind.FLOAT, 64, builtin.f64)
 C64 = DType("c64", Kind.COMPLEX, 32, builtin.f32)
 C128 = DType("c128", Kind.COMPLEX, 64, builtin.f64)
 SMALL_FLOATS = tuple(
-    DType(name, Kind.FLOAT, bits, getattr(builtin, f"{name[0].upper()}{_class}Type")())
-    for name, _class, bits in (
-        ("f8E5M2", "loat8E5M2", 8), ("f8E4M3FN", "loat8E4M3FN", 8), ("f8E5M2FNUZ", "loat8E5M2FNUZ", 8),
-        ("f8E4M3FNUZ", "loat8E4M3FNUZ", 8), ("f8E8M0FNU", "loat8E8M0FNU", 8), ("f8E4M3", "loat8E4M3", 8),
-        ("f8E3M4", "loat8E3M4", 8), ("f8E4M3B11FNUZ", "loat8E4M3B11FNUZ", 8), ("f6E2M3FN", "loat6E2M3FN", 6),
-        ("f6E3M2FN", "loat6E3M2FN", 6), ("f4E2M1FN", "loat4E2M1FN", 4),
+    DType(name, Kind.FLOAT, int(name[1]), getattr(builtin, f"Float{name[1:]}Type")())  # such as Float8E5M2Type
+    for name in (
+        "f8E5M2", "f8E4M3FN", "f8E5M2FNUZ", "f8E4M3FNUZ", "f8E8M0FNU", "f8E4M3", "f8E3M4", "f8E4M3B11FNUZ", "f6E2M3FN",
+        "f6E3M2FN", "f4E2M1FN",
     )
 )  # fmt: skip
+"""Floats of up to 8 bits. The digit after the f is the width."""
 
 DTYPES = {
     dtype.name: dtype
@@ -132,7 +133,7 @@ def dtype_of_numpy(array: np.ndarray[Any, Any]) -> DType:
     kind, size = array.dtype.kind, array.dtype.itemsize
     if kind == "b":
         return BOOL
-    if kind == "V" or array.dtype.name in _ML_DTYPES:
+    if kind == "V" or array.dtype.name in _ML_DTYPES:  # "V": any type that NumPy does not have itself
         return DTYPES[_ML_DTYPES[array.dtype.name]]
     return DTYPES[f"{kind}{size * 8}"]
 
@@ -142,8 +143,8 @@ class UnknownTypeError(Exception):
 
 
 def dtype_named(spelling: object) -> DType:
-    """Return the element type of any spelling: "f32", "float32", np.float32, np.dtype, pydispatch.f32, an ml_dtypes
-    type.
+    """Return the element type that a name or another object stands for: "f32", "float32", np.float32, np.dtype("f4"),
+    pydispatch.f32, or a type of ml_dtypes.
 
     Raises:
         UnknownTypeError: There is no such element type; the text lists all names.
@@ -164,17 +165,17 @@ def dtype_named(spelling: object) -> DType:
 
 
 _ML_DTYPES = {row.name: row.mlir for row in EXTENDED_TYPES}
-"""Names of types in ml_dtypes to those in MLIR."""
 _ML_DTYPES |= {"int4": "i4", "uint4": "u4", "int2": "i2", "uint2": "u2"}
-"""Names of the element types by their names in the package ml_dtypes."""
+"""Names of types in the package ml_dtypes to names of element types here."""
 
 _SPELLINGS = {**DTYPES, **{name: DTYPES[own] for name, own in _ML_DTYPES.items()}, "i1": BOOL, "index": I64}
-"""Element types by their names here, in ml_dtypes and in MLIR."""
+"""Element types by their names here, in ml_dtypes, and in MLIR where these differ."""
 
 
 def of_element(element: Attribute) -> DType:
-    """Return the element type for an MLIR type; signless integers count as signed. Raise KeyError for unsupported
-    types.
+    """Return the element type for an MLIR type: signless integers count as signed, i1 as bool, and index as i64.
+
+    Raise KeyError for unsupported types.
     """
     if isinstance(element, builtin.IntegerType):
         bits = element.width.data
