@@ -38,8 +38,7 @@ if TYPE_CHECKING:
     from pydispatch.kernels.module import Lowered
 
 KERNEL_HINTS = "pyd.kernel_hints"
-"""Attribute of a program: a dictionary from the name of each kernel of the user that matches no operation to the
-reason, one sentence."""
+"""Attribute of a program: dictionary from the names of the user's kernels that match no operation to the reasons."""
 
 MODEL = "model"
 """Scope of the weights that are supplied when an artifact is loaded."""
@@ -134,10 +133,7 @@ class Builder(OperationWriter):
         return Tensor(dtype, array.shape, known=array)
 
     def weight(self, name: str, array: np.ndarray[Any, Any], dtype: DType, *, is_own: bool = False) -> Tensor:
-        """Return a tensor for a named array in the representation `dtype.numpy`, which is stored next to the program.
-
-        is_own: whether the array is state of the program, not a weight of the model.
-        """
+        """Return a tensor for a named array of `dtype.numpy`, stored next to the program. is_own: see Weight."""
         return Tensor(dtype, array.shape, weight=Weight(name, array, is_own))
 
     def parts(self, of: Tensor) -> tuple[SSAValue, ...]:
@@ -273,7 +269,7 @@ class Builder(OperationWriter):
         self.at_end, self.is_call_counted = [], False  # the next function counts its own calls
 
     def begin(self, inputs: Sequence[Input]) -> list[Tensor]:
-        """Begin a public function and return its arguments. Operations are then added to it until `finish`.
+        """Begin a public function, to which operations are then added until `finish`, and return its arguments.
 
         Names of dynamic sizes become symbols, whose values are sizes of the first argument that has them.
         """

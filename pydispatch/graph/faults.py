@@ -17,7 +17,7 @@ from pydispatch.graph.sizes import UndecidedError
 
 _CONTRADICTIONS = (ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, NotImplementedError,
                    RecursionError, TypeError, ValueError, VerifyException)  # fmt: skip
-"""Exceptions that operands which contradict each other raise in a conversion."""
+"""Exceptions that a conversion raises for operands which do not fit each other, where no check refuses them."""
 
 
 @contextmanager
@@ -27,29 +27,30 @@ def guarded(
 ) -> Iterator[None]:  # fmt: skip
     """Report exceptions that the conversion of a node raises as CompileError, or as InternalError for internal faults.
 
+    Exceptions that are neither, such as a missing package, are passed on.
+
     Args:
         builder: Builder; errors have its current location.
         name: Name of the node in error messages.
         operands: Returns the description of the operands that is added to errors other than `stated`.
         stated: Exceptions whose text is a complete message.
-        note: Location of the node in the model, added to all errors.
-        outer: Exceptions that are passed on to the caller.
+        note: Location of the node in the model, added to CompileErrors; None for none.
+        outer: Exceptions that are passed on to the caller, also where the other rules cover them.
     """
     try:
         yield
     except CompileError as error:
-        if (
-            note is None or error.location != builder.location
-        ):  # the error is of a node in a nested graph, which has a note of its own
+        # An error of another location is that of a node in a nested graph, and has that node's note already.
+        if note is None or error.location != builder.location:
             raise
-        short = name.removesuffix(".default").rpartition(".")[2]  # "aten.add.default" -> "add"
-        message = error.message if short in error.message else f"{name}: {error.message}"
+        operator = name.removesuffix(".default").rpartition(".")[2]  # "aten.add.default" -> "add"
+        message = error.message if operator in error.message else f"{name}: {error.message}"
         raise builder.fail(message, f"{error.note}\n{note}" if error.note else note) from error.__cause__
     except outer:
         raise
     except stated as fault:
         raise builder.fail(f"{name}: {fault}", note) from None
-    except _CONTRADICTIONS as error:  # operands contradict each other in a way that no explicit check covers
+    except _CONTRADICTIONS as error:
         text = f"{name}: its operands ({operands()}) do not fit each other: {type(error).__name__}: {error}"
         raise builder.fail(text, note) from error
     except Exception as error:

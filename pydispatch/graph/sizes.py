@@ -19,8 +19,10 @@ class UndecidedError(Exception):
 
 @dataclass(frozen=True, order=True)
 class SizeSymbol:
-    """Symbol for a dynamic size, written as its name. Comparisons assume that it is at least `least`, for sizes of
-    arguments 1.
+    """Symbol for a dynamic size, written as its name.
+
+    Comparisons assume that its value is at least `least`. For sizes of arguments that is 1, though a call may pass
+    empty tensors, so that "n >= 1" can be decided while compiling.
     """
 
     name: str
@@ -32,7 +34,10 @@ class SizeSymbol:
 
 @dataclass(frozen=True)
 class Term:
-    """Operation `op` that is no polynomial, used like a symbol: "//", "%", "max" or "min" of the sizes a and b."""
+    """Operation `op` of two sizes whose result is no polynomial: a // b, a % b, max(a, b) or min(a, b).
+
+    Expressions use it as a factor, like a symbol.
+    """
 
     op: str
     a: Size
@@ -45,7 +50,7 @@ class Term:
 Atom = SizeSymbol | Term
 """Factor of an expression that is no number."""
 Monomial = tuple[Atom, ...]
-"""Product of atoms, sorted: (n, n, m) is n * n * m, and () is 1."""
+"""Product of atoms, sorted by `_key`: (m, n, n) is m * n * n, and () is 1."""
 
 
 def _key(atom: Atom) -> tuple[bool, str]:
@@ -56,7 +61,9 @@ def _key(atom: Atom) -> tuple[bool, str]:
 class Expr(ComputedSize):
     """Sum of products of symbols and terms, each with an integer coefficient, such as 2*n*m + n + 1.
 
-    It is never a constant: `size` returns constants as ints. `terms` has pairs of a monomial and its coefficient.
+    It is never a constant: `size` returns constants as ints. `terms` has pairs (monomial, coefficient that is not 0) in
+    a fixed order, so that equal polynomials have equal terms. Comparisons such as `<` return whether they hold in every
+    call, and raise UndecidedError if that depends on the call.
     """
 
     __slots__ = ("_hash", "terms")
@@ -66,7 +73,7 @@ class Expr(ComputedSize):
         self._hash = hash(self.terms)
 
     def as_symbol(self) -> SizeSymbol | None:
-        """Return the symbol that the expression is; None if it is anything else."""
+        """Return the symbol if the expression is one symbol and nothing else, such as n but not 2*n; else None."""
         (atoms, coefficient), *others = self.terms
         is_atom = not others and coefficient == 1 and len(atoms) == 1
         return atoms[0] if is_atom and isinstance(atoms[0], SizeSymbol) else None
@@ -108,7 +115,7 @@ class Expr(ComputedSize):
     def __rfloordiv__(self, other: Size) -> Size:
         return 0 if other == 0 else _term("//", other, self)
 
-    def __truediv__(self, other: Size) -> Size:
+    def __truediv__(self, other: Size) -> Size:  # a size is an integer, also in a model that divides by "/"
         return self // other
 
     def __mod__(self, other: Size) -> Size:
@@ -130,11 +137,11 @@ class Expr(ComputedSize):
         return _at_least(self, other)
 
     def __str__(self) -> str:
-        shown = []
+        products = []
         for atoms, factor in self.terms:
             factors = [str(factor)] if factor != 1 or not atoms else []
-            shown.append("*".join([*factors, *map(str, atoms)]))
-        return " + ".join(shown)
+            products.append("*".join([*factors, *map(str, atoms)]))
+        return " + ".join(products)
 
     __repr__ = __str__
 
@@ -151,11 +158,11 @@ def symbol(name: str, least: int = 1) -> Expr:
 
 
 def size(terms: Mapping[Monomial, int]) -> Size:
-    """Return the sum of products of symbols as a size; an int when no symbol is left."""
-    kept = {atoms: factor for atoms, factor in terms.items() if factor}
-    if not kept:
+    """Return the sum of monomials, which `terms` has with their coefficients, as a size: an int if it is constant."""
+    nonzero = {atoms: factor for atoms, factor in terms.items() if factor}
+    if not nonzero:
         return 0
-    return kept[()] if kept.keys() == {()} else Expr(kept)
+    return nonzero[()] if nonzero.keys() == {()} else Expr(nonzero)
 
 
 def _terms(of: Size) -> Iterable[tuple[Monomial, int]]:
@@ -164,7 +171,7 @@ def _terms(of: Size) -> Iterable[tuple[Monomial, int]]:
 
 
 def _sum(parts: Iterable[tuple[Size, int]]) -> Size:
-    """Return the linear combination of sizes with integer factors."""
+    """Return the sum of sizes times integers, from pairs (size, factor)."""
     coefficients: dict[Monomial, int] = {}
     for part, factor in parts:
         for atoms, n in _terms(part):
@@ -173,13 +180,13 @@ def _sum(parts: Iterable[tuple[Size, int]]) -> Size:
 
 
 def _term(op: str, lhs: Size, rhs: Size) -> Size:
-    """Return the size that is one operation, such as n // 2. `op` is that of `Term`."""
+    """Return the size that is one operation, such as n // 2, without simplification. `op` is that of `Term`."""
     return Expr({(Term(op, lhs, rhs),): 1})
 
 
 def _quotient(lhs: Expr, rhs: Size) -> Size | None:
-    """Return lhs / rhs if the division is exact for all values of the symbols, such as 2*n for 4*n*m / (2*m); else
-    None.
+    """Return lhs / rhs if the division is known to be exact for all values of the symbols, such as 2*n for
+    4*n*m / (2*m); else None. Exact divisions by sums are found only if both sizes are equal.
     """
     if lhs == rhs:
         return 1
@@ -189,8 +196,8 @@ def _quotient(lhs: Expr, rhs: Size) -> Size | None:
     (atoms, factor), coefficients = divisor[0], {}
     if factor == 0:
         return None
-    for other, n in lhs.terms:
-        remaining = list(other)
+    for dividend_atoms, n in lhs.terms:
+        remaining = list(dividend_atoms)
         for atom in atoms:
             if atom not in remaining:
                 return None
@@ -202,13 +209,13 @@ def _quotient(lhs: Expr, rhs: Size) -> Size | None:
 
 
 def sign(of: Size) -> int:
-    """Return -1, 0 or 1: the sign of a size for all values of its symbols. Raise UndecidedError if it
-    depends on them.
+    """Return -1, 0 or 1: the sign of a size for all values of its symbols. Raise UndecidedError if it is not known to
+    be the same for all.
     """
     if not isinstance(of, Expr):
         return (of > 0) - (of < 0)
-    for of_sign, direction in ((of, 1), (-of, -1)):
-        bound = _lower_bound(of_sign)
+    for signed, direction in ((of, 1), (-of, -1)):
+        bound = _lower_bound(signed)
         if bound is not None and bound > 0:
             return direction
     raise UndecidedError(f"whether {of} is positive depends on the sizes of a call")
@@ -223,6 +230,7 @@ def _lower_bound(of: Size) -> int | None:
     total = 0
     for atoms, factor in of.terms:
         bounds = [_lower_bound_of_atom(atom) for atom in atoms]
+        # A negative factor needs an upper bound, and a product of bounds is a bound only if none is negative.
         if atoms and (factor < 0 or any(n is None or n < 0 for n in bounds)):
             return None
         total += factor * prod(n for n in bounds if n is not None)
@@ -233,7 +241,7 @@ def _lower_bound_of_atom(atom: Atom) -> int | None:
     """Return a lower bound of a symbol or of a term; None if no bound is known."""
     if isinstance(atom, SizeSymbol):
         return atom.least
-    if atom.op == "%":
+    if atom.op == "%":  # a remainder by a positive number is not negative
         return 0 if not isinstance(atom.b, Expr) and atom.b > 0 else None
     a, b = _lower_bound(atom.a), _lower_bound(atom.b)
     if atom.op == "//":
@@ -244,9 +252,9 @@ def _lower_bound_of_atom(atom: Atom) -> int | None:
 
 
 def _at_least(lhs: Size, rhs: Size) -> bool:
-    """Return whether lhs >= rhs, if that is the same in every call. Raise UndecidedError otherwise."""
-    difference = _sum(((lhs, 1), (rhs, -1)))
-    least_difference, least_reverse = _lower_bound(difference), _lower_bound(_sum(((difference, -1),)))
+    """Return whether lhs >= rhs, if that is known to be the same in every call. Raise UndecidedError otherwise."""
+    least_difference = _lower_bound(_sum(((lhs, 1), (rhs, -1))))  # of lhs - rhs
+    least_reverse = _lower_bound(_sum(((rhs, 1), (lhs, -1))))  # of rhs - lhs
     if least_difference is not None and least_difference >= 0:
         return True
     if least_reverse is not None and least_reverse > 0:
@@ -255,7 +263,9 @@ def _at_least(lhs: Size, rhs: Size) -> bool:
 
 
 def equal(lhs: Size, rhs: Size) -> bool:
-    """Return whether two sizes are equal, if that is the same in every call. Raise UndecidedError otherwise."""
+    """Return whether two sizes are equal, if that is known to be the same in every call. Raise UndecidedError
+    otherwise.
+    """
     return lhs == rhs or sign(lhs - rhs) == 0
 
 
@@ -278,21 +288,27 @@ def minimum(lhs: Size, rhs: Size) -> Size:
 
 
 def _extremum(op: str, lhs: Size, rhs: Size) -> Size:
-    """Return the "max" or "min" of two sizes: one of them if their order is known, else a term."""
-    for first, second in ((lhs, rhs), (rhs, lhs)):
-        above = _lower_bound(_sum(((first, 1), (second, -1))))
-        if above is not None and above >= 0:
-            return first if op == "max" else second
+    """Return the "max" or "min" (`op`) of two sizes: one of them if their order is known, else a term."""
+    for upper, lower in ((lhs, rhs), (rhs, lhs)):
+        least_difference = _lower_bound(_sum(((upper, 1), (lower, -1))))
+        if least_difference is not None and least_difference >= 0:
+            return upper if op == "max" else lower
     return _term(op, lhs, rhs)
 
 
 def divisor(of: Size) -> Size:
-    """Return max(of, 1), which divides sizes also in calls with empty tensors: bounds of symbols do not count these."""
+    """Return max(of, 1), a divisor that is not 0 in calls with empty tensors.
+
+    `maximum` would return `of` for a symbol, as symbols are assumed to be at least 1.
+    """
     return _term("max", of, rhs=1) if isinstance(of, Expr) else max(of, 1)
 
 
 def one_unless_empty(of: Size) -> Size:
-    """Return min(of, 1), which is 0 in calls with empty tensors: bounds of symbols do not count these."""
+    """Return min(of, 1), which is 0 in calls with empty tensors, for the size `of` of one.
+
+    `minimum` would return 1 for a symbol, as symbols are assumed to be at least 1.
+    """
     return _term("min", of, rhs=1) if isinstance(of, Expr) else min(of, 1)
 
 
@@ -310,7 +326,7 @@ def product(sizes: Iterable[Size]) -> Size:
 
 
 def symbols_of(size: Size) -> set[str]:
-    """Return the names of the symbols in a size."""
+    """Return the names of the symbols in a size, also of those in its terms, such as {"n"} for n // 2 + 1."""
     if not isinstance(size, Expr):
         return set()
     names: set[str] = set()

@@ -41,10 +41,11 @@ class Tensor:
     Attributes:
         dtype: Element type.
         shape: One size per axis.
-        parts: SSA values: one, or the real and the imaginary part; empty as long as no operation has used a constant or
-            weight.
-        known: Constant elements, as numbers of `dtype.numpy` or as objects that are ints and sizes.
-        weight: The weight whose elements these are.
+        parts: SSA values of a computed tensor: one, or the real and the imaginary part. () for a constant and a weight;
+            `Builder.parts` returns their values.
+        known: Elements of a constant in an array of its shape, as numbers of `dtype.numpy` or as objects, ints and
+            expressions of sizes; None for other tensors.
+        weight: The weight whose elements these are; None for other tensors.
     """
 
     dtype: DType
@@ -60,16 +61,18 @@ class Tensor:
 
     @property
     def is_symbolic(self) -> bool:
-        """Return whether the elements are known as expressions over the sizes of a call."""
+        """Whether the tensor is a constant with elements that are expressions over the sizes of a call."""
         return self.known is not None and self.known.dtype == object
 
     @property
     def numbers(self) -> np.ndarray[Any, Any] | None:
-        """Return the elements if all are known as numbers; else None."""
+        """Elements of a constant of numbers, as an array of `dtype.numpy`; None for other tensors."""
         return None if self.is_symbolic else self.known
 
     def known_integers(self) -> list[Size] | None:
-        """Return the elements, integers or expressions of sizes, if they are known while compiling; else None."""
+        """Return the elements of a constant, ints or expressions of sizes, as a flat list in row-major order; None for
+        other tensors.
+        """
         if self.known is None:
             return None
         return [n if isinstance(n, Expr) else int(n) for n in self.known.reshape(-1).tolist()]
@@ -79,13 +82,16 @@ class Tensor:
 
 
 def tensor_type(element: Attribute, shape: Sequence[Size]) -> TensorType[Attribute]:
-    """Return the MLIR type of a tensor from its element type and shape."""
+    """Return the MLIR type of a tensor with an MLIR element type and a shape; expressions become dynamic sizes."""
     return _tensor_type(element, tuple(DYNAMIC if isinstance(n, Expr) else n for n in shape))
 
 
 @lru_cache(4096)
 def _tensor_type(element: Attribute, shape: tuple[int, ...]) -> TensorType[Attribute]:
-    """Return the MLIR type of a tensor. Types are cached, because xDSL verifies each new one and a model has few."""
+    """Return the MLIR type of a tensor; `shape` has DYNAMIC for dynamic sizes.
+
+    Types are cached, because xDSL verifies each new one and a model has few.
+    """
     return TensorType(element, shape)
 
 

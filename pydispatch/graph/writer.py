@@ -1,5 +1,5 @@
-"""Emission of operations into blocks, and of symbolic sizes as SSA values. Each operation has the location of its
-layer.
+"""Emission of operations into blocks, and of symbolic sizes as SSA values. Each operation has the location of the layer
+or the source operation that it is emitted for.
 """
 
 from __future__ import annotations
@@ -35,12 +35,13 @@ from pydispatch.ir.op_info import SHOWS_VALUES
 
 OpT = TypeVar("OpT", bound=Operation)
 Body = Callable[[Block, Sequence[SSAValue]], Sequence[SSAValue]]
-"""Function body(block, one element of each tensor) that adds operations to the block, and returns the results."""
+"""Function body(block, one element of each input and output tensor) -> elements of the results. It adds operations to
+the block, not their terminator."""
 
 _TERMS: dict[str, Callable[[SSAValue, SSAValue], Any]] = {
     "//": arith.FloorDivSIOp, "%": arith.RemSIOp, "max": arith.MaxSIOp, "min": arith.MinSIOp,
 }  # fmt: skip
-"""Functions of two sizes to the operations that compute them."""
+"""`op` of a Term to the operation that computes it."""
 
 
 # xDSL verifies each new attribute. Programs have few different ones, so these are cached.
@@ -65,19 +66,22 @@ def _segments_attribute(*counts: int) -> DenseArrayBase[IntegerType]:
 
 
 def _reassociation_attribute(groups: Sequence[Sequence[int]]) -> ArrayAttr[ArrayAttr[IntegerAttr[IntegerType]]]:
-    """Return groups of axes as the attribute `reassociation` of a reshape."""
+    """Return groups of axes as the attribute `reassociation` of tensor.expand_shape and tensor.collapse_shape.
+
+    Group i has the axes of the higher-rank tensor that axis i of the lower-rank tensor corresponds to.
+    """
     return ArrayAttr([ArrayAttr([IntegerAttr(n, 64) for n in group]) for group in groups])
 
 
 @dataclass
 class Scope:
-    """Block that operations are added to, with the SSA values that it already has.
+    """Block that operations are added to, with SSA values that were emitted in it and can be used again.
 
     Attributes:
         block: The block.
-        sizes: Values of sizes.
-        scaled: Results of `OperationWriter.scaled`, by its arguments.
-        tensors: Values of constants and weights.
+        sizes: Size → its value, of type index.
+        scaled: Arguments (size, factor) of `OperationWriter.scaled` → its result.
+        tensors: Constant or weight → its values, as for `Tensor.parts`.
     """
 
     block: Block
@@ -92,18 +96,19 @@ class OperationWriter:
     def __init__(self, filename: str) -> None:
         self.filename = filename
         self.module = ModuleOp([])
-        # Of the source operations around the current one, innermost last.
+        # Locations of the nested `at` contexts, the current one last. layer="": the model itself.
         self._locations: list[Attribute] = [LayerLoc(filename, layer="")]
         self._scopes: list[Scope] = []  # blocks being written, innermost last
-        self._symbols: dict[str, SSAValue] = {}  # named size → its value
+        self._symbols: dict[str, SSAValue] = {}  # name of a size symbol → its value, of type index
         self._names: set[str] = set()  # taken names: of sizes, and of operations of the module
 
     # -- locations
 
     @contextmanager
     def at(self, where: str | Operation | Attribute) -> Iterator[None]:
-        """Give operations that are added in this context the location of a layer, of an operation of a source text, or
-        of Python code. Errors name it too.
+        """Give operations that are added in this context, and errors of `fail`, a location.
+
+        where: name of a layer of the model, an operation of a source text, which has a location, or a location itself.
         """
         if isinstance(where, str):
             where = LayerLoc(self.filename, where)
@@ -119,7 +124,7 @@ class OperationWriter:
 
     @property
     def location(self) -> Location | None:
-        """Return the current location: a layer, an operation of a source text, or Python code."""
+        """Current location for errors: that of a layer, of an operation of a source text, or of Python code."""
         return resolved(self._locations[-1])
 
     # -- operations
@@ -129,7 +134,9 @@ class OperationWriter:
         return self._add_to(op, self._scopes[-1].block)
 
     def _add_to(self, op: OpT, block: Block) -> OpT:
-        """Add an operation at the end of a block, and give it and its regions the current location."""
+        """Add an operation at the end of a block, and give it and the operations in its regions the current location,
+        unless they have one.
+        """
         location = self._locations[-1]
         for inner in walk(op) if op.regions else (op,):
             if isinstance(inner.location, builtin.UnknownLoc):
@@ -139,7 +146,10 @@ class OperationWriter:
 
     @contextmanager
     def inside(self, block: Block) -> Iterator[None]:
-        """Add operations in this context to a block. The operation that owns the block is added afterwards."""
+        """Add operations in this context to a block, which is a region of an operation that the caller adds afterwards.
+
+        Values of the enclosing blocks can be used.
+        """
         self._scopes.append(Scope(block))
         try:
             yield
@@ -148,8 +158,8 @@ class OperationWriter:
 
     @contextmanager
     def outside(self) -> Iterator[None]:
-        """Add operations in this context without access to values of the open blocks, as in a region that is isolated
-        from above.
+        """Hide the open blocks in this context, so that operations of a block of `inside` cannot use their values, as
+        in a region that is isolated from above.
         """
         scopes, self._scopes = self._scopes, []
         try:
@@ -159,7 +169,7 @@ class OperationWriter:
 
     @property
     def scope(self) -> Scope:
-        """Return the scope of the current block."""
+        """Scope of the current block, to which `add` adds operations."""
         return self._scopes[-1]
 
     def is_open(self, scope: Scope) -> bool:
@@ -173,11 +183,11 @@ class OperationWriter:
         """Add a `linalg.generic` and return its results.
 
         Args:
-            inputs: Tensors with their indexing maps.
-            outputs: Initial tensors of the results, with their indexing maps.
-            parallel: Whether each loop is parallel; otherwise it is a reduction.
-            body: Function that adds the body's operations to a block, and returns the elements of the results. It is
-                passed the block and one element of each tensor.
+            inputs: Pairs (tensor, map from the loops to the tensor's indices).
+            outputs: Such pairs for the results, with their initial tensors.
+            parallel: For each loop whether it is parallel; otherwise it is a reduction.
+            body: Function that is called once, adds the body's operations to a block, and returns the elements of the
+                results. It is passed the block and one element of each input and output.
         """
         values = [value for value, _ in (*inputs, *outputs)]
         block = Block(arg_types=[value.type.element_type for value in values])  # type: ignore[attr-defined]
@@ -187,8 +197,8 @@ class OperationWriter:
         self, inputs: Sequence[tuple[SSAValue, AffineMap]], outputs: Sequence[tuple[SSAValue, AffineMap]],
         parallel: Sequence[bool], block: Block, results: Sequence[SSAValue],
     ) -> list[SSAValue]:  # fmt: skip
-        """Add a `linalg.generic` with a block whose terminator is still missing, and return its results. `results` are
-        the elements that the body yields.
+        """Add a `linalg.generic` with a body that is emitted already, and return its results. Arguments are those of
+        `generic`, but for `block`, the body without its terminator, and `results`, the elements that it yields.
         """
         block.add_op(linalg.YieldOp.create(operands=results))
         values = [value for value, _ in (*inputs, *outputs)]
@@ -215,7 +225,9 @@ class OperationWriter:
         return self.add(expand_op).result
 
     def collapse(self, value: SSAValue, groups: Sequence[Sequence[int]], shape: Sequence[Size]) -> SSAValue:
-        """Emit `tensor.collapse_shape`: the axes groups[i] of the value are merged into axis i of the result."""
+        """Emit `tensor.collapse_shape`: the axes groups[i] of the value are merged into axis i of the result, whose
+        shape is `shape`.
+        """
         collapse_op = tensor.CollapseShapeOp(
             operands=[value], properties={"reassociation": _reassociation_attribute(groups)},
             result_types=[tensor_type(value.type.element_type, shape)],  # type: ignore[attr-defined]
@@ -225,7 +237,10 @@ class OperationWriter:
     # -- sizes
 
     def index(self, size: Size) -> SSAValue:
-        """Return a size as an SSA value of type index. Values are reused within the blocks that can see them."""
+        """Return a size as an SSA value of type index. Values are reused within the blocks that can see them.
+
+        Numbers are emitted in the outermost block, expressions in the current one.
+        """
         for scope in reversed(self._scopes):
             if size in scope.sizes:
                 return scope.sizes[size]
@@ -238,10 +253,10 @@ class OperationWriter:
         return value
 
     def _polynomial(self, size: Expr) -> SSAValue:
-        """Emit the operations that compute a symbolic size."""
+        """Emit the operations that compute a symbolic size, and return its value."""
         total: SSAValue | None = None
         for atoms, factor in size.terms:
-            value: SSAValue | None = None
+            value: SSAValue | None = None  # product of the atoms
             for atom in atoms:
                 atom_value = self._atom(atom)
                 value = atom_value if value is None else self.add(arith.MuliOp(value, atom_value)).result
@@ -260,13 +275,14 @@ class OperationWriter:
         return self.add(_TERMS[atom.op](self.index(atom.a), self.index(atom.b))).result
 
     def indices(self, shape: Sequence[Size]) -> list[SSAValue]:
-        """Return the dynamic sizes of a shape as SSA values."""
+        """Return the dynamic sizes of a shape as SSA values, in order; static sizes are left out."""
         return [self.index(n) for n in shape if isinstance(n, Expr)]
 
     def size_of(self, value: SSAValue, hint: str = "n", least: int = 1) -> Size:
         """Bind a computed SSA value of type index to a new symbol, and return the symbol as a size.
 
-        `hint` begins its name. Comparisons of sizes assume that the value is at least `least`.
+        hint: name of the symbol, to which a number is added if the name is taken. Comparisons of sizes assume that the
+        value is at least `least`.
         """
         name = self.unused_name(hint)
         self._symbols[name] = value
@@ -274,8 +290,10 @@ class OperationWriter:
 
     def scaled(self, size: Size, factor: float) -> Size:
         """Return floor(size * factor) for a positive factor. As in PyTorch, the product is first rounded to f64."""
-        if not isinstance(size, Expr) or factor == int(factor):
-            return int(size * factor) if not isinstance(size, Expr) else size * int(factor)
+        if not isinstance(size, Expr):
+            return int(size * factor)
+        if factor == int(factor):
+            return size * int(factor)
         for scope in reversed(self._scopes):
             if (size, factor) in scope.scaled:
                 return scope.scaled[size, factor]
@@ -288,15 +306,19 @@ class OperationWriter:
         return result
 
     def require_equal(self, lhs: Size, rhs: Size, message: str) -> None:
-        """Add a runtime check that two sizes are equal. In the message `{a}` and `{b}` are replaced by their values."""
+        """Add a runtime check that two sizes are equal, unless they are equal expressions.
+
+        The message of its error has `{a}` and `{b}` where their values are inserted.
+        """
         if lhs == rhs:
             return
         equal = self.add(arith.CmpiOp(self.index(lhs), self.index(rhs), "eq"))
         self.add(cf.AssertOp(equal, message)).attributes[SHOWS_VALUES] = builtin.UnitAttr()
 
     def require_positive(self, count: Size, message: str, unless_zero: Size = 1) -> None:
-        """Add a runtime check that a size is at least 1, unless `unless_zero` is 0. Raise CompileError if it fails
-        statically.
+        """Add a runtime check, with the error `message`, that `count` is at least 1 or `unless_zero` is 0.
+
+        No check is added if that is known while compiling; raise CompileError if it is known not to hold.
         """
         is_positive = not isinstance(count, Expr) and count > 0
         if is_positive or unless_zero == 0:
@@ -312,11 +334,11 @@ class OperationWriter:
 
     @property
     def symbols(self) -> frozenset[str]:
-        """Return the names of all symbols that have a value so far."""
+        """Names of all size symbols that have a value so far."""
         return frozenset(self._symbols)
 
     def unused_name(self, hint: str) -> str:
-        """Return a new name: the hint, with a number if the hint is taken."""
+        """Return a name that is not taken, and take it: the hint, with a number if the hint is taken."""
         name, suffix = hint, 0
         while name in self._names:
             name, suffix = f"{hint}{suffix}", suffix + 1
