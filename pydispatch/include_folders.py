@@ -11,6 +11,7 @@ from pydispatch.errors import Error
 
 _PACKAGE = Path(__file__).resolve().parent
 _MARK = "capi.pxd"
+"""File by which a folder of Cython declarations is recognized."""
 
 
 def get_include() -> str:
@@ -28,8 +29,8 @@ def get_include() -> str:
 def get_cython_include() -> str:
     """Return the folder in which Cython finds `pydispatch._core`, for `cythonize(..., include_path=[...])`.
 
-    That is the folder of the package; of an editable install, whose Cython sources are in another folder, a folder of
-    links that is made in its `build`.
+    That is the parent folder of the package. An editable install has the sources of `pydispatch._core` outside of the
+    package; then a folder is created in its `build` that has a link to them as `pydispatch/_core`.
 
     Raises:
         Error: This copy of pydispatch has no Cython declarations.
@@ -41,19 +42,22 @@ def get_cython_include() -> str:
         raise Error("the Cython declarations are not installed with this copy of pydispatch")
     try:
         return _linked(_PACKAGE.parent / "build" / "cyview", sources)
-    except OSError:  # a checkout that cannot be written
+    except OSError:  # the checkout is read-only, so the folder is temporary: until this process exits
         folder = tempfile.mkdtemp(prefix="pydispatch-")
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
         return _linked(Path(folder), sources)
 
 
 def _linked(folder: Path, sources: Path) -> str:
-    """Make a tree in which the sources are the package `pydispatch._core`. OSError where that is not possible."""
+    """Create a package `pydispatch` in `folder` whose `_core` is a link to `sources`, and return `folder`.
+
+    Raise OSError if the folder cannot be written, or if the system has no links.
+    """
     view = folder / "pydispatch"
     view.mkdir(parents=True, exist_ok=True)
     (view / "__init__.pxd").touch()
     link = view / "_core"
     if not link.exists():
-        link.unlink(missing_ok=True)
+        link.unlink(missing_ok=True)  # a link to sources that were moved does not "exist" either
         link.symlink_to(sources, target_is_directory=True)
     return str(folder)

@@ -16,11 +16,13 @@ class InlinedCalls:
         self._counts: Counter[str] = Counter()
 
     def count_or_fault(self, name: str) -> tuple[str, str] | None:
-        """Count a call of a function. Return message and remedy if it exceeds the limit, else None."""
+        """Count a call of the function `name`. Return (message, remedy) of an error if it exceeds the limit, else
+        None.
+        """
         self._counts[name] += 1
         if self._counts.total() <= MOST_INLINED_CALLS:
             return None
-        most, count = self._counts.most_common(1)[0]
+        most, count = self._counts.most_common(1)[0]  # the function with most calls, and how many these are
         return (
             f"more than {MOST_INLINED_CALLS:,} calls of functions, each of which is replaced by a copy of the function",
             f"'{most}' is called {count:,} times: call it in a loop of the program, or pass on the result of one call",

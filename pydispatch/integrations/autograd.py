@@ -9,7 +9,7 @@ from typing import Any
 from pydispatch.errors import InvalidArgumentError
 
 Backward = Callable[[Any, Sequence[Any]], tuple[Any, ...]]
-"""Function backward(context, gradients of the results) -> gradient of each argument, or None."""
+"""Function backward(context, gradients of the results) -> for each argument its gradient, None if it has none."""
 
 
 def make_differentiable(torch: Any, name: str, library: Any, backward: Backward) -> None:
@@ -17,10 +17,9 @@ def make_differentiable(torch: Any, name: str, library: Any, backward: Backward)
 
     Args:
         torch: The module torch.
-        name: "library::operator".
+        name: Name of the operator, "library::operator".
         library: The `torch.library.Library` that has registered the operator.
-        backward: Function of a call's context and the gradients of its results that returns the gradients of its
-            arguments; see `_save_arguments` for the context.
+        backward: The derivative; see `_save_arguments` for the context that it is passed.
     """
     namespace, _, operator = name.partition("::")
     op = getattr(getattr(torch.ops, namespace), operator).default
@@ -32,7 +31,7 @@ def make_differentiable(torch: Any, name: str, library: Any, backward: Backward)
             return op(*args)
 
     def differentiate(context: Any, *gradients: Any) -> tuple[Any, ...]:
-        """Return the gradients of the arguments, for those of the results."""
+        """Return the gradients of the arguments from `gradients`, those of the results."""
         return backward(context, gradients)
 
     # Functional transforms call `kernel` once for each of their levels: each call is differentiated for one of them.
@@ -48,35 +47,42 @@ def make_differentiable(torch: Any, name: str, library: Any, backward: Backward)
                 f"the operator {name} has no forward-mode derivative; use reverse mode (torch.func.vjp, "
                 f"torch.func.jacrev, or jacrev of jacrev for second derivatives)"
             )
-        is_needed = torch.is_grad_enabled() and any(getattr(arg, "requires_grad", False) for arg in args)
-        if not is_needed:
+        needs_gradient = torch.is_grad_enabled() and any(getattr(arg, "requires_grad", False) for arg in args)
+        if not needs_gradient:
             with torch._C._AutoDispatchBelowAutograd():
                 return op(*args)
-        with single_level():  # of the levels of functional transforms, such as torch.func.grad of torch.func.grad
+        # Only the current level of functional transforms records this call; outer ones, as in torch.func.grad of
+        # torch.func.grad, record the call in `forward`.
+        with single_level():
             return autograd_function.apply(*args)
 
     library.impl(operator, kernel, "Autograd")
 
 
 def _has_tangent(torch: Any, value: Any) -> bool:
-    """Return whether forward-mode differentiation passes a tangent with a value."""
+    """Return whether a value is a tensor with a tangent, its derivative in forward-mode differentiation."""
     forward_ad = torch.autograd.forward_ad
-    if forward_ad._current_level < 0 or not isinstance(value, torch.Tensor):
+    is_outside_of_forward_mode = forward_ad._current_level < 0
+    if is_outside_of_forward_mode or not isinstance(value, torch.Tensor):
         return False
     return forward_ad.unpack_dual(value).tangent is not None
 
 
 def let_users_differentiate(torch: Any, name: str) -> None:
-    """Allow `torch.library.register_autograd` to replace the derivative, which raises an error."""
+    """Allow `torch.library.register_autograd` for the operator `name`, whose derivative only raises an error.
+
+    Otherwise PyTorch refuses to register a second one.
+    """
     torch.library._impls.discard(f"{name.replace('::', '/')}/Autograd")
 
 
 def _save_arguments(ctx: Any, inputs: Sequence[Any], output: Any) -> None:
-    """Save arguments and results of a call for its derivative.
+    """Save the arguments and then the results of a call in its context, for its derivative.
 
-    Tensors are saved by PyTorch. `ctx.others` has one entry per value: None for a tensor, and any other value itself.
+    Tensors are in `ctx.saved_tensors`. `ctx.others` has one entry per argument and result: None for a tensor, and any
+    other value itself.
     """
     values = [*inputs, *(output if isinstance(output, (tuple, list)) else (output,))]
-    is_tensor = [hasattr(value, "dtype") for value in values]
-    ctx.save_for_backward(*(value for value, kept in zip(values, is_tensor, strict=True) if kept))
-    ctx.others = [None if kept else value for value, kept in zip(values, is_tensor, strict=True)]
+    are_tensors = [hasattr(value, "dtype") for value in values]
+    ctx.save_for_backward(*(value for value, is_tensor in zip(values, are_tensors, strict=True) if is_tensor))
+    ctx.others = [None if is_tensor else value for value, is_tensor in zip(values, are_tensors, strict=True)]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 CHECKS = "checks=1"
 """Option of a CPU device, as in "cpu?checks=1": kernels that are called with its buffers are compiled with checks."""
 Loaded = tuple[Callable[..., Any], "int | tuple[int, ...]"]
-"""Function of a loaded program, and the positions of the arguments that it writes."""
+"""Function of a loaded program, and the positions of the kernel's arguments that it writes: an int for a single one."""
 
 
 class Kernel(KernelCall, KernelSource):
@@ -41,15 +41,16 @@ class Kernel(KernelCall, KernelSource):
         super().__init__(function, workgroup, grid, statics, checks)
         self.__name__, self.__doc__ = self.name, function.__doc__
         self.__wrapped__ = function
+        # Indices of the arrays among the arguments of a call.
         self._views = [index for index, parameter in enumerate(self.passed) if parameter.is_view]
         # Index of the first view, whose array says the device. A kernel without views is refused when it is lowered.
         self._first_view = next(iter(self._views), 0)
-        # (device, whether the call has the grid) → the compiled kernel.
+        # (name of a device, whether a call passes the grid) → the compiled kernel.
         self._loaded: dict[tuple[str, bool], Loaded] = {}
         self._printers: list[Any] = []  # keep alive the callbacks that print for the kernel
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Return what `copy` and `pickle` create a kernel from: its function and options, without compiled code."""
+        """Return (type, arguments, attributes) for `copy` and `pickle`: the function and options, no compiled code."""
         options = self.workgroup, self.grid, self.statics, self.checks
         return type(self), (self.source.function, *options), {"derivative": self.derivative}
 
@@ -112,8 +113,9 @@ class Kernel(KernelCall, KernelSource):
 
         Raises:
             InvalidArgumentError: Arguments do not match the parameters.
-            KernelError: An index is out of bounds, or invocations do not meet.
-            CompileError: As `lowered`, for a kernel whose grid is inferred.
+            KernelError: An index is out of bounds, or some invocations of a workgroup do not reach a barrier that
+                others wait at.
+            CompileError: The grid is to be inferred, and the function is no valid kernel.
         """
         from pydispatch.kernels.emulation.launch import launch
 
@@ -122,7 +124,10 @@ class Kernel(KernelCall, KernelSource):
         launch(self, flat)
 
     def __getitem__(self, grid: int | tuple[int, ...]) -> Callable[..., None]:
-        """Return a function that launches the kernel over a grid of these numbers of workgroups."""
+        """Return a function that launches the kernel over a grid of these numbers of workgroups, for one to three axes.
+
+        The other axes have one workgroup.
+        """
         counts = [*(grid if isinstance(grid, tuple) else (grid,)), 1, 1][:3]
 
         def launch(*args: Any) -> None:
@@ -143,7 +148,7 @@ class Kernel(KernelCall, KernelSource):
             if not self.checks and CHECKS in self._device(args):
                 self._with_checks[grid](*args)
                 return
-            if self._stops:
+            if self._has_breakpoints:
                 self._run_until_breakpoints(args, counts)
                 return
             function, written = self._function_for(args, grid_in_call=True)
@@ -156,8 +161,9 @@ class Kernel(KernelCall, KernelSource):
         return launch
 
     def call_carefully(self, args: tuple[Any, ...]) -> None:
-        """Run the kernel on arguments of any kind; `KernelCall` has calls on arrays in host memory, after the first.
+        """Run the kernel over its own grid on arguments of any kind.
 
+        `KernelCall` uses this for the first call, and for later ones with anything else than arrays in host memory.
         Arguments of a program that is being traced record a launch in it. With arrays on a device whose kernels are
         checked, the checked kernel is called instead.
         """
@@ -169,7 +175,7 @@ class Kernel(KernelCall, KernelSource):
         if not self.checks and CHECKS in self._device(args):  # the name of a device, "cpu?checks=1"
             self._with_checks(*args)
             return
-        if self._stops:
+        if self._has_breakpoints:
             self._run_until_breakpoints(args, counts=None)
             return
         function, written = self._function_for(args, grid_in_call=False)
@@ -180,12 +186,13 @@ class Kernel(KernelCall, KernelSource):
             raise self.explained(error) from None
 
     def explained(self, error: KernelError | InvalidArgumentError) -> KernelError | InvalidArgumentError:
-        """Return an error with the source line of the failed assertion.
+        """Return the error of a call with the text and source line of the failed assertion; the same error if it is not
+        one of an assertion.
 
-        A workgroup on a CPU returns the error code of the assertion. Other devices finish the kernel, and the program
-        names the assertion.
+        A workgroup on a CPU returns the error code of the assertion. Other devices finish the kernel, and the program's
+        InvalidArgumentError has the text of the assertion.
         """
-        asserts = self.launched.asserts
+        asserts = self.launched.asserts  # error code → text
         if isinstance(error, InvalidArgumentError):
             text = next((text for text in asserts.values() if text in str(error)), None)
             return error if text is None else KernelError(f"{text}, in '{self.name}'")
@@ -196,18 +203,18 @@ class Kernel(KernelCall, KernelSource):
         return KernelError(message, error.executable, error.export, error.workgroup, error.code)
 
     def _device(self, args: tuple[Any, ...]) -> str:
-        """Return the name of the device of the first view among the arguments."""
+        """Return the name of the device of the first view among the arguments: "cpu" for an array in host memory."""
         view = args[self._first_view]
         return view.device if type(view) is Buffer else "cpu"
 
     @cached_property
     def _with_checks(self) -> Kernel:
-        """Return the kernel compiled with run-time checks, created once."""
+        """The kernel compiled with run-time checks, created once."""
         return self.checked()
 
     @cached_property
-    def _stops(self) -> bool:
-        """Whether calls stop in a debugger: the kernel is checked, and calls `breakpoint`."""
+    def _has_breakpoints(self) -> bool:
+        """Whether calls run under plain Python to stop in a debugger: the kernel is checked, and calls `breakpoint`."""
         return self.checks and has_breakpoint(self.source)
 
     def _run_until_breakpoints(self, args: tuple[Any, ...], counts: Sequence[int] | None) -> None:
@@ -227,14 +234,17 @@ class Kernel(KernelCall, KernelSource):
         launch(self, _with_host_arrays(args), counts)
 
     def _function_for(self, args: tuple[Any, ...], grid_in_call: bool) -> Loaded:
-        """Return the kernel's function on the device of its arrays; the first call on a device compiles it."""
+        """Return the kernel's function on the device of its arrays; the first call on a device compiles it.
+
+        grid_in_call: whether the function takes three numbers of workgroups after the arguments.
+        """
         view, device = args[self._first_view], self._device(args)
         loaded = self._loaded.get((device, grid_in_call))
         if loaded is None or is_closed(loaded[0]):
             require_open(view)
             loaded = self._loaded[device, grid_in_call] = self._load(device, grid_in_call)
-        if type(view) is not Buffer and not grid_in_call:  # later calls with arrays of the host skip this method
-            function, written = loaded  # `bind` lets calls of the kernel run `function` directly
+        if type(view) is not Buffer and not grid_in_call:
+            function, written = loaded  # `bind` lets later calls with arrays in host memory run `function` directly
             self.bind(function, written, count=len(self.passed), views=self._views)
         return loaded
 
@@ -242,8 +252,8 @@ class Kernel(KernelCall, KernelSource):
         """Compile the kernel for a device, load it, and return its function with the positions of the views that it
         writes.
 
-        grid_in_call: whether a call has the numbers of workgroups as arguments. On a CPU a checked kernel also returns
-        stamps, by which unwritten elements are found.
+        grid_in_call: whether a call has the numbers of workgroups as arguments. On a CPU, the function of a checked
+        kernel raises KernelError if elements stay unwritten (`CompleteViews`).
         """
         import pydispatch
 
@@ -261,7 +271,7 @@ class Kernel(KernelCall, KernelSource):
         return function, written
 
     def _printer(self, device: str, lines: Sequence[PrintedLine]) -> Any:
-        """Return the function that prints for the kernel; the kernel references it as long as it is loaded.
+        """Return the callback by which the compiled kernel prints, and keep it alive with the kernel.
 
         Raise InvalidArgumentError for a device other than a CPU. `lines` are the kernel's calls of `print`.
         """
@@ -274,30 +284,33 @@ class Kernel(KernelCall, KernelSource):
 
 
 def are_traced(args: tuple[Any, ...]) -> bool:
-    """Return whether the arguments include arrays of a program that is being traced."""
+    """Return whether an argument is an array of a traced program (`programs.array.Array`), not an array with data."""
     return any(getattr(type(argument), "is_traced", False) for argument in args)
 
 
 def launched(kernel: KernelSource, args: tuple[Any, ...], grid: Sequence[Any] | None) -> None:
-    """Record a call of the kernel in the program that is being traced. `grid` is as for `programs.launch.launch`."""
+    """Record a call of the kernel in the program that is being traced.
+
+    grid: numbers of workgroups, None for the kernel's own grid.
+    """
     from pydispatch.programs.launch import launch
 
     launch(kernel, args, grid)
 
 
 def _with_host_arrays(args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return the arguments with CPU buffers replaced by arrays over their memory."""
+    """Return the arguments with buffers in host memory replaced by arrays over their memory."""
     on_host = [type(argument) is Buffer and isinstance(argument.memory, HostMemory) for argument in args]
-    return tuple(argument.numpy() if own else argument for argument, own in zip(args, on_host, strict=True))
+    return tuple(argument.numpy() if is_host else argument for argument, is_host in zip(args, on_host, strict=True))
 
 
 def _written(args: tuple[Any, ...], written: int | tuple[int, ...]) -> Any:
-    """Return the arguments at the positions of the written views: one array, or a tuple."""
+    """Return the arguments at the positions `written`, the arrays that the kernel writes: one array, or a tuple."""
     return args[written] if isinstance(written, int) else tuple(args[index] for index in written)
 
 
 def is_closed(function: Callable[..., Any]) -> bool:
-    """Return whether the device of a loaded function was closed or lost.
+    """Return whether a loaded function cannot be called any more: its device was closed or lost.
 
     The caller then loads the function again, on a reopened device.
     """
@@ -305,14 +318,17 @@ def is_closed(function: Callable[..., Any]) -> bool:
 
 
 def require_open(array: Any) -> None:
-    """Raise DeviceUnavailableError for a buffer whose device was closed or lost."""
+    """Raise DeviceUnavailableError for a buffer whose device was closed or lost; other arrays are accepted."""
     context = getattr(array.memory, "context", None) if type(array) is Buffer else None
     if context is not None:
         context.require_usable()
 
 
 def options_of(device_name: str) -> dict[str, Any]:
-    """Return the options of `compile` for a device by its name: its target, or the features of this CPU."""
+    """Return the options of `pydispatch.compile` for a device by its name, such as "cuda:0" or "cpu?checks=1".
+
+    They are the target of an accelerator, and `cpu="native"`, the features of this CPU, for every other name.
+    """
     scheme = device_name.partition(":")[0].partition("?")[0]
     targets = {"vulkan": "vulkan", "webgpu": "webgpu", "cuda": "cuda", "ptx-interpreter": "cuda"}
     return {"targets": targets[scheme]} if scheme in targets else {"cpu": "native"}

@@ -17,7 +17,7 @@ from pydispatch.programs.program import ProgramSource
 from pydispatch.programs.trace import is_frozen
 
 _LEAVES = (type(None), bool, int, float, complex, str, bytes, np.generic, np.dtype)
-"""Types whose values never change; two objects are compared by value."""
+"""Types of immutable values, which are not searched and are compared by value."""
 _FOREIGN = frozenset(sys.stdlib_module_names) | {"numpy", "ml_dtypes", "pydispatch"}
 """Packages whose functions, classes and modules are not searched for captured values."""
 _ABSENT = object()  # value of a name that does not exist
@@ -28,14 +28,14 @@ class Captures:
 
     These are globals, closure variables, defaults and attributes. Attributes are those whose names occur in the code of
     the functions. Elements of lists, tuples, sets, dicts and deques are included, and elements of arrays unless the
-    array is read-only.
+    array is read-only. Changes are found by identity of objects, by value for numbers and texts.
 
-    function: the function. statics: values of its static parameters, which are included.
+    function: the function. statics: values of its static parameters by name, which are searched too.
     """
 
     def __init__(self, function: Callable[..., Any], statics: Mapping[str, Any]) -> None:
-        # (mapping, key, value at the snapshot, path for messages).
-        self._mappings: list[tuple[Mapping[str, Any], str, Any, str]] = []
+        # A path is the name of a value in messages, such as `layers[0].weight`.
+        self._mappings: list[tuple[Mapping[str, Any], str, Any, str]] = []  # (mapping, key, value at snapshot, path)
         self._attributes: list[tuple[Any, str, Any, str]] = []  # (owner, attribute, value at the snapshot, path)
         self._sequences: list[tuple[Any, tuple[Any, ...], str]] = []  # (sequence, elements at the snapshot, path)
         self._sizes: list[tuple[Mapping[Any, Any], int, str]] = []  # (mapping, length at the snapshot, path)
@@ -51,11 +51,13 @@ class Captures:
         """Return the path of a value that has changed, such as `layers[0].weight`; None when all are unchanged."""
         try:
             return next(self._changes(), None)
-        except ValueError:  # a closure variable that was deleted
+        except ValueError:  # reading the cell of a closure variable that was deleted
             return "a closure variable"
 
     def _changes(self) -> Iterator[str]:
-        """Yield the paths of values that have changed. A value has not if it is the same object or equal to it."""
+        """Yield the paths of values that have changed since the snapshot: that are another object which is not equal in
+        the sense of `_is_equal`.
+        """
         for mapping, name, value, path in self._mappings:
             now = mapping.get(name, _ABSENT)
             if now is not value and not _is_equal(now, value):
@@ -87,7 +89,10 @@ def _is_equal(now: Any, value: Any) -> bool:
 
 
 def _digest(array: np.ndarray[Any, Any]) -> Any:
-    """Return a value that changes with the elements, the shape or the dtype of an array."""
+    """Return a value that changes, but for collisions of CRC-32, with the elements, the shape or the dtype of an array.
+
+    Elements of an object array are compared by identity; `_Search` visits them too.
+    """
     if array.dtype.hasobject:
         return array.shape, tuple(map(id, array.flat))
     raw = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
@@ -95,30 +100,35 @@ def _digest(array: np.ndarray[Any, Any]) -> Any:
 
 
 class _Search:
-    """Search for captured values, repeated until the visited code contributes no further attribute names."""
+    """Search for captured values, repeated until the visited code contributes no further attribute names.
+
+    The methods search a value: they record in the Captures what of it may change, and search the values in it. `path`
+    is the name of the value in messages.
+    """
 
     def __init__(self, captures: Captures) -> None:
         """Create a search that adds to `captures`."""
-        self._found = captures
+        self._captures = captures
         self._names: set[str] = set()  # names and strings in visited code: only such attributes are searched
         self._seen: dict[int, Any] = {}  # visited values by id, referenced so that ids stay unique
 
     def run(self, function: Callable[..., Any], statics: Mapping[str, Any]) -> None:
-        """Search a function and its statics, until no more names turn up.
+        """Search a function and its statics. Start again as long as the visited code has names that were not known.
 
-        An object is searched only for names that occur in visited code, so that new names may find more in it.
+        Objects are searched for attributes with known names only, so that a new name may exist in objects that were
+        visited before it was known.
         """
-        count = -1
-        while count != len(self._names):
-            count, self._seen = len(self._names), {}
-            for entries in vars(self._found).values():
+        known_count = -1
+        while known_count != len(self._names):
+            known_count, self._seen = len(self._names), {}
+            for entries in vars(self._captures).values():  # all attributes are lists; the search fills them again
                 entries.clear()
             self._function(function, function.__name__)
             for name, value in statics.items():
                 self._value(value, name)
 
     def _value(self, value: Any, path: str) -> None:
-        """Search a value by its type, unless it was searched before."""
+        """Search a value by the method for its type in `_SEARCHES`, unless it was searched before or is immutable."""
         if isinstance(value, _LEAVES) or id(value) in self._seen:
             return
         self._seen[id(value)] = value
@@ -129,16 +139,16 @@ class _Search:
         self._object(value, path)
 
     def _function(self, function: Any, path: str) -> None:
-        """Search the closure, globals and defaults of a function. path: how messages name the function."""
+        """Search the closure, globals and defaults of a function."""
         if _is_foreign(function):
             return
         self._collect_names(function.__code__)
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
             try:
                 value = cell.cell_contents
-            except ValueError:  # assigned to later
+            except ValueError:  # the enclosing function has not assigned the variable yet
                 continue
-            self._found.add_attribute(cell, "cell_contents", value, path=name)
+            self._captures.add_attribute(cell, "cell_contents", value, path=name)
             self._value(value, name)
         self._record_entries(function.__globals__, "", self._names & function.__globals__.keys())
         for default in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()):
@@ -151,40 +161,43 @@ class _Search:
             if isinstance(constant, CodeType):
                 self._collect_names(constant)
             elif isinstance(constant, str):
-                self._names.add(constant)  # getattr(config, "scale")
+                self._names.add(constant)  # may be the name of an attribute: getattr(config, "scale")
 
     def _record_entries(self, mapping: Mapping[Any, Any], prefix: str, names: Any) -> None:
-        """Record entries of a mapping by their keys `names`, and search their values. `prefix` begins their paths."""
+        """Record the entries of a mapping with the keys `names`, and search their values.
+
+        prefix: start of their paths, before the key: "" for globals, "layer." for attributes of an object.
+        """
         for name in sorted(names, key=str):
             value = mapping[name]
             path = f"{prefix}{name}"
-            self._found._mappings.append((mapping, name, value, path))
+            self._captures._mappings.append((mapping, name, value, path))
             self._value(value, path)
 
     def _sequence(self, sequence: Any, path: str) -> None:
         """Record the elements of a list, set or deque, and search them; tuples cannot change."""
         values = tuple(sequence)
         if not isinstance(sequence, (tuple, frozenset)):
-            self._found._sequences.append((sequence, values, path))
+            self._captures._sequences.append((sequence, values, path))
         for index, value in enumerate(values):
             self._value(value, f"{path}[{index}]")
 
     def _mapping(self, mapping: Mapping[Any, Any], path: str) -> None:
         """Record the length and the entries of a dict, and search the values."""
-        self._found._sizes.append((mapping, len(mapping), path))
+        self._captures._sizes.append((mapping, len(mapping), path))
         for key, value in mapping.items():
-            self._found._mappings.append((mapping, key, value, f"{path}[{key!r}]"))
+            self._captures._mappings.append((mapping, key, value, f"{path}[{key!r}]"))
             self._value(value, f"{path}[{key!r}]")
 
     def _array(self, array: np.ndarray[Any, Any], path: str) -> None:
-        """Record an array: that it is read-only, or its contents."""
+        """Record an array: a digest of its contents, or only that it is read-only if it is."""
         if array.dtype.hasobject:
             for element in array.flat:
                 self._value(element, path)
         if is_frozen(array):
-            self._found._frozen.append((array, path))
+            self._captures._frozen.append((array, path))
         else:
-            self._found._arrays.append((array, _digest(array), path))
+            self._captures._arrays.append((array, _digest(array), path))
 
     def _method(self, method: MethodType, path: str) -> None:
         """Search the function and the instance of a bound method."""
@@ -197,25 +210,28 @@ class _Search:
             self._value(component, path)
 
     def _program(self, program: ProgramSource, path: str) -> None:
-        """Search a program, the rule of its derivative, and the program whose gradients it computes."""
+        """Search a program that the function calls: its function and statics, the rule of its derivative, and its
+        primal, the program whose gradients it computes, if it is a derivative.
+        """
         self._value(program.function, path)
         self._value(program.statics, path)
         rule = program.stated_derivative  # unlike the other attributes, it may be replaced after tracing
-        self._found.add_attribute(program, "stated_derivative", rule, path=f"the derivative of {path}")
+        self._captures.add_attribute(program, "stated_derivative", rule, path=f"the derivative of {path}")
         self._value(rule, f"the derivative of {path}")
         self._value(program.primal, path)
 
     def _namespace(self, owner: Any, path: str) -> None:
-        """Search the entries of a module or a class that code of the program may name."""
+        """Search the members of a module or a class whose names occur in visited code."""
         if not _is_foreign(owner):
             for name in sorted(self._names & vars(owner).keys()):
                 value = vars(owner)[name]
-                self._found.add_attribute(owner, name, getattr(owner, name, _ABSENT), path=f"{path}.{name}")
+                self._captures.add_attribute(owner, name, getattr(owner, name, _ABSENT), path=f"{path}.{name}")
+                # Of a property its getter, of a static or class method its function.
                 self._value(getattr(value, "fget", None) or getattr(value, "__func__", value), f"{path}.{name}")
 
     def _object(self, value: Any, path: str) -> None:
-        """Search the attributes of an instance whose names occur in the code, and its class. path: how messages name
-        it.
+        """Search the attributes of an instance whose names occur in visited code, its classes, and the function that it
+        wraps.
         """
         if type(value).__module__.partition(".")[0] in ("numpy", "pydispatch", "builtins"):
             return
@@ -224,7 +240,7 @@ class _Search:
             slots = kind.__dict__.get("__slots__", ())
             for name in self._names.intersection((slots,) if isinstance(slots, str) else slots):
                 referenced = getattr(value, name, _ABSENT)
-                self._found.add_attribute(value, name, referenced, path=f"{path}.{name}")
+                self._captures.add_attribute(value, name, referenced, path=f"{path}.{name}")
                 self._value(referenced, f"{path}.{name}")
         referenced = getattr(value, "__dict__", {})
         self._record_entries(referenced, f"{path}.", self._names & referenced.keys())
@@ -237,6 +253,7 @@ _SEARCHES: list[tuple[Any, Callable[[_Search, Any, str], None]]] = [
     ((list, tuple, set, frozenset, deque), _Search._sequence), (dict, _Search._mapping),
     ((ModuleType, type), _Search._namespace),
 ]  # fmt: skip
+"""Types of values, and the method that searches such a value; the first that fits is used."""
 
 
 def _is_foreign(owner: Any) -> bool:

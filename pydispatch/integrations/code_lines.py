@@ -9,37 +9,41 @@ from collections.abc import Callable, Mapping
 Lines = Mapping[int, list[str]]
 """Number of a source line → lines of its code, in the order of the code. Code without a source line is left out."""
 
-# Marks of source lines in assembler, LLVM IR (a metadata node, and its use), SPIR-V and WGSL.
 _LOC = re.compile(r"\s*\.loc\s+\d+\s+(\d+)")
+"""Directive of assembler and PTX that gives the instructions after it a source line: `.loc 1 12`."""
 _NODE = re.compile(r"^(!\d+) = !DILocation\(line: (\d+)", re.MULTILINE)
-"""Metadata of LLVM that gives a line of the source a number: `!7 = !DILocation(line: 12`."""
+"""Metadata node of LLVM with a source line: `!7 = !DILocation(line: 12`."""
 _DEBUG = re.compile(r", !dbg (!\d+)")
-"""Reference of an instruction to such a number."""
+"""Reference of an instruction to such a node: `, !dbg !7`."""
 _METADATA = re.compile(r"(, ![\w.]+ !\d+)+$")
 """All references to metadata at the end of an instruction."""
 _OP_LINE = re.compile(r"\s*OpLine %\S+ (\d+) ")
 """Instruction of SPIR-V that gives the instructions after it a line."""
 _MARK = re.compile(r"(.*) // line (\d+)$")
+"""Statement of WGSL with the comment by which the compiler marks its source line."""
 
 
 def assembler_lines(text: str) -> Lines:
-    """Return the instructions of assembler or PTX by source line, which `.loc` states before them."""
+    """Return the instructions of assembler or PTX by source line, which `.loc` states before them.
+
+    Comments are removed, and white space is reduced to single spaces.
+    """
     by_line: dict[int, list[str]] = defaultdict(list)
-    line = 0
+    line = 0  # none
     for row in text.splitlines():
         if match := _LOC.match(row):
             line = int(match[1])
-        elif row.startswith("\t") and not row.startswith("\t.") and line:
+        elif row.startswith("\t") and not row.startswith("\t.") and line:  # no label and no directive
             by_line[line].append(" ".join(row.partition("#")[0].split()))
     return by_line
 
 
 def llvm_lines(text: str) -> Lines:
-    """Return the instructions of LLVM IR by their debug location, without metadata."""
+    """Return the instructions of LLVM IR by the source line of their debug location, without references to metadata."""
     line_of = {node: int(line) for node, line in _NODE.findall(text)}
     by_line: dict[int, list[str]] = defaultdict(list)
     for row in text.splitlines():
-        match = _DEBUG.search(row) if row.startswith("  ") else None
+        match = _DEBUG.search(row) if row.startswith("  ") else None  # only bodies of functions are indented
         if match and match[1] in line_of:
             by_line[line_of[match[1]]].append(_METADATA.sub("", row.strip()))
     return by_line
@@ -48,7 +52,7 @@ def llvm_lines(text: str) -> Lines:
 def spirv_lines(text: str) -> Lines:
     """Return the instructions of disassembled SPIR-V by the `OpLine` before them, which holds to the end of a block."""
     by_line: dict[int, list[str]] = defaultdict(list)
-    line = 0
+    line = 0  # none
     for row in map(str.strip, text.splitlines()):
         if match := _OP_LINE.match(row):
             line = int(match[1])
@@ -73,4 +77,4 @@ FORMS: Mapping[str, Mapping[str, tuple[str, Callable[[str], Lines]]]] = {
     "webgpu": {"WGSL": (".wgsl", wgsl_lines)},
     "vulkan": {"SPIR-V": (".spv", spirv_lines)},
 }
-"""Target → form of code → how its dumped file ends, and the reader of its lines."""
+"""Target → form of code → (end of its dumped file's name, function that returns its lines by source line)."""

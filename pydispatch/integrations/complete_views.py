@@ -14,10 +14,14 @@ from pydispatch.kernels.source import Source
 
 
 class CompleteViews:
-    """Function of a checked kernel that raises an error if elements of its views stay unwritten.
+    """Function of a checked kernel that raises an error if the kernel leaves elements of its views unwritten.
 
-    The last results of the function are race stamps of these views. The stamps of a view have one more axis than the
-    view; the first stamp of an element is that of its last write, 0 for none.
+    The last results of the function are race stamps, which say which invocations have accessed an element of a view
+    (`kernels/races.py`). The stamps of a view are an i64 array with one more axis, the first, of STAMPS elements:
+    stamps[0] has the last write of each element, 0 for none.
+
+    function: the compiled function. lowered: the kernel, whose `complete` has the indices of the arguments that are
+    views which it must fill. source: its Python function, for errors.
     """
 
     def __init__(self, function: Callable[..., Any], lowered: Lowered, source: Source) -> None:
@@ -25,15 +29,14 @@ class CompleteViews:
 
     @property
     def is_usable(self) -> bool:
-        """Return whether the function can still be called."""
+        """Whether the function can still be called: its device is open."""
         return getattr(self._function, "is_usable", True)
 
     def __call__(self, *args: Any, out: Any) -> None:
         """Call the function. Raise KernelError if it has left elements of a view unwritten that the kernel must fill.
 
-        args: arguments of the kernel. out: arrays for its results. `self._lowered.complete` has the positions of such
-        views among the arguments; the function stores the stamps of each into an array of this call: of the last write
-        of each element, which is 0 for an element that was not written, and of its last reads.
+        args: arguments of the kernel. out: arrays for its results, those of the views that it writes: one array, or a
+        tuple.
         """
         views = out if isinstance(out, tuple) else (out,)
         complete = self._lowered.complete
@@ -47,7 +50,7 @@ class CompleteViews:
     def _error(self, view: str, shape: tuple[int, ...], untouched: np.ndarray[Any, Any]) -> KernelError:
         """Return the error for unwritten elements of a view.
 
-        view: name of the view. shape: its shape. untouched: indices of these elements in the flattened view.
+        view: name of the view. shape: its shape. untouched: indices of these elements in the flattened view, ascending.
         """
         name, location = self._source.name, self._source.location(self._source.tree)
         first = ", ".join(str(int(index)) for index in np.unravel_index(untouched[0], shape))

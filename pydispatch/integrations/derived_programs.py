@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from pydispatch.derivatives.cotangents import fits, with_shape
@@ -16,31 +16,29 @@ from pydispatch.patterns.types import TensorType
 from pydispatch.programs.array import arrays_of
 from pydispatch.programs.trace import Trace, current
 
-Cotangents = Callable[[list[Tensor]], list[Tensor]]
-"""Function from the results of a program to their cotangents."""
-
 
 class DerivedProgram(TracedProgram):
-    """Program of the gradients of another program, compiled together with that program.
+    """Program of the gradients of another program, the primal, compiled together with the primal.
 
     Attributes:
         primal: The program whose gradients are computed.
         wrt: Names of the arguments that have gradients, in the order of the gradients.
-        suffix: End of the program's name.
+        suffix: End of the program's name, after that of the primal.
+        has_value: Whether the results begin with that of the primal.
     """
 
     suffix = "grad"
     has_value = False
-    """Whether the results begin with that of the primal."""
 
     def __init__(self, primal: TracedProgram, wrt: Sequence[str] | str | None = None) -> None:
+        """Create the program. wrt: names, one name, or None for all arrays of floats, as for `grad`."""
         self.primal, self._chosen = primal, wrt
         self.wrt = names_with_gradients(primal, wrt)
         super().__init__(primal.function, primal.statics)
         self.name = self.__name__ = f"{primal.name}_{self.suffix}"
 
     def _parameters(self) -> dict[str, TensorType | None]:
-        """Return the parameters of the primal."""
+        """Return the parameters of this program: those of the primal. A static one has the type None."""
         return self.primal.parameters
 
     def specialize(self, **statics: Any) -> DerivedProgram:
@@ -54,10 +52,11 @@ class DerivedProgram(TracedProgram):
         )
 
     def traced(self, *args: Any, **named: Any) -> Any:
-        """Record the primal (the program that is differentiated) and its gradients in the program that is being traced.
+        """Record the primal and its gradients in the program that is being traced, a call of this program.
 
-        Return the gradients, after the results of the primal if these are wanted too; one array by itself if `wrt` is
-        one name. Raise CompileError for wrong arguments, and for arrays that have no gradient.
+        Return a tuple of the gradients in the order of `wrt`, after the result of the primal if `has_value`. A single
+        array is returned by itself, unless the user has passed a list as `wrt`. Raise CompileError for wrong arguments,
+        and for arrays that have no gradient.
         """
         trace = current()
         assert trace is not None
@@ -75,9 +74,9 @@ class DerivedProgram(TracedProgram):
                 )
 
         def function(tensors: list[Tensor]) -> list[Tensor]:
-            """Record the primal with these tensors in the place of the arguments `wrt`, and return its results."""
-            marked = dict(zip(self.wrt, arrays_of(trace, tensors), strict=True))
-            arguments = {name: marked.get(name, values[name]) for name in self.primal.parameters}
+            """Record the primal with these tensors instead of the arguments `wrt`, and return its results."""
+            replaced = dict(zip(self.wrt, arrays_of(trace, tensors), strict=True))
+            arguments = {name: replaced.get(name, values[name]) for name in self.primal.parameters}
             returned = self.primal.named(trace, self._recorded(trace, arguments))
             return [trace.tensor_of(value) for value in returned.values()]
 
@@ -87,11 +86,14 @@ class DerivedProgram(TracedProgram):
         return arrays[0] if is_single else tuple(arrays)
 
     def _recorded(self, trace: Trace, arguments: dict[str, Any]) -> Any:
-        """Record the primal, whose derivative may be a stated one."""
+        """Record a call of the primal, and return its results. A derivative that the user has stated is used."""
         return recorded(trace, self.primal, args=(), named=arguments)
 
     def _cotangents(self, trace: Trace, results: list[Tensor], values: dict[str, Any]) -> list[Tensor]:
-        """Return 1, the cotangent of the number that the primal returns."""
+        """Return [1], the cotangent of the float that the primal returns: cotangents of arguments are then gradients.
+
+        values: arguments of this program by name. Raise CompileError if the primal returns anything else.
+        """
         if len(results) != 1 or results[0].rank or not results[0].dtype.is_float:
             shown = ", ".join(map(str, results))
             raise trace.fail(
@@ -101,7 +103,9 @@ class DerivedProgram(TracedProgram):
         return [shapes.full(trace, 1, (), results[0].dtype)]
 
     def named(self, trace: Trace, returned: Any) -> dict[str, Any]:
-        """Return the results by name: `value` for that of the primal, and `dx` for the gradient of the argument x."""
+        """Return the results of this program by name: `value` for that of the primal, if `has_value`, and `dx` for the
+        gradient of the argument x. returned: what `traced` has returned.
+        """
         values = returned if isinstance(returned, tuple) else (returned,)
         names = [*(["value"] if self.has_value else []), *(f"d{name}" for name in self.wrt)]
         return dict(zip(names, values, strict=True))
@@ -115,8 +119,8 @@ class DerivedWithValue(DerivedProgram):
 
 
 class Pullback(DerivedProgram):
-    """Program of the arguments of another program and the gradients of its results, which returns the gradients of
-    arguments.
+    """Vector-Jacobian product of another program, the primal: from the arguments of the primal and the gradients of its
+    results (cotangents, often those of a loss) it computes the gradients of arguments.
     """
 
     suffix = "vjp"
@@ -125,8 +129,8 @@ class Pullback(DerivedProgram):
         """Return the parameters of the primal, and after them one for the gradient of each result: `dresult` for
         `result`.
         """
-        taken = dict(self.primal.parameters)
-        self._seeds = []
+        parameters = dict(self.primal.parameters)
+        self._seeds = []  # names of the parameters that are gradients of results, in the order of the results
         for result, type in self.primal.result_types().items():
             if type.dtype.startswith("c"):
                 raise InvalidArgumentError(
@@ -134,18 +138,23 @@ class Pullback(DerivedProgram):
                     f"real and its imaginary part"
                 )
             name = f"d{result}"
-            while name in taken:
+            while name in parameters:
                 name += "_"
-            taken[name] = type
+            parameters[name] = type
             self._seeds.append(name)
-        return taken
+        return parameters
 
     def _recorded(self, trace: Trace, arguments: dict[str, Any]) -> Any:
-        """Record the function of the primal: this program is its derivative by reverse mode."""
+        """Record the function of the primal, and return its results. A derivative that the user has stated is not used:
+        this program is the derivative by reverse mode.
+        """
         return self.primal.traced(**arguments)
 
     def _cotangents(self, trace: Trace, results: list[Tensor], values: dict[str, Any]) -> list[Tensor]:
-        """Return the arguments that are gradients of results."""
+        """Return the arguments that are gradients of results, in the order of the results.
+
+        values: arguments of this program by name. Raise CompileError if one does not have the type of its result.
+        """
         seeds = []
         for name, result in zip(self._seeds, results, strict=True):
             seed = trace.tensor_of(values[name], result.dtype)
@@ -156,9 +165,9 @@ class Pullback(DerivedProgram):
 
 
 def names_with_gradients(program: TracedProgram, wrt: Sequence[str] | str | None) -> tuple[str, ...]:
-    """Return the names of the arguments that have gradients: all arrays of floats by default.
+    """Return the names of the arguments of `program` that have gradients: those in `wrt`, all arrays of floats if None.
 
-    Raise InvalidArgumentError for other objects than programs, and for names that are no such arrays.
+    Raise InvalidArgumentError for other objects than programs, and for names that are no such arrays or are repeated.
     """
     if not isinstance(program, TracedProgram):
         raise InvalidArgumentError(f"expected a program (@pydispatch.program), got {program!r}")

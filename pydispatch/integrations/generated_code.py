@@ -15,14 +15,15 @@ TARGETS: Mapping[str, str] = {"cpu": ".s", "cuda": ".ptx", "webgpu": ".wgsl", "v
 """Target -> end of the name of the dumped file with its code."""
 
 CPU_PARTS: Mapping[str, str] = {"vectors": ".vectors.txt", "LLVM IR": ".optimized.ll"}
-"""Title -> end of the dumped file's name, of further texts for CPUs: whether invocations are lanes of vectors, or why
-not, and LLVM IR."""
+"""Further texts for CPUs, as title -> end of the dumped file's name: "vectors" says whether invocations of the kernel
+are lanes of vectors, or why not."""
 
 
 def code(kernel: KernelSource, target: str, **options: Any) -> str:
-    """Return the code of a kernel for a target: assembler, PTX, WGSL or SPIR-V.
+    """Return the code of a kernel for one of TARGETS: assembler, PTX, WGSL or SPIR-V as text.
 
-    SPIR-V is disassembled by spirv-dis, or listed as words if that is not installed. Errors of compiling are raised.
+    SPIR-V is disassembled by spirv-dis, or listed as words if that is not installed. options: as for
+    `pydispatch.compile`, whose errors are raised.
     """
     if target not in TARGETS:
         raise InvalidArgumentError(f"code: target: expected one of {', '.join(TARGETS)}, got {target!r}")
@@ -33,7 +34,7 @@ def code(kernel: KernelSource, target: str, **options: Any) -> str:
 def texts_of(source: KernelSource | str, target: str, endings: Sequence[str], **options: Any) -> list[str]:
     """Compile a kernel, or the text of its program, for a target, and return the texts of dumped files.
 
-    They are the first ones whose names have the `endings`, such as ".ptx"; "" without such a file.
+    For each of `endings`, such as ".ptx", that is the first file by name with this ending; "" without such a file.
     """
     from pydispatch.tuning.compile import compile as compile_
 
@@ -45,7 +46,7 @@ def texts_of(source: KernelSource | str, target: str, endings: Sequence[str], **
 
 
 def _text(file: Path) -> str:
-    """Return the text of a dumped file."""
+    """Return a dumped file as text; SPIR-V is disassembled."""
     return _disassembled(file) if file.suffix == ".spv" else file.read_text()
 
 
@@ -56,7 +57,7 @@ def _disassembled(file: Path) -> str:
 
     if tool := shutil.which("spirv-dis"):
         return subprocess.run([tool, "--no-color", file], capture_output=True, text=True, check=True).stdout
-    words = memoryview(file.read_bytes()).cast("I")
+    words = memoryview(file.read_bytes()).cast("I")  # SPIR-V is a stream of 32-bit words
     lines = (" ".join(f"{word:08x}" for word in words[at : at + 8]) for at in range(0, len(words), 8))
     return "; spirv-dis is not installed\n" + "\n".join(lines)
 

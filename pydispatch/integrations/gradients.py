@@ -24,10 +24,11 @@ class Gradient:
     """Function that computes the gradients of some arguments of another function.
 
     Attributes:
-        rule: The function that computes the gradients, and its own derivative if it has one.
-        operands: For each argument of the rule, its index among the arguments of the function, its results, and the
-            gradients of its results, one after the other.
-        positions: Indices of the arguments that have gradients, in the order of the results of the rule.
+        rule: The function that computes the gradients, with its own derivative if it has one.
+        operands: For each argument of the rule an index into the concatenated list of the other function's arguments,
+            its results, and the gradients of its results.
+        positions: For each result of the rule the index of the argument of the other function that it is the gradient
+            of.
     """
 
     rule: LoadedFunction
@@ -37,12 +38,12 @@ class Gradient:
 
 @dataclass(frozen=True)
 class LoadedFunction:
-    """Function on the CPU as an operator of a framework.
+    """Function on the CPU as an operator of PyTorch or JAX.
 
     Attributes:
-        function: The function.
-        gradient: Its derivative, or None.
-        batches: Versions of the function over a batch, or None.
+        function: The compiled function.
+        gradient: Its derivative; None without one.
+        batches: Versions of a kernel's function over a batch, for `vmap`; None for other functions.
     """
 
     function: PublicFunction
@@ -120,10 +121,10 @@ def _derived(function: Rule, wrt: Sequence[str] | str | None) -> Pullback:
 
 
 def loaded(value: Any) -> LoadedFunction:
-    """Return a function on the CPU, its derivative, and its versions that compute a batch.
+    """Return a function on the CPU, with its derivative, and with its versions over a batch if it is a kernel.
 
-    Kernels and programs in Python are compiled for this CPU. The views that a kernel writes completely become results,
-    which each call allocates, instead of parameters.
+    value: a kernel or program in Python, which is compiled for this CPU, or any other object that `public_function`
+    accepts. The views that a kernel writes completely become results, which each call allocates, instead of parameters.
 
     Raises:
         InvalidArgumentError: The object is no function, or the derivative does not match it.
@@ -139,7 +140,7 @@ def _loaded(value: Rule, allocated: Sequence[str]) -> LoadedFunction:
     Raise InvalidArgumentError unless the derivative takes values that the function has (arguments, results, gradients
     of results) and returns one gradient for each argument that the user named, of its type.
 
-    allocated: the views that a kernel returns and does not take: each call allocates them.
+    allocated: names of the views that a kernel returns and does not take: each call allocates them.
     """
     function = load(value.lowered(allocated=allocated).text if isinstance(value, Kernel) else value, value.name)
     batches = KernelBatches(value, allocated) if isinstance(value, Kernel) else None
@@ -152,12 +153,12 @@ def _loaded(value: Rule, allocated: Sequence[str]) -> LoadedFunction:
     positions_in_known = _operands(value, function, rule, derivative.function)
     gradients_of_results = function.outputs  # of the same types
     known = [*function.inputs, *function.outputs, *gradients_of_results]
-    wanted = [known[position] for position in positions_in_known]
-    if [_kind(argument) for argument in derivative.function.inputs] != [_kind(argument) for argument in wanted]:
+    expected = [known[position] for position in positions_in_known]
+    if [_kind(argument) for argument in derivative.function.inputs] != [_kind(argument) for argument in expected]:
         types = ", ".join(str(argument.type) for argument in derivative.function.inputs)
         raise InvalidArgumentError(
             f"the derivative '{rule.name}' of '{value.name}' takes ({types}); expected {_expected(value)}, "
-            f"({', '.join(str(argument.type) for argument in wanted)})"
+            f"({', '.join(str(argument.type) for argument in expected)})"
         )
     if [_kind(result) for result in derivative.function.outputs] != [_kind(function.inputs[n]) for n in positions]:
         raise InvalidArgumentError(
@@ -197,6 +198,7 @@ def _operands(
     written = [primal.passed[position].name for position in primal.written]
     gradients = {f"d{name}": inputs + results + n for n, name in enumerate(written)}
     arguments = {argument.name: n for n, argument in enumerate(primal_function.inputs)}
+    # Of equal names the last one counts: `x` of a view that the kernel takes and writes is the argument.
     names = {**gradients, **{name: inputs + n for n, name in enumerate(written)}, **arguments}
     taken = list(_types(rule)) if isinstance(rule, TracedProgram) else [v.name for v in rule_function.inputs]
     unknown = next((name for name in taken if name not in names), None)
@@ -215,35 +217,42 @@ def _operands(
 
 
 def _expected(value: Rule) -> str:
-    """Return what the arguments of a derivative are, for a message. That of a kernel names the values that it takes."""
+    """Return words that say what the arguments of the derivative of `value` must be, for an error."""
     if isinstance(value, Kernel):
         return "the types of the values that it names"
     return "its arguments and a gradient for each result"
 
 
 def _kind(value: Any) -> tuple[Any, int]:
-    """Return the element type and the rank of an argument or a result; that of a number is 0."""
+    """Return (element type, rank) of an argument or a result; the rank of a number is 0."""
     return value.dtype, len(value.shape or ())
 
 
 def _types(function: Rule) -> dict[str, TensorType]:
-    """Return the types of the arguments by name."""
+    """Return the types of the arguments of a call by name, without static parameters."""
     if isinstance(function, Kernel):
         return {parameter.name: parameter.type for parameter in function.passed if parameter.type is not None}
     return {name: type_ for name, type_ in function.parameters.items() if type_ is not None}
 
 
 def _differentiable_arguments(function: Rule, types: Mapping[str, TensorType]) -> list[str]:
-    """Return the arguments that have gradients by default: float arrays that a kernel does not write."""
+    """Return the names of the arguments that have gradients by default: float arrays that a kernel does not write.
+
+    types: the types of the arguments by name.
+    """
     written = [function.passed[i].name for i in function.written] if isinstance(function, Kernel) else []
     return [
         name for name, type_ in types.items()
-        if type_.shape is not None and "f" in type_.dtype and name not in written
+        if type_.shape is not None and "f" in type_.dtype and name not in written  # "f32", "bf16"
     ]  # fmt: skip
 
 
 def _written_gradients(function: Rule, rule: Kernel, types: Mapping[str, TensorType]) -> list[str]:
-    """Return the names of the arguments whose gradients a kernel writes. Raise InvalidArgumentError for other views."""
+    """Return the names of the arguments of a kernel `function` whose gradients a kernel `rule` writes, without the `d`.
+
+    types: the types of these arguments by name. Raise InvalidArgumentError if `rule` writes a view of another name, and
+    for a program, whose results have no names.
+    """
     if not isinstance(function, Kernel):
         raise InvalidArgumentError(
             f"vjp: rule: the results of the program '{function.name}' have no names by which a kernel could take "
