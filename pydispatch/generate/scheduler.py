@@ -103,10 +103,7 @@ class Scheduler:
         self._wakeups.flush()
 
     def end(self, sequence: TokenSequence, outcome: Completion | BaseException) -> None:
-        """End a waiting or running sequence, and release its row and pages; nothing happens if it has ended before.
-
-        An outcome that its output has already, such as that of `Worker.cancel`, stays.
-        """
+        """End a waiting or running sequence, and release its row and pages; nothing happens if it has ended before."""
         if sequence.row != WAITING:  # it runs
             self._suspend(sequence)
         elif sequence in self._waiting:
@@ -251,8 +248,8 @@ class Scheduler:
     def _run_chunk(self, sequence: TokenSequence, start: int, end: int) -> bool:
         """Call `prefill` for the tokens of the prompt from index `start` up to, not including, `end`.
 
-        Unused entries of the page table refer to the scrap page. Return False if the call failed; its error ends the
-        sequence then. A device that is lost raises DeviceUnavailableError instead, which concerns all sequences.
+        Return False if the call failed; its error ends the sequence then. A device that is lost raises
+        DeviceUnavailableError instead, which concerns all sequences.
         """
         batch = self._prefill
         batch.tokens[0, : end - start] = sequence.prompt[start:end]
@@ -273,11 +270,7 @@ class Scheduler:
     # ---- tokens
 
     def _start_decoding(self, sequence: TokenSequence) -> None:
-        """Write a sequence whose prompt is computed into its row of the decode batch.
-
-        The token is its first one whose keys and values are not computed, the first generated one except after a
-        preemption, where shared pages may have more of them.
-        """
+        """Write a sequence whose prompt is computed, with its first token that is not, into its row of the batch."""
         batch, row = self._decode, sequence.row
         self._prefilling.remove(sequence)
         insort(self._decoding, sequence, key=_ORDER)
@@ -319,8 +312,7 @@ class Scheduler:
     def _run_decode(self) -> np.ndarray:
         """Call `decode` and return the sampled tokens: i32[rows]. Sequences for which it fails end with its error.
 
-        Rows without a sequence, also those of sequences that end here, have unspecified tokens. Raise
-        DeviceUnavailableError if the device is lost.
+        Rows without a sequence, also those of sequences that end here, have unspecified tokens.
         """
         batch = self._decode
         self.steps += 1
@@ -335,11 +327,9 @@ class Scheduler:
         return batch.sampled
 
     def _run_decode_one_by_one(self) -> np.ndarray:
-        """Call `decode` for one sequence after another, after the common call has failed: only sequences whose own call
-        fails end.
+        """Call `decode` for each sequence alone, after the common call has failed. Those whose call fails end.
 
-        A row with the count 0 does not take part. Return the sampled token of each row, i32[rows]; 0 for unused rows
-        and for sequences that have failed.
+        A row with the count 0 does not take part. Return the sampled tokens, i32[rows]; 0 for unused and failed rows.
         """
         batch = self._decode
         sampled = np.zeros_like(batch.sampled)
@@ -394,8 +384,7 @@ class Scheduler:
     def _complete(self, sequence: TokenSequence, reason: FinishReason) -> None:
         """End a sequence with its completion: the tokens, and the text if there is a tokenizer.
 
-        The decoder may hold back the last characters of the text until `finish`. If the tokenizer raises an error
-        there, the error becomes the outcome.
+        The decoder may hold back the last characters of the text until `finish`. An error there becomes the outcome.
         """
         output, text = sequence.output, None
         if sequence.decoder is not None:
@@ -407,11 +396,5 @@ class Scheduler:
             if held_text:
                 output.pieces.append(held_text)
             text = "".join(map(str, output.pieces))  # the pieces are texts if there is a decoder
-        completion = Completion(
-            tokens=tuple(sequence.generated),
-            text=text,
-            finish_reason=reason,
-            prompt_tokens=len(sequence.prompt),
-            reused_tokens=sequence.reused or 0,
-        )
-        self.end(sequence, completion)
+        tokens, reused = tuple(sequence.generated), sequence.reused or 0
+        self.end(sequence, Completion(tokens, text, reason, prompt_tokens=len(sequence.prompt), reused_tokens=reused))
