@@ -55,7 +55,7 @@ class Handle(Generic[Piece]):
         return isinstance(self._output.outcome, CancelledError)
 
     def cancel(self) -> bool:
-        """End the request now. Return False if it has ended before.
+        """End the request now with `concurrent.futures.CancelledError`. Return False if it has ended before.
 
         The engine frees its row and its pages before the next step.
         """

@@ -321,7 +321,7 @@ class Builder(OperationWriter):
         return self.wrap(dtype, shape, value)
 
     def _cast_at_boundary(self, value: SSAValue, type: Attribute) -> SSAValue:
-        """Emit a cast between a boundary type and the type of the same bits inside of the program."""
+        """Emit a cast of `value` to `type`: between a boundary type and the type with the same bits in the program."""
         return self.add(UnrealizedConversionCastOp.get([value], [type])).results[0]
 
     def _component_of_pairs(self, value: SSAValue, dtype: DType, shape: Shape, component: int) -> SSAValue:

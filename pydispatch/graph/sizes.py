@@ -61,14 +61,14 @@ def _key(atom: Atom) -> tuple[bool, str]:
 class Expr(ComputedSize):
     """Sum of products of symbols and terms, each with an integer coefficient, such as 2*n*m + n + 1.
 
-    It is never a constant: `size` returns constants as ints. `terms` has pairs (monomial, coefficient that is not 0) in
-    a fixed order, so that equal polynomials have equal terms. Comparisons such as `<` return whether they hold in every
-    call, and raise UndecidedError if that depends on the call.
+    It is never a constant: `size` returns constants as ints. `terms` has pairs (monomial, coefficient that is not 0).
+    Comparisons such as `<` return whether they hold in every call, and raise UndecidedError if that depends on it.
     """
 
     __slots__ = ("_hash", "terms")
 
     def __init__(self, terms: Mapping[Monomial, int]) -> None:
+        # Sorted by monomials, so that equal polynomials have equal terms.
         self.terms = tuple(sorted(terms.items(), key=lambda item: [_key(atom) for atom in item[0]]))
         self._hash = hash(self.terms)
 

@@ -300,8 +300,9 @@ class OperationWriter:
         value = self.add(arith.IndexCastOp(self.index(size), builtin.i64)).result
         as_float = self.add(arith.SIToFPOp(value, builtin.f64)).result
         factor_value = self.add(arith.ConstantOp(builtin.FloatAttr(factor, builtin.f64))).result
-        rounded = self.add(arith.FPToSIOp(self.add(arith.MulfOp(as_float, factor_value)).result, builtin.i64)).result
-        result = self.size_of(self.add(arith.IndexCastOp(rounded, builtin.IndexType())).result)
+        product = self.add(arith.MulfOp(as_float, factor_value)).result
+        floor = self.add(arith.FPToSIOp(product, builtin.i64)).result  # truncates; the product is not negative
+        result = self.size_of(self.add(arith.IndexCastOp(floor, builtin.IndexType())).result)
         self._scopes[-1].scaled[size, factor] = result
         return result
 

@@ -85,7 +85,7 @@ class Kernel(KernelCall, KernelSource):
         return listing(self, targets or ("cpu",), **options)
 
     def _repr_html_(self) -> str:
-        """Return the source and the code for each target, side by side, in notebooks."""
+        """Return HTML, which notebooks show for a kernel: its source and the code for each target, side by side."""
         from pydispatch.integrations.generated_code import html_of
 
         return html_of(self)
@@ -138,7 +138,7 @@ class Kernel(KernelCall, KernelSource):
             """
             args = self.flat(args)  # tuples of views are replaced by their views
             if are_traced(args):
-                launched(self, args, counts)
+                record_launch(self, args, counts)
                 return
             if not all(isinstance(count, (int, np.integer)) and count >= 0 for count in counts):
                 raise InvalidArgumentError(
@@ -152,7 +152,7 @@ class Kernel(KernelCall, KernelSource):
                 self._run_until_breakpoints(args, counts)
                 return
             function, written = self._function_for(args, grid_in_call=True)
-            args = _with_host_arrays(args)
+            args = _with_host_arrays(args)  # the function of a CPU takes arrays only
             try:
                 function(*args, *counts, out=_written(args, written))
             except (KernelError, InvalidArgumentError) as error:
@@ -169,7 +169,7 @@ class Kernel(KernelCall, KernelSource):
         """
         args = self.flat(args)
         if are_traced(args):
-            launched(self, args, grid=None)
+            record_launch(self, args, grid=None)
             return
         self.check_count(args)
         if not self.checks and CHECKS in self._device(args):  # the name of a device, "cpu?checks=1"
@@ -288,7 +288,7 @@ def are_traced(args: tuple[Any, ...]) -> bool:
     return any(getattr(type(argument), "is_traced", False) for argument in args)
 
 
-def launched(kernel: KernelSource, args: tuple[Any, ...], grid: Sequence[Any] | None) -> None:
+def record_launch(kernel: KernelSource, args: tuple[Any, ...], grid: Sequence[Any] | None) -> None:
     """Record a call of the kernel in the program that is being traced.
 
     grid: numbers of workgroups, None for the kernel's own grid.

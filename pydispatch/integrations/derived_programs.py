@@ -60,9 +60,11 @@ class DerivedProgram(TracedProgram):
         """
         trace = current()
         assert trace is not None
+        # Values of all parameters by name: static parameters, positional arguments, keyword arguments.
         values = {**self.statics, **dict(zip(self.parameters, args, strict=False)), **named}
-        unknown = next((name for name in self.parameters if name not in values), None)
-        if unknown is not None or len(values) > len(self.parameters) or len(args) > len(self.parameters):
+        lacks_argument = any(name not in values for name in self.parameters)
+        # With more values than parameters, one is of an unknown name.
+        if lacks_argument or len(values) > len(self.parameters) or len(args) > len(self.parameters):
             names = ", ".join(self.parameters)
             raise trace.fail(f"program '{self.name}' takes the arguments {names}, got {len(args) + len(named)}")
         inputs = [trace.tensor_of(values[name]) for name in self.wrt]

@@ -52,7 +52,7 @@ class LoadedFunction:
 
 
 def vjp(function: Kernel | TracedProgram, rule: Rule | None = None, wrt: Sequence[str] | str | None = None) -> Rule:
-    """Set the derivative of a kernel or a program in Python, and return it.
+    """Set the derivative (vector-Jacobian product) of a kernel or a program in Python, and return it.
 
     `to_torch` and `to_jax` register the derivative with the function. `grad` and `value_and_grad` use a rule that is
     given here, of kernels and programs that a program calls and of the program itself.
@@ -170,9 +170,10 @@ def _loaded(value: Rule, allocated: Sequence[str]) -> LoadedFunction:
 
 
 def _derivative_of(function: Rule) -> tuple[Rule, Sequence[str]]:
-    """Return the derivative of a function, and the names of the arguments of which it returns gradients.
+    """Return the derivative of a function that has one, and the names of the arguments whose gradients it returns.
 
-    The derivative is specialized to the values that the function has for static parameters of the same names.
+    The derivative of a program is specialized to the values that the program has for static parameters of the same
+    names.
     """
     rule, names = function.derivative
     if isinstance(function, TracedProgram) and (statics := rule.statics_among(function.statics)):

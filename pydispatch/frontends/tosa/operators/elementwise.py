@@ -123,7 +123,7 @@ def _mul(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
 
 
 def _negate(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
-    """Negate around the zero points: integers become input_zp - x + output_zp, clamped to the range of their type."""
+    """Negate floats. Of integers the zero points are considered: input_zp - x + output_zp, clamped to their type."""
     dtype = inputs[0].dtype
     if dtype.is_float:
         return ew.unary(tracer.b, "neg", inputs[0])
@@ -134,7 +134,7 @@ def _negate(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     zeros = [shapes.reshape(tracer.b, zero, []) for zero in zeros]
 
     def negated(u: Element, input_zero: Element, output_zero: Element) -> Element:
-        """Return one element negated."""
+        """Return one element negated, computed in 64 bits."""
         return saturated(input_zero.to(I64) - u.to(I64) + output_zero.to(I64), dtype)
 
     return formula(tracer.b, negated, inputs[0], *zeros)

@@ -51,7 +51,7 @@ def _factors(
 
 def _rescale(tracer: TosaTracer, op: Operation, *inputs: Tensor) -> Results:
     """Return integers of another scale: (value - input zero point) * multiplier / 2**shift + output zero point,
-    saturated.
+    saturated. multiplier, shift: one of each, or one per channel (the last axis).
     """
     dtype, source = tracer.dtype(op), inputs[0].dtype
     if not (dtype.is_integer and source.is_integer):

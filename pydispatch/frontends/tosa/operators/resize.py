@@ -46,6 +46,7 @@ def _axis(builder: Builder, size: Size, numerator: int, denominator: int, offset
     limited to the axis, and its remainder is `distance`. border: how far, in parts of 1 / numerator, the last element
     may be beyond the last source element.
     """
+    # Largest i * denominator that the border permits, in parts of 1 / numerator.
     room = (size - 1) * numerator - offset + border
     if not isinstance(room, Expr) and (room < 0 or room % denominator):
         raise builder.fail(
@@ -66,7 +67,7 @@ def _axis(builder: Builder, size: Size, numerator: int, denominator: int, offset
     # Modulo and division that round down: "rem" has the sign of `at`, which a negative offset makes negative.
     distance = binary("rem", binary("add", binary("rem", at, numerator), numerator), numerator)
     whole = binary("div", ew.binary(builder, "sub", at, distance), numerator)
-    last = maximum(size - 1, 0)
+    last = maximum(size - 1, 0)  # index of the last source element; an empty axis has none, and 0 here
     lower, upper = (binary("min", binary("max", n, 0), last) for n in (whole, binary("add", whole, 1)))
     return _ResizeAxis(size=out, scale=numerator, lower=lower, upper=upper, distance=distance)
 
