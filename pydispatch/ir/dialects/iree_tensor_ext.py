@@ -1,4 +1,4 @@
-"""`iree_tensor_ext`: what dispatches look like once the peer's compiler has formed them."""
+"""`iree_tensor_ext`: operations in dispatches that IREE's compiler has formed."""
 
 from __future__ import annotations
 
@@ -27,13 +27,19 @@ _ACCESS = ("readonly", "readwrite", "writeonly")
 
 @irdl_attr_definition
 class DispatchTensorType(ParametrizedAttribute, TypeAttribute):
-    """Binding viewed as a tensor, `!iree_tensor_ext.dispatch.tensor<readonly:tensor<?xf32>>`."""
+    """Binding viewed as a tensor, `!iree_tensor_ext.dispatch.tensor<readonly:tensor<?xf32>>`.
+
+    Attributes:
+        access: "readonly", "readwrite" or "writeonly".
+        bound_type: Type of the tensor, or of a scalar.
+    """
 
     name = "iree_tensor_ext.dispatch.tensor"
     access: StringAttr
     bound_type: Attribute
 
     def get_shape(self) -> tuple[int, ...]:
+        """Return the sizes of the tensor, DYNAMIC for a dynamic one; () for a scalar."""
         return tuple(self.bound_type.get_shape()) if isinstance(self.bound_type, ShapedType) else ()
 
     @classmethod
@@ -58,7 +64,8 @@ class DispatchTensorType(ParametrizedAttribute, TypeAttribute):
 class _SliceOp(IRDLOperation):
     """Base of operations on slices, `offsets = [...], sizes = [...], strides = [...]`, of integers and values.
 
-    static_offsets, static_sizes and static_strides have the dynamic marker for each entry that is an operand.
+    The lists have one entry per dimension of the binding. `static_offsets`, `static_sizes` and `static_strides` have
+    all entries, with DYNAMIC for each that is a value; `offsets`, `sizes` and `strides` have these values, in order.
     """
 
     offsets = var_operand_def(IndexType)
@@ -74,7 +81,7 @@ _SLICE = " `,` ".join(f"`{key}` `=` custom<Mixed>(${key}, $static_{key})" for ke
 
 @op_definition
 class DispatchTensorLoadOp(_SliceOp):
-    """Load of a slice of a dispatch binding."""
+    """Load of a slice of a dispatch binding. `source_dims` are the dynamic sizes of the binding, in order."""
 
     name = "iree_tensor_ext.dispatch.tensor.load"
     source = operand_def(DispatchTensorType)
@@ -89,7 +96,7 @@ class DispatchTensorLoadOp(_SliceOp):
 
 @op_definition
 class DispatchTensorStoreOp(_SliceOp):
-    """Store to a slice of a dispatch binding."""
+    """Store to a slice of a dispatch binding. `target_dims` are the dynamic sizes of the binding, in order."""
 
     name = "iree_tensor_ext.dispatch.tensor.store"
     value = operand_def()
@@ -103,7 +110,7 @@ class DispatchTensorStoreOp(_SliceOp):
 
 @op_definition
 class WorkloadOrdinalOp(IRDLOperation):
-    """Annotation of a kernel argument as the workload value number `ordinal`."""
+    """Identity that marks `operand`, an argument of a kernel, as value `ordinal` of the workload, counted from 0."""
 
     name = "iree_tensor_ext.dispatch.workload.ordinal"
     operand = operand_def(IndexType)
@@ -114,7 +121,8 @@ class WorkloadOrdinalOp(IRDLOperation):
 
 
 class _CountOp(IRDLOperation):
-    """Base of operations that compute the grid, the workgroup counts x, y and z, from the workload `operands_`.
+    """Base of operations that compute the grid, the workgroup counts x, y and z, from `operands_`: the workload, values
+    such as tensor sizes that the host passes.
 
     The compiler replaces them by formulas that it derives from the kernel's own loops.
     """
@@ -142,7 +150,8 @@ class WorkgroupCountFromDagRootOp(_CountOp):
 
 
 class _BarrierOp(IRDLOperation):
-    """Identity on a tensor that acts as a barrier: computation is not moved across it."""
+    """Identity on a tensor that acts as a barrier: computation is not moved across it. `source_dims` are the dynamic
+    sizes of the tensor."""
 
     source = operand_def()
     source_dims = var_operand_def(IndexType)
@@ -167,7 +176,8 @@ class ComputeBarrierEndOp(_BarrierOp):
 
 @op_definition
 class BitCastOp(IRDLOperation):
-    """Reinterpretation of a tensor's bytes as another type, `%source : T{%d} -> U{%e}`."""
+    """Reinterpretation of a tensor's bytes as another type, `%source : T{%d} -> U{%e}`, where %d and %e are the dynamic
+    sizes of both types."""
 
     name = "iree_tensor_ext.bitcast"
     source = operand_def()

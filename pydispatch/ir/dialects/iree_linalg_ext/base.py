@@ -38,7 +38,7 @@ class ListedTypes(ResultTypes):
     def parse(self, parser: Parser, state: ParsingState) -> None:
         """Parse optional result types, `-> (T, U)` or `-> T, U`."""
         if parser.parse_optional_punctuation("->") is None:
-            super().parse(parser, state)
+            super().parse(parser, state)  # without `->` it sets the types of the output tensors
         elif parser._current_token.text == "(":
             self.types.set(state, syntax.parse_types(parser))
         else:
@@ -53,7 +53,7 @@ class ListedTypes(ResultTypes):
 
 
 class Yield(IRDLOperation):
-    """Terminator of a body."""
+    """Base of terminators of a body; the operands are the values that the body yields."""
 
     arguments = var_operand_def()
     traits = traits_def(IsTerminator(), Pure())
@@ -70,7 +70,10 @@ class YieldOp(Yield):
 class DestinationOp(IRDLOperation):
     """Base of operations `ins(…) outs(…) -> …` whose results are the new values of the tensors in `outs`.
 
-    Inputs and outputs are tensors, or memrefs, which have no results.
+    Attributes:
+        inputs: Tensors, memrefs or scalars.
+        outputs: Tensors, whose elements are the initial values of results, or memrefs, which are updated in place.
+        res: One result for each output that is a tensor, of its type.
     """
 
     inputs = var_operand_def()
@@ -92,7 +95,7 @@ class OnTensorsOp(DestinationOp):
     """Base of destination-style operations on tensors only."""
 
     def verify_(self) -> None:
-        """Check also that the outputs are tensors."""
+        """Check that the outputs are tensors, and what `DestinationOp` checks."""
         for value in self.outputs:
             if not isinstance(value.type, TensorType):
                 raise VerifyException(f"the operation works on tensors, got {value.type}")
@@ -110,12 +113,15 @@ RESULTS = "custom<ListedTypes>(type($res), ref(type($outputs)))"
 
 
 def shape_of(value: SSAValue) -> tuple[int, ...]:
-    """Return the sizes of a value; () for a scalar."""
+    """Return the sizes of a value, with DYNAMIC for a dynamic one; () for a scalar."""
     return tuple(value.type.get_shape()) if isinstance(value.type, ShapedType) else ()
 
 
 def check_count(what: str, count: int, *wanted: int) -> None:
-    """Check that the number of operands is one of `wanted`; raise VerifyException otherwise."""
+    """Check that `count`, a number of operands, is one of `wanted`; raise VerifyException otherwise.
+
+    `what` names such an operand in the message: "input" or "output".
+    """
     if count not in wanted:
         raise VerifyException(f"expected {' or '.join(map(str, wanted))} {what}(s), got {count}")
 
@@ -128,7 +134,10 @@ def check_dimension(dimension: int, value: SSAValue) -> None:
 
 
 def check_shape(what: str, value: SSAValue, expected: Sequence[int]) -> None:
-    """Check that a tensor has the expected shape; raise VerifyException otherwise. Dynamic sizes match any size."""
+    """Check that a tensor has the expected shape; raise VerifyException otherwise. Dynamic sizes match any size.
+
+    `what` is the subject of the message, such as "the mask".
+    """
     shape = shape_of(value)
     same = len(shape) == len(expected) and all(
         DYNAMIC in (a, b) or a == b for a, b in zip(shape, expected, strict=True)
@@ -139,13 +148,16 @@ def check_shape(what: str, value: SSAValue, expected: Sequence[int]) -> None:
 
 
 def check_integers(what: str, value: SSAValue) -> None:
-    """Check that the element type of a tensor is an integer type or index; raise VerifyException otherwise."""
+    """Check that the element type of a tensor is an integer type or index; raise VerifyException otherwise.
+
+    `what` is the subject of the message, such as "the tensor of indices".
+    """
     if not isinstance(element_type(value.type), IndexType | IntegerType):
         raise VerifyException(f"{what} has integers or index for elements, got {value.type}")
 
 
 def check_body(body: Region, arguments: Sequence[Attribute], results: Sequence[Attribute]) -> None:
-    """Check the argument types of a body and the types that it yields; raise VerifyException otherwise."""
+    """Check that a body takes `arguments` and yields `results`, lists of types; raise VerifyException otherwise."""
     actual = [a.type for a in body.block.args]
     if actual != list(arguments):
         raise VerifyException(f"the body takes ({_listed(actual)}), expected ({_listed(arguments)})")
@@ -156,7 +168,7 @@ def check_body(body: Region, arguments: Sequence[Attribute], results: Sequence[A
 
 
 def check_comparator(body: Region, elements: Sequence[Attribute]) -> None:
-    """Check that a comparator body takes two elements of each type and yields an i1."""
+    """Check that a comparator body takes two elements of each type, as (T, T, U, U) for [T, U], and yields an i1."""
     check_body(body, [t for element in elements for t in (element, element)], [i1])
 
 

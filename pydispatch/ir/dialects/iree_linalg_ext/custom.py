@@ -15,10 +15,14 @@ from pydispatch.ir.dialects.iree_linalg_ext.base import RESULTS, SIDES, OnTensor
 
 @op_definition
 class CustomOp(OnTensorsOp):
-    """Operations on a tile of each operand, which the body is passed as tensors of dynamic size.
+    """Computation on tiles: the body takes a tile of each operand and yields a tile of each output.
 
-    Results are the tiles that the body yields. `indexing_maps` has one map per operand, from the iterations and from
-    symbols, which stand for dimensions that a tile always has as a whole.
+    The tiles are tensors, usually of dynamic size. A result consists of the tiles that the body yields for an output.
+
+    Attributes:
+        indexing_maps: One affine map per operand, inputs first: the loops -> the operand's dimensions. Symbols of a map
+            stand for dimensions that a tile always covers from end to end.
+        iterator_types: Kind of each loop.
     """
 
     name = "iree_linalg_ext.custom_op"
@@ -28,8 +32,8 @@ class CustomOp(OnTensorsOp):
     assembly_format = f"attr-dict {SIDES} $body {RESULTS}"
 
     def verify_operands(self) -> None:
-        """Check the number of maps, and that arguments and yielded values of the body are tiles of operands and
-        outputs.
+        """Check the number of maps, that the body's arguments are tiles of the operands, and that the values that it
+        yields are tiles of the outputs.
         """
         operands, arguments = self.operands, self.body.block.args
         if len(self.indexing_maps) != len(operands):
@@ -42,22 +46,28 @@ class CustomOp(OnTensorsOp):
         _check_tiles("output", [v.type for v in self.outputs], "yielded value", yielded)
 
 
-def _check_tiles(what: str, wholes: list[Attribute], which: str, tiles: list[Attribute]) -> None:
+def _check_tiles(whole_name: str, wholes: list[Attribute], tile_name: str, tiles: list[Attribute]) -> None:
     """Check that each tile is a tensor of the rank and elements of its operand, or the same scalar; raise
     VerifyException otherwise.
+
+    Args:
+        whole_name: Name of an operand in messages, such as "output".
+        wholes: Types of the operands.
+        tile_name: Name of a tile in messages, such as "yielded value".
+        tiles: Types of the tiles, one per operand. A size is that of the operand, unless one of both is dynamic.
     """
     if len(wholes) != len(tiles):
-        raise VerifyException(f"the body has {len(tiles)} {which}(s) for {len(wholes)} {what}(s)")
+        raise VerifyException(f"the body has {len(tiles)} {tile_name}(s) for {len(wholes)} {whole_name}(s)")
     for whole, tile in zip(wholes, tiles, strict=True):
-        same = whole == tile
+        is_tile = whole == tile
         if isinstance(whole, TensorType) and isinstance(tile, TensorType):
             pairs = zip(whole.get_shape(), tile.get_shape(), strict=False)
             fits = all(DYNAMIC in pair or pair[0] == pair[1] for pair in pairs)
-            same = (
+            is_tile = (
                 fits and len(whole.get_shape()) == len(tile.get_shape()) and element_type(whole) == element_type(tile)
             )
-        if not same:
-            raise VerifyException(f"the {which} {tile} is no tile of the {what} {whole}")
+        if not is_tile:
+            raise VerifyException(f"the {tile_name} {tile} is no tile of the {whole_name} {whole}")
 
 
 OPERATIONS: list[type[Operation]] = [CustomOp]

@@ -21,8 +21,12 @@ class FftOp(OnTensorsOp):
 
     In each group of 2^s elements, element j of the second half is multiplied by exp(-2 pi i j / 2^s); the product is
     added to element j of the first half for the first result, and subtracted from it for the second. After stages 1 to
-    log2(n) the n elements are the transform. Inputs are the stage, and optionally the real and imaginary parts of the
-    factors. Outputs are the real and the imaginary parts.
+    log2(n) the n elements are the transform.
+
+    Attributes:
+        inputs: The stage s, an index from 1; optionally also the real and the imaginary parts of the 2^(s-1) factors
+            exp(...), which are computed if absent.
+        outputs: Real and imaginary parts of the elements, which the results replace.
     """
 
     name = "iree_linalg_ext.fft"
@@ -57,7 +61,8 @@ class FftOp(OnTensorsOp):
                 raise VerifyException(f"the elements of {value.type} and {real.type} differ")
         stage = self.stage
         if stage is None:
-            return
+            return  # only a constant stage can be compared with sizes
+        # A dimension of size 0 has no groups, so any stage fits. min() bounds the shift: no size has more than 64 bits.
         if stage < 1 or (shape[-1] not in (DYNAMIC, 0) and 1 << min(stage, 64) > shape[-1]):
             raise VerifyException(f"a transform of {real.type} has no stage {stage}")
         for name, value in zip(("real", "imaginary"), self.inputs[1:], strict=False):

@@ -24,9 +24,12 @@ from pydispatch.ir.dialects.iree_linalg_ext.base import (
 class GroupMatmulOp(OnTensorsOp):
     """Product of each row with the matrix of its group, added to the output.
 
-    Inputs are the rows [m, k], the matrices [groups, k, n], the ends of the groups [groups] in ascending order, and the
-    number of the first row. A row whose number r is at least end g - 1 and less than end g is in group g; a row that is
-    not less than any end is in none and leaves the output [m, n] unchanged.
+    Row i of the tensor of rows has the number r = `first` + i. Its group is g if ends[g - 1] <= r < ends[g], and 0 if
+    r < ends[0]. A row with r >= ends[groups - 1] is in no group and leaves its row of the output [m, n] unchanged.
+
+    Attributes:
+        inputs: The rows [m, k]; the matrices [groups, k, n]; the ends [groups], for each group the number of the row
+            after its last, in ascending order; and `first`, the number of the first row.
     """
 
     name = "iree_linalg_ext.group_matmul"

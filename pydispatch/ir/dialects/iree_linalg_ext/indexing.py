@@ -28,9 +28,10 @@ from pydispatch.ir.dialects.iree_linalg_ext.base import (
 class Windows(NamedTuple):
     """Mapping between the dimensions of a tensor and of the slices that a gather or scatter accesses.
 
-    `batch` is the number of leading dimensions that enumerate the slices. If they `include_indexed_dims`, a slice has
-    the last dimensions of the tensor, including indexed ones, and the index is the offset of the slice in these.
-    Otherwise a slice has the dimensions that are not indexed.
+    Attributes:
+        batch: Number of leading dimensions, of the tensor of slices and of the indices, that enumerate the slices.
+        include_indexed_dims: If True, a slice has the last dimensions of the tensor, including indexed ones, and the
+            index is the offset of the slice in these. If False, a slice has the dimensions that are not indexed.
     """
 
     batch: int
@@ -50,10 +51,16 @@ class Windows(NamedTuple):
 
 
 def windows_of(whole: SSAValue, indices: SSAValue, slices: SSAValue, indexed: list[int]) -> Windows:
-    """Return the windows of a scatter or gather; raise VerifyException if its shapes do not match.
+    """Return how slices of a scatter or gather map to the tensor; raise VerifyException if the shapes do not match.
 
     Slices either lack the indexed dimensions, where an index selects a position, or have some of them, where an index
     is the begin of a window.
+
+    Args:
+        whole: The tensor that slices are read from or written to.
+        indices: Tensor of the indices: the dimensions that enumerate the slices, then the components of an index.
+        slices: Tensor of the slices: the dimensions that enumerate them, then those of a slice.
+        indexed: Dimension of `whole` that each component of an index is for.
     """
     rank, depth = len(shape_of(whole)), len(indexed)
     if not indexed or len(set(indexed)) != depth or not all(0 <= d < rank for d in indexed):
@@ -68,6 +75,7 @@ def windows_of(whole: SSAValue, indices: SSAValue, slices: SSAValue, indexed: li
         slice_rank = len(shape_of(slices)) - batch
         if slice_rank == rank - depth:
             fitting.insert(0, Windows(batch, include_indexed_dims=False))
+        # Slices have the last dimensions: those that they lack must be indexed.
         elif rank - depth < slice_rank <= rank and all(d in indexed for d in range(rank - slice_rank)):
             fitting.append(Windows(batch, include_indexed_dims=True))
     if not fitting:
@@ -107,9 +115,11 @@ def _check_mask(mask: SSAValue, slices: SSAValue, windows: Windows) -> None:
 class ScatterLike(BodyOp):
     """Scatter: the output with slices combined into it at given indices; elements out of bounds are skipped.
 
-    Inputs are the slices, their indices, and optionally a mask of the slices. `dimension_map` lists the indexed
-    dimensions of the output. `unique_indices` states that slices do not overlap; otherwise they are combined in order.
-    The body takes an element of a slice and the current element.
+    Attributes:
+        inputs: The slices, their indices, and optionally a mask with an i1 per slice; slices with 0 are skipped.
+        dimension_map: Dimension of the output that each component of an index is for.
+        unique_indices: Whether slices do not overlap; otherwise they are combined in order.
+        body: Takes an element of a slice and the current element of the output, and yields the new element.
     """
 
     dimension_map = prop_def(DenseArrayBase.constr(i64))
@@ -117,7 +127,7 @@ class ScatterLike(BodyOp):
 
     @property
     def indexed(self) -> list[int]:
-        """Return the indexed dimensions of the output."""
+        """Return the dimension of the output that each component of an index is for."""
         return [int(d) for d in self.dimension_map.get_values()]
 
     @property
@@ -155,9 +165,12 @@ class ScatterOp(ScatterLike):
 class GatherOp(DestinationOp):
     """Gather of slices of a tensor at positions from a tensor of indices; indices out of bounds are clamped.
 
-    `inputs` are the tensor, the indices, and an optional mask of the slices. A slice that the mask excludes keeps the
-    value of the output operand. `dimension_map` lists the dimensions of the tensor that are indexed. The body, which
-    newer programs have, takes an element of the tensor and the element of the output operand, and yields the result's.
+    Attributes:
+        inputs: The tensor, the indices, and optionally a mask with an i1 per slice. A slice with 0 keeps the value of
+            the output operand.
+        dimension_map: Dimension of the tensor that each component of an index is for.
+        body: Takes an element of the tensor and the element of the output operand, and yields the result's. Programs of
+            older IREE releases have no body: the result's element is the tensor's.
     """
 
     name = "iree_linalg_ext.gather"
@@ -167,7 +180,7 @@ class GatherOp(DestinationOp):
 
     @property
     def indexed(self) -> list[int]:
-        """Return the indexed dimensions of the tensor."""
+        """Return the dimension of the tensor that each component of an index is for."""
         return [int(d) for d in self.dimension_map.get_values()]
 
     def windows(self) -> Windows:
@@ -191,7 +204,10 @@ class GatherOp(DestinationOp):
 
 
 class MapOp(IRDLOperation):
-    """Base of operations that move elements between `input` and `output` to indices that the body computes."""
+    """Base of operations that move elements between `input` and `output` to indices that the body computes.
+
+    The result `res` is the new value of an output tensor; it is absent if the output is a memref.
+    """
 
     input = operand_def()
     output = operand_def()
@@ -223,8 +239,8 @@ class MapStore(MapOp):
     """
 
     def verify_body(self) -> None:
-        counts = [len(shape_of(v)) for v in (self.input, self.output)]
-        check_body(self.body, [IndexType()] * counts[0], [*[IndexType()] * counts[1], i1])
+        input_rank, output_rank = len(shape_of(self.input)), len(shape_of(self.output))
+        check_body(self.body, [IndexType()] * input_rank, [*[IndexType()] * output_rank, i1])
 
 
 @op_definition
@@ -242,15 +258,15 @@ class MapScatterOp(MapStore):
 
 
 class MapLoad(MapOp):
-    """Base of tensors, in the shape of the output, of input elements at computed indices.
+    """Base of loads: each element of the output is the input element at a computed index.
 
-    The body maps an output index to an input index and the value for an index out of bounds.
+    The body maps an output index to an input index and to the value that the output gets if that is out of bounds.
     """
 
     def verify_body(self) -> None:
-        counts = [len(shape_of(v)) for v in (self.output, self.input)]
+        input_rank, output_rank = len(shape_of(self.input)), len(shape_of(self.output))
         element = element_type(self.input.type)
-        check_body(self.body, [IndexType()] * counts[0], [*[IndexType()] * counts[1], element])
+        check_body(self.body, [IndexType()] * output_rank, [*[IndexType()] * input_rank, element])
 
 
 @op_definition

@@ -27,20 +27,21 @@ from pydispatch.ir.dialects.iree_linalg_ext.base import (
 
 
 class AlongOp(BodyOp):
-    """Base of operations along one dimension of their first operand."""
+    """Base of operations along one dimension of their first operand; `dimension` is its index from 0."""
 
     dimension = prop_def(IntegerAttr.constr(i64))
 
     @property
     def along(self) -> int:
-        """Return the dimension."""
+        """Return the index of the dimension, from 0."""
         return int(self.dimension.value.data)
 
 
 class Sort(AlongOp):
-    """Stable sort of several tensors together along `dimension`: the inputs, or without inputs the outputs.
+    """Stable sort of several tensors together along `dimension`.
 
-    The body is a comparator: it takes elements a and b of each tensor and returns whether a precedes b.
+    The sorted tensors are the inputs; without inputs, they are the initial values of the outputs. The body is a
+    comparator: it takes elements a and b of each tensor, as (a0, b0, a1, b1), and returns whether a precedes b.
     """
 
     assembly_format = f"attr-dict `dimension` `(` $dimension `)` {SIDES} $body {RESULTS}"
@@ -49,7 +50,7 @@ class Sort(AlongOp):
         """Check that all tensors have one shape, inputs the elements of their outputs, and the comparator."""
         check_count("input", len(self.inputs), 0, len(self.outputs))  # none, or one per output
         check_dimension(self.along, self.outputs[0])
-        for index, (value, output) in enumerate(zip(self.inputs, self.outputs, strict=False)):
+        for index, (value, output) in enumerate(zip(self.inputs, self.outputs, strict=False)):  # none without inputs
             check_shape(f"input {index}", value, shape_of(output))
             if element_type(value.type) != element_type(output.type):
                 raise VerifyException(f"output {index} is {output.type}, the values are {value.type}")
@@ -68,13 +69,14 @@ class SortOp(Sort):
 class Topk(AlongOp):
     """Selection of the first k elements along `dimension` in the order of a comparator, and their indices.
 
-    Inputs are the values, and their indices unless these are the positions. The outputs only determine the types; they
-    have size k along `dimension`. The body returns whether its first argument precedes its second; equal values keep
-    their order.
+    Inputs are the values, and optionally an index for each value; if absent, the index of a value is its position along
+    `dimension`. The outputs, selected values and their indices, only determine the types; they have size k along
+    `dimension`. The body returns whether its first argument precedes its second; equal values keep their order.
     """
 
     assembly_format = f"attr-dict `dimension` `(` $dimension `)` {SIDES} $body {RESULTS}"
     OUTPUT_COUNTS: ClassVar[tuple[int, ...]] = (2,)
+    """Permitted numbers of outputs."""
 
     def verify_operands(self) -> None:
         """Check that the outputs have the shape of the values, but at most their size along the dimension; also the
@@ -88,7 +90,7 @@ class Topk(AlongOp):
             check_shape("the tensor of indices", self.inputs[1], shape_of(values))
             check_integers("the tensor of indices", self.inputs[1])
         rank = len(shape_of(values))
-        count = shape_of(best)[self.along] if len(shape_of(best)) == rank else DYNAMIC
+        count = shape_of(best)[self.along] if len(shape_of(best)) == rank else DYNAMIC  # check_shape refuses the rank
         size = shape_of(values)[self.along]
         if DYNAMIC not in (count, size) and count > size:
             raise VerifyException(f"{count} elements of {size} along dimension {self.along} are wanted")
@@ -112,7 +114,7 @@ class TopkOp(Topk):
 
 @op_definition
 class TopkV2Op(Topk):
-    """Selection of the first k elements with an optional output of indices.
+    """Selection of the first k elements, whose second output, that of the indices, is optional.
 
     Without `is_sorted`, any order of the k elements is permitted.
     """
@@ -125,10 +127,13 @@ class TopkV2Op(Topk):
 
 @op_definition
 class ArgCompareOp(AlongOp):
-    """Selection of the best element along `dimension` by a comparator, and its index plus `index_base`.
+    """Selection of the best element along `dimension` by a comparator, and its index.
 
-    Inputs are the values, and their indices unless these are the positions. Outputs are the initial value and index,
-    without `dimension`. The body takes an element and the best so far, and returns whether the element is better.
+    Attributes:
+        inputs: The values, and optionally an index for each value; if absent, it is the position along `dimension`.
+        outputs: Best value and its index before the first element, in the shape of the values without `dimension`.
+        index_base: Number that is added to positions; 0 if absent.
+        body: Takes an element and the best so far, and returns whether the element is better.
     """
 
     name = "iree_linalg_ext.arg_compare"
@@ -166,9 +171,10 @@ class ArgCompareOp(AlongOp):
 class Scan(AlongOp):
     """Prefix scan along `dimension` with a body as the operator.
 
-    `inputs` has the values. `outputs` has the results and the initial value of an exclusive scan; the latter output
-    becomes the last result. If `inclusive` is set, result 0 is value 0, and result i is body(result i-1, value i).
-    Otherwise result 0 is the initial value, and result i is body(result i-1, value i-1).
+    The input has the values. Output 0 has their shape and only determines the type of the results r. Output 1, without
+    `dimension`, is the initial value, which only an exclusive scan combines; its new value is the last r, if any.
+    If `inclusive` is true, r[0] = value[0] and r[i] = body(r[i-1], value[i]).
+    Otherwise r[0] is the initial value and r[i] = body(r[i-1], value[i-1]).
     """
 
     inclusive = prop_def(IntegerAttr)

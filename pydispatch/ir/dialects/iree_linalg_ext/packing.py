@@ -1,4 +1,4 @@
-"""`pack` and `unpack`, as `linalg` has them but for the way in which they are written."""
+"""`pack` and `unpack`: the operations of `linalg` in another syntax."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from pydispatch.ir.dialects.linalg.shape import Pack, Unpack
 
 @directive
 class Pair(CustomDirective):
-    """Directive for types `(T U) -> U`; the result type is omitted for memrefs."""
+    """Directive for the types of source and destination and that of the result, `(T U) -> U`; a destination that is a
+    memref has no result type."""
 
     source: TypeDirective
     dest: TypeDirective

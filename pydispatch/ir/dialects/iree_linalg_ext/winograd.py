@@ -41,7 +41,7 @@ class Winograd(OnTensorsOp):
     kernel_size = prop_def(IntegerAttr.constr(i64))
     input_tile_dimensions = opt_prop_def(DenseArrayBase)
     DIMENSIONS: ClassVar[str]
-    """The property that lists the two dimensions of the untransformed tensor along which it is cut."""
+    """Name of the property that lists the two spatial dimensions of the untransformed tensor, its height and width."""
     LAYOUTS: ClassVar[dict[tuple[int, ...], str]]
     """Permitted lists of dimensions -> letters of the dimensions of the untransformed tensor."""
 
@@ -57,11 +57,15 @@ class Winograd(OnTensorsOp):
 
     @property
     def transformed_tile(self) -> int:
+        """Return the height and width of a transformed tile, m + k - 1."""
         return self.tile + self.kernel - 1
 
     @property
     def layout(self) -> str:
-        """Return one letter per dimension of the untransformed tensor, such as "nhwc"."""
+        """Return one letter per dimension of the untransformed tensor, such as "nhwc".
+
+        Raise VerifyException if the property `DIMENSIONS` has no permitted value.
+        """
         dimensions = self.properties[self.DIMENSIONS]
         assert isinstance(dimensions, DenseArrayBase)
         dims = tuple(numbers(dimensions))
@@ -76,6 +80,7 @@ class Winograd(OnTensorsOp):
         An image in the layout "nhwc" becomes "abnhwc", where h and w count tiles.
         """
         listed = list(self.tile_letters())
+        # The axes are those of the complete list: insert in ascending order.
         for axis, letter in sorted(zip(numbers(self.input_tile_dimensions) or [0, 1], "ab", strict=True)):
             listed.insert(axis, letter)
         return "".join(listed)
@@ -97,17 +102,20 @@ class Winograd(OnTensorsOp):
         self.verify_shapes(source, result)
 
     def transformed_rank(self) -> int:
-        return len(self.tile_letters()) + 2
+        return len(self.tile_letters()) + 2  # and the two dimensions of a tile, a and b
 
     def tile_letters(self) -> str:
         """Return the letters of the transformed tensor's dimensions, in order, without those of a tile's elements."""
         raise NotImplementedError
 
     def verify_shapes(self, source: SSAValue, result: SSAValue) -> None:
+        """Check that `result`, the output, has the shape of the transformed `source`; raise VerifyException
+        otherwise."""
         raise NotImplementedError
 
     def check_sizes(self, what: str, value: SSAValue, letters: str, sizes: dict[str, int]) -> None:
-        """Check the sizes of a tensor whose dimensions are named by `letters`; raise VerifyException otherwise."""
+        """Check that a tensor, with one of `letters` for each dimension, has the size of each letter in `sizes`; raise
+        VerifyException with the subject `what` otherwise."""
         check_shape(what, value, [sizes[letter] for letter in letters])
 
 
@@ -119,7 +127,8 @@ _SYNTAX = (
 
 
 def _sizes_by_letter(value: SSAValue, letters: str) -> dict[str, int]:
-    """Return the size of each dimension of a tensor by its letter; raise VerifyException if its rank is another."""
+    """Return the size of each dimension of a tensor by its letter in `letters`, which are in the order of the
+    dimensions; raise VerifyException if there are more or fewer dimensions than letters."""
     shape = shape_of(value)
     if len(shape) != len(letters):
         raise VerifyException(f"{value.type} has rank {len(shape)}, expected {len(letters)}")
@@ -127,6 +136,7 @@ def _sizes_by_letter(value: SSAValue, letters: str) -> dict[str, int]:
 
 
 def _tiles(size: int, tile: int) -> int:
+    """Return how many tiles of `tile` elements cover `size` elements."""
     return DYNAMIC if size == DYNAMIC else -(-size // tile)
 
 
@@ -139,7 +149,7 @@ class Image(Winograd):
     LAYOUTS: ClassVar[dict[tuple[int, ...], str]] = {(1, 2): "nhwc", (2, 3): "nchw"}  # image_dimensions → layout
 
     def tile_letters(self) -> str:
-        """Return the dimensions of the transformed tensor without those of a tile's elements, in either layout."""
+        """Return "nhwc" for both layouts: only the untransformed tensor may have its channels before h and w."""
         return "nhwc"
 
 
@@ -156,9 +166,10 @@ class InputTransformOp(Image):
         """Check that an image, at least as large as the kernel, becomes tiles."""
         sizes = _sizes_by_letter(source, self.layout)
         for letter in "hw":  # rows and columns: pixels of the image, tiles of the transformed tensor
-            if 0 <= sizes[letter] < self.kernel:
+            if 0 <= sizes[letter] < self.kernel:  # DYNAMIC is negative
                 raise VerifyException(f"{source.type} is smaller than the kernel of {self.kernel}x{self.kernel}")
             size = sizes[letter]
+            # The convolution without padding has size - k + 1 output pixels.
             sizes[letter] = _tiles(size if size == DYNAMIC else size - self.kernel + 1, self.tile)
         sizes |= dict.fromkeys("ab", self.transformed_tile)  # rows and columns of a transformed tile
         self.check_sizes("the transformed image", result, self.transformed_letters(), sizes)
@@ -171,8 +182,7 @@ class OutputTransformOp(Image):
     name = "iree_linalg_ext.winograd.output_transform"
 
     def verify_shapes(self, source: SSAValue, result: SSAValue) -> None:
-        """Check that tiles, with the dimensions a and b, become an image of as many pixels, with the dimensions n, h,
-        w, c."""
+        """Check that the source has transformed tiles, and that the image has m x m pixels for each of them."""
         sizes = _sizes_by_letter(source, self.transformed_letters())
         for letter in "ab":  # rows and columns of a tile
             if sizes[letter] not in (DYNAMIC, self.transformed_tile):
@@ -190,13 +200,13 @@ class FilterTransformOp(Winograd):
     kernel_dimensions = prop_def(DenseArrayBase)
     assembly_format = _SYNTAX.format("kernel_dimensions")
     DIMENSIONS: ClassVar[str] = "kernel_dimensions"
-    LAYOUTS: ClassVar[dict[tuple[int, ...], str]] = {(0, 1): "hwcf", (2, 3): "fchw"}
+    LAYOUTS: ClassVar[dict[tuple[int, ...], str]] = {(0, 1): "hwcf", (2, 3): "fchw"}  # kernel_dimensions → layout
 
     def tile_letters(self) -> str:
-        return "cf"  # channels and filters, beside a and b
+        return "cf"  # channels and filters: a kernel is one tile, so nothing counts tiles
 
     def verify_shapes(self, source: SSAValue, result: SSAValue) -> None:
-        """Check that kernels, with the dimensions h and w, become tiles, with the dimensions a and b."""
+        """Check that the source has k x k kernels, and that the result has one transformed tile for each of them."""
         sizes = _sizes_by_letter(source, self.layout)
         for letter in "hw":  # rows and columns of a kernel
             if sizes[letter] not in (DYNAMIC, self.kernel):
