@@ -1,4 +1,4 @@
-"""The library's `math` dialect with the operations it lacks."""
+"""The `math` dialect of xDSL with operations of MLIR that it lacks."""
 
 from __future__ import annotations
 
@@ -63,14 +63,14 @@ class IsFiniteOp(ClassifyOp):
 
 @op_definition
 class IsNormalOp(ClassifyOp):
-    """Test for a normal number."""
+    """Test for a normal number: neither 0, subnormal, infinite nor NaN."""
 
     name = "math.isnormal"
 
 
 @op_definition
 class ClampFOp(IRDLOperation):
-    """Clamp of a value to a range."""
+    """Clamp of `value` to the range from `min` to `max`, both inclusive."""
 
     name = "math.clampf"
     T: ClassVar = VarConstraint("T", _FLOAT)

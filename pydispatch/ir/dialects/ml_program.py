@@ -12,7 +12,14 @@ from pydispatch.ir.core.assembly import op_definition
 
 @op_definition
 class GlobalOp(IRDLOperation):
-    """Variable of the program, which lives as long as the loaded program."""
+    """Variable of the program, which lives as long as the loaded program.
+
+    Attributes:
+        sym_visibility: Such as "private"; None is public.
+        is_mutable: Present if the program may store to the global.
+        type: Type of the value.
+        value: Initial value; None if there is none.
+    """
 
     name = "ml_program.global"
     sym_name = prop_def(SymbolNameConstraint())

@@ -1,4 +1,4 @@
-"""The library's `pdl` dialect; types and attributes that are constants need no user."""
+"""The `pdl` dialect of xDSL; unlike there, types and attributes that are constants need no user."""
 
 from __future__ import annotations
 
@@ -12,7 +12,11 @@ from pydispatch.ir.core.refine import refine
 
 
 def _check_unless(constant: str) -> Callable[[Any], None]:
-    """Return a verifier that skips xDSL's verification of operations with the property `constant`."""
+    """Return a verifier that runs xDSL's, unless the operation has the property `constant`, its constant value.
+
+    xDSL's verifier refuses types and attributes in a pattern that no operation of the pattern uses. MLIR permits them
+    if they are constants.
+    """
 
     def check(op: Any) -> None:
         if constant not in op.properties:

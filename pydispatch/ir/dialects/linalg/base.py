@@ -47,7 +47,7 @@ from pydispatch.ir.dialects.linalg.structure import Structure, check_sizes
 
 
 class _WordAttr(Data[str]):
-    """Base of attributes that consist of a keyword, `<word>`."""
+    """Base of attributes that consist of a keyword, `<word>`; `data` is the word, which parsing does not check."""
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> str:
@@ -90,7 +90,10 @@ ATTRIBUTES: list[type[Attribute]] = [ElementwiseKindAttr, TypeFnAttr, UnaryFnAtt
 
 
 def parse_side(parser: Parser, keyword: str) -> tuple[list[UnresolvedOperand], list[Attribute]]:
-    """Parse optional operands with their types, `ins(%a, %b : T, U)`."""
+    """Parse optional operands with their types, `ins(%a, %b : T, U)`, where `keyword` is `ins` or `outs`.
+
+    Return the operands and as many types; both are empty without the keyword, and for `ins()`.
+    """
     if parser.parse_optional_keyword(keyword) is None:
         return [], []
     parser.parse_punctuation("(")
@@ -125,7 +128,7 @@ class Sides(CustomDirective):
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         """Print `ins(%a : T) outs(%b : U)`, without sides that are empty."""
         for keyword, values, _ in self._sides():
-            operand = values.get(op)
+            operand = values.get(op)  # one value if the format declares a single operand, else a sequence
             listed = [operand] if isinstance(operand, SSAValue) else list(operand)
             if listed:
                 printer.print_string(f" {keyword}(")
@@ -136,13 +139,18 @@ class Sides(CustomDirective):
         request_space(state)
 
     def _sides(self) -> tuple[tuple[str, Any, TypeDirective], ...]:
-        """Return for each side its keyword, its operands and their types."""
+        """Return (keyword, variable of the operands, directive of their types) of the inputs and of the outputs."""
         return ("ins", self.inputs, self.input_types), ("outs", self.outputs, self.output_types)
 
 
 @directive
 class ResultTypes(CustomDirective):
-    """Directive for result types `-> T` or `-> (T, U)`; if omitted, they are those of the output tensors."""
+    """Directive for result types `-> T` or `-> (T, U)`; if omitted, they are those of the output tensors.
+
+    Attributes:
+        types: Receives the types of the results.
+        outputs: Types of the outputs, which were parsed before; those that are no tensors have no result.
+    """
 
     types: TypeDirective
     outputs: TypeDirective
@@ -170,7 +178,10 @@ class ImpliedTypes(ResultTypes):
 
 @directive
 class NoRegions(CustomDirective):
-    """Directive without syntax that discards the regions of the generic form."""
+    """Directive without syntax: an operation has no regions after it is parsed, and regions are not printed.
+
+    Named operations have a region in MLIR's generic form, which their name implies.
+    """
 
     regions: VariadicRegionVariable
 
@@ -183,7 +194,7 @@ class NoRegions(CustomDirective):
 
 @directive
 class Numbers(CustomDirective):
-    """Directive for a list of integers, `[1, 0]` or `array<i64: 1, 0>`."""
+    """Directive for a list of integers, `[1, 0]` or `array<i64: 1, 0>`, which sets the property `value`."""
 
     value: AttributeVariable
 
@@ -225,7 +236,7 @@ class Options(CustomDirective):
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
         """Parse properties `name = value`, attributes in braces and a kind in angle brackets, in any order."""
-        known = state.op_type.get_irdl_definition().properties
+        known = state.op_type.get_irdl_definition().properties  # definitions by name
         while True:
             text = parser._current_token.text
             if text == "{":
@@ -250,7 +261,10 @@ class Options(CustomDirective):
 
 @directive
 class TrailingAttributes(CustomDirective):
-    """Directive for attributes after the operands, `attrs = {...}`; parsed but not printed."""
+    """Directive for attributes after the operands, `attrs = {...}`.
+
+    They are parsed but not printed: the format of the operation prints all attributes before the operands.
+    """
 
     attributes: AttrDictDirective
 
@@ -266,7 +280,8 @@ class TrailingAttributes(CustomDirective):
 def integers(value: Attribute | None, count: int, default: int = 1) -> list[int]:
     """Return the integers of an attribute such as strides, one for each of `count` dimensions.
 
-    A splat is expanded; a missing attribute counts as `default`. Raises VerifyException for another number of integers.
+    A splat such as `dense<2>` is expanded; a missing attribute counts as `default` for each dimension. Raise
+    VerifyException if there are not `count` integers.
     """
     if value is None:
         return [default] * count
@@ -282,14 +297,14 @@ def integers(value: Attribute | None, count: int, default: int = 1) -> list[int]
 
 
 def maps_of(value: Attribute) -> list[Any]:
-    """Return the affine maps of an `indexing_maps` attribute."""
+    """Return the affine maps of an `indexing_maps` attribute; raise VerifyException if it is no list of maps."""
     if not isinstance(value, ArrayAttr) or not all(isinstance(m, AffineMapAttr) for m in value):
         raise VerifyException(f"indexing_maps is a list of affine maps, got {value}")
     return [m.data for m in value]
 
 
 def operand_names(inputs: int, outputs: int) -> list[str]:
-    """Return the names of the operands for error messages."""
+    """Return names for error messages, "input 0", ..., "output 0", ..., from the numbers of inputs and outputs."""
     return [f"input {i}" for i in range(inputs)] + [f"output {i}" for i in range(outputs)]
 
 
@@ -300,7 +315,11 @@ class StructuredOp(IRDLOperation):
         inputs: Scalars or shaped values.
         outputs: Initial values of the results; operations that do not accumulate only use their types.
         res: The results, one per output tensor.
-        cast, kind, fun: Conversion of operands, and scalar function, of the operations that have a choice.
+        indexing_maps: One map per operand, inputs first: the loops -> the operand's dimensions; if absent, the maps
+            that the name of the operation implies.
+        cast: Conversion of the operands to the accumulator's type, signed if absent.
+        strides, dilations: Of the sliding windows of convolutions and poolings; 1 if absent.
+        kind, fun: Scalar function of `linalg.elementwise`, and of `linalg.elemwise_unary` and `elemwise_binary`.
         hidden: The region of the generic form, which is neither parsed nor printed.
     """
 
@@ -336,7 +355,8 @@ class StructuredOp(IRDLOperation):
 
 
 def check_results(outputs: Sequence[SSAValue], results: Sequence[Attribute]) -> None:
-    """Check that the results have the types of the tensors among the outputs, and that there is an output."""
+    """Check that `results`, the types of the results, are those of the tensors among the outputs, and that there is an
+    output; raise VerifyException otherwise."""
     expected = [o.type for o in outputs if isinstance(o.type, TensorType)]
     if not outputs:
         raise VerifyException("expected at least one output: outs(%value : type)")

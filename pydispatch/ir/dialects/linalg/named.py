@@ -1,4 +1,4 @@
-"""The named `linalg` operations: one class for each name of the tables, made from its row."""
+"""The named `linalg` operations: one class for each name of the tables in `table.py`."""
 
 from __future__ import annotations
 
@@ -22,16 +22,22 @@ from pydispatch.ir.dialects.linalg.base import (
     integers,
     maps_of,
 )
-from pydispatch.ir.dialects.linalg.structure import Structure, identity, of_maps, of_meaning, shape_of
+from pydispatch.ir.dialects.linalg.structure import (
+    Structure,
+    elementwise_structure,
+    shape_of,
+    structure_of_maps,
+    structure_of_named,
+)
 from pydispatch.ir.dialects.linalg.table import Meaning
 
 
 class NamedOp(StructuredOp):
-    """Base of contractions, convolutions and poolings, whose subscripts are in the table."""
+    """Base of contractions, convolutions and poolings, which `table.meaning` defines by subscripts as in an einsum."""
 
     @property
     def meaning(self) -> Meaning:
-        """Return the row of the table."""
+        """Return the definition of the operation: subscripts of its operands, and the kind of its body."""
         return table.meaning(self.name.partition(".")[2])
 
     def structure(self) -> Structure:
@@ -39,11 +45,13 @@ class NamedOp(StructuredOp):
         meaning = self.meaning
         check_counts(self, len(meaning.inputs))
         if self.indexing_maps is not None:
-            return of_maps(maps_of(self.indexing_maps))
+            return structure_of_maps(maps_of(self.indexing_maps))
         window_count = sum("+" in word for word in meaning.inputs[0])  # an index such as `oh+kh` slides a window
-        if self.name in ("linalg.conv_1d", "linalg.conv_2d", "linalg.conv_3d"):  # without strides and dilations
-            return of_meaning(meaning, [1] * window_count, [1] * window_count)
-        return of_meaning(meaning, integers(self.strides, window_count), integers(self.dilations, window_count))
+        if self.name in ("linalg.conv_1d", "linalg.conv_2d", "linalg.conv_3d"):  # defined without strides and dilations
+            strides = dilations = [1] * window_count
+        else:
+            strides, dilations = integers(self.strides, window_count), integers(self.dilations, window_count)
+        return structure_of_named(meaning, strides, dilations)
 
 
 class ElementwiseOp(StructuredOp):
@@ -56,33 +64,33 @@ class ElementwiseOp(StructuredOp):
     def structure(self) -> Structure:
         """Return the loops and maps: those stated in `indexing_maps`, else identities, with scalars broadcast."""
         function = self.function()
-        # ELEMENTWISE: the names of operations; of these, only linalg.copy is no kind of linalg.elementwise.
+        # The keys of ELEMENTWISE are names of operations; of these, only linalg.copy is no kind of linalg.elementwise.
         input_counts = {**table.ELEMENTWISE_KINDS, **table.ELEMENTWISE}
         if function not in input_counts:
             raise VerifyException(f"'{function}' is not known, expected one of {', '.join(table.ELEMENTWISE_KINDS)}")
         check_counts(self, input_counts[function])
         if self.indexing_maps is not None:
-            return of_maps(maps_of(self.indexing_maps))
-        scalars = [not isinstance(i.type, ShapedType) for i in self.inputs]
-        structure = identity(len(shape_of(self.outputs[0].type)), len(self.operands))
-        if any(scalars):
-            pairs = zip(structure.maps, [*scalars, False], strict=True)
-            structure = structure._replace(maps=tuple(_scalar(m.num_dims) if s else m for m, s in pairs))
-        return structure
+            return structure_of_maps(maps_of(self.indexing_maps))
+        is_scalar = [*(not isinstance(i.type, ShapedType) for i in self.inputs), False]  # of each operand
+        structure = elementwise_structure(len(shape_of(self.outputs[0].type)), len(self.operands))
+        pairs = zip(structure.maps, is_scalar, strict=True)
+        return structure._replace(maps=tuple(_scalar_map(m.num_dims) if scalar else m for m, scalar in pairs))
 
 
-def _scalar(dims: int) -> AffineMap:
-    return AffineMap(dims, 0, ())
+def _scalar_map(loop_count: int) -> AffineMap:
+    """Return the indexing map of a scalar, which no loop indexes: `(d0, ...) -> ()`."""
+    return AffineMap(loop_count, 0, ())
 
 
 class ContractOp(StructuredOp):
     """Product of two operands, summed over the loops that do not index the output."""
 
     name = "linalg.contract"
-    MEANING: ClassVar[Meaning] = Meaning(((), ()), (), "mac")
+    MEANING: ClassVar[Meaning] = Meaning(inputs=((), ()), output=(), body="mac")  # `indexing_maps` has the subscripts
 
     @property
     def meaning(self) -> Meaning:
+        """Return a definition that has only the kind of the body."""
         return self.MEANING
 
     def structure(self) -> Structure:
@@ -90,7 +98,7 @@ class ContractOp(StructuredOp):
         check_counts(self, 2)
         if self.indexing_maps is None:
             raise VerifyException("expected indexing_maps = [#a, #b, #c]")
-        return of_maps(maps_of(self.indexing_maps))
+        return structure_of_maps(maps_of(self.indexing_maps))
 
 
 class KindedOp(ElementwiseOp):
@@ -111,6 +119,7 @@ class ElemwiseUnaryOp(ElementwiseOp):
     name = "linalg.elemwise_unary"
 
     def function(self) -> str:
+        """Return the name of the scalar function; MLIR's default is exp."""
         return self.fun.data if isinstance(self.fun, UnaryFnAttr) else "exp"
 
 
@@ -120,6 +129,7 @@ class ElemwiseBinaryOp(ElementwiseOp):
     name = "linalg.elemwise_binary"
 
     def function(self) -> str:
+        """Return the name of the scalar function; MLIR's default is add."""
         return self.fun.data if isinstance(self.fun, BinaryFnAttr) else "add"
 
 
@@ -134,14 +144,14 @@ class FillOp(StructuredOp):
         if isinstance(self.inputs[0].type, ShapedType) and shape_of(self.inputs[0].type):
             raise VerifyException(f"expected a scalar to fill with, got {self.inputs[0].type}")
         rank = len(shape_of(self.outputs[0].type))
-        return Structure((_scalar(rank), identity(rank, 1).maps[0]), parallel=(True,) * rank)
+        return Structure(maps=(_scalar_map(rank), AffineMap.identity(rank)), parallel=(True,) * rank)
 
 
 def _named_classes(base: type[StructuredOp], names: Iterable[str]) -> list[type[Operation]]:
     """Create the classes of named operations that differ in their names alone.
 
     All inherit accessors, checks and syntax from one subclass of `base`, which is defined first: to define each class
-    by itself would be a twentieth of the time to import the compiler.
+    by itself would take a twentieth of the time to import the compiler.
 
     Args:
         base: Base class of the operations.
@@ -154,6 +164,7 @@ def _named_classes(base: type[StructuredOp], names: Iterable[str]) -> list[type[
         definition = replace(template.get_irdl_definition(), name=f"linalg.{name}")
         attributes = {
             "name": definition.name,
+            # The default argument binds the definition of this iteration of the loop.
             "get_irdl_definition": staticmethod(lambda definition=definition: definition),
             "__doc__": base.__doc__,
             "__module__": __name__,

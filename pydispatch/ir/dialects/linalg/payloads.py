@@ -16,7 +16,7 @@ from pydispatch.ir.core.elements import element_type
 def parse_payload(parser: Parser) -> tuple[type[Operation], dict[str, Attribute]] | None:
     """Parse an optional operation name with attributes that stands for a body, `{ name {…} }`.
 
-    Return the class of the operation and its attributes; None if there is no `{`.
+    Return (class of the operation, its attributes by name); None if there is no `{`.
     """
     if parser.parse_optional_punctuation("{") is None:
         return None
@@ -32,12 +32,13 @@ def payload_body(
     payload: tuple[type[Operation], dict[str, Attribute]], arguments: Sequence[Attribute], order: Sequence[int],
     result: Attribute,
 ) -> Region:  # fmt: skip
-    """Return a body of one operation.
+    """Return a body of one operation, whose result it yields.
 
     Args:
-        payload: (class, attributes) of the operation.
-        arguments: Types of the operands whose elements are the block arguments.
-        order: Indices of the block arguments that are the operation's operands.
+        payload: (class, attributes) of the operation, as `parse_payload` returns them. Attributes that are properties
+            of the operation are removed from the dictionary.
+        arguments: Types of the tensors or scalars of which the body takes one element each.
+        order: Operands of the operation, as indices of the block arguments.
         result: Type of the tensor whose element is the operation's result.
     """
     kind, attributes = payload

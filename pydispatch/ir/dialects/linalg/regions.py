@@ -59,12 +59,15 @@ from pydispatch.ir.dialects.linalg.base import (
     operand_names,
 )
 from pydispatch.ir.dialects.linalg.payloads import parse_payload, payload_body
-from pydispatch.ir.dialects.linalg.structure import Structure, check_sizes, identity, shape_of
+from pydispatch.ir.dialects.linalg.structure import Structure, check_sizes, elementwise_structure, shape_of
 
 
 @directive
 class Trait(CustomDirective):
-    """Directive for `{indexing_maps = [...], iterator_types = ["parallel"], ...}`, or an alias of such a dictionary."""
+    """Directive for `{indexing_maps = [...], iterator_types = ["parallel"], ...}`, or an alias of such a dictionary.
+
+    Its fields are the properties that entries of the dictionary set; other entries become attributes of the operation.
+    """
 
     maps: AttributeVariable
     iterators: AttributeVariable
@@ -74,7 +77,7 @@ class Trait(CustomDirective):
     def parse(self, parser: Parser, state: ParsingState) -> None:
         """Parse the dictionary of a generic, in place or as an alias: maps, iterator types and other attributes."""
         start = parser.pos
-        if parser._current_token.kind is MLIRTokenKind.HASH_IDENT:
+        if parser._current_token.kind is MLIRTokenKind.HASH_IDENT:  # an alias, `#trait`
             attributes = dict(getattr(parser.parse_attribute(), "data", {}))
         else:
             attributes = parser.parse_optional_attr_dict()
@@ -92,7 +95,7 @@ class Trait(CustomDirective):
         state.attributes.update(attributes)
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
-        """Print the maps, iterator types and texts as one dictionary."""
+        """Print the maps, the iterator types, `doc` and `library_call` as one dictionary."""
         assert isinstance(op, ops.GenericOp)
         iterators = ArrayAttr([StringAttr(i.data.value) for i in op.iterator_types])
         attributes: dict[str, Attribute] = {"indexing_maps": op.indexing_maps, "iterator_types": iterators}
@@ -105,7 +108,7 @@ class Trait(CustomDirective):
 class OtherAttributes(TrailingAttributes):
     """Directive for `attrs = {...}`: attributes besides those in the leading dictionary of a `linalg.generic`.
 
-    It is printed, unlike `TrailingAttributes`, whose field `attributes` has the directive of the dictionary.
+    Unlike those of the base class, they are printed. The inherited field `attributes` prints the braces.
     """
 
     def print(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
@@ -115,7 +118,8 @@ class OtherAttributes(TrailingAttributes):
 
 
 def _iterator(parser: Parser, kind: Attribute, start: int, end: int) -> IteratorTypeAttr:
-    """Convert an iterator type, a string or an attribute, to the attribute."""
+    """Return an iterator type, a string or an attribute, as the attribute; raise a parse error at [start, end) for any
+    but "parallel" and "reduction"."""
     if isinstance(kind, StringAttr) and kind.data in ("parallel", "reduction"):
         return IteratorTypeAttr(IteratorType(kind.data))
     if not isinstance(kind, IteratorTypeAttr) or kind.data == IteratorType.WINDOW:
@@ -130,7 +134,7 @@ def _verify_generic(op: ops.GenericOp) -> None:
     maps = [m.data for m in op.indexing_maps]
     iterators = list(op.iterator_types)
     check_sizes([v.type for v in op.operands], maps, len(iterators), names)
-    for map in maps[len(op.inputs) :]:
+    for map in maps[len(op.inputs) :]:  # those of the outputs
         if any(iterators[d].data != IteratorType.PARALLEL for d in map.used_dims()):
             raise VerifyException(f"an output is reached by a reduction: {map}")
     check_body(op.body, [v.type for v in op.operands], [o.type for o in op.outputs])
@@ -171,6 +175,12 @@ class MapForm(CustomDirective):
     """Directive for a structured operation with a body, `ins(...) outs(...) {...} (%a: f32) { body }`.
 
     A body of one operation may be abbreviated: `{ arith.addf } ins(...) outs(...)`.
+
+    Attributes:
+        sides: Directive of the operands, `ins(...) outs(...)`.
+        attributes: Directive of the attributes in braces.
+        body: Receives the body as a region, also for the abbreviation.
+        results: Directive of the result types, which are those of the outputs.
     """
 
     sides: Sides
@@ -193,7 +203,7 @@ class MapForm(CustomDirective):
             argument_types, operand_order = self.short_body_arguments(inputs, outputs)
             body = payload_body(payload, argument_types, operand_order, outputs[0])
         elif parser._current_token.text != "(":
-            body = parser.parse_region()
+            body = parser.parse_region()  # a region without arguments before its braces
         else:
             body = parser.parse_region(syntax.parse_signature_args(parser))
         self.body.set(state, body)
@@ -201,15 +211,20 @@ class MapForm(CustomDirective):
 
     def parse_options(self, parser: Parser, state: ParsingState, outputs: list[Attribute], start: int) -> None:
         """Parse the options between operands and attributes; linalg.map has none, so this only checks that it has
-        one output."""
+        one output.
+
+        `outputs` are the types of the outputs. `start` is the position before the operands, for the error message.
+        """
         if len(outputs) != 1:
             parser.raise_error(f"linalg.map has one output, got {len(outputs)}", start, parser.pos)
 
     def short_body_arguments(
         self, inputs: list[Attribute], outputs: list[Attribute]
     ) -> tuple[list[Attribute], list[int]]:
-        """Return how an abbreviated body is built: the types of the tensors whose elements are its arguments, and the
-        indices of the arguments that are operands of its operation, in order.
+        """Return how an abbreviated body is built, from the types of the inputs and outputs: the types of the tensors
+        whose elements are its arguments, and the operands of its operation, as indices of the arguments.
+
+        For linalg.map both are the inputs in their order.
         """
         return inputs, list(range(len(inputs)))
 
@@ -227,7 +242,7 @@ class MapForm(CustomDirective):
 
 @directive
 class ReduceForm(MapForm):
-    """Directive for the syntax of MapForm with `dimensions = [1]`."""
+    """Directive for the syntax of MapForm with the reduced dimensions, `ins(...) outs(...) dimensions = [1] ...`."""
 
     dimensions: Numbers
 
@@ -246,7 +261,7 @@ class ReduceForm(MapForm):
         order is [1, 0].
         """
         types = [*inputs, *outputs]
-        return types, [len(types) - 1, *range(len(types) - 1)]
+        return types, [len(types) - 1, *range(len(types) - 1)]  # the output is the first operand, as in MLIR
 
     def print_options(self, printer: Printer, state: PrintingState, op: IRDLOperation) -> None:
         printer.print_string(" dimensions =")
@@ -274,7 +289,8 @@ class MapOp(IRDLOperation):
         return (self.init,)
 
     def structure(self) -> Structure:
-        return identity(len(shape_of(self.outputs[0].type)), len(self.operands))
+        """Return one parallel loop per dimension of the output, and identity maps."""
+        return elementwise_structure(len(shape_of(self.outputs[0].type)), len(self.operands))
 
     def verify_(self) -> None:
         """Check results, sizes and the body, which takes an element of each input and, optionally, of the output."""
@@ -282,14 +298,18 @@ class MapOp(IRDLOperation):
         structure = self.structure()
         names = operand_names(len(self.inputs), 1)
         check_sizes([v.type for v in self.operands], structure.maps, structure.loop_count, names)
-        with_output = len(self.body.block.args) > len(self.inputs)
-        types = [v.type for v in (self.operands if with_output else self.inputs)]
+        takes_output = len(self.body.block.args) > len(self.inputs)
+        types = [v.type for v in (self.operands if takes_output else self.inputs)]
         check_body(self.body, types, [self.outputs[0].type])
 
 
 @op_definition
 class ReduceOp(IRDLOperation):
-    """Reduction over `dimensions` with a body that takes an element of each input, then of each output."""
+    """Reduction over `dimensions` with a body that takes an element of each input, then of each output, and yields the
+    new element of each output.
+
+    The dimensions are those of the inputs, in ascending order; the outputs have the others, and the initial values.
+    """
 
     name = "linalg.reduce"
     inputs = var_operand_def()
@@ -305,14 +325,15 @@ class ReduceOp(IRDLOperation):
     )
 
     def structure(self) -> Structure:
-        """Return the loops and maps: parallel loops for all dimensions except the reduced ones, which must rise."""
+        """Return the loops, one per dimension of the inputs and parallel unless it is reduced, and the maps; raise
+        VerifyException if the reduced dimensions are not in ascending order."""
         rank = len(shape_of(self.inputs[0].type))
         reduced = [int(d) for d in self.dimensions.get_values()]
         if reduced != sorted(set(reduced)) or any(not 0 <= d < rank for d in reduced):
             raise VerifyException(f"the dimensions {reduced} do not rise from 0 to at most {rank - 1}")
         parallel = tuple(AffineExpr.dimension(d) for d in range(rank) if d not in reduced)
         maps = (AffineMap.identity(rank),) * len(self.inputs) + (AffineMap(rank, 0, parallel),) * len(self.outputs)
-        return Structure(maps, tuple(d not in reduced for d in range(rank)))
+        return Structure(maps, parallel=tuple(d not in reduced for d in range(rank)))
 
     def verify_(self) -> None:
         """Check results, sizes and the body, which takes an element of each input and output."""
@@ -338,7 +359,7 @@ refine(
 
 @op_definition
 class IndexOp(IRDLOperation):
-    """Index of a loop of the enclosing structured operation, also inside of nested loops."""
+    """Index of loop `dim` of the enclosing structured operation, also from inside of loops in the body of that."""
 
     name = "linalg.index"
     dim = prop_def(IntegerAttr.constr(i64))
@@ -347,15 +368,16 @@ class IndexOp(IRDLOperation):
     assembly_format = "$dim attr-dict `:` type($result)"
 
     def __init__(self, dim: int) -> None:
+        """Create the index of loop `dim`, counted from 0 for the outermost."""
         super().__init__(properties={"dim": IntegerAttr(dim, i64)}, result_types=[IndexType()])
 
     def verify_(self) -> None:
-        """Check that the generic around the operation has the loop."""
-        around = self.parent_op()
-        while around is not None and not around.name.startswith("linalg."):
-            around = around.parent_op()
-        if isinstance(around, ops.GenericOp) and not 0 <= self.dim.value.data < len(around.iterator_types):
-            raise VerifyException(f"{self.dim.value.data} is not one of the {len(around.iterator_types)} iteration(s)")
+        """Check that the generic around the operation, if it is in one, has the loop."""
+        generic = self.parent_op()
+        while generic is not None and not generic.name.startswith("linalg."):
+            generic = generic.parent_op()
+        if isinstance(generic, ops.GenericOp) and not 0 <= self.dim.value.data < len(generic.iterator_types):
+            raise VerifyException(f"{self.dim.value.data} is not one of the {len(generic.iterator_types)} iteration(s)")
 
 
 OPERATIONS: list[type[Operation]] = [MapOp, ReduceOp, IndexOp]

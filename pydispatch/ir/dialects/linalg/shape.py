@@ -38,7 +38,10 @@ from pydispatch.ir.dialects.linalg.structure import shape_of
 
 
 class _MoveOp(IRDLOperation):
-    """Base of operations `ins(%a : T) outs(%b : U) keyword = [1, 0]`."""
+    """Base of operations `ins(%a : T) outs(%b : U) keyword = [1, 0]`, whose only property is a list of dimensions.
+
+    `hidden` is the region of MLIR's generic form, which is neither parsed nor printed.
+    """
 
     input = operand_def(ShapedType)
     init = operand_def(ShapedType)
@@ -58,7 +61,8 @@ class _MoveOp(IRDLOperation):
         return [int(v) for v in value.get_values()]
 
     def check_output(self, expected: Sequence[int]) -> None:
-        """Check that the output has the shape `expected` and the element type of the input."""
+        """Check that the output has the shape `expected` and the element type of the input; dynamic sizes match any
+        size."""
         check_results([self.init], [r.type for r in self.res])
         source, target = self.input.type, self.init.type
         if element_type(source) != element_type(target):
@@ -95,7 +99,7 @@ class TransposeOp(_MoveOp):
 
 @op_definition
 class BroadcastOp(_MoveOp):
-    """Broadcast of the input along `dimensions` of the output."""
+    """Broadcast of the input along `dimensions` of the output, whose other dimensions are the input's, in order."""
 
     name = "linalg.broadcast"
     dimensions = prop_def(DenseArrayBase)
@@ -103,20 +107,20 @@ class BroadcastOp(_MoveOp):
 
     def verify_(self) -> None:
         """Check that the output has the dimensions of the input and the added ones."""
-        added, shape, target = self.dimension_numbers(), list(shape_of(self.input.type)), shape_of(self.init.type)
+        added, shape, target = self.dimension_numbers(), shape_of(self.input.type), shape_of(self.init.type)
         if len(set(added)) != len(added) or any(not 0 <= d < len(target) for d in added):
             raise VerifyException(f"dimensions {added} are not different dimensions of the output {self.init.type}")
         if len(shape) + len(added) != len(target):
             raise VerifyException(
                 f"the output has rank {len(target)}, expected {len(shape)} of the input and {len(added)} new"
             )
-        source = iter(shape)
-        self.check_output([target[d] if d in added else next(source) for d in range(len(target))])
+        input_sizes = iter(shape)
+        self.check_output([target[d] if d in added else next(input_sizes) for d in range(len(target))])
 
 
 @op_definition
 class SoftmaxOp(IRDLOperation):
-    """Softmax along `dimension`: exp(x - max) divided by its sum."""
+    """Softmax along `dimension`: exp(x - max) divided by its sum. The output only determines the result's type."""
 
     name = "linalg.softmax"
     input = operand_def(ShapedType)
@@ -141,7 +145,13 @@ class SoftmaxOp(IRDLOperation):
 
 @directive
 class PackedType(CustomDirective):
-    """Directive for `-> T`, the type of the destination and the result; if omitted, it is the type of the source."""
+    """Directive for `-> T`, the type of the destination and the result; if omitted, it is the type of the source.
+
+    Attributes:
+        dest: Receives the type of the destination.
+        source: The type of the source, which was parsed before.
+        results: Receives the type of the result; none for a memref.
+    """
 
     dest: TypeDirective
     source: TypeDirective
@@ -162,8 +172,15 @@ class PackedType(CustomDirective):
 class PackingOp(IRDLOperation):
     """Base of pack and unpack.
 
-    Syntax: `%source padding_value(%p : T) outer_dims_perm = […] inner_dims_pos = […] inner_tiles = […] into %dest : T
-    -> U`. The padding value and the permutation are optional.
+    A packed tensor has one outer dimension per dimension of the unpacked one, which counts tiles, then one inner
+    dimension for each that is tiled. Syntax: `%source padding_value(%p : T) outer_dims_perm = […] inner_dims_pos = […]
+    inner_tiles = […] into %dest : T -> U`.
+
+    Attributes:
+        padding_value: Element of incomplete tiles beyond the end of the unpacked tensor; for pack only.
+        outer_dims_perm: Dimension of the unpacked tensor for each outer dimension; ascending if absent or empty.
+        inner_dims_pos: Dimension of the unpacked tensor for each inner dimension.
+        static_inner_tiles: Size of each inner dimension, DYNAMIC for those whose sizes are `inner_tiles`, in order.
     """
 
     source = operand_def(ShapedType)
@@ -184,12 +201,12 @@ class PackingOp(IRDLOperation):
     )
 
     def tiles(self) -> list[int | SSAValue]:
-        """Return the size of each inner tile."""
+        """Return the size of each inner dimension, in the order of `inner_dims_pos`."""
         return mixed(self.static_inner_tiles, self.inner_tiles)
 
     def outer_permutation(self, rank: int) -> list[int]:
-        """Return the order of the outer dimensions in the packed tensor."""
-        return list(range(rank)) if not numbers(self.outer_dims_perm) else numbers(self.outer_dims_perm)
+        """Return the dimension of the unpacked tensor, of this rank, for each outer dimension of the packed one."""
+        return numbers(self.outer_dims_perm) or list(range(rank))
 
     def check_packing(self, unpacked: SSAValue, packed: SSAValue) -> None:
         """Check that the shape of `packed` is that of `unpacked` divided into tiles."""
@@ -207,10 +224,10 @@ class PackingOp(IRDLOperation):
         outer = self.outer_permutation(len(shape))
         if sorted(outer) != list(range(len(shape))):
             raise VerifyException(f"outer_dims_perm {outer} is not a permutation of the dimensions of {unpacked.type}")
-        counts = list(shape)
+        tile_counts = list(shape)  # a dimension that is not tiled has tiles of one element
         for d, t in zip(positions, tiles, strict=True):
-            counts[d] = DYNAMIC if DYNAMIC in (counts[d], t) else -(-counts[d] // t)
-        expected = [*(counts[d] for d in outer), *tiles]
+            tile_counts[d] = DYNAMIC if DYNAMIC in (shape[d], t) else -(-shape[d] // t)
+        expected = [*(tile_counts[d] for d in outer), *tiles]
         if len(expected) != len(target) or any(
             a != b and DYNAMIC not in (a, b) for a, b in zip(expected, target, strict=True)
         ):
@@ -230,7 +247,7 @@ class Pack(PackingOp):
         """Check the packed shape, and that a padding value has the element type; it is required if a tile does not
         divide its dimension.
         """
-        self.check_packing(self.source, self.dest)
+        self.check_packing(unpacked=self.source, packed=self.dest)
         tiles = dict(zip(numbers(self.inner_dims_pos), numbers(self.static_inner_tiles), strict=True))
         shape = shape_of(self.source.type)
         if self.padding_value is not None:
@@ -245,13 +262,15 @@ class Unpack(PackingOp):
     """Unpack: the tensor whose tiles the source contains."""
 
     def verify_(self) -> None:
-        self.check_packing(self.dest, self.source)
+        """Check the packed shape, and that there is no padding value."""
+        self.check_packing(unpacked=self.dest, packed=self.source)
         if self.padding_value is not None:
             raise VerifyException("unpacking has no padding_value")
 
 
 def _named(base: type[PackingOp], name: str) -> type[PackingOp]:
-    """Return a copy of an operation class under another name: the operation of another dialect or release."""
+    """Define the operation `name`, such as "linalg.pack", as a subclass of `base`: dialects and releases of MLIR have
+    different names for it."""
     title = "".join(part.capitalize() for part in name.split("."))
     op_class = type(f"{title}Op", (base,), {"name": name, "__doc__": base.__doc__, "__module__": __name__})
     return op_definition(op_class)

@@ -18,8 +18,8 @@ class Structure(NamedTuple):
     """Loops and indexing maps of a structured operation.
 
     Attributes:
-        maps: One map per operand, inputs first.
-        parallel: For each loop, whether it is parallel (indexes the output).
+        maps: One map per operand, inputs first: the loops -> the operand's dimensions.
+        parallel: For each loop, whether it is parallel, which it is if it indexes the output; else it is a reduction.
     """
 
     maps: tuple[AffineMap, ...]
@@ -30,56 +30,59 @@ class Structure(NamedTuple):
         return len(self.parallel)
 
 
-def of_meaning(meaning: Meaning, strides: Sequence[int], dilations: Sequence[int]) -> Structure:
-    """Return the structure of a named operation with these strides and dilations of its windows."""
-    dims = meaning.dims
+def structure_of_named(definition: Meaning, strides: Sequence[int], dilations: Sequence[int]) -> Structure:
+    """Return the structure of a named operation; `strides` and `dilations` are those of its sliding windows, in the
+    order of the dimensions `a+b` of its first input."""
+    dims = definition.dims
 
-    def window(subscript: Sequence[str]) -> AffineMap:
-        """Return the map of one operand; each `a+b` takes the next stride and dilation."""
+    def map_of(subscript: Sequence[str]) -> AffineMap:
+        """Return the map of one operand; each `a+b` is a * stride + b * dilation with the next of both."""
         results: list[AffineExpr] = []
-        index = 0
+        window = 0
         for word in subscript:
             first, _, second = word.partition("+")
             expression: AffineExpr = AffineExpr.dimension(dims.index(first))
             if second:
                 offset: AffineExpr = AffineExpr.dimension(dims.index(second))
-                stride, dilation = strides[index], dilations[index]
+                stride, dilation = strides[window], dilations[window]
                 expression = (expression * stride if stride != 1 else expression) + (
                     offset * dilation if dilation != 1 else offset
                 )
-                index += 1
+                window += 1
             results.append(expression)
         return AffineMap(len(dims), 0, tuple(results))
 
-    maps = tuple(window(subscript) for subscript in (*meaning.inputs, meaning.output))
-    return Structure(maps, tuple(d in meaning.output for d in dims))
+    maps = tuple(map_of(subscript) for subscript in (*definition.inputs, definition.output))
+    return Structure(maps, parallel=tuple(d in definition.output for d in dims))
 
 
-def of_maps(maps: Sequence[AffineMap]) -> Structure:
-    """Return the structure that indexing maps imply: loops that do not index the output are reductions."""
-    used = {e.position for e in maps[-1].results if isinstance(e, AffineDimExpr)}
-    return Structure(tuple(maps), tuple(d in used for d in range(maps[-1].num_dims)))
+def structure_of_maps(maps: Sequence[AffineMap]) -> Structure:
+    """Return the structure that indexing maps, the output's last, imply: loops that do not index the output are
+    reductions."""
+    output_dims = {e.position for e in maps[-1].results if isinstance(e, AffineDimExpr)}
+    return Structure(tuple(maps), parallel=tuple(d in output_dims for d in range(maps[-1].num_dims)))
 
 
-def identity(rank: int, operands: int) -> Structure:
-    """Return the structure of an elementwise operation, whose operands all have the identity map."""
-    return Structure((AffineMap.identity(rank),) * operands, parallel=(True,) * rank)
+def elementwise_structure(rank: int, operand_count: int) -> Structure:
+    """Return the structure of an elementwise operation: `rank` parallel loops, and identity maps of all operands."""
+    return Structure((AffineMap.identity(rank),) * operand_count, parallel=(True,) * rank)
 
 
 def shape_of(type: Attribute) -> tuple[int, ...]:
-    """Return the shape of a type; () for a scalar."""
+    """Return the sizes of a type, with DYNAMIC for a dynamic one; () for a scalar."""
     return tuple(type.get_shape()) if isinstance(type, ShapedType) else ()
 
 
 def check_sizes(types: Sequence[Attribute], maps: Sequence[AffineMap], count: int, names: Sequence[str]) -> None:
     """Check that indexing maps fit their operands, and that operands agree on the sizes of the `count` loops.
 
-    Raises VerifyException with the names of the operands that do not fit.
+    `types`, `maps` and `names` have an entry for each operand. Raise VerifyException with the names of the operands
+    that do not fit.
     """
     if len(maps) != len(types):
         raise VerifyException(f"{len(types)} operand(s) need as many indexing maps, got {len(maps)}")
-    sizes: dict[int, tuple[int, str]] = {}
-    seen: set[int] = set()
+    sizes: dict[int, tuple[int, str]] = {}  # loop → its static size, and the name of the operand that states it
+    seen: set[int] = set()  # loops that index a dimension of an operand by themselves
     for type, map, name in zip(types, maps, names, strict=True):
         rank = len(shape_of(type))
         if map.num_dims != count:
@@ -104,16 +107,20 @@ def check_sizes(types: Sequence[Attribute], maps: Sequence[AffineMap], count: in
 def _check_windows(
     types: Sequence[Attribute], maps: Sequence[AffineMap], sizes: dict[int, int], names: Sequence[str]
 ) -> None:
-    """Check that index expressions other than plain dimensions stay within the static sizes of the operands."""
+    """Check that index expressions other than plain dimensions stay within the static sizes of the operands.
+
+    `sizes` has the static sizes of loops; loops that are absent have dynamic sizes. The index is compared at the first
+    and the last iteration of all loops, between which it is if the factors of the loops have one sign.
+    """
     if any(size == 0 for size in sizes.values()):
-        return
+        return  # no iteration accesses an element
     for type, map, name in zip(types, maps, names, strict=True):
         for expression, size in zip(map.results, shape_of(type), strict=True):
-            used = {e.position for e in expression.dfs() if isinstance(e, AffineDimExpr)}
-            if size == DYNAMIC or isinstance(expression, AffineDimExpr) or not used <= sizes.keys():
+            used_loops = {e.position for e in expression.dfs() if isinstance(e, AffineDimExpr)}
+            if size == DYNAMIC or isinstance(expression, AffineDimExpr) or not used_loops <= sizes.keys():
                 continue
-            last = [sizes.get(d, 1) - 1 for d in range(map.num_dims)]
-            reach = [expression.eval(point, []) for point in (last, [0] * map.num_dims)]
-            if max(reach) >= size or min(reach) < 0:
-                outside = max(reach) if max(reach) >= size else min(reach)
+            last = [sizes.get(d, 1) - 1 for d in range(map.num_dims)]  # 0 for loops of dynamic size, which are unused
+            indices = [expression.eval(point, []) for point in (last, [0] * map.num_dims)]
+            if max(indices) >= size or min(indices) < 0:
+                outside = max(indices) if max(indices) >= size else min(indices)
                 raise VerifyException(f"{name} has size {size}, but {expression} reaches {outside}")

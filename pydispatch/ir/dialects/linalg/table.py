@@ -18,7 +18,7 @@ UNARY = (
 BINARY = ("add", "sub", "mul", "div", "div_unsigned", "max", "min", "powf")
 TERNARY = ("select",)
 ELEMENTWISE = {**dict.fromkeys(UNARY, 1), **dict.fromkeys(BINARY, 2), **dict.fromkeys(TERNARY, 3), "copy": 1}
-"""Operations with one subscript for all operands -> number of inputs."""
+"""Operations whose operands all have the subscripts of the output -> number of inputs."""
 
 ELEMENTWISE_KINDS = {
     **dict.fromkeys(UNARY, 1), **dict.fromkeys(BINARY, 2), **dict.fromkeys(TERNARY, 3),
@@ -71,9 +71,10 @@ class Meaning(NamedTuple):
     """Definition of a named operation.
 
     Attributes:
-        inputs: Subscripts of the inputs.
-        output: Subscripts of the output.
-        body: Kind of the body: `mac`, `mac_q` (with zero points), `sum`, `max` etc.
+        inputs: For each input, one word per dimension: a loop "m", or the sum of two loops "oh+kh"; () for a scalar.
+        output: One word per dimension of the output, each a loop.
+        body: Kind of the body: `mac` (multiply-accumulate), `mac_q` (the same with two zero points as last inputs), or
+            `pool_sum`, `pool_max` and `pool_min`.
         unsigned: Whether integers are unsigned: operands are zero-extended to the type of the output.
     """
 
@@ -89,7 +90,8 @@ class Meaning(NamedTuple):
         return list(dict.fromkeys([*self.output, *words]))
 
 
-def _subscripts(text: str, body: str, unsigned: bool = False) -> Meaning:
+def _definition(text: str, body: str, unsigned: bool = False) -> Meaning:
+    """Return a definition with the subscripts `text`, such as `m k, k n -> m n`, and this kind of body."""
     inputs, output = text.split("->")
     return Meaning(tuple(tuple(i.split()) for i in inputs.split(",")), tuple(output.split()), body, unsigned)
 
@@ -103,31 +105,37 @@ _CONVOLUTION_NAME = re.compile(
 def _convolution(name: str) -> Meaning:
     """Return the definition of a convolution, given by name.
 
-    The name lists the dimensions of the input and of the kernel by letters: group g, channel c, filter f, multiplier m.
+    The name lists the dimensions of the input and of the kernel by letters: image n, depth d, height h, width w, group
+    g, channel c, filter f, multiplier m. Without letters it has spatial dimensions only. Loops over the output are o
+    and a letter of these, loops over the kernel k and the letter.
     """
     match = _CONVOLUTION_NAME.fullmatch(name)
     assert match is not None
     is_depthwise, has_zero_points = match["depthwise"] is not None, match["zero_points"] is not None
-    spatial = "dhw"[3 - int(match["rank"]) :]
+    spatial = "dhw"[3 - int(match["rank"]) :]  # one-dimensional: w, two: hw, three: dhw
     layout, kernel = match["image"] or spatial, match["kernel"] or spatial
     image = tuple(f"o{c}+k{c}" if c in spatial else c for c in layout)
     weights = tuple(f"k{c}" if c in spatial else c for c in kernel)
     output_layout = layout if is_depthwise else layout.replace("c", "f")
     output = [f"o{c}" if c in spatial else c for c in output_layout]
-    if "m" in kernel:
+    if "m" in kernel:  # m results per channel
         output.append("m")
     zero_points: tuple[tuple[str, ...], ...] = ((), ()) if has_zero_points else ()
     return Meaning((image, weights, *zero_points), tuple(output), "mac_q" if has_zero_points else "mac")
 
 
 def _pooling(name: str) -> Meaning:
-    """Return the definition of a pooling, given by name."""
+    """Return the definition of a pooling, given by name, such as `pooling_nhwc_max_unsigned`.
+
+    The second input is the window, of which only the shape is used.
+    """
     _, layout, kind = name.split("_", 2)
     spatial = [c for c in layout if c in "dhw"]
     image = tuple(f"o{c}+k{c}" if c in spatial else c for c in layout)
     output = tuple(f"o{c}" if c in spatial else c for c in layout)
     window = tuple(f"k{c}" for c in spatial)
-    return Meaning((image, window), output, f"pool_{kind.removesuffix('_unsigned')}", kind.endswith("unsigned"))
+    body = f"pool_{kind.removesuffix('_unsigned')}"
+    return Meaning((image, window), output, body, unsigned=kind.endswith("unsigned"))
 
 
 @cache
@@ -141,4 +149,4 @@ def meaning(name: str) -> Meaning:
     if name in POOLINGS:
         return _pooling(name)
     body = "mac_q" if name.startswith("quantized") else "mac"
-    return _subscripts(CONTRACTIONS[name], body, name.endswith("unsigned"))
+    return _definition(CONTRACTIONS[name], body, unsigned=name.endswith("unsigned"))

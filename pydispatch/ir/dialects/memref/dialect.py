@@ -1,4 +1,4 @@
-"""The library's `memref` and `gpu` dialects, with the syntax that some of their operations lack there."""
+"""The `memref` and `gpu` dialects of xDSL, with the syntax that it lacks for some of their operations."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ from pydispatch.ir.dialects.memref.views import ReshapeOp, TransposeOp
 
 @directive
 class Combiner(NumberedChoice):
-    """Combining function of an atomic read-modify-write operation."""
+    """Directive for the combining function of an atomic read-modify-write operation.
+
+    The order of `WORDS` is MLIR's: the property is the index of the word.
+    """
 
     WORDS: ClassVar[Sequence[str]] = (
         "addf", "addi", "assign", "maximumf", "maxs", "maxu", "minimumf", "mins", "minu", "mulf", "muli", "ori", "andi",
@@ -49,7 +52,7 @@ class Dimension(CustomDirective):
     value: AttributeVariable
 
     def parse(self, parser: Parser, state: ParsingState) -> None:
-        """Parse a dimension x, y or z, with an optional upper bound, which is dropped."""
+        """Parse a dimension x, y or z, with an optional `upper_bound 64`, which is dropped."""
         start = parser.pos
         name = parser.parse_identifier(context_msg=" for the dimension")
         if name not in ("x", "y", "z"):

@@ -1,4 +1,4 @@
-"""Views of memrefs that the library lacks: transpose and reshape."""
+"""Views of memrefs that xDSL lacks: transpose and reshape."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pydispatch.ir.core.directives import directive
 
 @directive
 class Permutation(CustomDirective):
-    """Directive for a permutation, `(i, j) -> (j, i)`."""
+    """Directive for a permutation of dimensions as an affine map, `(i, j) -> (j, i)`."""
 
     value: AttributeVariable
 
@@ -32,7 +32,10 @@ class Permutation(CustomDirective):
 
 @op_definition
 class TransposeOp(IRDLOperation):
-    """View of a memref with permuted dimensions, `%source (i, j) -> (j, i) : T to U`."""
+    """View of a memref with permuted dimensions, `%source (i, j) -> (j, i) : T to U`.
+
+    The map has the dimensions of the source on the left, and those of the result, in order, on the right.
+    """
 
     name = "memref.transpose"
     source = operand_def(MemRefType)
@@ -45,7 +48,7 @@ class TransposeOp(IRDLOperation):
 
 @op_definition
 class ReshapeOp(IRDLOperation):
-    """View of a memref in another shape, whose sizes are read from a memref of integers."""
+    """View of a memref in another shape; `shape` is a memref of rank 1 with the size of each dimension."""
 
     name = "memref.reshape"
     source = operand_def(MemRefType)
