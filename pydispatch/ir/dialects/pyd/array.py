@@ -45,6 +45,11 @@ class NumPyArrayAttr(ParametrizedAttribute):
     The array, which may be a read-only mapping of a file, is used without a copy: it must not change while the artifact
     is in use. Its bytes in C order are those of a tensor of `type`, with one byte per i1 and per sub-byte element; its
     NumPy dtype is ignored. Printed text contains only the name and the type.
+
+    Attributes:
+        key: Name of the constant in printed text and in messages.
+        type: Type of the constant, with static sizes.
+        host_array: The array.
     """
 
     name = "pyd.array"
@@ -59,6 +64,7 @@ class NumPyArrayAttr(ParametrizedAttribute):
 
     @property
     def array(self) -> NDArray[Any]:
+        """Return the array, whose dtype and shape may differ from those of `type`."""
         array: NDArray[Any] = self.host_array.data
         return array
 
@@ -78,10 +84,10 @@ class NumPyArrayAttr(ParametrizedAttribute):
         return bool(np.array_equal(array.reshape(-1), np.arange(self.count)))
 
     def verify(self) -> None:
-        """Raise VerifyException unless the type is static and the array consists of native-endian numbers of its
-        size."""
+        """Raise VerifyException unless the type is static and the array consists of native-endian numbers, as many
+        bytes as a tensor of the type has."""
         shape = self.type.get_shape()
-        if any(size < 0 for size in shape):
+        if any(size < 0 for size in shape):  # DYNAMIC is negative
             raise VerifyException(f"the array '{self.key.data}' has static sizes, got {self.type}")
         if not self.array.dtype.isnative or self.array.dtype.hasobject:
             raise VerifyException(
@@ -121,10 +127,11 @@ class NumPyArrayAttr(ParametrizedAttribute):
 
 
 def _element_bytes(type: Attribute) -> int:
-    """Return the bytes of an element: its bits, rounded up to whole bytes."""
+    """Return the number of bytes of an element in an array: its bits, rounded up to whole bytes."""
     bits = type.width.data if isinstance(type, IntegerType) else getattr(type, "bitwidth", None)
-    size = getattr(type, "compile_time_size", 8)  # an index has 8 bytes
-    return -(-bits // 8) if isinstance(bits, int) else int(size)
+    # Types without a bit width, such as complex numbers, state their size in bytes; an index has 8.
+    size_bytes = getattr(type, "compile_time_size", 8)
+    return -(-bits // 8) if isinstance(bits, int) else int(size_bytes)
 
 
 ATTRIBUTES: list[type[Attribute]] = [NumPyArrayAttr]

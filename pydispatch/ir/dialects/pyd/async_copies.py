@@ -25,7 +25,7 @@ class CopyAsyncOp(IRDLOperation):
     assembly_format = "$source `,` $target attr-dict `:` type($source) `,` type($target)"
 
     def verify_(self) -> None:
-        """Check that both are rows of equal static length and of one element type, of as many bytes as are copied."""
+        """Check that both are rows of equal static length and of one element type, of 4, 8 or 16 bytes."""
         source, target = self.source.type, self.target.type
         assert isinstance(source, MemRefType) and isinstance(target, MemRefType)
         shapes = tuple(source.get_shape()), tuple(target.get_shape())
@@ -34,7 +34,7 @@ class CopyAsyncOp(IRDLOperation):
         if source.element_type != target.element_type:
             raise VerifyException(f"pyd.copy_async of {source} into {target}: their elements differ")
         element = source.element_type
-        bits = shapes[0][1] * element.bitwidth if isinstance(element, FixedBitwidthType) else 0
+        bits = shapes[0][1] * element.bitwidth if isinstance(element, FixedBitwidthType) else 0  # 0 is refused below
         if bits not in (32, 64, 128):
             raise VerifyException(f"pyd.copy_async copies 4, 8 or 16 bytes, got {source}")
 
@@ -43,7 +43,8 @@ class CopyAsyncOp(IRDLOperation):
 class CommitCopiesOp(IRDLOperation):
     """End of a group of copies of an invocation, `pyd.commit_copies pending = 1 : i64`.
 
-    The invocation then waits until at most the last `pending` of its groups are incomplete.
+    The group has the `pyd.copy_async` of the invocation since its previous `pyd.commit_copies`. The invocation then
+    waits until at most the last `pending` of its groups are incomplete; 0 waits for all.
     """
 
     name = "pyd.commit_copies"

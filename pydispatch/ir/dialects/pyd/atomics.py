@@ -17,8 +17,8 @@ class CompareExchangeOp(IRDLOperation):
     """Atomic replacement of an element that has an expected value, `%old = pyd.compare_exchange %expected, %value,
     %memory[%i] : i32, memref<?xi32>`.
 
-    The result is the old element; the element is `value` afterwards if that was `expected`. Elements are integers.
-    Operands are in the order of `memref.atomic_rmw`, with `expected` last.
+    The result is the element before the operation. The element becomes `value` if the result equals `expected`, else it
+    is unchanged. Elements are integers. Operands are in the order of `memref.atomic_rmw`, with `expected` last.
     """
 
     T: ClassVar = VarConstraint("T", base(IntegerType))

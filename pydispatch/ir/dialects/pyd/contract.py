@@ -12,7 +12,7 @@ from xdsl.utils.exceptions import VerifyException
 from pydispatch.ir.core.assembly import op_definition
 
 GROUPED = ((i16, i16, i32, 2), (bf16, bf16, f32, 2), (i8, i8, i32, 4), (i8, i8, i32, 8))
-"""Elements of A, B and C, and steps of K that are multiplied at once."""
+"""Permitted operands of the grouped form: (elements of A, of B, of C, steps of K in a group)."""
 
 
 @op_definition
@@ -27,10 +27,11 @@ class ContractOp(IRDLOperation):
       dimension that is contiguous in A and B.
     - All operands have one element type. With f32, B may have f16 or bf16, widened in registers where the target can.
     - The grouped form multiplies several steps of K at once into wider sums: two for i16 into i32 or bf16 into f32,
-      four or eight for i8 into i32: `memref<MxK/4x4xi8>, memref<K/4xNx4xi8>, memref<MxNxi32>`. Groups of eight are
-      contiguous.
+      four or eight for i8 into i32: `memref<MxK/4x4xi8>, memref<K/4xNx4xi8>, memref<MxNxi32>`. The steps of a group are
+      contiguous in memory, and so are the groups of a row of B.
     - `unsigned_a` and `unsigned_b` state that the bytes of A or B are unsigned.
-    - `prefetch n`: rows of B are prefetched into the L1 cache, n bytes ahead; with `into_l2`, into the L2 cache.
+    - `prefetch n`: with each row of B the memory n bytes after it is prefetched into the L1 cache; with `into_l2`, into
+      the L2 cache.
     - B may also be unsigned weights of 8 or 4 bits, stated by `unsigned_b`, in groups of 4 or 8 steps:
       `memref<MxK/4x4xf32>, memref<K/4xNx4xi8>, memref<MxNxf32>`, which are widened in registers, or
       `memref<MxK/8x8xi8>, memref<K/8xNx8xi4>, memref<MxNxi32>`. Byte i of the 4 bytes of a group of i4 has step i in
@@ -79,6 +80,7 @@ class ContractOp(IRDLOperation):
         assert isinstance(a, MemRefType) and isinstance(b, MemRefType) and isinstance(c, MemRefType)
         grouped = self.grouped
         ranks = [t.get_num_dims() for t in (a, b, c)]
+        # `grouped`, a bool, counts as the one dimension more that A and B then have.
         if ranks[0] != ranks[1] or ranks[0] < 2 + grouped or ranks[2] != 2:
             raise VerifyException(f"pyd.contract takes A and B of rank {2 + grouped} or more, and a matrix; got ranks "
                                   f"{ranks}")  # fmt: skip
@@ -89,8 +91,8 @@ class ContractOp(IRDLOperation):
         if self.has_packed_weights:
             self._verify_weights((a, b, c))
             return
-        steps = zip(sa[1 : k_rank + 1], sb[:k_rank], strict=True)
-        if sa[0] != m or sb[k_rank] != n or any(x >= 0 and y >= 0 and x != y for x, y in steps):
+        k_sizes = zip(sa[1 : k_rank + 1], sb[:k_rank], strict=True)  # in A and in B; a dynamic size is negative
+        if sa[0] != m or sb[k_rank] != n or any(x >= 0 and y >= 0 and x != y for x, y in k_sizes):
             raise VerifyException(f"pyd.contract of {a} and {b} is not {c}")
         elements = tuple(t.element_type for t in (a, b, c))
         if grouped and (sa[-1] != sb[-1] or (*elements, sa[-1]) not in GROUPED):
@@ -106,7 +108,7 @@ class ContractOp(IRDLOperation):
             raise VerifyException("into_l2 is the cache that `prefetch` loads rows into; state `prefetch` with it")
 
     def _verify_weights(self, types: Sequence[MemRefType[Attribute]]) -> None:
-        """Raise VerifyException unless the operands are those of a product by unsigned weights."""
+        """Raise VerifyException unless `types`, of A, B and C, are those of a product by unsigned weights."""
         a, b, c = types
         (m, n), sa, sb = c.get_shape(), a.get_shape(), b.get_shape()
         group = 4 if b.element_type == i8 else 8

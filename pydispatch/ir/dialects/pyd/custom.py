@@ -1,4 +1,4 @@
-"""`pyd.custom`: an operation of a model that its framework does not know either; the user gives a kernel for it."""
+"""`pyd.custom`: an operation of a model for which the user supplies a kernel."""
 
 from __future__ import annotations
 
@@ -18,10 +18,12 @@ class CustomOp(IRDLOperation):
     Syntax: `%y = pyd.custom "mylib::swish"(%x, %beta) ["x", "beta"] [["n", "4"], [], ["n", "4"]] : (T, f32) -> U`.
 
     Attributes:
-        operand_names: Names of the operands in kernels: tensors, then scalars, then sizes of type index that
-            are no dimension of an operand.
-        shapes: For each operand and result, its sizes: numbers or names. Equal names are equal sizes.
-        other_names: For each operand and result, its name in the model, or "".
+        callee: Name of the operation, by which the user supplies the kernel.
+        arguments: Tensors, then scalars, then sizes of type index that are no dimension of an operand.
+        operand_names: Name of the kernel's parameter for each operand.
+        shapes: For each operand, then each result, its sizes, as decimal numbers or names; [] for a scalar. Equal names
+            are equal sizes.
+        other_names: For each operand, then each result, its name in the model, or "" if it has none or the same name.
     """
 
     name = "pyd.custom"
@@ -38,7 +40,8 @@ class CustomOp(IRDLOperation):
     )
 
     def sizes_of(self, index: int) -> list[str]:
-        """Return the sizes of an operand or result; results are numbered after the operands."""
+        """Return the sizes of operand or result `index`, as decimal numbers or names; results are numbered after the
+        operands."""
         return [n.data for n in self.shapes.data[index]]
 
     def verify_(self) -> None:
@@ -55,6 +58,7 @@ class CustomOp(IRDLOperation):
         for index, value in enumerate(values):
             sizes = self.sizes_of(index)
             shape = value.type.get_shape() if isinstance(value.type, TensorType) else ()
+            # A name may also stand for a static size, and a number for a dynamic one: only numbers are compared.
             if len(sizes) != len(shape) or any(str(n) != name for n, name in zip(shape, sizes, strict=True)
                                                if n >= 0 and name.isdecimal()):  # fmt: skip
                 raise VerifyException(f"{value.type} does not have the sizes [{', '.join(sizes)}]")

@@ -16,8 +16,9 @@ class DerivedAttr(ParametrizedAttribute):
     """Constant that a function of the program computes once.
 
     Attributes:
-        function: Private function of the module, without arguments.
-        result: Index of its result.
+        function: Name of a private function of the module, without arguments, that returns tensors.
+        result: Index of the constant among the function's results, from 0.
+        type: Type of the constant, with static sizes.
     """
 
     name = "pyd.derived"
@@ -27,6 +28,7 @@ class DerivedAttr(ParametrizedAttribute):
 
     @classmethod
     def of(cls, function: str, result: int, type: TensorType[Attribute]) -> DerivedAttr:
+        """Create the attribute of result `result` of the function named `function`."""
         return cls(StringAttr(function), IntAttr(result), type)
 
     @classmethod

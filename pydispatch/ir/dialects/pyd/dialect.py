@@ -1,4 +1,4 @@
-"""The `pyd` dialect: what pydispatch adds to the dialects of IREE's programs."""
+"""The `pyd` dialect: operations and attributes of pydispatch that no dialect of IREE's programs has."""
 
 from __future__ import annotations
 

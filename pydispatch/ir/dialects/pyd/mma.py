@@ -22,23 +22,25 @@ from pydispatch.ir.core.assembly import op_definition
 from pydispatch.ir.core.directives import KeywordChoice, directive
 
 LANES = 32
-"""Invocations that do a block together."""
+"""Invocations that compute a block together; each of them is called a lane."""
 
 FORMS = ("fma", "tensor")
+"""Instructions that compute a block: scalar fused multiply-adds, or those of matrix units."""
 
 
 @dataclass(frozen=True)
 class LaneLayout:
-    """Distribution of the elements of a matrix block C over the lanes.
+    """Distribution of the elements of a matrix block C over the lanes, the invocations that compute it together.
 
-    Slot s of lane l holds C[rows[s] + (l / across) * row_step, columns[s] + (l mod across) * column_step].
+    Each lane holds as many elements, in slots. Slot s of lane l, both counted from 0, holds
+    C[rows[s] + (l / across) * row_step, columns[s] + (l mod across) * column_step].
 
     Attributes:
-        across: Lanes beside each other, along a row of C.
+        across: Number of lanes beside each other, along a row of C.
         row_step: Rows from one row of lanes to the next.
         column_step: Columns from a lane to its right neighbour.
-        rows: Row of each slot in the block of a lane.
-        columns: Column of each slot in the block of a lane.
+        rows: Row in C of each slot of lane 0.
+        columns: Column in C of each slot of lane 0.
     """
 
     across: int
@@ -52,8 +54,8 @@ def lane_layout(form: str, height: int, width: int, run: int) -> LaneLayout:
     """Return the distribution of a block of height x width over 32 lanes.
 
     Form "fma": 4 x 8 lanes, each with `run` x `run` adjacent elements (see `adjacent_elements_of`), so that the lanes
-    together read whole cache lines of A and B. Form "tensor": the layout of the accumulators of 16x8 matrix
-    instructions.
+    together read whole cache lines of A and B; this repeats over the block, whose height is a multiple of 4 * run and
+    width of 8 * run. Form "tensor": the layout of the accumulators of 16x8 matrix instructions; `run` is ignored.
     """
     # (row, column) of each slot of lane 0. The steps lead from them to the elements of the other lanes.
     if form == "tensor":
@@ -72,7 +74,8 @@ def lane_layout(form: str, height: int, width: int, run: int) -> LaneLayout:
 
 
 def adjacent_elements_of(bits: int) -> int:
-    """Return the number of adjacent elements of a lane: as many elements of `bits` bits as fit in 16 bytes, 1 to 4."""
+    """Return the number of adjacent elements of a lane: as many elements of `bits` bits as fit in 16 bytes, the widest
+    load, but at most 4."""
     return max(1, min(4, 128 // bits))
 
 
@@ -114,8 +117,8 @@ class MmaOp(IRDLOperation):
         assert isinstance(a, MemRefType) and isinstance(b, MemRefType) and isinstance(c, MemRefType)
         if [t.get_num_dims() for t in (a, b, c)] != [2, 2, 1] or any(n < 0 for t in (a, b, c) for n in t.get_shape()):
             raise VerifyException(f"pyd.mma takes two static matrices and a row of slots, got {a}, {b} and {c}")
-        (m, k), (steps, n), (slots,) = a.get_shape(), b.get_shape(), c.get_shape()
-        if k != steps or a.element_type != b.element_type:
+        (m, k), (k_of_b, n), (slots,) = a.get_shape(), b.get_shape(), c.get_shape()
+        if k != k_of_b or a.element_type != b.element_type:
             raise VerifyException(f"pyd.mma of {a} and {b}: they differ in K or in their elements")
         if self.form.data not in FORMS:
             raise VerifyException(f"pyd.mma has the forms {' and '.join(FORMS)}, not '{self.form.data}'")
@@ -136,6 +139,7 @@ class MmaOp(IRDLOperation):
 
 
 def _bits(type_: Attribute) -> int:
+    """Return the number of bits of an element type; 32 for a type without a fixed width, such as index."""
     bits = getattr(type_, "bitwidth", None) or getattr(getattr(type_, "width", None), "data", None)
     return bits if isinstance(bits, int) else 32
 
@@ -145,7 +149,8 @@ class RematerializeOp(IRDLOperation):
     """Identity on an index below 2^32, `%y = pyd.rematerialize %x : index`, which common subexpression elimination does
     not merge.
 
-    Values computed from %y are computed again, so that earlier values need not stay in registers.
+    Formulas of %x that are needed again are emitted again with %y: then their earlier results need not stay in
+    registers.
     """
 
     name = "pyd.rematerialize"

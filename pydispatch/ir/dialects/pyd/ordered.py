@@ -11,6 +11,8 @@ from xdsl.irdl import IRDLOperation, var_result_def
 class OrderedOp(IRDLOperation):
     """Base of operations whose rows, along one dimension of the results, are independent of each other. The elements of
     a row depend on each other, so that one loop computes the row.
+
+    All results `res` have one shape.
     """
 
     res = var_result_def(TensorType)
@@ -18,11 +20,11 @@ class OrderedOp(IRDLOperation):
     @property
     @abstractmethod
     def along(self) -> int:
-        """Return the dimension of the results along which rows run."""
+        """Return the dimension of the results along which rows run, as an index from 0."""
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Return the shape of the results."""
+        """Return the shape of each result, with DYNAMIC for a dynamic size."""
         type_ = self.res[0].type
         assert isinstance(type_, TensorType)
         return tuple(type_.get_shape())

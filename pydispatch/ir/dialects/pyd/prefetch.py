@@ -15,7 +15,7 @@ class PrefetchOp(IRDLOperation):
     """Request for a small static block of memory to be brought into the L2 cache, in kernel IR for CPUs, `pyd.prefetch
     %block : memref<RxC…>`.
 
-    Rows are contiguous, and elements are whole bytes. Results do not depend on it.
+    Rows are contiguous, and elements are whole bytes. The request changes no results, only their time.
     """
 
     name = "pyd.prefetch"

@@ -1,4 +1,4 @@
-"""`pyd.recurrence`: tensors whose elements follow from those before them along one dimension."""
+"""`pyd.recurrence`: tensors whose elements depend on the preceding ones along one dimension."""
 
 from __future__ import annotations
 
@@ -19,9 +19,16 @@ class RecurrenceOp(OrderedOp):
     """Recurrence along one dimension: `pyd.recurrence (%n) dimension(1) first {…} next {…} : tensor<?x4xf32>`.
 
     All results have the same shape, with the operands as dynamic sizes. The elements along `dimension` are computed in
-    order, with values that are carried from one to the next; rows along the other dimensions are independent. `first`
-    maps the index of a row, without `dimension`, to the initial carried values. `next` maps the index of an element and
-    the carried values to the next carried values, followed by the element of each result.
+    order, with values that are carried from one to the next; the rows, one for each index in the other dimensions, are
+    independent.
+
+    Attributes:
+        sizes: The dynamic sizes of the results, in the order of the dimensions.
+        dimension: Index of the dimension, from 0.
+        first: Region that takes the index of a row, one number per other dimension, and yields the initial carried
+            values.
+        next: Region that takes the index of an element, one number per dimension, and the carried values. It yields the
+            next carried values, then the element of each result.
     """
 
     name = "pyd.recurrence"
@@ -67,7 +74,8 @@ def _yielded(body: Region) -> list[Attribute]:
 
 
 def _check(what: str, body: Region, arguments: list[Attribute], results: list[Attribute]) -> None:
-    """Check the argument types of a region and the types that it yields; raise VerifyException otherwise."""
+    """Check that the region named `what` takes `arguments` and yields `results`, lists of types; raise VerifyException
+    otherwise."""
     for verb, actual, wanted in (
         ("takes", [a.type for a in body.block.args], arguments), ("yields", _yielded(body), results)
     ):  # fmt: skip

@@ -13,13 +13,19 @@ from pydispatch.ir.core.elements import element_type
 
 @op_definition
 class SaveRowsOp(IRDLOperation):
-    """Identity on a tensor whose memory a global has, after rows of it were saved.
+    """Identity on a tensor, the value of a global, that passes copies of some of its rows to the runtime.
 
     Syntax: `%new = pyd.save_rows %old rows %positions are %saved : tensor<8x16xf32>, tensor<2xi64>,
     tensor<2x16xf32> -> tensor<8x16xf32>`.
 
-    Updates of the result may overwrite the rows in place: should the call fail, they are restored. A position counts
-    rows of the size of a saved row; a negative one is of no row.
+    Updates of the result may then overwrite these rows in the global's memory: if the call fails, the runtime restores
+    them from the copies.
+
+    Attributes:
+        source: The tensor.
+        positions: Index of each row, if the leading dimensions of the tensor are collapsed to one that counts rows of
+            the size of a saved row. A negative index has no row, and its copy is ignored.
+        saved: The copies, [dimensions of the positions..., dimensions of a row...].
     """
 
     name = "pyd.save_rows"

@@ -1,7 +1,8 @@
 """`pyd.subgroup_shuffle`, `pyd.subgroup_reduce`, `pyd.subgroup_ballot`: values of a subgroup, in kernel IR.
 
 A subgroup is `SUBGROUP_SIZE` invocations that follow each other in a workgroup; the last one of a workgroup may have
-fewer. Each invocation has stored its value in a row of workgroup memory, at its own number.
+fewer. Before an operation, each invocation has stored its value in a row of workgroup memory, at its index in the
+workgroup.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ COMBINERS: dict[str, Callable[[SSAValue, SSAValue], Operation]] = {
     "addf": arith.AddfOp, "addi": arith.AddiOp, "maximumf": arith.MaximumfOp, "maxsi": arith.MaxSIOp,
     "maxui": arith.MaxUIOp, "minimumf": arith.MinimumfOp, "minsi": arith.MinSIOp, "minui": arith.MinUIOp,
 }  # fmt: skip
-"""Operation that combines two values, by its name without the dialect."""
+"""Name of an `arith` operation without the dialect -> its class, which combines two values."""
 
 
 @directive
@@ -36,7 +37,8 @@ class SubgroupCombiner(KeywordChoice):
 
 
 def _check_row(op: Operation, values: MemRefType) -> None:
-    """Raise VerifyException unless the values of a workgroup are a static row."""
+    """Raise VerifyException unless `values`, the type of the values of a workgroup, is a static row. `op` is the
+    operation for the message."""
     if values.get_num_dims() != 1 or values.get_shape()[0] < 1:
         raise VerifyException(f"{op.name} reads a static row of values, one for each invocation, got {values}")
 
@@ -46,7 +48,8 @@ class SubgroupShuffleOp(IRDLOperation):
     """Read of the value of another invocation of the subgroup, `%y = pyd.subgroup_shuffle %values[%own], %source :
     memref<Nxf32, 3> -> f32`.
 
-    `own` is the number of this invocation in its workgroup, `source` that of an invocation of its subgroup.
+    `own` is the index of this invocation in its workgroup. `source` is the index in the workgroup of the other
+    invocation, which is in the same subgroup.
     """
 
     name = "pyd.subgroup_shuffle"
@@ -71,8 +74,8 @@ class SubgroupShuffleOp(IRDLOperation):
 class SubgroupReduceOp(IRDLOperation):
     """Reduction of the values of the subgroup, `%y = pyd.subgroup_reduce addf %values[%own] : memref<Nxf32, 3> -> f32`.
 
-    `own` is the number of this invocation in its workgroup. Neighbours are combined, then neighbouring pairs, and so
-    on: (v0 + v1) + (v2 + v3). Values that a last subgroup lacks are left out.
+    `own` is the index of this invocation in its workgroup. Neighbours are combined, then neighbouring pairs, and so on:
+    (v0 + v1) + (v2 + v3). Values that an incomplete last subgroup lacks are left out.
     """
 
     name = "pyd.subgroup_reduce"
@@ -94,7 +97,7 @@ class SubgroupReduceOp(IRDLOperation):
         if combiner not in COMBINERS:
             raise VerifyException(f"pyd.subgroup_reduce has the combiners {', '.join(COMBINERS)}, not '{combiner}'")
         is_integer = isinstance(element, IntegerType | IndexType)
-        if self.result.type != element or is_integer == combiner.endswith("f"):
+        if self.result.type != element or is_integer == combiner.endswith("f"):  # names of float operations end in f
             raise VerifyException(f"pyd.subgroup_reduce {combiner} of {values} into {self.result.type}")
 
 
@@ -102,8 +105,8 @@ class SubgroupReduceOp(IRDLOperation):
 class SubgroupBallotOp(IRDLOperation):
     """Conditions of the subgroup as bits, `%word = pyd.subgroup_ballot %conditions[%own] : memref<Nxi1, 3> -> i32`.
 
-    Bit k of the i32 is the condition of invocation k of the subgroup, or 0 if there is none. `own` is the number of
-    this invocation in its workgroup.
+    Bit k of the i32, counted from the lowest, is the condition of invocation k of the subgroup, or 0 if there is none.
+    `own` is the index of this invocation in its workgroup.
     """
 
     name = "pyd.subgroup_ballot"
@@ -122,4 +125,4 @@ class SubgroupBallotOp(IRDLOperation):
 
 
 OPERATIONS: list[type[Operation]] = [SubgroupShuffleOp, SubgroupReduceOp, SubgroupBallotOp]
-"""All of them read, and do not write, the row of values (`operands[0]`) at the invocation's number (`operands[1]`)."""
+"""All read, and do not write, the row of values `operands[0]`; `operands[1]` is the invocation's index in the row."""

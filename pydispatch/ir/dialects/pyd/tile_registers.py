@@ -10,15 +10,17 @@ from xdsl.utils.exceptions import VerifyException
 from pydispatch.ir.core.assembly import op_definition
 
 MOST_ROWS, MOST_STEPS = 32, 16
-"""Rows and columns of a block that the registers hold, and groups of K that they multiply at once."""
+"""Limit of the rows, and of the columns, of a block that the registers hold; limit of the groups of K, of four bytes
+each, that one instruction multiplies."""
 
 
 @op_definition
 class ConfigureTilesOp(IRDLOperation):
     """Configuration of the matrix registers (AMX tiles), `pyd.configure_tiles rows, columns, steps`.
 
-    Until the `pyd.release_tiles` of the same block, a `pyd.contract` with groups of four bytes and a block of rows x
-    columns multiplies `steps` groups of K per instruction. At most 32 rows, 32 columns and 16 steps.
+    Until the next `pyd.release_tiles` in the same IR block, each `pyd.contract` whose C is a matrix of rows x columns,
+    and whose A and B have groups of four bytes, uses these registers: an instruction multiplies `steps` groups of K.
+    At most 32 rows, 32 columns and 16 steps.
     """
 
     name = "pyd.configure_tiles"
@@ -34,7 +36,7 @@ class ConfigureTilesOp(IRDLOperation):
 
     def verify_(self) -> None:
         """Check that rows, columns and steps fit the tile registers."""
-        limits = (MOST_ROWS, MOST_ROWS, MOST_STEPS)
+        limits = (MOST_ROWS, MOST_ROWS, MOST_STEPS)  # columns have the limit of rows
         if not all(1 <= size <= most for size, most in zip(self.shape, limits, strict=True)):
             raise VerifyException(f"pyd.configure_tiles takes 1 to {MOST_ROWS} rows and columns, and 1 to {MOST_STEPS} "
                                   f"steps; got {', '.join(map(str, self.shape))}")  # fmt: skip
@@ -49,7 +51,7 @@ class ReleaseTilesOp(IRDLOperation):
 
 
 def configure_tiles(rows: int, columns: int, steps: int) -> ConfigureTilesOp:
-    """Create the operation that configures tile registers for blocks of a shape."""
+    """Create a `pyd.configure_tiles` for blocks of rows x columns and `steps` groups of K per instruction."""
     sizes = {"rows": rows, "columns": columns, "steps": steps}
     return ConfigureTilesOp(properties={name: IntegerAttr(size, i64) for name, size in sizes.items()})
 

@@ -1,4 +1,4 @@
-"""`pyd.read_tile` and `pyd.matmul`: what a workgroup does with whole tiles in its memory, in kernel IR."""
+"""`pyd.read_tile` and `pyd.matmul`: operations of a whole workgroup on tiles in its memory, in kernel IR."""
 
 from __future__ import annotations
 
@@ -65,22 +65,22 @@ class MatmulOp(IRDLOperation):
     assembly_format = "$a `,` $b `,` $c attr-dict `:` type($a) `,` type($b) `,` type($c)"
 
     def verify_(self) -> None:
-        """Check that matrices are static, that their sizes fit, and that sums of their elements may have the type of
-        `c`.
+        """Check that the matrices are static, that their sizes fit, and that products of elements of A and B may be
+        accumulated in the element type of C.
         """
         a, b, c = (v.type for v in self.operands)
         assert isinstance(a, MemRefType) and isinstance(b, MemRefType) and isinstance(c, MemRefType)
         if any(t.get_num_dims() != 2 or min(t.get_shape()) < 1 for t in (a, b, c)):
             raise VerifyException(f"pyd.matmul takes static matrices, got {a}, {b} and {c}")
-        (m, k), (steps, n) = a.get_shape(), b.get_shape()
-        if k != steps or (m, n) != tuple(c.get_shape()):
+        (m, k), (k_of_b, n) = a.get_shape(), b.get_shape()
+        if k != k_of_b or (m, n) != tuple(c.get_shape()):
             raise VerifyException(f"pyd.matmul of {a} and {b} is not {c}")
         if a.element_type != b.element_type or c.element_type not in sums_of(a.element_type):
             raise VerifyException(f"pyd.matmul of {a.element_type} and {b.element_type} into {c.element_type}")
 
 
 def sums_of(element: Attribute) -> tuple[Attribute, ...]:
-    """Return the types in which products of two elements of this type may be accumulated."""
+    """Return the types in which products of two elements of this type may be accumulated; () if they have none."""
     if isinstance(element, Float16Type | BFloat16Type):
         return (Float32Type(),)
     if element == IntegerType(8):

@@ -19,10 +19,12 @@ class TopKOp(OrderedOp):
     """First k elements of each row, and their positions:
     `pyd.top_k %x before {…} : tensor<?x9xf32> -> tensor<?x4xf32>, tensor<?x4xi64>`.
 
-    The operands are matrices of one shape, whose rows are ordered together. The results are the first k columns of each
-    operand in that order, followed by their column indices. `before` takes elements a and b of each operand, and
-    returns whether a precedes b; of elements that do not precede each other the one with the lower index is first. A
-    row has k elements or more.
+    The operands are matrices of one shape. Their rows of one index are sorted together: the same permutation applies to
+    each of them. The results are the first k columns of each sorted operand, then one matrix with the column indices of
+    these elements in the operands.
+
+    `before` takes elements a and b of each operand, as (a0, b0, a1, b1), and yields whether a precedes b. If neither
+    precedes the other, the one with the lower index is first. A row has k elements or more.
     """
 
     name = "pyd.top_k"
@@ -33,11 +35,12 @@ class TopKOp(OrderedOp):
 
     @property
     def along(self) -> int:
+        """Return the dimension along which rows run."""
         return 1
 
     @property
     def count(self) -> int:
-        """Return the number of elements of each row that are selected."""
+        """Return k, the number of elements of each row that are selected."""
         return self.shape[1]
 
     def verify_(self) -> None:

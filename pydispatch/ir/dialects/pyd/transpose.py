@@ -16,7 +16,7 @@ class TransposeOp(IRDLOperation):
     memref<CxR…>`.
 
     to[j, i] = from[i, j]. Rows are contiguous in both memrefs, which do not overlap. Elements are whole bytes. `to` may
-    have fewer rows and columns: elements of `from` that it has no place for are read, and not stored.
+    have fewer than C rows and R columns: elements of `from` beyond them are read, and not stored.
     """
 
     name = "pyd.transpose"
