@@ -16,15 +16,15 @@ class Quantization(NamedTuple):
     Attributes:
         bits: Width of the stored integers.
         signed: Whether they are signed.
-        low: Smallest stored integer.
-        high: Largest stored integer.
+        low: Smallest permitted stored integer.
+        high: Largest permitted stored integer.
         expressed: Type of the represented numbers.
-        axes: Dimensions along which the scales differ.
-        blocks: For each of these dimensions, how many elements share a scale; empty if each index along the
+        axes: Dimensions along which the scales differ; () for one scale.
+        blocks: For each of these dimensions, how many consecutive indices share a scale; () if each index along the
             only axis has its own.
-        shape: Shape of the scales.
-        scales: Scales in row-major order.
-        zero_points: Zero points in row-major order.
+        shape: Number of scales along each of `axes`; () for one scale.
+        scales: Scales in row-major order of `shape`.
+        zero_points: Zero point for each scale, the stored integer that represents 0.
     """
 
     bits: int
@@ -40,16 +40,18 @@ class Quantization(NamedTuple):
 
 
 def _limits(bits: int, signed: bool) -> tuple[int, int]:
-    """Return the smallest and the largest integer of a type."""
+    """Return the smallest and the largest integer of `bits` bits, both inclusive."""
     return (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
 
 
 @irdl_attr_definition
 class UniformType(Data[Quantization], TypeAttribute):
-    """Uniformly quantized type `!quant.uniform<i8:f32, 0.5:-3>`.
+    """Uniformly quantized type `!quant.uniform<i8:f32, 0.5:-3>`: i8 integers represent f32 numbers, with the scale 0.5
+    and the zero point -3.
 
-    With scales per axis: `<u8<1:255>:f32:1, {0.1, 0.2:128}>`; per block: `<i8:f32:{0:1, 1:2}, {{0.1, 0.2}, {0.3,
-    0.4}}>`.
+    With a scale for each index along axis 1, of integers from 1 to 255: `<u8<1:255>:f32:1, {0.1, 0.2:128}>`. With a
+    scale for each block, of 1 index along axis 0 and 2 along axis 1: `<i8:f32:{0:1, 1:2}, {{0.1, 0.2}, {0.3, 0.4}}>`.
+    A zero point of 0 is omitted.
     """
 
     name = "quant.uniform"
@@ -82,39 +84,43 @@ class UniformType(Data[Quantization], TypeAttribute):
         )  # fmt: skip
 
     def print_parameter(self, printer: Printer) -> None:
-        """Print storage type and its limits, if they are not those of the type; expressed type, axes, and scales with
-        zero points.
+        """Print the storage type, its limits if they are narrower than the type, the expressed type, the axes, and the
+        scales with zero points.
         """
-        it = self.data
-        storage = f"{'i' if it.signed else 'u'}{it.bits}"
-        limits = "" if (it.low, it.high) == _limits(it.bits, it.signed) else f"<{it.low}:{it.high}>"
+        data = self.data
+        storage = f"{'i' if data.signed else 'u'}{data.bits}"
+        limits = "" if (data.low, data.high) == _limits(data.bits, data.signed) else f"<{data.low}:{data.high}>"
         axes = ""
-        if it.blocks:
-            axes = ":{" + ", ".join(f"{axis}:{n}" for axis, n in zip(it.axes, it.blocks, strict=True)) + "}"
-        elif it.axes:
-            axes = f":{it.axes[0]}"
+        if data.blocks:
+            axes = ":{" + ", ".join(f"{axis}:{n}" for axis, n in zip(data.axes, data.blocks, strict=True)) + "}"
+        elif data.axes:
+            axes = f":{data.axes[0]}"
+        pairs = [_pair(*pair) for pair in zip(data.scales, data.zero_points, strict=True)]
         with printer.in_angle_brackets():
-            printer.print_string(f"{storage}{limits}:{it.expressed}{axes}, ")
-            printer.print_string(_nested(it.shape, [_pair(*p) for p in zip(it.scales, it.zero_points, strict=True)]))
+            printer.print_string(f"{storage}{limits}:{data.expressed}{axes}, ")
+            printer.print_string(_nested(data.shape, pairs))
 
 
 def _pair(scale: float, zero_point: int) -> str:
-    """Return a scale and a zero point as text: 0.5, 3 -> "0.5:3"; MLIR needs a `.` before an exponent."""
+    """Return a scale and a zero point as text: 0.5, 3 -> "0.5:3", and 0.5, 0 -> "0.5"; MLIR needs a `.` before an
+    exponent."""
     mantissa, e, exponent = repr(scale).partition("e")
     text = f"{mantissa if '.' in mantissa else mantissa + '.0'}{e}{exponent}"
     return f"{text}:{zero_point}" if zero_point else text
 
 
 def _nested(shape: tuple[int, ...], texts: list[str]) -> str:
-    """Return texts as nested lists in braces of this shape."""
+    """Return texts, in row-major order, as nested lists in braces of this shape; the only text as it is for ()."""
     if not shape:
         return texts[0]
-    size = len(texts) // max(shape[0], 1)
-    return "{" + ", ".join(_nested(shape[1:], texts[n * size : (n + 1) * size]) for n in range(shape[0])) + "}"
+    row_size = len(texts) // max(shape[0], 1)
+    rows = (texts[n * row_size : (n + 1) * row_size] for n in range(shape[0]))
+    return "{" + ", ".join(_nested(shape[1:], row) for row in rows) + "}"
 
 
 def _parse_storage(parser: AttrParser) -> tuple[int, bool, int, int]:
-    """Parse the storage type with its optional range; return bits, signedness, smallest and largest integer."""
+    """Parse the storage type with its optional range, `u8<1:255>`; return (bits, whether they are signed, smallest
+    integer, largest integer)."""
     start = parser.pos
     word = parser.parse_identifier()
     if word[0] not in "iu" or not word[1:].isdecimal() or not 1 <= int(word[1:]) <= 32:
@@ -124,23 +130,26 @@ def _parse_storage(parser: AttrParser) -> tuple[int, bool, int, int]:
     if parser.parse_optional_punctuation("<") is not None:
         minimum = parser.parse_integer()
         parser.parse_punctuation(":")
-        limit = parser.parse_integer()
+        maximum = parser.parse_integer()
         parser.parse_punctuation(">")
-        if not low <= minimum < limit <= high:
-            parser.raise_error(f"the range {minimum}:{limit} does not fit into {word}", start, parser.pos)
-        low, high = minimum, limit
+        if not low <= minimum < maximum <= high:
+            parser.raise_error(f"the range {minimum}:{maximum} does not fit into {word}", start, parser.pos)
+        low, high = minimum, maximum
     return bits, signed, low, high
 
 
 def _parse_block(parser: AttrParser, axes: list[int], blocks: list[int]) -> None:
-    """Parse `axis:size` of a block, and append the two numbers."""
+    """Parse `axis:size` of a block; append the axis to `axes` and the size to `blocks`."""
     axes.append(parser.parse_integer(allow_boolean=False, allow_negative=False))
     parser.parse_punctuation(":")
     blocks.append(parser.parse_integer(allow_boolean=False, allow_negative=False))
 
 
 def _parse_scales(parser: AttrParser) -> tuple[tuple[int, ...], list[tuple[float, int]]]:
-    """Parse nested braces of scales with optional zero points; return their shape and the pairs in row-major order."""
+    """Parse nested braces of scales with optional zero points, `{0.1, 0.2:128}`, or one scale without braces.
+
+    Return the shape of the braces, () without braces, and the (scale, zero point) pairs in row-major order.
+    """
     start = parser.pos
     parts: Any = parser.parse_optional_comma_separated_list(parser.Delimiter.BRACES, lambda: _parse_scales(parser))
     if parts is None:
@@ -149,7 +158,8 @@ def _parse_scales(parser: AttrParser) -> tuple[tuple[int, ...], list[tuple[float
         return (), [(scale, zero_point)]
     if len({shape for shape, _ in parts}) != 1:
         parser.raise_error("the scales are not a full array", start, parser.pos)
-    return (len(parts), *parts[0][0]), [pair for _, pairs in parts for pair in pairs]
+    row_shape = parts[0][0]
+    return (len(parts), *row_shape), [pair for _, pairs in parts for pair in pairs]
 
 
 Quant = Dialect("quant", [], [UniformType])

@@ -1,4 +1,4 @@
-"""The part of Shardy that programs for one device hold: meshes, and constraints on the sharding of a tensor."""
+"""The operations of Shardy in programs for one device: meshes, and constraints on the sharding of a tensor."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from xdsl.traits import Pure, SymbolOpInterface
 
 @irdl_op_definition
 class MeshOp(IRDLOperation):
-    """Device mesh, `mesh @m = <["a"=2]>`."""
+    """Device mesh, `mesh @m = <["a"=2]>`. `mesh` is the text in the brackets, because nothing depends on it."""
 
     name = "sdy.mesh"
     sym_name = prop_def(StringAttr)
@@ -39,7 +39,10 @@ class MeshOp(IRDLOperation):
 
 @irdl_op_definition
 class ShardingConstraintOp(IRDLOperation):
-    """Identity that constrains the sharding of a tensor, `sharding_constraint %a <@m, [{"a"}, {}]> : T`."""
+    """Identity that constrains the sharding of a tensor, `sharding_constraint %a <@m, [{"a"}, {}]> : T`.
+
+    `sharding` is the text in the brackets, because nothing depends on it.
+    """
 
     name = "sdy.sharding_constraint"
     input = operand_def()
@@ -79,7 +82,7 @@ def _bracketed_text(parser: Parser) -> StringAttr:
 
 
 def _print_verbatim(printer: Printer, value: Attribute) -> None:
-    """Print an attribute; a text, which was parsed without being understood, as it was in its angle brackets."""
+    """Print an attribute; if it is the text that `_bracketed_text` returned, as it was in its angle brackets."""
     if isinstance(value, StringAttr):
         printer.print_string(f"<{value.data}>")
     else:

@@ -1,4 +1,4 @@
-"""Branches and loops that run in order: the syntax and the checks that the library lacks."""
+"""Branches and loops that run in order: the syntax and the checks that xDSL lacks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from pydispatch.ir.dialects.scf.shared import check_types, parse_initial
 
 
 def _verify_if(op: scf.IfOp) -> None:
-    """Check that each branch yields the types of the results of scf.if."""
+    """Check that each branch of scf.if that ends with scf.yield yields the types of the results, and that there is an
+    else branch if there are results."""
     expected = [r.type for r in op.results]
     if expected and not op.false_region.blocks:
         raise VerifyException("an scf.if with results needs an else branch")
@@ -37,7 +38,11 @@ def _verify_for(op: scf.ForOp) -> None:
 
 
 def _verify_while(op: scf.WhileOp) -> None:
-    """Check that the values passed between the regions of scf.while have matching types."""
+    """Check that the values passed between the regions of scf.while have matching types.
+
+    The first region takes the initial or last yielded values; its scf.condition passes other values to the second
+    region, or to the results if the loop ends. The second region yields values to the first.
+    """
     carried, results = [v.type for v in op.arguments], [r.type for r in op.results]
     before, after = op.before_region.block, op.after_region.block
     condition, end = before.last_op, after.last_op
@@ -50,7 +55,7 @@ def _verify_while(op: scf.WhileOp) -> None:
 
 
 def _verify_execute(op: scf.ExecuteRegionOp) -> None:
-    """Check that every terminator of scf.execute_region yields the types of its results."""
+    """Check that the region of scf.execute_region takes no values and each scf.yield in it the types of the results."""
     first = op.region.blocks.first
     if first is None:
         raise VerifyException("scf.execute_region needs a block")
@@ -98,7 +103,7 @@ def _parse_for(cls: type[scf.ForOp], parser: Parser) -> scf.ForOp:
         parser.parse_keyword(keyword)
         bounds.append(parser.parse_unresolved_operand())
     start = parser.pos
-    pairs: list[tuple[Parser.UnresolvedArgument, Any]] = []
+    pairs: list[tuple[Parser.UnresolvedArgument, Any]] = []  # (argument of the body, initial value), both unresolved
     types: list[Attribute] = []
     if parser.parse_optional_keyword("iter_args") is not None:
         pairs = parser.parse_comma_separated_list(parser.Delimiter.PAREN, lambda: parse_initial(parser))
@@ -110,7 +115,7 @@ def _parse_for(cls: type[scf.ForOp], parser: Parser) -> scf.ForOp:
     lower, upper, step = (parser.resolve_operand(bound, type) for bound in bounds)
     body = parser.parse_region((variable.resolve(type), *arguments))
     last = body.blocks.last
-    if not pairs and last is not None and not isinstance(last.last_op, scf.YieldOp):
+    if not pairs and last is not None and not isinstance(last.last_op, scf.YieldOp):  # the text may omit it
         last.add_op(scf.YieldOp())
     op = cls(lower, upper, step, carried, body)
     op.attributes |= parser.parse_optional_attr_dict()
@@ -120,7 +125,11 @@ def _parse_for(cls: type[scf.ForOp], parser: Parser) -> scf.ForOp:
 
 
 def _parse_while(cls: type[scf.WhileOp], parser: Parser) -> scf.WhileOp:
-    """Parse `(%x = %y) : (T) -> (T) {...} do {...}`; the first list is omitted if the loop carries no values."""
+    """Parse `(%x = %y) : (T) -> (U) {...} do {...}`; the first list is omitted if the loop carries no values.
+
+    T are the types of the initial values and of the first region's arguments, U those of the results and of the second
+    region's arguments.
+    """
     pairs = parser.parse_optional_comma_separated_list(parser.Delimiter.PAREN, lambda: parse_initial(parser)) or []
     parser.parse_punctuation(":")
     start = parser.pos

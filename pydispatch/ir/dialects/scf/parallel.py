@@ -83,7 +83,8 @@ def _print_parallel(op: scf.ParallelOp, printer: Printer) -> None:
 
 
 def _parse_reduce(cls: type[scf.ReduceOp], parser: Parser) -> scf.ReduceOp:
-    """Parse `(%a, %b : T, U) {...}, {...}`."""
+    """Parse `(%a, %b : T, U) {...}, {...}`: the reduced values, and for each a region that combines two; all are
+    optional."""
     names = []
     types: list[Attribute] = []
     start = parser.pos
@@ -105,7 +106,7 @@ def _parse_reduce(cls: type[scf.ReduceOp], parser: Parser) -> scf.ReduceOp:
 
 
 def _print_reduce(op: scf.ReduceOp, printer: Printer) -> None:
-    """Print `scf.reduce` with operands, their types and regions."""
+    """Print an scf.reduce in the syntax that _parse_reduce() parses."""
     if op.args:
         printer.print_string("(")
         printer.print_list(op.args, printer.print_ssa_value)
@@ -146,8 +147,12 @@ class InParallelOp(IRDLOperation):
 class ForallOp(IRDLOperation):
     """Loop nest whose iterations are independent.
 
-    Bounds and steps are integers or values. `static_lower`, `static_upper` and `static_step` have an integer for each
-    loop; a dynamic marker stands for the next value of `dynamic_lower`, `dynamic_upper` or `dynamic_step`.
+    Attributes:
+        static_lower, static_upper, static_step: For each loop an integer: the first index, the exclusive end, and the
+            step. DYNAMIC stands for the next value of `dynamic_lower`, `dynamic_upper` or `dynamic_step`.
+        outputs: Initial values of the results, tensors into which `scf.forall.in_parallel` inserts.
+        mapping: Attribute that maps loops to threads or blocks of a GPU; it is preserved, and has no effect.
+        body: Takes the index of each loop, then the current value of each output.
     """
 
     name = "scf.forall"
@@ -164,15 +169,18 @@ class ForallOp(IRDLOperation):
     irdl_options = (AttrSizedOperandSegments(as_property=True),)
 
     def bounds(self, which: str) -> list[int | SSAValue]:
-        """Return the lower bounds, upper bounds or steps of the loops (`which`: "lower", "upper", "step")."""
+        """Return for each loop its lower bound, exclusive upper bound or step, as an integer or a value.
+
+        `which` is "lower", "upper" or "step".
+        """
         values = iter(getattr(self, f"dynamic_{which}"))
         static = getattr(self, f"static_{which}")
         return [next(values) if a.value.data == syntax.DYNAMIC else a.value.data for a in static]
 
     @classmethod
     def parse(cls, parser: Parser) -> ForallOp:
-        """Parse `(%i, ...) in (bounds) shared_outs(%o = %init) -> types {body}`, or `= (lower) to (upper) step
-        (step)`."""
+        """Parse `(%i, ...) in (upper) shared_outs(%o = %init) -> types {body}`, or, instead of `in (upper)`, `= (lower)
+        to (upper) step (step)`."""
         arguments = _index_arguments(parser)
         rank = len(arguments)
         lower, step = _constant(rank, 0), _constant(rank, 1)
@@ -233,28 +241,30 @@ class ForallOp(IRDLOperation):
         syntax.print_attributes(printer, {**properties, **self.attributes}, keyword=False)
 
     def _print_bounds(self, printer: Printer, which: str) -> None:
-        """Print bounds in parentheses."""
+        """Print the bounds or steps that `bounds(which)` returns, in parentheses."""
         printer.print_string("(")
         printer.print_list(self.bounds(which), lambda b: _print_bound(printer, b))
         printer.print_string(")")
 
     def verify_(self) -> None:
-        """Check that each variable has two bounds and a step, each static or a value, and the types of the body and
-        results.
+        """Check that each loop has two bounds and a step, each an integer or a value, and that the body's arguments and
+        the results have the types of the outputs.
         """
         rank = len(self.static_upper)
         if len(self.static_lower) != rank or len(self.static_step) != rank:
             raise VerifyException("scf.forall has as many lower bounds, upper bounds and steps as variables")
         for which in ("lower", "upper", "step"):
-            static, count = getattr(self, f"static_{which}"), len(getattr(self, f"dynamic_{which}"))
+            static, value_count = getattr(self, f"static_{which}"), len(getattr(self, f"dynamic_{which}"))
             if not all(isinstance(bound, IntegerAttr) for bound in static):
                 raise VerifyException(f"static_{which} of scf.forall is a list of integers")
-            dynamic = sum(bound.value.data == syntax.DYNAMIC for bound in static)
-            if dynamic != count:
-                raise VerifyException(f"static_{which} of scf.forall leaves {dynamic} to values, {count} are given")
-        shared = [value.type for value in self.outputs]
-        check_types("the body of scf.forall takes", self.body.block.args, [IndexType()] * rank + shared)
-        check_types("scf.forall gives", self.results_, shared)
+            marker_count = sum(bound.value.data == syntax.DYNAMIC for bound in static)
+            if marker_count != value_count:
+                raise VerifyException(
+                    f"static_{which} of scf.forall leaves {marker_count} to values, {value_count} are given"
+                )
+        output_types = [value.type for value in self.outputs]
+        check_types("the body of scf.forall takes", self.body.block.args, [IndexType()] * rank + output_types)
+        check_types("scf.forall gives", self.results_, output_types)
 
 
 def _print_bound(printer: Printer, bound: Any) -> None:
@@ -273,11 +283,11 @@ def _print_initial(printer: Printer, arg: SSAValue, out: SSAValue) -> None:
 
 
 class _LoopBounds(NamedTuple):
-    """Bounds or steps of the loops of a nest.
+    """Bounds or steps of the loops of a nest, outermost first.
 
     Attributes:
-        dynamic: Bounds that are values.
-        static: An integer for each loop; the dynamic marker stands for the next value.
+        dynamic: Bounds that are values, in order.
+        static: An integer for each loop; DYNAMIC stands for the next value of `dynamic`.
     """
 
     dynamic: list[SSAValue]
@@ -286,16 +296,16 @@ class _LoopBounds(NamedTuple):
 
 def _constant(rank: int, value: int) -> _LoopBounds:
     """Return bounds of `rank` loops that all are `value`."""
-    return _LoopBounds([], ArrayAttr([IntegerAttr(value, 64)] * rank))
+    return _LoopBounds(dynamic=[], static=ArrayAttr([IntegerAttr(value, 64)] * rank))
 
 
 def _parse_bounds(parser: Parser) -> _LoopBounds:
-    """Parse bounds in parentheses."""
+    """Parse bounds in parentheses, such as `(0, %n)`."""
     values: list[SSAValue] = []
     static: list[Attribute] = []
 
     def parse_bound() -> None:
-        """Parse a bound: a value, or a number."""
+        """Parse a value or an integer, and append it to `static`, a value as DYNAMIC and to `values`."""
         name = parser.parse_optional_unresolved_operand()
         if name is None:
             static.append(IntegerAttr(parser.parse_integer(allow_boolean=False), 64))
@@ -304,4 +314,4 @@ def _parse_bounds(parser: Parser) -> _LoopBounds:
             static.append(IntegerAttr(syntax.DYNAMIC, 64))
 
     parser.parse_comma_separated_list(parser.Delimiter.PAREN, parse_bound, " in bounds")
-    return _LoopBounds(values, ArrayAttr(static))
+    return _LoopBounds(dynamic=values, static=ArrayAttr(static))

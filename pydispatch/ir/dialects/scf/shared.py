@@ -11,7 +11,10 @@ from xdsl.utils.exceptions import VerifyException
 
 
 def check_types(what: str, values: Sequence[SSAValue], expected: Sequence[Attribute]) -> None:
-    """Raise VerifyException, prefixed with `what`, unless values have the expected types."""
+    """Raise VerifyException unless values have the expected types.
+
+    `what` begins the message, "scf.for gives" for example; `(actual types), expected (types)` follows.
+    """
     actual = [value.type for value in values]
     if actual != list(expected):
         texts = [", ".join(map(str, types)) for types in (actual, expected)]
@@ -19,7 +22,10 @@ def check_types(what: str, values: Sequence[SSAValue], expected: Sequence[Attrib
 
 
 def parse_initial(parser: Parser) -> tuple[Parser.UnresolvedArgument, Any]:
-    """Parse the initial value of a loop-carried variable, `%variable = %value`."""
+    """Parse the initial value of a loop-carried variable, `%variable = %value`.
+
+    Return (argument of the body, initial value), both without a type, which the text states later.
+    """
     argument = parser.parse_argument(expect_type=False)
     parser.parse_punctuation("=")
     return argument, parser.parse_unresolved_operand()

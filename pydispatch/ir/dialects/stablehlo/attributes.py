@@ -1,4 +1,4 @@
-"""The attributes of StableHLO: words such as `#stablehlo<precision HIGH>`, and records of dimension numbers."""
+"""The attributes of StableHLO: keywords such as `#stablehlo<precision HIGH>`, and records of dimension numbers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pydispatch.ir.dialects.stablehlo.records import Record, parse_fields
 
 def integers(attribute: Attribute | None) -> tuple[int, ...]:
     """Return the integers of `array<i64: ...>`, or of `dense<...>` as older releases write it; () for a missing
-    attribute."""
+    attribute. Raise TypeError for any other attribute."""
     match attribute:
         case None:
             return ()
@@ -25,7 +25,7 @@ def integers(attribute: Attribute | None) -> tuple[int, ...]:
             raise TypeError(f"expected a list of numbers, got {attribute}")
 
 
-# --- words ---
+# --- keywords ---
 
 
 class KeywordAttr(Data[str], SpacedOpaqueSyntaxAttribute):
@@ -39,7 +39,8 @@ class KeywordAttr(Data[str], SpacedOpaqueSyntaxAttribute):
         start = parser.pos
         word = parser.parse_optional_identifier()
         if word not in cls.WORDS:
-            what, end = cls.name.partition(".")[2].replace("_", " "), max(parser.pos - 1, start + 1)
+            what = cls.name.partition(".")[2].replace("_", " ")
+            end = start + len(word or " ")  # the error marks the word, or the first character if there is none
             parser.raise_error(f"expected a {what}: one of {', '.join(cls.WORDS)}", start, end)
         return word
 
@@ -113,9 +114,10 @@ class GatherNumbers(NamedTuple):
         offset_dims: Dimensions of the result that are dimensions of the slices.
         collapsed_slice_dims: Dimensions of the slices, of size 1, that the result does not have.
         operand_batching_dims: Dimensions of the operand that are batches.
-        start_indices_batching_dims: Dimensions of the start indices that are the same batches.
+        start_indices_batching_dims: For each batch dimension of the operand, that of the start indices.
         start_index_map: Dimension of the operand that each component of a start index is for.
-        index_vector_dim: Dimension of the start indices that holds the components of an index.
+        index_vector_dim: Dimension of the start indices that holds the components of an index; their rank if an index
+            has one component without a dimension of its own.
     """
 
     offset_dims: tuple[int, ...] = ()
@@ -131,11 +133,12 @@ class ScatterNumbers(NamedTuple):
 
     Attributes:
         update_window_dims: Dimensions of the updates that are dimensions of the slices.
-        inserted_window_dims: Dimensions of the operand, of which a slice has one index, that the updates do not have.
+        inserted_window_dims: Dimensions of the operand in which a slice has size 1, and which the updates do not have.
         input_batching_dims: Dimensions of the operand that are batches.
-        scatter_indices_batching_dims: Dimensions of the indices that are the same batches.
+        scatter_indices_batching_dims: For each batch dimension of the operand, that of the indices.
         scatter_dims_to_operand_dims: Dimension of the operand that each component of an index is for.
-        index_vector_dim: Dimension of the indices that holds the components of an index.
+        index_vector_dim: Dimension of the indices that holds the components of an index; their rank if an index has one
+            component without a dimension of its own.
     """
 
     update_window_dims: tuple[int, ...] = ()
@@ -147,7 +150,11 @@ class ScatterNumbers(NamedTuple):
 
 
 class DotNumbers(NamedTuple):
-    """Dimension numbers of a dot product."""
+    """Dimension numbers of a dot product.
+
+    The n-th batching dimensions of both operands belong together, and so do the n-th contracting ones, over which
+    products are summed. The result has the batching dimensions, then the others of lhs, then those of rhs.
+    """
 
     lhs_batching_dimensions: tuple[int, ...] = ()
     rhs_batching_dimensions: tuple[int, ...] = ()
@@ -156,7 +163,15 @@ class DotNumbers(NamedTuple):
 
 
 class DotAlgorithmValue(NamedTuple):
-    """Algorithm of a dot product: types and number of its internal operations."""
+    """Algorithm of a dot product: types and number of its internal operations.
+
+    Attributes:
+        lhs_precision_type, rhs_precision_type: Types that elements of the operands are rounded to.
+        accumulation_type: Type of the sums.
+        lhs_component_count, rhs_component_count: Number of values of its precision type that an element is split into.
+        num_primitive_operations: Number of products of such values per product of elements.
+        allow_imprecise_accumulation: Whether sums may have fewer bits; None if not stated.
+    """
 
     lhs_precision_type: Attribute = NoneAttr()
     rhs_precision_type: Attribute = NoneAttr()
@@ -205,7 +220,7 @@ class Layout(NamedTuple):
     Attributes:
         first: Dimension that is the batch of an image or result, or the input feature of a kernel.
         second: Dimension that is the feature of an image or result, or the output feature of a kernel.
-        spatial: Dimensions that are spatial, in the order of the loops: (1, 2) for NHWC.
+        spatial: Dimension that is spatial dimension 0, 1, ...: (1, 2) for NHWC.
     """
 
     first: int
@@ -258,15 +273,16 @@ def _parse_layout(parser: AttrParser, first: str, second: str) -> Layout:
     entries: list[str | int] = []
 
     def entry() -> None:
+        """Parse a letter, or the number of a spatial dimension."""
         integer = parser.parse_optional_integer(allow_boolean=False, allow_negative=False)
         entries.append(parser.parse_identifier() if integer is None else integer)
 
     parser.parse_comma_separated_list(parser.Delimiter.SQUARE, entry, " in dimension numbers")
-    rank = len(entries) - 2
-    if sorted(map(str, entries)) != sorted([first, second, *map(str, range(rank))]):
+    spatial_rank = len(entries) - 2
+    if sorted(map(str, entries)) != sorted([first, second, *map(str, range(spatial_rank))]):
         wanted = f"{first}, {second} and the spatial dimensions from 0, each once"
         parser.raise_error(f"expected {wanted}", start, parser.pos)
-    spatial = tuple(entries.index(d) for d in range(rank))
+    spatial = tuple(entries.index(d) for d in range(spatial_rank))
     return Layout(first=entries.index(first), second=entries.index(second), spatial=spatial)
 
 
@@ -275,12 +291,13 @@ _RAW = {
     "kernel": ("kernel_input_feature_dimension", "kernel_output_feature_dimension", "kernel_spatial_dimensions"),
     "output": ("output_batch_dimension", "output_feature_dimension", "output_spatial_dimensions"),
 }
-"""The fields of each layout in the raw form: the two named dimensions and the spatial ones."""
+"""Operand -> names of the fields `first`, `second` and `spatial` of its Layout in the raw form."""
 
 
 def _parse_raw_convolution(parser: AttrParser) -> ConvNumbers:
     """Parse `input_batch_dimension = 0, input_feature_dimension = 3, input_spatial_dimensions = [1, 2], ...`."""
     start = parser.pos
+    # Fields with plural names are lists.
     defaults = {name: () if name.endswith("s") else 0 for names in _RAW.values() for name in names}
     fields = defaults | parse_fields(parser, defaults, "#stablehlo.conv<raw>")
     layouts = []
@@ -297,6 +314,7 @@ def print_convolution(printer: Printer, numbers: ConvNumbers) -> None:
     """Print convolution dimension numbers in the syntax that `parse_convolution` parses."""
 
     def text(layout: Layout, first: str, second: str) -> str:
+        """Return a layout such as `[b, 0, 1, f]`, with the letters `first` and `second` of its named dimensions."""
         words = {layout.first: first, layout.second: second} | {d: str(n) for n, d in enumerate(layout.spatial)}
         return f"[{', '.join(words[d] for d in sorted(words))}]"
 

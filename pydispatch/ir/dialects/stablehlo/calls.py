@@ -1,4 +1,4 @@
-"""Operations that programs name: custom calls, and composites, which a function of the module defines."""
+"""Calls of operations by name: custom calls, and composites, which a function of the module defines."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ from pydispatch.ir.dialects.stablehlo.syntax import FUNCTIONAL, make, parse_attr
 
 @irdl_op_definition
 class CustomCallOp(IRDLOperation):
-    """Call of an external function by name, `custom_call @target(%a, %b) {...} : (T, U) -> V`."""
+    """Call of an external function by name, `custom_call @target(%a, %b) {...} : (T, U) -> V`.
+
+    `call_target_name` is the name. The other properties are optional and printed in the braces.
+    """
 
     name = "stablehlo.custom_call"
     inputs = var_operand_def()
@@ -60,7 +63,14 @@ class CustomCallOp(IRDLOperation):
 
 @irdl_op_definition
 class CompositeOp(IRDLOperation):
-    """Named operation that a function of the module defines, `composite "my.op" %a {decomposition = @f} : (T) -> U`."""
+    """Named operation that a function of the module defines, `composite "my.op" %a {decomposition = @f} : (T) -> U`.
+
+    Attributes:
+        name_: Name of the operation.
+        decomposition: Function with the types of the operation.
+        composite_attributes: Parameters of the operation, as a dictionary.
+        version: Version of the operation's definition.
+    """
 
     name = "stablehlo.composite"
     inputs = var_operand_def()

@@ -22,11 +22,20 @@ from pydispatch.ir.dialects.stablehlo import attributes, records
 
 Properties = dict[str, Attribute]
 NUMBERS = AnyOf((BaseAttr(DenseArrayBase), BaseAttr(DenseIntOrFPElementsAttr)))
+"""Constraint of a list of integers: older releases write them as dense elements."""
+
 NUMBER = IntegerAttr
 
 
 class Clause:
-    """Clause `word = value` of an operation's syntax, which stores the property `name`."""
+    """Clause `word = value` of an operation's syntax, which stores the property `name`.
+
+    Attributes:
+        constraint: Constraint of the property.
+        word: The keyword before `=`.
+        name: Name of the property; if not passed, it is the word.
+        optional: Whether the text may omit the clause.
+    """
 
     constraint: ClassVar[Any] = AnyAttr()
 
@@ -41,6 +50,7 @@ class Clause:
         return {self.name: self.constraint}
 
     def is_present(self, op: Operation) -> bool:
+        """Return whether the clause is printed."""
         return self.name in op.properties
 
     def opens(self, parser: Parser) -> bool:
@@ -48,7 +58,7 @@ class Clause:
         return parser._current_token.text == self.word
 
     def parse(self, parser: Parser, properties: Properties) -> None:
-        """Parse `word = value` into the property."""
+        """Parse `word = value`, and store the value in `properties` by the name of the property."""
         parser.parse_keyword(self.word)
         parser.parse_punctuation("=")
         properties[self.name] = self.read(parser)
@@ -58,9 +68,11 @@ class Clause:
         self.write(printer, op.properties[self.name])
 
     def read(self, parser: Parser) -> Attribute:
+        """Parse the value after `=`."""
         raise NotImplementedError
 
     def write(self, printer: Printer, value: Any) -> None:
+        """Print the value of the property, without `word =`."""
         raise NotImplementedError
 
 
@@ -101,7 +113,7 @@ class Flag(Clause):
 
 
 class OneWord(Clause):
-    """Clause with a keyword, `type = RFFT`."""
+    """Clause with a keyword of the attribute class `kind`, `type = RFFT`."""
 
     def __init__(
         self, word: str, kind: type[attributes.KeywordAttr], name: str | None = None, optional: bool = False
@@ -138,7 +150,7 @@ class Precisions(Clause):
 
 
 class RecordClause(Clause):
-    """Clause with a record of fields, `algorithm = <...>`."""
+    """Clause with a record of fields, `algorithm = <...>`, an attribute of the class `kind`."""
 
     def __init__(self, word: str, kind: type[records.Record], optional: bool = False) -> None:
         super().__init__(word, optional=optional)
