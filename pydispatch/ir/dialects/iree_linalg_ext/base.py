@@ -127,7 +127,7 @@ def check_count(what: str, count: int, *wanted: int) -> None:
 
 
 def check_dimension(dimension: int, value: SSAValue) -> None:
-    """Check that a tensor has the dimension `dimension`; raise VerifyException otherwise."""
+    """Check that a tensor has the dimension `dimension`, an index from 0; raise VerifyException otherwise."""
     rank = len(shape_of(value))
     if not 0 <= dimension < rank:
         raise VerifyException(f"dimension {dimension} is not one of the {rank} of {value.type}")

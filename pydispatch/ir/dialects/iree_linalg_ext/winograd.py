@@ -91,7 +91,7 @@ class Winograd(OnTensorsOp):
         check_count("output", len(self.outputs), 1)
         dims = numbers(self.input_tile_dimensions) or [0, 1]
         for what, size in (("output_tile_size", self.tile), ("kernel_size", self.kernel)):
-            if not 1 <= size <= 16:
+            if not 1 <= size <= 16:  # the limit bounds the constant matrices of a transform
                 raise VerifyException(f"{what} is from 1 to 16, got {size}")
         source, result = self.inputs[0], self.outputs[0]
         if any(not isinstance(element_type(v.type), AnyFloat) for v in (source, result)):

@@ -55,7 +55,8 @@ class NamedOp(StructuredOp):
 
 
 class ElementwiseOp(StructuredOp):
-    """Base of elementwise operations; all operands have the same shape unless indexing maps are given."""
+    """Base of elementwise operations. Operands have the shape of the output, or are scalars, unless `indexing_maps` is
+    present."""
 
     def function(self) -> str:
         """Return the name of the scalar function: a key of `table.ELEMENTWISE_KINDS`, or `copy`."""
@@ -102,7 +103,7 @@ class ContractOp(StructuredOp):
 
 
 class KindedOp(ElementwiseOp):
-    """Elementwise operation with a property `kind = #linalg.elementwise_kind<add>`."""
+    """Elementwise operation whose scalar function is the property `kind = #linalg.elementwise_kind<add>`."""
 
     name = "linalg.elementwise"
 

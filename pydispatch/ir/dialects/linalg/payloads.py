@@ -1,4 +1,4 @@
-"""The single operation that the short form of `linalg.map` and `linalg.reduce` names as their body."""
+"""The short form of `linalg.map` and `linalg.reduce`, in which the name of one operation stands for the body."""
 
 from __future__ import annotations
 

@@ -111,8 +111,8 @@ class MmaOp(IRDLOperation):
     assembly_format = "$lane `,` $a `,` $b `,` $c custom<Form>($form) attr-dict `:` type($a) `,` type($b) `,` type($c)"
 
     def verify_(self) -> None:
-        """Check that the sizes of A [M, K], B [K, N] and the slots of C are whole blocks of the form, with element
-        types that it multiplies."""
+        """Check that the form, `fma` or `tensor`, multiplies the element types, that M, N and K of A [M, K] and B
+        [K, N] are multiples of its block, and that C has one slot for each 32 elements."""
         a, b, c = (v.type for v in (self.a, self.b, self.c))
         assert isinstance(a, MemRefType) and isinstance(b, MemRefType) and isinstance(c, MemRefType)
         if [t.get_num_dims() for t in (a, b, c)] != [2, 2, 1] or any(n < 0 for t in (a, b, c) for n in t.get_shape()):
@@ -122,6 +122,7 @@ class MmaOp(IRDLOperation):
             raise VerifyException(f"pyd.mma of {a} and {b}: they differ in K or in their elements")
         if self.form.data not in FORMS:
             raise VerifyException(f"pyd.mma has the forms {' and '.join(FORMS)}, not '{self.form.data}'")
+        # M, N and K are multiples of rows, columns and inner.
         if self.form.data == "tensor":
             rows, columns, inner = 16, 16, 16
             fits = isinstance(a.element_type, Float16Type | BFloat16Type) and isinstance(c.element_type, Float32Type)

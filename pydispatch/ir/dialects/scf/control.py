@@ -29,7 +29,8 @@ def _verify_if(op: scf.IfOp) -> None:
 
 
 def _verify_for(op: scf.ForOp) -> None:
-    """Check that the loop-carried values of scf.for have the same types in the operands, body, yield and results."""
+    """Check that the body of scf.for takes the loop index and then the carried values, and that the values that it
+    yields and the results have the types of the initial carried values."""
     carried, body = [v.type for v in op.iter_args], op.body.block
     check_types("the body of scf.for takes", body.args, [op.lb.type, *carried])
     check_types("scf.for gives", op.results, carried)

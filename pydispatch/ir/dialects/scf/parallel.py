@@ -36,7 +36,8 @@ def _index_arguments(parser: Parser) -> list[Parser.Argument]:
 
 
 def _parse_parallel(cls: type[scf.ParallelOp], parser: Parser) -> scf.ParallelOp:
-    """Parse `(%i, %j) = (...) to (...) step (...) init (...) -> T {...}`."""
+    """Parse `(%i, %j) = (lower) to (upper) step (step) init (initial values) -> T {...}`, where T are the types of the
+    reduced values; `init` and T are omitted without reductions."""
     arguments = _index_arguments(parser)
     parser.parse_punctuation("=")
     lower = syntax.parse_index_operands(parser, "(", ")")
@@ -50,8 +51,8 @@ def _parse_parallel(cls: type[scf.ParallelOp], parser: Parser) -> scf.ParallelOp
     init = parser.resolve_operands(names, types, start)
     body = parser.parse_region(arguments)
     block = body.block
-    if not isinstance(block.last_op, scf.ReduceOp):
-        if isinstance(block.last_op, scf.YieldOp):  # The terminator that older releases write.
+    if not isinstance(block.last_op, scf.ReduceOp):  # the text may omit an empty one
+        if isinstance(block.last_op, scf.YieldOp):  # the terminator that older releases write
             block.erase_op(block.last_op)
         block.add_op(scf.ReduceOp())
     segments = DenseArrayBase.from_list(i32, [len(lower), len(upper), len(step), len(init)])
@@ -123,7 +124,7 @@ refine(scf.ReduceOp, syntax=(_parse_reduce, _print_reduce))
 
 @irdl_op_definition
 class InParallelOp(IRDLOperation):
-    """Terminator of the body of `scf.forall`."""
+    """Terminator of the body of `scf.forall`; its region has the insertions into the results."""
 
     name = "scf.forall.in_parallel"
     body = region_def()
@@ -133,7 +134,7 @@ class InParallelOp(IRDLOperation):
     def parse(cls, parser: Parser) -> InParallelOp:
         """Parse the region, which contains the insertions into the results of the `scf.forall`."""
         body = parser.parse_region()
-        if not body.blocks:
+        if not body.blocks:  # `{}`
             body.add_block(Block())
         return cls(regions=[body], attributes=parser.parse_optional_attr_dict())
 
@@ -203,7 +204,7 @@ class ForallOp(IRDLOperation):
             outs = parser.resolve_operands([initial for _, initial in pairs], types, start)
             arguments += [argument.resolve(type) for (argument, _), type in zip(pairs, types, strict=True)]
         body = parser.parse_region(arguments)
-        if not isinstance(body.block.last_op, InParallelOp):
+        if not isinstance(body.block.last_op, InParallelOp):  # the text may omit an empty one
             body.block.add_op(InParallelOp(regions=[Region(Block())]))
         attributes = parser.parse_optional_attr_dict()
         properties: dict[str, Attribute | None] = {
@@ -276,7 +277,7 @@ def _print_bound(printer: Printer, bound: Any) -> None:
 
 
 def _print_initial(printer: Printer, arg: SSAValue, out: SSAValue) -> None:
-    """Print `%arg = %out`: an argument of the body and its initial value."""
+    """Print `%arg = %out`: the argument of the body that is an output's current value, and its initial value."""
     printer.print_ssa_value(arg)
     printer.print_string(" = ")
     printer.print_ssa_value(out)
@@ -295,7 +296,7 @@ class _LoopBounds(NamedTuple):
 
 
 def _constant(rank: int, value: int) -> _LoopBounds:
-    """Return bounds of `rank` loops that all are `value`."""
+    """Return bounds or steps of `rank` loops that all are `value`."""
     return _LoopBounds(dynamic=[], static=ArrayAttr([IntegerAttr(value, 64)] * rank))
 
 

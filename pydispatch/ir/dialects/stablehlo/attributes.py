@@ -58,7 +58,10 @@ class ComparisonDirection(KeywordAttr):
 
 @irdl_attr_definition
 class ComparisonType(KeywordAttr):
-    """Type of a comparison: signed, unsigned, float, or a total or weak order of floats."""
+    """Type of a comparison: signed, unsigned, float, or a total or weak order of floats.
+
+    With NOTYPE the element type of the operands determines it.
+    """
 
     name = "stablehlo.comparison_type"
     WORDS = ("NOTYPE", "FLOAT", "TOTALORDER", "WEAKORDER", "SIGNED", "UNSIGNED")
@@ -66,7 +69,7 @@ class ComparisonType(KeywordAttr):
 
 @irdl_attr_definition
 class Precision(KeywordAttr):
-    """Precision of a product."""
+    """Precision of an operand of a product: DEFAULT is the fastest, HIGHEST the most accurate."""
 
     name = "stablehlo.precision"
     WORDS = ("DEFAULT", "HIGH", "HIGHEST")
@@ -98,7 +101,7 @@ class RngDistribution(KeywordAttr):
 
 @irdl_attr_definition
 class Transpose(KeywordAttr):
-    """Transposition of an operand."""
+    """Form in which a triangular solve reads its matrix: as it is, transposed, or transposed and conjugated."""
 
     name = "stablehlo.transpose"
     WORDS = ("TRANSPOSE_INVALID", "NO_TRANSPOSE", "TRANSPOSE", "ADJOINT")
@@ -229,7 +232,7 @@ class Layout(NamedTuple):
 
 
 class ConvNumbers(NamedTuple):
-    """Dimension orders of the image, the kernel and the result of a convolution."""
+    """Dimension orders of the image (the first operand), the kernel and the result of a convolution."""
 
     image: Layout
     kernel: Layout
