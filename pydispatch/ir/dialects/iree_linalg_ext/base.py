@@ -72,7 +72,8 @@ class DestinationOp(IRDLOperation):
 
     Attributes:
         inputs: Tensors, memrefs or scalars.
-        outputs: Tensors, whose elements are the initial values of results, or memrefs, which are updated in place.
+        outputs: Tensors, whose elements are the initial values of results unless an operation uses only their types, or
+            memrefs, which are updated in place.
         res: One result for each output that is a tensor, of its type.
     """
 
