@@ -317,8 +317,9 @@ class StructuredOp(IRDLOperation):
         res: The results, one per output tensor.
         indexing_maps: One map per operand, inputs first: the loops -> the operand's dimensions; if absent, the maps
             that the name of the operation implies.
-        cast: Conversion of the operands to the accumulator's type, signed if absent.
-        strides, dilations: Of the sliding windows of convolutions and poolings; 1 if absent.
+        cast: Conversion of the operands to the accumulator's type; if absent, it is signed unless the name of the
+            operation says unsigned.
+        strides, dilations: Those of the sliding windows of convolutions and poolings; 1 if absent.
         kind, fun: Scalar function of `linalg.elementwise`, and of `linalg.elemwise_unary` and `elemwise_binary`.
         hidden: The region of the generic form, which is neither parsed nor printed.
     """

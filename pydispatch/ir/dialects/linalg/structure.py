@@ -109,8 +109,8 @@ def _check_windows(
 ) -> None:
     """Check that index expressions other than plain dimensions stay within the static sizes of the operands.
 
-    `sizes` has the static sizes of loops; loops that are absent have dynamic sizes. The index is compared at the first
-    and the last iteration of all loops, between which it is if the factors of the loops have one sign.
+    `sizes` has the static sizes of loops; loops that are absent have dynamic sizes. An index is evaluated in the first
+    and in the last iteration of all loops, which are its extremes if the factors of the loops have one sign.
     """
     if any(size == 0 for size in sizes.values()):
         return  # no iteration accesses an element
