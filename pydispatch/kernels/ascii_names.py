@@ -1,11 +1,11 @@
-"""Names of users in MLIR text, whose bare identifiers are ASCII."""
+"""Conversion of non-ASCII names of users to ASCII, the only characters of bare identifiers in MLIR text."""
 
 from __future__ import annotations
 
 import re
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[%@][\w.$-]+')
-"""Text in quotes, which stays as it is, or an SSA name or symbol."""
+"""A quoted string, which may have any characters and stays unchanged, or an SSA name or symbol."""
 
 
 def ascii_names(text: str) -> str:

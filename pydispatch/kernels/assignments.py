@@ -21,16 +21,19 @@ from pydispatch.patterns.types import TensorType
 
 
 class Assignments(Expressions):
-    """Code generator for assignments that each invocation executes on its own."""
+    """Code generator for assignments that each invocation executes on its own.
+
+    An `origin` is the node of an assigned value, at which error messages point.
+    """
 
     def _assign_statement(self, node: ast.Assign) -> None:
-        """Translate `a = value` and `a = b = value`."""
+        """Emit `a = value` or `a = b = value`; the value is evaluated once."""
         value = self.evaluate(node.value)
         for target in node.targets:
             self.assign(target, value, node.value)
 
     def _annassign_statement(self, node: ast.AnnAssign) -> None:
-        """Emit `name: dtype = value`: the first assignment of a variable, with its type stated."""
+        """Emit `name: dtype = value`: convert the value to the stated type, and assign it to a variable."""
         from pydispatch.kernels.annotations import type_of
 
         if not isinstance(node.target, ast.Name) or node.value is None:
@@ -60,13 +63,16 @@ class Assignments(Expressions):
         self.assign(node.target, self._combined(node, self.evaluate(node.target)), node)
 
     def _combined(self, node: ast.AugAssign, old: Entity) -> Entity:
-        """Return the new value of the target of an augmented assignment, from its old value."""
+        """Return the new value of the target of an augmented assignment such as `x += y`.
+
+        old: the value of the target (x) before.
+        """
         symbol, value = BINARY.get(type(node.op)), self.evaluate(node.value)
-        if symbol is None:  # `@=`
+        if symbol is None:  # `@=`, the only operator that BINARY lacks
             return self.matrix_product(node, old, value)
 
         def combined() -> Entity:
-            """Return the old value of the target combined with the new one by the operator of the statement."""
+            """Return the old value of the target combined with the operand `value` by the operator of the statement."""
             return self.elementwise(
                 (node.target, node.value), (old, value), lambda a, b: binary(self.writer, symbol, a, b)
             )
@@ -74,18 +80,16 @@ class Assignments(Expressions):
         return self.number_or_error(node, combined)
 
     def assign(self, target: ast.expr, value: Entity, origin: ast.AST) -> None:
-        """Assign a value to a variable, to an element of memory, or item by item to a tuple of these.
-
-        origin: the expression of the value, which error messages point at.
-        """
+        """Assign a value to a variable, to an element of memory, or item by item to a tuple of these."""
         if isinstance(target, ast.Tuple):
             if not isinstance(value, TupleValue) or len(value.items) != len(target.elts):
                 raise self.error(
                     target, f"{len(target.elts)} names for {described(value)}", "give one name for each value"
                 )
-            parts = origin.elts if isinstance(origin, ast.Tuple) else [origin] * len(target.elts)
-            for element, item, part in zip(target.elts, value.items, parts, strict=True):
-                self.assign(element, item, part)
+            # The items of `a, b = x, y` have expressions of their own; those of `a, b = pair` have not.
+            item_origins = origin.elts if isinstance(origin, ast.Tuple) else [origin] * len(target.elts)
+            for element, item, item_origin in zip(target.elts, value.items, item_origins, strict=True):
+                self.assign(element, item, item_origin)
         elif isinstance(target, ast.Subscript):
             memory = self._memory(target)
             self._store(target, memory, self.indices(target.slice, memory), value, origin)
@@ -103,14 +107,15 @@ class Assignments(Expressions):
         """
         self.check_name(target)
         name, old = target.id, self.environment.get(target.id)
-        if isinstance(old, (Scalar, TupleValue)) and scalars_in(old) is not None:  # no view or bare number in a tuple
+        if isinstance(old, (Scalar, TupleValue)) and scalars_in(old) is not None:
+            # None: a tuple with a view or an untyped number, which has no types to convert to.
             value = self._converted_like(origin, old, value, f"'{name}'")
         else:
             value = self._with_default_types(origin, value)
         self.environment[name] = value
 
     def check_name(self, target: ast.Name) -> None:
-        """Refuse a variable that would hide memory, or a value known when the kernel is compiled."""
+        """Raise CompileError for a variable that would hide memory, or a value known when the kernel is compiled."""
         name, old = target.id, self.environment.get(target.id)
         what = ""
         if isinstance(old, MemoryRef):
@@ -124,7 +129,7 @@ class Assignments(Expressions):
     """Parameters whose values are known when the kernel is compiled."""
 
     def _with_default_types(self, node: ast.AST, value: Entity) -> Entity:
-        """Return a value in which every bare number has been cast to its default type."""
+        """Return a value in which every number without a type (Literal) has been cast to its default type."""
         if isinstance(value, Literal):
             return cast(self.writer, value, default_type(value))
         if isinstance(value, TupleValue):
@@ -147,17 +152,17 @@ class Assignments(Expressions):
         return self.converted(node, value, old.type, what)
 
     def _memory(self, target: ast.Subscript) -> MemoryRef:
-        """Return the memory whose element a subscript assigns.
-
-        Raise CompileError if it is no view or workgroup memory.
-        """
+        """Return the memory whose element a subscript assigns. Raise CompileError if the base is no memory."""
         memory = self.evaluate(target.value)
         if not isinstance(memory, MemoryRef):
             raise self.error(target, f"elements of {described(memory)} cannot be assigned", "assign elements of views")
         return memory
 
     def _store(self, target: ast.Subscript, memory: MemoryRef, indices: str, value: Entity, origin: ast.AST) -> None:
-        """Emit a store of one element, after converting the value to the type of the memory."""
+        """Emit a store of one element, after converting the value to the type of the memory.
+
+        indices: SSA names of the element's indices, such as "%i, %j".
+        """
         stored = self.converted(origin, value, memory.dtype, f"an element of '{ast.unparse(target.value)}'")
         self.record_write(target, memory)
         self.on_access(target, memory, indices, is_write=True)

@@ -12,7 +12,13 @@ from pydispatch.kernels.entities import UNSIGNED, Entity, MemoryRef, Scalar, des
 
 
 class Kinds(NamedTuple):
-    """Kinds of memref.atomic_rmw by the type of the elements; "" for none."""
+    """Kinds of memref.atomic_rmw that implement one atomic function, by the type of the elements.
+
+    Attributes:
+        of_floats: Kind for floats; "" if the function has no floats.
+        of_integers: Kind for signed integers.
+        of_unsigned: Kind for unsigned integers.
+    """
 
     of_floats: str
     of_integers: str
@@ -24,11 +30,11 @@ KINDS = {
     "min": Kinds("minimumf", "mins", "minu"), "exchange": Kinds("assign", "assign", "assign"),
     "and": Kinds("", "andi", "andi"), "or": Kinds("", "ori", "ori"), "xor": Kinds("", "xori", "xori"),
 }  # fmt: skip
-"""Kinds of memref.atomic_rmw by the name of the function, `atomic_add`."""
+"""Kinds of memref.atomic_rmw by the end of the function's name: "add" is for `atomic_add`."""
 
 
 def _element(context: CallContext, node: ast.Call, arguments: list[Entity]) -> tuple[MemoryRef, str]:
-    """Return the memory that an atomic operation updates, and the indices of its element as MLIR text."""
+    """Return the memory that an atomic operation updates, and the indices of its element as MLIR text: "%i, %j"."""
     memory = arguments[0]
     if not isinstance(memory, MemoryRef):
         raise context.error(
@@ -52,7 +58,7 @@ def _emit(context: CallContext, node: ast.Call, memory: MemoryRef, text: str) ->
 
 
 def _update(context: CallContext, node: ast.Call, arguments: list[Entity], symbol: str) -> Entity:
-    """Emit an atomic read-modify-write operation. `symbol` is a key of `KINDS`, such as "add"."""
+    """Emit an atomic read-modify-write, and return the old element. `symbol` is a key of `KINDS`, such as "add"."""
     check_count(context, node, arguments, min_count=3)
     memory, indices = _element(context, node, arguments)
     value = context.converted(node.args[2], arguments[2], memory.dtype, f"an element of '{ast.unparse(node.args[0])}'")
@@ -72,7 +78,7 @@ def _update(context: CallContext, node: ast.Call, arguments: list[Entity], symbo
 
 
 def _compare_exchange(context: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
-    """Emit `atomic_cas(memory, index, expected, value)`."""
+    """Emit `atomic_cas(memory, index, expected, value)`, and return the element before."""
     check_count(context, node, arguments, min_count=4)
     memory, indices = _element(context, node, arguments)
     if is_float(memory.dtype):
@@ -82,7 +88,9 @@ def _compare_exchange(context: CallContext, node: ast.Call, arguments: list[Enti
             "it compares integers: keep the bits in a view of pydispatch.i32, with pydispatch.bitcast",
         )
     what = f"an element of '{ast.unparse(node.args[0])}'"
-    expected, value = (context.converted(node.args[n], arguments[n], memory.dtype, what) for n in (2, 3))
+    expected, value = (
+        context.converted(node.args[position], arguments[position], memory.dtype, what) for position in (2, 3)
+    )
     operands = f"{expected.name}, {value.name}, {memory.name}[{indices}]"
     return _emit(context, node, memory, f"pyd.compare_exchange {operands} : {memory.dtype}, {memory.type}")
 
@@ -96,3 +104,4 @@ TABLE: dict[Any, Handler] = {
     **{getattr(functions, f"atomic_{symbol}"): _handler(symbol) for symbol in KINDS},
     functions.atomic_cas: _compare_exchange,
 }
+"""Atomic functions to their handlers."""

@@ -1,7 +1,7 @@
 """Kernels over a batch: views with a leading dimension, for each element of which the kernel runs.
 
-The batch is a part of axis 1 of the grid, whose number of workgroups is multiplied by its size; axis 2 has at most
-65,535.
+Axis 1 of the grid has batch size * own workgroups: the kernel's index along it is (index // batch size), and the
+element of the batch is (index % batch size). Axis 2 would limit the batch, since it has at most 65,535 workgroups.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ SIZE = "%batch"
 """SSA name of the size of the batch, in the host function and in the kernel."""
 
 Symbols = Mapping[tuple[str, int], str]
-"""SSA name of each dynamic size, by view and dimension."""
+"""SSA name of each dynamic size, such as "%n_m", by the name of the view and the dimension, from 0 on."""
 
 
 def outer_parameters(passed: Sequence[Parameter], batched: Collection[str]) -> list[Parameter]:
     """Return the parameters with the types that they have in the host function.
 
-    `batched` has the names of the views that have a leading dimension there.
+    `batched` has the names of the views to which a leading dimension of dynamic size, the batch, is added there.
     """
     outer = []
     for parameter in passed:
@@ -36,23 +36,26 @@ def outer_parameters(passed: Sequence[Parameter], batched: Collection[str]) -> l
 
 
 def outer_symbols(symbols: Symbols, batched: Collection[str]) -> dict[tuple[str, int], str]:
-    """Return the sizes of `outer_parameters`; that of the batch is the last one."""
+    """Return the SSA names of the sizes of `outer_parameters`; SIZE, the size of the batch, comes last."""
     moved = {(name, dimension + (name in batched)): symbol for (name, dimension), symbol in symbols.items()}
     return {**moved, **{(name, 0): SIZE for name in batched}}
 
 
 def offset_lines(parameter: Parameter, symbols: Symbols) -> list[str]:
-    """Return the lines that define `%offset_NAME`, the byte where the element of the batch begins in a view."""
+    """Return the lines that define `%offset_NAME`, the byte offset of the element of the batch in a view.
+
+    It is the index of the element times its bytes: static sizes are multiplied here, dynamic ones by arith.muli.
+    """
     assert parameter.type is not None
     shape = parameter.type.shape or ()
-    known = math.prod(size for size in shape if isinstance(size, int)) * bytes_of(parameter.type.dtype)
+    known_bytes = math.prod(size for size in shape if isinstance(size, int)) * bytes_of(parameter.type.dtype)
     name = f"%offset_{parameter.name}"
-    lines, last = [f"{name}_bytes = arith.constant {known} : index"], f"{name}_bytes"
+    lines, product = [f"{name}_bytes = arith.constant {known_bytes} : index"], f"{name}_bytes"
     sizes = [symbols[parameter.name, d] for d, size in enumerate(shape) if not isinstance(size, int)]
     for position, size in enumerate(sizes):
-        lines.append(f"{name}_{position} = arith.muli {last}, {size} : index")
-        last = f"{name}_{position}"
-    return [*lines, f"{name} = arith.muli {last}, %batch_index : index"]
+        lines.append(f"{name}_{position} = arith.muli {product}, {size} : index")
+        product = f"{name}_{position}"
+    return [*lines, f"{name} = arith.muli {product}, %batch_index : index"]
 
 
 PROLOGUE = (
@@ -60,20 +63,20 @@ PROLOGUE = (
     "%batch_count = stream.dispatch.workgroup.count[1] : index",
     f"%batch_index = arith.remui %batch_axis, {SIZE} : index",
 )
-"""Lines at the beginning of a kernel over a batch."""
+"""Lines at the beginning of a kernel over a batch: they define the index of its element, `%batch_index`."""
 
 _GRID = {
     "stream.dispatch.workgroup.id[1] : index": f"arith.divui %batch_axis, {SIZE} : index",
     "stream.dispatch.workgroup.count[1] : index": f"arith.divui %batch_count, {SIZE} : index",
 }
-"""Operation on axis 1 of the whole grid → operation that gives the same of one element of the batch."""
+"""Index and count of workgroups along axis 1 of the whole grid → those within the grid of one element of the batch."""
 
 
 def within_batch(lines: Sequence[str]) -> list[str]:
     """Return the lines of a kernel with the grid of one element of the batch instead of the whole grid."""
     replaced = []
     for line in lines:
-        for whole, own in _GRID.items():
-            line = line.replace(whole, own)
+        for of_whole_grid, of_element in _GRID.items():
+            line = line.replace(of_whole_grid, of_element)
         replaced.append(line)
     return replaced

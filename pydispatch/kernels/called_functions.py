@@ -12,17 +12,20 @@ from pydispatch.errors import InvalidArgumentError
 from pydispatch.kernels.source import MISSING, Source
 
 _LIBRARIES = ("numpy", "pydispatch")
-"""Packages whose functions in Python are not written like kernels."""
+"""Packages whose Python functions are no code of kernels, so that they are not inlined into one."""
 
 
 def is_like_kernel(function: Callable[..., object], caller: Source) -> bool:
-    """Return whether a function of Python is written like a kernel: of no library, or beside its caller."""
+    """Return whether a Python function is inlined where a kernel calls it.
+
+    Functions of `_LIBRARIES` are not inlined, except into callers of the same module, which are such functions, too.
+    """
     module = function.__module__ or ""
     return module.partition(".")[0] not in _LIBRARIES or module == caller.function.__module__
 
 
 def sources_of(kernel: Source) -> Iterator[Source]:
-    """Yield the source of a kernel, then those of the functions that it calls, and that these call, each once."""
+    """Yield the source of a kernel, then that of each function that it calls, directly or through others, once."""
     seen, pending = {kernel.function}, [kernel]
     while pending:
         source = pending.pop()
@@ -36,7 +39,7 @@ def sources_of(kernel: Source) -> Iterator[Source]:
 
 
 def named_object(source: Source, node: ast.expr) -> object:
-    """Return the Python function or module that a name or an attribute refers to; MISSING for anything else."""
+    """Return the Python function or module that a name or an attribute (`module.f`) refers to; MISSING for others."""
     value: object = MISSING
     if isinstance(node, ast.Name):
         value = source.meaning(node.id)

@@ -1,4 +1,4 @@
-"""The functions of numbers that kernels may call, with one handler each."""
+"""The functions of numbers that kernels may call, with one handler (emitter of a call) each."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class CallContext(Protocol):
 
     writer: Writer
     read: set[str]  # parameters whose elements the kernel reads
-    collective_rule: str  # end of errors: all invocations of a workgroup reach a collective together
+    collective_rule: str  # end of errors about collectives: all invocations of a workgroup reach them together
     checks: bool  # whether to check indices against sizes
     imports: dict[str, str]  # declarations of functions that are linked later, by symbol
     prints: list[Any]  # lines that a checked kernel prints
@@ -93,11 +93,11 @@ UNARY = {
     },
     math.fabs: "absf",
 }
-"""Functions of one float → operations of the dialect math."""
+"""Functions of one float → names of the operations of the dialect math."""
 
 
 def _signature_of(context: CallContext, node: ast.Call) -> str:
-    """Return the remedy for a call with another number of arguments: how the function is called."""
+    """Return the remedy for a call with a wrong number of arguments: the function with the names of its parameters."""
     called = context.evaluate(node.func)
     try:
         names = inspect.signature(called.value).parameters if isinstance(called, Known) else ()
@@ -134,7 +134,10 @@ def number(context: CallContext, node: ast.AST, entity: Entity) -> Scalar | Lite
 
 
 def unary(context: CallContext, node: ast.Call, arguments: list[Entity], name: str) -> Entity:
-    """Emit a function of one float of the math dialect. name: the operation."""
+    """Emit a function of one float, or compute it if its argument is known.
+
+    name: the operation of the math dialect, which is also the name of the function in Python's math, if that has it.
+    """
     check_count(context, node, arguments, min_count=1)
     x = number(context, node.args[0], arguments[0])
     if isinstance(x, Literal):
@@ -142,7 +145,7 @@ def unary(context: CallContext, node: ast.Call, arguments: list[Entity], name: s
         if function is not None:
             value = x.value
             return context.folding(node, lambda: Literal(float(function(value))))
-        x = cast(context.writer, x, "f32")
+        x = cast(context.writer, x, "f32")  # such as for rsqrt, which Python's math lacks
     if not is_float(x.type):
         raise context.error(node, f"{ast.unparse(node.func)} of {x.type}", "convert it first: pydispatch.f32(...)")
     return context.writer.value(f"math.{name} {x.name} : {x.type}", x.type)
@@ -162,14 +165,14 @@ def axis_of(context: CallContext, node: ast.Call, arguments: list[Entity]) -> in
 
 
 def minmax(context: CallContext, node: ast.Call, arguments: list[Entity], symbol: str) -> Entity:
-    """Emit max or min of two or more numbers, or of the items of a tuple."""
+    """Emit the largest (symbol "max") or smallest ("min") of two or more numbers, or of the items of one tuple."""
     if len(arguments) == 1 and isinstance(arguments[0], TupleValue):
         arguments = list(arguments[0].items)
     if len(arguments) < 2:
         raise context.error(
             node, f"{symbol} takes at least 2 arguments, got {len(arguments)}", "give numbers to choose from"
         )
-    # Operands in messages: the whole call, if its only argument is a tuple of numbers.
+    # Nodes of the operands, for messages: the whole call, if its only argument is a tuple of numbers.
     operands = node.args if len(node.args) == len(arguments) else [node] * len(arguments)
     result = number(context, operands[0], arguments[0])
     for operand, argument in zip(operands[1:], arguments[1:], strict=True):
@@ -191,12 +194,13 @@ def absolute(context: CallContext, node: ast.Call, arguments: list[Entity]) -> E
         return x
     if is_float(x.type):
         return context.writer.value(f"math.absf {x.name} : {x.type}", x.type)
+    # The absolute value of a signed integer is max(x, -x).
     negative = context.number_or_error(node, lambda: binary(context.writer, "-", Literal(0), x))
     return minmax(context, node, [x, negative], "max")
 
 
 def select(context: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
-    """Emit `where(condition, a, b)`."""
+    """Emit `where(condition, a, b)`; with a known condition, return the operand that it selects, in its own type."""
     check_count(context, node, arguments, min_count=3)
     condition = context.condition(node.args[0], arguments[0])
     a, b = number(context, node.args[1], arguments[1]), number(context, node.args[2], arguments[2])
@@ -208,7 +212,7 @@ def select(context: CallContext, node: ast.Call, arguments: list[Entity]) -> Ent
 
 
 def fused(context: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
-    """Emit a fused multiply-add."""
+    """Emit `fma(a, b, c)`, a fused multiply-add, in the float type that its three operands join to."""
     check_count(context, node, arguments, min_count=3)
     a, b, c = (number(context, operand, entity) for operand, entity in zip(node.args, arguments, strict=True))
     product = Scalar("", joined(a, b, "fma"))  # without a name: only its type counts
@@ -232,13 +236,14 @@ def bits(context: CallContext, node: ast.Call, arguments: list[Entity]) -> Entit
         raise context.error(
             node, f"bitcast of {x.type} to {target.value.name}: their widths differ", "use a type of the same width"
         )
+    # Between integers of one width there is nothing to emit: MLIR has one type for signed and unsigned ones.
     if x.type == target.value.name or (x.type in INTEGERS and target.value.name in INTEGERS):
         return Scalar(x.name, target.value.name)
     return context.writer.value(f"arith.bitcast {x.name} : {x.type} to {target.value.name}", target.value.name)
 
 
 def ceil_divide(context: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
-    """Emit `cdiv(a, b)`."""
+    """Emit `cdiv(a, b)`: a / b rounded up, for integers."""
     check_count(context, node, arguments, min_count=2)
     a, b = number(context, node.args[0], arguments[0]), number(context, node.args[1], arguments[1])
     if isinstance(a, Literal) and isinstance(b, Literal):
@@ -272,7 +277,10 @@ def enumerated(context: CallContext, node: ast.Call, arguments: list[Entity]) ->
 
 
 def _items(context: CallContext, node: ast.Call, arguments: list[Entity]) -> list[tuple[Entity, ...]]:
-    """Return the items of tuples of one length. Raise CompileError for other arguments."""
+    """Return the items of each tuple that `zip` or `enumerate` is called with.
+
+    Raise CompileError for other arguments than tuples of one length, and for keywords but `strict`, which then is true.
+    """
     if (keyword := next((keyword for keyword in node.keywords if keyword.arg != "strict"), None)) is not None:
         name = ast.unparse(node.func)
         raise context.error(keyword.value, f"{name} has no '{keyword.arg}' in kernels", "leave it out")
@@ -306,7 +314,10 @@ def _float_function(name: str) -> Handler:
 
 
 def _refuse_nested_collective(context: CallContext, node: ast.Call, arguments: list[Entity]) -> Entity:
-    """Raise CompileError for a collective that is not a statement of its own."""
+    """Raise CompileError for a collective, such as group_sum, within an expression.
+
+    Those that are statements of their own have no handler: they are lowered where the kernel is split into phases.
+    """
     name = ast.unparse(node.func)
     remedy = "put it between statements"
     if "group_" in name:
@@ -337,7 +348,7 @@ TABLE: dict[Any, Handler] = {
     builtins.zip: zipped,
     builtins.enumerate: enumerated,
 }
-"""By the function that the name in the kernel stands for. Equal arguments give equal results."""
+"""Handlers by function. None of these functions reads memory: equal arguments give equal results."""
 
 REMEDIES: dict[Any, str] = {
     builtins.int: "write pydispatch.i32(...)",
@@ -349,4 +360,4 @@ REMEDIES: dict[Any, str] = {
     builtins.round: "write pydispatch.floor(x + 0.5)",
     math.pow: "write a ** b",
 }
-"""Of functions that kernels do not have: what to write instead."""
+"""Functions that kernels do not have → remedy: what to write instead."""

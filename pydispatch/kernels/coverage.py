@@ -1,4 +1,4 @@
-"""Inference of a kernel's grid from how it uses the numbers of its invocations and workgroups."""
+"""Inference of a kernel's grid from how it uses ids: the indices of its invocations and workgroups in the grid."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from pydispatch.kernels.entities import Entity, Literal, MemoryRef, Scalar
 from pydispatch.kernels.races import RaceInstrumentation
 from pydispatch.kernels.source import Source
 
-SizeOf = Scalar | Literal
+DimensionSize = Scalar | Literal
 """Size of a dimension of a view: dynamic or static."""
 GUARDS = {"<": (0, 1), ">=": (0, 1), ">": (1, 0), "<=": (1, 0)}
-"""Comparison that bounds an id from above -> positions of its operands: that of the id, and that of the bound."""
+"""Comparison that bounds an id from above → positions of the id and of the bound among its operands.
+
+`id < n` guards statements, `id >= n` an early return; `n > id` and `n <= id` are the same with exchanged operands."""
 
 
 @dataclass
@@ -25,19 +27,20 @@ class Evidence:
     Attributes:
         error: Error to raise if the id has no bound.
         stored: Sizes of the view dimensions that the id indexes in stores.
-        read: Sizes of the view dimensions that the id indexes in other accesses.
+        read: Sizes of the view dimensions that the id indexes in any access.
         compared: Sizes that the id is compared with.
     """
 
     error: CompileError
-    stored: set[SizeOf] = field(default_factory=set)
-    read: set[SizeOf] = field(default_factory=set)
-    compared: set[SizeOf] = field(default_factory=set)
+    stored: set[DimensionSize] = field(default_factory=set)
+    read: set[DimensionSize] = field(default_factory=set)
+    compared: set[DimensionSize] = field(default_factory=set)
 
-    def bound(self) -> SizeOf | None:
+    def bound(self) -> DimensionSize | None:
         """Return the only size that bounds the id, or None.
 
-        Sizes of stores precede compared sizes, because elements beyond the end of a view do not exist.
+        A set of several sizes decides nothing, so that the next set is tried. Sizes of stores precede compared sizes,
+        because elements beyond the end of a view do not exist.
         """
         for sizes in (self.stored, self.compared, self.read):
             if len(sizes) == 1:
@@ -82,8 +85,9 @@ class Coverage(RaceInstrumentation):
         )
 
     def _record(self, kind: str, value: Entity, size: Entity) -> None:
-        """Record a size that bounds a value, if the value is an id. `kind` is the set of `Evidence` that gets the
-        size.
+        """Record a size that bounds a value, if the value is an id.
+
+        kind: the attribute of `Evidence` that gets the size: "stored", "read" or "compared".
         """
         key = self._axis_of.get(value.name) if isinstance(value, Scalar) else None
         if key is not None and isinstance(size, (Scalar, Literal)):
@@ -116,20 +120,20 @@ class Coverage(RaceInstrumentation):
                 self._record(kind, Scalar(name, "index"), size)
 
     def on_comparison(self, nodes: Sequence[ast.AST], symbol: str, values: Sequence[Scalar | Literal]) -> None:
-        """Record a comparison of an id with a size as a bound."""
+        """Record the bound of an id that is compared with a size. `symbol` is the operator, such as "<"."""
         if symbol not in GUARDS:
             return
         id_operand, bound_operand = GUARDS[symbol]
         if is_size(nodes[bound_operand], values[bound_operand]):
             self._record("compared", values[id_operand], values[bound_operand])
 
-    def workgroups(self) -> list[tuple[SizeOf, int]]:
-        """Return for each axis a size, and how many of its elements one workgroup covers.
+    def workgroups(self) -> list[tuple[DimensionSize, int]]:
+        """Return for axes 0 to 2 a size, and how many of its elements one workgroup covers; (1, 1) for unused axes.
 
         Raises:
             CompileError: An id along an axis has no bound, so the kernel needs `grid=`.
         """
-        grid: list[tuple[SizeOf, int]] = [(Literal(1), 1)] * 3
+        grid: list[tuple[DimensionSize, int]] = [(Literal(1), 1)] * 3
         for axis in range(3):
             used = {kind: self._evidence[kind, axis] for kind in ("global", "group") if (kind, axis) in self._evidence}
             bounds = [(kind, bound) for kind, evidence in used.items() if (bound := evidence.bound()) is not None]

@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Scalar:
-    """SSA value of a kernel.
+    """SSA value of a kernel, a number.
 
     Attributes:
         name: Name in MLIR text, such as `%3`.
@@ -38,12 +38,12 @@ class TupleValue:
 
 @dataclass(frozen=True)
 class MemoryRef:
-    """View, workgroup memory, or memory of one invocation.
+    """Memory whose elements a kernel accesses: a view, workgroup memory, or memory of one invocation.
 
     Attributes:
         name: SSA name of the memref.
         dtype: Element type.
-        shape: Size of each dimension.
+        shape: Size of each dimension; Scalar for a size that only the call knows.
         type: MLIR type of the memref.
         parameter: Name of the kernel parameter that a view is; "" for other memory.
         is_private: Whether each invocation has this memory for itself.
@@ -98,14 +98,15 @@ class Tile:
     Attributes:
         shape: Number of elements along each axis.
         dtype: Element type.
-        element: Emits the computation of the element at the given indices.
-        reads: Memory that the tile reads, by name. Two reads with equal values access the same element for the same
-            index.
+        element: Emits the computation of the element at the given indices, one for each axis of `shape`.
+        reads: SSA name of each memory that the tile reads → the start indices of the slice of which an element of the
+            tile reads the element at its own index. For a buffer it is SAME_INDEX of `tiles.values`, and OTHER_INDEX if
+            an element reads at other indices.
         buffer: Name of the workgroup memory that stores the tile; "" if elements are computed at each use.
         is_variable: Whether assignments to the variable of this tile are written into its buffer.
-        product: Matrix product that the tile is, which can only be computed as a whole.
-        part: The `tiles.slices.ViewSlice` that the tile loads; None if it is computed otherwise.
-        is_transposed: Whether the slice is read with swapped axes.
+        product: Matrix product that the tile is, which can only be computed as a whole; None for other tiles.
+        part: The slice of a view (`tiles.slices.ViewSlice`) that the tile loads; None if it is computed otherwise.
+        is_transposed: Whether the slice `part` is read with swapped axes.
         transpose_of: The tile of which this one is the transpose; None for other tiles.
     """
 
@@ -128,7 +129,7 @@ class Tile:
 
 @dataclass(frozen=True, eq=False)
 class Product:
-    """Matrix product a @ b, plus `base` unless that is None."""
+    """Matrix product a @ b; with a `base`, the sum base + a @ b."""
 
     a: Tile
     b: Tile
@@ -186,14 +187,14 @@ def described(entity: Entity) -> str:
 
 
 def is_number(entity: Entity) -> bool:
-    """Return whether an entity is a value, a bare number or a tuple of those."""
+    """Return whether an entity is a scalar, a number without a type or a tuple of numbers."""
     return (
         all(map(is_number, entity.items)) if isinstance(entity, TupleValue) else isinstance(entity, (Scalar, Literal))
     )
 
 
 def scalars_in(entity: Entity) -> list[Scalar] | None:
-    """Return the scalars of a value or a tuple; None for anything else."""
+    """Return the scalars of an entity, those of tuples in order; None if any other entity is in it, such as a Literal."""
     if isinstance(entity, Scalar):
         return [entity]
     if not isinstance(entity, TupleValue):
@@ -209,11 +210,11 @@ def scalars_in(entity: Entity) -> list[Scalar] | None:
 
 def rebuilt(like: Entity, scalars: Sequence[Scalar]) -> Entity:
     """Return the entity of the form of `like` with these scalars: the inverse of `scalars_in`."""
-    left = iter(scalars)
+    remaining = iter(scalars)
 
     def build(part: Entity) -> Entity:
         """Return a part of the structure with its scalars replaced by the next ones."""
-        return replace(part, items=tuple(map(build, part.items))) if isinstance(part, TupleValue) else next(left)
+        return replace(part, items=tuple(map(build, part.items))) if isinstance(part, TupleValue) else next(remaining)
 
     return build(like)
 

@@ -53,6 +53,7 @@ BINARY = {
     ast.LShift: "<<",
     ast.RShift: ">>",
 }
+"""Binary operators of Python to their symbols, without `@`, which is no operation on two elements."""
 COMPARED = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}
 """Comparison nodes of Python to their symbols."""
 
@@ -65,7 +66,7 @@ class Expressions(Subscripts):
 
         Raise CompileError for syntax that kernels lack.
         """
-        method = getattr(self, f"_{type(node).__name__.lower()}", None)
+        method = getattr(self, f"_{type(node).__name__.lower()}", None)  # _binop for ast.BinOp
         if method is None:
             raise self.error(
                 node,
@@ -87,8 +88,8 @@ class Expressions(Subscripts):
     def _name(self, node: ast.Name) -> Entity:
         """Return the value of a name: a local variable, or an object of the surrounding Python code.
 
-        Raise CompileError for a name without a value here, and for a variable that differs between invocations where
-        they meet.
+        Raise CompileError for a name without a value here, and for a variable that differs between invocations in a
+        statement that they execute together.
         """
         entity = self.environment.get(node.id)
         if entity is None:
@@ -117,7 +118,7 @@ class Expressions(Subscripts):
             raise self.error(node, f"'{node.id}': {error.message}", error.note or "") from None
 
     def _attribute(self, node: ast.Attribute) -> Entity:
-        """Return shape, ndim or dtype of a view, or an attribute of a Python object."""
+        """Return shape, ndim or dtype of a view, an item of a named tuple, or an attribute of a Python object."""
         base = self.evaluate(node.value)
         if isinstance(base, MemoryRef):
             if node.attr == "shape":
@@ -207,7 +208,7 @@ class Expressions(Subscripts):
         result = self.condition(node.values[0])
         for operand in node.values[1:]:
             if isinstance(result, Literal):
-                if result.value != is_and:
+                if result.value != is_and:  # `False and ...`, `True or ...`: later operands are not evaluated
                     return result
                 result = self.condition(operand)
                 continue
@@ -217,8 +218,8 @@ class Expressions(Subscripts):
     def _short_circuit(self, first: Scalar, node: ast.expr, is_and: bool) -> Scalar | Literal:
         """Return `first and node` (if is_and) or `first or node`.
 
-        An operand without side effects is computed in any case. Another one is computed in a branch, only if the first
-        one does not decide: where it does, the result is false for `and` and true for `or`.
+        If `node` has no side effects, it is computed in any case. Otherwise it is computed in a branch, only if `first`
+        does not decide: a false `first` decides `and`, a true one decides `or`.
         """
         outer, self.writer = self.writer, self.writer.nested()
         second = self.condition(node)
@@ -229,7 +230,7 @@ class Expressions(Subscripts):
             outer.lines += inner.lines
             return outer.value(f"arith.{'andi' if is_and else 'ori'} {first.name}, {second.name} : i1", "i1")
         inner.line(f"scf.yield {second.name} : i1")
-        other = outer.nested()
+        other = outer.nested()  # the branch in which `first` decides
         other.line(f"scf.yield {other.constant(not is_and, 'i1').name} : i1")
         head, (result,) = outer.results(["i1"])
         branches = (inner, other) if is_and else (other, inner)
@@ -256,10 +257,10 @@ class Expressions(Subscripts):
         Without side effects both are computed and arith.select is used; else the writers become branches of scf.if.
 
         Args:
-            node: The choice, for errors.
-            condition: The condition.
-            writers: Two writers with the lines that compute the values.
-            values: The two values.
+            node: The expression or statement that selects, for errors.
+            condition: Value of type i1.
+            writers: Two writers with the lines that compute the first and the second value.
+            values: The two values, numbers or tuples of numbers.
         """
         first, second = self.unified(node, writers, values)
         scalars = [scalars_in(value) or [] for value in (first, second)]
@@ -278,7 +279,7 @@ class Expressions(Subscripts):
         return rebuilt(first, results)
 
     def unified(self, node: ast.AST, writers: Sequence[Writer], values: Sequence[Entity]) -> list[Entity]:
-        """Convert the values that two writers computed to the same structure and types, and return them.
+        """Convert the two values to the same structure and types, each by lines of its own writer, and return them.
 
         A number without a type gets that of the other value. Raise CompileError if structures or types differ.
         """
@@ -329,7 +330,7 @@ class Expressions(Subscripts):
             return self._imported(node, function, arguments)
         if inspect.isfunction(function) and is_like_kernel(function, self.source):
             return self.inlined(node, function, arguments)
-        inner = getattr(function, "__wrapped__", None)
+        inner = getattr(function, "__wrapped__", None)  # the Python function of another kernel
         raise self.error(
             node,
             f"'{ast.unparse(node.func)}' cannot be called in a kernel",
@@ -340,7 +341,7 @@ class Expressions(Subscripts):
         )
 
     def _named_tuple(self, node: ast.Call, kind: Any, arguments: list[Entity]) -> TupleValue:
-        """Return the tuple that a call of a subclass of NamedTuple gives. Raise CompileError for other arguments."""
+        """Return the tuple that a call of `kind`, a NamedTuple class, gives. Raise CompileError for wrong arguments."""
         names: tuple[str, ...] = kind._fields
         values = {name: known(default) for name, default in kind._field_defaults.items()}
         values |= dict(zip(names, arguments, strict=False))
@@ -366,16 +367,16 @@ class Expressions(Subscripts):
         return self.writer.value(call, function.result)
 
     handlers: Mapping[Any, calls.Handler] = HANDLERS
+    """Functions that kernels may call → what emits the call."""
     remedies: Mapping[Any, str] = calls.REMEDIES
+    """Functions that kernels do not have → what to write instead, for errors."""
 
     def called(self, node: ast.Call, handler: calls.Handler, arguments: list[Entity]) -> Entity:
-        """Return the result of a handler for evaluated arguments. Subclasses apply handlers to the elements of
-        tiles.
-        """
+        """Return the result of a handler for evaluated arguments. A subclass applies it to each element of tiles."""
         return handler(self, node, arguments)
 
     def record_write(self, node: ast.AST, memory: MemoryRef) -> None:
-        """Record that the kernel writes a view; workgroup memory is not recorded."""
+        """Record that the kernel writes a memory, if that is a view; other memory is no result of the kernel."""
         if memory.parameter:
             self.written.add(memory.parameter)
 

@@ -1,7 +1,7 @@
 """The functions that kernels call.
 
-A kernel that is compiled never runs them. Under `kernel.python` they are those of the running invocation
-(`emulation.py`); elsewhere they raise an error.
+The compiler replaces calls of them by operations, and never runs them. Under `kernel.python` they call methods of the
+running invocation (`emulation/invocations.py`); elsewhere they raise an error, except `cdiv` and `range`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ def outside(name: str) -> NoReturn:
 
 
 def emulated(name: str, *arguments: Any) -> Any:
-    """Call a function of the kernel that runs in this thread under Python. Raise InvalidArgumentError if none runs."""
+    """Call the method `name` of the invocation that runs in this thread under Python, and return its result.
+
+    Raise InvalidArgumentError if none runs.
+    """
     invocation = getattr(running, "invocation", None)
     if invocation is None:
         outside(name)
@@ -35,7 +38,7 @@ def emulated(name: str, *arguments: Any) -> Any:
 def global_id(axis: int) -> int:
     """Return the index of this invocation along an axis of the whole grid, of type index.
 
-    Axis 0 runs along the last dimension of the result.
+    axis: 0, 1 or 2. Axis 0 is for the last dimension of views, so that neighbours access neighbouring elements.
     """
     return emulated("global_id", axis)
 
@@ -81,7 +84,8 @@ def private(shape: Any, dtype: Any) -> Any:
 def atomic_add(memory: Any, index: Any, value: Any) -> Any:
     """Add a value to `memory[index]` as one atomic operation, and return the element before.
 
-    index: of an element, a number or a tuple; in kernels with tiles also tiles, which update an element each.
+    index: of the element, a number or a tuple of one number for each dimension. In kernels with tiles, index and value
+    may be tiles: then one element is updated for each of theirs, and nothing is returned.
     """
     return emulated("atomic_add", memory, index, value)
 
@@ -102,25 +106,25 @@ def atomic_exchange(memory: Any, index: Any, value: Any) -> Any:
 
 
 def atomic_and(memory: Any, index: Any, value: Any) -> Any:
-    """Clear the bits of the integer `memory[index]` that are not set in a value; else as `atomic_add`."""
+    """Clear the bits of the integer `memory[index]` that are not set in a value, and return the element before."""
     return emulated("atomic_and", memory, index, value)
 
 
 def atomic_or(memory: Any, index: Any, value: Any) -> Any:
-    """Set the bits of the integer `memory[index]` that are set in a value; else as `atomic_add`."""
+    """Set the bits of the integer `memory[index]` that are set in a value, and return the element before."""
     return emulated("atomic_or", memory, index, value)
 
 
 def atomic_xor(memory: Any, index: Any, value: Any) -> Any:
-    """Invert the bits of the integer `memory[index]` that are set in a value; else as `atomic_add`."""
+    """Invert the bits of the integer `memory[index]` that are set in a value, and return the element before."""
     return emulated("atomic_xor", memory, index, value)
 
 
 def atomic_cas(memory: Any, index: Any, expected: Any, value: Any) -> Any:
-    """Replace the integer `memory[index]` by a value if it is the expected one, as one atomic operation.
+    """Replace the integer `memory[index]` by `value` if it equals `expected`, as one atomic operation.
 
     Returns:
-        The element before: it was replaced if that is the expected one.
+        The element before: it was replaced if this equals `expected`.
     """
     return emulated("atomic_cas", memory, index, expected, value)
 
@@ -143,28 +147,30 @@ def group_min(value: Any) -> Any:
 def subgroup_shuffle(value: Any, lane: Any) -> Any:
     """Return the value of another invocation of the subgroup; the own one if the subgroup has no such invocation.
 
-    A subgroup is 32 invocations that follow each other, axis 0 first. lane: number in the subgroup, from 0 on.
+    A subgroup is 32 successive invocations of a workgroup, axis 0 changing fastest; the last one may have fewer.
+
+    lane: index of the other invocation in the subgroup, 0 to 31.
     """
     return emulated("subgroup_shuffle", value, lane)
 
 
 def subgroup_sum(value: Any) -> Any:
-    """Return the sum of a value over the 32 invocations of the subgroup, in order."""
+    """Return the sum of a value over the invocations of the subgroup: of neighbours, then of neighbouring pairs, ..."""
     return emulated("subgroup_sum", value)
 
 
 def subgroup_max(value: Any) -> Any:
-    """Return the largest value of the 32 invocations of the subgroup; NaN if one of the values is NaN."""
+    """Return the largest value of the invocations of the subgroup; NaN if one of the values is NaN."""
     return emulated("subgroup_max", value)
 
 
 def subgroup_min(value: Any) -> Any:
-    """Return the smallest value of the 32 invocations of the subgroup; NaN if one of the values is NaN."""
+    """Return the smallest value of the invocations of the subgroup; NaN if one of the values is NaN."""
     return emulated("subgroup_min", value)
 
 
 def subgroup_ballot(condition: Any) -> Any:
-    """Return the u32 whose bit k says whether a condition holds in invocation k of the subgroup."""
+    """Return the u32 whose bit k (bit 0 is the lowest) is set if a condition holds in invocation k of the subgroup."""
     return emulated("subgroup_ballot", condition)
 
 

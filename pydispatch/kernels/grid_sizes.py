@@ -14,13 +14,14 @@ from pydispatch.kernels.source import Source
 from pydispatch.kernels.writer import Writer
 
 MAX_CASES = 64
-"""Maximum number of comparisons in the branches of one grid function: each is a branch of the host's code."""
+"""Maximum number of combinations of comparison results of one grid function: the host's code has a branch for each."""
 
 
 class _Undecided(BaseException):
-    """Signal that a comparison has no assumed result yet. condition: SSA name of its result, an i1.
+    """Signal that a grid function makes a comparison for which its call assumes no result yet.
 
-    It is no Exception, so that functions of users do not catch it.
+    condition: SSA name of the comparison's result, an i1. The class is no Exception, so that functions of users do not
+    catch it.
     """
 
     def __init__(self, condition: str) -> None:
@@ -34,8 +35,9 @@ class GridCall:
 
     Attributes:
         writer: Writer of the operations of this call.
-        decided: Assumed results of the first comparisons, in order. A comparison after these raises `_Undecided`.
-        compared: Number of comparisons so far.
+        decided: Assumed results of the first comparisons that the function makes, in order. A comparison after these
+            raises `_Undecided`.
+        compared: Number of comparisons that the function has made so far.
     """
 
     writer: Writer
@@ -58,10 +60,10 @@ class GridCall:
 class Size:
     """Size of a view that is known in calls only, or result of arithmetic on sizes; arithmetic on it emits operations.
 
-    call: the call of the grid function that it belongs to. name: its SSA name.
+    call: the call of the grid function that it belongs to. name: its SSA name, a value of type index.
     """
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]  # == depends on the assumed results of comparisons
 
     def __init__(self, call: GridCall, name: str) -> None:
         self.call, self.name = call, name
@@ -157,21 +159,21 @@ def emit_grid(
     Raises:
         InvalidArgumentError: The grid function raises, or has more than `MAX_CASES` combinations of comparisons.
     """
-    cases = 0
+    branch_count = 0  # one less than the number of cases
 
     def branch(call: GridCall) -> list[Size | int]:
-        """Return the numbers of workgroups for the results of comparisons in `call.decided`.
+        """Return the number of workgroups along each axis for the results of comparisons in `call.decided`.
 
         The grid function is run with these. Where it needs one more comparison of sizes, both results are tried, and a
         branch on the comparison is emitted with the numbers of each.
         """
-        nonlocal cases
+        nonlocal branch_count
         try:
             return counts_of(call)
         except _Undecided as undecided:
             condition = undecided.condition
-        cases += 1
-        if cases >= MAX_CASES:
+        branch_count += 1
+        if branch_count + 1 > MAX_CASES:
             raise InvalidArgumentError(
                 f"kernel '{source.name}': grid: comparisons of sizes have more than {MAX_CASES} cases; compute "
                 "with + - * // instead, or give the grid in the call, kernel[x, y]"

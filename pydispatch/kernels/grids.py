@@ -16,7 +16,7 @@ from pydispatch.kernels.writer import Writer
 
 
 class _Shape:
-    """Stand-in for a view as argument of a grid function: it has only `shape` and `ndim`."""
+    """Stand-in for a view as argument of a grid function: it has only `shape` (int or Size by dimension) and `ndim`."""
 
     def __init__(self, shape: tuple[Size | int, ...]) -> None:
         self.shape, self.ndim = shape, len(shape)
@@ -43,7 +43,7 @@ def workgroup_counts(
         covered: For a kernel whose grid is inferred: for each axis, x first, a size, and how many of its elements a
             workgroup covers.
         grid: The stated grid, or a function that computes it; None for an inferred grid.
-        grid_in_call: Whether the host function has the grid as arguments.
+        grid_in_call: Whether the host function has the grid as arguments; then `covered` and `grid` are ignored.
     """
     if grid_in_call:
         return [writer.value(f"arith.index_cast %a_grid_{axis} : i64 to index", "index").name for axis in range(3)]
@@ -56,7 +56,7 @@ def workgroup_counts(
         )
 
     def counts_of(call: GridCall) -> list[Size | int]:
-        """Return the numbers of workgroups that the grid function computes from symbolic sizes."""
+        """Call the grid function with symbolic sizes; return the number of workgroups along the three axes."""
         assert callable(grid)
         views: dict[str, Any] = {}
         for parameter in passed:
@@ -71,7 +71,7 @@ def workgroup_counts(
         chosen = []
         for size, extent in covered:
             count = Size(call, size.name) if isinstance(size, Scalar) else int(size.value)
-            chosen.append(count if extent == 1 else -(-count // extent))
+            chosen.append(count if extent == 1 else -(-count // extent))  # rounded up
         chosen += [1] * (3 - len(chosen))
     else:
         chosen = emit_grid(source, call, counts_of) if callable(grid) else _checked_counts(source, grid)
@@ -79,7 +79,10 @@ def workgroup_counts(
 
 
 def _checked_counts(source: Source, chosen: Any) -> list[Size | int]:
-    """Return three numbers of workgroups, padded with 1. Raise InvalidArgumentError for a value that is no grid."""
+    """Return a grid as a list of three numbers of workgroups, padded with 1.
+
+    Raise InvalidArgumentError for a value that is no grid.
+    """
     chosen = list(chosen) if isinstance(chosen, (tuple, list)) else [chosen]
     if not 1 <= len(chosen) <= 3 or not all(isinstance(count, (int, Size)) for count in chosen):
         raise InvalidArgumentError(
@@ -117,5 +120,5 @@ def covering(
             f"the grid over '{written.name}' would have {len(sizes)} dimensions",
             "give one: @pydispatch.kernel(grid=lambda ...: (...))",
         )
-    padded = [*extents, *[1] * (len(sizes) - len(extents))]
+    padded = [*extents, *[1] * (len(sizes) - len(extents))]  # axis 0 first, as `sizes[::-1]`
     return list(zip(sizes[::-1], padded, strict=True))

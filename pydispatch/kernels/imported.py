@@ -18,9 +18,11 @@ class ImportedSource:
     """Declaration of an imported function. Its Python body is the fallback, in NumPy, if nothing is linked.
 
     Attributes:
-        symbol: Name that it is linked by.
-        parameters: Types of the parameters, which are numbers.
-        result: Type of the result, a number.
+        function: The Python function.
+        name: Its name, for errors.
+        symbol: Name that it is linked by, a C identifier; the name of the Python function if "" is passed.
+        parameters: MLIR type of each parameter, a number, such as "f32".
+        result: MLIR type of the result, a number.
 
     Raises:
         InvalidArgumentError: A parameter or the result is no number, or the symbol is no C identifier.
@@ -52,11 +54,11 @@ class ImportedSource:
 
     @property
     def local(self) -> str:
-        """Name of the declaration in the kernel's module, which no kernel can have."""
+        """Symbol of the declaration in the kernel's module. No kernel has this name, since Python names have no dot."""
         return f"import.{self.symbol}"
 
     @property
     def declaration(self) -> str:
         """Declaration as MLIR text."""
-        name = f'attributes {{hal.import.name = "{self.symbol}"}}'
-        return f"func.func private @{self.local}({', '.join(self.parameters)}) -> {self.result} {name}"
+        attributes = f'attributes {{hal.import.name = "{self.symbol}"}}'
+        return f"func.func private @{self.local}({', '.join(self.parameters)}) -> {self.result} {attributes}"

@@ -41,21 +41,21 @@ class Invocation(TileFunctions):
         """
         self.local, self.group, self.extents, self.counts = local, group, extents, counts
         self.shared_memory, self.meet = shared_memory, meet
-        self._allocations = 0
+        self._allocations = 0  # calls of `shared` so far by this invocation
 
     # ---- positions
 
     def global_id(self, axis: int) -> int:
-        """Return the index of this invocation in the whole grid."""
+        """Return the index of this invocation along an axis of the whole grid."""
         return self.group[axis] * self.extents[axis] + self.local_id(axis)
 
     def local_id(self, axis: int) -> int:
-        """Return the index of this invocation in its workgroup."""
+        """Return the index of this invocation along an axis of its workgroup."""
         assert self.local is not None
         return self.local[axis]
 
     def group_id(self, axis: int) -> int:
-        """Return the index of the workgroup."""
+        """Return the index of the workgroup along an axis."""
         return self.group[axis]
 
     def group_size(self, axis: int) -> int:
@@ -69,14 +69,17 @@ class Invocation(TileFunctions):
     # ---- memory
 
     def shared(self, shape: Any, dtype: DType) -> ArrayView:
-        """Return workgroup memory: the first invocation that comes to a statement allocates it."""
+        """Return the workgroup memory of the next `shared` call in program order.
+
+        The first invocation that makes this call allocates the memory, and the others get the same.
+        """
         self._allocations += 1
         if self._allocations > len(self.shared_memory):
             self.shared_memory.append(_undefined("workgroup memory", shape, dtype))
         return self.shared_memory[self._allocations - 1]
 
     def private(self, shape: Any, dtype: DType) -> ArrayView:
-        """Return uninitialized memory of this invocation."""
+        """Return new memory of this invocation, whose content is undefined."""
         return _undefined("an array of the invocation", shape, dtype)
 
     # ---- collectives
@@ -154,13 +157,13 @@ class Invocation(TileFunctions):
     # ---- numbers
 
     def where(self, condition: Any, a: Any, b: Any) -> Any:
-        """Return a or b by the condition; for a tile of conditions, element by element."""
+        """Return `a` if the condition holds, else `b`; for a tile of conditions, choose element by element."""
         if isinstance(condition, np.ndarray):
             return tile(np.where(condition, a, b))
         return a if condition else b
 
     def fma(self, a: Any, b: Any, c: Any) -> Any:
-        """Return a * b + c, rounded once from f64."""
+        """Return a * b + c, computed in f64 and then rounded to the type of the operands."""
         kind = np.result_type(a, b, c)
         return kind.type(np.float64(a) * np.float64(b) + np.float64(c))
 
@@ -170,8 +173,9 @@ class Invocation(TileFunctions):
 
 
 def _undefined(what: str, shape: Any, dtype: DType) -> ArrayView:
-    """Return memory without content, filled with NaN or the largest integer, so that reads of it are noticed; bools are
-    false. `what` names it in errors.
+    """Return memory whose content is undefined in a kernel; `what` names it in errors.
+
+    It is filled with NaN or the largest integer, so that reads of unwritten elements are noticed; bools are false.
     """
     kind = dtype_of(dtype)
     if kind.kind in "iu":
@@ -184,21 +188,21 @@ def _undefined(what: str, shape: Any, dtype: DType) -> ArrayView:
 def _updated(memory: ArrayView, index: Any, value: Any, combine: Callable[[Any, Any], Any]) -> Any:
     """Replace an element by combine(element, value), and return the element before.
 
-    With tiles of indices or values, one element is replaced for each of theirs, except outside of the view, and the
-    result is None.
+    If the index, one of its items or the value is a tile, they are broadcast, one element is replaced for each element
+    of the tiles, indices outside of the view are skipped, and the result is None.
     """
     if not isinstance(memory, ArrayView):
         raise KernelError(f"an atomic operation on {memory!r}: give a view, then the index, then the value")
     indices = index if isinstance(index, tuple) else (index,)
-    arrays = [part for part in (*indices, value) if isinstance(part, np.ndarray) and part.ndim]
-    if not arrays:
-        place = memory.element(indices)
-        old = memory.array[place]
-        memory.array[place] = combine(old, value)
+    tiles = [operand for operand in (*indices, value) if isinstance(operand, np.ndarray) and operand.ndim]
+    if not tiles:
+        element = memory.element(indices)
+        old = memory.array[element]
+        memory.array[element] = combine(old, value)
         return old
-    shape = np.broadcast_shapes(*(part.shape for part in arrays))
-    places = [np.broadcast_to(part, shape).ravel() for part in indices]
-    for *one, new in zip(*places, np.broadcast_to(value, shape).ravel(), strict=True):
-        if all(0 <= position < size for position, size in zip(one, memory.shape, strict=True)):
-            memory.array[tuple(one)] = combine(memory.array[tuple(one)], new)
+    shape = np.broadcast_shapes(*(operand.shape for operand in tiles))
+    flat_indices = [np.broadcast_to(index, shape).ravel() for index in indices]
+    for *position, new in zip(*flat_indices, np.broadcast_to(value, shape).ravel(), strict=True):
+        if all(0 <= index < size for index, size in zip(position, memory.shape, strict=True)):
+            memory.array[tuple(position)] = combine(memory.array[tuple(position)], new)
     return None

@@ -31,8 +31,8 @@ def launch(kernel: KernelSource, args: Sequence[Any], grid: Sequence[int] | None
 
     Args:
         kernel: The kernel.
-        args: One for each parameter that is passed at run time.
-        grid: Numbers of workgroups along the three axes; None for those of the kernel itself.
+        args: Arrays of NumPy and numbers, one for each item of `kernel.passed`: views of tuples are items of their own.
+        grid: Numbers of workgroups along the three axes, axis 0 first; None for those of the kernel itself.
 
     Raises as `Kernel.python`.
     """
@@ -40,6 +40,7 @@ def launch(kernel: KernelSource, args: Sequence[Any], grid: Sequence[int] | None
     counts = grid or _counts(kernel, args, values)
     extents = (*kernel.workgroup, 1, 1)[:3]
     is_whole, has_collectives = has_tiles(kernel.source), _has_collectives(kernel.source)
+    # The product changes its last item fastest: it runs over reversed axes, so that axis 0 does.
     for group in itertools.product(*map(range, reversed(counts))):
         run_workgroup(
             lambda: kernel.source.function(*values.values()), group[::-1], extents, counts,
@@ -63,7 +64,7 @@ def _arguments(kernel: KernelSource, args: Sequence[Any]) -> dict[str, Any]:
 
 
 def _view(kernel: KernelSource, parameter: Parameter, argument: object) -> ArrayView:
-    """Return a view over an array. Raise InvalidArgumentError for anything but an array of the parameter's type."""
+    """Return a view over an array. Raise InvalidArgumentError unless it has the parameter's element type and rank."""
     type_ = parameter.type
     assert type_ is not None and type_.shape is not None
     got = f"a {type(argument).__name__}"
@@ -76,11 +77,14 @@ def _view(kernel: KernelSource, parameter: Parameter, argument: object) -> Array
 
 
 def _counts(kernel: KernelSource, args: Sequence[Any], values: Mapping[str, Any]) -> tuple[int, ...]:
-    """Return the number of workgroups along the three axes."""
+    """Return the number of workgroups along the three axes, 1 along axes that the kernel's grid omits.
+
+    args: one for each item of `kernel.passed`. values: those of `_arguments`, which a grid function is called with.
+    """
     if kernel.grid is None:
         symbols = size_symbols(kernel.passed)
         size_by_symbol = {symbol: args[_position(kernel, name)].shape[axis] for (name, axis), symbol in symbols.items()}
-        # covering: for each axis a size, or the symbol of one, and how many of its elements a workgroup covers.
+        # covering: for each axis a size or its SSA name, and how many of its elements a workgroup covers: rounded up.
         chosen: Any = [-(-size_by_symbol.get(str(size), size) // extent) for size, extent in kernel.covering]
     else:
         chosen = kernel.grid(*values.values()) if callable(kernel.grid) else kernel.grid
@@ -96,6 +100,9 @@ def _position(kernel: KernelSource, name: str) -> int:
 
 
 def _has_collectives(source: Source) -> bool:
-    """Return whether invocations of a kernel meet at barriers, reductions or exchanges."""
+    """Return whether a kernel calls collectives at which invocations wait: barriers, reductions or exchanges.
+
+    `shared` is a collective as well, but only allocates.
+    """
     calls = (node for node in ast.walk(source.tree) if isinstance(node, ast.Call))
     return any(COLLECTIVES.get(named_object(source, call.func), "shared") != "shared" for call in calls)

@@ -12,7 +12,7 @@ from pydispatch.patterns.types import DType
 
 
 def dtype_of(dtype: DType) -> Any:
-    """Return the element type of arrays for a type of kernels."""
+    """Return the NumPy dtype of arrays with elements of a type of kernels."""
     return np.asarray(dtype(0)).dtype
 
 
@@ -34,7 +34,7 @@ class TileFunctions:
         return tile(np.arange(size, dtype=np.int32))
 
     def load(self, part: ArrayTile, other: Any) -> Any:
-        """Return a slice of a view with `other` in place of the elements outside of the view."""
+        """Return `part`, a slice that was read from a view, with `other` in place of elements outside of the view."""
         return tile(np.where(part.missing, np.asarray(other, part.dtype), part))
 
     def reshape(self, x: ArrayTile, shape: Any) -> Any:
@@ -58,7 +58,7 @@ class TileFunctions:
         return np.cumsum(x, axis=axis, dtype=x.dtype)
 
     def scan(self, x: ArrayTile, combine: Callable[[Any, Any], Any], axis: int | None) -> Any:
-        """Combine each element with the result before it along an axis."""
+        """Combine each element with the result before it along an axis; None for the only axis of a tile."""
         result = np.moveaxis(np.array(x), axis or 0, -1)
         for line in np.ndindex(result.shape[:-1]):
             for position in range(1, result.shape[-1]):
@@ -67,6 +67,6 @@ class TileFunctions:
         return tile(np.moveaxis(result, -1, axis or 0))
 
     def argmin(self, x: ArrayTile, axis: int | None, keepdims: bool) -> Any:
-        """Return the smallest elements along an axis, and their indices as i32."""
-        places = np.argmin(x, axis=axis, keepdims=keepdims).astype(np.int32)
-        return np.min(x, axis=axis, keepdims=keepdims), places
+        """Return the smallest elements along an axis, and their indices along it as i32."""
+        indices = np.argmin(x, axis=axis, keepdims=keepdims).astype(np.int32)
+        return np.min(x, axis=axis, keepdims=keepdims), indices

@@ -9,6 +9,7 @@ import numpy as np
 from pydispatch.errors import KernelError
 
 Index = Any
+"""Index of a view: an integer, a slice or a tile of integers; a tuple of these for several dimensions."""
 
 
 class ArrayTile(np.ndarray):
@@ -46,14 +47,18 @@ def tile(array: Any) -> Any:
 
 
 class ArrayView:
-    """View of a kernel over an array. Parts outside of the array read as 0 and are not written."""
+    """View of a kernel over `array`; `name` is the parameter in errors.
+
+    Where a slice reaches beyond the array, its elements read as 0 and are not written. A single element outside of the
+    array is an error.
+    """
 
     def __init__(self, name: str, array: Any) -> None:
         self.name, self.array = name, array
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Sizes of the array."""
+        """Size of each dimension of the array."""
         return self.array.shape
 
     @property
@@ -72,26 +77,29 @@ class ArrayView:
     def __getitem__(self, index: Index) -> Any:
         """Return an element, or a slice as a tile: elements outside of the view are 0 and marked as missing."""
         indices = self._indices(index)
-        if not self._is_part(indices):
+        if not self._is_slice(indices):
             return self.array[self.element(indices)]
-        places, inside = self.places(indices)
+        positions, inside = self.positions(indices)
         result = tile(np.zeros(inside.shape, self.array.dtype))
-        result[inside] = self.array[tuple(place[inside] for place in places)]
+        result[inside] = self.array[tuple(position[inside] for position in positions)]
         result.missing = ~inside
         return result
 
     def __setitem__(self, index: Index, value: Any) -> None:
         """Store an element, or the elements of a tile that are inside of the view."""
         indices = self._indices(index)
-        if not self._is_part(indices):
+        if not self._is_slice(indices):
             self.array[self.element(indices)] = value
             return
-        places, inside = self.places(indices)
+        positions, inside = self.positions(indices)
         values = np.broadcast_to(value, inside.shape)
-        self.array[tuple(place[inside] for place in places)] = values[inside]
+        self.array[tuple(position[inside] for position in positions)] = values[inside]
 
     def element(self, indices: tuple[Any, ...]) -> tuple[int, ...]:
-        """Return the index of an element. Raise KernelError if it lies outside of the view."""
+        """Return the index of an element as ints. Raise KernelError if it is outside of the view.
+
+        A negative index counts from the end of its dimension, as those that are known at compile time do.
+        """
         for dimension, (position, size) in enumerate(zip(indices, self.shape, strict=True)):
             if not -size <= position < size:
                 raise KernelError(
@@ -99,18 +107,18 @@ class ArrayView:
                 )
         return tuple(map(int, indices))
 
-    def places(self, indices: tuple[Any, ...]) -> tuple[list[Any], Any]:
-        """Return the index of each element of a slice along each dimension, and whether it is inside of the view.
+    def positions(self, indices: tuple[Any, ...]) -> tuple[list[Any], Any]:
+        """Return one array of indices for each dimension of the view, and an array that says which elements are inside.
 
-        `indices` are those of `_indices`. The results have the shape of the slice.
+        `indices` are those of `_indices`. All arrays have the shape of the slice.
 
         Tiles of indices are broadcast together. The axes of their common shape replace that of the first tile's index.
         """
         tiles = [np.asarray(index) for index in indices if isinstance(index, np.ndarray)]
         tile_shape = np.broadcast_shapes(*(index.shape for index in tiles)) if tiles else ()
-        shape: list[int] = []
-        axes: list[int] = []
-        tile_axis = None
+        shape: list[int] = []  # of the slice
+        axes: list[int] = []  # axis of the slice along which the index of each dimension changes; 0 for a single index
+        tile_axis = None  # first of the axes over which tiles of indices run
         for index in indices:
             if isinstance(index, np.ndarray):
                 if tile_axis is None:
@@ -122,23 +130,24 @@ class ArrayView:
                 shape.append(index.stop - index.start)
             else:
                 axes.append(0)
-        places, inside = [], np.ones(shape, bool)
+        positions, inside = [], np.ones(shape, bool)
         for index, axis, size in zip(indices, axes, self.shape, strict=True):
+            # Axes of size 1 are appended, so that broadcasting puts the indices along their axis of the slice.
             if isinstance(index, slice):
-                place = np.arange(index.start, index.stop).reshape(-1, *[1] * (len(shape) - axis - 1))
+                position = np.arange(index.start, index.stop).reshape(-1, *[1] * (len(shape) - axis - 1))
             elif isinstance(index, np.ndarray):
-                place = np.broadcast_to(index, tile_shape).reshape(
+                position = np.broadcast_to(index, tile_shape).reshape(
                     *tile_shape, *[1] * (len(shape) - axis - len(tile_shape))
                 )
             else:
-                place = np.asarray(index)
-            place = np.broadcast_to(place, shape).astype(np.int64)
-            inside &= (place >= 0) & (place < size)
-            places.append(place)
-        return places, inside
+                position = np.asarray(index)
+            position = np.broadcast_to(position, shape).astype(np.int64)
+            inside &= (position >= 0) & (position < size)
+            positions.append(position)
+        return positions, inside
 
     def _indices(self, index: Index) -> tuple[Any, ...]:
-        """Return one index, slice with both ends, or array for each dimension."""
+        """Return for each dimension an integer, a slice whose start and stop are stated, or an array of indices."""
         indices = index if isinstance(index, tuple) else (index,)
         if len(indices) != self.ndim:
             raise KernelError(f"{len(indices)} indices of '{self.name}', which has {self.ndim} dimensions")
@@ -148,6 +157,6 @@ class ArrayView:
         )
 
     @staticmethod
-    def _is_part(indices: tuple[Any, ...]) -> bool:
+    def _is_slice(indices: tuple[Any, ...]) -> bool:
         """Return whether indices denote a slice, not a single element."""
         return any(isinstance(part, (slice, np.ndarray)) and getattr(part, "ndim", 1) > 0 for part in indices)

@@ -83,22 +83,22 @@ class _Turns:
         Once all wait in a collective, its results are computed, and they go on. Raise KernelError if some have ended
         meanwhile, since a collective needs all of them.
         """
-        left = list(invocations)
-        while left:
+        running = list(invocations)
+        while running:
             self.waiting.clear()
-            for invocation in left:
+            for invocation in running:
                 self.turn_of[invocation].release()
                 self.main_turn.acquire()
                 if self.error is not None:
                     return
             if self.waiting and len(self.waiting) < len(invocations):
                 raise KernelError("invocations of a workgroup have ended while others wait for all of them")
-            left = list(self.waiting)
-            if left:
-                self._complete(left)
+            running = list(self.waiting)
+            if running:
+                self._complete(running)
 
     def _body(self, invocation: Invocation, run: Run) -> None:
-        """Run one invocation in its thread."""
+        """Run one invocation in its thread: wait for its first turn, run the kernel, and pass the turn on."""
         self.turn_of[invocation].acquire()
         functions.running.invocation = invocation
         try:
@@ -112,7 +112,10 @@ class _Turns:
         self.main_turn.release()
 
     def _complete(self, invocations: Sequence[Invocation]) -> None:
-        """Compute the results of a collective that all invocations have come to."""
+        """Compute the results of the collective at which all invocations wait.
+
+        Raise KernelError if they wait at different ones.
+        """
         names = {self.waiting[invocation][0] for invocation in invocations}
         if len(names) > 1:
             raise KernelError(f"invocations of a workgroup wait in different places: {', '.join(sorted(names))}")
@@ -123,8 +126,10 @@ class _Turns:
 def results_of(name: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
     """Return the result of a collective function for each invocation.
 
-    name: of the function, such as "group_sum" or "subgroup_shuffle". arguments: those of the call of each invocation:
-    the value, then, for functions that read another lane, the index of that lane in the subgroup.
+    Args:
+        name: Name of the function, such as "group_sum" or "subgroup_shuffle".
+        arguments: Arguments of the call of each invocation, axis 0 changing fastest: none for a barrier, else a value,
+            and for a shuffle also the lane (index in the subgroup) that is read.
     """
     if name == "barrier":
         return [None] * len(arguments)
@@ -132,13 +137,13 @@ def results_of(name: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
     results: list[Any] = []
     for begin in range(0, len(arguments), size):  # one group or subgroup
         values = [call[0] for call in arguments[begin : begin + size]]
-        match name.partition("group_")[2]:
+        match name.partition("group_")[2]:  # the part after "group_" or "subgroup_"
             case "sum" | "max" | "min" as word:
                 results += [_in_pairs(_COMBINERS[word], values)] * len(values)
             case "ballot":
                 bit_mask = sum(bool(value) << lane for lane, value in enumerate(values))
                 results += [np.uint32(bit_mask)] * len(values)
-            case _:
+            case _:  # "shuffle"
                 sources = [call[1] for call in arguments[begin : begin + size]]  # the lane that each lane reads
                 results += [
                     values[source] if 0 <= source < len(values) else values[own] for own, source in enumerate(sources)
@@ -151,7 +156,10 @@ _COMBINERS: dict[str, Callable[[Any, Any], Any]] = {"sum": np.add, "max": np.max
 
 
 def _in_pairs(combine: Callable[[Any, Any], Any], values: Sequence[Any]) -> Any:
-    """Combine values: neighbours, then neighbouring pairs, and so on."""
+    """Combine values by a tree: neighbours, then the results of neighbouring pairs, and so on.
+
+    An odd last value is left to the next level.
+    """
     values = [np.asarray(value)[()] for value in values]
     while len(values) > 1:
         pairs = [combine(*pair) for pair in zip(values[::2], values[1::2], strict=False)]
@@ -160,7 +168,7 @@ def _in_pairs(combine: Callable[[Any, Any], Any], values: Sequence[Any]) -> Any:
 
 
 def _refuse_nested(invocation: Invocation, name: str, arguments: tuple[Any, ...]) -> NoReturn:
-    """Raise KernelError for a collective of a kernel whose own statements call none, so that a function calls it."""
+    """Raise KernelError for a collective in a called function: `meet` of kernels whose own statements have none."""
     raise KernelError(f"pydispatch.{name} in a function that the kernel calls: call it in the kernel itself")
 
 
@@ -186,7 +194,8 @@ def run_workgroup(
     memory: list[ArrayView] = []
     turns = _Turns()
     meet = turns.meet if has_collectives else _refuse_nested
-    indices = [index[::-1] for index in itertools.product(*map(range, reversed(extents)))]  # axis 0 changes fastest
+    # Indices in the workgroup, axis 0 changing fastest, so that neighbours are in the same subgroup.
+    indices = [index[::-1] for index in itertools.product(*map(range, reversed(extents)))]
     locals_: list[tuple[int, ...] | None] = [None] if is_whole else [*indices]
     invocations = [Invocation(local, group, extents, counts, memory, meet) for local in locals_]
     if has_collectives:
@@ -196,7 +205,7 @@ def run_workgroup(
     try:
         for invocation in invocations:
             functions.running.invocation = invocation
-            with np.errstate(all="ignore"):
+            with np.errstate(all="ignore"):  # kernels overflow and divide by 0 without a warning
                 run()
     finally:
         functions.running.invocation = before
