@@ -21,10 +21,7 @@ from pydispatch.patterns.types import TensorType
 
 
 class Assignments(Expressions):
-    """Code generator for assignments that each invocation executes on its own.
-
-    An `origin` is the node of an assigned value, at which error messages point.
-    """
+    """Code generator for assignments that each invocation executes on its own."""
 
     def _assign_statement(self, node: ast.Assign) -> None:
         """Emit `a = value` or `a = b = value`; the value is evaluated once."""
@@ -80,7 +77,10 @@ class Assignments(Expressions):
         return self.number_or_error(node, combined)
 
     def assign(self, target: ast.expr, value: Entity, origin: ast.AST) -> None:
-        """Assign a value to a variable, to an element of memory, or item by item to a tuple of these."""
+        """Assign a value to a variable, to an element of memory, or item by item to a tuple of these.
+
+        origin: the expression of the value, which error messages point at.
+        """
         if isinstance(target, ast.Tuple):
             if not isinstance(value, TupleValue) or len(value.items) != len(target.elts):
                 raise self.error(
@@ -103,7 +103,8 @@ class Assignments(Expressions):
     def bind(self, target: ast.Name, value: Entity, origin: ast.AST) -> None:
         """Assign a value to a local variable.
 
-        A variable has the type of its first value: later values are converted to it, or raise CompileError.
+        A variable has the type of its first value: later values are converted to it, or raise CompileError. origin: the
+        expression of the value, which error messages point at.
         """
         self.check_name(target)
         name, old = target.id, self.environment.get(target.id)
@@ -161,7 +162,7 @@ class Assignments(Expressions):
     def _store(self, target: ast.Subscript, memory: MemoryRef, indices: str, value: Entity, origin: ast.AST) -> None:
         """Emit a store of one element, after converting the value to the type of the memory.
 
-        indices: SSA names of the element's indices, such as "%i, %j".
+        indices: SSA names of the element's indices, such as "%i, %j". origin: expression of the value, for errors.
         """
         stored = self.converted(origin, value, memory.dtype, f"an element of '{ast.unparse(target.value)}'")
         self.record_write(target, memory)

@@ -194,7 +194,7 @@ def is_number(entity: Entity) -> bool:
 
 
 def scalars_in(entity: Entity) -> list[Scalar] | None:
-    """Return the scalars of an entity, those of tuples in order; None if any other entity is in it, such as a Literal."""
+    """Return the scalars of an entity, those of tuples in order; None if it has any other entity, such as a Literal."""
     if isinstance(entity, Scalar):
         return [entity]
     if not isinstance(entity, TupleValue):

@@ -85,7 +85,7 @@ def atomic_add(memory: Any, index: Any, value: Any) -> Any:
     """Add a value to `memory[index]` as one atomic operation, and return the element before.
 
     index: of the element, a number or a tuple of one number for each dimension. In kernels with tiles, index and value
-    may be tiles: then one element is updated for each of theirs, and nothing is returned.
+    may be tiles, of which each element updates an element of the memory, and nothing is returned.
     """
     return emulated("atomic_add", memory, index, value)
 

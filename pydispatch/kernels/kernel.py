@@ -14,9 +14,10 @@ from pydispatch.locations import GeneratedText
 from pydispatch.patterns.kernels import KernelLike
 
 Grid = Callable[..., Any] | Sequence[int] | int | None
-"""Grid of a kernel: a function of sizes, numbers of workgroups, or None to infer it."""
+"""Grid of a kernel: numbers of workgroups, axis 0 first, a function of its arguments that returns them, or None to
+infer them from the kernel's code."""
 MAX_INVOCATIONS = 1024
-"""Invocations of a workgroup that CUDA and common Vulkan devices support."""
+"""Maximum number of invocations of a workgroup: what CUDA and common Vulkan devices support."""
 
 
 class KernelSource(KernelLike):
@@ -24,12 +25,14 @@ class KernelSource(KernelLike):
 
     Attributes:
         source: The function with its source text.
-        parameters: Its parameters.
-        workgroup: Invocations of a workgroup along each axis.
-        grid: Numbers of workgroups, or a function of sizes that returns them; None to infer them from the body.
+        parameters: Its parameters in order; the views of a tuple are parameters of their own.
+        workgroup: Invocations of a workgroup along each of one to three axes.
+        grid: Numbers of workgroups along one to three axes, or a function that returns them and is called with the
+            kernel's parameters, views having sizes only; None to infer them from the body.
         statics: Values of static parameters by name.
         checks: Whether accesses and races are checked at run time.
-        derivative: (kernel or program that computes gradients, the arguments they are of); None without one.
+        derivative: (kernel or program that computes gradients, the arguments they are of), as `pydispatch.vjp` sets it;
+            None without one.
     """
 
     def __init__(
@@ -42,7 +45,7 @@ class KernelSource(KernelLike):
         self.grid = grid if callable(grid) or grid is None else _checked_grid(self.source.name, grid)
         self.statics = self._statics(statics or {})
         self.checks = checks
-        self.derivative: Any = None  # (kernel or program that computes gradients, their arguments): `pydispatch.vjp`
+        self.derivative: Any = None  # set by `pydispatch.vjp`
 
     @property
     def name(self) -> str:
@@ -74,8 +77,8 @@ class KernelSource(KernelLike):
         """Lower the kernel to a program.
 
         Args:
-            grid_in_call: Whether three more arguments of the host function are the grid.
-            allocated: Names of written views that the host function allocates.
+            grid_in_call: Whether three more arguments of the host function are the grid; else it is that of the kernel.
+            allocated: Names of written views that the host function allocates and does not take.
             batched: Names of views that have a leading dimension in the host function.
 
         Raises:
@@ -102,8 +105,8 @@ class KernelSource(KernelLike):
     def computed(self) -> tuple[str, ...]:
         """Names of the views that a call of the kernel as an operator allocates and returns, and does not take.
 
-        The kernel writes them as a whole and never reads them, and their sizes are those of other views. Raises as
-        `lowered`.
+        The kernel writes them as a whole and never reads them, and each of their sizes is static or a named size of a
+        view that is passed. Raises as `lowered`.
         """
         views = [self.passed[position] for position in self.launched.overwritten]
         others = [parameter.type for parameter in self.passed if parameter not in views]
@@ -116,7 +119,7 @@ class KernelSource(KernelLike):
 
     @cached_property
     def _default_lowering(self) -> Lowered:
-        """Lower the kernel with its own grid, once."""
+        """Return the program of the kernel with its own grid; it is lowered once."""
         return self.lowered()
 
     @cached_property
@@ -131,11 +134,11 @@ class KernelSource(KernelLike):
 
     @property
     def covering(self) -> tuple[tuple[str | int, int], ...]:
-        """Sizes that an inferred grid covers, as in `Lowered`. Raises as `lowered`."""
+        """Sizes that an inferred grid covers, as in `Lowered`; empty for a stated grid. Raises as `lowered`."""
         return self._default_lowering.covering
 
     def check_count(self, args: tuple[Any, ...]) -> None:
-        """Raise InvalidArgumentError unless the number of arguments is that of the parameters."""
+        """Raise InvalidArgumentError unless `args`, the result of `flat`, has one for each parameter in `passed`."""
         if len(args) != len(self.passed):
             names = ", ".join(parameter.name for parameter in self.passed)
             raise InvalidArgumentError(
@@ -143,7 +146,7 @@ class KernelSource(KernelLike):
             )
 
     def flat(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return the arguments with the views of tuples in place of the tuples."""
+        """Return the arguments of a call with the views of tuples in place of the tuples: one for each of `passed`."""
         if not any(parameter.tuple_name for parameter in self.passed):
             return args
         return tuple(item for view in args for item in (view if isinstance(view, (tuple, list)) else (view,)))
@@ -161,16 +164,19 @@ class KernelSource(KernelLike):
 
 
 def _checked_workgroup(name: str, requested: Sequence[int] | int) -> tuple[int, ...]:
-    """Return a checked workgroup shape of one to three sizes."""
+    """Return a workgroup shape as a tuple of one to three sizes. Raise InvalidArgumentError for any other value.
+
+    name: the kernel, for the error.
+    """
     sizes = (requested,) if isinstance(requested, int) else requested
     product = 1
-    is_list = isinstance(sizes, (tuple, list)) and 1 <= len(sizes) <= 3
-    for size in sizes if is_list else ():
+    is_shape = isinstance(sizes, (tuple, list)) and 1 <= len(sizes) <= 3
+    for size in sizes if is_shape else ():
         if not isinstance(size, int) or isinstance(size, bool) or size < 1:
-            is_list = False
+            is_shape = False
             break
         product *= size
-    if not is_list or product > MAX_INVOCATIONS:
+    if not is_shape or product > MAX_INVOCATIONS:
         raise InvalidArgumentError(
             f"kernel '{name}': workgroup: expected one to three numbers, at most {MAX_INVOCATIONS} invocations in "
             f"all, got {requested!r}"
@@ -179,7 +185,10 @@ def _checked_workgroup(name: str, requested: Sequence[int] | int) -> tuple[int, 
 
 
 def _checked_grid(name: str, requested: Any) -> tuple[int, ...]:
-    """Return a checked grid of one to three numbers of workgroups."""
+    """Return a grid as a tuple of one to three numbers of workgroups. Raise InvalidArgumentError for any other value.
+
+    name: the kernel, for the error.
+    """
     sizes = (requested,) if isinstance(requested, int) else requested
     is_grid = isinstance(sizes, (tuple, list)) and 1 <= len(sizes) <= 3
     if not is_grid or not all(isinstance(size, int) and not isinstance(size, bool) and size >= 0 for size in sizes):

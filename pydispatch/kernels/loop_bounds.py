@@ -43,7 +43,7 @@ class LoopBounds(Subgroups):
         return MISSING
 
     def _is_pure(self, node: ast.expr, names: set[str]) -> bool:
-        """Return whether an expression has the same value wherever it is evaluated.
+        """Return whether an expression has the same value wherever one invocation evaluates it.
 
         It may use sizes of views, conversions, functions that are no collectives, and of variables only `names`; it
         reads no memory.
@@ -69,23 +69,22 @@ class LoopBounds(Subgroups):
         return any(isinstance(child, ast.Call) and self._named_object(child.func) in ids for child in ast.walk(node))
 
     def _bounded(self, nodes: Sequence[ast.stmt]) -> tuple[Sequence[ast.stmt], Scalar | None]:
-        """Return the statements of a phase (those between two barriers), and the upper bound of its loop along axis 0
-        or None.
+        """Return the statements that a phase (those between two barriers) needs, and the end of its loop along axis 0.
 
-        If the whole phase is guarded by `global_id(0) < n`, the loop over invocations ends at n instead: loops without
-        conditions can be vectorized.
+        If the whole phase is guarded by `global_id(0) < n`, the loop over invocations ends at n instead of the guard:
+        loops without conditions can be vectorized. Otherwise return the statements as they are, and None.
         """
-        *before, last = nodes
+        *before, guard = nodes
         # A spilled variable has a value for every invocation, so that its phase runs for all of them.
         assigns_spilled = not self.variables.spilled.isdisjoint(assigned_in(nodes))
-        if not isinstance(last, ast.If) or last.orelse or assigns_spilled or _has_exit(last):
-            if isinstance(last, ast.If) or len(nodes) < 2:
+        if not isinstance(guard, ast.If) or guard.orelse or assigns_spilled or _has_exit(guard):
+            if isinstance(guard, ast.If) or len(nodes) < 2:
                 return nodes, None
             return self._bounded_by_return(nodes)
-        tests = (
-            last.test.values if isinstance(last.test, ast.BoolOp) and isinstance(last.test.op, ast.And) else [last.test]
-        )
-        values: dict[str, ast.expr] = {}  # of each variable before `last`
+        tests = [guard.test]
+        if isinstance(guard.test, ast.BoolOp) and isinstance(guard.test.op, ast.And):
+            tests = guard.test.values
+        values: dict[str, ast.expr] = {}  # expression of each variable at the guard
         for name, value in self.variables.formulas.items():
             values[name] = _expression_of(value, values)
         for statement in before:
@@ -102,17 +101,17 @@ class LoopBounds(Subgroups):
                 break  # every invocation evaluates this test, also those that do not pass the ones after it
             if end is None:
                 continue
-            rest = [statement for statement in tests if statement is not test]
-            if not rest:
-                return [*before, *last.body], end
-            left = rest[0] if len(rest) == 1 else ast.copy_location(ast.BoolOp(ast.And(), rest), last.test)
-            return [*before, ast.copy_location(ast.If(left, last.body, []), last)], end
+            others = [other for other in tests if other is not test]  # the loop's end replaces `test` only
+            if not others:
+                return [*before, *guard.body], end
+            remaining = others[0] if len(others) == 1 else ast.copy_location(ast.BoolOp(ast.And(), others), guard.test)
+            return [*before, ast.copy_location(ast.If(remaining, guard.body, []), guard)], end
         return nodes, None
 
     def _bounded_by_return(self, nodes: Sequence[ast.stmt]) -> tuple[Sequence[ast.stmt], Scalar | None]:
-        """Return the statements and the upper bound of a phase that has `if i >= n: return` after other statements.
+        """Return the statements and the end of the loop, as `_bounded`, of a phase with `if i >= n: return`.
 
-        They are those of `_bounded` for `if i < n` around the statements after the return.
+        The phase is handled as if the statements after the return were inside `if i < n`.
         """
         for index, statement in enumerate(nodes):
             if (
@@ -124,47 +123,47 @@ class LoopBounds(Subgroups):
                 test = statement.test
                 if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.GtE):
                     in_range = ast.copy_location(ast.Compare(test.left, [ast.Lt()], test.comparators), test)
-                    rest = ast.copy_location(ast.If(in_range, list(nodes[index + 1 :]), []), statement)
-                    bounded, end = self._bounded([*nodes[:index], rest])
+                    guarded = ast.copy_location(ast.If(in_range, list(nodes[index + 1 :]), []), statement)
+                    bounded, end = self._bounded([*nodes[:index], guarded])
                     return (bounded, end) if end is not None else (nodes, None)
                 return nodes, None
         return nodes, None
 
     def _loop_end_of_test(self, test: ast.expr, values: Mapping[str, ast.expr]) -> Scalar | None:
-        """Return how many invocations of a workgroup pass the test `global_id(0) < n`; None for any other test.
+        """Emit how many invocations of a workgroup pass the test `global_id(0) < n`; return None for any other test.
 
-        That is min(workgroup size, n - index of the workgroup's first invocation), so that a loop over the invocations
-        can end there.
+        That is min(workgroup size, n - index of the workgroup's first invocation), the end of a loop over the
+        invocations that pass. It is negative if the workgroup begins after n.
 
         Args:
             test: The condition.
-            values: The present expression of each variable that the test may name, such as `global_id(0)` of `i`.
+            values: The expression of each variable that the test may name, such as `global_id(0)` for `i`.
         """
         if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], ast.Lt):
             return None
         left, right = (_expression_of(side, values) for side in (test.left, test.comparators[0]))
-        is_first = (
+        is_global_id = (
             isinstance(left, ast.Call)
             and self._named_object(left.func) is functions.global_id
             and len(left.args) == 1
             and isinstance(left.args[0], ast.Constant)
             and left.args[0].value == 0
         )
-        if not is_first or not self._is_pure(right, set()) or self._depends_on_invocation(right):
+        if not is_global_id or not self._is_pure(right, set()) or self._depends_on_invocation(right):
             return None
         size = self.number(right)
         if isinstance(size, Scalar) and is_float(size.type):
             return None
         group = self.writer.value("stream.dispatch.workgroup.id[0] : index", "index")
         first = self.writer.value(f"arith.muli {group.name}, {self.extents[0].name} : index", "index")
-        left_over = binary(self.writer, "-", cast(self.writer, size, "index"), first)
-        end = binary(self.writer, "min", self.extents[0], left_over)
+        distance = binary(self.writer, "-", cast(self.writer, size, "index"), first)
+        end = binary(self.writer, "min", self.extents[0], distance)
         assert isinstance(end, Scalar)
         return end
 
 
 def _expression_of(value: ast.expr, values: Mapping[str, ast.expr]) -> ast.expr:
-    """Return the expression of a variable for its name, and any other expression itself."""
+    """Return the expression that `values` has for a variable, and any other expression as it is."""
     return values.get(value.id, value) if isinstance(value, ast.Name) else value
 
 

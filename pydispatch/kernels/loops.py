@@ -26,14 +26,15 @@ from pydispatch.kernels.names import BREAK, CONTINUE, RETURN, assigned_in, exits
 from pydispatch.kernels.statements import Statements
 
 MAX_STAGES = 8
-"""Maximum number of stages of a loop over tiles. More need more workgroup memory than devices have."""
+"""Maximum number of iterations of a loop whose tiles are in memory at a time. More need more workgroup memory than
+devices have."""
 
 VariableOfCounter = Callable[[Scalar], Scalar]
-"""Function that emits the value of a loop variable from the counter of the loop."""
+"""Function that emits the value of a loop variable from the counter of the scf.for or scf.while, both of type index."""
 
 
 def _identity(counter: Scalar) -> Scalar:
-    """Return the counter itself: the loop variable of a range whose step is known."""
+    """Return the counter itself: `VariableOfCounter` of a range whose step is known."""
     return counter
 
 
@@ -45,10 +46,10 @@ class Loops(Statements):
     """
 
     def carried(self, body: Iterable[ast.stmt], counters: Iterable[str]) -> list[str]:
-        """Return the loop-carried variables: those that the body reassigns and that have a numeric value before the
-        loop.
+        """Return the names of the loop-carried variables: iteration arguments and results of the loop in MLIR.
 
-        `counters` are the names of loop variables, which are excluded.
+        They are the variables that the body reassigns and that have a numeric value before the loop. `counters` are the
+        names of loop variables, which are excluded.
         """
         names = assigned_in(body) - set(counters)
         # scalars_in: None for views and other entities without a numeric value, [] for an empty tuple
@@ -69,11 +70,11 @@ class Loops(Statements):
         assert isinstance(node.target, ast.Name)
         self.check_name(node.target)
         variable_of_counter: VariableOfCounter = _identity
-        if isinstance(step, Scalar):  # the range over a counter has the step 1
+        if isinstance(step, Scalar):  # normalized to a range of counters with the step 1
             low, high, step, variable_of_counter = self._normalize_runtime_step(low, high, step)
         exits = {name for statement in node.body for name in exits_of(statement)}
         may_leave = bool(exits & {BREAK, RETURN})
-        if may_leave or step < 0:
+        if may_leave or step < 0:  # scf.for has no early exit, and a positive step only
             self._emit_as_while(node, low, high, step, variable_of_counter)
             return
         carried = self.carried(node.body, (node.target.id,))  # each has scalars: `or []` is for the type only
@@ -87,7 +88,7 @@ class Loops(Statements):
         arguments = [Scalar(self.writer.fresh(), type) for type in types]
         self._bind_results(self.environment, [(name, saved[name]) for name in carried], arguments)
         self.environment[node.target.id] = variable_of_counter(Scalar(variable, "index"))
-        self.environment.pop(CONTINUE, None)  # that of a loop around this one
+        self.environment.pop(CONTINUE, None)  # the flag of a loop around this one
         self.block(node.body, exits_without_flag=frozenset({CONTINUE}))
         self._end_of_iteration(carried)
         inner_writer, self.writer, self.environment = self.writer, outer, saved
@@ -114,9 +115,9 @@ class Loops(Statements):
     def _unroll(self, node: ast.For, items: Sequence[Entity]) -> None:
         """Emit the body of a loop once for each item of a tuple."""
         if exits := {name for statement in node.body for name in exits_of(statement)}:
-            left = sorted(exits)[0].strip()  # names of exits end with a space
+            keyword = sorted(exits)[0].strip()  # names of exits end with a space
             raise self.error(
-                node, f"'{left}' in a loop over a tuple, which is written once for each item",
+                node, f"'{keyword}' in a loop over a tuple, which is written once for each item",
                 "let a condition decide what is done",
             )  # fmt: skip
         line = self.source.location(node).line
@@ -140,24 +141,24 @@ class Loops(Statements):
     def _normalize_runtime_step(
         self, low: Scalar | Literal, high: Scalar | Literal, step: Scalar
     ) -> tuple[Literal, Scalar, int, VariableOfCounter]:
-        """Normalize a range with a runtime step to `range(0, count, 1)`; return it, and a function from the counter
-        to the loop variable.
+        """Normalize a range with a runtime step to `range(0, count, 1)`.
 
-        The step may be negative. A step of 0 gives no iterations, since a division by 0 gives 0 in kernel IR.
+        Return low, high and step of that range, and a function from its counter to the loop variable. The step may be
+        negative. A step of 0 gives no iterations, since a division by 0 gives 0 in kernel IR.
         """
         first, end, stride = (cast(self.writer, bound, "index") for bound in (low, high, step))
         span = self.writer.value(f"arith.subi {end.name}, {first.name} : index", "index")
         count = self.writer.value(f"arith.ceildivsi {span.name}, {stride.name} : index", "index")
 
         def variable_of_counter(counter: Scalar) -> Scalar:
-            """Return the loop variable: first + counter * step."""
+            """Emit the value of the loop variable: first + counter * step."""
             steps = self.writer.value(f"arith.muli {counter.name}, {stride.name} : index", "index")
             return self.writer.value(f"arith.addi {first.name}, {steps.name} : index", "index")
 
         return Literal(0), count, 1, variable_of_counter
 
     def _end_of_iteration(self, carried: Iterable[str], more: Sequence[Scalar] = ()) -> None:
-        """Emit the scf.yield of one iteration: the values `more`, then those of the loop-carried variables."""
+        """Emit the scf.yield of an iteration: `more`, the next counters, then the values of the variables `carried`."""
         values = list(more)
         for name in carried:
             if isinstance(entity := self.environment[name], Undefined):
@@ -173,7 +174,7 @@ class Loops(Statements):
         """Bind the loop-carried variables to the results of the loop; variables first assigned inside it become
         undefined.
         """
-        forms = [(name, self.environment[name]) for name in carried]
+        forms = [(name, self.environment[name]) for name in carried]  # results have the structure of these values
         self._bind_results(self.environment, forms, results)
         for name in assigned_in([node]) - set(carried):
             # The named kinds have a value after the loop: it is computed again (formulas), or read from memory.
@@ -182,9 +183,9 @@ class Loops(Statements):
                 self.environment[name] = Undefined(f"has a value inside the loop in line {line} only")
 
     def range_of(self, node: ast.For) -> tuple[Scalar | Literal, Scalar | Literal, int | Scalar]:
-        """Return the first counter, the end and the step of `for i in range(...)`.
+        """Return the first value, the end (exclusive) and the step of `for i in range(...)`.
 
-        The step is an int if it is known, else a Scalar. Raise CompileError for another loop.
+        The step is an int other than 0 if it is known, else a Scalar. Raise CompileError for another loop.
         """
         call = node.iter
         is_range = (
@@ -221,7 +222,10 @@ class Loops(Statements):
         return low, high, int(step.value)
 
     def _stages_of(self, node: ast.For) -> int:
-        """Return the stages of a loop over `pydispatch.range`; 1 without a number of stages."""
+        """Return `stages` of a loop over `pydispatch.range`; 1 if it states none.
+
+        It is the number of iterations whose tiles are in workgroup memory at a time.
+        """
         assert isinstance(node.iter, ast.Call)
         stated = next((keyword.value for keyword in node.iter.keywords if keyword.arg == "stages"), None)
         if stated is None:
@@ -245,10 +249,10 @@ class Loops(Statements):
 
         Args:
             node: The loop.
-            low: First counter.
-            high: End of the counters.
-            step: Distance of counters.
-            variable_of_counter: Returns the loop variable for a counter.
+            low: First value of the counter.
+            high: End of the counter, exclusive.
+            step: What is added to the counter in each iteration; not 0.
+            variable_of_counter: Emits the value of the loop variable from the counter.
         """
         assert isinstance(node.target, ast.Name)
         name = node.target.id
@@ -256,15 +260,15 @@ class Loops(Statements):
         start = cast(self.writer, low, "index")
 
         def goes_on(variables: Sequence[Scalar]) -> Scalar | Literal:
-            """Emit the loop condition: the counter has not reached the end."""
+            """Emit the loop condition, that the counter `variables[0]` has not reached the end."""
             return compare(self.writer, "<" if step > 0 else ">", variables[0], end)
 
         def begin(variables: Sequence[Scalar]) -> None:
-            """Bind the loop variable."""
+            """Bind the loop variable to its value for the counter `variables[0]`."""
             self.environment[name] = variable_of_counter(variables[0])
 
         def next_of(variables: Sequence[Scalar]) -> list[Scalar]:
-            """Emit the next counter."""
+            """Emit the counter of the next iteration."""
             following = binary(self.writer, "+", variables[0], Literal(step))
             assert isinstance(following, Scalar)
             return [following]
@@ -303,9 +307,10 @@ class Loops(Statements):
 
         Args:
             counters: Initial values of variables that the kernel does not name, such as the counter of a `for` loop.
+            node: The loop.
             goes_on: Emits the loop condition, from the current counters.
-            begin: Binds what the body reads of the current counters.
-            next_of: Emits the counters of the next iteration.
+            begin: Binds the names that the body reads, such as a loop variable, from the current counters.
+            next_of: Emits the counters of the next iteration from the current ones.
         """
         target = {node.target.id} if isinstance(node, ast.For) and isinstance(node.target, ast.Name) else set()
         exits = {name for statement in node.body for name in exits_of(statement)}
@@ -341,7 +346,7 @@ class Loops(Statements):
         test = self.writer
         arguments = enter()  # the region of the body
         begin(arguments[: len(counters)])
-        self.environment.pop(CONTINUE, None)  # that of a loop around this one; here nothing follows the body
+        self.environment.pop(CONTINUE, None)  # the flag of a loop around this one
         self.block(node.body, exits_without_flag=frozenset({CONTINUE}))
         self._end_of_iteration(carried, next_of(arguments[: len(counters)]))
         if not types:
@@ -359,4 +364,4 @@ class Loops(Statements):
         ]
         outer.has_effects = True
         self._after_loop(node, carried, results[len(counters) :])
-        self.environment.pop(BREAK, None)
+        self.environment.pop(BREAK, None)  # it was for this loop only; RETURN guards the statements after the loop, too

@@ -25,7 +25,7 @@ from pydispatch.kernels.writer import Writer, signless
 from pydispatch.locations import GeneratedText
 
 EXECUTABLE = "@python_kernel"
-"""The symbol of the executable."""
+"""Symbol of the executable in the program of a kernel."""
 _INVOCATIONS = "attributes {pyd.invocations"
 """Beginning of the attributes of the kernel's function. `Lowered.program` inserts another one after the brace."""
 
@@ -35,19 +35,21 @@ class Lowered:
     """Kernel as MLIR text.
 
     Attributes:
-        executable: Executable with the kernel's code, named `EXECUTABLE`.
-        arguments: Name and type of each argument of the host function.
-        results: Name and type of each result, named after the view that is written.
+        name: Name of the kernel.
+        executable: Lines of the executable with the kernel's code, named `EXECUTABLE`.
+        arguments: Name and MLIR type of each argument of the host function.
+        results: Name and MLIR type of each result, named after the view that is written.
         body: Lines of the host function without its return. Arguments are named `%a_NAME`, results `%r_NAME`.
         written: Positions of the written views among the parameters that are passed at run time.
-        overwritten: Positions of the written views that the kernel never reads and that are not marked `Partial`.
+        overwritten: Positions of the views that the kernel writes as a whole and whose elements it never reads: all
+            written views that it does not read and that are not marked `Partial`.
         asserts: Message of each assertion, by the error code that a workgroup returns.
-        complete: Positions of the views that a checked kernel must write as a whole.
-        stamps: Name and type of the race stamps of each such view, as values of the body. They record which invocation
-            has accessed each element; 0 is none.
+        complete: Positions of the views of which a checked kernel must write each element; empty without checks.
+        stamps: SSA name in `body` and MLIR type of the race stamps of each view in `complete`. They record which
+            invocation has accessed each element; 0 is none.
         covering: Of an inferred grid, for each axis: a size, or the SSA name of one, and how many of its elements a
             workgroup covers.
-        prints: Lines that a checked kernel prints.
+        prints: Lines that a checked kernel prints, in the order of its calls of `print`.
         location: Location of the definition, as MLIR text.
     """
 
@@ -67,19 +69,19 @@ class Lowered:
 
     @property
     def text(self) -> GeneratedText:
-        """Program with one public function, named like the kernel."""
+        """MLIR text of the program, with one public function that is named like the kernel."""
         return self.program(self.name)
 
     def program(self, function: str, with_stamps: bool = False, marks_lines: bool = False) -> GeneratedText:
         """Return the text of a program with one public function of the given name.
 
-        with_stamps: the function also returns the race stamps of the views that must be written as a whole.
-        marks_lines: the code of the kernel states the source line of each instruction.
+        with_stamps: the function also returns the race stamps of the views in `complete`.
+        marks_lines: the kernel is marked with `pyd.lines`, so that its code states the source line of each instruction.
         """
         arguments = ", ".join(f'%a_{name}: {type} {{pyd.name = "{name}"}}' for name, type in self.arguments)
         returned = [(f"%r_{name}", type) for name, type in self.results] + [*(self.stamps if with_stamps else ())]
         values, types = (", ".join(column) for column in zip(*returned, strict=True))
-        symbol = function if function.isascii() else f'"{function}"'
+        symbol = function if function.isascii() else f'"{function}"'  # bare identifiers of MLIR are ASCII
         lines = [f"func.func @{symbol}({arguments}) -> ({types}) {{", *self.body, f"return {values} : {types}"]
         executable = self.executable
         if marks_lines:
@@ -104,12 +106,17 @@ def lower(
     """Lower a kernel to a program.
 
     Args:
+        source: The kernel's Python function.
+        parameters: Its parameters in order, also static ones.
+        workgroup: Invocations of a workgroup along each axis.
+        statics: Values of the static parameters by name.
         grid: Numbers of workgroups, or a function of the parameters that computes them. None: inferred from the ids
             that the kernel uses; a kernel on tiles covers the first view that it writes.
         grid_in_call: Whether three more arguments of the host function are the grid.
         checks: Whether to check each index against its dimension, and each access for races.
         allocated: Names of written views that the host function allocates, instead of taking them as arguments. Those
-            that the kernel reads or writes in part begin as zeros. Other views have their symbolic sizes.
+            that the kernel reads or writes in part begin as zeros. Each of their symbolic sizes is one of a view that
+            is an argument.
         batched: Names of views that have a leading dimension in the host function: the kernel runs for each of its
             elements, together. All written views have it.
 
@@ -122,7 +129,7 @@ def lower(
     phases.checks = checks
     symbols = size_symbols(passed)
     lines = phases.lower(_environment(passed, symbols))
-    if checks and kind is Phases:  # once more, with race checks of the views that it is now known to write
+    if checks and kind is Phases:  # lowered again, with race checks of the views that it is now known to write
         watched = frozenset(phases.written)
         phases = kind(source, parameters, workgroup, statics)
         phases.checks, phases.watched = checks, watched
@@ -137,7 +144,9 @@ def lower(
     types = [f"tensor<{shape_text(p)}{p.type.dtype}>" if p.is_view and p.type else str(p.type) for p in outer]
     types = [signless(type, "ui") for type in types]
     arguments = [(p.name, type) for p, type in zip(passed, types, strict=True)]
-    covered: list[tuple[Scalar | Literal, int]] = []  # of an inferred grid, for each axis a size and its part
+    covered: list[
+        tuple[Scalar | Literal, int]
+    ] = []  # of an inferred grid: for each axis a size, and how much of it a workgroup covers
     if grid is None and not grid_in_call:
         covered = covering(source, passed[written[0]], symbols, phases)
     results = [arguments[index] for index in written]
@@ -172,7 +181,7 @@ def lower(
 def _environment(passed: Sequence[Parameter], symbols: Mapping[tuple[str, int], str]) -> dict[str, Entity]:
     """Return what each parameter stands for, by name: a number, a view in memory, or a tuple of views.
 
-    passed: the parameters. symbols: SSA names of dynamic sizes, by the name of a view and the dimension.
+    passed: the parameters, without static ones. symbols: SSA names of dynamic sizes, by (view, dimension).
     """
     environment: dict[str, Entity] = {}
     for parameter in passed:
@@ -259,7 +268,7 @@ def _executable_lines(
 
 
 def _watched(passed: Sequence[Parameter], phases: Phases | TileKernel) -> list[Parameter]:
-    """Return the views whose accesses are checked for races, and which therefore have stamps."""
+    """Return those of the parameters whose accesses the kernel checks for races, and which therefore have stamps."""
     return [parameter for parameter in passed if parameter.name in (phases.watched or ())]
 
 
@@ -269,7 +278,7 @@ def _stamps_type(view: Parameter) -> str:
 
 
 def _stamps_result(view: Parameter) -> str:
-    """Return the SSA name of the stamps of a view after the kernel."""
+    """Return the SSA name that the stamps of a view have in the host function after the kernel has run."""
     return f"%stamps_{view.name}"
 
 
@@ -330,7 +339,7 @@ def _host_function_lines(
             require_known_sizes(source, parameter, host_symbols, passed_sizes)
             _allocate(writer, parameter, type, host_symbols, parameter.name in zeroed)
     counts = workgroup_counts(source, writer, passed, symbols, statics, covered, grid, grid_in_call)
-    if batched:  # the kernel runs for each element of the batch: axis 1 counts both
+    if batched:  # axis 1 runs over the workgroups of all elements of the batch: see `batch`
         counts[1] = writer.value(f"arith.muli {counts[1]}, {batch.SIZE} : index", "index").name
     sizes = list(dict.fromkeys(host_symbols.values()))
     watched = _watched(host_parameters, phases)  # in checked runs, views that record who accessed each element
@@ -352,7 +361,7 @@ def _host_function_lines(
 def _allocate(
     writer: Writer, view: Parameter, type: str, symbols: Mapping[tuple[str, int], str], is_zeroed: bool
 ) -> None:
-    """Define the argument of a view as a new tensor, of zeros or undefined."""
+    """Define `%a_NAME`, the operand of the dispatch for a view, as a new tensor of zeros or of undefined elements."""
     empty = f"%a_{view.name}" if not is_zeroed else f"%empty_{view.name}"
     sizes = dynamic_sizes(view, symbols).strip("{}")  # such as "%n, %m"
     writer.line(f"{empty} = tensor.empty({sizes}) : {type}")

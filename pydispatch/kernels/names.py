@@ -1,4 +1,4 @@
-"""Names that statements assign and read, and exits that leave the statements."""
+"""Names that statements assign and read, and exits (break, continue, return) that leave the statements."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import ast
 from collections.abc import Iterable, Iterator
 
 BREAK, CONTINUE, RETURN = "break ", "continue ", "return "
-"""Names of the flags of exits; the space keeps them apart from variables of the kernel."""
+"""Names in the environment of the flags of exits: i1 values, true if the exit was taken. Variables of kernels have no
+space in their names."""
 EXITS: dict[type[ast.stmt], str] = {ast.Break: BREAK, ast.Continue: CONTINUE, ast.Return: RETURN}
-"""Statements that leave a block to the names of their flags."""
+"""Statements that leave a block → the names of their flags."""
 
 
 def targets_of(node: ast.AST) -> Iterator[str]:
@@ -23,7 +24,7 @@ def targets_of(node: ast.AST) -> Iterator[str]:
 
 
 def names_in(target: ast.expr) -> Iterator[str]:
-    """Yield the names in the target of an assignment, which may be a tuple of tuples."""
+    """Yield the names in the target of an assignment, which may be a tuple of tuples; none for `x[i]`."""
     if isinstance(target, ast.Name):
         yield target.id
     for element in target.elts if isinstance(target, ast.Tuple) else ():
@@ -50,17 +51,17 @@ def read_in(nodes: Iterable[ast.AST]) -> set[str]:
 def read_before_assigned(statements: Iterable[ast.stmt], assigned: set[str] | None = None) -> set[str]:
     """Return the names that statements may read before they assign them.
 
-    `assigned` has the names that are assigned before the statements. The names that they certainly assign are added to
-    it.
+    assigned: names that are assigned before the statements, none by default. The names that the statements assign on
+    every path are added to it; the body of a loop may run zero times, so that it adds none.
     """
     done = set() if assigned is None else assigned
     names: set[str] = set()
     for node in statements:
         if isinstance(node, ast.If):
-            ways = set(done), set(done)
+            after_body, after_orelse = set(done), set(done)
             names |= read_in([node.test]) - done
-            names |= read_before_assigned(node.body, ways[0]) | read_before_assigned(node.orelse, ways[1])
-            done |= ways[0] & ways[1]
+            names |= read_before_assigned(node.body, after_body) | read_before_assigned(node.orelse, after_orelse)
+            done |= after_body & after_orelse
         elif isinstance(node, ast.For):
             names |= read_in([node.iter]) - done
             names |= read_before_assigned(node.body, done | set(targets_of(node)))
@@ -74,7 +75,7 @@ def read_before_assigned(statements: Iterable[ast.stmt], assigned: set[str] | No
 
 
 def exits_of(node: ast.AST) -> frozenset[str]:
-    """Return the exits that transfer control out of a statement, by the names of their flags.
+    """Return the exits that may transfer control out of a statement, as the names of their flags (BREAK, ...).
 
     `break` and `continue` inside a loop stay within that loop.
     """

@@ -14,7 +14,7 @@ from pydispatch.kernels.source import Source
 from pydispatch.kernels.writer import Writer
 
 Environment = dict[str, Entity]
-"""Names of a kernel to what they stand for."""
+"""Names of a kernel → what they stand for. Flags of exits (`names.BREAK`) have names that end with a space."""
 
 T = TypeVar("T")
 
@@ -23,14 +23,18 @@ class Numbers:
     """Base of the code generators: source, environment, and conversion of values to numbers.
 
     Attributes:
+        source: The function whose statements are emitted: the kernel, or a function that is being inlined.
+        writer: Emitter of the current region.
         environment: Value of each local name.
         written: Parameters that the kernel writes.
         read: Parameters whose elements the kernel reads.
         callers: Functions around the one that is being inlined, outermost first.
         checks: Whether to check indices against sizes.
-        watched: Views whose accesses are checked for races; None for none.
+        watched: Views whose accesses are checked for races; None: no access is, also none of workgroup memory.
+        asserts: Message of each assertion, by its error code.
         imports: Declarations of functions that are linked later, by symbol.
         prints: Lines that a checked kernel prints, `prints.PrintedLine`.
+        collective_rule: End of errors about collectives (barriers, reductions) in a wrong position.
     """
 
     collective_rule = (
@@ -48,7 +52,7 @@ class Numbers:
         self.inlined_calls = InlinedCalls()
         self.checks = False  # whether to check indices against sizes
         self.watched: frozenset[str] | None = None  # views whose accesses are checked for races
-        self.asserts: dict[int, str] = {}  # number of an assertion → its message
+        self.asserts: dict[int, str] = {}  # error code of an assertion → its message
         self.imports: dict[str, str] = {}  # symbol → declaration of a function that is linked later
         self.prints: list[Any] = []  # lines that a checked kernel prints
 
@@ -59,7 +63,7 @@ class Numbers:
     # ---- what subclasses do
 
     def evaluate(self, node: ast.expr) -> Entity:
-        """Emit an expression, and return its value."""
+        """Emit the operations of an expression, and return its value."""
         raise NotImplementedError
 
     def position(self, node: ast.AST, kind: str, axis: int) -> Entity:
@@ -73,12 +77,15 @@ class Numbers:
         raise NotImplementedError
 
     def on_access(self, node: ast.AST, memory: MemoryRef, indices: str, is_write: bool) -> None:
-        """Record an access to an element; called before the access is emitted."""
+        """Record an access to an element; called before the access is emitted.
+
+        node: the subscript. indices: SSA names, such as "%3, %zero".
+        """
         if not is_write and memory.parameter:
             self.read.add(memory.parameter)
 
     def on_comparison(self, nodes: Sequence[ast.AST], symbol: str, values: Sequence[Scalar | Literal]) -> None:
-        """Handle a comparison of two numbers before it is emitted; does nothing unless overridden."""
+        """Handle the comparison `values[0] symbol values[1]` before it is emitted; does nothing unless overridden."""
 
     def allocated(self, memory: MemoryRef) -> None:
         """Handle an allocation of workgroup memory; does nothing unless overridden."""
@@ -88,9 +95,9 @@ class Numbers:
     def elementwise(
         self, nodes: Sequence[ast.expr], entities: Sequence[Entity], make: Callable[..., Scalar | Literal]
     ) -> Entity:
-        """Call `make` with entities as numbers, and return its result. `nodes` are their expressions, for messages.
+        """Return make(*entities), after a check that the entities are numbers.
 
-        A subclass with tiles calls it for each element of tiles.
+        `nodes` are their expressions, for messages. A subclass with tiles lets `make` compute each element of a tile.
         """
         return make(*map(self.as_number, nodes, entities))
 
@@ -113,7 +120,10 @@ class Numbers:
         return self.as_number(node, self.evaluate(node))
 
     def condition(self, node: ast.expr, entity: Entity | None = None) -> Scalar | Literal:
-        """Evaluate a condition to a value of type i1 or a literal. Raise CompileError for other types."""
+        """Evaluate a condition to a value of type i1 or a bool literal. Raise CompileError for other types.
+
+        entity: the value of `node`, if it has been evaluated already.
+        """
         value = self.as_number(node, self.evaluate(node) if entity is None else entity)
         if isinstance(value, Literal):
             return Literal(bool(value.value))
@@ -129,7 +139,7 @@ class Numbers:
             raise self.error(node, error.args[0], error.args[1]) from None
 
     def folding(self, node: ast.AST, make: Callable[[], Literal]) -> Literal:
-        """Evaluate `make` at compile time; its arithmetic errors become a CompileError at the node."""
+        """Return make(), a number known at compile time; its arithmetic errors become a CompileError at the node."""
         try:
             return make()
         except (ValueError, OverflowError, ZeroDivisionError) as error:
@@ -138,7 +148,8 @@ class Numbers:
     def converted(self, node: ast.AST, entity: Entity, type: str, what: str) -> Scalar:
         """Convert a value to the type of its destination, which `what` names in messages.
 
-        Only implicit conversions are allowed: literals and shorter types. Raise CompileError for others.
+        Only implicit conversions are allowed: of literals that fit, and of shorter types (`widens`). Raise CompileError
+        for others.
         """
         value = self.as_number(node, entity)
         if isinstance(value, Literal):

@@ -1,4 +1,7 @@
-"""A kernel → what its workgroup does: parallel loops over the invocations, one for each stretch between barriers."""
+"""Lowering of a kernel to what its workgroup does: a parallel loop over the invocations for each phase.
+
+A phase is the statements between two barriers or other collectives.
+"""
 
 from __future__ import annotations
 
@@ -32,11 +35,13 @@ class Phases(LoopBounds):
         self._statics = statics
 
     def lower(self, environment: Mapping[str, Entity]) -> list[str]:
-        """Return the lines of the kernel's body, without what comes before it (`prologue`).
+        """Return the lines of the kernel's body, without those that precede it (`prologue`).
 
-        environment: the entities that parameters stand for. If all statements belong to one phase, no variable outlives
-        a parallel loop. Otherwise a variable that is computed from parameters only is computed again in each phase (a
-        formula), and one that later phases read is stored for each invocation (spilled).
+        If all statements belong to one phase, no variable outlives a parallel loop. Otherwise a variable that other
+        phases read is computed again in each of them if it depends on constant values only (a formula), computed once
+        after the loop if it is the same for all invocations (uniform), or else stored for each invocation (spilled).
+
+        environment: the entities that parameters stand for, by name.
         """
         self.environment = {**environment, **{name: known(value) for name, value in self._statics.items()}}
         self.begin_kernel()
@@ -81,7 +86,7 @@ class Phases(LoopBounds):
             return "control"
         return "phase"
 
-    # ---- the number of the invocation
+    # ---- ids of invocations and workgroups
 
     def position(self, node: ast.AST, kind: str, axis: int) -> Entity:
         """Return the id or size that a function such as global_id gives, and record it for the inference of the
@@ -92,8 +97,9 @@ class Phases(LoopBounds):
     def _position(self, node: ast.AST, kind: str, axis: int) -> Entity:
         """Emit an id of the invocation or workgroup, or a size, along one axis.
 
-        kind: "size", "group", "grid", "local" or "global". Raise CompileError for "local" and "global" outside of a
-        phase.
+        kind: "size" (invocations of a workgroup), "group" (index of the workgroup), "grid" (number of workgroups),
+        "local" (index of the invocation in the workgroup) or "global" (in the whole grid). Raise CompileError for the
+        last two outside of a phase, where no single invocation runs.
         """
         has_axis = axis < len(self.workgroup)
         if kind == "size":
@@ -111,18 +117,18 @@ class Phases(LoopBounds):
         if kind == "local":
             return self.local[axis] if has_axis else Literal(0)
         group = self.writer.value(f"stream.dispatch.workgroup.id[{axis}] : index", "index")
-        if not has_axis:
+        if not has_axis:  # a workgroup is one invocation along this axis
             return group
         first = self.writer.value(f"arith.muli {group.name}, {self.extents[axis].name} : index", "index")
         return self.writer.value(f"arith.addi {first.name}, {self.local[axis].name} : index", "index")
 
-    # ---- parts
+    # ---- phases
 
     def block(self, statements: Sequence[ast.stmt], exits_without_flag: frozenset[str] = frozenset()) -> None:
         """Emit statements. Within a phase each invocation runs them; outside they are first split at collectives:
         barriers, reductions, exchanges and allocations of workgroup memory.
 
-        exits_without_flag: names of exits, such as RETURN, that these statements may take, since nothing follows them.
+        exits_without_flag: exits (`RETURN`, `CONTINUE`) that set no flag, because no statement follows the block.
         """
         is_in_phase = self.local is not None  # the index of an invocation exists only in the loop of a phase
         if is_in_phase:
@@ -156,8 +162,9 @@ class Phases(LoopBounds):
     def _phase(self, nodes: Sequence[ast.stmt], exits_without_flag: frozenset[str]) -> None:
         """Emit the statements between two barriers as one parallel loop over the invocations.
 
-        Spilled variables are loaded at its beginning and stored at its end; uniform variables are computed after the
-        loop. exits_without_flag: as in `block`; it has RETURN outside of control statements only.
+        Spilled variables are loaded at its beginning and stored at its end; uniform variables are computed again after
+        the loop, for the whole workgroup. exits_without_flag: as in `block`; it has RETURN outside of control
+        statements only.
         """
         is_last = nodes[-1] is self.source.body[-1]
         exit_statement = next((statement for statement in nodes if exits_of(statement)), None)
@@ -170,7 +177,7 @@ class Phases(LoopBounds):
             )
         nodes, bound = self._bounded(nodes)
         used = read_in(nodes) | assigned_in(nodes)
-        spilled = {
+        spilled = {  # variables of this phase → their memory
             name: entity.slot
             for name, entity in self.environment.items()
             if isinstance(entity, Spilled) and name in used
@@ -185,15 +192,15 @@ class Phases(LoopBounds):
             self._evaluate_formulas(used)
             for name, slot in spilled.items():
                 self.environment.pop(name)
-                if slot.type:
+                if slot.type:  # an earlier phase has stored the variable
                     self.environment[name] = self._restored(slot)
             emitted = [statement for statement in nodes if not self._is_formula(statement)]
             super(Phases, self).block(emitted, exits_without_flag)
             assigned = assigned_in(nodes)
             for name, slot in spilled.items():
                 if name in assigned:
-                    last = next(node for node in reversed(nodes) if name in assigned_in([node]))
-                    self._spill(last, name, slot)
+                    origin = next(node for node in reversed(nodes) if name in assigned_in([node]))  # for errors
+                    self._spill(origin, name, slot)
 
         self._parallel(body, bound)
         for name, value, is_statement in assignments(nodes):
@@ -207,7 +214,7 @@ class Phases(LoopBounds):
                 self.environment[name] = self.evaluate(formula)
 
     def _is_formula(self, node: ast.stmt) -> bool:
-        """Return whether a statement assigns rematerialized variables only, so that it is not emitted in place."""
+        """Return whether a statement assigns formulas only; it is skipped, since `_evaluate_formulas` emits these."""
         names = set(targets_of(node))
         return bool(names) and names <= self.variables.formulas.keys()
 
@@ -219,7 +226,7 @@ class Phases(LoopBounds):
         Args:
             body: Emits the loop body.
             bound: Upper bound along axis 0; None for the size of the workgroup.
-            reduced: Text between the loop's head and its body, such as the initial value of a reduction.
+            reduced: Text between the loop's head and its body: the initial value and the type of a reduction's result.
             result_prefix: Text before the loop's head that names the result of a reduction, such as `%1 = `; `body`
                 then emits the scf.reduce itself.
         """
@@ -243,6 +250,7 @@ class Phases(LoopBounds):
 
     def _publish(self, call: ast.Call) -> None:
         """Emit what an invocation stores for an operation on a subgroup before all invocations meet."""
+        # Arguments after the first: only a shuffle has one, the lane. It is stored, too, if memory may change it.
         has_changing_lane = not all(self._is_pure(lane, self._assigned) for lane in call.args[1:])
         self.publish(call, self._own_value(call), has_changing_lane)
 
@@ -260,8 +268,8 @@ class Phases(LoopBounds):
         """Emit `total = pydispatch.group_sum(value)`, or group_max or group_min, as a parallel loop with scf.reduce.
 
         The loop runs over the invocations, each of which contributes its own value, and starts at the neutral element.
-        The type of the value, which the head of the loop and the neutral element need, is known only after the body has
-        been emitted: the head is written with "TYPE", which is replaced after.
+        Its head and the neutral element need the type of the value, which is known only after the body was emitted.
+        The head is therefore written with "TYPE", which is replaced then, and the neutral element inserted before it.
         """
         call = getattr(node, "value", None)
         is_single_name = (
@@ -275,7 +283,7 @@ class Phases(LoopBounds):
             )
         assert isinstance(node, ast.Assign)
         symbol = GROUP_REDUCTIONS[self._named_object(call.func)]
-        types: list[str] = []
+        types: list[str] = []  # gets the type of the value when the body is emitted
 
         def body() -> None:
             """Emit the invocation's own value, and how two of them are combined; add its type to `types`."""
@@ -299,7 +307,6 @@ class Phases(LoopBounds):
         outer = self.writer
         head_index = len(outer.lines)
         neutral_name = outer.fresh()
-        # The type of the value is known only after the body was emitted, and replaces TYPE in the loop's head.
         self._parallel(body, reduced=f" init ({neutral_name}) -> TYPE", result_prefix=f"{result} = ")
         type = types[0]
         outer.lines[head_index] = outer.lines[head_index].replace("-> TYPE", f"-> {type}")

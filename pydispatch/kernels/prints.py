@@ -12,18 +12,18 @@ from pydispatch.kernels.calls import CallContext, Handler
 from pydispatch.kernels.entities import Entity, Known, Literal
 
 SYMBOL = "pydispatch_print"
-"""The function of the host, of three arguments: the position of the call in `CallContext.prints`, that of a number
-among its numbers, and the number."""
+"""The function of the host that a kernel calls with three arguments: the index of the line in `CallContext.prints`, the
+index of a number among the numbers of that line, and the number as f64."""
 _DECLARATION = f'func.func private @import.{SYMBOL}(i32, i32, f64) -> i32 attributes {{hal.import.name = "{SYMBOL}"}}'
 
 
 @dataclass(frozen=True)
 class PrintedLine:
-    """Call of `print`.
+    """Line that a call of `print` prints.
 
     Attributes:
-        parts: The printed parts in order: texts, and in place of each number its type.
-        numbers: Positions of the numbers in `parts`.
+        parts: The printed arguments in order: the text of a known one, and the type of any other, such as "i32".
+        numbers: Indices in `parts` of the arguments that are known at run time only.
     """
 
     parts: tuple[str, ...]
@@ -34,9 +34,8 @@ def _print(context: CallContext, node: ast.Call, arguments: list[Entity]) -> Ent
     """Emit the calls of the host's function for one `print`, one for each number. Raise CompileError in a kernel
     without checks.
 
-    Texts and numbers that are known while compiling become a part of the line in `context.prints`; others are passed
-    as f64. The first operand of each call is the position of that line, the second the position of the number among its
-    numbers. A line without numbers is passed a 0, so that there is a call.
+    Texts and numbers that are known while compiling become a part of the line in `context.prints`; other numbers are
+    arguments of `SYMBOL`. A line without those is printed by one call with the number 0.
     """
     if not context.checks:
         raise context.error(
@@ -57,17 +56,19 @@ def _print(context: CallContext, node: ast.Call, arguments: list[Entity]) -> Ent
             continue
         parts.append(value.type)
         numbers.append(position)
+        # Integers and conditions are first extended to 64 bits, which keeps their values.
         wide = value if is_float(value.type) else cast(context.writer, value, "i64" if value.type != "u64" else "u64")
         values.append(cast(context.writer, wide, "f64"))
-    code = context.writer.constant(len(context.prints), "i32")
+    line_index = context.writer.constant(len(context.prints), "i32")
     context.prints.append(PrintedLine(tuple(parts), tuple(numbers)))
     context.imports[SYMBOL] = _DECLARATION
     for position, value in enumerate(values or [context.writer.constant(0.0, "f64")]):
-        place = context.writer.constant(position, "i32")
-        operands = f"{code.name}, {place.name}, {value.name}"
+        number_index = context.writer.constant(position, "i32")
+        operands = f"{line_index.name}, {number_index.name}, {value.name}"
         context.writer.value(f"func.call @import.{SYMBOL}({operands}) : (i32, i32, f64) -> i32", "i32")
     context.writer.has_effects = True
     return Known(None)
 
 
 TABLE: dict[Any, Handler] = {builtins.print: _print}
+"""Functions to what emits a call of them."""

@@ -1,4 +1,8 @@
-"""Run-time detection of data races between the invocations of a kernel, for CPUs."""
+"""Run-time detection of data races between the invocations of a kernel, for CPUs.
+
+Each element of memory has stamps: 64-bit numbers that say which invocation has accessed it, and in which phase. An
+access updates them, and fails if an access that they record is a conflicting one without a barrier in between.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +14,21 @@ from pydispatch.kernels.entities import MemoryRef, Scalar
 from pydispatch.kernels.workgroup_memory import WorkgroupMemory
 
 PHASE_BITS = 20
-"""Bits of a stamp, lowest first, that count the barriers its workgroup had passed. The others are the index of its
-invocation, plus 1: a stamp of 0 stands for no access."""
+"""Number of the lowest bits of a stamp, which have the count of barriers that its workgroup had passed. The other bits
+have the index of its invocation in the grid, plus 1: a stamp of 0 stands for no access."""
 
 STAMPS = 3
-"""Stamps of each element: of its last write, of its last read, and of the last read by any other invocation."""
+"""Number of stamps of an element: of its last write, of its last read, and of the last read by an invocation other than
+that of its last read."""
 
 REMEDY = "put pydispatch.barrier() between the two within a workgroup, or change it by pydispatch.atomic_add"
 
 
 def stamps_type(sizes: str, space: str = "") -> str:
-    """Return the memref type of the stamps of a memory. `sizes` is the shape of that memory, such as `?x4x`."""
+    """Return the memref type of the stamps of a memory.
+
+    sizes: shape of that memory, such as `?x4x`. space: ", " and its address space; "" for views.
+    """
     return f"memref<{STAMPS}x{sizes}i64{space}>"
 
 
@@ -35,11 +43,14 @@ class RaceInstrumentation(WorkgroupMemory):
     Two accesses race when one is a write, their invocations differ, and they are in different workgroups or in the same
     one with no barrier between them. Atomic operations are not checked.
 
-    `watched` has the views whose accesses are checked, in addition to all workgroup memory; None disables the checks.
+    `watched` has the names of the views whose accesses are checked, in addition to all workgroup memory; None disables
+    the checks. Memory of a single invocation needs none.
     """
 
     _stamp: Scalar
+    """Stamp of this invocation in the current phase."""
     _barriers_passed_value: Scalar
+    """Count of barriers that the workgroup has passed before the current phase, modulo 2 ** PHASE_BITS; an i64."""
 
     def begin_kernel(self) -> None:
         """Emit the values that all phases need, in the prologue.
@@ -50,7 +61,7 @@ class RaceInstrumentation(WorkgroupMemory):
         """
         if self.watched is None:
             return
-        group = "%zero"
+        group = "%zero"  # SSA name of the number of the workgroup, row-major with axis 0 innermost
         for axis in (2, 1, 0):
             count = self.writer.value(f"stream.dispatch.workgroup.count[{axis}] : index", "index")
             group_id = self.writer.value(f"stream.dispatch.workgroup.id[{axis}] : index", "index")
@@ -86,7 +97,7 @@ class RaceInstrumentation(WorkgroupMemory):
         self._stamp = Scalar(self._i64_op("ori", shifted, self._barriers_passed_value.name), "i64")
 
     def end_phase(self) -> None:
-        """Emit the increment of the workgroup's counter of barriers."""
+        """Emit the increment of the workgroup's counter of barriers, modulo 2 ** PHASE_BITS."""
         if self.watched is None:
             return
         passed = self.writer.value(f"memref.load %race_passed[%zero] : {self._counter_type}", "i64")
@@ -119,8 +130,10 @@ class RaceInstrumentation(WorkgroupMemory):
     def on_access(self, node: ast.AST, memory: MemoryRef, indices: str, is_write: bool) -> None:
         """Emit the update of an element's stamps, and the assertion that no unordered access conflicts with this one.
 
-        A write conflicts with the last write and the reads of other invocations, a read with the last write. An element
-        has three stamps: of its last write, of its last read, and of the last read by any other invocation (`other`).
+        A write conflicts with the last write and the reads of other invocations, a read with the last write.
+
+        node: the access, for errors. indices: SSA names of the element's indices. The stamps of an element are those of
+        `STAMPS`, in that order; `other` is the third.
         """
         super().on_access(node, memory, indices, is_write)
         if self.watched is None or self.local is None or memory.is_private:
@@ -128,7 +141,7 @@ class RaceInstrumentation(WorkgroupMemory):
         if memory.parameter and memory.parameter not in self.watched:
             return
         is_shared = not memory.parameter
-        sizes = memory.type.removeprefix("memref<").partition(memory.dtype)[0]
+        sizes = memory.type.removeprefix("memref<").partition(memory.dtype)[0]  # "?x4x" of "memref<?x4xf32>"
         type = stamps_type(sizes, f", {WORKGROUP_MEMORY}" if is_shared else "")
         name = stamps_name(memory.name)
         written, read, other = (
@@ -146,7 +159,7 @@ class RaceInstrumentation(WorkgroupMemory):
             last = self.writer.value(f"memref.load {other} : {type}", "i64")
             chosen = self.writer.value(f"arith.select {self._is_other(old.name)}, {old.name}, {last.name} : i64", "i64")
             self.writer.line(f"memref.store {chosen.name}, {other} : {type}")
-        races = [self._races(stamp.name) for stamp in before]
+        races = [self._races(stamp.name) for stamp in before]  # before: stamps that this access may conflict with
         is_race = races[0]
         for stamp in races[1:]:
             is_race = self._i1_op("ori", is_race, stamp)
@@ -156,7 +169,7 @@ class RaceInstrumentation(WorkgroupMemory):
         element = ast.unparse(node)
         self.emit_assertion(node, no_race, f"{element} is {how} by another invocation at the same time; {REMEDY}")
 
-    # ---- parts
+    # ---- tests of stamps, and operations
 
     _counter_type = f"memref<1xi64, {WORKGROUP_MEMORY}>"
 
@@ -175,8 +188,8 @@ class RaceInstrumentation(WorkgroupMemory):
         """Emit the test that the access of a stamp is unordered with one by this invocation now; return the result's
         name.
 
-        It is if another invocation has set the stamp, in another workgroup or since the last barrier. A stamp is
-        (invocation + 1) << PHASE_BITS | number of barriers passed.
+        It is unordered if another invocation has set the stamp, in another workgroup or since the last barrier. A stamp
+        is (invocation + 1) << PHASE_BITS | number of barriers passed.
         """
         invocation = self._i64_op(
             "subi", self._i64_op("shrui", stamp, self._i64_constant(PHASE_BITS)), self._i64_constant(1)

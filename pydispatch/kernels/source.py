@@ -22,7 +22,12 @@ MISSING = object()
 class Source:
     """Python function with its source text. Raise InvalidArgumentError for a function without source, or a lambda.
 
-    what: what errors call the function, "kernel" or "function".
+    Attributes:
+        function: The function.
+        name: Its name.
+        what: What errors call the function: "kernel" or "function".
+        file: Path of the file that defines it.
+        tree: Syntax tree of its definition. Positions of nodes are those in `text`, whose first line is 1.
     """
 
     def __init__(self, function: Callable[..., Any], what: str = "kernel") -> None:
@@ -40,12 +45,12 @@ class Source:
         dedented = textwrap.dedent(text)
         self.function, self.name, self.what = function, function.__name__, what
         self.file = function.__code__.co_filename
-        self._lines, self._first = lines, first
+        self._lines, self._first = lines, first  # lines with their indentation; number of the first one in the file
         self._indent = len(lines[0]) - len(dedented.splitlines(keepends=True)[0])
         try:
             tree, *_ = ast.parse(dedented).body
-        except SyntaxError:  # of a lambda, these are the lines around it
-            tree = ast.Pass()
+        except SyntaxError:  # for a lambda, the lines are those around it, which may be no complete statement
+            tree = ast.Pass()  # reported below
         if not isinstance(tree, ast.FunctionDef):
             raise InvalidArgumentError(
                 f"{what} '{self.name}': expected a function under def, not a lambda or a coroutine"
@@ -59,7 +64,7 @@ class Source:
 
     @property
     def text(self) -> str:
-        """Source of the function, decorators included, without its indentation."""
+        """Source of the function, with its decorators, without the indentation that all lines have."""
         return textwrap.dedent("".join(self._lines))
 
     @property
@@ -73,10 +78,11 @@ class Source:
         return statements[1:] if is_docstring else statements
 
     def location(self, node: ast.AST) -> Location:
-        """Return the location of a node in its file."""
+        """Return the location of a node in its file; that of a node of several lines ends with its first line."""
         line = getattr(node, "lineno", 1)
         end = getattr(node, "end_col_offset", None) if getattr(node, "end_lineno", line) == line else None
         text = self._lines[line - 1].rstrip("\n") if line <= len(self._lines) else ""
+        # Offsets of nodes are counted in bytes, without the indentation; columns in characters, from 1 on.
         column = characters(text, getattr(node, "col_offset", 0) + self._indent) + 1
         length = max(1, (characters(text, end + self._indent) if end is not None else len(text)) + 1 - column)
         return Location(self.file, self._first + line - 1, column, text, length)
@@ -95,8 +101,8 @@ class Source:
     def located(self) -> Iterator[None]:
         """Add locations to errors of the `with` block.
 
-        A RecursionError becomes a CompileError at the function. A fault of the compiler becomes an InternalError at the
-        innermost node that was being compiled.
+        A RecursionError becomes a CompileError at the function. A fault (an exception that is no error of the user)
+        becomes an InternalError at the innermost node that was being compiled.
         """
         try:
             yield
@@ -122,12 +128,12 @@ class Source:
             if free == name:
                 try:
                     return cell.cell_contents
-                except ValueError:
+                except ValueError:  # the enclosing function has not assigned the name yet
                     return MISSING
         return self.function.__globals__.get(name, getattr(builtins, name, MISSING))
 
     def parameters(self) -> tuple[Parameter, ...]:
-        """Return the parameters of a kernel.
+        """Return the parameters of a kernel in order; a tuple of n views is n parameters.
 
         Raise CompileError for a parameter without a type, and for `*`, `/` and `**`.
         """
@@ -138,6 +144,7 @@ class Source:
                 f"parameter '{unwanted.arg}' of kernel '{self.name}' is not a plain one",
                 "name each parameter: no *, / and **",
             )
+        # Python's tree has the defaults of the last parameters only.
         defaults = [None] * (len(arguments.args) - len(arguments.defaults)) + list(arguments.defaults)
         signature = inspect.signature(self.function)
         return tuple(
@@ -153,12 +160,12 @@ class Source:
         return next((parameter for parameter in every if parameter is not None), None)
 
     def _parameters(self, node: ast.arg, default: ast.expr | None, value: object) -> list[Parameter]:
-        """Return a parameter of a kernel, or the views of a tuple, from its annotation and default.
+        """Return a parameter of a kernel as a list of one; of a tuple of views, a parameter for each view.
 
         Args:
             node: The parameter.
             default: Expression of its default; None without one.
-            value: The default as an object.
+            value: The value of the default; of no meaning without one.
         """
         note = f"write {node.arg}: pydispatch.f32['n'] for an array, {node.arg}: pydispatch.f32 for a number"
         if node.annotation is None:
@@ -195,7 +202,8 @@ class Source:
 
     def _annotation(self, node: ast.expr) -> object:
         """Return the object that an annotation evaluates to, also under `from __future__ import annotations`."""
-        # Python has evaluated an annotation that is no text; its names need not be cells of the function.
+        # An annotation that is no string was evaluated when the function was defined. Its names may be variables of an
+        # enclosing function that the function itself does not use, so that its closure lacks them.
         for name, value in self.function.__annotations__.items():
             if not isinstance(value, str) and any(a.arg == name and a.annotation is node for a in self.tree.args.args):
                 return value

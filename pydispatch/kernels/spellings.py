@@ -1,4 +1,4 @@
-"""Spellings of other kernel languages and of NumPy, and what kernels here have for them."""
+"""Remedies in errors about names of other kernel languages and of NumPy: the equivalents in kernels here."""
 
 from __future__ import annotations
 
@@ -18,14 +18,17 @@ OTHER_LANGUAGES: dict[str, str] = {
     "trans": "t.T", "store": "y[i:i + 16] = t", "associative_scan": "pydispatch.scan",
     "local_array": "pydispatch.private", "atomic_xchg": "pydispatch.atomic_exchange",
 }  # fmt: skip
-"""Names in Triton, CUDA, Numba and shaders → the spelling here."""
+"""Names in Triton, CUDA, Numba and shaders → what to write here instead."""
 
 _METHODS = ("sum", "max", "min", "argmax", "argmin", "cumsum", "reshape")
-"""Methods of arrays of NumPy that are functions of tiles here."""
+"""Methods of NumPy arrays that are functions of the same name here, for tiles."""
 
 
 def missing_name(name: str, names: Iterable[str]) -> str:
-    """Return the remedy for a name that a module lacks, whose names are `names`."""
+    """Return the remedy for a name that a module lacks.
+
+    names: all names of the module, among which a similar one is looked up.
+    """
     if name in OTHER_LANGUAGES:
         return f"here it is {OTHER_LANGUAGES[name]}"
     public = [other for other in names if not other.startswith("_")]
@@ -33,7 +36,10 @@ def missing_name(name: str, names: Iterable[str]) -> str:
 
 
 def missing_attribute(node: ast.Attribute, attributes: Sequence[str]) -> str:
-    """Return the remedy for an attribute that a tile or a number lacks, whose attributes are `attributes`."""
+    """Return the remedy for an attribute that a tile or a number lacks.
+
+    attributes: those that the value has; () for a number.
+    """
     value = ast.unparse(node.value)
     if node.attr in ("astype", "to"):
         return f"write the type as a function: pydispatch.f32({value})"
@@ -51,9 +57,9 @@ def foreign_function(function: object, own: Iterable[object]) -> str:
     own: the functions that kernels may call.
     """
     name = getattr(function, "__name__", "")
-    homes = {_package_of(other) for other in own if getattr(other, "__name__", None) == name}
-    home = next((package for package in ("pydispatch", "math", "builtins") if package in homes), "")
-    return f"write {name if home == 'builtins' else f'{home}.{name}'}" if name and home else ""
+    packages = {_package_of(other) for other in own if getattr(other, "__name__", None) == name}
+    preferred = next((package for package in ("pydispatch", "math", "builtins") if package in packages), "")
+    return f"write {name if preferred == 'builtins' else f'{preferred}.{name}'}" if name and preferred else ""
 
 
 def _package_of(function: object) -> str:

@@ -24,7 +24,7 @@ from pydispatch.kernels.numbers import Environment
 from pydispatch.kernels.source import Source
 
 RESULT = "result "
-"""Variable that no program can name: the value that an inlined function returns."""
+"""Name of the value that an inlined function returns; no variable has this name, since it ends with a space."""
 
 
 class Statements(Assignments):
@@ -38,7 +38,7 @@ class Statements(Assignments):
         for index, statement in enumerate(statements):
             rest = statements[index + 1 :]
             with self.writer.at(self.source, statement):
-                if isinstance(statement, tuple(EXITS)):
+                if isinstance(statement, tuple(EXITS)):  # the rest never runs
                     return self._exit(statement, exits_without_flag)
                 exits = exits_of(statement)
                 if isinstance(statement, ast.If) and exits:
@@ -50,6 +50,7 @@ class Statements(Assignments):
 
     def statement(self, node: ast.stmt) -> None:
         """Emit one statement. Raise CompileError for a kind of statement that kernels do not have."""
+        # Such as `_augassign_statement` for ast.AugAssign.
         method = getattr(self, f"_{type(node).__name__.lower()}_statement", None)
         if method is None:
             raise self.error(
@@ -62,7 +63,10 @@ class Statements(Assignments):
     # ---- exits
 
     def _exit(self, node: ast.stmt, exits_without_flag: frozenset[str]) -> None:
-        """Set the flag of a break, continue or return, unless the block needs none because no statement follows it."""
+        """Set the flag of a break, continue or return, unless no statement follows; record a returned value.
+
+        exits_without_flag: exits (`RETURN`, `CONTINUE`) after which no statement follows.
+        """
         name = EXITS[type(node)]
         if isinstance(node, ast.Return):
             self._result(node)
@@ -70,9 +74,9 @@ class Statements(Assignments):
             self.environment[name] = self.writer.constant(value=True, type="i1")
 
     def _result(self, node: ast.Return) -> None:
-        """Record the value that an inlined function returns.
+        """Record the value that an inlined function returns as the variable `RESULT`.
 
-        Raise CompileError if a kernel, or a second return, gives a value.
+        Raise CompileError for a kernel that returns a value, and for a second return on one path.
         """
         is_inlining = bool(self.callers)
         if not is_inlining:
@@ -90,7 +94,7 @@ class Statements(Assignments):
         If one branch always exits, the statements after the `if` move into the other branch and need no exit flag.
         Otherwise they are guarded by the flags of the exits, so that all exits in the branches set theirs.
 
-        exits_without_flag: exits (`RETURN`, `CONTINUE`) that set no flag, because nothing runs after them.
+        exits_without_flag: exits (`RETURN`, `CONTINUE`) that set no flag, because nothing runs after `rest`.
         """
         then, other = list(node.body), list(node.orelse)
         if _ends(then) or _ends(other):
@@ -106,10 +110,10 @@ class Statements(Assignments):
     def _guard_by_exits(
         self, exits: Iterable[str], rest: Sequence[ast.stmt], exits_without_flag: frozenset[str]
     ) -> None:
-        """Emit the rest of a block, guarded by a test that none of the exits was taken.
+        """Emit the rest of a block, guarded by a test that none of the exits before it was taken.
 
-        exits: names of the flags of the exits before it. exits_without_flag: exits in the rest (`RETURN`, `CONTINUE`)
-        that set no flag, because nothing runs after them.
+        exits: names of the flags of these exits. A flag that is not in the environment was not set on any path.
+        exits_without_flag: exits in the rest (`RETURN`, `CONTINUE`) that set no flag, because nothing runs after them.
         """
         if not rest:
             return None
@@ -139,8 +143,8 @@ class Statements(Assignments):
     ) -> None:
         """Emit an `if`. With a condition known at compile time only the branch taken is emitted.
 
-        then, other: statements of the branches. exits_without_flag: exits in them (`RETURN`, `CONTINUE`) that set no
-        flag, because nothing runs after them.
+        then, other: statements of the branches; `other` is empty without an else. exits_without_flag: exits in them
+        (`RETURN`, `CONTINUE`) that set no flag, because nothing runs after them.
         """
         condition = self.condition(node.test)
         if isinstance(condition, Literal):
@@ -156,7 +160,8 @@ class Statements(Assignments):
     def _choose(self, node: ast.AST, condition: Scalar, then: Callable[[], None], other: Callable[[], None]) -> None:
         """Emit an scf.if whose results are the new values of the variables that a branch changes.
 
-        then, other: emit the statements of the two branches.
+        A variable that has a number in one branch only is undefined afterwards. then, other: emit the statements of the
+        two branches. node: the `if`, for errors.
         """
         outer, before = self.writer, self.environment
         writers, environments = [], []
@@ -171,7 +176,7 @@ class Statements(Assignments):
             for name in dict.fromkeys((*environments[0], *environments[1]))
             if environments[0].get(name) is not environments[1].get(name)
         ]
-        values: list[tuple[str, list[Entity]]] = []
+        values: list[tuple[str, list[Entity]]] = []  # (variable, its values at the end of the two branches)
         for name in changed:
             pair = [self._value_after_branch(name, environment) for environment in environments]
             if any(entity is None or not is_number(entity) for entity in pair):
@@ -186,15 +191,15 @@ class Statements(Assignments):
             for index, writer in enumerate(writers):
                 names = [scalar.name for _, pair in values for scalar in scalars_in(pair[index]) or []]
                 writer.line(f"scf.yield {', '.join(names)} : {', '.join(types)}")
-        head, results = outer.results(types)  # head: such as "%a, %b = "
+        head, results = outer.results(types)  # head: such as "%5:2 = "
         result_types = f" -> ({', '.join(types)})" if types else ""
         outer.branches(f"{head}scf.if {condition.name}{result_types}", *writers)
         self._bind_results(before, [(name, pair[0]) for name, pair in values], results)
 
     def _value_after_branch(self, name: str, environment: Environment) -> Entity | None:
-        """Return the value of a variable at the end of a branch, or None.
+        """Return the value of a variable at the end of a branch; None if it has none.
 
-        The flag of an exit that the branch lacks is false.
+        The flag of an exit that the branch does not take is false.
         """
         value = environment.get(name)
         return Literal(value=False) if value is None and name in (BREAK, CONTINUE, RETURN) else value
@@ -205,17 +210,17 @@ class Statements(Assignments):
 
         Args:
             environment: The variables.
-            forms: Pairs of a variable and its earlier value, a number or a tuple, of whose structure the new value is.
-            results: The scalars of all variables, in order.
+            forms: Pairs of a variable and a value, a number or a tuple, whose structure the new value gets.
+            results: The scalars of all variables, in the order of `forms`.
         """
-        left = iter(results)
+        remaining = iter(results)
         for name, form in forms:
-            environment[name] = rebuilt(form, [next(left) for _ in scalars_in(form) or []])
+            environment[name] = rebuilt(form, [next(remaining) for _ in scalars_in(form) or []])
 
     # ---- the rest
 
     def _expr_statement(self, node: ast.Expr) -> None:
-        """Evaluate a call; skip a docstring, and refuse other expressions, which have no effect."""
+        """Emit a call; skip a docstring, and raise CompileError for other expressions, which have no effect."""
         if isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             return
         if isinstance(node.value, (ast.Yield, ast.YieldFrom, ast.Await)):
@@ -228,7 +233,7 @@ class Statements(Assignments):
         """Emit nothing."""
 
     def _assert_statement(self, node: ast.Assert) -> None:
-        """Emit an `assert` with its message, or the text of its condition."""
+        """Emit an `assert`. Its message is the stated one, or else the text of the condition."""
         condition = cast(self.writer, self.condition(node.test), "i1")
         text = str(node.msg.value) if isinstance(node.msg, ast.Constant) else ast.unparse(node.test)
         self.emit_assertion(node, condition, text)
@@ -237,8 +242,8 @@ class Statements(Assignments):
         """Inline a call of a Python function: lower its statements in place of the call, and return its result.
 
         While its statements are lowered, `self.source` and `self.environment` are those of the function, whose
-        parameters stand for the arguments. Raise CompileError for recursion, for wrong arguments, and for a function
-        with other parameters than plain ones or without a result on some way through it.
+        parameters stand for the arguments. Raise CompileError for recursion, for wrong arguments, for a function with
+        `*`, `/` or `**` among its parameters, and for one that returns a value on some paths only.
         """
         if any(function is source.function for source in self.callers) or function is self.source.function:
             raise self.error(node, f"'{function.__name__}' calls itself", "kernels have no recursion: write a loop")
@@ -303,4 +308,4 @@ _REMEDIES: dict[type[ast.AST], str] = {
     ast.Delete: "variables need not be deleted",
     ast.ClassDef: "define classes outside the kernel",
 }
-"""What to write instead of a statement or expression that kernels lack."""
+"""Statements that kernels lack → what to write instead."""

@@ -1,8 +1,9 @@
 """Values that the invocations of a subgroup exchange.
 
-A subgroup is `SUBGROUP_SIZE` invocations that follow each other, axis 0 first. Such an operation is two stretches of a
-kernel: every invocation stores its value in workgroup memory, and after all have met `pyd.subgroup_*` reads what it
-needs. Where a target has instructions for that, the values stay in registers.
+A subgroup is `SUBGROUP_SIZE` successive invocations of a workgroup, axis 0 changing fastest; the last may have fewer.
+An operation on a subgroup, such as a sum or a shuffle, has two steps: every invocation stores its value in workgroup
+memory ("publishes" it), and, after all have met, `pyd.subgroup_*` reads the values that it needs. Where a target has
+instructions for the operation, the values stay in registers.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from pydispatch.kernels.entities import INTEGERS, Entity, Known, Literal, Memory
 from pydispatch.kernels.source import Source
 
 SUBGROUP_SIZE = 32
-"""Invocations of a subgroup."""
+"""Number of invocations of a subgroup, on every target."""
 
 
 class Subgroups(Coverage):
@@ -30,7 +31,8 @@ class Subgroups(Coverage):
 
     def __init__(self, source: Source, workgroup: Sequence[int]) -> None:
         super().__init__(source, workgroup)
-        self._published: dict[ast.AST, MemoryRef] = {}  # memory of the values of a call, or of a shuffle's lane
+        # Call of an operation, or lane of a shuffle if that is stored, too → memory with the value of each invocation.
+        self._published: dict[ast.AST, MemoryRef] = {}
 
     def publish(self, node: ast.Call, value: Scalar, has_changing_lane: bool) -> None:
         """Emit the stores that this invocation makes for a call before all invocations meet.
@@ -50,9 +52,10 @@ class Subgroups(Coverage):
             self._publish_value(node.args[1], cast(self.writer, lane, "i32") if isinstance(lane, Literal) else lane)
 
     def _publish_value(self, node: ast.AST, value: Scalar) -> None:
-        """Emit the store of this invocation's value of a node, into memory that is allocated by its first store.
+        """Emit the store of this invocation's value of a node (a call, or a lane) into workgroup memory.
 
-        A node in an unrolled loop may have values of several types: memory is allocated again where the type changes.
+        The memory, an element for each invocation, is allocated when the node is first emitted. A node in an unrolled
+        loop is emitted several times, and may have values of several types: a new type gets new memory.
         """
         memory = self._published.get(node)
         if memory is None or memory.dtype != value.type:
@@ -66,7 +69,7 @@ class Subgroups(Coverage):
         self.writer.has_effects = True
 
     def _call(self, node: ast.Call) -> Entity:
-        """Emit a call; one of a published value reads what other invocations published."""
+        """Emit a call. An operation on a subgroup, whose values were published before, reads those that it needs."""
         memory = self._published.get(node)
         if memory is None:
             return super()._call(node)
@@ -78,12 +81,12 @@ class Subgroups(Coverage):
         return self._reduced(node, memory, SUBGROUP_REDUCTIONS[function])
 
     def _exchange_of(self, node: ast.Call) -> Any:
-        """Return the function that a call names; None for anything that is no object of Python."""
+        """Return the Python function that a call names; None if it calls a value of the kernel."""
         called = self.evaluate(node.func)
         return called.value if isinstance(called, Known) else None
 
     def _linear_id(self) -> Scalar:
-        """Return the number of this invocation in its workgroup."""
+        """Emit the row-major index of this invocation in its workgroup, axis 0 changing fastest."""
         assert self.local is not None
         result: Scalar | Literal = Literal(0)
         for coordinate, size in zip(reversed(self.local), reversed(self.workgroup), strict=True):
@@ -92,8 +95,9 @@ class Subgroups(Coverage):
         return cast(self.writer, result, "index")
 
     def _first_of_subgroup(self, linear: Scalar) -> Scalar:
-        """Return the index in the workgroup of the first invocation of this subgroup; `linear` is that of this
-        invocation.
+        """Emit the index in the workgroup of the first invocation of this subgroup.
+
+        linear: index of this invocation. SUBGROUP_SIZE is a power of two, so that -SUBGROUP_SIZE masks the lane.
         """
         return cast(self.writer, binary(self.writer, "&", linear, Literal(-SUBGROUP_SIZE)), "index")
 
@@ -103,7 +107,7 @@ class Subgroups(Coverage):
         return self.writer.value(f"memref.load {memory.name}[{index.name}] : {memory.type}", memory.dtype)
 
     def _lane(self, node: ast.Call) -> Scalar | Literal:
-        """Emit the lane of a shuffle. Raise CompileError if it is no integer."""
+        """Emit the lane of a shuffle, its second argument. Raise CompileError if it is no integer."""
         lane = self.number(node.args[1])
         if not (isinstance(lane.value, int) if isinstance(lane, Literal) else lane.type in INTEGERS):
             raise self.error(node.args[1], f"{described(lane)} as a lane", "convert it: pydispatch.i32(...)")
@@ -120,7 +124,7 @@ class Subgroups(Coverage):
         lane = cast(self.writer, self._lane(node) if lanes is None else self._loaded(lanes, linear), "index")
         other = binary(self.writer, "+", self._first_of_subgroup(linear), lane)
         assert isinstance(other, Scalar)
-        inside = [
+        inside = [  # the lane is in the subgroup, and, in the last subgroup, the invocation in the workgroup
             self.writer.value(f"arith.cmpi ult, {index.name}, {end.name} : index", "i1")
             for index, end in (
                 (lane, self.writer.constant(SUBGROUP_SIZE, "index")),
@@ -132,7 +136,10 @@ class Subgroups(Coverage):
         return self._exchanged("shuffle", memory, own=linear, dtype=memory.dtype, operands=f", {source.name}")
 
     def _reduced(self, node: ast.Call, memory: MemoryRef, symbol: str) -> Scalar:
-        """Emit the sum, maximum or minimum over the subgroup."""
+        """Emit the reduction of the published values of the subgroup by an operator, "+", "max" or "min".
+
+        node: the call. memory: the published values.
+        """
         if memory.dtype == "i1":
             raise self.error(node.args[0], "a reduction of conditions", "convert them: pydispatch.i32(...)")
         operation = f"reduce {combiner(symbol, memory.dtype)}"
@@ -147,7 +154,7 @@ class Subgroups(Coverage):
             memory: The published values.
             own: Index of this invocation in the memory.
             dtype: Type of the result.
-            operands: Text of further operands, each after a comma.
+            operands: Text of further operands, each after ", "; "" for none.
         """
         self.writer.has_effects = True
         return self.writer.value(
@@ -155,7 +162,10 @@ class Subgroups(Coverage):
         )
 
     def check_exchange(self, node: ast.stmt) -> ast.Call:
-        """Return the call of an operation on a subgroup that a statement assigns. Raise CompileError for others."""
+        """Return the call in a statement such as `total = subgroup_sum(value)`.
+
+        Raise CompileError for another kind of statement, and for a wrong number of arguments.
+        """
         call = getattr(node, "value", None)
         if not isinstance(node, ast.Assign) or not isinstance(call, ast.Call):
             raise self.error(

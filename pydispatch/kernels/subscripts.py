@@ -18,7 +18,7 @@ from pydispatch.kernels.entities import (
 from pydispatch.kernels.numbers import Numbers
 
 FIRST_CODE = 0x50600000
-"""Error code that a workgroup returns if the first assertion of a kernel fails; later ones have the next codes."""
+"""Error code that a workgroup returns if the first assertion of a kernel fails; later ones have successive codes."""
 
 
 class Subscripts(Numbers):
@@ -55,8 +55,9 @@ class Subscripts(Numbers):
         raise self.error(node, f"{described(base)} has no elements", "views and tuples have")
 
     def indices(self, node: ast.expr, memory: MemoryRef, evaluated: Entity | None = None) -> str:
-        """Return the indices of an element as MLIR text, such as `%i, %j`; one index for each dimension of the
-        memory.
+        """Return the indices of an element as MLIR text, such as `%i, %j`: one index for each dimension of the memory.
+
+        node: the index, or a tuple of indices. evaluated: its value, if it has been evaluated already.
         """
         nodes = node.elts if isinstance(node, ast.Tuple) else [node]
         if any(isinstance(index, ast.Slice) for index in nodes):
@@ -70,7 +71,7 @@ class Subscripts(Numbers):
         else:
             entities = list(evaluated.items) if isinstance(evaluated, TupleValue) else [evaluated]
         if len(entities) != len(memory.shape):
-            names = ", ".join("ijkl"[: len(memory.shape)])
+            names = ", ".join("ijkl"[: len(memory.shape)])  # example in the remedy
             raise self.error(
                 node,
                 f"{len(entities)} {'index' if len(entities) == 1 else 'indices'} of {described(memory)}",
@@ -78,13 +79,20 @@ class Subscripts(Numbers):
             )
         components = []
         for dimension, (entity, size) in enumerate(zip(entities, memory.shape, strict=True)):
+            # The variable `at` of x[at] may be a tuple: then all indices have the node of the variable.
             part = nodes[dimension] if len(nodes) == len(entities) else node
             components.append(self.index(node, part, entity, size, dimension).name)
         return ", ".join(components)
 
     def index(self, node: ast.expr, part: ast.expr, entity: Entity, size: Scalar | Literal, dimension: int) -> Scalar:
-        """Return the index along one dimension as a value of type index. part: the subexpression of `node` that is
-        this index.
+        """Return the index along one dimension as a value of type index, and emit its check if `checks` is set.
+
+        Args:
+            node: All indices, for errors.
+            part: The subexpression of `node` that is this index, for the message of the check.
+            entity: The value of the index.
+            size: Size of the dimension.
+            dimension: Number of the dimension, from 0 on.
         """
         value = self.as_number(node, entity)
         if isinstance(value, Literal):
@@ -92,12 +100,13 @@ class Subscripts(Numbers):
         elif value.type not in INTEGERS:
             raise self.error(node, f"an index of {value.type}", "convert it: pydispatch.i32(...)")
         index = cast(self.writer, value, "index")
+        # A known index of a known size was checked by `_known_index`.
         if self.checks and not (isinstance(value, Literal) and isinstance(size, Literal)):
             self._check(part, index, size, dimension)
         return index
 
     def _check(self, node: ast.expr, index: Scalar, size: Scalar | Literal, dimension: int) -> None:
-        """Emit an assertion that an index is less than the size of its dimension."""
+        """Emit an assertion that an index is less than a size, compared as unsigned: negative ones fail, too."""
         extent = cast(self.writer, size, "index")
         inside = self.writer.value(f"arith.cmpi ult, {index.name}, {extent.name} : index", "i1")
         self.emit_assertion(node, inside, f"the index {ast.unparse(node)} is outside of dimension {dimension}")
@@ -111,7 +120,7 @@ class Subscripts(Numbers):
         self.writer.has_effects = True
 
     def _known_index(self, node: ast.expr, value: Literal, size: Scalar | Literal, dimension: int) -> Scalar | Literal:
-        """Return an index that is known at compile time. A negative index counts from the end of the dimension."""
+        """Return an index that is known at compile time; to a negative one, which counts from the end, add the size."""
         if not isinstance(value.value, int) or isinstance(value.value, bool):
             raise self.error(node, f"the index {value.value!r} is not a whole number", "write a whole number")
         if isinstance(size, Literal) and not -size.value <= value.value < size.value:

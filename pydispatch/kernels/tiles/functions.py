@@ -1,4 +1,4 @@
-"""The functions over tiles that kernels call; see `kernels/functions.py`."""
+"""The functions over tiles that kernels call. Like those of `kernels/functions.py`, the compiler never runs them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def zeros(shape: Any, dtype: Any) -> Any:
 
 
 def full(shape: Any, value: Any, dtype: Any) -> Any:
-    """Return a tile whose elements are all `value`."""
+    """Return a tile whose elements are all `value`. shape: as for `zeros`."""
     return emulated("full", shape, value, dtype)
 
 
@@ -25,7 +25,7 @@ def arange(size: int) -> Any:
 def load(part: Any, other: Any) -> Any:
     """Return a slice of a view as a tile, in which elements outside of the view have the value `other`.
 
-    Without `load`, as in `x[i:i + 16]`, they are 0.
+    part: the slice, such as `x[i:i + 16]`, which without `load` is a tile with 0 outside of the view.
     """
     return emulated("load", part, other)
 
@@ -39,7 +39,7 @@ def reshape(x: Any, shape: Any) -> Any:
 
 
 def sum(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
-    """Return the sum of a tile along an axis, or of all its elements.
+    """Return the sum of a tile along an axis, or of all its elements for None. A negative axis counts from the last.
 
     Floats are added in an order that depends on the shape alone.
 
@@ -66,7 +66,7 @@ def min(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
 
 
 def cumsum(x: Any, axis: int | None = None) -> Any:
-    """Return the sums of the elements of a tile up to each one along an axis, as numpy.cumsum; in order.
+    """Return for each element of a tile the sum of those up to it along an axis, added in order, as numpy.cumsum.
 
     A tile of one axis needs no `axis`. Lines along the axis are computed in parallel, the elements of one in turn.
     """
@@ -74,17 +74,18 @@ def cumsum(x: Any, axis: int | None = None) -> Any:
 
 
 def scan(x: Any, combine: Any, axis: int | None = None) -> Any:
-    """Return the elements of a tile up to each one along an axis, combined by a function of two numbers.
+    """Return for each element of a tile those up to it along an axis, combined by a function of two numbers.
 
-    `combine(before, element)` is a function that is written like a kernel. A tile of one axis needs no `axis`. Lines
-    along the axis are computed in parallel, the elements of one in turn.
+    `combine(before, element)`, where `before` is the result for the previous element, is inlined into the kernel. A
+    tile of one axis needs no `axis`. Lines along the axis are computed in parallel, the elements of one in turn.
     """
     return emulated("scan", x, combine, axis)
 
 
 def argmin(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
-    """Return the smallest elements of a tile along an axis and their indices (i32): of the first ones, or of NaN.
+    """Return the smallest elements of a tile along an axis, and their indices along it (i32), as a tuple.
 
-    `argmax` is for the largest. A tile of one axis needs no `axis`, and gives two numbers.
+    The first of equal elements counts, and the first NaN if there is one. `argmax` is for the largest. A tile of one
+    axis needs no `axis`, and gives two numbers; otherwise both results are tiles.
     """
     return emulated("argmin", x, axis, keepdims)

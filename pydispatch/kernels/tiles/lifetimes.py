@@ -8,7 +8,7 @@ from collections import Counter
 from pydispatch.kernels.names import targets_of
 
 Position = tuple[int, int]
-"""Line and column in the source."""
+"""Line and column in the source of a function; positions are compared in the order of the text."""
 _BEGIN: Position = (0, 0)
 """Position before all statements of a function."""
 
@@ -25,7 +25,7 @@ class Lifetimes:
         self.assigned: Counter[str] = Counter()
         self.read: Counter[str] = Counter()
         self._last_read: dict[str, Position] = {}  # position of the last read in the text of the function
-        self._stores: dict[str, list[Position]] = {}  # positions of the assignments
+        self._stores: dict[str, list[Position]] = {}  # positions of the assignments; none for parameters
         self._loops = [node for node in ast.walk(tree) if isinstance(node, (ast.For, ast.While))]
         for node in ast.walk(tree):
             for name in targets_of(node):
@@ -42,10 +42,10 @@ class Lifetimes:
         self._last_read[name] = max(self._last_read.get(name, _BEGIN), _begin(node))
 
     def ends(self, name: str, statement: ast.stmt) -> bool:
-        """Return whether a variable is dead after a statement.
+        """Return whether a variable is dead after a statement: its present value is not read again.
 
-        A variable is live through an enclosing loop that may read a value from an earlier iteration, or from before the
-        loop.
+        It is live if it is read later in the text, or if the statement is in a loop that does not assign the variable
+        anew in each iteration: the next iteration may then read the value.
         """
         end = statement.end_lineno or 0, statement.end_col_offset or 0
         if self._last_read.get(name, _BEGIN) >= end:
@@ -55,7 +55,8 @@ class Lifetimes:
         for loop in self._loops:
             loop_begin, loop_end = _begin(loop), (loop.end_lineno or 0, loop.end_col_offset or 0)
             is_enclosing = loop is not statement and loop_begin <= begin < loop_end
-            # Without a value before the loop, each iteration assigns the variable before it reads it.
+            # A variable that is assigned inside the loop only has no value before it: the kernel then is valid only if
+            # each iteration assigns the variable before it reads it.
             is_loop_local = all(loop_begin < position < loop_end for position in stores)
             if is_enclosing and not is_loop_local:
                 return False

@@ -10,14 +10,14 @@ from pydispatch.kernels.entities import Entity, Product, Scalar, Tile, described
 from pydispatch.kernels.tiles.slices import Range, Slices, ViewSlice
 
 ACCUMULATOR_TYPES = {"f16": "f32", "bf16": "f32", "f32": "f32", "f64": "f64", "i8": "i32", "i32": "i32", "i64": "i64"}
-"""Element type of factors → type in which their products are summed."""
+"""Element type of both factors → type in which their products are summed, and of the result."""
 
 
 class Products(Slices):
     """Code generator for matrix products of tiles."""
 
     def matrix_product(self, node: ast.BinOp | ast.AugAssign, lhs: Entity, rhs: Entity) -> Entity:
-        """Return `lhs @ rhs` as an unevaluated product. Raise CompileError if shapes or dtypes do not match."""
+        """Return `lhs @ rhs` as an unevaluated product. Raise CompileError unless shapes fit and types are equal."""
         if not isinstance(lhs, Tile) or not isinstance(rhs, Tile):
             return super().matrix_product(node, lhs, rhs)
         if len(lhs.shape) != 2 or len(rhs.shape) != 2 or lhs.shape[1] != rhs.shape[0]:
@@ -33,12 +33,12 @@ class Products(Slices):
         return self._product_tile(node, Product(a=a, b=b, base=None))
 
     def _product_tile(self, node: ast.AST, product: Product) -> Tile:
-        """Return a tile for a matrix product, whose element type is the accumulator type of its factors."""
+        """Return the tile of an unevaluated product, of the accumulator type of its factors."""
         a, b, base = product.a, product.b, product.base
         shape = a.shape[0], b.shape[1]
 
         def never(_: object) -> Scalar:
-            """Raise AssertionError: no element of a product is computed by itself."""
+            """Raise AssertionError: no element of a product is computed by itself, but all of them by pyd.matmul."""
             raise AssertionError("a product is computed as a whole")
 
         result = self.lazy(node, shape, ACCUMULATOR_TYPES[a.dtype], [a, b], never, reads_other_indices=True)
@@ -46,7 +46,10 @@ class Products(Slices):
         return replace(result, reads=reads, product=product)
 
     def summed_product(self, node: ast.AST, lhs: Entity, rhs: Entity) -> Tile | None:
-        """Return lhs + rhs as one product with an accumulator if one of them is a product without one; else None."""
+        """Return lhs + rhs as one product if an operand is a product without a `base`, which the other one becomes.
+
+        Return None if none is, or if shapes or types differ: the sum is then computed element by element.
+        """
         for one, other in ((lhs, rhs), (rhs, lhs)):
             if not isinstance(one, Tile) or not isinstance(other, Tile) or one.product is None:
                 continue
@@ -65,12 +68,12 @@ class Products(Slices):
             return
         base = product.base
         if base is None:
-            zero = self.filled((1, 1), self.writer.constant(0, target.dtype))  # is broadcast
+            zero = self.filled((1, 1), self.writer.constant(0, target.dtype))  # is broadcast to the buffer's shape
             super().fill(node, target, zero)
-        elif base.buffer != target.buffer:
+        elif base.buffer != target.buffer:  # else the buffer has the addend already, as in total += a @ b
             self.fill(node, target, base)
         factors = [self._factor(node, tile) for tile in (product.a, product.b)]
-        for lines, _ in factors:
+        for lines, _ in factors:  # reads of views directly precede the product, after both factors were stored
             self.writer.lines += lines
         tiles = [*(factor for _, factor in factors), target]
         types = ", ".join(self.memory_type(tile.shape, tile.dtype) for tile in tiles)

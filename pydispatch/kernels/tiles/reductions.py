@@ -9,7 +9,7 @@ from pydispatch.kernels.entities import Scalar, Tile
 from pydispatch.kernels.tiles.values import ONE, ZERO, TileValues
 
 SYMBOLS = {"sum": "+", "max": "max", "min": "min"}
-"""Names of reductions to the operators that combine two elements."""
+"""Names of reductions → the operators that combine two elements: the `symbol` of the methods below."""
 
 
 class Reductions(TileValues):
@@ -18,7 +18,12 @@ class Reductions(TileValues):
     def reduced(self, node: ast.AST, tile: Tile, symbol: str, axis: int | None, keepdims: bool) -> Scalar | Tile:
         """Reduce a tile along an axis, or over all elements, and return the resulting tile or number.
 
-        keepdims: the result is a tile that keeps each reduced axis with size 1.
+        Args:
+            node: The call, for errors.
+            tile: The operand, whose elements can be computed one by one.
+            symbol: The operator that combines two elements: "+", "max" or "min".
+            axis: The axis, from 0 on; None for all elements.
+            keepdims: Whether the result is a tile that keeps each reduced axis with size 1.
         """
         if axis is None or len(tile.shape) == 1:
             total = self._total(tile, symbol)
@@ -32,7 +37,7 @@ class Reductions(TileValues):
         return result if keepdims else self.without_axis(node, result, axis)
 
     def _combine_partial(self, symbol: str, lhs: Scalar, rhs: Scalar) -> Scalar:
-        """Combine two partial results. Additions of floats may be reassociated."""
+        """Emit the combination of two partial results. Additions of floats are marked as reassociable."""
         lines = self.writer.lines
         first = len(lines)
         result = binary(self.writer, symbol, lhs, rhs)
@@ -49,7 +54,7 @@ class Reductions(TileValues):
         result = Scalar(self.writer.fresh(), type)
 
         def body(indices: list[Scalar]) -> None:
-            """Write `scf.reduce` of the element at `indices`, with a region that combines two partial results."""
+            """Emit `scf.reduce` of the element at `indices`, with a region that combines two partial results."""
             value = self.element(tile, indices)
             inner = self.writer.nested()
             a, b = Scalar(inner.fresh(), type), Scalar(inner.fresh(), type)
@@ -75,7 +80,7 @@ class Reductions(TileValues):
         type, size = tile.dtype, tile.shape[-1]
 
         def body(indices: list[Scalar]) -> None:
-            """Write a loop along the last axis that reduces a row to one element of the result."""
+            """Emit a loop along the last axis that reduces a row to one element of the result, at `indices`."""
             writer = self.writer
             start = writer.value(f"arith.constant {neutral(symbol, type)} : {type}", type)
             counter, so_far = Scalar(writer.fresh(), "index"), Scalar(writer.fresh(), type)
@@ -107,7 +112,7 @@ class Reductions(TileValues):
         self.writer = outer.nested()  # of the body of the scf.for, which is emitted around it below
 
         def body(indices: list[Scalar]) -> None:
-            """Combine one slice's element into the result."""
+            """Combine the element of one slice at `indices` into that of the result."""
             where = [counter if dimension == axis else index for dimension, index in enumerate(indices)]
             so_far = self.element(result, indices)
             self.store(result, indices, self._combine_partial(symbol, so_far, self.element(tile, where)))
@@ -118,7 +123,7 @@ class Reductions(TileValues):
         outer.region(f"scf.for {counter.name} = {ZERO.name} to {end.name} step {ONE.name}", inner)
 
     def without_axis(self, node: ast.AST, tile: Tile, axis: int) -> Tile:
-        """Return a tile without an axis of size 1."""
+        """Return a tile without its axis `axis`, which has size 1."""
         shape = tile.shape[:axis] + tile.shape[axis + 1 :]
         return self.lazy(
             node,

@@ -1,4 +1,7 @@
-"""Scans of tiles, and the places of their extremes: one loop along an axis for each line of elements."""
+"""Scans of tiles, and the indices of their extremes: one loop along an axis for each line of elements.
+
+A line is the elements of a tile that differ in their index along that axis only.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,9 @@ from pydispatch.kernels.tiles.reductions import Reductions
 from pydispatch.kernels.tiles.values import ONE, ZERO
 
 IndicesAlong = Callable[[Scalar], list[Scalar]]
-"""Function from the index of an element along an axis to all of its indices, of which the others are fixed."""
+"""Function from an index along an axis to all indices of that element of a line."""
 Step = Callable[[list[Scalar], Scalar], list[Scalar]]
-"""Function step(values so far, index along the axis) that emits an iteration and returns the next values."""
+"""Function step(carried values, index along the axis) that emits an iteration and returns the next carried values."""
 
 
 class Scans(Reductions):
@@ -45,25 +48,27 @@ class Scans(Reductions):
         self._over_lines(tile, axis, line)
         return result
 
-    def extreme_and_place(self, node: ast.AST, tile: Tile, symbol: str, axis: int, keepdims: bool) -> TupleValue:
-        """Return the first largest (`>`) or smallest (`<`) element along an axis, or the first NaN, and its index.
+    def extreme_and_index(self, node: ast.AST, tile: Tile, symbol: str, axis: int, keepdims: bool) -> TupleValue:
+        """Return the largest (symbol ">") or smallest ("<") elements along an axis, and their indices along it (i32).
 
-        Without keepdims those of a tile of one axis are numbers.
+        It is the first of equal elements, and the first NaN if there is one. Both results are tiles in which the axis
+        has size 1, or without keepdims is removed; those of a tile of one axis then are numbers.
         """
         shape = tuple(1 if dimension == axis else size for dimension, size in enumerate(tile.shape))
         results = [self.buffer(node, shape, dtype) for dtype in (tile.dtype, "i32")]
 
-        def line(at: Callable[[Scalar], list[Scalar]]) -> None:
-            """Emit a loop along the axis that determines the extreme and its index. `at` returns all indices for that
-            along the axis.
+        def line(at: IndicesAlong) -> None:
+            """Emit a loop along the axis that determines the extreme of one line and its index.
+
+            at: returns all indices of the element whose index along the axis is given.
             """
 
             def step(carried: list[Scalar], index: Scalar) -> list[Scalar]:
-                """Keep the better of the extreme so far and the next element, with its position."""
-                best, best_position = carried
+                """Emit the choice between `carried`, the extreme so far and its index, and the element at `index`."""
+                best, best_index = carried
                 value = self.element(tile, at(index))
                 is_better = self._is_better(symbol, value, best)
-                pairs = ((value, best), (cast(self.writer, index, "i32"), best_position))
+                pairs = ((value, best), (cast(self.writer, index, "i32"), best_index))
                 return [
                     self.writer.value(f"arith.select {is_better.name}, {a.name}, {b.name} : {a.type}", a.type)
                     for a, b in pairs
@@ -81,14 +86,14 @@ class Scans(Reductions):
         return TupleValue(tuple(self.without_axis(node, result, axis) for result in results))
 
     def _is_better(self, symbol: str, value: Scalar, best: Scalar) -> Scalar:
-        """Emit the test that a value replaces the best one so far: it is beyond it, or the first NaN."""
+        """Emit the test that a value replaces the best so far: `value symbol best` holds, or it is the first NaN."""
         is_beyond = compare(self.writer, symbol, value, best)
         assert isinstance(is_beyond, Scalar)
         if not is_float(value.type):
             return is_beyond
         tests = [
             self.writer.value(f"arith.cmpf {predicate}, {x.name}, {x.name} : {x.type}", "i1")
-            for predicate, x in (("uno", value), ("ord", best))
+            for predicate, x in (("uno", value), ("ord", best))  # x uno x: x is NaN; x ord x: it is not
         ]
         is_nan = self.writer.value(f"arith.andi {tests[0].name}, {tests[1].name} : i1", "i1")
         return self.writer.value(f"arith.ori {is_beyond.name}, {is_nan.name} : i1", "i1")
@@ -106,7 +111,7 @@ class Scans(Reductions):
 
         Args:
             size: Size of the axis.
-            first: The carried values after index 0.
+            first: The carried values after index 0, which the caller has handled.
             step: Emits an iteration.
         """
         outer = self.writer

@@ -12,6 +12,7 @@ from pydispatch.kernels.tiles.scans import Scans
 from pydispatch.kernels.tiles.values import MAX_DIMENSIONS, OTHER_INDEX, Shape
 
 EXAMPLE = "write x[i:i + 16]: its size is known when the kernel is compiled"
+"""Remedy in errors about slices."""
 
 
 @dataclass(frozen=True)
@@ -19,8 +20,8 @@ class Range:
     """Range of elements along one dimension of a view.
 
     Attributes:
-        start: Index of the first element, or the only index.
-        size: Number of elements; None for a single index, which is no axis of the slice.
+        start: Index of the first element, or the single index.
+        size: Number of elements; None for a single index, as j of x[i:i + 16, j], which is no axis of the slice.
         extent: Size of the view along this dimension.
     """
 
@@ -35,8 +36,10 @@ class Range:
 
     @property
     def is_inside(self) -> bool:
-        """Whether the range is known at compile time to lie within the view."""
-        # A single index is not checked: one out of bounds is an error of the kernel, as of a scalar access.
+        """Whether accesses of the range need no bounds check: it is known at compile time to be within the view.
+
+        A single index is not checked, either: one out of bounds is an error of the kernel, as in a scalar access.
+        """
         known = isinstance(self.start, Literal) and isinstance(self.extent, Literal) and self.size is not None
         return self.size is None or (known and 0 <= self.start.value <= self.extent.value - self.size)  # type: ignore[union-attr]
 
@@ -62,13 +65,15 @@ class IndexTile:
 
 @dataclass(frozen=True)
 class ViewSlice:
-    """Part of a view. Elements outside of the view are never accessed.
+    """Part of a view that a subscript such as x[i:i + 16, j] denotes. It may reach beyond the view.
+
+    Elements outside of the view are never accessed: loads give another value there, and stores skip them.
 
     Attributes:
         memory: The view.
-        ranges: The indices along each dimension.
+        ranges: The indices along each dimension of the view.
         index_shape: Shape that all tiles among the indices are broadcast to; () without such tiles.
-        index_axis: First axis of the part that runs over this shape.
+        index_axis: Axis of the loaded tile (`shape`) at which `index_shape` begins.
     """
 
     memory: MemoryRef
@@ -78,7 +83,7 @@ class ViewSlice:
 
     @property
     def shape(self) -> Shape:
-        """Return the shape of the tile that the slice loads."""
+        """Shape of the tile that the slice loads: single indices have no axis in it."""
         sizes = tuple(range_.size for range_ in self.ranges if range_.size is not None)
         return sizes[: self.index_axis] + self.index_shape + sizes[self.index_axis :]
 
@@ -97,8 +102,9 @@ class Slices(Scans):
     """Code generator for loads and stores of slices of views."""
 
     _within_bounds: tuple[Scalar | Literal, Scalar | Literal, Scalar] | None = None
-    """(start, extent, index) of the bounded loop that `write` emits: its element at `start + index` is within `extent`.
-    Loads and stores in its body, of slices with the same start and extent, omit the test of their bounds."""
+    """(start of the slice, size of the view, SSA value of the loop index) of the loop that `write` is emitting, if its
+    bounds ensure that start + index is within the view. Loads and stores in its body, of slices with the same start and
+    size of the view, omit the test of their bounds. None outside of such a loop."""
 
     def slice_of(self, node: ast.Subscript, memory: MemoryRef) -> ViewSlice:
         """Return the slice of a view that a subscript denotes, such as x[i:i + 16, j].
@@ -126,7 +132,10 @@ class Slices(Scans):
     def _index_of_dimension(
         self, node: ast.Subscript, index: ast.expr, size: Scalar | Literal, dimension: int
     ) -> Range | IndexTile:
-        """Return the indices of one dimension that a number or a tile states."""
+        """Return the indices of one dimension that a number or a tile of integers states.
+
+        node: the subscript. index: its item for this dimension. size: size of the view along it.
+        """
         entity = self.evaluate(index)
         if not isinstance(entity, Tile):
             start = self.index(node, index, entity, size, dimension)
@@ -141,23 +150,23 @@ class Slices(Scans):
         The axes of that shape are where the first of these tiles is: x[a, t, b:b + 4] of a tile t[8] is [8, 4]. Raise
         CompileError for a slice between two tiles.
         """
-        places = [dimension for dimension, range_ in enumerate(part.ranges) if isinstance(range_, IndexTile)]
-        if not places:
+        tile_dimensions = [dimension for dimension, range_ in enumerate(part.ranges) if isinstance(range_, IndexTile)]
+        if not tile_dimensions:
             return part
-        if any(range_.is_slice for range_ in part.ranges[places[0] : places[-1]]):
+        if any(range_.is_slice for range_ in part.ranges[tile_dimensions[0] : tile_dimensions[-1]]):
             raise self.error(
                 node,
                 "a slice between two tiles of indices",
                 "put the slice before or after them, with a view of that order",
             )
-        axis = sum(range_.is_slice for range_ in part.ranges[: places[0]])
+        axis = sum(range_.is_slice for range_ in part.ranges[: tile_dimensions[0]])
         shape = self.broadcast(node, [tile.shape for tile in part.index_tiles])
         return replace(part, index_shape=shape, index_axis=axis)
 
     def _range(self, node: ast.Slice, extent: Scalar | Literal, dimension: int) -> Range:
         """Return the range of one dimension of a slice.
 
-        node: the slice `start:end`. extent: size of the view along this dimension. dimension: its number, for errors.
+        node: the slice `start:end`. extent: size of the view along this dimension. dimension: its index, for errors.
         Raise CompileError for a step, a negative start, and a size that is not known at compile time.
         """
         if node.step is not None:
@@ -185,14 +194,13 @@ class Slices(Scans):
         Start and end are read as sums of variables and a number, {"i": 1, "": 16}. All variables must cancel in their
         difference, the size. A slice without end goes to the end of the view, `extent`.
         """
-        ends = [{}, {}] if node.lower is None else [self._linear_terms(node.lower), {}]
+        low: dict[str, int] = {} if node.lower is None else self._linear_terms(node.lower)
         if node.upper is not None:
-            ends[1] = self._linear_terms(node.upper)
+            high = self._linear_terms(node.upper)
         elif isinstance(extent, Literal):
-            ends[1] = {"": int(extent.value)}
+            high = {"": int(extent.value)}
         else:
             raise self.error(node, f"the size of the slice '{ast.unparse(node)}' is known in calls only", EXAMPLE)
-        low, high = ends
         distance = {name: high.get(name, 0) - low.get(name, 0) for name in low.keys() | high.keys()}
         size = distance.pop("", 0)
         if any(distance.values()):
@@ -216,7 +224,7 @@ class Slices(Scans):
             if isinstance(node.op, ast.Mult):
                 if b.keys() - {""}:
                     a, b = b, a
-                if not b.keys() - {""}:
+                if not b.keys() - {""}:  # b is a number; the product of two variables is a term of its own, below
                     return {name: count * b.get("", 0) for name, count in a.items()}
             else:
                 sign = 1 if isinstance(node.op, ast.Add) else -1
@@ -227,7 +235,7 @@ class Slices(Scans):
     def _compile_time_int(self, node: ast.expr) -> int | None:
         """Return the value of an expression that is an integer at compile time, else None. No operation is emitted."""
         outer, saved = self.writer, self.environment
-        self.writer, self.environment = outer.nested(), dict(saved)
+        self.writer, self.environment = outer.nested(), dict(saved)  # discarded after the evaluation
         try:
             value = self.evaluate(node)
         finally:
@@ -241,10 +249,12 @@ class Slices(Scans):
         """Return the indices in the view of an element of a slice, as text, and the condition that they are within
         bounds.
 
-        The condition is None if the element always is. `indices` are those of the element in the slice.
+        The condition, an i1, is None if the element always is. `indices` are those of the element in the tile that the
+        slice loads.
         """
         index_end = part.index_axis + len(part.index_shape)
-        left, subscripts = iter([*indices[: part.index_axis], *indices[index_end:]]), []
+        slice_indices = iter([*indices[: part.index_axis], *indices[index_end:]])  # without those of `index_shape`
+        subscripts = []
         inside: Scalar | None = None
         for range_ in part.ranges:
             if isinstance(range_, IndexTile):
@@ -256,13 +266,13 @@ class Slices(Scans):
             if range_.size is None:  # a single index, which is no axis of the slice
                 subscripts.append(start.name)
                 continue
-            index = next(left)
-            is_first = isinstance(range_.start, Literal) and range_.start.value == 0
+            index = next(slice_indices)
+            starts_at_0 = isinstance(range_.start, Literal) and range_.start.value == 0
             subscript = (
-                index if is_first else self.writer.value(f"arith.addi {start.name}, {index.name} : index", "index")
+                index if starts_at_0 else self.writer.value(f"arith.addi {start.name}, {index.name} : index", "index")
             )
             subscripts.append(subscript.name)
-            # The bounds of the loop around it then keep the index inside.
+            # Whether the bounds of the loop around the access keep the index inside.
             has_loop_bounds = (range_.start, range_.extent, index) == self._within_bounds
             if range_.is_inside or has_loop_bounds:
                 continue
@@ -270,7 +280,7 @@ class Slices(Scans):
         return ", ".join(subscripts), inside
 
     def and_below(self, inside: Scalar | None, index: Scalar, extent: Scalar | Literal) -> Scalar:
-        """Return the conjunction of a condition, None for true, and that an index is within an extent."""
+        """Emit the conjunction of `inside`, None for true, and 0 <= index < extent, one unsigned comparison."""
         end = cast(self.writer, extent, "index")
         one = self.writer.value(f"arith.cmpi ult, {index.name}, {end.name} : index", "i1")
         return one if inside is None else self.writer.value(f"arith.andi {inside.name}, {one.name} : i1", "i1")
@@ -295,10 +305,10 @@ class Slices(Scans):
             inner = self.writer.nested()
             loaded = inner.value(text, memory.dtype)
             inner.line(f"scf.yield {loaded.name} : {memory.dtype}")
-            rest = self.writer.nested()
-            rest.line(f"scf.yield {outside.name} : {memory.dtype}")
+            otherwise = self.writer.nested()
+            otherwise.line(f"scf.yield {outside.name} : {memory.dtype}")
             head, (value,) = self.writer.results([memory.dtype])
-            self.writer.branches(f"{head}scf.if {inside.name} -> ({memory.dtype})", inner, rest)
+            self.writer.branches(f"{head}scf.if {inside.name} -> ({memory.dtype})", inner, otherwise)
             return value
 
         # The indices of `index_tiles` are read at other positions than those of the result.
@@ -339,7 +349,8 @@ class Slices(Scans):
             tile = self.filled((1,) * len(part.shape), self.converted(value_node, value, memory.dtype, what))
         self.record_write(node, memory)
 
-        # A slice with a single axis of several elements is stored by a loop over the elements inside of the view.
+        # A slice with a single axis of several elements is stored by a loop over the elements inside of the view only,
+        # so that its body has no condition and can be vectorized.
         axis = next(
             (range_ for range_ in part.ranges if isinstance(range_, Range) and range_.size not in (None, 1)), None
         )
@@ -373,8 +384,7 @@ class Slices(Scans):
         return range_
 
     def _bounds(self, axis: Range) -> tuple[Scalar, Scalar]:
-        """Return the first index along an axis of a slice at which the view has an element, and the end of these
-        indices.
+        """Emit the first index along an axis of a slice whose element is in the view, and the end of these indices.
 
         x[i:i + 16] of a view of n elements has the bounds max(0, 0 - i) and min(16, n - i). Slices with equal start and
         extent, as in one elementwise expression, have equal bounds.

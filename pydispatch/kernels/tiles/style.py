@@ -14,7 +14,8 @@ def has_tiles(source: Source) -> bool:
     """Return whether a kernel is in the tile style: it, or a function that it calls, uses slices, `@` or tile
     functions.
 
-    A kernel that calls global_id or local_id is in the per-invocation style.
+    A kernel that calls global_id or local_id is in the per-invocation style, even if it has slices, which are errors
+    there: its statements are executed by each invocation, not by a workgroup as a whole.
     """
     is_tiled = False
     for function in sources_of(source):
@@ -32,7 +33,7 @@ def has_tiles(source: Source) -> bool:
 
 
 BY_INVOCATIONS = (functions.global_id, functions.local_id)
-"""Functions of kernels that say what one invocation does."""
+"""Functions whose result differs between the invocations of a workgroup, so that their caller has no tiles."""
 
 
 def has_slice(node: ast.Subscript) -> bool:

@@ -25,10 +25,15 @@ from pydispatch.patterns.types import DType
 def _arguments(
     context: Slices, node: ast.Call, arguments: list[Entity], names: tuple[str, ...], min_count: int
 ) -> dict[str, Any]:
-    """Return the arguments of a call by parameter name, as pairs (node, value).
+    """Return the arguments of a call, parameter name → (node, evaluated value); parameters without one are missing.
 
-    They are passed by position or by keyword. Raise CompileError for others, or if the first `min_count` are
-    incomplete.
+    They are passed by position or by keyword. Raise CompileError for other arguments, and if one of the first
+    `min_count` parameters has none.
+
+    Args:
+        arguments: Values of the positional arguments.
+        names: All parameters of the function, in order.
+        min_count: Number of the parameters that have no default.
     """
     named = dict(zip(names, zip(node.args, arguments, strict=True), strict=False))
     for keyword in node.keywords:
@@ -69,14 +74,14 @@ def _shape(context: Slices, node: ast.expr, entity: Entity) -> Shape:
 
 
 def _dtype(context: Slices, node: ast.expr, entity: Entity) -> str:
-    """Return the name of the dtype that an argument states."""
+    """Return the element type that an argument states, such as "f32". Raise CompileError if it is none."""
     if not isinstance(entity, Known) or not isinstance(entity.value, DType):
         raise context.error(node, f"{described(entity)} is no type of elements", "write pydispatch.f32")
     return entity.value.name
 
 
 def _full(context: Slices, node: ast.Call, arguments: list[Entity], names: tuple[str, ...]) -> Entity:
-    """Return the tile of `zeros` or `full`. `names` are the parameters of the function."""
+    """Return the tile of `zeros` or `full`. names: the parameters of the function; `zeros` has no "value"."""
     named = _arguments(context, node, arguments, names, min_count=len(names))  # parameter → (node, value)
     shape, dtype = _shape(context, *named["shape"]), _dtype(context, *named["dtype"])
     value_node, value = named.get("value", (node, Literal(0)))
@@ -89,7 +94,7 @@ def _arange(context: Slices, node: ast.Call, arguments: list[Entity]) -> Entity:
     size = _shape(context, size_node, size_entity)[0]
 
     def element(indices: Any) -> Scalar:
-        """Return the index of the element as an i32."""
+        """Return the value of an element, its only index, as an i32."""
         return converted(context.writer, indices[0], "i32")
 
     return context.lazy(node, (size,), "i32", of=[], element=element)
@@ -123,7 +128,7 @@ def _reshape(context: Slices, node: ast.Call, arguments: list[Entity]) -> Entity
     open_axes = [axis for axis, size in enumerate(items) if isinstance(size, Literal) and size.value == -1]
     if len(open_axes) == 1:
         others = [size.value for size in items if isinstance(size, Literal) and size.value != -1]
-        items[open_axes[0]] = Literal(count // max(math.prod(others), 1))
+        items[open_axes[0]] = Literal(count // max(math.prod(others), 1))  # a size 0 is an error in `_shape`
     shape = _shape(context, shape_node, TupleValue(tuple(items)))
     if math.prod(shape) != count:
         raise context.error(
@@ -152,7 +157,10 @@ def _reduction(context: Slices, node: ast.Call, arguments: list[Entity], name: s
 
 
 def _axis(context: Slices, node: ast.Call, named: dict[str, Any], tile: Tile) -> int | None:
-    """Return the axis that a call states, counted from the first one; None if it states none."""
+    """Return the axis that a call states, from 0 on also if that is negative; None if it states none, or None.
+
+    named: the result of `_arguments`.
+    """
     _, axis = named.get("axis", (None, Known(None)))
     if isinstance(axis, Known) and axis.value is None:
         return None
@@ -167,7 +175,7 @@ def _axis(context: Slices, node: ast.Call, named: dict[str, Any], tile: Tile) ->
 
 
 def _keepdims(context: Slices, named: dict[str, Any]) -> bool:
-    """Return the argument `keepdims` of a call. `named` maps a parameter to (node, value)."""
+    """Return the argument `keepdims` of a call, False by default. named: the result of `_arguments`."""
     node, keepdims = named.get("keepdims", (None, Literal(value=False)))
     if not isinstance(keepdims, Literal) or not isinstance(keepdims.value, bool):
         raise context.error(node, "keepdims is True or False", "write keepdims=True")
@@ -175,7 +183,11 @@ def _keepdims(context: Slices, named: dict[str, Any]) -> bool:
 
 
 def _along(context: Slices, node: ast.Call, named: dict[str, Any]) -> tuple[Tile, int]:
-    """Return the tile of a call, computed, and the axis; a tile of one axis needs no `axis`."""
+    """Return the tile and the axis of a call that works along an axis: of cumsum, scan, argmin or argmax.
+
+    The elements of the tile can be computed one by one. A tile of one axis needs no `axis`. named: the result of
+    `_arguments`.
+    """
     called = ast.unparse(node.func)
     tile_node, tile = named["x"]
     if not isinstance(tile, Tile):
@@ -225,10 +237,10 @@ def _scan(context: Slices, node: ast.Call, arguments: list[Entity]) -> Entity:
 
 
 def _place(context: Slices, node: ast.Call, arguments: list[Entity], symbol: str) -> Entity:
-    """Return the index of the largest (`argmax`, symbol ">") or smallest (`argmin`, "<") element along an axis."""
+    """Emit `argmax` (symbol ">") or `argmin` ("<"): return the extreme elements along an axis, and their indices."""
     named = _arguments(context, node, arguments, ("x", "axis", "keepdims"), min_count=1)
     tile, axis = _along(context, node, named)
-    return context.extreme_and_place(node, tile, symbol, axis, _keepdims(context, named))
+    return context.extreme_and_index(node, tile, symbol, axis, _keepdims(context, named))
 
 
 def _length(context: Slices, node: ast.Call, arguments: list[Entity]) -> Entity:
@@ -248,7 +260,7 @@ def _refuse_invocation_function(context: CallContext, node: ast.Call, arguments:
 
 
 def _tile_handler(handler: Any, *more: Any) -> Handler:
-    """Return a handler that also passes the arguments `more`."""
+    """Return a `Handler` that calls handler(context, node, arguments, *more)."""
     return lambda context, node, arguments: handler(cast(Slices, context), node, arguments, *more)
 
 
@@ -266,16 +278,18 @@ TILE_HANDLERS: dict[Any, Handler] = {
     **{getattr(tile_functions, name): _tile_handler(_reduction, name) for name in SYMBOLS},
     **dict.fromkeys((*COLLECTIVES, functions.private), _refuse_invocation_function),
 }
-"""Functions that take tiles as they are; all others take their elements."""
+"""Functions that take tiles as a whole → their handlers. Other functions are applied to each element of tiles."""
 
 FUNCTIONS = frozenset(function for function in TILE_HANDLERS if function.__module__ == tile_functions.__name__)
-"""A kernel that calls one of them is one with tiles."""
+"""Functions of tiles only: a kernel that calls one of them is in the tile style."""
 
 HANDLERS: dict[Any, Handler] = {**handlers.HANDLERS, **TILE_HANDLERS}
-"""Functions that kernels with tiles may call to what emits the call."""
+"""Functions that kernels with tiles may call → what emits the call."""
 REMEDIES = {**calls.REMEDIES, sum: "write pydispatch.sum(tile)"}
-"""What to write instead of a function that kernels lack."""
+"""Functions that kernels lack → what to write instead."""
 TAKES_TILES = frozenset(TILE_HANDLERS.values())
 """Handlers that take tiles as a whole; others are applied to each element."""
 MIN_MAX = frozenset(TABLE[function] for function in (max, min))
+"""Handlers of Python's max and min, which are applied to numbers, or to the elements of two or more tiles."""
 ATOMICS = frozenset(atomics.TABLE.values())
+"""Handlers of atomic operations, which with tiles are called once for each element."""
