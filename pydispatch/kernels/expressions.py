@@ -193,9 +193,9 @@ class Expressions(Subscripts):
 
     def _conjunction(self, lhs: Scalar | Literal, rhs: Scalar | Literal) -> Scalar | Literal:
         """Return the conjunction of two conditions, folded if one of them is known."""
-        for one, other in ((lhs, rhs), (rhs, lhs)):
-            if isinstance(one, Literal):
-                return other if one.value else one
+        for literal, other in ((lhs, rhs), (rhs, lhs)):
+            if isinstance(literal, Literal):
+                return other if literal.value else literal
         assert isinstance(lhs, Scalar) and isinstance(rhs, Scalar)
         return self.writer.value(f"arith.andi {lhs.name}, {rhs.name} : i1", "i1")
 
@@ -232,9 +232,9 @@ class Expressions(Subscripts):
         inner.line(f"scf.yield {second.name} : i1")
         other = outer.nested()  # the branch in which `first` decides
         other.line(f"scf.yield {other.constant(not is_and, 'i1').name} : i1")
-        head, (result,) = outer.results(["i1"])
+        assignment, (result,) = outer.results(["i1"])
         branches = (inner, other) if is_and else (other, inner)
-        outer.branches(f"{head}scf.if {first.name} -> (i1)", *branches)
+        outer.branches(f"{assignment}scf.if {first.name} -> (i1)", *branches)
         return result
 
     def _ifexp(self, node: ast.IfExp) -> Entity:
@@ -263,7 +263,7 @@ class Expressions(Subscripts):
             values: The two values, numbers or tuples of numbers.
         """
         first, second = self.unified(node, writers, values)
-        scalars = [scalars_in(value) or [] for value in (first, second)]
+        scalars = [scalars_in(value) or [] for value in (first, second)]  # the same types in the same order
         types = [value.type for value in scalars[0]]
         if not any(writer.has_effects for writer in writers):
             self.writer.lines += [line for writer in writers for line in writer.lines]
@@ -274,8 +274,8 @@ class Expressions(Subscripts):
             return rebuilt(first, chosen)
         for writer, value in zip(writers, scalars, strict=True):
             writer.line(f"scf.yield {', '.join(s.name for s in value)} : {', '.join(types)}")
-        head, results = self.writer.results(types)
-        self.writer.branches(f"{head}scf.if {condition.name} -> ({', '.join(types)})", *writers)
+        assignment, results = self.writer.results(types)
+        self.writer.branches(f"{assignment}scf.if {condition.name} -> ({', '.join(types)})", *writers)
         return rebuilt(first, results)
 
     def unified(self, node: ast.AST, writers: Sequence[Writer], values: Sequence[Entity]) -> list[Entity]:

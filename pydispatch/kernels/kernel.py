@@ -14,8 +14,8 @@ from pydispatch.locations import GeneratedText
 from pydispatch.patterns.kernels import KernelLike
 
 Grid = Callable[..., Any] | Sequence[int] | int | None
-"""Grid of a kernel: numbers of workgroups, axis 0 first, a function of its arguments that returns them, or None to
-infer them from the kernel's code."""
+"""Grid of a kernel: numbers of workgroups, axis 0 first, a function of the kernel's parameters that returns them, or
+None to infer them from the kernel's code."""
 MAX_INVOCATIONS = 1024
 """Maximum number of invocations of a workgroup: what CUDA and common Vulkan devices support."""
 

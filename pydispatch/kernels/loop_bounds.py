@@ -87,6 +87,7 @@ class LoopBounds(Subgroups):
         values: dict[str, ast.expr] = {}  # expression of each variable at the guard
         for name, value in self.variables.formulas.items():
             values[name] = _expression_of(value, values)
+        # A loop that ends at n skips the statements before the guard, too: they may only assign variables.
         for statement in before:
             if not _assigns_variables(statement) or not self._is_pure(statement.value, self._assigned):
                 return nodes, None

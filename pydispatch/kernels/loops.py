@@ -92,11 +92,11 @@ class Loops(Statements):
         self.block(node.body, exits_without_flag=frozenset({CONTINUE}))
         self._end_of_iteration(carried)
         inner_writer, self.writer, self.environment = self.writer, outer, saved
-        head, results = outer.results(types)
+        assignment, results = outer.results(types)
         passed = ", ".join(f"{a.name} = {b.name}" for a, b in zip(arguments, before, strict=True))
         tail = f" iter_args({passed}) -> ({', '.join(types)})" if types else ""
         outer.region(
-            f"{head}scf.for {variable} = {start.name} to {end.name} step {stride.name}{tail}", inner_writer,
+            f"{assignment}scf.for {variable} = {start.name} to {end.name} step {stride.name}{tail}", inner_writer,
             "}" if stages == 1 else f"}} {{pyd.stages = {stages} : i64}}",
         )  # fmt: skip
         self._after_loop(node, carried, results)
@@ -352,11 +352,11 @@ class Loops(Statements):
         if not types:
             self.writer.line("scf.yield")
         body, self.writer, self.environment = self.writer, outer, saved
-        head, results = outer.results(types)
+        assignment, results = outer.results(types)
         passed = ", ".join(f"{a.name} = {b.name}" for a, b in zip(tested, before, strict=True))
         entry = ", ".join(f"{a.name}: {a.type}" for a in arguments)
         signature = f" ({passed}) : ({spelled}) -> ({spelled})" if types else " : () -> ()"
-        outer.lines += [f"{head}scf.while{signature} {{", *(f"  {line}" for line in test.lines), "} do {"]
+        outer.lines += [f"{assignment}scf.while{signature} {{", *(f"  {line}" for line in test.lines), "} do {"]
         outer.lines += [
             *([f"^bb0({entry}):"] if types else []),
             *(f"  {line}" for line in body.lines),

@@ -144,9 +144,8 @@ def lower(
     types = [f"tensor<{shape_text(p)}{p.type.dtype}>" if p.is_view and p.type else str(p.type) for p in outer]
     types = [signless(type, "ui") for type in types]
     arguments = [(p.name, type) for p, type in zip(passed, types, strict=True)]
-    covered: list[
-        tuple[Scalar | Literal, int]
-    ] = []  # of an inferred grid: for each axis a size, and how much of it a workgroup covers
+    # Of an inferred grid: for each axis a size, and how many of its elements a workgroup covers.
+    covered: list[tuple[Scalar | Literal, int]] = []
     if grid is None and not grid_in_call:
         covered = covering(source, passed[written[0]], symbols, phases)
     results = [arguments[index] for index in written]

@@ -38,8 +38,9 @@ class Phases(LoopBounds):
         """Return the lines of the kernel's body, without those that precede it (`prologue`).
 
         If all statements belong to one phase, no variable outlives a parallel loop. Otherwise a variable that other
-        phases read is computed again in each of them if it depends on constant values only (a formula), computed once
-        after the loop if it is the same for all invocations (uniform), or else stored for each invocation (spilled).
+        phases read is computed again in each of them if its expression reads only parameters, ids and other such
+        variables (a formula), computed once after the loop if it is the same for all invocations (uniform), or else
+        stored for each invocation (spilled).
 
         environment: the entities that parameters stand for, by name.
         """
@@ -134,12 +135,12 @@ class Phases(LoopBounds):
         if is_in_phase:
             super().block(statements, exits_without_flag)
             return
-        for part in split(statements, self.kind_of):
-            node = part.nodes[0]
+        for stretch in split(statements, self.kind_of):
+            node = stretch.nodes[0]
             with self.writer.at(self.source, node):
-                if part.kind == "phase":
-                    self._phase(part.nodes, exits_without_flag)
-                elif part.kind == "control":
+                if stretch.kind == "phase":
+                    self._phase(stretch.nodes, exits_without_flag)
+                elif stretch.kind == "control":
                     if exits_of(node):
                         raise self.error(
                             node,
@@ -147,16 +148,16 @@ class Phases(LoopBounds):
                             "let the condition decide what is done, without return, break and continue",
                         )
                     self.statement(node)
-                elif part.kind == "barrier" and isinstance(node, ast.Assign):
+                elif stretch.kind == "barrier" and isinstance(node, ast.Assign):
                     raise self.error(node, "a barrier has no value", "write pydispatch.barrier() in a line of its own")
-                elif part.kind == "shared":
+                elif stretch.kind == "shared":
                     self._shared(node)
-                elif part.kind == "reduction":
+                elif stretch.kind == "reduction":
                     self._reduction(node)
-                elif part.kind == "exchange":
+                elif stretch.kind == "exchange":
                     call = self.check_exchange(node)
                     self._parallel(functools.partial(self._publish, call))
-                if part.kind in ("barrier", "reduction", "exchange"):
+                if stretch.kind in ("barrier", "reduction", "exchange"):
                     self.end_phase()
 
     def _phase(self, nodes: Sequence[ast.stmt], exits_without_flag: frozenset[str]) -> None:

@@ -46,11 +46,11 @@ def _print(context: CallContext, node: ast.Call, arguments: list[Entity]) -> Ent
     if node.keywords:
         raise context.error(node.keywords[0].value, f"print has no '{node.keywords[0].arg}' in kernels", "leave it out")
     parts, numbers, values = [], [], []
-    for position, (part, entity) in enumerate(zip(node.args, arguments, strict=True)):
+    for position, (argument, entity) in enumerate(zip(node.args, arguments, strict=True)):
         if isinstance(entity, Known) and isinstance(entity.value, str):
             parts.append(entity.value)
             continue
-        value = context.as_number(part, entity)
+        value = context.as_number(argument, entity)
         if isinstance(value, Literal):
             parts.append(str(value.value))
             continue

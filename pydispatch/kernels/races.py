@@ -156,8 +156,10 @@ class RaceInstrumentation(WorkgroupMemory):
         else:
             before = [self.writer.value(f"memref.load {written} : {type}", "i64")]
             # The read before this one becomes `other`, unless it was by this invocation as well.
-            last = self.writer.value(f"memref.load {other} : {type}", "i64")
-            chosen = self.writer.value(f"arith.select {self._is_other(old.name)}, {old.name}, {last.name} : i64", "i64")
+            before_last = self.writer.value(f"memref.load {other} : {type}", "i64")
+            chosen = self.writer.value(
+                f"arith.select {self._is_other(old.name)}, {old.name}, {before_last.name} : i64", "i64"
+            )
             self.writer.line(f"memref.store {chosen.name}, {other} : {type}")
         races = [self._races(stamp.name) for stamp in before]  # before: stamps that this access may conflict with
         is_race = races[0]

@@ -36,16 +36,16 @@ class Statements(Assignments):
         exits_without_flag: exits (`RETURN`, `CONTINUE`) that set no flag, because no statement follows the block.
         """
         for index, statement in enumerate(statements):
-            rest = statements[index + 1 :]
+            following = statements[index + 1 :]
             with self.writer.at(self.source, statement):
-                if isinstance(statement, tuple(EXITS)):  # the rest never runs
+                if isinstance(statement, tuple(EXITS)):  # the statements after it never run
                     return self._exit(statement, exits_without_flag)
                 exits = exits_of(statement)
                 if isinstance(statement, ast.If) and exits:
-                    return self._if_with_exits(statement, rest, exits_without_flag)
+                    return self._if_with_exits(statement, following, exits_without_flag)
                 self.statement(statement)
             if exits:
-                return self._guard_by_exits(exits, rest, exits_without_flag)
+                return self._guard_by_exits(exits, following, exits_without_flag)
         return None
 
     def statement(self, node: ast.stmt) -> None:
@@ -88,34 +88,34 @@ class Statements(Assignments):
             raise self.error(node, "a function returns once on each path", "move the return to the end")
         self.environment[RESULT] = value
 
-    def _if_with_exits(self, node: ast.If, rest: Sequence[ast.stmt], exits_without_flag: frozenset[str]) -> None:
-        """Lower an `if` that contains exits, together with the statements after it (`rest`).
+    def _if_with_exits(self, node: ast.If, following: Sequence[ast.stmt], exits_without_flag: frozenset[str]) -> None:
+        """Lower an `if` that contains exits, together with the statements after it (`following`).
 
         If one branch always exits, the statements after the `if` move into the other branch and need no exit flag.
         Otherwise they are guarded by the flags of the exits, so that all exits in the branches set theirs.
 
-        exits_without_flag: exits (`RETURN`, `CONTINUE`) that set no flag, because nothing runs after `rest`.
+        exits_without_flag: exits (`RETURN`, `CONTINUE`) that set no flag, because nothing runs after `following`.
         """
         then, other = list(node.body), list(node.orelse)
         if _ends(then) or _ends(other):
             if not _ends(then):
-                then += rest
+                then += following
             elif not _ends(other):
-                other += rest
+                other += following
             self._branches(node, then, other, exits_without_flag)
             return
         self._branches(node, then, other, exits_without_flag=frozenset())
-        self._guard_by_exits(exits_of(node), rest, exits_without_flag)
+        self._guard_by_exits(exits_of(node), following, exits_without_flag)
 
     def _guard_by_exits(
-        self, exits: Iterable[str], rest: Sequence[ast.stmt], exits_without_flag: frozenset[str]
+        self, exits: Iterable[str], following: Sequence[ast.stmt], exits_without_flag: frozenset[str]
     ) -> None:
-        """Emit the rest of a block, guarded by a test that none of the exits before it was taken.
+        """Emit the `following` statements of a block, guarded by a test that no exit before them was taken.
 
         exits: names of the flags of these exits. A flag that is not in the environment was not set on any path.
-        exits_without_flag: exits in the rest (`RETURN`, `CONTINUE`) that set no flag, because nothing runs after them.
+        exits_without_flag: exits in them (`RETURN`, `CONTINUE`) that set no flag, because nothing runs after them.
         """
-        if not rest:
+        if not following:
             return None
         has_left: Scalar | Literal = Literal(value=False)
         for name in sorted(exits):
@@ -123,10 +123,10 @@ class Statements(Assignments):
             if isinstance(flag, Scalar):
                 has_left = flag if isinstance(has_left, Literal) else self._either(has_left, flag)
         if isinstance(has_left, Literal):
-            return self.block(rest, exits_without_flag)
+            return self.block(following, exits_without_flag)
         true = self.writer.constant(value=True, type="i1")
         stays = self.writer.value(f"arith.xori {has_left.name}, {true.name} : i1", "i1")
-        return self._choose(rest[0], stays, lambda: self.block(rest, exits_without_flag), lambda: None)
+        return self._choose(following[0], stays, lambda: self.block(following, exits_without_flag), lambda: None)
 
     def _either(self, lhs: Scalar, rhs: Scalar) -> Scalar:
         """Emit the disjunction of two conditions."""
@@ -191,9 +191,9 @@ class Statements(Assignments):
             for index, writer in enumerate(writers):
                 names = [scalar.name for _, pair in values for scalar in scalars_in(pair[index]) or []]
                 writer.line(f"scf.yield {', '.join(names)} : {', '.join(types)}")
-        head, results = outer.results(types)  # head: such as "%5:2 = "
+        assignment, results = outer.results(types)  # assignment: such as "%5:2 = "
         result_types = f" -> ({', '.join(types)})" if types else ""
-        outer.branches(f"{head}scf.if {condition.name}{result_types}", *writers)
+        outer.branches(f"{assignment}scf.if {condition.name}{result_types}", *writers)
         self._bind_results(before, [(name, pair[0]) for name, pair in values], results)
 
     def _value_after_branch(self, name: str, environment: Environment) -> Entity | None:
@@ -217,7 +217,7 @@ class Statements(Assignments):
         for name, form in forms:
             environment[name] = rebuilt(form, [next(remaining) for _ in scalars_in(form) or []])
 
-    # ---- the rest
+    # ---- other statements, and inlined functions
 
     def _expr_statement(self, node: ast.Expr) -> None:
         """Emit a call; skip a docstring, and raise CompileError for other expressions, which have no effect."""

@@ -152,11 +152,12 @@ class ArrayView:
         if len(indices) != self.ndim:
             raise KernelError(f"{len(indices)} indices of '{self.name}', which has {self.ndim} dimensions")
         return tuple(
-            slice(part.start or 0, size if part.stop is None else part.stop) if isinstance(part, slice) else part
-            for part, size in zip(indices, self.shape, strict=True)
+            slice(item.start or 0, size if item.stop is None else item.stop) if isinstance(item, slice) else item
+            for item, size in zip(indices, self.shape, strict=True)
         )
 
     @staticmethod
     def _is_slice(indices: tuple[Any, ...]) -> bool:
         """Return whether indices denote a slice, not a single element."""
-        return any(isinstance(part, (slice, np.ndarray)) and getattr(part, "ndim", 1) > 0 for part in indices)
+        # NumPy's integers and arrays of rank 0 are single indices.
+        return any(isinstance(index, (slice, np.ndarray)) and getattr(index, "ndim", 1) > 0 for index in indices)

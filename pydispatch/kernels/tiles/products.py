@@ -50,11 +50,11 @@ class Products(Slices):
 
         Return None if none is, or if shapes or types differ: the sum is then computed element by element.
         """
-        for one, other in ((lhs, rhs), (rhs, lhs)):
-            if not isinstance(one, Tile) or not isinstance(other, Tile) or one.product is None:
+        for tile, addend in ((lhs, rhs), (rhs, lhs)):
+            if not isinstance(tile, Tile) or not isinstance(addend, Tile) or tile.product is None:
                 continue
-            if one.product.base is None and (one.shape, one.dtype) == (other.shape, other.dtype):
-                return self._product_tile(node, replace(one.product, base=other))
+            if tile.product.base is None and (tile.shape, tile.dtype) == (addend.shape, addend.dtype):
+                return self._product_tile(node, replace(tile.product, base=addend))
         return None
 
     def fill(self, node: ast.AST, target: Tile, value: Tile) -> None:

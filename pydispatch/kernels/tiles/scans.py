@@ -121,10 +121,10 @@ class Scans(Reductions):
         types = ", ".join(value.type for value in first)
         self.writer.line(f"scf.yield {', '.join(value.name for value in values)} : {types}")
         inner, self.writer = self.writer, outer
-        head, results = outer.results([value.type for value in first])
+        assignment, results = outer.results([value.type for value in first])
         passed = ", ".join(f"{a.name} = {b.name}" for a, b in zip(carried, first, strict=True))
         outer.region(
-            f"{head}scf.for {counter.name} = {ONE.name} to {self.extent(size).name} step {ONE.name} "
+            f"{assignment}scf.for {counter.name} = {ONE.name} to {self.extent(size).name} step {ONE.name} "
             f"iter_args({passed}) -> ({types})",
             inner,
         )

@@ -307,8 +307,8 @@ class Slices(Scans):
             inner.line(f"scf.yield {loaded.name} : {memory.dtype}")
             otherwise = self.writer.nested()
             otherwise.line(f"scf.yield {outside.name} : {memory.dtype}")
-            head, (value,) = self.writer.results([memory.dtype])
-            self.writer.branches(f"{head}scf.if {inside.name} -> ({memory.dtype})", inner, otherwise)
+            assignment, (value,) = self.writer.results([memory.dtype])
+            self.writer.branches(f"{assignment}scf.if {inside.name} -> ({memory.dtype})", inner, otherwise)
             return value
 
         # The indices of `index_tiles` are read at other positions than those of the result.

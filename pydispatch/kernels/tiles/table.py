@@ -236,7 +236,7 @@ def _scan(context: Slices, node: ast.Call, arguments: list[Entity]) -> Entity:
     return context.scanned(node, tile, combined, axis)
 
 
-def _place(context: Slices, node: ast.Call, arguments: list[Entity], symbol: str) -> Entity:
+def _extreme(context: Slices, node: ast.Call, arguments: list[Entity], symbol: str) -> Entity:
     """Emit `argmax` (symbol ">") or `argmin` ("<"): return the extreme elements along an axis, and their indices."""
     named = _arguments(context, node, arguments, ("x", "axis", "keepdims"), min_count=1)
     tile, axis = _along(context, node, named)
@@ -272,8 +272,8 @@ TILE_HANDLERS: dict[Any, Handler] = {
     tile_functions.reshape: _tile_handler(_reshape),
     tile_functions.cumsum: _tile_handler(_cumsum),
     tile_functions.scan: _tile_handler(_scan),
-    tile_functions.argmin: _tile_handler(_place, "<"),
-    argmax: _tile_handler(_place, ">"),
+    tile_functions.argmin: _tile_handler(_extreme, "<"),
+    argmax: _tile_handler(_extreme, ">"),
     len: _tile_handler(_length),
     **{getattr(tile_functions, name): _tile_handler(_reduction, name) for name in SYMBOLS},
     **dict.fromkeys((*COLLECTIVES, functions.private), _refuse_invocation_function),
