@@ -45,10 +45,10 @@ class Assignments(Expressions):
         self.assign(node.target, value, node.value)
 
     def _augassign_statement(self, node: ast.AugAssign) -> None:
-        """Emit an augmented assignment, of an element of memory or of a variable."""
+        """Emit an augmented assignment such as `x[i] += y` or `x += y`."""
         if isinstance(node.target, ast.Subscript):
             memory = self._memory(node.target)
-            indices = self.indices(node.target.slice, memory)
+            indices = self.indices(node.target.slice, memory)  # evaluated once, for the load and the store
             self.on_access(node.target, memory, indices, is_write=False)
             old = self.writer.value(f"memref.load {memory.name}[{indices}] : {memory.type}", memory.dtype)
             self._store(node.target, memory, indices, self._combined(node, old), node)

@@ -71,7 +71,7 @@ class Coverage(RaceInstrumentation):
         return index
 
     def _unbounded_error(self, node: ast.AST, kind: str, axis: int) -> CompileError:
-        """Return the error for an id without a bound."""
+        """Return the error for an id without a bound. kind: "global" or "group", as in global_id and group_id."""
         invocations = f", which has {self.workgroup[axis]} invocations along this axis" if kind == "global" else ""
         names = ", ".join(self.source.parameter_names)
         return self.error(

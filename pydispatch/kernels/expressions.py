@@ -147,7 +147,7 @@ class Expressions(Subscripts):
     def _binop(self, node: ast.BinOp) -> Entity:
         """Evaluate a binary operation: an elementwise one, or `@`."""
         symbol = BINARY.get(type(node.op))
-        if symbol is None:
+        if symbol is None:  # `@`
             return self.matrix_product(node, self.evaluate(node.left), self.evaluate(node.right))
         operands = node.left, node.right
         values = [self.evaluate(operand) for operand in operands]
@@ -354,14 +354,14 @@ class Expressions(Subscripts):
         return TupleValue(tuple(values[name] for name in names), names)
 
     def _imported(self, node: ast.Call, function: ImportedSource, arguments: list[Entity]) -> Scalar:
-        """Emit a call of a function that is linked later, and return its result."""
+        """Emit a call of an `@pydispatch.imported` function, which is linked at load time, and return its result."""
         calls.check_count(self, node, arguments, len(function.parameters))
         values = [
             self.converted(at, entity, type, f"an argument of '{function.name}'")
             for at, entity, type in zip(node.args, arguments, function.parameters, strict=True)
         ]
         self.imports[function.symbol] = function.declaration
-        self.writer.has_effects = True
+        self.writer.has_effects = True  # so that it is called only where the kernel calls it
         names, types = ", ".join(value.name for value in values), ", ".join(function.parameters)
         call = f"func.call @{function.local}({names}) : ({types}) -> {function.result}"
         return self.writer.value(call, function.result)

@@ -45,7 +45,10 @@ class GridCall:
     compared: int = 0
 
     def compare(self, predicate: str, lhs: Size, rhs: Size) -> bool:
-        """Return the assumed result of a comparison. Raise _Undecided if no result is assumed yet."""
+        """Return the assumed result of a comparison. Raise _Undecided, after emitting it, if no result is assumed yet.
+
+        predicate: that of arith.cmpi, such as "slt" (signed less than).
+        """
         self.compared += 1
         if self.compared > len(self.decided):
             condition = self.writer.value(f"arith.cmpi {predicate}, {lhs.name}, {rhs.name} : index", "i1")
@@ -83,7 +86,8 @@ class Size:
     def _comparison(self, predicate: str, other: object) -> bool:
         """Return the result that this call assumes of a comparison with another size or whole number.
 
-        Another call assumes the other result: the code has a branch for each.
+        Another call of the grid function assumes the other result: the emitted code has a branch for each. predicate:
+        that of arith.cmpi, such as "slt" (signed less than).
         """
         if not isinstance(other, Size):
             if not hasattr(other, "__index__"):  # without an error, == of a float would compare identities

@@ -284,7 +284,7 @@ def _stamps_result(view: Parameter) -> str:
 def _stamps(
     writer: Writer, watched: Sequence[Parameter], symbols: Mapping[tuple[str, int], str]
 ) -> list[tuple[str, str]]:
-    """Emit race stamps for each watched view, all 0 (no access yet), and return their names and types."""
+    """Emit race stamps for each watched view, all 0 (no access yet); return their SSA names and types with sizes."""
     stamps = []
     none = writer.constant(0, "i64").name if watched else ""
     for parameter in watched:

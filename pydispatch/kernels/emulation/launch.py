@@ -51,7 +51,7 @@ def launch(kernel: KernelSource, args: Sequence[Any], grid: Sequence[int] | None
 def _arguments(kernel: KernelSource, args: Sequence[Any]) -> dict[str, Any]:
     """Return the argument of each parameter of the function by name, in order: views, NumPy numbers and static values.
 
-    Views of one group become a tuple, the argument of the parameter with the name of the group.
+    args: as for `launch`. The views of a tuple, which are separate items there, become a tuple again.
     """
     passed: dict[str, Any] = {}
     for parameter, argument in zip(kernel.passed, args, strict=True):

@@ -99,6 +99,7 @@ class Products(Slices):
         outer, self.writer = self.writer, self.writer.nested()
         starts = ", ".join(cast(self.writer, range_.start, "index").name for range_ in ranges)
         types = f"{part.memory.type}, {self.memory_type(tile.shape, tile.dtype)}"
+        # The keyword `turned` of pyd.read_tile: the axes of the tile are swapped.
         turned = " turned" if tile.is_transposed else ""
         self.writer.line(f"pyd.read_tile {part.memory.name}[{starts}], {target.buffer}{turned} : {types}")
         inner, self.writer = self.writer, outer

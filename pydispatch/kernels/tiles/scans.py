@@ -25,7 +25,7 @@ class Scans(Reductions):
     def scanned(self, node: ast.AST, tile: Tile, combine: Callable[[Scalar, Scalar], Scalar], axis: int) -> Tile:
         """Return the scan of a tile: each element is combined with all before it along an axis, in order.
 
-        The sum of [1, 2, 4] is [1, 3, 7]. combine: emits the combination of the result so far and an element.
+        With addition, [1, 2, 4] becomes [1, 3, 7]. combine: emits the combination of the result so far and an element.
         """
         result = self.buffer(node, tile.shape, tile.dtype)
 
