@@ -48,7 +48,7 @@ class Option:
         details: Further sentences of the docstring.
         default_note: Meaning of the default, if its value does not tell.
         flag: Flag on the command line, if it has one.
-        type: Type of the values.
+        type: Type of the values; `OPTIONS` has the annotated one.
     """
 
     default: object
@@ -228,6 +228,7 @@ class CompileOptions(TypedDict, total=False):
 
 
 def _table() -> dict[str, Option]:
+    """Return the option in each annotation of `CompileOptions`, with the annotated type, by name."""
     options = {}
     for name, annotated in CompileOptions.__annotations__.items():
         (option,) = annotated.__metadata__
@@ -238,9 +239,12 @@ def _table() -> dict[str, Option]:
 OPTIONS = _table()
 """The options by name."""
 
+_DOCSTRING_COLUMNS = 112
+"""Width of the lines that `documented` adds to docstrings, with their indentation in the section."""
+
 
 def completed(options: Mapping[str, Any]) -> CompileOptions:
-    """Return the options with the defaults of those that are not given; raise TypeError for an unknown option."""
+    """Return all options: `options`, and the defaults of others. Raise TypeError for an unknown option."""
     if unknown := next((name for name in options if name not in OPTIONS), None):
         raise TypeError(f"compile() has no option '{unknown}'; {did_you_mean(unknown, OPTIONS)}{', '.join(OPTIONS)}")
     return cast(CompileOptions, {**{name: option.default for name, option in OPTIONS.items()}, **options})
@@ -267,8 +271,8 @@ def documented(function: Function) -> Function:
 
 
 def _entry(name: str) -> list[str]:
-    """Return the lines that document an option in a section of a docstring."""
+    """Return the lines that document an option in the section `Args:` of a docstring."""
     return textwrap.wrap(
-        f"{name}: {OPTIONS[name].text}", 112, initial_indent=4 * " ", subsequent_indent=8 * " ",
+        f"{name}: {OPTIONS[name].text}", _DOCSTRING_COLUMNS, initial_indent=4 * " ", subsequent_indent=8 * " ",
         break_long_words=False, break_on_hyphens=False,
     )  # fmt: skip

@@ -7,15 +7,20 @@ from contextlib import contextmanager
 
 from pydispatch.errors import Error, OutOfMemoryError
 
-_MEMORY = ("annot allocate memory", "failed to map segment", "ut of memory")  # of the system and its loader
+# In errors of the system and its loader about missing memory; without first letters, whose case differs.
+_OUT_OF_MEMORY_TEXTS = ("annot allocate memory", "failed to map segment", "ut of memory")
 
 
 @contextmanager
 def importing(what: str, extra: str, error: type[Error] = Error) -> Iterator[None]:
-    """Run a `with` block of imports for `what`.
+    """Run a `with` block of imports.
 
-    extra: optional dependencies that contain the packages; "" for NumPy only. error: exception type for a package that
-    is missing or cannot be imported; the message has cause and remedy.
+    Args:
+        what: What needs the packages, for messages, such as "Vulkan".
+        extra: Name in `pip install pydispatch[extra]` that installs the packages; "" if pydispatch itself requires
+            them.
+        error: Type of the exception for a package that is missing or cannot be imported. Its message has cause and
+            remedy.
     """
     try:
         yield
@@ -27,7 +32,10 @@ def importing(what: str, extra: str, error: type[Error] = Error) -> Iterator[Non
 
 @contextmanager
 def running(what: str, extra: str, error: type[Error] = Error) -> Iterator[None]:
-    """Run a `with` block that may import lazily. ImportError becomes `error`, and MemoryError OutOfMemoryError."""
+    """Run a `with` block that may import lazily. ImportError becomes `error`, and MemoryError OutOfMemoryError.
+
+    Arguments are those of `importing`.
+    """
     try:
         yield
     except ImportError as cause:
@@ -42,18 +50,20 @@ _MORE_MEMORY = "give the process more memory (ulimit -v, or the limit of its con
 
 
 def _explain(what: str, extra: str, error: type[Error], cause: Exception) -> Error:
-    """Return the error for a failed import, with the command that installs the package."""
+    """Return the error for a failed import, with the command that installs the package, or what to do about memory."""
     name = getattr(cause, "name", None) or ""
     package = name.partition(".")[0]
     install = f"pip install 'pydispatch[{extra}]'" if extra else "pip install pydispatch"
+    # A missing module of pydispatch itself is a broken installation.
     if isinstance(cause, ModuleNotFoundError) and package and package != "pydispatch":
         return error(f"{what} needs the package {package}: {install}")
     which = f"{name} cannot be imported" if name else "a package that it needs cannot be imported"
-    if isinstance(cause, MemoryError) or any(text in str(cause) for text in _MEMORY):
-        return error(f"{what}: {which}: {_said(cause)}; {_MORE_MEMORY}")
-    again = install.replace("install", "install --force-reinstall")
-    return error(f"{what}: {which}: {_said(cause)}; install it again: {again}")
+    if isinstance(cause, MemoryError) or any(text in str(cause) for text in _OUT_OF_MEMORY_TEXTS):
+        return error(f"{what}: {which}: {_message_of(cause)}; {_MORE_MEMORY}")
+    reinstall = install.replace("install", "install --force-reinstall")
+    return error(f"{what}: {which}: {_message_of(cause)}; install it again: {reinstall}")
 
 
-def _said(cause: BaseException) -> str:
+def _message_of(cause: BaseException) -> str:
+    """Return the message of an exception, or the name of its type if it has none."""
     return str(cause) or type(cause).__name__

@@ -16,7 +16,7 @@ Step = Callable[[Tensor, list[Tensor]], list[Tensor]]
 
 
 def row(builder: Builder, x: Tensor, n: Size) -> Tensor:
-    """Return row n of a tensor, without the first axis."""
+    """Return x[n]: row n along the first axis, with that axis removed."""
     return shapes.reshape(builder, slicing.slice_axis(builder, x, axis=0, start=n, limit=n + 1), x.shape[1:])
 
 
@@ -30,12 +30,12 @@ def over_steps(
 
     Args:
         builder: The builder.
-        inputs: The inputs.
-        states: Initial states.
-        step: Function that emits a step.
-        backwards: Whether the last step is first.
-        unrolled: Longest sequence whose steps are unrolled. Longer and empty ones are a loop: unrolling makes compile
-            time grow.
+        inputs: The inputs of all steps.
+        states: Initial states, [batch, ...]. State 0 has the type of an output.
+        step: Function that emits a step, see `Step`.
+        backwards: Whether the steps run from the last input to the first; output n is still that of input n.
+        unrolled: Largest number of steps that are unrolled. More of them, or a dynamic number, are a loop, which takes
+            less compile time.
         lengths: Length of each sequence of the batch, [batch]: beyond it, states do not change and outputs are 0.
     """
     b, steps = builder, inputs.shape[0]
@@ -45,14 +45,15 @@ def over_steps(
         new = step(row(b, inputs, step_index), old)
         if lengths is None:
             return new, new[:1]
-        index = reductions.size_as(b, step_index, I64)
+        index = reductions.size_as(b, step_index, I64)  # compared with the length of each sequence
         is_valid = formula(b, lambda n, i: n.to(I64) > i, shapes.expand_dims(b, lengths, axes=[1]), index)
         selected = [elementwise.select(b, is_valid, *pair) for pair in zip(new, old, strict=True)]
         return selected, [formula(b, lambda i, v: i.where(v, 0.0), is_valid, new[0])]
 
     carried = list(states)
+    # `stack` below needs an output: no steps are a loop as well.
     if isinstance(steps, Expr) or not 0 < steps <= unrolled:
-        rows = [(carried[0].dtype, carried[0].shape)]
+        rows = [(carried[0].dtype, carried[0].shape)]  # an output is state 0
         ends, (stacked,) = control.scan(b, steps, carried, run, rows=rows, backwards=backwards)
         return stacked, ends
     outputs: dict[int, Tensor] = {}

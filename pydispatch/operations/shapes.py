@@ -18,7 +18,10 @@ from pydispatch.operations.elementwise import MOST_FOLDED_ELEMENTS, apply_severa
 
 
 def axis_of(builder: Builder, axis: int, rank: int) -> int:
-    """Return a non-negative axis for one that may count from the end. Raise CompileError if it is out of range."""
+    """Return a non-negative axis for one that may count from the end. Rank 0 permits axis 0.
+
+    Raise CompileError if it is out of range.
+    """
     if not -rank <= axis < max(rank, 1):
         raise builder.fail(f"axis {axis} of a tensor of rank {rank}; axes are {-rank} to {rank - 1}")
     return axis % rank if rank else 0
@@ -56,7 +59,7 @@ def reshape(builder: Builder, x: Tensor, shape: Sequence[Size]) -> Tensor:
 
 def inferred(builder: Builder, x: Tensor, shape: Sequence[Size]) -> Shape:
     """Return a shape with its size of -1, if any, inferred from the number of elements of x. Raise CompileError if the
-    counts differ.
+    static counts differ; dynamic ones are not compared.
     """
     total = product(x.shape)
     if sum(n == -1 for n in shape) > 1:
@@ -64,10 +67,10 @@ def inferred(builder: Builder, x: Tensor, shape: Sequence[Size]) -> Shape:
     if -1 not in shape:
         result = tuple(shape)
     else:
-        rest = product(n for n in shape if n != -1)
-        if not isinstance(total, Expr) and not isinstance(rest, Expr) and (rest == 0 or total % rest):
-            raise builder.fail(f"{x} cannot have the shape {list(shape)}: {total} elements are no multiple of {rest}")
-        result = tuple(total // rest if n == -1 else n for n in shape)
+        stated = product(n for n in shape if n != -1)
+        if not isinstance(total, Expr) and not isinstance(stated, Expr) and (stated == 0 or total % stated):
+            raise builder.fail(f"{x} cannot have the shape {list(shape)}: {total} elements are no multiple of {stated}")
+        result = tuple(total // stated if n == -1 else n for n in shape)
     new = product(result)
     if not isinstance(total, Expr) and not isinstance(new, Expr) and total != new:
         raise builder.fail(f"{x} cannot have the shape {list(result)}: it has {total} elements, not {new}")
@@ -77,7 +80,9 @@ def inferred(builder: Builder, x: Tensor, shape: Sequence[Size]) -> Shape:
 
 
 Group = tuple[list[int], list[int]]
-"""Axes of the old and of the new shape of a reshape whose sizes have the same product, such as ([0, 1], [0])."""
+"""(axes of the old shape, axes of the new shape) of a reshape whose sizes have the same product, such as
+([0, 1], [0]).
+"""
 
 
 def _groups(old: Shape, new: Shape) -> list[Group] | None:
@@ -110,7 +115,7 @@ def _groups(old: Shape, new: Shape) -> list[Group] | None:
             elif j < len(new):
                 group[1].append(j)
                 new_count, j = new_count * new[j], j + 1
-            elif i < len(old):
+            elif i < len(old):  # the new shape has no axes left
                 group[0].append(i)
                 old_count, i = old_count * old[i], i + 1
             else:
@@ -120,7 +125,7 @@ def _groups(old: Shape, new: Shape) -> list[Group] | None:
 
 
 def _without_groups_of_ones(groups: list[Group]) -> list[Group]:
-    """Merge groups that have axes in one shape only (sizes of 1) with the group before, and return the groups."""
+    """Return groups of which each has axes in both shapes: others, of sizes of 1, are merged with a neighbour."""
     merged: list[Group] = []
     for old, new in groups:
         if merged and (not old or not new or not merged[-1][0] or not merged[-1][1]):
@@ -136,7 +141,7 @@ def _reshaped(builder: Builder, value: SSAValue, old: Shape, new: Shape) -> SSAV
     Where groups of neighbouring axes have equal products, as in [2, 3, 4] to [6, 4], each group is collapsed to one
     axis and expanded to the new ones. Other shapes take a general reshape, whose sizes are operands.
     """
-    if any(n == 0 for n in (*old, *new)):
+    if any(n == 0 for n in (*old, *new)):  # products of 0 do not tell which axes correspond
         return builder.empty(value.type.element_type, new)  # type: ignore[attr-defined]
     groups = _groups(old, new)
     if groups is None:
@@ -144,7 +149,7 @@ def _reshaped(builder: Builder, value: SSAValue, old: Shape, new: Shape) -> SSAV
         result = tensor_type(value.type.element_type, new)  # type: ignore[attr-defined]
         return builder.add(TensorReshapeOp(operands=[value, *dims], result_types=[result])).result
     groups = _without_groups_of_ones(groups)
-    if not old or not new:
+    if not old or not new:  # a scalar has no axes to group
         return builder.expand(value, [], new) if not old else builder.collapse(value, [], new)
     middle = tuple(product(old[d] for d in group) for group, _ in groups)  # one axis for each group
     if len(middle) != len(old):
@@ -163,12 +168,15 @@ def expand_dims(builder: Builder, x: Tensor, axes: Sequence[int]) -> Tensor:
 
 
 def squeeze(builder: Builder, x: Tensor, axes: Sequence[int] | None = None) -> Tensor:
-    """Remove axes of size 1 from x: the given ones, or all for None. Raise CompileError for an axis of another size."""
-    gone = [d for d, n in enumerate(x.shape) if n == 1] if axes is None else axes_of(builder, axes, x.rank)
-    for d in gone:
+    """Remove axes of size 1 from x: those of `axes`, or all for None.
+
+    Raise CompileError for an axis of another static size; a dynamic size is assumed to be 1.
+    """
+    removed = [d for d, n in enumerate(x.shape) if n == 1] if axes is None else axes_of(builder, axes, x.rank)
+    for d in removed:
         if not isinstance(x.shape[d], Expr) and x.shape[d] != 1:
             raise builder.fail(f"axis {d} of {x} has size {x.shape[d]}, not 1")
-    return reshape(builder, x, [n for d, n in enumerate(x.shape) if d not in gone])
+    return reshape(builder, x, [n for d, n in enumerate(x.shape) if d not in removed])
 
 
 # -- transpose, broadcast, constants
@@ -184,13 +192,13 @@ def transpose(builder: Builder, x: Tensor, order: Sequence[int] | None = None) -
         return Tensor(x.dtype, shape, known=x.known.transpose(order))
     if [d for d in order if x.shape[d] != 1] == [d for d in range(x.rank) if x.shape[d] != 1]:
         return reshape(builder, x, shape)  # only axes of size 1 move, so the elements stay in order
-    back = [order.index(d) for d in range(x.rank)]
-    return rearranged(builder, x, shape, AffineMap(x.rank, 0, tuple(AffineExpr.dimension(d) for d in back)))
+    result_axes = [order.index(d) for d in range(x.rank)]  # axis of the result that axis d of x becomes
+    return rearranged(builder, x, shape, AffineMap(x.rank, 0, tuple(AffineExpr.dimension(d) for d in result_axes)))
 
 
 def rearranged(builder: Builder, x: Tensor, shape: Shape, source: AffineMap) -> Tensor:
-    """Return the tensor whose element at index i is x[source(i)]."""
-    parts = []
+    """Return the tensor of a shape whose element at index i is x[source(i)]."""
+    parts = []  # one result, or the real and the imaginary one
     identity = AffineMap.identity(len(shape))
     for part in builder.parts(x):
         out = builder.empty(x.dtype.element, shape)
@@ -204,7 +212,8 @@ def broadcast_to(builder: Builder, x: Tensor, shape: Sequence[Size], axes: Seque
     """Repeat x to a shape. `axes` are the axes of the result that x's axes become, in ascending order; None for the
     last ones.
 
-    A size of x that is not known to be 1 has to equal that of the result: a call in which they differ is refused.
+    A size of x that is not known to be 1 has to equal that of the result: a call with dynamic sizes that differ raises
+    an error.
     """
     shape = tuple(shape)
     if axes is None:
@@ -221,6 +230,7 @@ def broadcast_to(builder: Builder, x: Tensor, shape: Sequence[Size], axes: Seque
         return x
     # Known elements are numbers (`numbers`), or expressions over sizes (`is_symbolic`); `known` has either.
     if x.numbers is not None and x.numbers.size == 1 and not x.dtype.is_complex:
+        # One number for all elements needs no loop: it is a constant, or a splat if that would be large.
         value = x.numbers.reshape(-1)[0]
         if all(not isinstance(n, Expr) for n in shape) and product(shape) <= MOST_FOLDED_ELEMENTS:
             import numpy as np
@@ -232,6 +242,7 @@ def broadcast_to(builder: Builder, x: Tensor, shape: Sequence[Size], axes: Seque
 
         placed = x.known.reshape(_with_missing_axes(x.shape, axes, rank=len(shape)))
         return Tensor(x.dtype, shape, known=np.broadcast_to(placed, shape).copy())  # type: ignore[arg-type]
+    # An axis of x is read at the index along its axis of the result; one of size 1 always at 0.
     source = tuple(
         AffineExpr.constant(0) if n == 1 else AffineExpr.dimension(axis) for n, axis in zip(x.shape, axes, strict=True)
     )
@@ -282,6 +293,7 @@ def iota(builder: Builder, shape: Sequence[Size], axis: int, dtype: DType) -> Te
 
 def tile(builder: Builder, x: Tensor, repeats: Sequence[Size]) -> Tensor:
     """Return x repeated `repeats[d]` times along each axis d."""
+    # [n, m] becomes [1, n, 1, m], which is broadcast to [repeats[0], n, repeats[1], m] and joined.
     spread = expand_dims(builder, x, [2 * d for d in range(x.rank)])
     shape = [n for pair in zip(repeats, x.shape, strict=True) for n in pair]
     joined = [n * m for n, m in zip(repeats, x.shape, strict=True)]

@@ -31,9 +31,9 @@ def slice_(
         try:
             if sign(start) < 0 or sign(limit - start) < 0 or sign(n - limit) < 0:
                 raise builder.fail(f"slice {start}:{limit} of axis {d} of {x} is out of bounds")
-        except UndecidedError:
+        except UndecidedError:  # dynamic sizes are not checked
             continue
-    if shape == x.shape:
+    if shape == x.shape:  # in bounds, a slice of all sizes is the whole tensor
         return x
     if is_small(x) and x.known is not None and not any(isinstance(n, Expr) for n in (*starts, *limits)):
         taken = tuple(slice(s, n, step) for s, n, step in zip(starts, limits, strides, strict=True))
@@ -44,10 +44,10 @@ def slice_(
 def _sliced(
     builder: Builder, value: SSAValue, starts: Sequence[Size], shape: Shape, strides: Sequence[int]
 ) -> SSAValue:
-    """Emit the slice of one value; `shape` is that of the slice."""
+    """Emit the slice of one SSA tensor that begins at `starts`; `shape` is that of the slice."""
 
     def static(sizes: Sequence[Size]) -> DenseArrayBase[Any]:
-        """Return sizes as an attribute, with the mark DYNAMIC for those that are operands."""
+        """Return sizes as an attribute. DYNAMIC stands for each symbolic size, which is an operand instead."""
         return DenseArrayBase.from_list(builtin.i64, [DYNAMIC if isinstance(n, Expr) else n for n in sizes])
 
     slice_op = tensor.ExtractSliceOp.build(
@@ -67,7 +67,7 @@ def slice_axis(builder: Builder, x: Tensor, axis: int, start: Size, limit: Size,
 
 
 def split(builder: Builder, x: Tensor, axis: int, sizes: Sequence[Size]) -> list[Tensor]:
-    """Divide x into consecutive slices of these sizes along an axis."""
+    """Divide x into consecutive slices of these sizes along an axis, from its first element on."""
     slices, start = [], 0
     for n in sizes:
         limit: Any = start + n
@@ -80,7 +80,7 @@ def concat(builder: Builder, tensors: Sequence[Tensor], axis: int) -> Tensor:
     """Concatenate tensors of one type along an axis. Raise CompileError if types or other sizes differ."""
     first = tensors[0]
     axis = axis_of(builder, axis, first.rank)
-    for other in tensors[1:]:
+    for other in tensors[1:]:  # `zip` ignores axes beyond the lower rank: ranks are compared separately
         unlike = any(d != axis and differ(m, n) for d, (m, n) in enumerate(zip(first.shape, other.shape, strict=False)))
         if other.rank != first.rank or other.dtype != first.dtype or unlike:
             raise builder.fail(f"{first} and {other} cannot be joined along axis {axis}")
@@ -92,7 +92,7 @@ def concat(builder: Builder, tensors: Sequence[Tensor], axis: int) -> Tensor:
         joined = np.concatenate([t.known for t in tensors if t.known is not None], axis)
         return builder.constant(joined, first.dtype)
     non_empty = [t for t in tensors if t.shape[axis] != 0]
-    if len(non_empty) <= 1:
+    if len(non_empty) <= 1:  # the result is that tensor, or an empty one like the first
         return non_empty[0] if non_empty else first
     parts = zip(*(builder.parts(t) for t in non_empty), strict=True)
     result = tensor_type(first.dtype.element, shape)
@@ -105,8 +105,9 @@ def roll(builder: Builder, x: Tensor, shift: Size, axis: int) -> Tensor:
     """Rotate elements along an axis by `shift` positions; a negative shift rotates towards the start."""
     n = x.shape[axis]
     period = divisor(n)  # max(n, 1): an empty axis has no remainder
-    first = (period - shift % period) % period  # the remainder of sizes has the sign of `shift`
-    return concat(builder, split(builder, x, axis, [first, n - first])[::-1], axis)
+    # Number of leading elements that move to the end. The remainder of sizes has the sign of `shift`.
+    moved = (period - shift % period) % period
+    return concat(builder, split(builder, x, axis, [moved, n - moved])[::-1], axis)
 
 
 def stack(builder: Builder, tensors: Sequence[Tensor], axis: int) -> Tensor:
@@ -132,8 +133,9 @@ def pad(
     if all(n == 0 for n in (*low, *high)):
         return x
     shape = tuple(n + a + c for n, a, c in zip(x.shape, low, high, strict=True))
-    filled = zip(builder.parts(x), _fills(builder, value, x.dtype), strict=True)
-    return builder.wrap(x.dtype, shape, *(_padded(builder, part, low, high, shape, fill) for part, fill in filled))
+    parts_and_fills = zip(builder.parts(x), _fills(builder, value, x.dtype), strict=True)
+    padded = [_padded(builder, part, low, high, shape, fill) for part, fill in parts_and_fills]
+    return builder.wrap(x.dtype, shape, *padded)
 
 
 def _fills(builder: Builder, value: Tensor | complex, dtype: DType) -> list[SSAValue]:
@@ -146,19 +148,21 @@ def _fills(builder: Builder, value: Tensor | complex, dtype: DType) -> list[SSAV
 def _padded(
     builder: Builder, value: SSAValue, low: Sequence[Size], high: Sequence[Size], shape: Shape, fill: SSAValue
 ) -> SSAValue:
-    """Emit the padding of one value by `fill`; `shape` is that of the result."""
+    """Emit the padding of one SSA tensor by the scalar `fill`; `shape` is that of the result.
+
+    `low` and `high` are the elements before and after each axis.
+    """
     block = Block([tensor.YieldOp(fill)], arg_types=[builtin.IndexType()] * len(shape))
-    below, above = ([DYNAMIC if isinstance(n, Expr) else n for n in sizes] for sizes in (low, high))
+    static_low, static_high = ([DYNAMIC if isinstance(n, Expr) else n for n in sizes] for sizes in (low, high))
     result = tensor_type(value.type.element_type, shape)  # type: ignore[attr-defined]
-    return builder.add(
-        tensor.PadOp(value, builder.indices(low), builder.indices(high), Region(block), below, above, result)
-    ).result
+    operands = builder.indices(low), builder.indices(high)
+    return builder.add(tensor.PadOp(value, *operands, Region(block), static_low, static_high, result)).result
 
 
 def _pad_interior(builder: Builder, x: Tensor, interior: Sequence[int], value: Tensor | complex) -> Tensor:
     """Return x with `interior` padding elements between neighbours along each axis."""
     for d, between in enumerate(interior):
-        if not between or x.shape[d] in (0, 1):
+        if not between or x.shape[d] in (0, 1):  # fewer than two elements are no neighbours
             continue
         # Each element is padded to a row of its own; the rows are joined, and the padding after the last element is cut
         # off.

@@ -42,7 +42,10 @@ _ERF_INV_64 = (
 
 @widened
 def erf_inv(x: Element) -> Element:
-    """Return the inverse error function, by polynomials in w = -log(1 - x^2) or in its root."""
+    """Return the inverse error function: x times a polynomial in w = -log(1 - x^2) or in its root.
+
+    The ranges of w, and the number that is subtracted in each of them, are those of Giles's coefficients.
+    """
     w = -(-(x * x)).unary("log1p")
     root = w.unary("sqrt")
     if x.dtype == F64:
@@ -52,6 +55,7 @@ def erf_inv(x: Element) -> Element:
     else:
         small, large = _ERF_INV_32
         p = (w < 5.0).where(polynomial(w - 2.5, small), polynomial(root - 3.0, large))
+    # At 1 and -1, w is infinite and p may be NaN; the function is infinite.
     return x.unary("abs").is_equal(1.0).where(x * math.inf, p * x)
 
 
@@ -79,7 +83,10 @@ _I1E_LARGE = (
 
 
 def _chebyshev(x: Element, coefficients: Sequence[float]) -> Element:
-    """Return the value at x of a Chebyshev series, by Clenshaw's recurrence."""
+    """Return the value of a Chebyshev series at x / 2, by Clenshaw's recurrence.
+
+    x is from -2 to 2. The coefficients begin with the highest order; the constant term counts half.
+    """
     b0, b1, b2 = x.const(0.0), x.const(0.0), x.const(0.0)
     for c in coefficients:
         b2, b1 = b1, b0
@@ -91,6 +98,7 @@ def _chebyshev(x: Element, coefficients: Sequence[float]) -> Element:
 def bessel_i1e(x: Element) -> Element:
     """Return exp(-|x|) times the modified Bessel function of order 1."""
     z = x.unary("abs")
+    # Cephes maps z from 0 to 8, and 1 / z from 0 to 1 / 8, to the range from -2 to 2.
     small = _chebyshev(z * 0.5 - 2.0, _I1E_SMALL) * z
     large = _chebyshev(32.0 / z - 2.0, _I1E_LARGE) / z.unary("sqrt")
     return x.unary("sign") * (z <= 8.0).where(small, large)

@@ -14,17 +14,21 @@ from pydispatch.operations import elementwise as ew
 from pydispatch.operations.formulas import Element, formula, formulas
 from pydispatch.operations.sequences import row
 
+_NO_POSITION = 2**31 - 1
+"""Largest i32: beyond the position of every pivot, so that a minimum ignores it."""
+
 
 def broadcast_batches(builder: Builder, a: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-    """Broadcast the batch axes of two batches of matrices to a common shape."""
+    """Broadcast the batch axes, all but the last two, of two batches of matrices to a common shape."""
     lead = ew.broadcast_shape(builder, a.shape[:-2], y.shape[:-2])
     return tuple(shapes.broadcast_to(builder, v, [*lead, *v.shape[-2:]]) for v in (a, y))  # type: ignore[return-value]
 
 
 def solve(builder: Builder, a: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-    """Return x of a x = y for matrices y, and the position of the first zero pivot, counted from 1, or 0.
+    """Solve a x = y for matrices a [..., n, n] and y [..., n, m]. Return x [..., n, m] and statuses [...].
 
-    LU elimination of [a y] leaves [U, L^-1 P y], so that only the triangular system with U remains.
+    The status of a system is the position of the first zero pivot, counted from 1, or 0 if no pivot is zero. LU
+    elimination of [a y] leaves [U, L^-1 P y], so that only the triangular system with U remains.
     """
     n = matrices.order_of(builder, "a linear system", a)
     operands = broadcast_batches(builder, a, y)
@@ -38,7 +42,7 @@ def solve(builder: Builder, a: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
 def tridiagonal_solve(
     builder: Builder, lower: Tensor, diagonal: Tensor, upper: Tensor, y: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Return x of a x = y for tridiagonal matrices a, and the position of the first zero pivot, counted from 1, or 0.
+    """Solve a x = y for tridiagonal matrices a. Return x [..., n, m], and statuses [...] as `solve` does.
 
     Elimination with partial pivoting, like LAPACK's gtsv: time and memory are linear in n.
 
@@ -55,6 +59,7 @@ def tridiagonal_solve(
     if n == 0:
         return y, shapes.full(builder, 0, shape[:-1], I32)
     batch = product(shape[:-1])
+    # Rows are the first axis, since the elimination goes through them in a loop.
     sides = shapes.transpose(builder, shapes.reshape(builder, y, [batch, n, count]), [1, 0, 2])
     below, diagonals, above = (
         shapes.transpose(builder, shapes.reshape(builder, v, [batch, n, 1]), [1, 0, 2]) for v in bands
@@ -63,19 +68,19 @@ def tridiagonal_solve(
     solution = _solve_three_bands(builder, eliminated)
 
     def position_if_zero(pivot: Element) -> Element:
-        """Return the position of a pivot, counted from 1, if it is zero; else one beyond all positions."""
-        return pivot.is_equal(0.0).where(pivot.position(0, I32) + 1, 2**31 - 1)
+        """Return the position of a pivot, counted from 1, if it is zero; else _NO_POSITION."""
+        return pivot.is_equal(0.0).where(pivot.position(0, I32) + 1, _NO_POSITION)
 
     first_zero = reductions.reduce(builder, "min", formula(builder, position_if_zero, eliminated[0]), axes=[0, 2])
-    status = formula(builder, lambda at: (at < 2**31 - 1).where(at, 0), first_zero)
+    status = formula(builder, lambda at: (at < _NO_POSITION).where(at, 0), first_zero)
     solution = shapes.reshape(builder, shapes.transpose(builder, solution, [1, 0, 2]), y.shape)
     return solution, shapes.reshape(builder, status, shape[:-1])
 
 
 def _bands_of_sides(builder: Builder, bands: list[Tensor], y: Tensor) -> list[Tensor]:
-    """Return the bands [..., n] of tridiagonal systems in the sizes of their right-hand sides y [..., n, m].
+    """Return the bands [..., n] of tridiagonal systems with the sizes of their right-hand sides y [..., n, m].
 
-    Raise CompileError if types or sizes are known to differ; sizes of the call are compared when it runs.
+    Raise CompileError if types or sizes are known to differ; dynamic sizes are compared in each call.
     """
     message = (
         f"a tridiagonal system of {', '.join(map(str, bands))} with {y}: their types and sizes do not fit each other"
@@ -90,10 +95,13 @@ def _bands_of_sides(builder: Builder, bands: list[Tensor], y: Tensor) -> list[Te
 
 
 def _without_last(builder: Builder, band: Tensor) -> Tensor:
-    """Return a band [n, batch, 1] with 0 for the last element, which may be NaN: unknowns of 0 are multiplied by it."""
-    last = one_unless_empty(band.shape[0])
-    others = slicing.slice_axis(builder, band, axis=0, start=0, limit=band.shape[0] - last)
-    return slicing.pad(builder, others, low=[0, 0, 0], high=[last, 0, 0], value=0.0)
+    """Return a band [n, batch, 1] with 0 for its last element.
+
+    The caller may pass anything there, such as NaN, and back substitution multiplies it by an unknown that is 0.
+    """
+    last_count = one_unless_empty(band.shape[0])
+    others = slicing.slice_axis(builder, band, axis=0, start=0, limit=band.shape[0] - last_count)
+    return slicing.pad(builder, others, low=[0, 0, 0], high=[last_count, 0, 0], value=0.0)
 
 
 def _eliminate_below_diagonal(builder: Builder, bands: list[Tensor], sides: Tensor) -> list[Tensor]:
@@ -143,7 +151,7 @@ def _eliminate_below_diagonal(builder: Builder, bands: list[Tensor], sides: Tens
         return [remaining_pivot, remaining_above, remaining_side], [*eliminated, eliminated_side]
 
     start = [row(builder, v, n=0) for v in (*bands[1:], sides)]
-    rows = [(sides.dtype, (batch, width)) for width in (1, 1, 1, count)]
+    rows = [(sides.dtype, (batch, width)) for width in (1, 1, 1, count)]  # three bands and the right-hand sides
     return control.scan(builder, n, start, step, rows=rows)[1]
 
 
@@ -155,29 +163,29 @@ def _solve_three_bands(builder: Builder, eliminated: list[Tensor]) -> Tensor:
     sides = eliminated[-1]
 
     def solved(pivot: Element, first: Element, second: Element, side: Element, x: Element, y: Element) -> Element:
-        """Return the unknown of a row from those of the two rows below it."""
+        """Return the unknown of a row from x and y, those of the next two rows, with factors `first` and `second`."""
         return (side - first * x - second * y) / pivot
 
     def step(index: Size, carried: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
-        """Solve row `index`. Carried are the solutions of the two rows below it."""
+        """Solve row `index`. Carried are the solutions of the next row and of the one after it."""
         new = formula(builder, solved, *(row(builder, v, index) for v in eliminated), *carried)
         return [new, carried[0]], [new]
 
-    none = shapes.full(builder, 0.0, sides.shape[1:], sides.dtype)
+    zeros = shapes.full(builder, 0.0, sides.shape[1:], sides.dtype)  # unknowns after the last row
     rows = [(sides.dtype, sides.shape[1:])]
-    _, (solution,) = control.scan(builder, sides.shape[0], [none, none], step, rows=rows, backwards=True)
+    _, (solution,) = control.scan(builder, sides.shape[0], [zeros, zeros], step, rows=rows, backwards=True)
     return solution
 
 
 def determinant(builder: Builder, factored: Tensor, pivots: Tensor) -> Tensor:
-    """Return the determinants of matrices that are given by their LU factors."""
+    """Return the determinants of matrices from their packed LU factors and pivots, which `factors.lu` returns."""
     pivot = _pivots_on_diagonal(builder, "the determinant", factored)
     product_of_pivots = reductions.reduce(builder, "mul", pivot, [-1])
     return ew.binary(builder, "mul", product_of_pivots, _permutation_sign(builder, pivots, factored.dtype))
 
 
 def log_determinant(builder: Builder, factored: Tensor, pivots: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the signs of determinants, and the logarithms of their magnitudes, from the LU factors of matrices."""
+    """Return the signs and the logarithms of the magnitudes of determinants. Arguments: see `determinant`."""
     pivot = _pivots_on_diagonal(builder, "the logarithm of the determinant", factored)
     signs = reductions.reduce(builder, "mul", ew.unary(builder, "sign", pivot), [-1])
     logs = formula(builder, lambda v: v.unary("abs").unary("log"), pivot)
@@ -200,8 +208,9 @@ def qr(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _pivots_on_diagonal(builder: Builder, what: str, factored: Tensor) -> Tensor:
-    """Return the diagonals of square matrices [..., n, n] as [..., n]. Raise CompileError for others; `what` names the
-    result.
+    """Return the diagonals of LU factors of square matrices [..., n, n] as [..., n].
+
+    Raise CompileError for matrices that are not square; `what` names the caller's result in the message.
     """
     n = matrices.order_of(builder, what, factored)
     flat = shapes.reshape(builder, factored, [product(factored.shape[:-2]), n, n])
@@ -211,5 +220,6 @@ def _pivots_on_diagonal(builder: Builder, what: str, factored: Tensor) -> Tensor
 def _permutation_sign(builder: Builder, pivots: Tensor, dtype: DType) -> Tensor:
     """Return 1 or -1: the determinant of the permutation that LAPACK's row exchanges `pivots` describe."""
     index = shapes.iota(builder, pivots.shape, pivots.rank - 1, I32)
+    # Pivots count from 1: row i stays if its pivot is i + 1, and each exchange of two rows changes the sign.
     signs = formula(builder, lambda p, i: p.is_equal(i + 1).where(p.const(1), p.const(-1)), pivots, index)
     return ew.convert(builder, reductions.reduce(builder, "mul", signs, [-1]), dtype)

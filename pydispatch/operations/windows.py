@@ -37,8 +37,9 @@ def reduce_windows(
         starts: Initial values of rank 0, one per result, with the types of the results.
         kernel: Size of the windows along each axis.
         window: Strides, padding and dilations.
-        combine: Function that combines running values and elements. Its loop d counts windows along axis d, its loop
-            rank + n the elements of a window along axis window_axes[n].
+        combine: Function that combines running values and elements. In it, `scalars.position(d)` is the index of the
+            window along axis d, and `scalars.position(rank + n)` that of the element in the window along axis
+            window_axes[n].
         input_dilations: Distances of the elements of the operands along each axis; `around` is between them.
         around: Padding value of each tensor; None for `starts`.
         out: Number of windows along each axis; None to derive it from the padding. The last window may exceed the
@@ -53,6 +54,7 @@ def reduce_windows(
     pad_values = starts if around is None else around
     padded = [pad(builder, x, window.low, high, value, interior) for x, value in zip(tensors, pad_values, strict=True)]
     if out is not None:
+        # Dynamic padding may be larger than needed: each axis is cut after the last element of its last window.
         spans = [(out[d] - 1) * window.strides[d] + _extent(kernel[d], window, d) for d in range(rank)]
         padded = [slice_(builder, x, [0] * rank, spans) for x in padded]
     if out is None:
@@ -132,7 +134,10 @@ def reduce_image_windows(
 
 
 def pool(builder: Builder, name: str, x: Tensor, kernel: Sequence[Size], window: Window, out: Shape) -> Tensor:
-    """Return the sum ("add") or maximum ("max") of each window over the spatial axes of x [n, c, ...]."""
+    """Return the sum ("add") or maximum ("max") of each window over the spatial axes of x [n, c, ...].
+
+    kernel: size of the windows. out: number of windows along each spatial axis; the last one may exceed the padding.
+    """
     start = least(x.dtype) if name == "max" else 0
 
     def combine(scalars: Scalars, running: Sequence[Scalar], elements: Sequence[Scalar]) -> list[Scalar]:
@@ -147,17 +152,20 @@ def max_pool_with_indices(
 ) -> list[Tensor]:
     """Return the maximum of each window over the spatial axes of x [n, c, ...], and its index in its image.
 
+    Arguments are those of `pool`. An image is the spatial axes of one n and c.
+
     An index is i64 and counts row by row, or column by column with `columns`. It is that of the first of equal
-    elements; NaN counts as the largest number. An empty window gives the smallest number of the type and -1.
+    elements. NaN counts as the largest number; of several, the last one is taken. An empty window gives the
+    smallest number of the type and -1.
     """
     spatial = len(out)
     axes_of_index = range(spatial)[::-1] if columns else range(spatial)
     image_sizes, padding_before = ([builder.index(n) for n in values] for values in (x.shape[2:], window.low))
 
     def combine(scalars: Scalars, running: Sequence[Scalar], elements: Sequence[Scalar]) -> list[Scalar]:
-        """Return the larger element and its index: (best, position), or the next element of the window.
+        """Return (best, position), or the next element of the window and its index if that element is larger.
 
-        An element of the padding never replaces the former, which begins as the smallest number, at index -1. Loops
+        `best` begins as the smallest number, with position -1. An element of the padding never replaces it. Loops
         count batches, channels, the spatial positions of windows, and the positions in a window, in this order.
         """
         (best, position), (value,) = running, elements
@@ -173,6 +181,7 @@ def max_pool_with_indices(
         here = scalars.const(0, I64)
         for d in axes_of_index:  # the first axis changes the index most: row-major order for axes 0, 1, ...
             here = scalars.binary("add", scalars.binary("mul", here, n[d]), at[d])
+        # The first element of a window is taken although it may equal the initial value.
         better = scalars.binary(
             "or", scalars.compare("gt", value, best), scalars.compare("lt", position, scalars.const(0, I64))
         )
@@ -231,8 +240,12 @@ def select_and_scatter(
 ) -> Tensor:  # fmt: skip
     """Combine each element of `source` into the element of x's shape that `select` selects in its window over x.
 
-    `start` is the initial value of all elements of the result. The first pass records the selected index of each
-    window; the second combines, for each element, the windows that selected it.
+    `start` is the initial value of all elements of the result. `window` has no dilation, and `source` one element per
+    window. `select` and `combine` emit select(scalars, best, element), whether `best` stays selected, and
+    combine(scalars, running value, element).
+
+    The first pass records the selected index of each window; the second combines, for each element, the windows that
+    selected it.
     """
     chosen = _selected_positions(builder, x, source.shape, kernel, window, select)
     rank = x.rank
@@ -256,8 +269,9 @@ def select_and_scatter(
         p = CoordinateBuilder(block, [])
         _of_window_extent, *running_parts = args
         running = Scalar(x.dtype, tuple(running_parts))
-        at, valid = [], _true(p)
+        at, valid = [], _true(p)  # index of the window along each axis, and whether there is such a window
         for d in range(rank):
+            # The element is at this offset in the window that begins offset_in_window before it, if one does.
             position_in_x, offset_in_window = p.loop_index(d), p.loop_index(rank + d)
             position = p.minus(p.plus(position_in_x, lows[d]), offset_in_window)
             step = p.index_constant(window.strides[d])
@@ -302,11 +316,12 @@ def _selected_positions(
     def body(block: Block, args: Sequence[SSAValue]) -> list[SSAValue]:
         """Replace (best, its index) by an element of the window unless `select` returns that the best one stays.
 
-        The loops are over the positions in the result, then over the positions in a window.
+        The loops are over the windows along each axis, then over the positions in a window.
         `args` are an element of `window_extent`, the parts of the best element so far, and its index; -1 for none yet.
         """
         p = CoordinateBuilder(block, [])
         best, chosen_index = Scalar(x.dtype, tuple(args[1:-1])), Scalar(I64, (args[-1],))
+        # Coordinates of the element, whether they are inside of x, and coordinates that are safe to read.
         position_in_x, valid, clamped = [], _true(p), []
         for d in range(rank):
             first = p.times(p.loop_index(d), p.index_constant(window.strides[d]))

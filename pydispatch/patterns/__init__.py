@@ -116,15 +116,17 @@ class Replacement:
 
 @dataclass(eq=False)
 class Pattern:
-    """Computation to find in a program. Patterns with a higher benefit are applied first, equal ones in list order.
+    """Computation to find in a program.
 
     Attributes:
-        inputs: (name, type) of each parameter.
-        outputs: Traced results; () for a matcher over operations.
+        name: Name of the decorated function, for messages.
+        inputs: (name, type) of each parameter; () for a matcher.
+        outputs: Traced results; () for a matcher.
+        benefit: Patterns with a higher benefit are applied first, equal ones in the order of `patterns=`.
         phase: Phase of the compiler that applies the pattern, see `pydispatch.compile`.
-        match_op: Function of a matcher over operations.
+        match_op: The function of a matcher, which is called with each operation; None for other patterns.
         replacements: Replacements, of which the first one whose predicate holds is used.
-        program: Module of a pattern that is a program; its outputs have types only.
+        program: Module of a pattern that is a program, whose `outputs` state types only; None for other patterns.
     """
 
     name: str
@@ -142,13 +144,14 @@ class Pattern:
         Args:
             kernel: A CFunction, a WholeKernel, or a function over the same inputs that is traced. Without a kernel this
                 is a decorator of such a function.
-            when: Predicate of a match.
+            when: Predicate that the match must satisfy; None for any match.
         """
         if when is not None and not callable(when):
             raise InvalidArgumentError(f"pattern '{self.name}': when: expected a function of the match, got {when!r}")
         if kernel is not None:
             self.replacements.append(Replacement(kernel_of(kernel, self.name), when))
             return self
+        # The decorator leaves the function as it is: `replace` returns the pattern, which is true.
         return lambda function: self.replace(function, when=when) and function
 
     def generate(self, make: Callable[[Any], Any] | None = None, *, when: When | None = None) -> Any:
@@ -160,7 +163,7 @@ class Pattern:
         """
         if not (make is None or callable(make)) or not (when is None or callable(when)):
             raise InvalidArgumentError(f"pattern '{self.name}': generate: expected functions of the match")
-        if make is None:
+        if make is None:  # a decorator, as in `replace`
             return lambda function: self.generate(function, when=when) and function
         self.replacements.append(Replacement(Generated(make, f"{self.name}_kernel"), when))
         return self
@@ -193,7 +196,10 @@ def pattern(function: Callable[..., Any] | None = None, /, *, benefit: int = 1, 
 
 
 def _check(what: str, function: object, benefit: object, phase: object) -> None:
-    """Raise InvalidArgumentError for arguments of the wrong type. The compiler checks the names of phases."""
+    """Raise InvalidArgumentError for arguments of the wrong type. The compiler checks the names of phases.
+
+    what: name of the decorator.
+    """
     if function is not None and not (callable(function) and hasattr(function, "__name__")):
         raise InvalidArgumentError(f"{what}: expected a function, got {function!r}; write @pydispatch.{what} over one")
     if not isinstance(benefit, int) or isinstance(benefit, bool):
@@ -224,7 +230,7 @@ def _pattern_of_program(program: Any, benefit: int, phase: str) -> Pattern:
     outputs = []
     results = zip(function.function_type.outputs, function.res_attrs, strict=True)
     for ordinal, (type, result_attributes) in enumerate(results):
-        size_names = result_attributes.data.get("pyd.shape")  # of a result with dynamic sizes
+        size_names = result_attributes.data.get("pyd.shape")  # a text for each size of a result with dynamic sizes
         texts = [n.data for n in size_names.data] if size_names is not None else map(str, type.get_shape())
         shape = tuple(int(text) if text.isdigit() else text for text in texts)
         outputs.append(Value("program", TensorType(str(type.element_type), shape), index=ordinal))
@@ -243,7 +249,9 @@ def _typed_parameters(function: Callable[..., Any]) -> Sequence[tuple[str, Tenso
 
 
 def _check_names(inputs: Sequence[tuple[str, TensorType]]) -> None:
-    """Raise InvalidArgumentError for names that have another meaning in kernels, such as `out` and `first`."""
+    """Raise InvalidArgumentError for names that mean something else as arguments of kernels (see CFunction), such as
+    `out` and `first`, and for a name of both a parameter and a size.
+    """
     sizes = {size for _, type in inputs for size in type.shape or () if isinstance(size, str)}
     for name in (*(p for p, _ in inputs), *sizes):
         if name in ("first", "id") or (name.startswith("out") and (name[3:] or "0").isdigit()):
@@ -253,7 +261,7 @@ def _check_names(inputs: Sequence[tuple[str, TensorType]]) -> None:
 
 
 def _closure(function: Callable[..., Any]) -> dict[str, Any]:
-    """Return the variables of enclosing functions that a function refers to, by name."""
+    """Return the variables of enclosing functions that a function refers to, by name; {} for other callables."""
     names = getattr(getattr(function, "__code__", None), "co_freevars", ())
     cells = getattr(function, "__closure__", None) or ()
     return {name: cell.cell_contents for name, cell in zip(names, cells, strict=False)}

@@ -19,8 +19,8 @@ class SourceFile:
     Attributes:
         name: File name, whose suffix determines the language or format.
         data: Content.
-        defines: Macros of a source, "NAME" or "NAME=VALUE".
-        include_dirs: Include folders of a source.
+        defines: Macros of a source, "NAME" or "NAME=VALUE"; () for a compiled file.
+        include_dirs: Include folders of a source in the order of the search; () for a compiled file.
     """
 
     name: str
@@ -82,7 +82,7 @@ class CFunction:
         object.__setattr__(self, "include_dirs", _checked_folders("CFunction: include_dirs", include_dirs))
 
     def source_file(self) -> SourceFile:
-        """Return the source as a file, whose suffix is its kind."""
+        """Return the source as a file whose suffix states its kind: bitcode, which begins with "BC", an object or C."""
         if isinstance(self.source, bytes):
             return SourceFile(f"{self.symbol}{'.bc' if self.source[:2] == b'BC' else '.o'}", self.source)
         if isinstance(self.source, str) and ("\n" in self.source or "{" in self.source):
@@ -98,8 +98,9 @@ class WholeKernel:
         files: Path, text or bytes by format of a target ('embedded-elf-x86_64', 'cuda-nvptx-fb', 'vulkan-spirv-fb',
             'webgpu-wgsl-fb'). Text for Vulkan is GLSL.
         entry: Name of the kernel.
-        constants: Sizes of the pattern that are passed to the kernel, 32 bits each.
-        workgroups: Numbers, or sizes of the pattern with a divisor: ("n", 64) means ceil(n / 64).
+        constants: Names of the sizes of the pattern that are passed to the kernel, 32 bits each.
+        workgroups: Count of workgroups along each axis: a number, or a size of the pattern with a divisor, where
+            ("n", 64) means ceil(n / 64).
         workgroup_size: Invocations of a workgroup along each axis; None if the file states them.
         defines: Macros of source files (C, CUDA C++, GLSL, WGSL), "NAME" or "NAME=VALUE".
         include_dirs: Include folders of source files, searched after the folder of the file.
@@ -134,7 +135,7 @@ class WholeKernel:
         object.__setattr__(self, "include_dirs", _checked_folders("WholeKernel: include_dirs", self.include_dirs))
 
     def objects(self) -> list[tuple[str, SourceFile]]:
-        """Return (format, file) of each target."""
+        """Return (format, file) of each target; the format is a key of `files`."""
         defines, folders = tuple(self.defines), tuple(map(str, self.include_dirs))
         result = []
         for format, source in self.files.items():
@@ -142,6 +143,7 @@ class WholeKernel:
             if isinstance(source, os.PathLike) or (isinstance(source, str) and "\n" not in source):
                 result.append((format, _read(source, defines, folders)))
                 continue
+            # Text of Vulkan is GLSL; other formats have one suffix for text and bytes.
             suffix = _TEXT_SUFFIX.get(format) if isinstance(source, str) else None
             name = f"{self.entry}{suffix or _SUFFIX.get(format, '.so')}"
             data = source.encode() if isinstance(source, str) else source
@@ -150,7 +152,10 @@ class WholeKernel:
 
 
 def _check_source(what: str, source: object) -> None:
-    """Raise InvalidArgumentError unless an object is bytes, a text or a path."""
+    """Raise InvalidArgumentError unless an object is bytes, a text or a path. `what` begins error messages.
+
+    A text has several lines or a brace, other strings are paths.
+    """
     if isinstance(source, bytes) or (isinstance(source, str) and ("\n" in source or "{" in source)):
         return
     path_of(what, source, "the path of a kernel, its text or its bytes")
@@ -174,7 +179,7 @@ def _checked_folders(what: str, paths: object) -> tuple[str, ...]:
 
 
 def _check_name(what: str, name: object) -> None:
-    """Raise InvalidArgumentError unless an object is a printable name."""
+    """Raise InvalidArgumentError unless an object is a printable name. `what` begins error messages."""
     if not isinstance(name, str) or not name or not name.isprintable():
         raise InvalidArgumentError(f"{what}: expected a name, got {name!r}")
 
@@ -182,11 +187,11 @@ def _check_name(what: str, name: object) -> None:
 def _check_list(
     what: str, values: object, fits: Callable[[Any], bool], expected: str, count: int | None = None
 ) -> None:
-    """Raise InvalidArgumentError unless `values` is a list whose items fit.
+    """Raise InvalidArgumentError unless `values` is a tuple or a list whose items fit.
 
     Args:
-        what: Name of the field, for errors.
-        values: The value.
+        what: Name of the field of WholeKernel, for errors.
+        values: The value of the field.
         fits: Returns whether an item is valid.
         expected: Description of the items, for errors.
         count: Length of the list; None for any.
@@ -213,7 +218,7 @@ def _is_extent(value: object) -> bool:
 
 
 _TEXT_SUFFIX = {"vulkan-spirv-fb": ".comp"}
-"""Suffix of the file of a kernel that is given as text, by its format, where it is not that of `_SUFFIX`."""
+"""Suffix of the file of a kernel by its format, if it is passed as text and has another suffix than in `_SUFFIX`."""
 _SUFFIX = {"cuda-nvptx-fb": ".ptx", "vulkan-spirv-fb": ".spv", "webgpu-wgsl-fb": ".wgsl"}
 """Suffix of the file of a kernel by its format; others are shared libraries."""
 
@@ -299,7 +304,10 @@ Kernel = CFunction | WholeKernel | Generated | Traced | KernelLike
 
 
 def kernel_of(value: object, name: str) -> Kernel:
-    """Convert a user's argument into a kernel."""
+    """Convert an argument of `Pattern.replace` into a kernel. Functions become Traced.
+
+    Raise InvalidArgumentError for other values; `name` is that of the pattern.
+    """
     if isinstance(value, (CFunction, WholeKernel, Generated, Traced, KernelLike)):
         return value
     if callable(value):
@@ -310,28 +318,30 @@ def kernel_of(value: object, name: str) -> Kernel:
 
 
 def unfit(code: str | bytes) -> tuple[str, str] | None:
-    """Return why code is no kernel by itself: its kind, and what to return instead. None for C text, an object or
-    bitcode.
+    """Return why generated code is no kernel by itself: its kind, and what to return instead.
+
+    Return None for C text, an object or bitcode.
     """
-    head = code[:4096].encode() if isinstance(code, str) else code[:4096]
+    head = code[:4096].encode() if isinstance(code, str) else code[:4096]  # contains the directives that begin PTX
     if b".version" in head and b".target" in head:
         return "PTX without a grid", "return pydispatch.ptx(text, 'entry', constants=('n',), workgroups=(('n', 256),))"
-    if head[:4] in (b"\x03\x02\x23\x07", b"\x07\x23\x02\x03"):
+    if head[:4] in (b"\x03\x02\x23\x07", b"\x07\x23\x02\x03"):  # the magic number in either byte order
         return "SPIR-V without a grid", "return pydispatch.shader(data, constants=('n',), workgroups=(('n', 64),))"
-    relocatable = head[:4] == b"\x7fELF" and head[16:18] in (b"\x01\x00", b"\x00\x01")
-    if isinstance(code, bytes) and not relocatable and head[:2] != b"BC":
+    # e_type of an ELF file is ET_REL, in either byte order.
+    is_object = head[:4] == b"\x7fELF" and head[16:18] in (b"\x01\x00", b"\x00\x01")
+    if isinstance(code, bytes) and not is_object and head[:2] != b"BC":
         return "bytes that are no object and no bitcode", "return C text, or say what they are with a WholeKernel"
     return None
 
 
 def _read(path: str | os.PathLike[str], defines: tuple[str, ...], folders: tuple[str, ...]) -> SourceFile:
-    """Return a file with its options; its folder is the first of the include folders."""
-    name = Path(path_of("source", path, "the path of a kernel, its text or its bytes"))
-    return _with_options(name.name, read(name), defines, (str(name.parent.absolute()), *folders))
+    """Read a file. A source has the options, and its own folder is the first of the include folders."""
+    file = Path(path_of("source", path, "the path of a kernel, its text or its bytes"))
+    return _with_options(file.name, read(file), defines, (str(file.parent.absolute()), *folders))
 
 
 def _with_options(name: str, data: bytes, defines: tuple[str, ...], folders: tuple[str, ...]) -> SourceFile:
-    """Return a file with the defines and folders of a kernel where it is a source."""
+    """Return a file with this content; macros and include folders are for sources only, by the suffix of the name."""
     is_source = Path(name).suffix.lower() in SOURCE_SUFFIXES
     return SourceFile(name, data, defines, folders) if is_source else SourceFile(name, data)
 

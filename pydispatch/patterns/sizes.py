@@ -11,9 +11,13 @@ class Undecided(Exception):
 
 @dataclass(frozen=True)
 class Dynamic:
-    """Dynamic size of a match: from `low` to `high`, or without an upper bound, and a multiple of `multiple`.
+    """Dynamic size of a match. Comparisons that its range and divisor do not decide raise Undecided.
 
-    Comparisons that these do not decide raise Undecided.
+    Attributes:
+        name: Name of the size in the pattern, for messages.
+        low: Smallest value.
+        high: Largest value; None without an upper bound.
+        multiple: Number that divides every value.
     """
 
     name: str
@@ -59,9 +63,9 @@ class Dynamic:
         raise Undecided(f"{self.name} is dynamic")
 
     def _decide(self, yes: bool, no: bool, what: str) -> bool:
-        """Return `yes`. Raise Undecided if neither `yes` nor `no` is known.
+        """Return `yes`, whether a comparison holds for all values. Raise Undecided unless it or `no` is true.
 
-        `what` describes the comparison, such as "less than 4".
+        no: whether the comparison holds for no value. `what` describes the comparison, such as "less than 4".
         """
         if not yes and not no:
             raise Undecided(f"{self.name} is dynamic, and not known to be {what}")

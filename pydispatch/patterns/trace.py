@@ -14,10 +14,10 @@ from pydispatch.patterns.types import Size, TensorType
 FLOAT = {"add": "arith.addf", "sub": "arith.subf", "mul": "arith.mulf", "div": "arith.divf",
          "maximum": "arith.maximumf", "minimum": "arith.minimumf", "neg": "arith.negf", "abs": "math.absf",
          "pow": "math.powf"}  # fmt: skip
-"""Operators to the operations on floats."""
+"""Name of an operator → its operation on floats."""
 INTEGER = {"add": "arith.addi", "sub": "arith.subi", "mul": "arith.muli", "div": "arith.divsi",
            "maximum": "arith.maxsi", "minimum": "arith.minsi", "abs": "math.absi"}  # fmt: skip
-"""Operators to the operations on integers."""
+"""Name of an operator → its operation on signed integers."""
 UNARY = ("exp", "exp2", "log", "log2", "sqrt", "rsqrt", "tanh", "sin", "cos", "erf", "floor", "ceil")
 """Functions of one float, with the names of their operations in the dialect math."""
 WRITE_A_PROGRAM = "for operations of NumPy write the pattern as a program: @pydispatch.pattern over @pydispatch.program"
@@ -29,10 +29,12 @@ class Value:
     """Value in the dataflow graph of a pattern.
 
     Attributes:
-        op: "input", "constant" or the kind of operation, such as "scalar", "matmul" or "reduce".
+        op: "input", "constant" or the kind of operation: "scalar" (elementwise), "matmul", "reduce", "argmax", or
+            "program" for a result of a pattern that is a program.
         type: Type of the value.
         operands: Values that the operation reads.
-        detail: Attributes of the operation, position of an input, or value of a constant.
+        detail: Position of an input, value of a constant, MLIR operation of "scalar", (operator, axis) of "reduce", or
+            (axis, type of the index) of "argmax", whose second result adds the first; else None.
         index: Index of the value among the operation's results.
     """
 
@@ -102,7 +104,9 @@ def _is_float(dtype: str) -> bool:
 
 
 def constant(value: float, dtype: str) -> Value:
-    """Return a number as a constant of the pattern. Raise InvalidArgumentError if the type cannot represent it."""
+    """Return a number as a scalar constant. Raise InvalidArgumentError for a fraction or other object with an integer
+    type, and for what is no number.
+    """
     try:
         literal = float(value) if _is_float(dtype) else operator.index(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
@@ -124,8 +128,12 @@ def value_of(what: str, x: object) -> Value:
 
 
 def unary(name: str, x: Value) -> Value:
-    """Return an elementwise operation of one operand."""
+    """Return an elementwise operation of one operand.
+
+    name: an operator of FLOAT or INTEGER, or a function of UNARY.
+    """
     x = value_of(name, x)
+    # The dialect arith has no negation of integers.
     if name == "neg" and not _is_float(x.type.dtype):
         return binary("sub", 0, x)
     table = FLOAT if _is_float(x.type.dtype) else INTEGER
@@ -148,17 +156,18 @@ def elementwise(name: str, x: Any) -> Any:
         return unary(name, x)
     import numpy as np
 
+    # NumPy has neither of these two functions.
     if name == "rsqrt":
         return 1 / np.sqrt(x)
     if name == "erf":
-        if hasattr(x, "erf"):
+        if hasattr(x, "erf"):  # an array of a program
             return x.erf()
         return np.vectorize(math.erf, otypes=[np.result_type(x, np.float32)])(x)
     return getattr(np, name)(x)
 
 
 def binary(name: str, lhs: Value | float, rhs: Value | float) -> Value:
-    """Return an elementwise operation of two operands.
+    """Return an elementwise operation of two operands of one type. `name` is an operator of FLOAT or INTEGER.
 
     A number becomes a constant with the type of the other operand.
     """
@@ -175,7 +184,7 @@ def binary(name: str, lhs: Value | float, rhs: Value | float) -> Value:
 
 
 def broadcast(lhs: Value, rhs: Value) -> tuple[Size, ...] | None:
-    """Return the shape of an elementwise result: one operand may lack leading dimensions."""
+    """Return the shape of an elementwise result; None for scalars. One operand may lack leading dimensions."""
     if lhs.type.shape is None or rhs.type.shape is None:
         return lhs.type.shape if rhs.type.shape is None else rhs.type.shape
     longer, shorter = (lhs.shape, rhs.shape) if len(lhs.shape) >= len(rhs.shape) else (rhs.shape, lhs.shape)
@@ -220,7 +229,7 @@ def reduce(op: str, x: Value, axis: int = -1) -> Value:
 
 
 def _axis(what: str, x: object, axis: object) -> int:
-    """Return the index of an axis, counted from the front."""
+    """Return a non-negative axis for one that may count from the end. `what` names the operation in errors."""
     value = value_of(what, x)
     if not isinstance(axis, int) or isinstance(axis, bool) or not -len(value.shape) <= axis < len(value.shape):
         raise InvalidArgumentError(f"{what}: axis: {value.type} has no axis {axis!r}")
@@ -228,7 +237,10 @@ def _axis(what: str, x: object, axis: object) -> int:
 
 
 def argmax(x: Value, axis: int = -1, index: str = "i64") -> tuple[Value, Value]:
-    """Return the maximum along an axis, and the index of its first occurrence."""
+    """Return the maximum along an axis, which is removed, and the index of its first occurrence.
+
+    index: type of the indices, "i32" or "i64".
+    """
     if index not in ("i32", "i64"):
         raise InvalidArgumentError(f"argmax: index: expected 'i32' or 'i64', got {index!r}")
     if is_array(x) and getattr(x, "ndim", False):  # a number has no axis
@@ -242,9 +254,9 @@ def argmax(x: Value, axis: int = -1, index: str = "i64") -> tuple[Value, Value]:
 
 
 def outputs_of(result: object, name: str) -> Sequence[Value]:
-    """Return the results of a traced function as a list.
+    """Return the results of a traced function, which returns one value or several, as a tuple or list.
 
-    Raise InvalidArgumentError for results that compute nothing.
+    Raise InvalidArgumentError for a result that is an input or a constant. `name` is that of the pattern.
     """
     values = result if isinstance(result, (tuple, list)) else (result,)
     for value in values:

@@ -44,7 +44,10 @@ class TensorType:
 
 @dataclass(frozen=True)
 class DType:
-    """Element type. As an annotation it denotes a scalar."""
+    """Element type. As an annotation it denotes a scalar.
+
+    name: "f32" and the like, as in MLIR; "u32" and the like for unsigned integers of kernels.
+    """
 
     name: str
 
@@ -70,10 +73,10 @@ class DType:
         """
         import numpy as np
 
-        if self.name == "bf16":
+        if self.name == "bf16":  # the upper 16 bits of an f32
             return np.frombuffer((np.asarray(value, np.float32).view(np.uint32) & 0xFFFF0000).tobytes(), np.float32)[0]
-        kind = {"i1": "bool", "index": "int64", "f8E4M3FN": "float32", "f8E5M2": "float32"}.get(self.name)
-        return np.dtype(kind or f"{_NUMPY[self.name[0]]}{self.name[1:]}").type(value)
+        numpy_name = {"i1": "bool", "index": "int64", "f8E4M3FN": "float32", "f8E5M2": "float32"}.get(self.name)
+        return np.dtype(numpy_name or f"{_NUMPY[self.name[0]]}{self.name[1:]}").type(value)
 
     @property
     def is_float(self) -> bool:
@@ -82,15 +85,15 @@ class DType:
 
 
 _NUMPY = {"f": "float", "i": "int", "u": "uint"}
-"""First letters of element types to the names of NumPy's types without their widths."""
+"""First letter of an element type → the name of NumPy's type without its width."""
 
 f8E4M3FN, f8E5M2 = DType("f8E4M3FN"), DType("f8E5M2")  # noqa: N816  (their names in MLIR)
 f16, bf16, f32, f64 = DType("f16"), DType("bf16"), DType("f32"), DType("f64")
 index = DType("index")
-"""Of positions and sizes in kernels, 64 bits."""
+"""Type of positions and sizes in kernels, 64 bits."""
 i1, i8, i16, i32, i64 = DType("i1"), DType("i8"), DType("i16"), DType("i32"), DType("i64")
 u8, u16, u32, u64 = DType("u8"), DType("u16"), DType("u32"), DType("u64")
-"""Integers without sign, of kernels."""
+"""Unsigned integers, in kernels only."""
 
 
 def type_of(annotation: object, name: str) -> TensorType:
