@@ -45,8 +45,8 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
         """
         self.trace, self._tensor = trace, tensor
         self._scope = trace.scope if scope is None else scope
-        self._changes = 0  # number of assignments to elements
-        self._view: _View | None = None  # owner, and how to compute the view again; None for an array of its own
+        self._changes = 0  # number of assignments to the array or its elements
+        self._view: _View | None = None  # owner, and how to compute the view again; None if this is no view
 
     @property
     def tensor(self) -> Tensor:
@@ -95,7 +95,7 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
         self._view = _View(owner, derive, index)
         return self
 
-    # ---- what it is
+    # ---- shape and type
 
     @property
     def shape(self) -> tuple[Size, ...]:
@@ -129,12 +129,13 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
             raise self.fail(f"len of {self.tensor}", "use x.shape[0], with which one can compute")
         return size
 
-    # ---- what NumPy does with it
+    # ---- protocols by which NumPy and Python use arrays
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
         """Record a universal function, which NumPy calls with traced arrays. With `out`, assign the result to that
         array.
         """
+        # `method` is "__call__", or that of numpy.add.reduce and the like, whose key is "add.reduce".
         handler = (
             self.UFUNCS.get(ufunc.__name__)
             if method == "__call__"
@@ -145,13 +146,17 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
         if handler is None or options.keys() - allowed:
             shown = f"numpy.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
             with_options = f" with {', '.join(options)}" if handler is not None else ""
-            raise self.fail(f"{shown}{with_options} is not a part of programs", _NAMES)
+            raise self.fail(f"{shown}{with_options} is not a part of programs", _LIST_OF_FUNCTIONS)
         with self.trace.operation(f"numpy.{ufunc.__name__}"):
             result = handler(self.trace, *inputs, **options)
             return result if out is None else self._into(out[0], result, ufunc.__name__)
 
     def _into(self, out: Any, result: Array, name: str) -> Array:
-        """Assign the result of an operation to the array `out`, as `x += 1` does. `name` is the NumPy function."""
+        """Assign the result of an operation to the array `out`, as `x += 1` does, and return `out`.
+
+        Raise CompileError for another shape, or a type that NumPy does not convert to that of `out`. `name` is the
+        NumPy function.
+        """
         if (
             not isinstance(out, Array)
             or result.shape != out.shape
@@ -167,7 +172,7 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
         full_name = f"{function.__module__}.{function.__name__}".removeprefix("numpy.")
         name = full_name if full_name in self.FUNCTIONS else function.__name__
         if name not in self.FUNCTIONS:
-            raise self.fail(f"numpy.{full_name} is not a part of programs", _NAMES)
+            raise self.fail(f"numpy.{full_name} is not a part of programs", _LIST_OF_FUNCTIONS)
         with self.trace.operation(f"numpy.{name}"):
             return self._called(name, args, options)
 
@@ -184,7 +189,7 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
         try:
             inspect.signature(handler).bind(self.trace, *args, **options)
         except TypeError as error:
-            raise self.trace.fail(f"numpy.{name}: {error} in programs", _NAMES) from None
+            raise self.trace.fail(f"numpy.{name}: {error} in programs", _LIST_OF_FUNCTIONS) from None
         result = handler(self.trace, *args, **options)
         if name in _VIEWS and isinstance(args[0], Array):
             owner = args[0]
@@ -244,54 +249,54 @@ class Array(np.lib.mixins.NDArrayOperatorsMixin):
 
     # ---- methods of arrays
 
-    def _do(self, name: str, *args: Any, **options: Any) -> Any:
-        """Record a function of this array and further arguments by its name."""
+    def _apply(self, name: str, *args: Any, **options: Any) -> Any:
+        """Record the function `name` of this array and further arguments, and return its result."""
         with self.trace.operation(name):
             return self._called(name, (self, *args), options)
 
     @property
     def T(self) -> Array:  # noqa: N802
         """Array with its axes in reverse order."""
-        return self._do("transpose")
+        return self._apply("transpose")
 
     @property
     def mT(self) -> Array:  # noqa: N802
         """Array with its last two axes exchanged."""
-        return self._do("matrix_transpose")
+        return self._apply("matrix_transpose")
 
     @property
     def real(self) -> Array:
         """Real parts."""
-        return self._do("real")
+        return self._apply("real")
 
     @property
     def imag(self) -> Array:
         """Imaginary parts."""
-        return self._do("imag")
+        return self._apply("imag")
 
     def astype(self, dtype: Any, **options: Any) -> Array:
         """Return the elements converted to a type."""
-        return self._do("astype", dtype, **options)
+        return self._apply("astype", dtype, **options)
 
     def view(self, dtype: Any) -> Array:
         """Return the bits of the elements as elements of another type."""
-        return self._do("view", dtype)
+        return self._apply("view", dtype)
 
     def reshape(self, *shape: Any, **options: Any) -> Array:
         """Return the elements in another shape, which is one tuple or several sizes."""
-        return self._do("reshape", shape[0] if len(shape) == 1 else shape, **options)
+        return self._apply("reshape", shape[0] if len(shape) == 1 else shape, **options)
 
     def transpose(self, *axes: Any) -> Array:
         """Return the array with its axes in an order, which is one tuple or several axes; by default reversed."""
-        return self._do("transpose", axes[0] if len(axes) == 1 else axes or None)
+        return self._apply("transpose", axes[0] if len(axes) == 1 else axes or None)
 
     def flatten(self, **options: Any) -> Array:
         """Return the elements as a new vector."""
-        return self._do("reshape", (-1,), **options).copy()
+        return self._apply("reshape", (-1,), **options).copy()
 
     def ravel(self, **options: Any) -> Array:
         """Return the elements as a vector."""
-        return self._do("reshape", (-1,), **options)
+        return self._apply("reshape", (-1,), **options)
 
     def copy(self) -> Array:
         """Return a new array with these elements, so that assignments to one do not change the other."""
@@ -322,8 +327,8 @@ class _View:
 
     def _owner_changes(self) -> int:
         """Return the number of assignments to the owner, and to the arrays that it is a view of."""
-        above = self.owner._view
-        return self.owner._changes + (0 if above is None else above._owner_changes())
+        view_of_owner = self.owner._view  # the owner may be a view itself
+        return self.owner._changes + (0 if view_of_owner is None else view_of_owner._owner_changes())
 
 
 _VIEWS = {"reshape", "ravel", "transpose", "permute_dims", "matrix_transpose", "swapaxes", "moveaxis", "expand_dims",
@@ -338,9 +343,9 @@ _DEFAULTS: dict[str, tuple[Any, ...]] = {
 
 
 def _is_default(option: str, value: Any) -> bool:
-    """Return whether a value of a NumPy option requests the default behavior."""
+    """Return whether a value of a NumPy option requests the default behavior, so that handlers need not take it."""
     if option in ("kind", "stable", "copy", "subok", "optimize"):
-        return True  # how, not what; sorting is stable
+        return True  # they say how to compute a result, not which; every sort is stable
     return any(
         value is default or (isinstance(value, str) and value == default) for default in _DEFAULTS.get(option, ())
     )
@@ -351,7 +356,7 @@ def _method(name: str) -> Callable[..., Any]:
 
     def method(self: Array, *args: Any, **options: Any) -> Any:
         """Record the function of this array and further arguments."""
-        return self._do(name, *args, **options)
+        return self._apply(name, *args, **options)
 
     method.__name__ = name
     return method
@@ -363,7 +368,7 @@ METHODS = ("sum", "prod", "mean", "std", "var", "max", "min", "argmax", "argmin"
 for _each in METHODS:
     setattr(Array, _each, _method(_each))
 
-_NAMES = "docs/python-programs.md lists the functions that are"
+_LIST_OF_FUNCTIONS = "docs/python-programs.md lists the functions that are"
 """Note of errors about functions that programs lack."""
 
 

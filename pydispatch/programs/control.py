@@ -24,12 +24,12 @@ def cond(condition: Any, then: Callable[..., Any], otherwise: Callable[..., Any]
     trace = current()
     if trace is None or not isinstance(condition, Array):
         return then(*args) if condition else otherwise(*args)
-    is_tuple: list[bool] = []  # whether each branch returned a tuple
+    is_tuple: list[bool] = []  # whether each traced branch returned a tuple; `if_` may trace only one
     with trace.here():
         results = control.if_(
             trace, condition.tensor, _branch(trace, then, args, is_tuple), _branch(trace, otherwise, args, is_tuple)
         )
-    return _given(trace, results, is_tuple[0])
+    return _as_arrays(trace, results, is_tuple[0])
 
 
 def loop(count: Any, body: Callable[..., Any], *first: Any) -> Any:
@@ -50,8 +50,9 @@ def loop(count: Any, body: Callable[..., Any], *first: Any) -> Any:
         start = [trace.tensor_of(value) for value in first]
 
         def step(tensors: list[Tensor], *lead: Any) -> list[Tensor]:
-            """Trace the body once: body(*lead, *values) on traced arrays. Return its results in the types of the
-            initial values.
+            """Trace the body once, and return its results in the types of the initial values.
+
+            tensors: the current values. lead: the iteration of a counted loop, which the body takes first.
             """
             values = _listed(body(*lead, *arrays_of(trace, tensors)))
             if len(values) != len(start):
@@ -67,11 +68,11 @@ def loop(count: Any, body: Callable[..., Any], *first: Any) -> Any:
             )
         else:
             results = control.for_(trace, count, start, lambda iteration, tensors: step(tensors, iteration))
-    return _given(trace, results, len(first) > 1)
+    return _as_arrays(trace, results, len(first) > 1)
 
 
 def _run_untraced(count: Any, body: Callable[..., Any], first: Sequence[Any]) -> Any:
-    """Run a loop on NumPy arrays, outside of a program."""
+    """Run a loop on NumPy arrays, outside of a program. Arguments are those of `loop`."""
     values = list(first)
     if callable(count):
         while count(*values):
@@ -92,14 +93,14 @@ def _branch(
 
 
 def _listed(result: Any, is_tuple: list[bool] | None = None) -> list[Any]:
-    """Return the result of a function as a list of values; append to `is_tuple` whether it was a tuple or a list."""
+    """Return what a function has returned as a list of values; append to `is_tuple` whether it was a tuple or list."""
     is_sequence = isinstance(result, (tuple, list))
     if is_tuple is not None:
         is_tuple.append(is_sequence)
     return list(result) if is_sequence else [result]
 
 
-def _given(trace: Trace, tensors: list[Tensor], is_tuple: bool) -> Any:
+def _as_arrays(trace: Trace, tensors: list[Tensor], is_tuple: bool) -> Any:
     """Return tensors as traced arrays: a tuple of them, or the first one alone."""
     arrays = arrays_of(trace, tensors)
     return tuple(arrays) if is_tuple else arrays[0]

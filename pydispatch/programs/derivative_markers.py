@@ -18,15 +18,19 @@ RULE = "pyd.derivative"
 
 
 def marker_after(trace: Trace, operands: Sequence[Tensor], results: Sequence[Tensor]) -> UnrealizedConversionCastOp:
-    """Add a marker without a rule after a function of `operands`, and return it."""
+    """Add a marker without a rule after a function, and return it.
+
+    operands: arguments of the function. results: its results. The marker copies the results, and reads the arguments so
+    that its rule can.
+    """
     values = [trace.value(of) for of in (*operands, *results)]
     return trace.add(UnrealizedConversionCastOp.get(values, [value.type for value in values[len(operands) :]]))
 
 
 def with_rule(trace: Trace, rule: str, operands: Sequence[Tensor], results: Sequence[Tensor]) -> list[Tensor]:
-    """Return the results of a function, which have the derivative `rule` where they are differentiated.
+    """Return the results of a function, with a marker for the derivative `rule` while they are differentiated.
 
-    Complex numbers have none. rule: a name in `derivatives.rules.table`.
+    The rules are for real numbers: complex ones get no marker. rule: a name in `derivatives.rules.table`.
     """
     if not trace.differentiations or any(of.dtype.is_complex for of in (*operands, *results)):
         return list(results)

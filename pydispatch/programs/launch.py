@@ -22,7 +22,8 @@ from pydispatch.programs.trace import Trace
 def launch(kernel: KernelSource, args: Sequence[Any], grid: Sequence[Any] | None) -> None:
     """Record the call of a kernel; arrays that it writes have new elements from here on.
 
-    `grid` is three numbers or sizes of workgroups; None for the kernel's own grid.
+    args: values of its parameters without the static ones, in order. grid: count of workgroups along x, y and z,
+    numbers or symbolic sizes; None for the kernel's own grid.
     """
     trace = next(argument.trace for argument in args if isinstance(argument, Array))
     with trace.here():
@@ -33,7 +34,7 @@ def launch(kernel: KernelSource, args: Sequence[Any], grid: Sequence[Any] | None
         lowered, function = function_of_kernel(trace, kernel, has_grid_arguments)
         types = list(function.function_type.inputs)
         values = [_value(trace, kernel, index, argument, types[index]) for index, argument in enumerate(args)]
-        for argument in grid or ():
+        for argument in grid or ():  # further arguments of the function, of i64
             values.append(trace.add(arith.IndexCastOp(trace.index(argument), DTYPES["i64"].element)).result)
         call = trace.add(func.CallOp(function.sym_name.data, values, list(function.function_type.outputs)))
         for index, result in zip(lowered.written, call.results, strict=True):  # positions of the arguments it writes
@@ -47,7 +48,7 @@ def launch(kernel: KernelSource, args: Sequence[Any], grid: Sequence[Any] | None
 
 
 def _cast(trace: Trace, value: SSAValue, like: Tensor) -> SSAValue:
-    """Cast a tensor value to the type of another tensor, which may have other static sizes."""
+    """Cast a tensor value to the type of another tensor with these sizes, of which other ones may be static."""
     type = tensor_type(like.dtype.element, like.shape)
     return value if value.type == type else trace.add(tensor.CastOp(value, type)).dest
 
@@ -55,7 +56,8 @@ def _cast(trace: Trace, value: SSAValue, like: Tensor) -> SSAValue:
 def _value(trace: Trace, kernel: KernelSource, index: int, argument: Any, ir_type: Any) -> SSAValue:
     """Return an argument of a kernel as a value of `ir_type`, the type of its parameter in the kernel's function.
 
-    Raise CompileError if it does not match.
+    index: position of the parameter in `kernel.passed`. Numbers are converted to its type; raise CompileError for an
+    array of another element type or rank.
     """
     parameter = kernel.passed[index]
     assert parameter.type is not None

@@ -12,6 +12,7 @@ def listed() -> str:
     """Return a Markdown list of the NumPy functions and array methods that traced programs support."""
     keys = sorted({*Array.UFUNCS, *Array.FUNCTIONS})
     names = [name for name in keys if hasattr(np, name)]
+    # Functions of numpy.linalg whose names numpy has as well have keys that begin with "linalg.".
     linalg = {f"linalg.{name}" for name in keys if hasattr(np.linalg, name) and not hasattr(np, name)}
     names += sorted(linalg.union(name for name in keys if name.startswith("linalg.")))
     properties = {"T", "mT", "real", "imag"}
@@ -20,7 +21,7 @@ def listed() -> str:
     return f"- Functions of NumPy: {shown[0]}.\n- Methods of arrays: {shown[1]}.\n"
 
 
-__all__ = ["_functions", "listed"]
+__all__ = ["_functions", "listed"]  # the import of `functions` adds the handlers to Array
 
 if __name__ == "__main__":
     print(listed(), end="")

@@ -19,7 +19,7 @@ from pydispatch.kernels.source import is_set
 from pydispatch.locations import definition_line
 from pydispatch.patterns.types import DType, TensorType
 from pydispatch.patterns.types import Size as PatternSize
-from pydispatch.programs import functions as _functions  # the rows of NumPy's functions
+from pydispatch.programs import functions as _functions  # adds the handlers of NumPy's functions to Array
 from pydispatch.programs.array import Array
 from pydispatch.programs.functions.common import dtype_from
 from pydispatch.programs.retrace import require_same
@@ -27,7 +27,10 @@ from pydispatch.programs.trace import Copied, Trace, current
 
 
 class ProgramSource:
-    """Program before compilation: a function over arrays. statics: values of its static parameters."""
+    """Program before compilation: a function over arrays.
+
+    statics: values of static parameters by name, which are known at compile time. `specialize` may add missing ones.
+    """
 
     primal: Any = None
     """Program whose gradients reverse mode computes by this one; None for a program that the user has written."""
@@ -41,17 +44,18 @@ class ProgramSource:
         self.statics = dict(statics or {})
         self.has_state = False
         """Whether the traced program has state that calls change."""
-        # (program that computes gradients, names of the arguments that these are gradients of): `pydispatch.vjp`
+        # (program that computes gradients, names of the arguments that these are gradients of), as `pydispatch.vjp`
+        # states them; None without.
         self.derivative: Any = None
         self.parameters = self._parameters()
 
     @property
     def stated_derivative(self) -> Any:
-        """Return `derivative` if the user has stated it; None for one that reverse mode computes."""
+        """`derivative` if the user has stated it; None for one that reverse mode computes."""
         return None if self.derivative is None or self.derivative[0].primal is self else self.derivative
 
     def statics_among(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the values by name that are values of static parameters of this program."""
+        """Return those of the values, by name of a parameter, that are for static parameters of this program."""
         return {name: values[name] for name, type in self.parameters.items() if type is None and name in values}
 
     def _parameters(self) -> dict[str, TensorType | None]:
@@ -94,7 +98,8 @@ class ProgramSource:
 
         Args:
             weights: As for `pydispatch.compile`.
-            state_names: Names of states, to which those of this program are added.
+            state_names: Name of each state (`pydispatch.state`) in the module. States of this program without a name
+                get one; programs that share states pass the same mapping.
 
         Raises:
             CompileError: The function uses something that programs lack; the error has the line.
@@ -135,12 +140,12 @@ class ProgramSource:
     def _traced(self, weights: str, state_names: dict[Any, str], copies: dict[int, Copied] | None = None) -> Trace:
         """Run the function on traced arrays, and return the finished trace.
 
-        weights: as for `pydispatch.compile`. state_names: names of states, to which those of this program are added.
-        copies: arrays that an earlier trace has copied.
+        weights, state_names: as for `module`. copies: those of an earlier trace, which this one shares.
         """
         trace = Trace(self.function.__code__.co_filename, weights, copies, state_names)
         inputs = {name: type for name, type in self.parameters.items() if type is not None}  # None: a static parameter
         code = self.function.__code__
+        # The arguments have the line of the definition, which is of no instruction.
         with trace.at(CodeLoc(code, instruction=-1, line=definition_line(code))):
             tensors = trace.begin([_input(name, type) for name, type in inputs.items()])
             arrays = {name: Array(trace, tensor) for name, tensor in zip(inputs, tensors, strict=True)}
@@ -155,7 +160,7 @@ class ProgramSource:
         try:
             return self.traced(**arrays)
         except RecursionError as error:
-            with trace.at(_raising(error, trace.filename)):
+            with trace.at(_innermost_location(error, trace.filename)):
                 raise trace.fail(
                     f"program '{self.name}' calls itself, or nests too deeply",
                     "repeat with pydispatch.loop, which is no call; split long expressions over several statements",
@@ -166,7 +171,7 @@ class ProgramSource:
         return self.function(*args, **{**self.statics, **named})
 
     def named(self, trace: Trace, returned: Any) -> dict[str, Any]:
-        """Return the results of the function by name."""
+        """Return what the function has returned as results by name: "result", "result0", ... or the keys of a dict."""
         if returned is None:
             raise trace.fail(f"program '{self.name}' returns nothing", "return an array, a tuple or a dict of arrays")
         if isinstance(returned, dict):
@@ -188,8 +193,8 @@ class ProgramSource:
         return f"<pydispatch program {self.name}({shown})>"
 
 
-def _raising(error: BaseException, filename: str) -> CodeLoc | str:
-    """Return the innermost location in a file at which an exception was raised; "" without one."""
+def _innermost_location(error: BaseException, filename: str) -> CodeLoc | str:
+    """Return the location of the innermost frame in a file that an exception has passed; "" without one."""
     location: CodeLoc | str = ""
     traceback = error.__traceback__
     while traceback is not None:
@@ -213,7 +218,7 @@ def _annotated_size(size: Size) -> PatternSize:
 
 
 def _input(name: str, type: TensorType) -> Input:
-    """Return the traced input for a parameter; sizes of any value get names."""
+    """Return the traced input for a parameter. A size that is None, for any value, becomes "<name>_size<axis>"."""
     shape = tuple(f"{name}_size{axis}" if n is None else n for axis, n in enumerate(type.shape or ()))
     return Input(name, dtype_from(DType(type.dtype)), shape)
 

@@ -21,21 +21,24 @@ _NOTE = (
 
 
 def require_same(name: str, module: ModuleOp, again: ModuleOp) -> None:
-    """Raise CompileError, at the first operation that differs, unless two traces of a program are equal."""
+    """Raise CompileError, at the first operation that differs, unless two traces of a program are equal.
+
+    name: name of the program.
+    """
     for index, (op, other) in enumerate(zip(walk(module), walk(again), strict=False)):
-        if index and not _is_same(op, other):  # the first one is the module
+        if index and not _is_same(op, other):  # operation 0 is the module itself
             raise CompileError(
                 f"program '{name}' is another one each time it is traced: this value has changed since the first "
                 "trace",
-                _place(other, again) or _place(op, module), _NOTE,
+                _location(other, again) or _location(op, module), _NOTE,
             )  # fmt: skip
     if sum(1 for _ in walk(module)) != sum(1 for _ in walk(again)):
         raise CompileError(f"program '{name}' has another length each time it is traced", location=None, note=_NOTE)
 
 
-def _place(op: Operation, module: ModuleOp) -> Any:
+def _location(op: Operation, module: ModuleOp) -> Any:
     """Return the location of an operation; for a weight, which has none, that of its first use."""
-    if op.name == "util.global":
+    if op.name == "util.global":  # a weight
         name = op.properties["sym_name"]
         for user in walk(module):
             used = user.properties.get("global")
@@ -45,7 +48,7 @@ def _place(op: Operation, module: ModuleOp) -> Any:
 
 
 def _is_same(lhs: Operation, rhs: Operation) -> bool:
-    """Return whether two operations have equal names, attributes and result types."""
+    """Return whether two operations have equal names, attributes and result types. Operands are not compared."""
     return (
         lhs.name == rhs.name
         and _are_same(lhs.properties, rhs.properties)

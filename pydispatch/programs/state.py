@@ -17,12 +17,13 @@ from pydispatch.programs.trace import Trace, current, is_frozen
 class State:
     """Array that programs read and change through `value`, and its elements through indices.
 
-    Each loaded program has its own, initialized to `first`.
+    Each loaded program has its own array, whose initial elements are those of `first`. Its shape and type stay.
     """
 
     def __init__(self, first: Any) -> None:
         array = np.asarray(first)
-        self.first = array.view() if is_frozen(array) else array.copy()  # an object of its own, also for one array
+        # A new object also for a frozen array: a trace knows arrays by their id, and two states of one array differ.
+        self.first = array.view() if is_frozen(array) else array.copy()
         self._untraced: np.ndarray[Any, Any] | None = None
 
     @property
@@ -32,8 +33,7 @@ class State:
         if trace is not None:
             return states_of(trace).now(self)
         if self._untraced is None:
-            # `first` is the initial array. Assignments to elements of the copy do not change it.
-            self._untraced = self.first.copy()
+            self._untraced = self.first.copy()  # assignments to its elements do not change `first`
         return self._untraced
 
     @value.setter
@@ -62,8 +62,8 @@ class States:
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
-        self._first: dict[State, Tensor] = {}  # value of each variable at the beginning of the function
-        self._now: dict[State, Array] = {}  # current value of each variable
+        self._first: dict[State, Tensor] = {}  # value of each variable used so far, at the beginning of the function
+        self._now: dict[State, Array] = {}  # current value of each of them
         trace.at_end.append(self._store)
 
     def now(self, state: State) -> Array:
@@ -91,7 +91,7 @@ class States:
         self._now[state] = Array(self.trace, tensor)
 
     def _store(self) -> None:
-        """Emit the stores of variables that the function has assigned."""
+        """Emit the stores of variables that the function has assigned, at its end."""
         for state, first in self._first.items():
             tensor = self._now[state].tensor
             if tensor is not first:
@@ -110,6 +110,7 @@ def state(first: Any) -> State:
     """Create state of programs.
 
     Args:
-        first: Its array when a program is loaded; its type and shape stay. A read-only array is not copied.
+        first: The array that the state is when a program is loaded. Its type and shape are those of the state. A
+            read-only array is not copied.
     """
     return State(first)

@@ -1,4 +1,4 @@
-"""The program that is being written, and where in the user's source its operations belong."""
+"""Builder of the program that a traced function records, and the source lines of its operations."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def is_frozen(array: np.ndarray[Any, Any]) -> bool:
 
 
 def _has_numbers(array: np.ndarray[Any, Any]) -> bool:
-    """Return whether elements are numbers, of NumPy or ml_dtypes, or sizes of the program."""
+    """Return whether all elements are numbers, of NumPy or ml_dtypes, or symbolic sizes of the program."""
     if array.dtype == object:
         return all(isinstance(element, (int, np.integer, Expr)) for element in array.flat) and array.size > 0
     is_of_ml_dtypes = array.dtype.kind == "V" and array.dtype.type is not np.void
@@ -83,25 +83,32 @@ def _has_equal_bytes(copy: np.ndarray[Any, Any], array: np.ndarray[Any, Any]) ->
 
 
 class Trace(Builder):
-    """Builder of the program of one traced function."""
+    """Builder of the program of one traced function.
+
+    Args:
+        filename: File of the function, for the locations of errors.
+        weights: "embed" stores large constants in the artifact, "external" does not.
+        copies: Copies of arrays of an earlier trace of the function; None for its first trace.
+        state_names: Names that states have already; see `state_names`.
+    """
 
     def __init__(
         self, filename: str, weights: str = "embed", copies: dict[int, Copied] | None = None,
         state_names: dict[Any, str] | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(filename, weights)  # weights: "embed" stores constants in the program, "external" does not
+        super().__init__(filename, weights)
         self.copies: dict[int, Copied] = {} if copies is None else copies
         """Arrays of the user by their id: several traces of one function share the copies."""
-        self._traced_constants: dict[int, Tensor] = {}  # identity of an array → its tensor
+        self._traced_constants: dict[int, Tensor] = {}  # id of the copy of an array → its tensor
         self.shapes: dict[SSAValue, Shape] = {}
         """Shapes of the values of the program, with the sizes that calls decide."""
         self.results: dict[str, Tensor] = {}  # those of the finished program, by name
-        self.differentiations = 0  # nested functions that are being recorded for their derivatives
+        self.differentiations = 0  # nesting depth of the functions that are being recorded for their derivatives
         self.stated_calls: list[Any] = []
         """Calls of programs with a derivative of their own (`derivatives.stated.StatedCall`) while one is computed."""
         self._replacements: dict[SSAValue, SSAValue] = {}  # results of erased operations → values in their place
         self.state_names: dict[Any, str] = {} if state_names is None else state_names
-        """Names of the states of this program, and of those that share them."""
+        """Name of each state (`state.State`) in the module; programs that share states share this mapping."""
         self.states: Any = None
         """State variables of the program (`state.States`); None without any."""
         self._operations_of: Counter[CodeType] = Counter()  # number of array operations of each calling function
@@ -113,6 +120,7 @@ class Trace(Builder):
         return super().wrap(dtype, shape, *parts)
 
     def parts(self, of: Tensor) -> tuple[SSAValue, ...]:
+        """Return the SSA values of a tensor as `Builder.parts` does, but not results of erased operations."""
         return tuple(map(self._present, super().parts(of))) if self._replacements else super().parts(of)
 
     def _present(self, value: SSAValue) -> SSAValue:
@@ -130,7 +138,10 @@ class Trace(Builder):
         op.erase()
 
     def has_sizes_outside(self, shape: Sequence[Size], op: Operation) -> bool:
-        """Return whether the values of all symbols in a shape are computed outside of an operation with regions."""
+        """Return whether the values of all symbols in a shape are computed outside of an operation with regions.
+
+        Only then can the sizes be used after the operation.
+        """
         symbols = {name for size in shape for name in symbols_of(size)}
         owners = [self._symbols[name].owner for name in symbols]
         return not any(op.is_ancestor(owner) for owner in owners)
@@ -153,7 +164,7 @@ class Trace(Builder):
         frame = _users_frame()
         with self.at(_location(frame)):
             if self not in _running:
-                raise self._foreign()
+                raise self._foreign_array_error()
             self._count_operation(frame)
             yield
 
@@ -188,7 +199,7 @@ class Trace(Builder):
                 text = f"{name}: its operands do not fit each other: {type(error).__name__}: {error}"
                 raise self.fail(text, "docs/python-programs.md says what programs take") from error
 
-    def _foreign(self) -> CompileError:
+    def _foreign_array_error(self) -> CompileError:
         """Return the error for an array of another trace, at the line that uses it."""
         with (_running[-1] if _running else self).at(_location(_users_frame())):
             return self.fail(
@@ -198,23 +209,23 @@ class Trace(Builder):
 
     @property
     def scope(self) -> Any:
-        """Return the block that is being written: that of the program, or of a branch or loop in it."""
+        """Scope of the block that is being written: that of the program, or of a branch or loop in it."""
         return self._scopes[-1] if self._scopes else None
 
     @property
     def outermost_scope(self) -> Any:
-        """Return the block of the program, without the branches and loops in it."""
+        """Scope of the block of the program, outside of all branches and loops."""
         return self._scopes[0]
 
     def tensor_of(self, value: Any, dtype: DType | None = None) -> Tensor:
         """Return a traced array, an array of NumPy, a number, or a size, as a tensor.
 
-        `dtype` is the type of a number or a size; arrays keep their own.
+        dtype: type of a number or a size; None for that of NumPy, and i64 for a size. Arrays keep their own.
         """
         traced = getattr(value, "tensor", None)
         if isinstance(traced, Tensor):
             if getattr(value, "trace", self) is not self:
-                raise self._foreign()
+                raise self._foreign_array_error()
             return traced
         if isinstance(value, Expr):
             return self.constant(value, dtype if dtype is not None and dtype.is_integer else DTYPES["i64"])
@@ -267,13 +278,14 @@ class Trace(Builder):
 
 
 def current() -> Trace | None:
-    """Return the program that is being written; None outside of tracing."""
+    """Return the trace of the innermost program that is being recorded; None outside of tracing."""
     return _running[-1] if _running else None
 
 
 def _users_frame() -> FrameType | None:
-    """Return the innermost frame of a function that is neither of this package, nor of NumPy, nor of contextlib, whose
-    frames are in between.
+    """Return the innermost frame of the user's functions; None without one.
+
+    Frames of this package, of NumPy and of contextlib are inside of it, and are skipped.
     """
     frame: FrameType | None = sys._getframe(2)  # without this function and its caller
     while frame is not None and (

@@ -1,4 +1,4 @@
-"""Functions that NumPy itself could be asked for with others of these tables: each is written as a program."""
+"""Functions that are composed of other functions of NumPy: each calls those on traced arrays, as a program does."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _log_of_sum(base: float) -> Callable[..., Any]:
     def function(trace: Trace, a: Any, b: Any) -> Any:
         """Return log(base^a + base^b) without overflow."""
         x, y = _floats(trace, a, b)
-        distance = np.where(np.equal(x, y), 0, -abs(np.subtract(x, y)))  # infinities are at no distance
+        distance = np.where(np.equal(x, y), 0, -abs(np.subtract(x, y)))  # equal infinities would give NaN
         power = np.exp(distance) if base == math.e else np.exp2(distance)
         return np.maximum(x, y) + np.log1p(power) / math.log(base)
 
@@ -50,12 +50,12 @@ def _without_nan(function: Any) -> Callable[..., Any]:
 
 
 def _scaled(by: float) -> Callable[..., Any]:
-    """Return the handler of a multiplication by a constant, such as the conversion of degrees."""
+    """Return the handler of a multiplication by a constant, such as numpy.radians."""
     return lambda t, a: _floats(t, a)[0] * by
 
 
 def heaviside(trace: Trace, a: Any, b: Any) -> Any:
-    """Return 0 for negative numbers, 1 for positive ones, and b for 0; NaN stays."""
+    """Return 0 for negative elements of a, 1 for positive ones, b for 0, and NaN for NaN."""
     x, at_zero = _floats(trace, a, b)
     return np.where(np.isnan(x), x, np.where(x > 0, 1, np.where(x < 0, 0, at_zero)))
 
@@ -78,7 +78,7 @@ def ptp(trace: Trace, a: Any, axis: Any = None, keepdims: bool = False) -> Any:
 
 
 def atleast_nd(rank: int) -> Callable[..., Any]:
-    """Return the handler of atleast_1d or atleast_2d."""
+    """Return the handler of atleast_1d or atleast_2d: `rank` is 1 or 2."""
 
     def function(trace: Trace, *arrays: Any) -> Any:
         """Return the arrays with axes of size 1 put before those that they have."""
@@ -140,11 +140,15 @@ def norm(trace: Trace, a: Any, ord: Any = None, axis: Any = None, keepdims: bool
 
 
 def trace_of(trace: Trace, a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
-    """Return the sums of the diagonal `offset` of matrices, whose axes are axis1 and axis2."""
+    """Return the sum of a diagonal of each matrix, whose axes are axis1 and axis2.
+
+    offset: 0 for the main diagonal; a positive number for one above it, a negative number for one below.
+    """
     if a.ndim < 2:
         raise trace.fail(f"numpy.trace of {a.tensor}: expected matrices", "give it two axes or more")
     matrices = np.moveaxis(a, (axis1, axis2), (-2, -1))
     ones = np.ones_like(matrices)
+    # The upper and the lower triangle have only the diagonal in common.
     diagonal = np.not_equal(np.triu(ones, offset) * np.tril(ones, offset), 0)
     return np.sum(np.where(diagonal, matrices, np.zeros_like(matrices)), axis=(-2, -1))
 
@@ -152,7 +156,10 @@ def trace_of(trace: Trace, a: Any, offset: int = 0, axis1: int = 0, axis2: int =
 def nan_to_num(
     trace: Trace, a: Any, copy: bool = True, nan: float = 0.0, posinf: Any = None, neginf: Any = None
 ) -> Any:
-    """Replace NaN and infinities by numbers: 0, and the largest and smallest number of the type by default."""
+    """Replace NaN and infinities by numbers: 0, and the largest and smallest number of the type by default.
+
+    `copy` has no effect: a float result is always a new array.
+    """
     if a.dtype.kind == "c":
         real, imag = (nan_to_num(trace, part, copy, nan, posinf, neginf) for part in (a.real, a.imag))
         return real + 1j * imag
@@ -170,7 +177,7 @@ def count_nonzero(trace: Trace, a: Any, axis: Any = None, keepdims: bool = False
 
 
 def average(trace: Trace, a: Any, axis: Any = None, weights: Any = None) -> Any:
-    """Return the mean along axes, weighted by `weights`; a vector of weights is for one axis."""
+    """Return the mean along axes, weighted by `weights`: an array of a's shape, or a vector for one axis."""
     if weights is None:
         return np.mean(a, axis=axis)
     w: Any = Array(trace, trace.tensor_of(weights))
@@ -199,7 +206,7 @@ def allclose(trace: Trace, a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-
 
 
 def _ignoring_nan(function: Any, other: float) -> Callable[..., Any]:
-    """Return the handler of a reduction that takes `other` in place of NaN. NumPy's functions are traced in it."""
+    """Return the handler of a reduction by a function of NumPy that takes `other` in place of NaN."""
     return lambda _trace, a, axis=None, keepdims=False: function(
         np.where(np.isnan(a), other, a) if a.dtype.kind == "f" else a, axis=axis, keepdims=keepdims
     )

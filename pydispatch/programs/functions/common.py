@@ -26,6 +26,7 @@ def dtype_from(dtype: Any) -> DType:
     if isinstance(dtype, DType):
         return dtype
     if isinstance(dtype, PatternType):
+        # Programs name the conditions bool, and have no type index.
         return DTYPES[{"i1": "bool", "index": "i64"}.get(dtype.name, dtype.name)]
     return dtype_of_numpy(np.empty(0, dtype))
 
@@ -33,13 +34,14 @@ def dtype_from(dtype: Any) -> DType:
 def promoted(trace: Trace, *operands: Any) -> list[Tensor]:
     """Return operands as tensors of one type, by NumPy's rules.
 
-    A number of Python or a size has no type of its own: it takes that of the arrays, unless it is of a later kind, such
-    as a float beside integers.
+    A bare number (one of Python, or a size) has no type of its own: it takes that of the arrays, unless it has a wider
+    kind, such as a float beside integers.
     """
     for operand in operands:
         if isinstance(operand, (str, bytes)):
             trace.tensor_of(operand)  # raises; np.result_type would take a text for the name of a type
     if all(is_bare(operand) for operand in operands):
+        # A symbolic size is promoted as a Python integer.
         numbers = [np.asarray(1 if isinstance(operand, Expr) else operand) for operand in operands]
         dtype = dtype_of_numpy(np.empty(0, np.result_type(*numbers)))
         return [as_type(trace, operand, dtype) for operand in operands]
@@ -49,7 +51,8 @@ def promoted(trace: Trace, *operands: Any) -> list[Tensor]:
         and all(isinstance(operand, Array) or is_bare(operand) for operand in operands)
         and not _widens(next(iter(array_types)), operands)
     ):
-        dtype = next(iter(array_types))  # also a type that NumPy lacks, such as bf16
+        # Arrays of one type and bare numbers that fit it. NumPy is not asked: it lacks types such as bf16.
+        dtype = next(iter(array_types))
     else:
         types = [numpy_dtype(operand.tensor.dtype) if isinstance(operand, Array) else operand for operand in operands]
         types_and_numbers = [1 if isinstance(operand, Expr) else operand for operand in types]
@@ -58,7 +61,10 @@ def promoted(trace: Trace, *operands: Any) -> list[Tensor]:
 
 
 def is_bare(value: Any) -> bool:
-    """Return whether a number gets the type of the arrays in an operation; NumPy's numbers have types of their own."""
+    """Return whether a value is a number that gets the type of the arrays in an operation.
+
+    NumPy's numbers have types of their own, although numpy.float64 is a subclass of float.
+    """
     return isinstance(value, WEAKLY_TYPED) and not isinstance(value, np.generic)
 
 
@@ -103,7 +109,7 @@ def floats(trace: Trace, *operands: Any) -> list[Tensor]:
 
 
 def _as_float(trace: Trace, x: Tensor) -> Tensor:
-    """Convert integers and conditions to the float type that NumPy's functions compute them in."""
+    """Convert integers and conditions to the float type in which NumPy computes functions such as sqrt of them."""
     if x.dtype.is_float or x.dtype.is_complex:
         return x
     return elementwise.convert(trace, x, F16 if x.dtype.bits <= 8 else F32 if x.dtype.bits <= 16 else F64)
@@ -118,12 +124,12 @@ def division_operands(trace: Trace, *operands: Any) -> list[Tensor]:
 
 
 def axes_of(axis: Any) -> list[int] | None:
-    """Return the argument `axis` as a list; None if it is None."""
+    """Return the argument `axis` of a NumPy function as a list, with negative axes unchanged; None if it is None."""
     if axis is None:
         return None
     return [int(dimension) for dimension in axis] if isinstance(axis, (tuple, list)) else [int(axis)]
 
 
 def truth(trace: Trace, value: Any) -> Tensor:
-    """Return whether elements are not 0."""
+    """Return a tensor of bool: whether each element is not 0."""
     return elementwise.convert(trace, trace.tensor_of(value), BOOL)

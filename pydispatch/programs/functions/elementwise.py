@@ -48,7 +48,7 @@ def _unary(name: str, of: Callable[..., list[Tensor]] = floats) -> Callable[...,
 
 
 def _formula(written: Callable[[Element], Element]) -> Callable[..., Array]:
-    """Return the handler of a function of one operand that a formula computes."""
+    """Return the handler of a function of one operand; `written` returns its formula for one element."""
     return lambda t, a, dtype=None: Array(t, formula(t, written, promoted(t, a)[0]))
 
 
@@ -58,8 +58,8 @@ def _compare(order: str) -> Callable[..., Array]:
 
 
 def _same_type(name: str) -> Callable[..., Array]:
-    """Return the handler of a rounding function, which returns integers unchanged. Only `round_even` takes complex
-    numbers.
+    """Return the handler of the rounding function `name` in `Reals.unary`, which returns integers unchanged. Only
+    `round_even` takes complex numbers, and rounds both parts.
     """
 
     def function(trace: Trace, a: Any, dtype: Any = None) -> Array:
@@ -75,7 +75,7 @@ def _same_type(name: str) -> Callable[..., Array]:
 
 
 def _test(name: str, otherwise: bool) -> Callable[..., Array]:
-    """Return the handler of a test of floats, such as is_nan.
+    """Return the handler of the test `name` of floats: is_nan, is_inf or is_finite.
 
     `otherwise` is its result for integers. Of complex numbers `is_finite` tests whether both parts are finite, and
     other tests whether one part passes.
@@ -110,13 +110,14 @@ def floor_divide(trace: Trace, a: Any, b: Any, dtype: Any = None) -> Array:
         return _floor_of_floats(trace, x, y)
     quotient, divisor = Array(trace, elementwise.binary(trace, "div", x, y)), Array(trace, y)
     if not x.dtype.is_unsigned:
-        rest = Array(trace, elementwise.binary(trace, "rem", x, y))
-        quotient = quotient - ((rest != 0) & ((rest < 0) != (divisor < 0)))
+        # The quotient is rounded toward 0, and so one too large if it is negative and not exact.
+        truncated_remainder = Array(trace, elementwise.binary(trace, "rem", x, y))
+        quotient = quotient - ((truncated_remainder != 0) & ((truncated_remainder < 0) != (divisor < 0)))
     return _or_zero(trace, quotient, divisor)
 
 
 def _or_zero(trace: Trace, value: Array, divisor: Array) -> Array:
-    """Return an integer quotient or remainder, which is 0 where the divisor is."""
+    """Return an integer quotient or remainder, but 0 where the divisor is 0, as in NumPy."""
     return where(trace, divisor == 0, 0, value)
 
 
@@ -125,27 +126,28 @@ def _floor_of_floats(trace: Trace, x: Tensor, y: Tensor) -> Array:
     rounds to 10.
     """
     a, b = Array(trace, x), Array(trace, y)
-    rest = Array(trace, elementwise.binary(trace, "rem", x, y))
-    # rest has the sign of x: the floor is one less where y has another sign.
-    quotient = (a - rest) / b - ((rest != 0) & ((rest < 0) != (b < 0)))
+    truncated_remainder = Array(trace, elementwise.binary(trace, "rem", x, y))
+    # The remainder has the sign of x: the floor is one less where y has another sign.
+    is_one_less = (truncated_remainder != 0) & ((truncated_remainder < 0) != (b < 0))
+    quotient = (a - truncated_remainder) / b - is_one_less
     below = np.floor(quotient)  # the quotient is a whole number except for its rounding error, which is undone here
-    return where(trace, b == 0, a / b, below + (quotient - below > 0.5))
+    return where(trace, b == 0, a / b, below + (quotient - below > 0.5))  # a / 0 is infinite or NaN, as in NumPy
 
 
 def remainder(trace: Trace, a: Any, b: Any, dtype: Any = None) -> Array:
     """Return the elementwise remainder, with the sign of the divisor b; of integers 0 where b is 0."""
     x, y = promoted(trace, a, b)
-    rest, divisor = Array(trace, elementwise.binary(trace, "rem", x, y)), Array(trace, y)
-    if not x.dtype.is_unsigned:
-        rest = where(trace, (rest != 0) & ((rest < 0) != (divisor < 0)), rest + divisor, rest)
-    return rest if x.dtype.is_float else _or_zero(trace, rest, divisor)
+    result, divisor = Array(trace, elementwise.binary(trace, "rem", x, y)), Array(trace, y)
+    if not x.dtype.is_unsigned:  # "rem" has the sign of the dividend
+        result = where(trace, (result != 0) & ((result < 0) != (divisor < 0)), result + divisor, result)
+    return result if x.dtype.is_float else _or_zero(trace, result, divisor)
 
 
 def fmod(trace: Trace, a: Any, b: Any, dtype: Any = None) -> Array:
     """Return the elementwise remainder, with the sign of a; of integers 0 where b is 0."""
     x, y = promoted(trace, a, b)
-    rest = Array(trace, elementwise.binary(trace, "rem", x, y))
-    return rest if x.dtype.is_float else _or_zero(trace, rest, Array(trace, y))
+    result = Array(trace, elementwise.binary(trace, "rem", x, y))
+    return result if x.dtype.is_float else _or_zero(trace, result, Array(trace, y))
 
 
 def float_power(trace: Trace, a: Any, b: Any, dtype: Any = None) -> Array:
@@ -172,7 +174,7 @@ def absolute(trace: Trace, a: Any, dtype: Any = None) -> Array:
 
 
 def where(trace: Trace, condition: Any, *operands: Any) -> Array:
-    """Return elements of two operands by a condition."""
+    """Return elements of the first operand where a condition holds, and of the second one elsewhere."""
     if len(operands) != 2:
         raise trace.fail(
             "numpy.where with a condition alone gives as many places as hold", "give both values: where(c, a, b)"
@@ -185,16 +187,14 @@ def invert(trace: Trace, a: Any, dtype: Any = None) -> Array:
     (x,) = promoted(trace, a)
     if x.dtype.is_bool:
         return Array(trace, elementwise.unary(trace, "not", x))
-    return Array(
-        trace,
-        elementwise.binary(
-            trace, "xor", x, trace.constant(-1 if not x.dtype.is_unsigned else (1 << x.dtype.bits) - 1, x.dtype)
-        ),
-    )
+    all_bits = (1 << x.dtype.bits) - 1 if x.dtype.is_unsigned else -1
+    return Array(trace, elementwise.binary(trace, "xor", x, trace.constant(all_bits, x.dtype)))
 
 
 def clip(trace: Trace, a: Any, a_min: Any = None, a_max: Any = None, **named: Any) -> Array:
-    """Limit elements to a range. `min` and `max` are other names of `a_min` and `a_max`."""
+    """Limit elements to a range; an end that is None has no limit. `min` and `max` are other names of `a_min` and
+    `a_max`.
+    """
     low, high = named.get("min", a_min), named.get("max", a_max)
     result = a
     if low is not None:
@@ -228,7 +228,7 @@ def reciprocal(trace: Trace, a: Any, dtype: Any = None) -> Array:
 
 
 def around(trace: Trace, a: Any, decimals: int = 0) -> Array:
-    """Round to whole numbers, half to even."""
+    """Round to whole numbers, half to even. Raise CompileError for `decimals` other than 0."""
     if decimals:
         raise trace.fail("rounding to decimals is not a part of programs", "multiply, round and divide")
     if trace.tensor_of(a).dtype.is_bool:

@@ -1,4 +1,4 @@
-"""Elements at places, sorting."""
+"""Indexing, assignment to elements, sorting and softmax."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from pydispatch.programs.trace import Trace
 def get(trace: Trace, a: Array, index: Any) -> Array:
     """Return a[index] with numbers, slices, None, ..., and arrays of integers.
 
-    `keys` has one entry for each axis of `a`, and a None for each new axis. A number slices one element, and its axis
-    is dropped; beside arrays a number is an index array as well, as in NumPy. `advanced` has the index tensor of each
-    axis.
+    A number slices one element, and its axis is dropped; beside arrays a number is an index array as well, as in NumPy.
     """
     result, keys = a.tensor, _keys(trace, a, index)
     has_arrays = any(map(_is_array, keys))
-    axis, dropped, added = 0, list[int](), list[int]()
-    advanced: list[Tensor | None] = []
+    axis = 0  # of `a`, to which the next key that is not None applies
+    dropped = list[int]()  # axes of `a` that numbers index
+    added = list[int]()  # positions of new axes in the result
+    advanced: list[Tensor | None] = []  # index tensor of each axis of `a`; None for an axis with a slice
     for key in keys:
         if key is None:
             added.append(axis - len(dropped) + len(added))
@@ -43,7 +43,7 @@ def get(trace: Trace, a: Array, index: Any) -> Array:
                 result = _range(trace, result, axis, key)
         axis += 1
     if has_arrays:
-        for position in added:  # nothing is dropped beside arrays
+        for position in added:  # as axes of the operand, since nothing is dropped beside arrays
             advanced.insert(position, None)
         return Array(trace, gathers.index(trace, shapes.expand_dims(trace, result, added), advanced))
     if dropped:
@@ -65,7 +65,7 @@ def _keys(trace: Trace, a: Array, index: Any) -> list[Any]:
     positions = [position for position, key in enumerate(keys) if key is Ellipsis]
     if len(positions) > 1:
         raise trace.fail("an index has '...' once")
-    at = positions[0] if positions else len(keys)
+    at = positions[0] if positions else len(keys)  # whole axes are inserted here
     return [*keys[:at], *[slice(None)] * (a.ndim - count), *keys[at + len(positions) :]]
 
 
@@ -80,7 +80,7 @@ def _index_tensor(trace: Trace, key: Any) -> Tensor:
 
 
 def _from_front(index: Size, size: Size) -> Size:
-    """Return a position that counts from the front, for one that may be negative."""
+    """Return a position that counts from the front, for an int that may be negative. A symbolic one is unchanged."""
     return index if isinstance(index, Expr) or index >= 0 else size + index
 
 
@@ -95,8 +95,8 @@ def _range(trace: Trace, x: Tensor, axis: int, key: slice) -> Tensor:
     if step < 0:
         if key.start is not None or key.stop is not None:
             raise trace.fail("a slice backwards has no ends in programs", "turn it around first: x[::-1][a:b]")
-        reversed_ = indexing.reverse(trace, x, [axis])
-        return slicing.slice_axis(trace, reversed_, axis, start=0, limit=size, stride=-step)
+        backwards = indexing.reverse(trace, x, [axis])
+        return slicing.slice_axis(trace, backwards, axis, start=0, limit=size, stride=-step)
     start, stop = _ends(trace, key, size)
     return slicing.slice_axis(trace, x, axis, start, stop, step)
 
@@ -107,7 +107,7 @@ def _is_whole(key: slice) -> bool:
 
 
 def _ends(trace: Trace, key: slice, size: Size) -> tuple[Size, Size]:
-    """Return the positions at which a slice begins and ends, the end not before the begin where both are known."""
+    """Return the start and the exclusive end of a slice of an axis. If both are ints, end >= start."""
     if any(map(_is_array, (key.start, key.stop))):
         raise trace.fail(
             "the ends of a slice are values of arrays, so that its size is not known",
@@ -119,7 +119,7 @@ def _ends(trace: Trace, key: slice, size: Size) -> tuple[Size, Size]:
 
 
 def _bounded(index: Any, size: Size) -> Size:
-    """Return an end of a slice as a position from 0 to `size`; a dynamic one is not limited."""
+    """Return the start or end of a slice as a position from 0 to `size`; with a symbolic size it is not limited."""
     index = _from_front(index, size)
     return max(0, min(index, size)) if isinstance(index, int) and isinstance(size, int) else index
 
@@ -148,10 +148,12 @@ def put(trace: Trace, a: Array, index: Any, value: Any) -> Array:
             ranges.append(assignment.Range(_from_front(key, size), 1))
         else:
             raise trace.fail(f"elements cannot be assigned at {index!r}", "assign at numbers, slices and arrays")
-    kept = [along.size for along, key in zip(ranges, keys, strict=True) if isinstance(key, slice)]
-    whole = shapes.reshape(trace, shapes.broadcast_to(trace, update, kept), [along.size for along in ranges])
+    # The value broadcasts to a[index], which lacks the axes of numbers; the update has them with size 1.
+    indexed_shape = [along.size for along, key in zip(ranges, keys, strict=True) if isinstance(key, slice)]
+    broadcast = shapes.broadcast_to(trace, update, indexed_shape)
+    update = shapes.reshape(trace, broadcast, [along.size for along in ranges])
     starts = [trace.constant(along.start, I64) for along in ranges]
-    return Array(trace, indexing.dynamic_update_slice(trace, x, whole, starts))
+    return Array(trace, indexing.dynamic_update_slice(trace, x, update, starts))
 
 
 def _slice_range(trace: Trace, key: slice, size: Size) -> assignment.Range | None:
@@ -166,20 +168,18 @@ def _slice_range(trace: Trace, key: slice, size: Size) -> assignment.Range | Non
 
 def take(trace: Trace, a: Any, indices: Any, axis: int | None = None) -> Array:
     """Return the slices at positions along an axis; without `axis`, elements in row-major order."""
-    x = trace.tensor_of(a)
-    if axis is None:
-        x, axis = shapes.reshape(trace, x, shapes.inferred(trace, x, (-1,))), 0
+    x, axis = _flat(trace, a, axis)
     return Array(trace, gathers.take(trace, x, _index_tensor(trace, indices), axis % x.rank))
 
 
 def take_along_axis(trace: Trace, a: Any, indices: Any, axis: int = -1) -> Array:
-    """Return elements at positions along an axis, and at their own positions along the others."""
+    """Return an array of the shape of `indices`: element [i, j] is a[i, indices[i, j]] for two axes and axis 1."""
     x = trace.tensor_of(a)
     return Array(trace, gathers.take_along(trace, x, _index_tensor(trace, indices), axis % x.rank))
 
 
 def _flat(trace: Trace, a: Any, axis: int | None) -> tuple[Tensor, int]:
-    """Return an operand and an axis; without an axis, the elements as a vector and axis 0."""
+    """Return an operand and an axis; if the axis is None, the elements in row-major order as a vector, and axis 0."""
     x = trace.tensor_of(a)
     return (x, axis) if axis is not None else (shapes.reshape(trace, x, shapes.inferred(trace, x, (-1,))), 0)
 
@@ -192,7 +192,7 @@ def sort(trace: Trace, a: Any, axis: int | None = -1) -> Array:
 
 
 def argsort(trace: Trace, a: Any, axis: int | None = -1) -> Array:
-    """Return the positions of the sorted elements along an axis."""
+    """Return the positions of the sorted elements along an axis; without one, in row-major order."""
     x, axis = _flat(trace, a, axis)
     return Array(trace, ordering.sort_with_indices(trace, x, axis % x.rank)[1])
 

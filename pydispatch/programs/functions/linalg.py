@@ -16,14 +16,16 @@ from pydispatch.programs.trace import Trace
 
 
 class EigResult(NamedTuple):
-    """Result of eig and eigh: eigenvalues [..., n], and eigenvectors [..., n, n] as columns."""
+    """Result of eig and eigh: eigenvalues [..., n], in ascending order for eigh, and eigenvectors [..., n, n] as
+    columns.
+    """
 
     eigenvalues: Array
     eigenvectors: Array
 
 
 class QRResult(NamedTuple):
-    """Result of qr: Q with orthonormal columns, and the triangle R."""
+    """Result of qr: Q with orthonormal columns, and the upper triangle R."""
 
     Q: Array
     R: Array
@@ -45,8 +47,9 @@ class SlogdetResult(NamedTuple):
 
 
 def _matrices(trace: Trace, *operands: Any) -> list[Tensor]:
-    """Return operands as tensors of one type that numpy.linalg computes in. Raise CompileError if the first one has no
-    matrices.
+    """Return operands as tensors of one type that numpy.linalg computes in.
+
+    Raise CompileError for f16, and if the first operand has less than two axes.
     """
     tensors = division_operands(trace, *operands)
     if tensors[0].dtype == F16:
@@ -60,8 +63,9 @@ def _function(of: Callable[..., Tensor | Sequence[Tensor]], result: Callable[...
     """Return the handler of a function of one batch of matrices.
 
     Args:
-        of: Function of `operations`: of(trace, matrices, *options) -> one tensor, or several.
-        result: Named tuple of several results.
+        of: Function of(trace, matrices, *options, **named) that returns a tensor or several. The options are those of
+            the NumPy function.
+        result: Named tuple that several results become; None for a plain tuple.
     """
 
     def function(trace: Trace, a: Any, *options: Any, **named: Any) -> Any:
@@ -88,7 +92,7 @@ def _eigvalsh(trace: Trace, x: Tensor, UPLO: str = "L") -> Tensor:  # noqa: N803
 
 
 def _svd(trace: Trace, x: Tensor, full_matrices: bool = True) -> tuple[Tensor, Tensor, Tensor]:
-    """Return U, the singular values and V adjoint."""
+    """Return U, the singular values in descending order, and V adjoint. U and V are square with `full_matrices`."""
     return jacobi.svd(trace, x, full_matrices)
 
 
@@ -103,7 +107,10 @@ def svd(
 
 
 def _cholesky(trace: Trace, x: Tensor, *, upper: bool = False) -> Tensor:
-    """Return the lower Cholesky factor, or the upper one, for which the upper triangle is read."""
+    """Return the lower Cholesky factor, or the upper one, for which the upper triangle is read.
+
+    The upper factor is the adjoint of the lower factor of the adjoint matrix.
+    """
     a = matrices.adjoint(trace, x) if upper else x
     (factor,) = with_rule(trace, "numpy.linalg.cholesky", [a], [linear.cholesky(trace, a)])
     return matrices.adjoint(trace, factor) if upper else factor
@@ -116,13 +123,13 @@ def inverse(trace: Trace, x: Tensor) -> Tensor:
 
 
 def solution(trace: Trace, a: Tensor, sides: Tensor) -> Tensor:
-    """Return x of a x = sides, for matrices with common batch axes, or with axes that are broadcast."""
+    """Solve a x = sides for matrices [..., n, n] and right-hand sides [..., n, m] whose batch axes broadcast."""
     a, sides = systems.broadcast_batches(trace, a, sides)
     return with_rule(trace, "numpy.linalg.solve", [a, sides], [systems.solve(trace, a, sides)[0]])[0]
 
 
 def solve(trace: Trace, a: Any, b: Any) -> Array:
-    """Return x of a x = b. As in NumPy 2, b is a vector only if it has one axis."""
+    """Solve a x = b. As in NumPy 2, b is a vector if it has one axis, and otherwise matrices."""
     x, y = _matrices(trace, a, b)
     solved = solution(trace, x, shapes.expand_dims(trace, y, axes=[1]) if y.rank == 1 else y)
     return Array(trace, shapes.squeeze(trace, solved, [solved.rank - 1]) if y.rank == 1 else solved)

@@ -14,7 +14,7 @@ from pydispatch.programs.trace import Trace
 
 
 def matmul(trace: Trace, a: Any, b: Any, dtype: Any = None) -> Array:
-    """Return the matrix product of operands of one type."""
+    """Return the matrix product of operands, which are promoted to one type."""
     x, y = promoted(trace, a, b)
     return Array(trace, products.matmul(trace, x, y))
 
@@ -25,13 +25,17 @@ def einsum(trace: Trace, equation: str, *operands: Any) -> Array:
 
 
 def tensordot(trace: Trace, a: Any, b: Any, axes: Any = 2) -> Array:
-    """Return the sum of products over axes: a number of last and first axes, or a pair of axes of a and axes of b."""
+    """Return the sums of products over axes of a and b.
+
+    axes: n for the last n axes of a and the first n of b, or a pair: the axes of a, and the axes of b in their order.
+    """
     x, y = promoted(trace, a, b)
     if isinstance(axes, int):
         axes = (list(range(x.rank - axes, x.rank)), list(range(axes)))
     left, right = (
         [dimension % z.rank for dimension in shape_of(contracted)] for z, contracted in ((x, axes[0]), (y, axes[1]))
     )
+    # As an equation of `einsum`: a contracted axis of b has the letter of its axis of a.
     letters = iter("abcdefghijklmnopqrstuvwxyz")
     first = [next(letters) for _ in range(x.rank)]
     second = [first[left[right.index(d)]] if d in right else next(letters) for d in range(y.rank)]
@@ -40,7 +44,7 @@ def tensordot(trace: Trace, a: Any, b: Any, axes: Any = 2) -> Array:
 
 
 def outer(trace: Trace, a: Any, b: Any) -> Array:
-    """Return the products of all pairs of elements, [size of a, size of b]."""
+    """Return the products of all pairs of elements, [size of a, size of b]; operands of any rank count as vectors."""
     return reshape(trace, a, (-1, 1)) * reshape(trace, b, (1, -1))
 
 

@@ -50,9 +50,10 @@ def _require_elements(trace: Trace, name: str, x: Tensor, axes: Sequence[int] | 
 
     With static sizes CompileError is raised, otherwise each call checks it. name: the reduction, for the error.
     """
-    gone = shapes.axes_of(trace, axes, x.rank)
-    others = product(n for axis, n in enumerate(x.shape) if axis not in gone)
-    trace.require_positive(reductions.count(x, gone), f"{name} of no elements, of an array {x}", unless_zero=others)
+    reduced = shapes.axes_of(trace, axes, x.rank)
+    result_size = product(n for axis, n in enumerate(x.shape) if axis not in reduced)
+    message = f"{name} of no elements, of an array {x}"
+    trace.require_positive(reductions.count(x, reduced), message, unless_zero=result_size)
 
 
 def _truths(name: str) -> Callable[..., Array]:
@@ -63,7 +64,9 @@ def _truths(name: str) -> Callable[..., Array]:
 
 
 def _operand_of_mean(trace: Trace, a: Any, dtype: Any) -> Tensor:
-    """Return the operand of a mean or variance in the type of the result: floats stay, integers become f64."""
+    """Return the operand of a mean or variance in the type of the result: `dtype`, else floats stay and integers become
+    f64.
+    """
     (x,) = division_operands(trace, a)
     return x if dtype is None else elementwise.convert(trace, trace.tensor_of(a), dtype_from(dtype))
 
@@ -108,7 +111,7 @@ def _argument(name: str) -> Callable[..., Array]:
     """Return the handler of argmax ("max") or argmin ("min")."""
 
     def function(trace: Trace, a: Any, axis: int | None = None, keepdims: bool = False) -> Array:
-        """Return the index of the extreme along an axis; without `axis`, in row-major order."""
+        """Return the index of the extreme along an axis; without `axis`, that in the elements in row-major order."""
         x = trace.tensor_of(a)
         if axis is None:
             x, axis = shapes.reshape(trace, x, shapes.inferred(trace, x, (-1,))), 0

@@ -1,4 +1,4 @@
-"""Shapes, joining and dividing, filling."""
+"""Functions that change shapes, join and divide arrays, or fill new ones."""
 
 from __future__ import annotations
 
@@ -46,6 +46,7 @@ def moveaxis(trace: Trace, a: Any, source: Any, destination: Any) -> Array:
     sources = [dimension % x.rank for dimension in shape_of(source)]
     targets = [dimension % x.rank for dimension in shape_of(destination)]
     order = [dimension for dimension in range(x.rank) if dimension not in sources]
+    # In ascending order, each axis is inserted where it stays.
     for target, from_ in sorted(zip(targets, sources, strict=True)):
         order.insert(target, from_)
     return Array(trace, shapes.transpose(trace, x, order))
@@ -68,7 +69,7 @@ def broadcast_to(trace: Trace, a: Any, shape: Any) -> Array:
 
 
 def concatenate(trace: Trace, arrays: Sequence[Any], axis: int | None = 0) -> Array:
-    """Join arrays along an axis; without an axis as vectors."""
+    """Join arrays along an axis; if it is None, their elements in row-major order."""
     tensors = promoted(trace, *arrays)
     if axis is None:
         tensors, axis = [shapes.reshape(trace, x, shapes.inferred(trace, x, (-1,))) for x in tensors], 0
@@ -82,7 +83,9 @@ def stack(trace: Trace, arrays: Sequence[Any], axis: int = 0) -> Array:
 
 
 def split(trace: Trace, a: Any, parts: Any, axis: int = 0) -> list[Array]:
-    """Divide an array along an axis, into a number of equal parts or at positions."""
+    """Divide an array along an axis. `parts` is the number of equal parts, or a list of the positions that begin all
+    parts but the first.
+    """
     x = trace.tensor_of(a)
     size = x.shape[axis]
     if isinstance(parts, int):
@@ -104,7 +107,7 @@ def flip(trace: Trace, a: Any, axis: Any = None) -> Array:
 
 
 def roll(trace: Trace, a: Any, shift: Any, axis: Any = None) -> Array:
-    """Rotate elements along axes, one shift for each; without `axis` in row-major order."""
+    """Rotate elements along axes; shifts and axes broadcast together. Without `axis`, rotate in row-major order."""
     x = trace.tensor_of(a)
     if axis is None:
         return reshape(trace, roll(trace, reshape(trace, a, (-1,)), shift, axis=0), x.shape)
@@ -114,7 +117,7 @@ def roll(trace: Trace, a: Any, shift: Any, axis: Any = None) -> Array:
 
 
 def tile(trace: Trace, a: Any, reps: Any) -> Array:
-    """Repeat the whole array along each axis."""
+    """Repeat the whole array along each axis. The shorter one of `reps` and the shape is extended by ones in front."""
     x, repeats = trace.tensor_of(a), shape_of(reps)
     if len(repeats) < x.rank:
         repeats = [1] * (x.rank - len(repeats)) + list(repeats)
@@ -136,22 +139,24 @@ def repeat(trace: Trace, a: Any, repeats: int, axis: int | None = None) -> Array
 
 
 def pad(trace: Trace, a: Any, pad_width: Any, mode: str = "constant", constant_values: Any = 0) -> Array:
-    """Put elements around an array: a constant, or elements of the array by the mode."""
+    """Put elements around an array: a constant, or elements of the array by the mode.
+
+    pad_width: elements before and after each axis, or anything that broadcasts to these pairs.
+    """
     x = trace.tensor_of(a)
     widths = np.broadcast_to(np.asarray(pad_width, dtype=object), (x.rank, 2))
     low, high = [width[0] for width in widths], [width[1] for width in widths]
     if mode == "constant":
         return Array(trace, slicing.pad(trace, x, low, high, value=constant_values))
-    names = {"edge": "edge", "reflect": "reflect", "wrap": "wrap"}
-    if mode not in names:
+    if mode not in ("edge", "reflect", "wrap"):
         raise trace.fail(
             f"numpy.pad with mode '{mode}' is not a part of programs", "there are constant, edge, reflect and wrap"
         )
-    return Array(trace, padding.pad_with(trace, x, low, high, names[mode]))
+    return Array(trace, padding.pad_with(trace, x, low, high, mode))
 
 
-def _filled(value: float) -> Callable[..., Array]:
-    """Return the handler of zeros_like (0) or ones_like (1): arrays with the shape and type of another one."""
+def _filled_like(value: float) -> Callable[..., Array]:
+    """Return the handler of zeros_like and empty_like (0) or ones_like (1): arrays of the shape and type of another."""
 
     def function(trace: Trace, like: Any, dtype: Any = None, shape: Any = None) -> Array:
         """Return an array of the value, with the shape and type of `like` unless others are stated."""
@@ -166,8 +171,8 @@ def _filled(value: float) -> Callable[..., Array]:
     return function
 
 
-def _made_of(value: float) -> Callable[..., Array]:
-    """Return the handler of `numpy.zeros(shape, like=x)` (0), `numpy.ones` (1) or `numpy.empty`.
+def _filled_of_shape(value: float) -> Callable[..., Array]:
+    """Return the handler of `numpy.zeros(shape, like=x)` and `numpy.empty` (0), or `numpy.ones` (1).
 
     The shape may have sizes that calls decide if NumPy passes them on: `numpy.zeros` and `numpy.empty` do not.
     """
@@ -191,13 +196,15 @@ def asarray(trace: Trace, a: Any, dtype: Any = None) -> Array:
 
 
 def arange(trace: Trace, *limits: Any, dtype: Any = None) -> Array:
-    """Return `numpy.arange(..., like=x)` of whole numbers, with a known step."""
+    """Return `numpy.arange(..., like=x)` of whole numbers; limits may be symbolic sizes, the step is an int."""
+    # One limit is the stop, two are start and stop, three are all.
     start, stop, step = {1: (0, *limits, 1), 2: (*limits, 1)}.get(len(limits), limits)
     if not isinstance(step, int) or step == 0 or isinstance(start, float) or isinstance(stop, float):
         raise trace.fail("numpy.arange has whole limits in programs, and a known step", "np.arange(n, like=x) * 0.5")
+    # (stop - start) / step, rounded up
     count = (stop - start + step - 1) // step if step > 0 else (start - stop - step - 1) // -step
-    places = Array(trace, shapes.iota(trace, (max(count, 0) if isinstance(count, int) else count,), axis=0, dtype=I64))
-    result = places * step + start
+    size = max(count, 0) if isinstance(count, int) else count
+    result = Array(trace, shapes.iota(trace, (size,), axis=0, dtype=I64)) * step + start
     return result if dtype is None else Array(trace, as_type(trace, result, dtype_from(dtype)))
 
 
@@ -209,9 +216,9 @@ def full_like(trace: Trace, like: Any, value: Any, dtype: Any = None) -> Array:
 
 
 def triangle(trace: Trace, a: Any, k: int, keeps_lower: bool) -> Array:
-    """Return matrices with 0 above (`keeps_lower`) or below diagonal k."""
+    """Return matrices with 0 above (`keeps_lower`) or below diagonal k, which counts from the main one upwards."""
     x = trace.tensor_of(a)
-    if x.rank == 1:  # a vector is every row of a matrix
+    if x.rank == 1:  # as in NumPy, a vector is every row of a square matrix
         x = shapes.broadcast_to(trace, x, (x.shape[0], x.shape[0]))
     return Array(trace, matrices.triangle(trace, x, "le" if keeps_lower else "ge", trace.constant(k, I64)))
 
@@ -221,8 +228,9 @@ Array.FUNCTIONS |= {
     "swapaxes": swapaxes, "moveaxis": moveaxis, "expand_dims": expand_dims, "squeeze": squeeze,
     "broadcast_to": broadcast_to, "concatenate": concatenate, "concat": concatenate, "stack": stack, "split": split,
     "flip": flip, "roll": roll, "tile": tile, "repeat": repeat, "pad": pad,
-    "ravel": lambda t, a: reshape(t, a, (-1,)), "zeros_like": _filled(0), "ones_like": _filled(1),
-    "empty_like": _filled(0), "full_like": full_like, "zeros": _made_of(0), "ones": _made_of(1), "empty": _made_of(0),
-    "full": full, "arange": arange, "asarray": asarray, "tril": lambda t, a, k=0: triangle(t, a, k, keeps_lower=True),
+    "ravel": lambda t, a: reshape(t, a, (-1,)), "zeros_like": _filled_like(0), "ones_like": _filled_like(1),
+    "empty_like": _filled_like(0), "full_like": full_like, "zeros": _filled_of_shape(0), "ones": _filled_of_shape(1),
+    "empty": _filled_of_shape(0), "full": full, "arange": arange, "asarray": asarray,
+    "tril": lambda t, a, k=0: triangle(t, a, k, keeps_lower=True),
     "triu": lambda t, a, k=0: triangle(t, a, k, keeps_lower=False),
 }  # fmt: skip
