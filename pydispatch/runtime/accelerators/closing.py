@@ -13,7 +13,7 @@ from pydispatch.errors import DeviceUnavailableError
 
 
 class Releasable(Protocol):
-    """Recorded commands that hold blocks."""
+    """Recorded commands that hold blocks of device memory."""
 
     def release(self) -> None:
         """Release blocks and driver objects; the device is idle."""
@@ -23,8 +23,10 @@ class Closing:
     """Base class of devices: one that the user has closed is destroyed when its last block of memory is released.
 
     Attributes:
-        executors: Executors of its programs.
-        recordings: Live recordings.
+        lock: Reentrant lock of the device.
+        name: Name of the device, such as "vulkan:0".
+        executors: Executors of its programs, which hold constants in device memory.
+        recordings: Live recorded commands (Releasable).
         is_forked: Whether the device belongs to the parent process of a fork; its driver threads do not exist here.
     """
 
@@ -36,11 +38,11 @@ class Closing:
         _contexts.add(self)
         self.executors: weakref.WeakSet[Any] = weakref.WeakSet()
         self.recordings: weakref.WeakSet[Any] = weakref.WeakSet()
-        self._is_over = False  # closed by the user
+        self._is_closed = False  # closed by the user
         self._is_destroyed = False
 
     def release_programs(self) -> None:
-        """Release what programs hold, and destroy the device once no block is live.
+        """Release what programs hold, and destroy the device once no block is in use, such as that of a user's buffer.
 
         The caller holds the lock; the device is idle and refuses work.
         """
@@ -48,17 +50,17 @@ class Closing:
             executor.forget()
         for recorded in list(self.recordings):
             recorded.release()
-        self._is_over = True
+        self._is_closed = True
         self._destroy_if_unused()
 
     def release(self, block: Any) -> None:
         """Release a block of memory; the last one of a closed device destroys it."""
         block.pool.release(block)
-        if self._is_over:
+        if self._is_closed:
             self._destroy_if_unused()
 
     def forget_locks(self) -> None:
-        """Mark the object as forked and replace its lock, which a thread of the parent process may hold."""
+        """Mark the device as forked and replace its lock, which a thread of the parent process may have held."""
         self.is_forked, self.lock = True, threading.RLock()
 
     def require_own_process(self) -> None:
@@ -72,7 +74,9 @@ class Closing:
     def _destroy_if_unused(self) -> None:
         """Destroy the device unless one of its blocks is in use."""
         if self.is_forked or not self.lock.acquire(blocking=False):
-            return  # the thread that has the lock runs this function now, or when it releases its last block
+            # `release` must not wait. The thread that has the lock runs this function, at the latest when it releases
+            # its last block.
+            return
         try:
             if not self._is_destroyed and all(pool.stats()["live_blocks"] == 0 for pool in self._pools()):
                 self._is_destroyed = True
@@ -82,7 +86,7 @@ class Closing:
 
     @abstractmethod
     def _pools(self) -> Iterable[Any]:
-        """Return the pools that allocate blocks."""
+        """Return the pools that allocate blocks; `stats()` of each counts "live_blocks", those in use."""
 
     @abstractmethod
     def _destroy(self) -> None:

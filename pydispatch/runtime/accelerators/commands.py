@@ -18,9 +18,10 @@ class CommandExecutor:
     """Executor of a program with host commands. It splits plans into device plans and host commands.
 
     Attributes:
-        inner: Executor of the device plans; `surroundings(synchronous)` of it is the device state that a command gets.
+        inner: Executor of the device plans. Its `surroundings` returns the device state that a command receives.
         calls: Caller of the host commands.
-        raised: As in `Executor`: `_core.device.Runner` stores exceptions in it, and procedures raise them.
+        raised: Id of a thread → exception that ends the procedure it runs. `_core.device.Runner` stores it, and the
+            procedure raises it.
     """
 
     def __init__(self, inner: Executor, calls: HostCalls) -> None:
@@ -38,13 +39,17 @@ class CommandExecutor:
         return getattr(self.inner, name)
 
     def fix(self, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> Any:
-        """Return a repeatable run over fixed memory, which calls `run` each time."""
+        """Return a repeatable run over fixed memory, which calls `run` each time. Arguments are those of `run`."""
         return Executor.fix(self, record, blocks, constants, fill_patterns)  # type: ignore[arg-type]
 
     def run(self, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> None:
         """Run or enqueue all commands of a plan: host commands here, the segments between them on the device.
 
-        constants: 32-bit words of this call. fill_patterns: fill pattern of each command; unused for other commands.
+        Args:
+            record: The plan.
+            blocks: Memory of each buffer of the plan.
+            constants: 32-bit words that the commands read in this call.
+            fill_patterns: Fill pattern of each command; unused for commands that do not fill.
         """
         self.calls.require_outside_host_command()
         segments = self._segments(record)
@@ -77,41 +82,42 @@ class CommandExecutor:
         return timings
 
     def _call(self, record: Record, command: Custom, blocks: Blocks, constants: bytes) -> None:
-        """Call a host command with the state of the device."""
+        """Call a host command of a plan with the state of the device."""
         synchronous = self.calls.commands[command.command].synchronous
         surroundings = self.inner.surroundings(synchronous)
         self.calls.call(record.data.function, command, blocks, constants, surroundings)
 
-    def _cuts(self, command: Any) -> bool:
-        """Return whether a command splits the plan."""
+    def _splits_plan(self, command: Any) -> bool:
+        """Return whether a command splits the plan: a host command that the device's own run does not call."""
         if not isinstance(command, Custom):
             return False
         return self.inner.cuts_at(self.calls.commands[command.command].synchronous)
 
     def _segments(self, record: Record) -> list[tuple[int, Any]] | None:
-        """Return (index of the first command, host command or device plan) in order; None for a plan without a
-        split.
+        """Return the segments of a plan in order; None for a plan that no host command splits.
+
+        A segment is (index of its first command in the plan, a host command or the plan of a range of other commands).
         """
         if record.segments is not None:
             return record.segments or None
-        record.segments = []
-        if any(map(self._cuts, record.commands)):
+        record.segments = []  # cached; empty without a split
+        if any(map(self._splits_plan, record.commands)):
             begin = 0
-            for index, command in enumerate([*record.commands, None]):
-                if command is not None and not self._cuts(command):
+            for index, command in enumerate([*record.commands, None]):  # None ends the last device plan
+                if command is not None and not self._splits_plan(command):
                     continue
                 if index > begin:
-                    record.segments.append((begin, _part(record, begin, index)))
+                    record.segments.append((begin, _subplan(record, begin, index)))
                 if command is not None:
                     record.segments.append((index, command))
                 begin = index + 1
         return record.segments or None
 
 
-def _part(record: Record, first: int, end: int) -> Record:
+def _subplan(record: Record, first: int, end: int) -> Record:
     """Return commands `first` to `end` - 1 of a plan as a plan over the same blocks."""
-    part = copy.copy(record)
-    part.state, part.segments = None, []  # caches of the whole plan
-    part.commands, part.command_indices = record.commands[first:end], record.command_indices[first:end]
-    part.fill_patterns = record.fill_patterns[first:end]
-    return part
+    subplan = copy.copy(record)
+    subplan.state, subplan.segments = None, []  # those of `record` are caches of the whole plan
+    subplan.commands, subplan.command_indices = record.commands[first:end], record.command_indices[first:end]
+    subplan.fill_patterns = record.fill_patterns[first:end]
+    return subplan

@@ -19,14 +19,14 @@ HostMemory = Any
 
 
 POISON_BYTE = 0xFF
-"""PYD_POISON_BYTE of pydispatch/pool.h."""
+"""PYD_POISON_BYTE of pydispatch/pool.h: floats of such bytes are NaN."""
 
 NATIVE_TYPES = (Buffer, np.ndarray, np.generic, int, float, complex)
-"""Arguments that `Context.convert` is not asked for."""
+"""Types of arguments that are not passed to `Context.convert`."""
 
 
 class Block(Protocol):
-    """Range of device memory. number: identifies it among all blocks of the context."""
+    """Range of device memory. number: identifies the block among all blocks of the context."""
 
     @property
     def number(self) -> int: ...
@@ -42,7 +42,7 @@ class Transfers:
     def add(self, direction: str, size: int) -> None:
         """Count one copy of `size` bytes; a copy of 0 bytes is not counted. direction: "to_device" or "from_device"."""
         with self._lock:
-            self._counts[direction] += size != 0
+            self._counts[direction] += size != 0  # 1 or 0
             self._counts[direction + "_bytes"] += size
 
     def counts(self) -> dict[str, int]:
@@ -68,15 +68,18 @@ class Context(Protocol):
     """Whether blocks are filled with NaN before they are handed out; see `poison_requested`."""
 
     borrow: Callable[[NDArray[Any], int], Any] | None = None
-    """borrow(array, bytes) → a block over the memory of an array, to be read, or None. Only for a device that has read
-    it when a run returns. Release the block with `release`."""
+    """borrow(array, bytes) → a block over the memory of an array, which the device only reads, or None if the caller
+    has to copy it. Only devices that have read it when a run returns have this. Release the block with `release`."""
 
     convert: Callable[..., Any] | None = None
     """convert(value, is_out=False) is called for arguments and `out=` values that are neither arrays of NumPy, nor
     buffers, nor numbers: it returns a buffer over memory of this device that others own, or the value."""
 
     def acquire(self, size: int) -> Any:
-        """Return a block of at least `size` bytes with undefined content. OutOfMemoryError names the size."""
+        """Return a block of at least `size` bytes with undefined content.
+
+        Raise OutOfMemoryError, which names the size.
+        """
         block = self.allocate(size)
         if self.is_poisoned and size:
             try:
@@ -157,14 +160,17 @@ class DeviceMemory:
 
 
 def bytes_of(array: Any) -> HostMemory:
-    """Return an array itself, or its address if NumPy exposes no buffer for it (types of ml_dtypes)."""
+    """Return an array as `HostMemory`: itself, or its address if NumPy exposes no buffer for its type (ml_dtypes)."""
     if array.dtype.kind != "V" and array.dtype.isbuiltin == 1:
         return array
     return array.__array_interface__["data"][0]
 
 
 def view_of(source: HostMemory, size: int, writable: bool = False) -> memoryview:
-    """Return the first `size` bytes of a `HostMemory` as a flat memoryview."""
+    """Return the first `size` bytes of a `HostMemory` as a memoryview of bytes.
+
+    writable: whether memory at an address may be written; that of an object is writable if the object is.
+    """
     if type(source) is int:
         return memory_at(source, size, writable)
     if size == 0:

@@ -28,12 +28,12 @@ class Derivation(NamedTuple):
 class Derivations:
     """Table of the constants of a program that its host code computes from other constants, such as packed weights.
 
-    It holds no reference to the module.
+    It holds no reference to the module, which keeps the executor alive that holds this table.
 
     Attributes:
         entries: The derivations; each reads results of earlier ones only.
-        entry_of_constant: Index in `entries` of the derivation of each derived constant.
-        shared: Memory of the constants, shared with equal programs.
+        entry_of_constant: Index of a derived constant of the program → index in `entries` of its derivation.
+        shared: Memory of the derived constants, shared with equal programs.
     """
 
     def __init__(self, module: Module) -> None:
@@ -45,9 +45,10 @@ class Derivations:
             self.entry_of_constant |= dict.fromkeys(range(first_constant, first_constant + constant_count), index)
 
     def order(self, constant: int) -> list[int]:
-        """Return the derivations that a constant depends on, in the order of execution.
+        """Return the indices of the derivations that a derived constant depends on, in the order of execution.
 
-        A derivation reads results of earlier ones only, so that one pass from its own to the first finds all.
+        A derivation reads results of earlier ones only, so that one pass from that of the constant to the first finds
+        all. constant: index of the constant in the program.
         """
         last_run = self.entry_of_constant[constant]
         needed = {last_run}
@@ -55,5 +56,6 @@ class Derivations:
             if index in needed:
                 buffers = self.entries[index].plan.buffers
                 sources = [b.index for b in buffers if b.kind == BufferKind.CONSTANT]
+                # Other constants are stored in the artifact.
                 needed.update(self.entry_of_constant[i] for i in sources if i in self.entry_of_constant)
         return sorted(needed)

@@ -54,7 +54,7 @@ _sharing: weakref.WeakKeyDictionary[Any, Sharing] = weakref.WeakKeyDictionary()
 
 
 class AcceleratorDevice(MakesBuffers, Device):
-    """A GPU or an interpreter. Functions of its programs take and return `pydispatch.Buffer`."""
+    """A GPU, or an interpreter that runs its kernels on the CPU. Its programs take and return `pydispatch.Buffer`."""
 
     def __init__(self, name: str, context: Context, dialect: Dialect) -> None:
         self.name = self.spec = name
@@ -75,7 +75,10 @@ class AcceleratorDevice(MakesBuffers, Device):
         """Return a new executor, for one program."""
 
     def _program(self, module: Module, name: str, executor: Executor, imports: Any) -> Program:
-        """Return the program that `load` returns."""
+        """Return the program that `load` returns.
+
+        name: name of the artifact. imports: functions that its kernels import, and the library of each.
+        """
         return AcceleratorProgram(module, name, self, executor, imports)
 
     def _after_load(self) -> None:
@@ -159,7 +162,7 @@ class AcceleratorDevice(MakesBuffers, Device):
             self._libraries.remove(provider)
 
     def _memory_of(self, nbytes: int) -> DeviceMemory:
-        """Acquire a block of device memory."""
+        """Acquire a block of device memory for `nbytes` bytes, which is released with the result."""
         context = self._context
         context.require_usable()
         return DeviceMemory(context, context.acquire(nbytes), nbytes)
@@ -179,7 +182,7 @@ class AcceleratorDevice(MakesBuffers, Device):
         self._context.trim()
 
     def close(self) -> None:
-        """Close the device for all that share it. Buffers keep their content; calls of its programs raise an error."""
+        """Close the device for all of its users. Buffers keep their content; calls of its programs raise an error."""
         self._context.close()
 
     def __enter__(self) -> Self:
@@ -204,9 +207,8 @@ class _Linker:
         self, executor: Executor, supplied: dict[str, tuple[bytes, str]], resolution: Resolution,
         registry: Registry | None, synchronous: dict[int, bool],
     ) -> None:  # fmt: skip
-        self.executor, self.resolution, self.registry = executor, resolution, registry
-        self.supplied = supplied  # name of an executable → (its code, name of its file)
-        self.synchronous = synchronous  # id of a host command's provider → whether it waits for earlier work
+        self.executor, self.supplied, self.resolution = executor, supplied, resolution
+        self.registry, self.synchronous = registry, synchronous
 
     def link(self, module: Module, file: ArtifactFile, variants: list[Chosen]) -> None:
         """Load the chosen variant of each executable."""
@@ -217,8 +219,8 @@ class _Linker:
         """Load one executable with the code of its chosen variant, or with code that was supplied for it."""
         index, variant = chosen.index, chosen.entry
         code: bytes | memoryview = file.find(variant["member"], verify=True)
-        source = None
-        if variant.get("dynamic"):
+        source = None  # file of code that was supplied
+        if variant.get("dynamic"):  # the program only declares the executable
             if chosen.name not in self.supplied:
                 raise not_given(chosen, self.supplied, example_file=f"kernels{self.resolution.dialect.suffix}")
             code, source = self.supplied[chosen.name]
@@ -266,8 +268,8 @@ class _Linker:
 
 
 class AcceleratorProgram(Program):
-    """Public functions of an artifact on an accelerator; see Program. They take device buffers in place and return
-    such.
+    """Public functions of an artifact on an accelerator; see Program. They read device buffers without a copy, and
+    return device buffers.
 
     `program.f.profile(a, b)` measures each dispatch.
     """
