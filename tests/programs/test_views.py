@@ -72,10 +72,25 @@ def _after(x: Any) -> Any:
     return turned
 
 
+def _assigned_after(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A function that assigns to the result of `function`, and shows whether its argument has changed."""
+
+    def assigned(x: Any) -> Any:
+        y = x.copy()
+        result = function(y)
+        result[0] = 7
+        return y + result
+
+    return assigned
+
+
 SMALL = I.astype(np.int8)
 SAME: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "a row is assigned to": (_through_a_row, (F,)),
     "a view follows": (_after, (F,)),
+    "a plus sign gives a new array": (_assigned_after(lambda x: +x), (F,)),
+    "nan_to_num of integers gives a new array": (_assigned_after(np.nan_to_num), (I,)),
+    "flip along no axis": (lambda x: np.flip(x, ()) + x, (F,)),
     "numbers of NumPy have types": (lambda x: x * np.float64(2) + x ** np.float64(2), (F,)),
     "a fraction as a power": (lambda x: x**2.0, (abs(I),)),
     "numbers alone": (lambda x: np.where(x > 0, 1, 0.5), (F,)),

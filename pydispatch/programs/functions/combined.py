@@ -158,13 +158,13 @@ def nan_to_num(
 ) -> Any:
     """Replace NaN and infinities by numbers: 0, and the largest and smallest number of the type by default.
 
-    `copy` has no effect: a float result is always a new array.
+    `copy` has no effect: the result is always a new array.
     """
     if a.dtype.kind == "c":
         real, imag = (nan_to_num(trace, part, copy, nan, posinf, neginf) for part in (a.real, a.imag))
         return real + 1j * imag
     if a.dtype.kind != "f":
-        return a
+        return a.copy()
     limits = np.finfo(a.dtype)
     high = float(limits.max) if posinf is None else posinf
     low = float(limits.min) if neginf is None else neginf

@@ -101,9 +101,8 @@ def split(trace: Trace, a: Any, parts: Any, axis: int = 0) -> list[Array]:
 def flip(trace: Trace, a: Any, axis: Any = None) -> Array:
     """Reverse the order of elements along axes; along all without `axis`."""
     x = trace.tensor_of(a)
-    return Array(
-        trace, indexing.reverse(trace, x, [dimension % x.rank for dimension in axes_of(axis) or range(x.rank)])
-    )
+    axes = range(x.rank) if axis is None else [dimension % x.rank for dimension in axes_of(axis) or ()]
+    return Array(trace, indexing.reverse(trace, x, axes))
 
 
 def roll(trace: Trace, a: Any, shift: Any, axis: Any = None) -> Array:
