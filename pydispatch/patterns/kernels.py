@@ -74,6 +74,7 @@ class CFunction:
         ):  # fmt: skip
             # The size is one of the pattern, the count how many of its elements one workgroup computes.
             raise InvalidArgumentError(f"CFunction: tile names one size and a count of at least 1, got {tile!r}")
+        # A frozen dataclass permits no other assignment.
         object.__setattr__(self, "source", source)
         object.__setattr__(self, "symbol", symbol)
         object.__setattr__(self, "arguments", arguments)

@@ -66,6 +66,7 @@ class ProgramSource:
         """
         code = self.function.__code__
         cells = dict(zip(code.co_freevars, self.function.__closure__ or (), strict=False))
+        # Without variables that the enclosing function has not assigned yet.
         names = {name: cell.cell_contents for name, cell in cells.items() if is_set(cell)}
         try:
             annotations = inspect.get_annotations(self.function, locals=names, eval_str=True)

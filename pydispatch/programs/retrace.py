@@ -25,6 +25,7 @@ def require_same(name: str, module: ModuleOp, again: ModuleOp) -> None:
 
     name: name of the program.
     """
+    # Traces of different lengths may begin with equal operations: the lengths are compared after that.
     for index, (op, other) in enumerate(zip(walk(module), walk(again), strict=False)):
         if index and not _is_same(op, other):  # operation 0 is the module itself
             raise CompileError(
