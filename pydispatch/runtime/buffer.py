@@ -33,10 +33,10 @@ class Memory(Protocol):
         """Return the bytes in place, writable, or None when the CPU cannot access them."""
 
     def read(self, target: memoryview) -> None:
-        """Copy as many of its first bytes as `target` has into it."""
+        """Fill `target` with the first bytes of this memory."""
 
     def write(self, source: memoryview) -> None:
-        """Copy `source` to its beginning."""
+        """Copy `source` to the beginning of this memory."""
 
 
 class Buffer:
@@ -47,9 +47,9 @@ class Buffer:
 
     Attributes:
         memory: Memory of the device that holds the elements, row by row.
-        shape: Sizes.
+        shape: Size of each dimension.
         element: Element type, as programs have it; `dtype` is the NumPy type of an element in arrays.
-        nbytes: Bytes of all elements on the device.
+        nbytes: Bytes of all elements on the device, where elements of 2 and 4 bits are packed.
     """
 
     __slots__ = ("__weakref__", "element", "memory", "nbytes", "shape")
@@ -142,10 +142,11 @@ class Buffer:
         return array if array.dtype == wanted else array.astype(wanted)
 
     def __dlpack__(self, **options: Any) -> Any:
+        """Return a DLPack capsule of `numpy()`. options: the keyword arguments of the protocol."""
         return capsule_of_array(self.numpy(), SMALL_FLOATS.get(self.element.numerical), options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return (1, 0)  # arrays of it are CPU memory
+        return (1, 0)  # (kDLCPU, device 0), since the capsule is of an array in CPU memory
 
     def __len__(self) -> int:
         if not self.shape:
@@ -172,14 +173,15 @@ def sizes_of(shape: Any) -> tuple[int, ...]:
         sizes = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
         result = tuple(operator.index(size) for size in sizes)
     except (TypeError, ValueError):
-        result = (-1,)
+        result = (-1,)  # refused below
     if isinstance(shape, (bool, str, bytes, Mapping)) or any(not 0 <= size < 1 << 63 for size in result):
         raise InvalidArgumentError(f"empty: shape: expected a size, or a tuple of sizes of 0 or more, got {shape!r}")
     return result
 
 
 def source_of(what: str, array: Any) -> NDArray[Any]:
-    """Return a contiguous array with the elements of an object. Raise InvalidArgumentError when not numeric, or masked.
+    """Return a C-contiguous array with the elements of an object. Raise InvalidArgumentError if it is no array of
+    numbers, or masked.
 
     what: function of the caller, which begins the message.
     """
@@ -189,7 +191,7 @@ def source_of(what: str, array: Any) -> NDArray[Any]:
         source = np.asarray(array, order="C")
     except (TypeError, ValueError, OverflowError) as error:
         raise InvalidArgumentError(f"{what}: array: expected an array of numbers: {error}") from None
-    if source.dtype.kind in "OSUMm":
+    if source.dtype.kind in "OSUMm":  # objects, bytes, text, dates and time spans
         raise InvalidArgumentError(f"{what}: array: expected an array of numbers, got elements of {source.dtype}")
     return source
 
@@ -210,7 +212,10 @@ class MakesBuffers:
         return buffer
 
     def empty(self, shape: tuple[int, ...] | int, dtype: DTypeLike | ElementType = np.float32) -> Buffer:
-        """Allocate a buffer without initializing it. Raise OutOfMemoryError when the device has no memory left."""
+        """Allocate a buffer without initializing it. Raise OutOfMemoryError when the device has no memory left.
+
+        shape: size of each dimension, or the size of the only one. dtype: NumPy type or element type of a program.
+        """
         sizes = sizes_of(shape)
         is_element_type = hasattr(dtype, "packed")  # an attribute that dtypes of NumPy lack
         element: Any = dtype if is_element_type else element_of(dtype, "empty: dtype: ")
@@ -218,21 +223,21 @@ class MakesBuffers:
         return Buffer(self._memory_of(nbytes), sizes, element, nbytes)
 
     def _memory_of(self, nbytes: int) -> Memory:
-        """Allocate memory of the device."""
+        """Allocate `nbytes` bytes of the device."""
         raise NotImplementedError
 
 
 class HostMemory:
-    """Bytes of the process, at a multiple of 64: `Memory`."""
+    """Memory of the process, whose address is a multiple of 64; implements `Memory`."""
 
     def __init__(self, device_name: str, size: int) -> None:
         self.device_name, self.size = device_name, size
         try:
-            room = np.empty(size + 64, np.uint8)
+            allocation = np.empty(size + 64, np.uint8)  # 64 more, to begin at a multiple of 64
         except (MemoryError, ValueError) as error:  # ValueError: more bytes than any array may have
             raise OutOfMemoryError(f"{device_name}: no memory for a buffer of {size} bytes: {error}") from None
-        begin = -room.ctypes.data % 64
-        self._bytes = room[begin : begin + size]
+        begin = -allocation.ctypes.data % 64
+        self._bytes = allocation[begin : begin + size]
 
     def view(self) -> memoryview:
         return memoryview(cast(Any, self._bytes))
@@ -245,15 +250,19 @@ class HostMemory:
 
 
 class _ArrayInterface:
-    """Exposes the memory of a buffer to arrays, which keep it as their base."""
+    """Exposes the memory of a buffer as bytes to NumPy. Arrays over it keep this object, and so the buffer, alive."""
 
     def __init__(self, owner: Buffer, view: memoryview) -> None:
         self._owner = owner
         address = np.frombuffer(view, np.uint8).__array_interface__["data"][0] if view.nbytes else 0
-        self.__array_interface__ = {"version": 3, "shape": (owner.nbytes,), "typestr": "|u1", "data": (address, False)}
+        is_read_only = False
+        self.__array_interface__ = {
+            "version": 3, "shape": (owner.nbytes,), "typestr": "|u1", "data": (address, is_read_only),
+        }  # fmt: skip
 
 
 _TRUTH_WORD = dtype_word(Numerical.BOOLEAN, 8)
+"""Word of the element type of truth values (i1), which take a byte each."""
 _KINDS = {"f": Numerical.FLOAT, "i": Numerical.INTEGER, "u": Numerical.UNSIGNED, "c": Numerical.COMPLEX}
 """Numerical type by NumPy's letter for the kind of a dtype."""
 
@@ -283,7 +292,7 @@ def element_of(dtype: DTypeLike, where: str = "") -> ElementType:
         raise InvalidArgumentError(f"{where}expected a NumPy dtype, got {dtype!r}: {error}") from None
     if dtype is None:
         raise InvalidArgumentError(f"{where}expected a NumPy dtype, got None")
-    if wanted.kind == "b":
+    if wanted.kind == "b":  # bool
         return type_of(_TRUTH_WORD)
     native_words = []
     if wanted.kind in _KINDS and wanted.isnative:

@@ -33,7 +33,7 @@ class Scheme(Protocol):
 def devices() -> list[str]:
     """Return the names of the devices of this machine, for `device()`."""
     with _reading("devices cannot be listed"):
-        # Several names may have one place, the module and attribute of the device.
+        # Several names may refer to one implementation ("cpu", "local-task"), whose devices are listed once.
         modules = {part.place: part for part in extensions.parts("device")}
     return [name for part in modules.values() for name in _scheme(part).available()]
 
@@ -73,7 +73,8 @@ def device(name: str = "cpu") -> Device:
     base = scheme.partition(":")[0]
     provider = extensions.part("device", base)
     if provider is None:
-        hint = did_you_mean(base, (known.name for known in extensions.parts("device")), 0.7)  # gpu is not like cpu
+        # A stricter similarity than elsewhere, for which "gpu" is not like "cpu".
+        hint = did_you_mean(base, (known.name for known in extensions.parts("device")), cutoff=0.7)
         raise DeviceUnavailableError(f"there is no device '{name}'; {hint}this machine has: {', '.join(devices())}")
     options: dict[str, str] = {}
     for part in filter(None, query.split("&")):

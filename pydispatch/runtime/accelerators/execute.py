@@ -30,13 +30,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Executable:
-    """Variant of an executable that a device loads for one program.
+    """Variant of an executable (its code for one target) that a device loads for one program.
 
     Attributes:
         index: Index of the executable in the program.
-        code: Code of the variant.
+        name: Name of the executable in the program, without "@".
+        code: Code of the variant in the language of the device, such as PTX or SPIR-V.
         source: File of an executable that is supplied at load time; None for one in the artifact.
-        variant: Entry of the variant in the manifest.
+        variant: Entry of the variant in the manifest, a JSON object.
         exports: Exports that host code dispatches.
         constants: Values of executable constants, as 32-bit words.
         resolution: Resolver of the functions that the executable imports.
@@ -58,26 +59,27 @@ class Fixed(Protocol):
     """Run of a plan over bound memory, which is repeated until `update` binds other memory; prepared calls hold one."""
 
     def update(self, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> None:
-        """Bind other memory, constants or fill patterns for the next runs."""
+        """Bind other memory, constants or fill patterns for the next runs. Arguments are those of `Executor.run`."""
 
     def run(self) -> None:
         """Run the plan as `Executor.run` does. The caller ensures that no other run or update is active."""
 
 
 Observer = Callable[[Record, bytes, list[Timing]], None]
-"""Called after a plan has run with the plan, its constants (32-bit words) and the time of each command."""
+"""Function that is called after a plan has run: observe(plan, its constants as 32-bit words, time of each command)."""
 
 
 class Executor(ABC):
     """Executables and constants of one program on a device. It is owned by the module, and holds no reference to it.
 
     Attributes:
-        alignments: Alignment in bytes that an executable requires of bindings, by executable.
-        constants: Bytes of the constants in the artifact, valid as long as the module.
-        derivations: Constants that are computed from others at load time.
-        raised: Exception that ends a procedure, by thread.
-        calls: Caller of host commands, if the program has any.
-        observers: Observer of the plans that a procedure runs, by thread.
+        context: The open device.
+        alignments: Index of an executable → alignment in bytes that it requires of its bindings; none for 1.
+        constants: Bytes of each constant of the artifact, by its index; valid as long as the module.
+        derivations: Constants that are computed from others on first use; None if there are none.
+        raised: Id of a thread → exception that ends the procedure that it runs; the C core passes only a status.
+        calls: Caller of host commands; None if the program has none.
+        observers: Id of a thread → observer of the plans that its procedure runs.
     """
 
     def __init__(self, context: Context) -> None:
@@ -85,11 +87,11 @@ class Executor(ABC):
         self.constants: list[memoryview] = []
         self.derivations: Derivations | None = None
         self._uploaded: dict[int, DeviceMemory] = {}  # constants in device memory, by index
-        self.alignments: dict[int, int] = {}  # index of an executable → alignment of its bindings in bytes
-        self._uploading = threading.Lock()
-        self.raised: dict[int, BaseException] = {}  # id of a thread → exception that ends the procedure it runs
-        self.calls: HostCalls | None = None  # of a program with host commands
-        self.observers: dict[int, Observer] = {}  # id of a thread → function that gets the times of its plans
+        self.alignments: dict[int, int] = {}
+        self._uploading = threading.Lock()  # guards `_uploaded`
+        self.raised: dict[int, BaseException] = {}
+        self.calls: HostCalls | None = None
+        self.observers: dict[int, Observer] = {}
 
     @abstractmethod
     def load(self, executable: Executable) -> int | None:
@@ -134,7 +136,7 @@ class Executor(ABC):
     # For programs with host commands
 
     def cuts_at(self, synchronous: bool) -> bool:
-        """Return whether plans are split at a host command, so that `run` never sees it.
+        """Return whether plans are split at a host command, so that `run` never sees it: always, unless overridden.
 
         synchronous: whether all earlier commands must be complete before the host command.
         """
@@ -148,7 +150,7 @@ class Executor(ABC):
         raise DeviceUnavailableError(f"{self.context.name} has no host commands")
 
     def constant(self, index: int) -> Any:
-        """Return the block of a constant, uploaded or derived on first use."""
+        """Return the device block of constant `index` of the program, uploaded or derived on first use."""
         with self._uploading:
             if self.derivations is not None and index in self.derivations.entry_of_constant:
                 self._derive(index)
@@ -174,21 +176,21 @@ class Executor(ABC):
         return memory.block
 
     def _derive(self, index: int) -> None:
-        """Provide a derived constant in `_uploaded`, and the derived constants that it depends on.
+        """Provide a derived constant (such as packed weights) in `_uploaded`, and the derived ones that it depends on.
 
         Those that a loaded program with an equal artifact has computed are shared; others are computed.
         """
         assert self.derivations is not None
-        shared, earlier = self.derivations.shared, set(self._uploaded)
+        shared, uploaded_before = self.derivations.shared, set(self._uploaded)
         with shared.lock:
-            for derivation in self.derivations.order(index):
-                plan, first_constant = self.derivations.entries[derivation]
+            for entry in self.derivations.order(index):
+                plan, first_constant = self.derivations.entries[entry]
                 if first_constant not in shared.blocks:
                     shared.blocks.update(enumerate(self._run_derivation(plan), first_constant))
                 derived = range(first_constant, first_constant + len(plan.results))
                 self._uploaded.update((i, shared.blocks[i]) for i in derived)
         # Constants that the derivation read are released: often no function needs them.
-        for index_read in set(self._uploaded) - earlier - self.derivations.entry_of_constant.keys():
+        for index_read in set(self._uploaded) - uploaded_before - self.derivations.entry_of_constant.keys():
             del self._uploaded[index_read]
 
     def _run_derivation(self, data: PlanData) -> list[DeviceMemory]:
@@ -204,9 +206,10 @@ class Executor(ABC):
         return [results[position] for position in range(len(results))]
 
     def _run_once(self, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> None:
-        """Run a plan, with its transients in memory that is acquired for this run. Arguments are those of `run`.
+        """Run a plan, with its transients (intermediate buffers) in memory that is acquired for this run.
 
-        If an observer waits for the plans of this thread, the commands are timed, and it is called with the times.
+        If this thread has an observer, the commands are timed, and it is called with the times. Arguments are those of
+        `run`; the block of the arena is set in `blocks`.
         """
         arena = self.context.acquire(record.arena_bytes) if record.transients else None
         try:
@@ -258,13 +261,14 @@ class Executor(ABC):
                 if addresses[buffer_index]:
                     context.copy_out(blocks[buffer_index], addresses[buffer_index], size)
         finally:
+            # In reverse: the pool hands out the last released block first, so that equal calls get equal blocks.
             while acquired:
                 context.release(acquired.pop())
 
     # For procedures, whose tensors stay on the device
 
     def acquire(self, size: int) -> DeviceMemory:
-        """Return memory of at least `size` bytes, with any content."""
+        """Return memory of at least `size` bytes, with any content, which is released with the returned object."""
         return DeviceMemory(self.context, self.context.acquire(size), size)
 
     def constant_memory(self, index: int) -> DeviceMemory:
@@ -303,7 +307,7 @@ class Executor(ABC):
         if record is None:
             record = data.device = self.keep(data)
         blocks: Blocks = [None if memory is None else memory.block for memory in memories]
-        blocks += [None] * (record.count - len(blocks))
+        blocks += [None] * (record.count - len(blocks))  # of buffers that only the record has, such as the arena
         # If a result has the memory of an argument, the plan without the copy between them, over the same buffers.
         record = record.in_place_variant(memories)
         for buffer_index, index in record.constants:

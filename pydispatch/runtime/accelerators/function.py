@@ -57,7 +57,7 @@ class AcceleratorFunction(Submitted, Callee):
         return self._results
 
     def __call__(self, *args: Any, out: Any = None, workers: int | None = None, **named: Any) -> Any:
-        """Call the function and wait for it.
+        """Call the function and return its value; the device may compute the content of results later.
 
         Args:
             args: Arrays and numbers, in the order of the signature.
@@ -75,7 +75,7 @@ class AcceleratorFunction(Submitted, Callee):
         return self._call(args, out)
 
     def _call(self, args: tuple[Any, ...], out: Any) -> Any:
-        """Run a call with arguments in order, and return its value."""
+        """Run a call and return its value. args: all arguments in the order of the signature. out: see `__call__`."""
         plan, inputs, scalars = self._bind(args)
         record = plan.device
         if record is None:
@@ -107,12 +107,12 @@ class AcceleratorFunction(Submitted, Callee):
         Args:
             plan: The plan in the C core.
             record: The plan for the device.
-            inputs: The arguments that are tensors: arrays or buffers.
+            inputs: One item per argument: an array or buffer; None for a number.
             scalars: Bytes of the scalar arguments.
             outputs: Buffer for each result; None for a new one. None instead of a list stands for new ones only.
         """
         constants, fill_patterns = record.data.constants, record.fill_patterns
-        results: list[Any] = [None]  # by index; tensors are inserted below
+        results: list[Any] = [None]  # one item per result; tensors are inserted below
         if scalars or not self._has_one_tensor_result:
             constants, fill_patterns, values = self._values_of_scalars(plan, record, scalars)
             results = values or [None]
@@ -215,15 +215,16 @@ class AcceleratorFunction(Submitted, Callee):
         return isinstance(memory, DeviceMemory) and memory.context is self._context
 
     def _buffer(self, record: Record, index: int, memory: DeviceMemory) -> Buffer:
-        """Return the buffer of a result over device memory."""
+        """Return the buffer of result `index` of the function, a tensor, over device memory."""
         result = record.data.results[index]
         assert result is not None
         element, _ = self._results[index]
         return Buffer(memory, result.shape, element, result.size)
 
     def _values_of_scalars(self, plan: Plan, record: Record, scalars: bytes) -> tuple[bytes, list[int], list[Any]]:
-        """Return the constants, the fill patterns by command, and the numbers among the results, for the scalars of
-        a call.
+        """Return the constants, the fill pattern of each command, and the results, for the scalars of a call.
+
+        A result that is a tensor is None in the list of results, which has one item per result.
         """
         constants, fill_patterns, values = self._core.compute(plan, scalars)
         # The C core has one pattern for each of its commands; the record may have other commands.
@@ -276,7 +277,7 @@ class AcceleratorFunction(Submitted, Callee):
         return Prepared(self, bound, out)
 
     def profile(self, *args: Any, runs: int = 1, **named: Any) -> Profile:
-        """Run one command at a time, and return the device time of each.
+        """Run a call one command at a time, and return the device time of each command.
 
         runs: number of runs, of which the median is reported.
         """

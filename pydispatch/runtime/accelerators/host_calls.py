@@ -34,7 +34,8 @@ class LinkedCommand:
         name: Its name in programs.
         operands: Its operands.
         function: Python function, or None for a C function.
-        address, context: Address and context pointer of a C function.
+        address: Address of a C function.
+        context: Address that a C function is called with, as its registration states; 0 for none.
         synchronous: Whether all earlier work is complete when it is called.
     """
 
@@ -101,6 +102,7 @@ class OperandMemory:
         if mapped is not None:
             mapped[self._block_offset : self._block_offset + len(source)] = source
             return
+        # Copies begin at the start of the block: the bytes before the operand are read, and written back unchanged.
         data = bytearray(self._block_offset + len(source))
         self._context.copy_out(self._block, memoryview(data), len(data))
         data[self._block_offset :] = source
@@ -117,7 +119,10 @@ class OperandMemory:
 
 
 class OperandBuffer(Buffer):
-    """Tensor operand of a host command. Its arrays are copies; `upload` writes it."""
+    """Tensor operand of a host command. Its arrays are copies; `upload` writes it.
+
+    is_written: whether the command may write the operand.
+    """
 
     __slots__ = ("is_written",)
 
@@ -161,7 +166,7 @@ class HostCalls:
 
     Attributes:
         commands: The commands by their index in the program.
-        names: Index of a public function → its name, for messages.
+        names: Index of a public function in the program → its name, for messages.
     """
 
     def __init__(self, commands: Sequence[LinkedCommand], names: dict[int, str]) -> None:
@@ -219,14 +224,14 @@ class HostCalls:
     def _operands(
         self, linked: LinkedCommand, command: Custom, blocks: Blocks, constants: bytes, surroundings: Surroundings
     ) -> tuple[list[Any], list[Any]]:
-        """Return the tensors and the scalars of a host command, each in order."""
+        """Return the tensors of a host command as OperandBuffers, and its scalars as numbers, each in order."""
         slots, sizes, offset = iter(command.slots), iter(command.sizes), 4 * command.first_constant
         tensors: list[Any] = []
         scalars: list[Any] = []
         for operand in linked.operands:
             if operand.sizes is None:
                 scalars.append(scalar_of(operand.dtype, int.from_bytes(constants[offset : offset + 8], "little")))
-                offset += 8
+                offset += 8  # two constant words for each scalar
                 continue
             slot = next(slots)
             shape = tuple([next(sizes) for _ in operand.sizes])
@@ -239,12 +244,15 @@ class HostCalls:
     def _call_native(
         self, linked: LinkedCommand, tensors: list[Any], scalars: list[Any], surroundings: Surroundings
     ) -> None:
-        """Call a C function with host copies of the tensors if it is synchronous, else with driver handles."""
+        """Call a C function with host copies of the tensors if it is synchronous, else with driver handles.
+
+        tensors, scalars: those of `_operands`.
+        """
         native = Native(
             surroundings.kind, linked.name, surroundings.stream, surroundings.command_buffer, surroundings.handle
         )
         buffers, scalar_values = iter(tensors), iter(scalars)
-        staged: list[tuple[Any, Any]] = []
+        staged: list[tuple[Any, Any]] = []  # (operand, its copy in host memory)
         for operand in linked.operands:
             if operand.sizes is None:
                 native.add_scalar(operand.dtype, next(scalar_values))
@@ -252,7 +260,7 @@ class HostCalls:
             buffer = next(buffers)
             data, offset = buffer.memory.handle, buffer.memory.offset
             if linked.synchronous:  # the function reads and writes memory of the host
-                array = np.empty(max(1, buffer.nbytes), np.uint8)
+                array = np.empty(max(1, buffer.nbytes), np.uint8)  # an empty operand has an address too
                 data, offset = array.ctypes.data, 0
                 staged.append((buffer, array))
                 if operand.access & Access.READ:

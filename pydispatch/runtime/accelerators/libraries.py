@@ -74,8 +74,10 @@ class Dialect(Protocol):
         """Link a module with the library functions that it imports.
 
         Args:
+            module: Code of the module.
+            libraries: Results of `open_library`, in search order: the first that has a function provides it.
             optional: Symbols that may stay unresolved.
-            where: Begins error messages.
+            where: Begin of error messages.
 
         Raises:
             ArtifactError: The module is broken.
@@ -105,14 +107,21 @@ class Libraries:
 
     def __init__(self, dialect: Dialect) -> None:
         self.dialect = dialect
-        self._added: list[tuple[int, int, Library]] = []  # priority, number, library
-        self._next = 1
+        self._added: list[tuple[int, int, Library]] = []  # (priority, id, library); ids count registrations from 1
+        self._next_id = 1
 
     def add(self, source: str | os.PathLike[str] | bytes, priority: int, params: Mapping[str, object]) -> Provider:
-        """Register the path or bytes of a module as a library.
+        """Register a module as a library, and return the registration for `remove`.
 
-        Raises ArtifactError when it is broken, InvalidArgumentError when it is no library of functions, SystemError
-        when it cannot be read.
+        Args:
+            source: Path or bytes of the module.
+            priority: Libraries of higher priority are searched first.
+            params: Parameters of the plugin; must be empty, since only plugins of the CPU have some.
+
+        Raises:
+            ArtifactError: The module is broken.
+            InvalidArgumentError: The module is no library of functions.
+            SystemError: The file cannot be read.
         """
         dialect = self.dialect
         check_priority("add_plugin", priority)
@@ -127,9 +136,9 @@ class Libraries:
                 f"{dialect.library_command} makes a library of functions"
             )
         library = dialect.open_library(data, label)
-        ordinal, self._next = self._next, self._next + 1
-        self._added.append((priority, ordinal, library))
-        return Provider(ordinal, label, dialect.kind)
+        provider_id, self._next_id = self._next_id, self._next_id + 1
+        self._added.append((priority, provider_id, library))
+        return Provider(provider_id, label, dialect.kind)
 
     def remove(self, provider: Provider) -> None:
         """Remove a registration. Programs that are already loaded keep the library."""
@@ -144,7 +153,12 @@ class Libraries:
 
 
 class Resolution:
-    """Resolver of the imports of one program's executables. imports: providers of the imports resolved so far."""
+    """Resolver of the imports of one program's executables.
+
+    Attributes:
+        libraries: The libraries in search order.
+        imports: Imports of the executables linked so far, with the library that provides each.
+    """
 
     def __init__(self, dialect: Dialect, libraries: Sequence[Library]) -> None:
         self.dialect, self.libraries = dialect, list(libraries)
@@ -153,13 +167,21 @@ class Resolution:
     def link(self, name: str, modules: Sequence[bytes], variant: Mapping[str, Any]) -> list[bytes]:
         """Return the modules of an executable with their imports resolved.
 
-        Raises MissingImportError for a function that is required and that no library has, InvalidArgumentError for one
-        that does not fit its call, ArtifactError for a broken module.
+        Args:
+            name: Name of the executable.
+            modules: Code of its modules.
+            variant: Entry of the chosen variant in the manifest, whose keys "imports" and "calls" are read. An import
+                "?name" is optional.
+
+        Raises:
+            ArtifactError: A module is broken.
+            InvalidArgumentError: A function does not match its call.
+            MissingImportError: No library has a required function.
         """
-        where, listed = f"executable '@{name}'", variant.get("imports", [])
-        if not isinstance(listed, list):
+        where, entries = f"executable '@{name}'", variant.get("imports", [])
+        if not isinstance(entries, list):
             raise ArtifactError(f'{where}: the key "imports" of its variant cannot be read')
-        symbols = [str(entry) for entry in listed]
+        symbols = [str(entry) for entry in entries]
         optional = {entry[1:] for entry in symbols if entry.startswith("?")}
         providers: dict[str, str] = {}
         unresolved: list[str] = []
@@ -174,7 +196,7 @@ class Resolution:
             raise self._missing(name, unresolved, calls)
         for symbol in (entry.removeprefix("?") for entry in symbols):
             provider = providers.get(symbol)
-            searched = []
+            searched = []  # up to the library that provides the symbol; all if none does
             for library in self.libraries:
                 searched.append(library.name)
                 if library.name == provider:
@@ -187,7 +209,10 @@ class Resolution:
         return linked_modules
 
     def _missing(self, name: str, symbols: Sequence[str], calls: Sequence[Call]) -> MissingImportError:
-        """Return the error for unresolved symbols, with the calls of each and similar names."""
+        """Return the error for unresolved symbols, with the calls of each and similar names.
+
+        name: of the executable. calls: all calls of imported symbols in the executable.
+        """
         symbols = list(dict.fromkeys(symbols))
         plural = "s" if len(symbols) != 1 else ""
         lines = [f"executable '@{name}' has {len(symbols)} unresolved function{plural}:"]

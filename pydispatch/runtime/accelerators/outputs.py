@@ -15,13 +15,16 @@ if TYPE_CHECKING:
 
 
 def share_memory(one: Buffer, other: Buffer) -> bool:
-    """Return whether two buffers share memory: they have one block, or blocks whose device addresses overlap."""
+    """Return whether two buffers share memory: they have one memory object, or ranges of device addresses that overlap.
+
+    Where the `address` of blocks is absent or 0, different memory objects never overlap.
+    """
     if one.memory is other.memory:
         return True
-    first, second = (getattr(getattr(buffer.memory, "block", None), "address", None) for buffer in (one, other))
-    if not first or not second or one.device != other.device:
+    begin, other_begin = (getattr(getattr(buffer.memory, "block", None), "address", None) for buffer in (one, other))
+    if not begin or not other_begin or one.device != other.device:
         return False
-    return bool(first < second + other.nbytes and second < first + one.nbytes)
+    return bool(begin < other_begin + other.nbytes and other_begin < begin + one.nbytes)
 
 
 def _outputs_share_memory(one: Any, other: Any) -> bool:
@@ -33,7 +36,10 @@ def _outputs_share_memory(one: Any, other: Any) -> bool:
 
 
 def check_apart(function: str, outs: Sequence[Any]) -> None:
-    """Raise InvalidArgumentError if two outputs share memory."""
+    """Raise InvalidArgumentError if two outputs share memory.
+
+    function: its name, for the message. outs: one buffer or contiguous array per result; None for no output.
+    """
     for i, one in enumerate(outs):
         for k, other in enumerate(outs[:i]):
             if one is not None and other is not None and _outputs_share_memory(one, other):
@@ -48,7 +54,7 @@ def check_out(where: str, output: Any, element: ElementType, is_number: bool, sh
 
     Args:
         where: Begin of the message.
-        output: The output that the caller passed.
+        output: The output that the caller passed; None, which always fits, for no output.
         element: Element type of the result.
         is_number: Whether the result is a number.
         shape: Sizes of the result; None if they are not known yet.

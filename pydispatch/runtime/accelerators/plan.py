@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pydispatch._core.plan_data import PlanData
 
 ARENA_ALIGNMENT = 256
-"""Bytes: of what is added to an arena."""
+"""Alignment in bytes of the transients that are added to an arena: more than any executable requires (64)."""
 
 Blocks = list[Any]
 """The block of each buffer of a plan; None for one that no command uses."""
@@ -29,19 +29,22 @@ class Record:
     than its executable requires is copied to an aligned transient, and back if it is written.
 
     Attributes:
-        commands: Commands as in PlanData, with these changes.
+        data: The plan of the C core.
+        commands: Commands as in `data`, with these changes.
         arguments, results: (index of the buffer, index of the argument or result, bytes) of each.
-        constants: (buffer, index) of each.
-        command_indices: Index of each command in the plan of the C core, which may have more of them.
+        constants: (index of the buffer, index of the constant in the program) of each.
+        command_indices: Index of each command in the plan of the C core, which also counts empty commands.
         fill_patterns: Fill pattern of each command; 0 for other commands.
-        count: Number of buffers.
+        count: Number of buffers, with the arena if there are transients.
         has_deferred: Whether constants and fill patterns depend on the scalars of a call.
         origins: For each command, index of the command of `data` that it is or whose operand it copies; None if the
             commands are those of `data`.
-        transients: (index of the buffer, offset in the arena) of each.
-        sizes: Bytes of each buffer.
-        state: What the device caches for this plan.
-        segments: Device plans and host commands that the plan is split into, once computed (commands.py).
+        transients: (index of the buffer, offset in the arena in bytes) of each.
+        arena_bytes: Size of the arena.
+        sizes: Bytes of each buffer, without the arena.
+        state: What the device caches for this plan; None before its first run.
+        segments: Device plans and host commands that the plan is split into (commands.py); None before they are
+            computed, [] for a plan that is not split.
         in_place_variants: Plans for calls with results in the memory of arguments. The key has the pair (argument's
             buffer, result's buffer) of each such result.
     """
@@ -52,9 +55,10 @@ class Record:
     )  # fmt: skip
 
     def __init__(self, data: PlanData, alignments: Mapping[int, int] | None = None) -> None:
+        """alignments: index of an executable → alignment in bytes that it requires of its bindings; by default 1."""
         self.data = data
         self.commands, self.has_deferred = data.commands, data.has_deferred
-        self.command_indices = data.numbers  # of the commands of `data` in the plan of the C core
+        self.command_indices = data.numbers
         self.origins: list[int] | None = None
         buffers = list(enumerate(data.buffers))
         self.arguments = [(n, b.index, b.size) for n, b in buffers if b.kind == BufferKind.ARGUMENT]
@@ -146,13 +150,14 @@ class Record:
             slots = tuple(staged.get(slot, slot) for slot in command.slots)
             commands += [*copies_in, replace(command, region=first_region + 1, slots=slots), *copies_out]
             origins += [index] * (len(copies_in) + 1 + len(copies_out))
+        # So that the copies of all commands of a region are adjacent; the sort is stable.
         order = sorted(range(len(commands)), key=lambda i: commands[i].region)
         self.commands, self.origins = [commands[i] for i in order], [origins[i] for i in order]
         indices_in_core = self.data.numbers
         self.command_indices = [indices_in_core[i] for i in self.origins]
 
     def _new_transient(self, size: int) -> int:
-        """Append a transient to the arena and return its buffer index."""
+        """Append a transient of `size` bytes to the arena and return its buffer index."""
         offset = -(-self.arena_bytes // ARENA_ALIGNMENT) * ARENA_ALIGNMENT
         self.arena_bytes = offset + size
         self.transients.append((len(self.sizes), offset))
@@ -175,7 +180,10 @@ class Record:
 
 
 def _unaligned_slots(command: Command, alignments: Mapping[int, int]) -> list[Slot]:
-    """Return the operands of a dispatch that are less aligned than its executable requires."""
+    """Return the operands of a dispatch that are less aligned than its executable requires; none of other commands.
+
+    alignments: index of an executable → alignment in bytes of its bindings. Operands without bytes are not accessed.
+    """
     if not isinstance(command, Dispatch):
         return []
     alignment = alignments.get(command.executable, 1)
@@ -183,7 +191,10 @@ def _unaligned_slots(command: Command, alignments: Mapping[int, int]) -> list[Sl
 
 
 def label(command: Command, kernel: str) -> str:
-    """Return a description of a command. kernel: name of the kernel that a dispatch runs."""
+    """Return a description of a command, such as "@kernels::@matmul 8x4x1" or "copy 64 bytes".
+
+    kernel: name of the kernel that a dispatch runs; unused for other commands.
+    """
     if isinstance(command, Dispatch):
         return f"{kernel} {'x'.join(map(str, command.grid))}"
     if isinstance(command, Custom):

@@ -25,9 +25,11 @@ class BlockPool(ABC, Generic[BlockT]):
 
     Attributes:
         granule: Bytes that the sizes of blocks are multiples of.
-        free: Free blocks by size; the sizes that were released most recently are last.
-        free_bytes: Bytes of the free blocks.
+        free: Size in bytes → free blocks of it, the last released one last. Sizes are in the order of the last release.
+        free_bytes: Bytes of the blocks in `free`.
         released: Blocks that `release` queued and that are not in `free` yet.
+        live_bytes, live_blocks: Bytes and number of the blocks in use, which include those in `released`.
+        peak_bytes: Largest `live_bytes` so far.
         last_number: Number of the newest block. Numbers are not reused, so that they identify blocks.
     """
 
@@ -36,9 +38,9 @@ class BlockPool(ABC, Generic[BlockT]):
     def __init__(self, lock: Any = None) -> None:
         """lock: guards the pool, its own lock by default."""
         self.lock = threading.Lock() if lock is None else lock
-        self.free: OrderedDict[int, list[BlockT]] = OrderedDict()  # size → blocks, the last released one last
-        self.released: deque[BlockT] = deque()  # not in `free` yet
-        self.last_number = 0  # of the newest block
+        self.free: OrderedDict[int, list[BlockT]] = OrderedDict()
+        self.released: deque[BlockT] = deque()
+        self.last_number = 0
         self.live_bytes = self.peak_bytes = self.live_blocks = self.free_bytes = 0
 
     @abstractmethod
@@ -51,7 +53,7 @@ class BlockPool(ABC, Generic[BlockT]):
 
     def acquire(self, size: int) -> BlockT:
         """Return a block of at least `size` bytes, with any content. OutOfMemoryError names the bytes."""
-        size = -(-max(size, 1) // self.granule) * self.granule
+        size = -(-max(size, 1) // self.granule) * self.granule  # at least one granule: drivers allocate no 0 bytes
         with self.lock:
             if self.released:
                 self._take_back_released()

@@ -85,8 +85,9 @@ class Prepared:
             out: Buffers or arrays that receive the results; None for buffers that the prepared call owns.
         """
         self._function, self._context = function, function._context
+        # Strided arrays are refused: a copy made here would not have the content that later runs must read.
         self._plan, tensors, scalars = function._bind(args, copies=False)
-        self._inputs: list[Any] = [tensors, scalars]
+        self._inputs: list[Any] = [tensors, scalars]  # arrays or buffers (None for a number), bytes of all numbers
         if self._plan.device is None:  # the plan as the device runs it, a Record
             self._plan.device = function._executor.keep(data_of(self._plan))
         self._record: Record = self._plan.device
@@ -122,7 +123,7 @@ class Prepared:
                 del self._lock["token"]
 
     def _call(self, args: tuple[Any, ...]) -> Any:
-        """Run the call, on new arguments if there are any."""
+        """Run the call, on new arguments if `args` has any, and return its value."""
         if args:
             self._rebind(args)
         if self._run is None:  # with outputs of the caller, each run is an ordinary call
@@ -158,11 +159,13 @@ class Run:
         plan: Its plan for the prepared shapes, in the C core.
         record: The plan for the device.
         results: Buffer or number of each result.
-        arena: Memory of the transients; None if there are none.
+        value: Value of the call: its result, a tuple of several, or None.
+        arena: Memory of the transients (intermediate buffers); None if there are none.
         argument_memory: Index of a buffer → memory into which an array argument is copied.
-        copies: (block, source, bytes) of each argument to copy before a run.
+        copies: (block, source, bytes) of each argument to copy before a run. source: a Buffer, or a `HostMemory`.
         fixed_run: The run over the bound blocks, repeated while they are the same. It is created by the first `bind`,
             and stays None for a plan without commands.
+        launch_arguments: Bound (blocks, constants, fill patterns), for runs that are traced.
         bound_values: Numbers of the blocks, constants and fill patterns that `fixed_run` has; None if unknown.
     """
 
@@ -189,7 +192,7 @@ class Run:
         has changed.
 
         Args:
-            inputs: The arguments that are tensors: arrays or buffers.
+            inputs: One item per argument: an array or buffer; None for a number.
             scalars: Bytes of the scalar arguments.
         """
         record, function = self.record, self.function

@@ -35,22 +35,23 @@ class _CommandTime:
         constants: Push constants of its last run.
         text: Description of the command.
         seconds: Total time of all runs.
-        times: Number of runs.
+        runs: Number of runs, over all measured calls.
     """
 
     command: Command
     constants: bytes
     text: str
     seconds: float = 0.0
-    times: int = 0
+    runs: int = 0
 
-    def timing(self, stated_flops: Mapping[int, list[Any]], runs: int) -> Timing:
-        """Return the mean time of the command in one of `runs` calls.
+    def timing(self, stated_flops: Mapping[int, list[Any]], calls: int) -> Timing:
+        """Return the mean time of all runs of the command in one of `calls` calls.
 
         stated_flops: number of an executable → operations of each of its exports, as the manifest states them.
         """
         flops = flops_of(self.command, stated_flops, self.constants)
-        return timing_of(self.text, self.seconds / runs, self.command, flops, max(1, round(self.times / runs)))
+        runs_per_call = max(1, round(self.runs / calls))  # at least 1: a command may run in some of the calls only
+        return timing_of(self.text, self.seconds / calls, self.command, flops, runs_per_call)
 
 
 class AcceleratorProcedure(Submitted, Callee):
@@ -61,8 +62,10 @@ class AcceleratorProcedure(Submitted, Callee):
     """
 
     BUFFER: type[Buffer] = Buffer
+    """Class of the buffers that calls return."""
 
     def __init__(self, procedure: Procedure, device: Any, executor: Executor, flops: Mapping[int, list[Any]]) -> None:
+        """Create the function. flops: index of an executable → operations of each of its exports, for profiles."""
         self._procedure, self._device, self._executor = procedure, device, executor
         self._context = device._context
         super().__init__(procedure, self._context.name)
@@ -73,7 +76,7 @@ class AcceleratorProcedure(Submitted, Callee):
     def __call__(self, *args: Any, out: Any = None, workers: int | None = None, **named: Any) -> Any:
         """Run the procedure on host memory, whose kernels run on the device, and return its results."""
         check_workers(self.name, workers)
-        outs = self._checked_outputs(out)
+        outs = self._checked_outputs(out)  # shapes are known, and checked, after the run
         values = self._values(tuple(map(self._argument, self._arranged(args, named))))
         for i, (value, (element, rank), output) in enumerate(zip(values, self.results, outs, strict=True)):
             # A result without a rank is a number; others are (memory, shape, element type, bytes).
@@ -83,7 +86,7 @@ class AcceleratorProcedure(Submitted, Callee):
         return (results[0] if len(results) == 1 else tuple(results)) if results else None
 
     def _values(self, args: tuple[Any, ...]) -> list[Any]:
-        """Run a call and return its results.
+        """Run a call and return its results: numbers, or (memory, shape, element type, bytes) of tensors.
 
         An exception from the device, a host command or a signal handler is raised unchanged: the C core passes only a
         status, so `raised` holds the exception meanwhile.
@@ -140,7 +143,7 @@ class AcceleratorProcedure(Submitted, Callee):
         return isinstance(buffer.memory, DeviceMemory) and buffer.memory.context is self._context
 
     def _result(self, value: Any, out: Any) -> Any:
-        """Return one result of a call, copied into `out` unless that is None."""
+        """Return one result of a call, copied into `out` unless that is None. value: an item of `_values`."""
         if not isinstance(value, tuple):
             return value  # a number
         result = self.BUFFER(*value)  # (memory, shape, element type, bytes)
@@ -176,6 +179,7 @@ class AcceleratorProcedure(Submitted, Callee):
         after one warm-up run. Each run changes the state of the program.
         """
         check_runs(self.name, runs)
+        # (function of the plan, index of the command in the plan, description) → time
         command_times: dict[tuple[int, int, str], _CommandTime] = {}
 
         def observe(record: Record, constants: bytes, timings: list[Timing]) -> None:
@@ -185,9 +189,9 @@ class AcceleratorProcedure(Submitted, Callee):
                 key = record.data.function, index, label
                 command_time = command_times.setdefault(key, _CommandTime(command, constants, label))
                 command_time.seconds += timing.seconds
-                command_time.times += 1
+                command_time.runs += 1
 
-        self(*args, **named)
+        self(*args, **named)  # warm-up, which is not observed
         observers, thread = self._executor.observers, threading.get_ident()
         start = time.perf_counter()
         try:

@@ -15,12 +15,16 @@ if TYPE_CHECKING:
 
 
 FORMAT = "cuda-nvptx-fb"
+"""IREE's name of the format of CUDA executables, which programs query."""
 
 
 def properties_of(name: str, capability: tuple[int, int], has_cubins: bool = True) -> DeviceProperties:
     """Return the properties for variant selection on a device of a compute capability.
 
-    has_cubins: whether the device executes machine code, not only PTX.
+    Args:
+        name: Name of the device, such as "cuda:0".
+        capability: Compute capability, (major, minor).
+        has_cubins: Whether the device executes machine code, not only PTX.
     """
     major, minor = capability
     architecture_features = capabilities(major, minor)
@@ -35,7 +39,8 @@ def properties_of(name: str, capability: tuple[int, int], has_cubins: bool = Tru
         f"-arch={architecture} or an older one"
     )
     return DeviceProperties(
-        ids=("cuda", name), format=FORMAT, features=features, known=architecture_features, processor_data=(0,) * 8,
+        ids=("cuda", name), format=FORMAT, features=features, known=architecture_features,
+        processor_data=(0,) * 8,  # only CPUs have features in these words
         workers=1, why_not=partial(why_not, major, minor), remedy=remedy,
     )  # fmt: skip
 
@@ -70,10 +75,11 @@ class Ptx:
     library_hint = "nvcc -ptx -rdc=true compiles a library"
 
     def __init__(self, capabilities: frozenset[str] = frozenset()) -> None:
-        """capabilities: what the device has (ptx_interface.capabilities), when it is known here."""
+        """capabilities: features of the GPU (formats.ptx.interface.capabilities); empty if it is not known."""
         self.capabilities = capabilities
 
     def is_code(self, data: bytes) -> bool:
+        """Return whether bytes look like PTX: text with a .version directive, which comments may precede."""
         return b".version" in data[:65536] and b"\0" not in data[:64]
 
     def open_library(self, data: bytes, name: str) -> PtxLibrary:
@@ -89,7 +95,7 @@ class Ptx:
         from pydispatch.link.ptx import link as ptx_link
 
         linked = ptx_link.link(module, libraries, optional, where)
-        # `raised` are the libraries that need a newer target than the module. Without capabilities the GPU is unknown.
+        # `raised` has the libraries that need a newer target than the module. Without capabilities the GPU is unknown.
         if linked.raised and self.capabilities and not self.capabilities.issuperset(requirements(linked.target)):
             raise InvalidArgumentError(
                 f"{where}: {', '.join(linked.raised)} is PTX for {linked.target}, which this device does not run; "

@@ -27,8 +27,10 @@ class DeclaredKernel:
     """Kernel as its module declares it.
 
     Attributes:
+        name: Symbol of the kernel.
         parameters: Size of each parameter in bytes.
-        required_block, maximum_block: Required and maximum block size, if declared.
+        required_block: Block size of .reqntid, 1 to 3 numbers of threads along x, y and z; None if not declared.
+        maximum_block: Block size of .maxntid in the same form; None if not declared.
     """
 
     name: str
@@ -42,9 +44,13 @@ class KernelEntry:
     """Kernel that an export launches.
 
     Attributes:
+        ordinal: Index of the export in its executable.
+        name: Name of the export.
         module: Index of the module that contains the kernel.
+        symbol: Name of the kernel in the module.
         block: Invocations of a thread block along x, y and z.
         shared: Dynamic workgroup memory in bytes.
+        bindings: Number of bindings (buffers), whose addresses are the first parameters.
         sizes: Sizes in bytes of the parameters after the bindings.
         described: Layout of all parameters if the kernel declares another one, else None; `sizes` is then empty.
         constants: Number of constant words of a kernel with a described layout.
@@ -63,7 +69,7 @@ class KernelEntry:
 
 
 class ModuleRange(NamedTuple):
-    """Range of the code of a variant that is one module. kind: PTX or CUBIN."""
+    """Range of the code of a variant that is one module. offset, size: in bytes. kind: PTX or CUBIN."""
 
     offset: int
     size: int
@@ -76,7 +82,10 @@ def kind_of(data: bytes | memoryview) -> str:
 
 
 def declared_kernels(data: bytes, kind: str, where: str) -> list[DeclaredKernel]:
-    """Return the kernels that a module declares. Raise ArtifactError if the module is broken."""
+    """Return the kernels that a module declares. Raise ArtifactError if the module is broken.
+
+    kind: PTX or CUBIN. where: begin of the message.
+    """
     if kind == CUBIN:
         from pydispatch.formats.elf import cubin
 
@@ -98,10 +107,11 @@ def declared_kernels(data: bytes, kind: str, where: str) -> list[DeclaredKernel]
 class PtxParts:
     """Contents of the key "ptx" of a variant: modules, entry points and launch metadata.
 
-    A file that is supplied for a declared executable counts as one module. Lists by export are empty if the key lacks
-    them.
+    A file that is supplied for a declared executable counts as one module. Lists with an item per export are in the
+    order of the ordinals, and empty if the key lacks them.
 
     Attributes:
+        where: Begin of error messages.
         modules: Range of each module in the code.
         entries: (index of the module, symbol) of each export's kernel; None if kernels are found by the names of the
             exports.
@@ -109,8 +119,8 @@ class PtxParts:
         shared: Bytes of dynamic workgroup memory of each export.
         parameters: Size in bytes of each parameter after the bindings, by export.
         constants: Names of the variables that are set when the module is loaded.
-        described: Layout of all parameters of each export, which the program states for a hand-written kernel; None for
-            the bindings, then one parameter per constant.
+        described: Layout of all parameters of each export, which the program states for a hand-written kernel. None
+            stands for the usual parameters: the addresses of the bindings, then the constants.
     """
 
     def __init__(self, code: bytes | memoryview, notes: object, where: str) -> None:
@@ -190,7 +200,7 @@ class PtxParts:
                 ordinal, name, module, symbol, block, shared, export.bindings, sizes=(), described=described,
                 constants=export.constants,
             )  # fmt: skip
-        words = sum(max(1, size // 4) for size in sizes)
+        words = sum(max(1, size // 4) for size in sizes)  # a parameter takes whole 32-bit words of the constants
         if words != export.constants:
             raise ArtifactError(
                 f"{self.where}: export '@{name}' has {export.constants} constants in the program, and parameters for "
@@ -223,19 +233,22 @@ class PtxParts:
             described=described, constants=export.constants,
         )  # fmt: skip
 
-    def _check(self, export: Export, kernel: DeclaredKernel, sizes: Sequence[int], text: bytes | None) -> None:
+    def _check(self, export: Export, kernel: DeclaredKernel, sizes: Sequence[int], ptx: bytes | None) -> None:
         """Raise ArtifactError if the parameters of a kernel do not match its export.
 
-        sizes: bytes of each parameter after the bindings; unused if the program describes all parameters. text: PTX of
-        the module, if it is PTX.
+        Args:
+            export: The export.
+            kernel: Its kernel.
+            sizes: Bytes of each parameter after the bindings; unused if the program describes all parameters.
+            ptx: Text of the module; None for a cubin.
         """
         constants, bindings = export.constants, export.bindings
         problem: str | None = None
         described = self._described(export.ordinal)
-        if text is not None:
+        if ptx is not None:
             from pydispatch.formats.ptx import interface, read
 
-            entry = read.read(text, self.where).function(kernel.name)
+            entry = read.read(ptx, self.where).function(kernel.name)
             assert entry is not None
             problem = (
                 interface.mismatch(entry, constants, bindings)
@@ -256,8 +269,8 @@ class PtxParts:
     def _required_block(self, export: Export, kernel: DeclaredKernel, program_block: Block | None) -> Block:
         """Return the block size that a kernel requires.
 
-        Raise ArtifactError if there is none, or it differs from `program_block`. That is the size that the program
-        states, or None. A kernel that requires none uses the program's, which is then not passed here.
+        Raise ArtifactError if the kernel requires none, or another one than `program_block`, the size that the program
+        states (None if it states none).
         """
         where = f"{self.where}, export '@{export.name}', entry '{kernel.name}'"
         if kernel.required_block is None:
@@ -273,7 +286,7 @@ class PtxParts:
         return block
 
     def constant_values(self, words: Sequence[int]) -> list[tuple[str, int]]:
-        """Return (variable, value) of each executable constant.
+        """Return (variable, value) of each executable constant. words: one 32-bit word per name in `constants`.
 
         A name that is listed twice is 64 bits wide, low word first.
         """
@@ -292,16 +305,17 @@ class Packer:
         offsets: Offset of each parameter in bytes.
         size: Bytes of all parameters.
         pack_into: `struct` function that packs addresses and constants into memory.
-        unpack_from: `struct` function that reads the constants from push constants of 4 bytes or multiples of it.
+        unpack_from: `struct` function that reads the constants from push constants, in which each takes 4 or 8 bytes.
     """
 
     __slots__ = ("bindings", "offsets", "pack_into", "size", "unpack_from")
 
     def __init__(self, bindings: int, sizes: Sequence[int]) -> None:
+        """sizes: bytes of each parameter after the bindings: 1, 2, 4 or 8."""
         offsets, end, unpack_codes, pack_codes = [], 0, "", ""
         for size in (*[8] * bindings, *sizes):
             start = -(-end // size) * size
-            pack_codes += "x" * (start - end) + _CODES[size]
+            pack_codes += "x" * (start - end) + _CODES[size]  # "x": a byte of padding
             offsets.append(start)
             end = start + size
         for size in sizes:  # a parameter takes whole words, of which it is the first bytes
@@ -315,7 +329,7 @@ class Packer:
 
         Args:
             addresses: Addresses of the bindings.
-            constants: Push constants of all dispatches, words of 32 bits.
+            constants: Push constants of all dispatches of a plan, words of 32 bits.
             first_constant: Index of the dispatch's first word.
         """
         data = bytearray(self.size)
@@ -324,7 +338,7 @@ class Packer:
 
 
 class DescribedPacker:
-    """Packer of kernel parameters with an explicit layout.
+    """Packer of kernel parameters in a layout that the program states; has the interface of `Packer`.
 
     Attributes:
         offsets: Offset of each parameter in bytes.
@@ -335,6 +349,7 @@ class DescribedPacker:
     __slots__ = ("_bindings", "_fields", "_struct", "offsets", "size", "unpack_from")
 
     def __init__(self, parameters: Parameters, bindings: int, constants: int) -> None:
+        """bindings: number of bindings. constants: number of 32-bit words of constants."""
         self.offsets, self.size, self._bindings = list(parameters.offsets), parameters.size, bindings
         self._fields, end, codes = parameters.fields, 0, "<"
         for field in self._fields:
@@ -363,6 +378,7 @@ def packer_of(entry: KernelEntry) -> Packer | DescribedPacker:
 
 
 _CODES = {1: "B", 2: "H", 4: "I", 8: "Q"}
+"""Format characters of `struct` for unsigned numbers, by size in bytes."""
 
 
 def _block(value: Any) -> Block:

@@ -32,6 +32,7 @@ class Callee:
     _context: Any
 
     def __init__(self, public: PublicFunction, device_name: str) -> None:
+        """public: the function in the C core, which has its names, types and documentation."""
         self._public, self._device_name = public, device_name
         self.name, self.signature, self.__name__ = public.name, public.signature, public.name
 
@@ -51,7 +52,7 @@ class Callee:
 
     @property
     def arguments(self) -> list[tuple[str, ElementType, tuple[int, ...] | None]]:
-        """Per argument (name or "", element type, sizes with -1 for a free one, or None for a number)."""
+        """(name or "", element type, sizes) of each argument; -1 is a size that callers choose; None: a number."""
         return self._public.arguments
 
     @property
@@ -81,6 +82,7 @@ class Callee:
         """Combine requests of threads and coroutines into calls with up to `max_batch` rows, like `batched` on the
         CPU.
 
+        max_delay: seconds after which a call begins with fewer rows. options: those of `pydispatch._core.batching`.
         Results are arrays.
         """
         return self._public.batched(max_batch, max_delay, **options, caller=self)
@@ -96,6 +98,6 @@ class Callee:
         """Return the function's signature and device."""
         try:
             text = self._public.text()
-        except ArtifactError:  # the manifest does not fit
+        except ArtifactError:  # the manifest does not fit the program
             text = self.name + self.signature
         return f"<function @{text} on {self._device_name}>"

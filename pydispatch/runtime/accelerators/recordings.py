@@ -11,6 +11,7 @@ from pydispatch.runtime.accelerators.execute import Executor
 from pydispatch.runtime.accelerators.plan import Blocks, Record
 
 R = TypeVar("R")
+"""Class of a device's recordings, such as a Vulkan command buffer with what it refers to."""
 
 
 class RecordingCache(Generic[R]):
@@ -19,8 +20,9 @@ class RecordingCache(Generic[R]):
     A recording is removed while it is in use, so that no other thread submits it. Each method is one atomic dictionary
     operation, so no lock is needed.
 
-    capacity: maximum number of recordings. If calls alternate between more sets of blocks, every call records anew.
-    Each recording holds driver memory.
+    A key identifies what a recording refers to: memory, constants and fill patterns. capacity: maximum number of
+    recordings. If calls alternate between more sets of blocks, every call records anew. Each recording holds driver
+    memory.
     """
 
     def __init__(self, capacity: int) -> None:
@@ -39,7 +41,7 @@ class RecordingCache(Generic[R]):
         return self._recordings.popitem(last=False)[1]
 
     def put(self, key: Any, recording: R) -> None:
-        """Insert a recording as the most recently used one, and drop those beyond the capacity."""
+        """Insert a recording as the most recently used one, and drop the least recently used beyond the capacity."""
         self._recordings[key] = recording
         if len(self._recordings) > self.capacity:
             self._recordings.popitem(last=False)
@@ -60,7 +62,10 @@ class RecordingExecutor(Executor, Generic[R]):
     def record(
         self, plan: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int], timed: bool = False
     ) -> R:
-        """Record the commands of a plan over blocks; under the context's lock. timed: with a time stamp for each."""
+        """Record the commands of a plan over blocks. The caller holds the context's lock.
+
+        timed: whether to record time stamps around each command. Other arguments: see `Executor.run`.
+        """
 
     def recordings(self, plan: Record) -> RecordingCache[R]:
         """Return the recordings of a plan."""

@@ -23,8 +23,10 @@ from pydispatch.errors import InvalidArgumentError
 
 PRIORITIES = {"high": 0, "normal": 1, "low": 2}
 MAX_WORKERS = 1024
+"""Largest `workers=` of a call, as on the CPU."""
 
 _Call = tuple[Future, Callable[..., Any], tuple[Any, ...], dict[str, Any]]
+"""Submitted call as (future of its value, function, positional arguments, named arguments)."""
 _Waiting = tuple[int, int, _Call]
 """Waiting call as (priority, position in the order of submission, call); the least tuple runs first."""
 
@@ -44,7 +46,7 @@ class CallThread:
     The thread ends when this object is deleted and all submitted calls have run.
 
     Attributes:
-        pending: Futures of the calls that have not ended, as a set.
+        pending: Futures of the calls that have not ended, as keys: a set in the order of submission.
     """
 
     def __init__(self) -> None:
@@ -52,7 +54,7 @@ class CallThread:
         self.pending: dict[Future, None] = {}
         arguments = self._calls, self.pending
         threading.Thread(target=_make_calls, args=arguments, name="pydispatch-calls", daemon=True).start()
-        weakref.finalize(self, self._calls.put, None)
+        weakref.finalize(self, self._calls.put, None)  # the thread has no reference to this object, and ends at None
 
     def submit(
         self,
@@ -101,13 +103,13 @@ def _in_order(calls: SimpleQueue[tuple[int, _Call] | None]) -> Iterator[_Call]:
     while True:
         try:
             while not has_ended:
-                entry = calls.get(block=not waiting)
+                entry = calls.get(block=not waiting)  # with calls to run, only those that are queued already
                 has_ended = entry is None
                 if entry is not None:
                     heapq.heappush(waiting, (entry[0], ordinal, entry[1]))
                     ordinal += 1
                     del entry  # so that the call does not live until the next one
-        except Empty:
+        except Empty:  # no further call is queued
             pass
         if not waiting:
             return
@@ -115,7 +117,8 @@ def _in_order(calls: SimpleQueue[tuple[int, _Call] | None]) -> Iterator[_Call]:
 
 
 _threads: weakref.WeakKeyDictionary[object, CallThread] = weakref.WeakKeyDictionary()
-_starting = threading.Lock()
+"""Executor of a program → the thread of its submitted calls."""
+_starting = threading.Lock()  # guards `_threads`
 
 
 def _after_fork() -> None:
@@ -136,7 +139,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def thread_of(owner: object) -> CallThread:
-    """Return the thread of a program's executor, created on first use."""
+    """Return the thread of submitted calls of a program, created on first use. owner: the program's executor."""
     with _starting:
         thread = _threads.get(owner)
         if thread is None:

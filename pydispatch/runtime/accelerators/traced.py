@@ -20,7 +20,10 @@ is_on = recorder.is_on
 
 
 class _Span:
-    """Context manager that records a trace event of this thread."""
+    """Context manager that records a trace event of this thread.
+
+    kind, name: of the event; the name is that of the function, or "". begin: time stamp of the trace's clock.
+    """
 
     __slots__ = ("begin", "kind", "name")
 
@@ -52,9 +55,15 @@ def run(executor: Any, record: Record, blocks: Blocks, constants: bytes, fill_pa
 
 
 def _add_events(queue: str, record: Record, times: Sequence[Timing], end_ns: int) -> None:
-    """Record the device times of commands, with `end_ns` as the end of the last one.
+    """Record the device times of commands, one after the other, with `end_ns` as the end of the last one.
 
     Device clocks have another origin; the last command ended at the latest when the wait for it returned.
+
+    Args:
+        queue: Name of the device, which has a row of its own in the trace.
+        record: The plan.
+        times: Device time of each command of the plan.
+        end_ns: Time of `time.monotonic_ns`.
     """
     for command, timing in zip(reversed(record.commands), reversed(times), strict=True):
         begin_ns = end_ns - round(timing.seconds * 1e9)
@@ -65,5 +74,8 @@ def _add_events(queue: str, record: Record, times: Sequence[Timing], end_ns: int
 
 
 def _event_name(text: str) -> str:
-    """Return the export name in a dispatch's text; "fill" or "copy" for these commands."""
+    """Return the export name in a dispatch's text; "fill" or "copy" for these commands.
+
+    text: "@executable::@export 8x4x1", or "copy 64 bytes" (`plan.label`).
+    """
     return text.rpartition("::@")[2].partition(" ")[0]
