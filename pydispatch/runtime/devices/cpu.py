@@ -30,13 +30,15 @@ if TYPE_CHECKING:
     from pydispatch.runtime.program.imports import Provider, Registry
 
 MAX_WORKERS = 1024
+"""Largest number of threads of a scheduler."""
 RETAIN_BYTES = 256 << 20
 """Bytes of released memory that a pool retains for later calls."""
 CACHE_BYTES = 1 << 20
 """Size that is assumed of the second-level cache of a CPU that does not state it."""
 TILES_PER_WORKER = 4
-"""Number of tiles that a chain of dispatches has for each worker: fewer keep workers waiting for each other at the end
-of a chain."""
+"""Number of tiles for each worker in a chain (dispatches that depend on each other tile by tile). Fewer keep workers
+waiting for each other at the end of a chain.
+"""
 _FORMATS = {"aarch64": "arm_64", "riscv64": "riscv_64"}  # IREE's spelling of the architectures
 
 
@@ -45,11 +47,13 @@ class SharedScheduler:
 
     Attributes:
         sched: Threads that run the dispatches.
-        pool: Memory of results and transients.
-        sharing: Derived constants, which programs on the same threads share.
+        pool: Memory of results and transients (intermediate buffers).
+        sharing: Derived constants (such as packed weights), which programs on the same threads share.
 
     Args:
-        allocator, limit: As for `Pool`.
+        sched: The scheduler.
+        allocator: Address of a `pyd_allocator_t` that supplies the pool's memory; 0 for the system's.
+        limit: Maximum bytes of the pool; 0 for no limit.
     """
 
     def __init__(self, sched: Scheduler, allocator: int = 0, limit: int = 0) -> None:
@@ -59,7 +63,8 @@ class SharedScheduler:
 
 
 _open: weakref.WeakValueDictionary[tuple[int, bool, int], SharedScheduler] = weakref.WeakValueDictionary()
-_opening = threading.Lock()
+"""(workers, affinity, memory limit in bytes) → scheduler and memory of the open devices with these options."""
+_opening = threading.Lock()  # guards `_open`, and the registries of new devices
 
 
 class CpuDevice(MakesBuffers, Device):
@@ -82,7 +87,7 @@ class CpuDevice(MakesBuffers, Device):
         self._threads = threads
         self._sched, self._pool = threads.sched, threads.pool  # the scheduler's threads, and their memory pool
         self._host = host(self._sched.workers)
-        self._registry: Registry | None = None
+        self._registry: Registry | None = None  # of plugins, imports and executables; None before the first
 
     @property
     def workers(self) -> int:
@@ -107,7 +112,7 @@ class CpuDevice(MakesBuffers, Device):
     def _chain_options(self) -> ChainOptions:
         """Return how chains of dispatches are tiled: half of the second-level cache is for the tile of a worker."""
         if not self._chains:
-            return ChainOptions(cache_bytes=0, least_tiles=0)
+            return ChainOptions(cache_bytes=0, least_tiles=0)  # 0 bytes: one dispatch after the other
         _, second_level_bytes = _cache_sizes()
         return ChainOptions((second_level_bytes or CACHE_BYTES) // 2, TILES_PER_WORKER * self.workers)
 
@@ -195,7 +200,7 @@ def open(name: str, options: Mapping[str, str]) -> CpuDevice:
     - memory: bytes such as 512MiB, the limit for results and transients of the device.
     """
     base, _, index = name.partition(":")
-    if index not in ("", "0", "//"):
+    if index not in ("", "0", "//"):  # "//" is IREE's spelling of the default device: "local-task://"
         raise DeviceUnavailableError(f"there is no device '{name}'; this machine has: cpu")
     check_options(base, options, ("workers", "affinity", "chains", "checks", "memory"))
     affinity, chains = flag(base, options, "affinity"), flag(base, {"chains": "1", **options}, "chains")
@@ -210,6 +215,7 @@ def open(name: str, options: Mapping[str, str]) -> CpuDevice:
     with _opening:
         threads = _open.get((workers, affinity, limit))
         if threads is None:
+            # Devices that differ in the memory limit only have pools of their own, but share the threads.
             same_schedulers = [t.sched for (w, a, _), t in _open.items() if (w, a) == (workers, affinity)]
             threads = SharedScheduler(
                 same_schedulers[0] if same_schedulers else Scheduler(workers, affinity=affinity), limit=limit
@@ -224,12 +230,18 @@ def open(name: str, options: Mapping[str, str]) -> CpuDevice:
 
 
 def around(sched: Scheduler, allocator: int = 0) -> CpuDevice:
-    """Return a device that shares its threads and its memory with no other. allocator: as for `Pool`."""
+    """Return a device on the threads of `sched`, with a memory pool that it shares with no other device.
+
+    allocator: address of a `pyd_allocator_t` that supplies the memory; 0 for the system's.
+    """
     return CpuDevice(f"cpu?workers={sched.workers}", SharedScheduler(sched, allocator))
 
 
 def level(features: frozenset[str]) -> str:
-    """Return the x86-64 psABI level that a set of features reaches, or "generic"."""
+    """Return the x86-64 psABI level that a set of features reaches, or "generic" below v2 and on other architectures.
+
+    features: LLVM's names of CPU features.
+    """
     levels = {
         "x86-64-v2": {"sse3", "ssse3", "sse4.1", "sse4.2", "popcnt", "cx16"},
         "x86-64-v3": {"avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe"},
@@ -247,19 +259,24 @@ def level(features: frozenset[str]) -> str:
 
 @cache
 def _cache_sizes() -> tuple[int, int]:
-    """Return bytes of the level 1 data and the level 2 cache; 0 where the system does not say."""
+    """Return the bytes of the level 1 data cache and the level 2 cache of a core; 0 where the system does not say."""
     l1, l2 = sched.cache_sizes()
     return l1, l2
 
 
 @cache
 def _features() -> tuple[frozenset[str], frozenset[str], tuple[int, ...]]:
-    """Return the features of this CPU, all features that can be detected, and the words that kernels get of them."""
+    """Return LLVM's names of the features of this CPU and of all that can be detected, and the words that pass the
+    former to kernels.
+    """
     return frozenset(sched.cpu_features()), frozenset(sched.known_cpu_features()), tuple(sched.processor_data())
 
 
 def host(workers: int) -> DeviceProperties:
-    """Return the properties of this machine's CPU. Raises DeviceUnavailableError."""
+    """Return the properties of this machine's CPU. Raise DeviceUnavailableError if this build has no loader for it.
+
+    workers: number of threads that run dispatches.
+    """
     machine = elf.host_machine()
     if machine is None:
         raise DeviceUnavailableError("this build of pydispatch cannot run code on this CPU's architecture")

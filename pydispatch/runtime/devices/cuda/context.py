@@ -23,12 +23,11 @@ from pydispatch.runtime.devices.cuda.memory import Block, StreamOrderedPool
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_REMEMBERED = 32
-"""Latest runs whose dispatches the message of a hardware error can name."""
-_DISABLE_TIMING = 2
+_RECENT_LAUNCHES = 32
+"""Number of latest launches whose dispatches the message of a hardware error can name."""
+_DISABLE_TIMING = 2  # CU_EVENT_DISABLE_TIMING
 _EAGER_SECONDS, _POLL_SECONDS = 0.02, 0.0005
 """Time of continuous polling for short kernels, and the interval afterwards, which leaves the CPU to other threads."""
-# CUdevice_attribute
 _ATTRIBUTES = {
     "threads": "MAX_THREADS_PER_BLOCK", "block_x": "MAX_BLOCK_DIM_X", "block_y": "MAX_BLOCK_DIM_Y",
     "block_z": "MAX_BLOCK_DIM_Z", "grid_x": "MAX_GRID_DIM_X", "grid_y": "MAX_GRID_DIM_Y", "grid_z": "MAX_GRID_DIM_Z",
@@ -37,6 +36,7 @@ _ATTRIBUTES = {
     "memory_clock_khz": "MEMORY_CLOCK_RATE", "bus_bits": "GLOBAL_MEMORY_BUS_WIDTH", "l2": "L2_CACHE_SIZE",
     "major": "COMPUTE_CAPABILITY_MAJOR", "minor": "COMPUTE_CAPABILITY_MINOR", "pools": "MEMORY_POOLS_SUPPORTED",
 }  # fmt: skip
+"""Key of `Context.attributes` → name of a CUdevice_attribute without "CU_DEVICE_ATTRIBUTE_"."""
 
 
 class Current:
@@ -81,8 +81,10 @@ class Context(base.Context):
     the process wait for each other.
 
     Attributes:
+        index: Number of the device, from 0.
+        attributes: Device attributes by the keys of `_ATTRIBUTES`; 0 for one that the driver does not know.
         is_checked: Whether each step is waited for, so that an error is attributed to the step that caused it.
-        lost: Reason why the device is unusable, or "".
+        loss_reason: Error that made the device unusable for this process; "" if it is usable.
         is_shut: Whether the device is lost or closed.
         recent_launches: (function, names of steps) of the last launches. A hardware error is reported by a later call,
             whose message names them.
@@ -101,11 +103,11 @@ class Context(base.Context):
         if index >= count:
             devices = ", ".join(f"cuda:{i}" for i in range(count)) or "no device that CUDA can use"
             raise DeviceUnavailableError(f"there is no device '{self.name}'; this machine has: {devices}")
-        self.lost, self.is_shut = "", False
+        self.loss_reason, self.is_shut = "", False
         self.transfers = base.Transfers()
         self.is_poisoned = poison_requested()
         self.lock = threading.RLock()
-        self.recent_launches: deque[tuple[str, tuple[StepName, ...]]] = deque(maxlen=_REMEMBERED)  # for error messages
+        self.recent_launches: deque[tuple[str, tuple[StepName, ...]]] = deque(maxlen=_RECENT_LAUNCHES)
         self.device = self.check(driver.cuDeviceGet(index), f"cuDeviceGet({index})")
         self.attributes = self._device_attributes()
         self.version = int(self.check(driver.cuDriverGetVersion(), "cuDriverGetVersion"))
@@ -122,7 +124,7 @@ class Context(base.Context):
         self.current = Current(self)
         self.unload_module = driver.cuModuleUnload
         self.modules: weakref.WeakSet[Any] = weakref.WeakSet()  # `modules.Modules` of all loaded programs
-        self.garbage: deque[tuple[Any, Any]] = deque()  # (function of the driver, handle) of objects to destroy
+        self.garbage: deque[tuple[Any, Any]] = deque()
         # (event, borrowed blocks that work before the event uses): released once the event is complete.
         self._borrowed_until: deque[tuple[Any, list[Block]]] = deque()
         self._events: list[Any] = []  # events that may be recorded again
@@ -159,7 +161,10 @@ class Context(base.Context):
     # Results of the driver
 
     def check(self, result: tuple[Any, ...], what: str) -> Any:
-        """Check the status of a driver's function, and return its value or a tuple of several."""
+        """Return the value of a driver call, or a tuple of several; raise the error of its status.
+
+        result: tuple that the driver returned: status, then values. what: action that failed, for the message.
+        """
         if result[0]:
             self.raise_failure(result[0], what)
         return result[1] if len(result) == 2 else result[1:]
@@ -169,10 +174,10 @@ class Context(base.Context):
         error = cuda.failure(self.driver, status, f"{self.name}: {what}")
         if not isinstance(error, cuda.DeviceLostError):
             raise error
-        if self.lost:
-            self.require_usable()
+        if self.loss_reason:
+            self.require_usable()  # raises the first error, since the driver repeats it in each call
         reason, recent = f"{cuda.describe(self.driver, status)}; {cuda.STICKY[int(status)]}", list(self.recent_launches)
-        self.lost, self.is_shut = reason, True
+        self.loss_reason, self.is_shut = reason, True
         dispatches = list(dict.fromkeys(name for _, names in recent for name in names))
         if not dispatches:
             self.require_usable()
@@ -197,16 +202,16 @@ class Context(base.Context):
 
     def require_usable(self) -> None:
         """Raise DeviceUnavailableError if the device is closed or lost."""
-        if self.lost:
+        if self.loss_reason:
             raise cuda.DeviceLostError(
-                f"{self.name} is lost for this process: {self.lost}; start a new process to use it again"
+                f"{self.name} is lost for this process: {self.loss_reason}; start a new process to use it again"
             )
         if self.is_shut:
             raise DeviceUnavailableError(f"{self.name} was closed; open it again with pydispatch.device()")
 
     def synchronize(self) -> None:
         """Wait until all enqueued work is complete. Ctrl-C interrupts the wait, even if a kernel never ends."""
-        if self.lost:
+        if self.loss_reason:
             self.require_usable()
         with traced.span(Kind.WAIT):
             result = self._wait()
@@ -217,7 +222,10 @@ class Context(base.Context):
         self.recent_launches.clear()
 
     def _wait(self) -> tuple[Any, ...]:
-        """Poll the stream until it is idle: continuously for `_EAGER_SECONDS`, then every `_POLL_SECONDS`."""
+        """Poll the stream until it is idle or failed, and return the driver's last result, the tuple (status,).
+
+        Poll continuously for `_EAGER_SECONDS`, then every `_POLL_SECONDS`.
+        """
         query, stream = self.driver.cuStreamQuery, self.stream
         result: tuple[Any, ...] = query(stream)
         start = time.perf_counter() if result[0] else 0.0
@@ -238,7 +246,7 @@ class Context(base.Context):
     def upload(self, block: Block, source: HostMemory, size: int) -> None:
         """Copy bytes of the process into a block; the source may change when the call returns.
 
-        The driver reads pageable memory before it returns. Pinned memory is copied to pageable memory first.
+        The driver reads pageable memory before it returns, but pinned memory later: that is copied to pageable memory.
         """
         self.require_usable()
         address, source_memory = _address(source, size)
@@ -254,7 +262,7 @@ class Context(base.Context):
         """Wait for the work on a block, then copy from the block to host memory. Also works after `close`."""
         if size == 0:
             return
-        if self.lost:
+        if self.loss_reason:
             self.require_usable()
         self.transfers.add("from_device", size)
         address, _ = _address(target, size)
@@ -268,7 +276,7 @@ class Context(base.Context):
             self.check(ended, f"copying {size} bytes from the device")
 
     def copy(self, source: Block, target: Block, size: int, at: int = 0, to: int = 0) -> None:
-        """Enqueue a copy from one block to another."""
+        """Enqueue a copy of `size` bytes from byte `at` of one block to byte `to` of another."""
         if size == 0:
             return
         self.require_usable()
@@ -380,7 +388,7 @@ class Context(base.Context):
 
 
 def _address(source: HostMemory, size: int) -> tuple[int, Any]:
-    """Return the address of host memory, and the object that keeps it alive (None for a bare address)."""
+    """Return the address of `size` bytes of host memory, and the object that keeps them alive (None for an address)."""
     if type(source) is int:
         return source, None
     if isinstance(source, np.ndarray):

@@ -14,11 +14,19 @@ if TYPE_CHECKING:
     from pydispatch.runtime.devices.cuda.context import Context
 
 _LOG_BYTES = 16 << 10
+"""Bytes of each log of the driver's compiler: longer messages are cut off."""
 _FORMAT = b"pydispatch cubin 1\0"
+"""Begin of the data that names of cached files are hashes of; another version ignores all cached cubins."""
 
 
 class Log:
-    """Options of the driver's compiler, with buffers for its messages."""
+    """Options of the driver's compiler, with buffers for its messages.
+
+    Attributes:
+        error, info: Buffers that the compiler writes errors and other messages to, terminated by 0.
+        options: Each CUjit_option.
+        values: Value of each option.
+    """
 
     def __init__(self, driver: Any) -> None:
         kind = driver.CUjit_option
@@ -38,13 +46,18 @@ class Log:
 def compile_ptx(context: Context, text: bytes, where: str, fresh: bool = False) -> tuple[bytes, bool]:
     """Compile PTX for the device; return the cubin, and whether it is from the cache.
 
-    fresh: ignore a cached cubin.
+    Args:
+        context: The device.
+        text: The PTX.
+        where: Begin of error messages.
+        fresh: Whether to ignore, and replace, a cached cubin.
 
     Raises:
         ArtifactError: The compiler rejects the PTX; the message has its log.
         DeviceUnavailableError: The driver is too old for the PTX.
     """
     major, minor = context.capability
+    # A cubin is of one driver version and architecture.
     key = f"{context.version} sm_{major}{minor} ".encode()
     entry = "cuda", f"{hashlib.sha256(_FORMAT + key + text).hexdigest()}.cubin"
     cached = None if fresh else cache.load(*entry)
@@ -58,7 +71,7 @@ def compile_ptx(context: Context, text: bytes, where: str, fresh: bool = False) 
 def _compile(context: Context, text: bytes, where: str) -> bytes:
     """Compile PTX to a cubin with the linker of the driver. Raise the error of `refused` if it rejects the PTX."""
     driver, log = context.driver, Log(context.driver)
-    source = text.rstrip(b"\0") + b"\0"
+    source = text.rstrip(b"\0") + b"\0"  # the driver expects a C string
     with context.current:
         state = context.check(driver.cuLinkCreate(len(log.options), log.options, log.values), "cuLinkCreate")
         try:
@@ -76,7 +89,15 @@ def _compile(context: Context, text: bytes, where: str) -> bytes:
 
 
 def refused(context: Context, status: Any, where: str, text: bytes, log: str) -> Error:
-    """Return the error for PTX that the driver's compiler rejects. log: messages of the compiler."""
+    """Return the error for PTX that the driver's compiler rejects.
+
+    Args:
+        context: The device.
+        status: CUresult of the driver's function.
+        where: Begin of the message.
+        text: The PTX; b"" for a cubin.
+        log: Messages of the compiler.
+    """
     code, driver = int(status), context.driver
     log_lines = "".join(f"\n  {line}" for line in log.splitlines() if line.strip())
     subject = (

@@ -31,21 +31,24 @@ if TYPE_CHECKING:
     from pydispatch.runtime.accelerators.execute import Executor
     from pydispatch.runtime.program.program import Program
 
-_opening = threading.Lock()
+_opening = threading.Lock()  # guards `_contexts`
 _contexts: dict[tuple[int, int, bool], Context] = {}
+"""(process id, index of the device, is_checked) → context; that of a parent process is of no use after a fork."""
 
 
 def open_device(index: int, is_checked: bool) -> CudaDevice:
-    """Open the device with a number. Devices of one process with the same number and checks share memory and stream.
+    """Open device `index`, from 0. Devices of one process with the same index and checks share memory and stream.
 
     is_checked: whether each step is waited for, so that an error names the step that caused it.
     """
     with _opening:
         key = (os.getpid(), index, is_checked)
         context = _contexts.get(key)
-        lost = next((c for (owner, ordinal, _), c in _contexts.items() if (owner, ordinal) == key[:2] and c.lost), None)
-        if lost is not None:
-            lost.require_usable()
+        # A lost device is lost for the process, with checks of each step or without.
+        of_device = [c for (process, ordinal, _), c in _contexts.items() if (process, ordinal) == key[:2]]
+        lost_context = next((c for c in of_device if c.loss_reason), None)
+        if lost_context is not None:
+            lost_context.require_usable()  # raises DeviceLostError
         if context is None or context.is_shut:
             context = _contexts[key] = Context(index, is_checked)
             # Set here: `convert` is in a module that imports the module of Context.
@@ -55,7 +58,8 @@ def open_device(index: int, is_checked: bool) -> CudaDevice:
 
 class CudaDevice(AcceleratorDevice):
     """An NVIDIA GPU. Functions of its programs take and return `pydispatch.Buffer`, and take tensors of PyTorch, CuPy
-    and others on the same device. Calls return before the device is done."""
+    and others on the same device. Calls return before the device has completed them.
+    """
 
     def __init__(self, context: Context) -> None:
         super().__init__(context.name, context, Ptx(capabilities(*context.capability)))
@@ -81,17 +85,16 @@ class CudaDevice(AcceleratorDevice):
         return CudaBuffer(buffer.memory, buffer.shape, buffer.element, buffer.nbytes)
 
     def synchronize(self) -> None:
-        """Wait until everything that was put on the stream of the device is done. KernelError when a kernel failed."""
+        """Wait until all work on the stream of the device is complete. Raise KernelError if a kernel failed."""
         self._context.synchronize()
 
     @property
     def stream(self) -> int:
-        """The handle of the stream that everything is put on, for whoever records events or launches on it too."""
+        """Handle (CUstream) of the stream that all work is enqueued on, for callers that use the stream too."""
         return int(self._context.stream_number)
 
     def memory(self) -> dict[str, int]:
-        """live_bytes, free_bytes (kept for the next buffers), peak_bytes, live_blocks; reserved_bytes: what the driver
-        holds for this process."""
+        """Return the numbers of `Device.memory`, and `reserved_bytes`, which the pool of the driver holds."""
         return dict(self._context.stats())
 
     def describe(self) -> Mapping[str, Any]:

@@ -1,7 +1,7 @@
-"""The one place that knows `cuda.bindings.driver`: finding it, and its results as exceptions.
+"""Import of `cuda.bindings.driver`, and its statuses as exceptions.
 
-Functions of the binding return a tuple: a CUresult, then what they give. They are called as they are where every
-microsecond counts; elsewhere `check` takes their result.
+Functions of the binding return a tuple: a status (CUresult), then their values. `check` raises the error of a status;
+code whose microseconds count, such as launches, tests the status itself.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from pydispatch.packages import importing
 MODULE = "cuda.bindings.driver"
 LIBRARY = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
 MIN_VERSION = 12000
-"""As cuDriverGetVersion counts: the first whose graphs and memory pools are used here is that of CUDA 12.0."""
+"""Minimum of cuDriverGetVersion (1000 * major + 10 * minor): CUDA 12.0 has the graphs and memory pools used here."""
 MIN_PACKAGE = "525"
+"""First release of the NVIDIA driver with that version, for messages."""
 
 # Results of the driver, cuda.h.
 SUCCESS, INVALID_VALUE, OUT_OF_MEMORY, NOT_INITIALIZED, DEINITIALIZED = 0, 1, 2, 3, 4
@@ -42,7 +43,7 @@ STICKY = {
     718: "a kernel left its code (invalid program counter)",
     719: "a kernel failed (launch failure)",
 }
-"""Errors that a context does not recover from: every later call of the driver gives them again."""
+"""Errors that a context does not recover from: every later call of the driver returns them again."""
 
 _UNUSABLE = {
     3: "the driver cannot be used here; a process that was forked after CUDA was used has to be spawned instead",
@@ -56,7 +57,9 @@ _UNUSABLE = {
     803: "the driver and its library are of different versions; restart the machine",
     804: "the compatibility library does not support this device",
 }
+"""Statuses of a driver or device that this process cannot use, with the reason."""
 _OTHER_CONTEXT = (INVALID_CONTEXT, INVALID_HANDLE, NOT_INITIALIZED)
+"""Statuses of calls in a thread whose current context is not that of the device, or that has none."""
 
 
 class DeviceLostError(DeviceUnavailableError):
@@ -64,7 +67,7 @@ class DeviceLostError(DeviceUnavailableError):
 
 
 def is_installed() -> bool:
-    """Return whether the library of the driver is there; quick, and without the package."""
+    """Return whether the library of the driver can be loaded. The package cuda-bindings is not imported."""
     if MODULE in sys.modules:
         return True
     try:
@@ -75,8 +78,9 @@ def is_installed() -> bool:
 
 
 def binding() -> Any:
-    """Return the module of the driver, initialised. DeviceUnavailableError when the package, the driver or a device is
-    missing, or old.
+    """Return the module `cuda.bindings.driver`, initialized.
+
+    Raise DeviceUnavailableError if the package, the driver or a device is missing, or the driver is too old.
     """
     return _start(os.getpid())  # cached for each process, since a forked one must initialize the driver again
 
@@ -91,7 +95,7 @@ def _start(process: int) -> Any:
         driver = importlib.import_module(MODULE)
     try:
         (status,) = driver.cuInit(0)
-    except RuntimeError:  # of cuda.pathfinder: the library is not there
+    except RuntimeError:  # of cuda.pathfinder: there is no library of the driver
         raise DeviceUnavailableError(_without_library()) from None
     if status:
         raise failure(driver, status, "cuInit")
@@ -113,7 +117,7 @@ def _without_library() -> str:
 
 
 def device_count() -> int:
-    """Return how many devices there are; see `binding` for what may be raised."""
+    """Return the number of CUDA devices. Raise the errors of `binding`."""
     driver = binding()
     result = driver.cuDeviceGetCount()
     return 0 if result[0] == NO_DEVICE else int(check(driver, result, "cuDeviceGetCount"))
@@ -125,7 +129,7 @@ def version_text(version: int) -> str:
 
 
 def check(driver: Any, result: tuple[Any, ...], what: str) -> Any:
-    """Return the value that a function of the driver gave, or a tuple of several; raise the error of its status.
+    """Return the value that a function of the driver returned, or a tuple of several; raise the error of its status.
 
     Args:
         driver: Module of the driver.
@@ -138,13 +142,13 @@ def check(driver: Any, result: tuple[Any, ...], what: str) -> Any:
 
 
 def failure(driver: Any, status: Any, what: str, log: str = "") -> Error:
-    """Return the exception of a status that is not success.
+    """Return the exception for a status other than SUCCESS.
 
     Args:
         driver: Module of the driver.
         status: CUresult.
         what: Action that failed, which begins the message.
-        log: What the driver's compiler of PTX wrote; "" for nothing.
+        log: Messages of the driver's PTX compiler; "" for none.
     """
     code = int(status)
     text = f"{what}: {describe(driver, status)}"
@@ -162,7 +166,7 @@ def failure(driver: Any, status: Any, what: str, log: str = "") -> Error:
 
 
 def describe(driver: Any, status: Any) -> str:
-    """Return a status as messages print it: "CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)"."""
+    """Return a status for messages, such as "CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)"."""
     name = getattr(status, "name", None) or f"CUresult {int(status)}"
     result = driver.cuGetErrorString(status)
     text = result[1] if len(result) > 1 and not result[0] else None

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pydispatch.runtime.devices.cuda.context import Context
 
 MAX_GRAPHS = 4
-"""Graphs of one plan. A loop over more sets of blocks updates the least recently used graph at each run."""
+"""Cached graphs of one plan. A loop over more sets of blocks updates the least recently used graph at each run."""
 
 
 class PlanState:
@@ -43,7 +43,7 @@ class PlanState:
         function: Name of the public function that the plan belongs to; "" for plans of procedures.
         single: The only dispatch of a plan that has no other step; None for other plans.
         is_empty: Whether the plan has no commands.
-        graphs: Cached graphs of the plan, by addresses, constants and fill patterns.
+        graphs: Cached graphs of the plan, by (addresses, constants, fill patterns).
     """
 
     __slots__ = ("function", "graphs", "is_empty", "single")
@@ -58,15 +58,15 @@ class CudaExecutor(Executor):
 
     Attributes:
         modules: Loaded kernels.
-        names: Index of a public function → its name.
-        alignment: Largest alignment in bytes that an executable requires of its bindings.
+        names: Index of a public function in the program → its name.
+        alignment: Largest alignment in bytes that a loaded executable requires of its bindings.
     """
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.modules = Modules(context)
-        self.names: dict[int, str] = {}  # index of a public function → its name
-        self.alignment = 1  # bytes: the largest that a loaded executable requires of its bindings
+        self.names: dict[int, str] = {}
+        self.alignment = 1
 
     def load(self, executable: Executable) -> int:
         """Load the kernels of an executable, and return the alignment in bytes that its bindings need."""
@@ -125,10 +125,10 @@ class CudaExecutor(Executor):
                 self._graph(record, state, addresses, constants, fill_patterns).launch()
 
     def _state(self, record: Record) -> PlanState:
-        """Create and cache the state of a plan."""
-        steps, scratch = self._steps(record)
-        all_steps = [step for command in steps for step in command]
-        only_step = all_steps[0] if len(all_steps) == 1 and not scratch and isinstance(all_steps[0], Dispatch) else None
+        """Create the state of a plan, and cache it in the plan."""
+        steps_of_commands, scratch_bytes = self._steps(record)
+        steps = list(chain.from_iterable(steps_of_commands))
+        only_step = steps[0] if len(steps) == 1 and not scratch_bytes and isinstance(steps[0], Dispatch) else None
         state = record.state = PlanState(self._name(record), single=only_step, is_empty=not record.commands)
         return state
 
@@ -137,13 +137,16 @@ class CudaExecutor(Executor):
         return self.names.get(record.data.function, "")
 
     def _steps(self, record: Record) -> tuple[list[list[Step]], int]:
-        """Return the steps of each command of a plan, and the bytes of scratch memory that they need."""
+        """Return the steps (driver operations) of each command of a plan, and the bytes of scratch memory they need.
+
+        Scratch memory is for copies between overlapping ranges; it is addressed as one more buffer, the last one.
+        """
         return steps_of(self.context, record.commands, record.has_deferred, self.modules, record.count)
 
     def _run_single(
         self, state: PlanState, step: Dispatch, addresses: list[int], constants: bytes, fill_patterns: Sequence[int]
     ) -> None:
-        """Launch a plan that consists of one dispatch."""
+        """Launch a plan that consists of one dispatch, `step`. Other arguments are those of `_graph`."""
         context = self.context
         step.bind(addresses, constants, fill_patterns)
         result = step.launch(context.stream)
@@ -164,7 +167,7 @@ class CudaExecutor(Executor):
         Args:
             record: The plan.
             state: Its state.
-            addresses: Device address of each buffer.
+            addresses: Device address of each buffer; 0 for unused ones.
             constants: Push constants, words of 32 bits.
             fill_patterns: Fill pattern of each command.
         """
@@ -226,11 +229,11 @@ class CudaExecutor(Executor):
         context = self.context
         context.require_usable()
         context.release_unused()
-        steps, bytes_ = self._steps(record)
-        scratch = DeviceMemory(context, context.acquire(bytes_), bytes_) if bytes_ else None
+        steps, scratch_bytes = self._steps(record)
+        scratch = DeviceMemory(context, context.acquire(scratch_bytes), scratch_bytes) if scratch_bytes else None
         addresses = self._with_scratch([0 if block is None else block.address for block in blocks], scratch)
         with context.lock, context.current:
-            watch = Stopwatch(context, len(steps) + 1)
+            watch = Stopwatch(context, len(steps) + 1)  # one mark before the first command, one after each
             try:
                 with traced.span(Kind.SUBMIT, self._name(record)):
                     watch.mark()

@@ -24,12 +24,11 @@ if TYPE_CHECKING:
 
 class CudaFunction(AcceleratorFunction):
     """`f(*args, out=None, stream=None, **named)`. Arguments are buffers of the device and tensors of PyTorch, CuPy and
-    others on it, which are used where they lie, or arrays of the process, which are copied. Results are
-    `pydispatch.Buffer`.
+    others on it, which are used in place, or arrays of the process, which are copied. Results are `pydispatch.Buffer`.
 
-    A call puts its work on the stream of the device and returns; an error of the hardware shows in a later call, or
-    when a result is looked at. stream: a stream of the caller (its handle, or an object of PyTorch, CuPy or Numba): the
-    call runs after what is on it, and what is put on it later runs after the call. Without it the call is in order
+    A call enqueues its work on the stream of the device and returns; a hardware error is raised by a later call, or
+    when a result is read. stream: a stream of the caller (its handle, or an object of PyTorch, CuPy or Numba): the call
+    runs after the work that is on it, and before work that is enqueued on it later. Without it the call is in order
     with the default stream. `out=` and threads are as on other devices.
     """
 
@@ -39,8 +38,11 @@ class CudaFunction(AcceleratorFunction):
         cuda_executor.names[index] = self.name
 
     def __call__(self, *args: Any, out: Any = None, stream: Any = None, **named: Any) -> Any:
-        """Call the function. With a CUDA stream, it starts after the stream's work, and the stream's later work waits
-        for it; without one, the call waits for its end."""
+        """Call the function; it returns before the device has completed its work.
+
+        stream: CUDA stream whose present work runs before the call and whose later work runs after it; None for the
+        order of the default stream.
+        """
         if stream is None:
             return super().__call__(*args, out=out, **named)
         with _between(self._context, stream):
@@ -68,7 +70,8 @@ class CudaProcedure(AcceleratorProcedure):
 
 class CudaPrepared(Prepared):
     """A call with fixed shapes, which is a CUDA graph. `p()` launches it, `p(c, d)` on other arguments; `stream=` is as
-    for `CudaFunction`. It owns its results unless it was given some: the next run overwrites them."""
+    for `CudaFunction`. Unless `out=` was passed to `prepare`, it owns its results, which the next run overwrites.
+    """
 
     def __call__(self, *args: Any, stream: Any = None, **named: Any) -> Any:
         """Run the prepared call, ordered after and before the work of `stream` as in `CudaFunction.__call__`."""
@@ -80,13 +83,16 @@ class CudaPrepared(Prepared):
 
 @contextmanager
 def _between(context: Context, stream: Any) -> Iterator[None]:
-    """Order the work of the `with` block after work that is on a stream, and before work that is put there later."""
+    """Order the work of the `with` block after the work on a stream, and before work that is enqueued on it later.
+
+    stream: as for `stream_number`.
+    """
     handle = stream_number(stream)
     context.follow(handle)
     try:
         yield
     finally:
-        if not context.is_shut:
+        if not context.is_shut:  # a closed or lost device has no work to wait for
             context.order_before(handle)
 
 

@@ -14,27 +14,36 @@ if TYPE_CHECKING:
 
 
 class Graph:
-    """Instantiated graph over the steps of a plan, for one thread at a time.
+    """Instantiated graph over the steps (driver operations) of a plan, for one thread at a time.
 
     Commands of one region run concurrently, after all commands of the previous region. The steps of a command run one
     after the other, except those of a fill, which write different bytes.
+
+    Attributes:
+        function: Name of the public function, for messages; "" for the plan of a procedure.
+        scratch: DeviceMemory for copies between overlapping ranges; None if the plan has none.
+        steps_of_commands: Steps of each command of the plan.
+        steps: All steps, in that order.
+        nodes: Graph node of each step.
+        dispatches: Name of each kernel launch, for messages.
+        executable: CUgraphExec; None while it is rebuilt.
     """
 
     def __init__(
         self, context: Context, function: str, steps_of_commands: Sequence[Sequence[Step]], scratch: Any = None
     ) -> None:
-        """Create a graph that owns the scratch memory and the steps of each command, which are bound already."""
+        """Create a graph that owns the scratch memory and the steps, which are bound to their memory already."""
         self.context, self.function, self.scratch = context, function, scratch
         self.steps = [step for steps in steps_of_commands for step in steps]
         self.dispatches = tuple(step.name for step in self.steps if isinstance(step, Dispatch))
         self.steps_of_commands = steps_of_commands
-        self.nodes: list[Any] = []  # node of each step
+        self.nodes: list[Any] = []
         self.executable: Any = None
         self._launch, self._stream = context.driver.cuGraphLaunch, context.stream
         self._build()
 
     def _build(self) -> None:
-        """Build and instantiate the graph. The steps of a copy through scratch memory form a chain."""
+        """Build and instantiate the graph. The steps of a copy through scratch memory run one after the other."""
         context, driver = self.context, self.context.driver
         self._forget()
         what = f"the graph of @{self.function}"
@@ -71,8 +80,11 @@ class Graph:
                 driver.cuGraphDestroy(graph)
 
     def _joined(self, graph: Any, nodes: list[Any], what: str) -> list[Any]:
-        """Return the nodes to depend on: `nodes`, or one empty node after them, which saves edges."""
-        if len(nodes) <= 2:
+        """Return the nodes to depend on: `nodes`, or one empty node after them, which saves edges.
+
+        what: description of the graph for messages.
+        """
+        if len(nodes) <= 2:  # an empty node would save few edges or none
             return nodes
         context = self.context
         return [context.check(context.driver.cuGraphAddEmptyNode(graph, nodes, len(nodes)), what)]
@@ -91,7 +103,7 @@ class Graph:
                 (status,) = self.steps[i].update(self.executable, self.nodes[i])
                 if status:
                     break
-            else:
+            else:  # the driver has taken all changes
                 return
         if int(status) in cuda.STICKY:  # the context cannot be used any more
             context.raise_failure(status, f"the graph of @{self.function}")
@@ -118,7 +130,7 @@ class Graph:
     def _forget(self) -> None:
         """Hand the instantiated graph to the context's garbage."""
         executable, self.executable = self.executable, None
-        if executable is not None and not self.context.lost:
+        if executable is not None and not self.context.loss_reason:
             self.context.garbage.append((self.context.driver.cuGraphExecDestroy, executable))
 
     def __del__(self) -> None:

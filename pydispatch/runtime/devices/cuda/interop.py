@@ -20,6 +20,7 @@ CPU, CUDA, MANAGED = 1, 2, 13  # DLDeviceType
 LEGACY_STREAM = 1
 """The default stream of the process, as DLPack and CUDA number it."""
 _CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
+"""DLDataTypeCode by NumPy's letter for the kind of a dtype."""
 _INTERFACE_ATTRIBUTE = "__cuda_array_interface__"
 
 
@@ -47,8 +48,10 @@ class CudaBuffer(Buffer):
         return CUDA, self._context.index
 
     def __dlpack__(self, **options: Any) -> Any:
-        """Return a DLPack capsule of the buffer. stream: of the consumer, which waits on the device for work submitted
-        so far; -1: it knows to wait by itself. A consumer on the CPU gets a copy.
+        """Return a DLPack capsule of the buffer. options: the keyword arguments of the protocol.
+
+        Later work on `stream`, a stream of the consumer, waits on the device for the work submitted so far; with -1 the
+        consumer orders its work by itself. A consumer on the CPU gets a copy.
         """
         dl_device = options.get("dl_device")
         if dl_device is not None and int(dl_device[0]) == CPU:
@@ -69,6 +72,7 @@ class CudaBuffer(Buffer):
         if stream != -1:  # None stands for the legacy default stream of the process
             context.order_before(LEGACY_STREAM if stream is None else stream_number(stream))
         code = dlpack_code(self)
+        # Consumers that state no version know only the capsule of DLPack before 1.0.
         versioned = tuple(options.get("max_version") or (0, 0)) >= (1, 0)
         return make_capsule(owner, owner._address, self.shape, code, self.element.bits, CUDA, context.index, versioned)
 
@@ -95,13 +99,14 @@ def dlpack_code(buffer: Buffer) -> int:
 
 
 def stream_number(stream: Any) -> int:
-    """Return the handle of a stream: a number, or a stream of PyTorch, CuPy, Numba, cuda-bindings or whatever follows
-    the `__cuda_stream__` protocol. InvalidArgumentError for anything else.
+    """Return the handle (CUstream) of a stream. Raise InvalidArgumentError for another object.
+
+    stream: a handle, a stream of PyTorch, CuPy, Numba or cuda-bindings, or any with `__cuda_stream__`.
     """
     source: Any = stream
     if hasattr(stream, "__cuda_stream__"):
         protocol = stream.__cuda_stream__
-        source = (protocol() if callable(protocol) else protocol)[1]
+        source = (protocol() if callable(protocol) else protocol)[1]  # (version of the protocol, handle)
     else:
         for name in ("cuda_stream", "ptr", "handle"):
             if hasattr(stream, name):
@@ -130,12 +135,12 @@ def convert(context: Context, value: Any, is_out: bool = False) -> Any:
         InvalidArgumentError: The memory is on another device, not contiguous, or read-only although `is_out` is set, or
             programs have no such element type.
     """
-    where = getattr(value, "__dlpack_device__", None)
-    if where is not None and hasattr(value, "__dlpack__"):
-        kind, index = where()
+    dlpack_device = getattr(value, "__dlpack_device__", None)
+    if dlpack_device is not None and hasattr(value, "__dlpack__"):
+        kind, index = dlpack_device()
         if int(kind) not in (CUDA, MANAGED):
             return value
-        if int(index) != context.index and int(kind) == CUDA:
+        if int(index) != context.index and int(kind) == CUDA:  # all devices can access managed memory
             raise InvalidArgumentError(_elsewhere(value, int(index), context))
         return _from_dlpack(context, value, is_out)
     interface = _cuda_array_interface_of(value)
@@ -155,7 +160,7 @@ def _from_dlpack(context: Context, value: Any, is_out: bool) -> Buffer:
             capsule = value.__dlpack__(stream=stream, max_version=(1, 1))
         except TypeError:
             capsule = value.__dlpack__(stream=stream)  # a producer older than the versioned protocol
-    array = open_capsule(capsule)  # over memory of the device: only its description is looked at
+    array = open_capsule(capsule)  # over memory of the device, so that the CPU must not read its elements
     if not array.flags.c_contiguous:
         raise InvalidArgumentError(_not_contiguous_message(value))
     if is_out and not array.flags.writeable and not _is_writable(_cuda_array_interface_of(value)):
@@ -168,14 +173,14 @@ def _cuda_array_interface_of(value: Any) -> dict[str, Any] | None:
     """Return the `__cuda_array_interface__` of a value; None without one."""
     try:
         interface = getattr(value, _INTERFACE_ATTRIBUTE, None)
-    except (RuntimeError, TypeError, BufferError):
+    except (RuntimeError, TypeError, BufferError):  # a property that refuses this value, such as a CPU tensor
         return None
     return interface if isinstance(interface, dict) else None
 
 
 def _is_writable(interface: dict[str, Any] | None) -> bool:
-    """Return whether a `__cuda_array_interface__` is there and says that its memory may be written."""
-    return interface is not None and not interface["data"][1]
+    """Return whether there is a `__cuda_array_interface__`, and it states that its memory may be written."""
+    return interface is not None and not interface["data"][1]  # data: (address, whether it is read-only)
 
 
 def _from_interface(context: Context, value: Any, interface: dict[str, Any]) -> Buffer:
@@ -187,12 +192,12 @@ def _from_interface(context: Context, value: Any, interface: dict[str, Any]) -> 
     address = int(interface["data"][0] or 0)
     if interface.get("mask") is not None:
         raise InvalidArgumentError("its mask would be lost; pass an array without one")
-    strides, step = interface.get("strides"), dtype.itemsize
-    if strides is not None and 0 not in shape:
+    strides, contiguous_stride = interface.get("strides"), dtype.itemsize
+    if strides is not None and 0 not in shape:  # without strides or elements, it is contiguous
         for size, stride in zip(reversed(shape), reversed(tuple(strides)), strict=True):
-            if size != 1 and int(stride) != step:
+            if size != 1 and int(stride) != contiguous_stride:
                 raise InvalidArgumentError(_not_contiguous_message(value))
-            step *= size
+            contiguous_stride *= size
     nbytes = dtype.itemsize
     for size in shape:
         nbytes *= size
@@ -204,7 +209,7 @@ def _from_interface(context: Context, value: Any, interface: dict[str, Any]) -> 
         if not result[0] and int(result[1]) != context.index:
             raise InvalidArgumentError(_elsewhere(value, int(result[1]), context))
     stream = interface.get("stream")
-    if stream is not None:
+    if stream is not None:  # None: the owner needs no synchronization
         context.follow(int(stream))
     return _borrowed(context, address, shape, element_of(dtype), nbytes, value)
 
@@ -216,7 +221,7 @@ def _borrowed(context: Context, address: int, shape: tuple[int, ...], element: A
 
 
 def _elsewhere(value: Any, index: int, context: Context) -> str:
-    """Return the message for an argument on another CUDA device."""
+    """Return the message for an argument on another CUDA device, that with number `index`."""
     return (
         f"an argument ({type(value).__name__}) lies on cuda:{index}, the program runs on {context.name}: copy it there "
         "first, or load the program on the other device"

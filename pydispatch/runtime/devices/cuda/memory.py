@@ -15,10 +15,11 @@ class Owner(Protocol):
 
     Attributes:
         driver: Module of the CUDA driver.
-        index: Number of the device.
+        index: Number of the device, from 0.
+        name: Name of the device, such as "cuda:0".
         stream: Stream on which memory is allocated and freed.
         total_bytes: Memory of the device.
-        lost: Reason why the device is unusable, or "".
+        loss_reason: Error that made the device unusable for this process; "" if it is usable.
         current: Context manager that makes this context current in the thread.
         is_shut: Whether the device is lost or closed.
     """
@@ -28,7 +29,7 @@ class Owner(Protocol):
     name: str
     stream: Any
     total_bytes: int
-    lost: str
+    loss_reason: str
     current: Any
     is_shut: Any
 
@@ -42,12 +43,15 @@ GRANULE = 512
 MAX_FREE_BYTES = 1 << 30
 """Bytes of free blocks in this pool. More are returned to the pool of the driver, which keeps them for this process."""
 UNLIMITED_BYTES = (1 << 64) - 1
+"""Release threshold of a driver's pool that never returns memory to the system by itself."""
 
 
 class Block:
     """Range of device memory.
 
     Attributes:
+        address: Device address.
+        size: Bytes of the block.
         number: Identifies the block among all blocks of the pool.
         owner: Object that keeps borrowed memory alive; None for memory of the pool.
     """
@@ -92,7 +96,7 @@ class StreamOrderedPool(BlockPool[Block]):
             return Block(address, size, self._next_number(), owner)
 
     def _take_back_released(self) -> None:
-        """Collect released blocks, and free half of the unused memory if there is too much of it."""
+        """Collect released blocks. If they exceed MAX_FREE_BYTES, free blocks until half of it is left."""
         super()._take_back_released()
         if self.free_bytes > MAX_FREE_BYTES:
             self._free_to(MAX_FREE_BYTES // 2)
@@ -127,7 +131,7 @@ class StreamOrderedPool(BlockPool[Block]):
                 _, blocks = self.free.popitem(last=False)
                 for block in blocks:
                     self.free_bytes -= block.size
-                    if not context.lost:
+                    if not context.loss_reason:  # the memory of a lost device is gone already
                         self.driver.cuMemFreeAsync(block.address, context.stream)
 
     def trim(self) -> None:
@@ -145,7 +149,7 @@ class StreamOrderedPool(BlockPool[Block]):
 
     def _reserved(self) -> int:
         """Return the bytes that the pool of the driver holds; 0 when they are not known."""
-        if self.context.lost or self.context.is_shut:
+        if self.context.loss_reason or self.context.is_shut:
             return 0
         name = self.attributes.CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT
         with self.context.current:

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from pydispatch.runtime.devices.cuda.context import Context
 
 _MAX_DEFAULT_SHARED_BYTES = 48 << 10
-"""Bytes of dynamic workgroup memory that need no leave."""
+"""Bytes of dynamic workgroup memory that a kernel may use before its limit is raised (cuFuncSetAttribute)."""
 
 
 class CudaKernel:
     """Loaded kernel of an export.
 
     Attributes:
-        executable: Name of its executable.
+        executable: Name of its executable, without "@".
         export: Name of the export.
         function: CUfunction.
         block: Threads of a block in x, y and z.
@@ -48,12 +48,12 @@ class Modules:
 
     Attributes:
         kernels: (index of an executable, ordinal of an export) → kernel.
-        handles: CUmodule of each module.
+        handles: CUmodule of each loaded module.
         context: The device.
     """
 
     def __init__(self, context: Context) -> None:
-        self.kernels: dict[tuple[int, int], CudaKernel] = {}  # (executable, ordinal of the export) → kernel
+        self.kernels: dict[tuple[int, int], CudaKernel] = {}
         self.handles: list[Any] = []
         self.context = context
         context.modules.add(self)
@@ -100,7 +100,7 @@ class Modules:
                 f"{where}, export '@{entry.name}': blocks of {x}x{y}x{z} invocations, {self.context.name} starts at "
                 f"most {facts['threads']} ({facts['block_x']}x{facts['block_y']}x{facts['block_z']})"
             )
-        limit = max(facts["shared_optin"], facts["shared"])
+        limit = max(facts["shared_optin"], facts["shared"])  # the first is 0 if the driver does not know it
         if entry.shared > limit:
             raise DeviceUnavailableError(
                 f"{where}, export '@{entry.name}': {entry.shared} bytes of workgroup memory, {self.context.name} has "
@@ -114,14 +114,14 @@ class Modules:
 
         Args:
             data: The module.
-            kind: "ptx" or CUBIN.
+            kind: PTX or CUBIN (ptx_parts).
             where: Begin of error messages.
         """
         context = self.context
         code, is_cached = (data, False) if kind == CUBIN else compile_ptx(context, data, where)
         log = Log(context.driver)
         result = self._load_data(code, log)
-        if result[0] and is_cached:  # the file is not what this driver would write
+        if result[0] and is_cached:  # the cached file may be damaged
             code, _ = compile_ptx(context, data, where, fresh=True)
             result = self._load_data(code, log)
         status = result[0]
@@ -145,7 +145,7 @@ class Modules:
 
         Args:
             loaded: CUmodule of each module of the executable.
-            entry: The export.
+            entry: Kernel and launch metadata of the export.
             name: Name of the executable.
             where: Begin of error messages.
         """
@@ -174,7 +174,14 @@ class Modules:
         return CudaKernel(name, function, entry)
 
     def _set_constant(self, loaded: Sequence[Any], variable: str, word: int, where: str) -> bool:
-        """Write an executable constant to every module that has the variable; return whether one has."""
+        """Write an executable constant to every module that has the variable; return whether one has.
+
+        Args:
+            loaded: CUmodule of each module of the executable.
+            variable: Name of the variable that receives the constant.
+            word: Value of up to 64 bits, of which a smaller variable receives the low bytes.
+            where: Begin of error messages.
+        """
         context, driver, is_set = self.context, self.context.driver, False
         for module in loaded:
             result = driver.cuModuleGetGlobal(module, variable.encode() + b"\0")
@@ -198,7 +205,7 @@ class Modules:
             )
 
     def check_grid(self, kernel: CudaKernel, grid: Sequence[int]) -> None:
-        """Raise InvalidArgumentError for a grid that the device cannot launch."""
+        """Raise InvalidArgumentError for a grid (workgroups in x, y and z) that the device cannot launch."""
         facts = self.context.attributes
         limit = facts["grid_x"], facts["grid_y"], facts["grid_z"]
         if any(have > limit for have, limit in zip(grid, limit, strict=True)):
@@ -210,5 +217,5 @@ class Modules:
     def destroy(self) -> None:
         """Hand the modules to the context's garbage. They are unloaded after the work in flight is complete."""
         handles, self.handles, self.kernels = self.handles, [], {}
-        if not self.context.lost:
+        if not self.context.loss_reason:
             self.context.garbage.extend((self.context.unload_module, handle) for handle in handles)

@@ -74,6 +74,7 @@ class Dispatch(Step):
         grid: Number of workgroups in x, y and z.
         first_constant: Index of the dispatch's first push constant, a 32-bit word, among those of the plan.
         slots: (buffer, byte offset) of each binding.
+        arguments: Arguments of cuLaunchKernel that are constant: grid, block and bytes of shared memory.
         memory: Values of the kernel parameters, which the driver reads at each launch.
         packed: The last bound content of `memory`; empty before the first `bind`.
         pointers: Address in `memory` of each kernel parameter.
@@ -88,8 +89,8 @@ class Dispatch(Step):
         self.name = StepName(label, kernel.executable, kernel.export)
         self.grid, self.first_constant = command.grid, command.first_constant
         self.slots = [(slot.buffer, slot.offset) for slot in command.slots]
-        self.memory = bytearray(max(1, packer.size))  # the parameter values, which bind() writes
-        self.packed = b""  # content of `memory` at the last bind(), to find out whether it has changed
+        self.memory = bytearray(max(1, packer.size))  # not empty, because ctypes has no address of empty memory
+        self.packed = b""
         memory_address = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
         self.pointers = (ctypes.c_void_p * max(1, len(packer.offsets)))(
             *[memory_address + offset for offset in packer.offsets]
@@ -127,12 +128,12 @@ class Dispatch(Step):
         return result
 
     def add(self, graph: Any, after: Sequence[Any]) -> Result:
-        """Add the launch to a graph, after other nodes."""
+        """Add the launch to a graph as a node that depends on the nodes `after`."""
         result: Result = self.driver.cuGraphAddKernelNode(graph, list(after), len(after), self.node_params)
         return result
 
     def update(self, executable: Any, node: Any) -> Result:
-        """Set the arguments of the launch in an executable graph."""
+        """Set the arguments of the launch in node `node` of an executable graph."""
         result: Result = self.driver.cuGraphExecKernelNodeSetParams(executable, node, self.node_params)
         return result
 
@@ -158,12 +159,15 @@ class Copy(Step):
         self.bound_values = (-1, -1)  # addresses of source and target; set by bind()
         params = self.node_params = driver.CUDA_MEMCPY3D()
         params.srcMemoryType = params.dstMemoryType = getattr(driver.CUmemorytype, _DEVICE)
-        params.WidthInBytes, params.Height, params.Depth = size, 1, 1
+        params.WidthInBytes, params.Height, params.Depth = size, 1, 1  # an image of one row
         params.srcPitch = params.dstPitch = size
         params.srcHeight = params.dstHeight = 1
 
     def bind(self, addresses: Sequence[int], constants: bytes, fill_patterns: Sequence[int]) -> bool:
-        """Set the addresses of source and target. Return whether they have changed."""
+        """Set the addresses of source and target. Return whether they have changed.
+
+        The arguments are those of `Step.bind`; only the addresses are used.
+        """
         (source, source_offset), (target, target_offset) = self.source, self.target
         bound = addresses[source] + source_offset, addresses[target] + target_offset
         if bound == self.bound_values:
@@ -173,7 +177,7 @@ class Copy(Step):
         return True
 
     def launch(self, stream: Any) -> Result:
-        """Start the copy on a stream."""
+        """Enqueue the copy on a stream."""
         source, target = self.bound_values
         result: Result = self.driver.cuMemcpyDtoDAsync(target, source, self.size, stream)
         return result
@@ -334,9 +338,9 @@ def steps_of(
     Args:
         context: The device.
         plan: The commands.
-        is_deferred: Whether fill patterns depend on the call.
+        is_deferred: Whether fill patterns depend on the call, so that they are known only in `Step.bind`.
         modules: The loaded kernels.
-        scratch: Buffer index of the scratch memory.
+        scratch: Index that the scratch memory has among the buffers.
     """
     steps: list[list[Step]] = []
     scratch_bytes = 0
@@ -355,11 +359,12 @@ def steps_of(
             if source != target or abs(source_offset - target_offset) >= size:
                 steps.append(copies(context, region, (source, source_offset), (target, target_offset), size))
             elif source_offset == target_offset:
-                steps.append([])
+                steps.append([])  # a copy of bytes to themselves
             else:
                 to_scratch = copies(context, region, (source, source_offset), (scratch, scratch_bytes), size)
                 steps.append(
                     to_scratch + copies(context, region, (scratch, scratch_bytes), (target, target_offset), size)
                 )
+                # Copies that run concurrently have ranges of their own, aligned to 256 bytes.
                 scratch_bytes += -(-size // 256) * 256
     return steps, scratch_bytes

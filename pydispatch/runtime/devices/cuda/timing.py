@@ -9,10 +9,13 @@ if TYPE_CHECKING:
 
 
 class Stopwatch:
-    """Events on the stream of a context. Used with the context current."""
+    """Events on the stream of a context, which must be current in the thread.
+
+    marks: recorded events, in order. free: events for further marks.
+    """
 
     def __init__(self, context: Context, count: int) -> None:
-        """count: marks that will be set."""
+        """count: number of calls of `mark`, at most."""
         self.context = context
         self.marks: list[Any] = []
         self.free: list[Any] = []
@@ -24,7 +27,7 @@ class Stopwatch:
             raise
 
     def mark(self) -> None:
-        """Note the time at which the stream comes here."""
+        """Record an event on the stream: the time at which all earlier work on it is complete."""
         event = self.free.pop()
         self.marks.append(event)
         self.context.check(self.context.driver.cuEventRecord(event, self.context.stream), "cuEventRecord")

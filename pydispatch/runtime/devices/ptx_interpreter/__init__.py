@@ -15,10 +15,11 @@ if TYPE_CHECKING:
 TARGET = "cuda"
 OPTIONS = ("capability", "races")
 CAPABILITY = (9, 0)
+"""Compute capability (major, minor) that is simulated by default."""
 
 
 def available() -> list[str]:
-    """None: it is there everywhere, but it is slow, and so it is never chosen by itself."""
+    """Return no names: the interpreter exists on every machine, but is slow, and so it must be named to be used."""
     return []
 
 
@@ -36,7 +37,7 @@ def open(name: str, options: Mapping[str, str]) -> PtxInterpreterDevice:
 
         text = options["capability"]
         match = re.fullmatch(r"(\d{1,2})\.(\d)", text, re.ASCII)
-        capability = (int(match[1]), int(match[2])) if match else (0, 0)
+        capability = (int(match[1]), int(match[2])) if match else (0, 0)  # no architecture: refused below
         if capability[0] * 10 + capability[1] not in ARCHITECTURES:
             architectures = ", ".join(f"{n // 10}.{n % 10}" for n in ARCHITECTURES)
             raise InvalidArgumentError(f"device '{base}': capability: expected one of {architectures}, got '{text}'")

@@ -36,16 +36,27 @@ class Block:
 
 
 class Context(base.Context):
-    """Simulated device. Methods hold `lock` and run synchronously."""
+    """Simulated device. Methods hold `lock` and run synchronously.
+
+    Attributes:
+        capability: Compute capability, (major, minor).
+        races: Whether data races between threads of a kernel are reported.
+        machine: Interpreter of kernels.
+        memory: Its device memory.
+        released_blocks, released_modules: Blocks and modules that are not used any more. `allocate`, `trim` and others
+            that hold `lock` free them.
+        live_bytes, live_blocks: Bytes and number of blocks in use, without borrowed ones.
+        peak_bytes: Largest `live_bytes` so far.
+    """
 
     def __init__(self, name: str, capability: tuple[int, int], races: bool) -> None:
         self.name, self.capability = name, capability
-        self.races = races  # whether data races are reported
+        self.races = races
         self.machine = Machine(capability, races=races)
         self.memory = self.machine.memory
         self.lock = threading.RLock()
         self.released_blocks: deque[Block] = deque()
-        self.released_modules: deque[Loaded] = deque()  # modules of programs that are gone
+        self.released_modules: deque[Loaded] = deque()
         self.live_bytes = self.peak_bytes = self.live_blocks = 0
         self.closed = False
         self.borrow = self._borrow  # of the common interface; other contexts cannot borrow arrays, and have None
@@ -72,7 +83,7 @@ class Context(base.Context):
             return Block(self.memory.adopt(flat), size, is_borrowed=True)
 
     def release(self, block: Block) -> None:
-        self.released_blocks.append(block)  # the collector may come while the machine works
+        self.released_blocks.append(block)  # not freed here: the garbage collector may call this during a launch
 
     def _free_released(self) -> None:
         """Free the blocks and modules that were queued for release."""
