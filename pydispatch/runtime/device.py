@@ -21,6 +21,10 @@ class Scheme(Protocol):
     def open(self, name: str, options: Mapping[str, str]) -> Device:
         """Open a device.
 
+        Args:
+            name: Name without options, such as "vulkan" or "vulkan:1".
+            options: Values of the options in the name, as text.
+
         Raises:
             DeviceUnavailableError: The device does not exist on this machine.
             InvalidArgumentError: An option is unknown or has a wrong value.
@@ -69,12 +73,12 @@ def device(name: str = "cpu") -> Device:
     """
     if not isinstance(name, str):
         raise InvalidArgumentError(f"device: expected a name such as 'cpu' or 'cpu?workers=8', got {name!r}")
-    scheme, _, query = name.partition("?")
-    base = scheme.partition(":")[0]
-    provider = extensions.part("device", base)
+    name_and_index, _, query = name.partition("?")
+    scheme = name_and_index.partition(":")[0]
+    provider = extensions.part("device", scheme)
     if provider is None:
         # A stricter similarity than elsewhere, for which "gpu" is not like "cpu".
-        hint = did_you_mean(base, (known.name for known in extensions.parts("device")), cutoff=0.7)
+        hint = did_you_mean(scheme, (known.name for known in extensions.parts("device")), cutoff=0.7)
         raise DeviceUnavailableError(f"there is no device '{name}'; {hint}this machine has: {', '.join(devices())}")
     options: dict[str, str] = {}
     for part in filter(None, query.split("&")):
@@ -83,7 +87,7 @@ def device(name: str = "cpu") -> Device:
             raise InvalidArgumentError(f"device '{name}': expected distinct options as key=value, got '{part}'")
         options[key] = value
     start = time.perf_counter()
-    opened = _scheme(provider).open(scheme, options)
+    opened = _scheme(provider).open(name_and_index, options)
     opened.spec = name
     logs.runtime.info("device '%s' is open, after %.1f ms", opened.name, 1e3 * (time.perf_counter() - start))
     return opened

@@ -74,7 +74,7 @@ class Executor(ABC):
 
     Attributes:
         context: The open device.
-        alignments: Index of an executable → alignment in bytes that it requires of its bindings; none for 1.
+        alignments: Index of an executable → alignment in bytes that it requires of its bindings; absent: any.
         constants: Bytes of each constant of the artifact, by its index; valid as long as the module.
         derivations: Constants that are computed from others on first use; None if there are none.
         raised: Id of a thread → exception that ends the procedure that it runs; the C core passes only a status.

@@ -29,7 +29,7 @@ class Preparable(Protocol):
         _context: The device's Context.
         _core: Function of the C core (`DeviceFunction`).
         _executor: Executor of the program.
-        _bind: `DeviceFunction.bind`: returns (plan, tensor arguments, bytes of scalar arguments).
+        _bind: `DeviceFunction.bind`: returns (plan, array or buffer of each argument, bytes of scalar arguments).
     """
 
     name: str
@@ -60,7 +60,8 @@ class Preparable(Protocol):
     def _values_of_scalars(self, plan: Plan, record: Record, scalars: bytes) -> tuple[bytes, list[int], list[Any]]:
         """Evaluate the host code for the scalars of a call.
 
-        Return the push constants of the dispatches, the fill pattern of each command, and the results that are numbers.
+        Return the push constants of the dispatches, the fill pattern of each command, and the value of each result that
+        is a number (None for a tensor).
         """
 
     def _value(self, results: list[Any]) -> Any:

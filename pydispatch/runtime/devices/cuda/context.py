@@ -170,7 +170,10 @@ class Context(base.Context):
         return result[1] if len(result) == 2 else result[1:]
 
     def raise_failure(self, status: Any, what: str) -> None:
-        """Raise the error of a driver status. A hardware error lists the dispatches since the last synchronization."""
+        """Raise the error of a driver status. A hardware error lists the dispatches since the last synchronization.
+
+        what: action that failed, for the message.
+        """
         error = cuda.failure(self.driver, status, f"{self.name}: {what}")
         if not isinstance(error, cuda.DeviceLostError):
             raise error
@@ -182,7 +185,7 @@ class Context(base.Context):
         if not dispatches:
             self.require_usable()
         functions = list(dict.fromkeys(f"@{function}" for function, _ in recent if function))
-        executable = export = None
+        executable = export = None  # of the only dispatch that can have failed
         hint = ""
         if len(dispatches) == 1:
             label, executable, export = dispatches[0]
@@ -197,7 +200,7 @@ class Context(base.Context):
             f"{self.name}: {who}{' of ' * bool(functions)}{', '.join(functions)}: {reason}{hint}\n{self.name} is lost "
             "for this process, with its buffers; other devices go on, and a new process can use it\n"
             "pydispatch.device('ptx-interpreter') runs the same program without a GPU and names the line and thread",
-            executable, export, None, int(status),
+            executable, export, workgroup=None, code=int(status),
         )  # fmt: skip
 
     def require_usable(self) -> None:

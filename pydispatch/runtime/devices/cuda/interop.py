@@ -93,7 +93,10 @@ class CudaBuffer(Buffer):
 
 
 def dlpack_code(buffer: Buffer) -> int:
-    """Return the DLPack type code of a buffer's elements."""
+    """Return the DLPack type code (DLDataTypeCode) of a buffer's elements.
+
+    Small floats have codes of their own, although their NumPy type may be that of plain bytes.
+    """
     code = EXTENDED.get(buffer.dtype.name, _CODES.get(buffer.dtype.kind, 1))
     return SMALL_FLOATS.get(buffer.element.numerical, code)
 

@@ -64,7 +64,7 @@ class Block:
 
 class StreamOrderedPool(BlockPool[Block]):
     """Pool over a memory pool of the driver. All work runs in the order of one stream, so the next user of a block runs
-    after the last one.
+    after the previous one.
 
     unused_borrowed: Blocks over memory of other owners that no call uses any more.
     """
