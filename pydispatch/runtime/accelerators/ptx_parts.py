@@ -144,7 +144,7 @@ class PtxParts:
             raise ArtifactError(f'{where}: manifest.json: the key "ptx" of its variant: {error}') from None
 
     def _read(self, notes: Any, size: int) -> None:
-        """Read the notes. Raise KeyError or ValueError if they do not describe `size` bytes of code."""
+        """Read the notes, a JSON object. Raise KeyError or ValueError unless they describe `size` bytes of code."""
         notes = table(notes)
         self.blocks = [None if block is None else _block(block) for block in listed(notes["blocks"])]
         self.shared = [count(n) for n in listed(notes["shared"])]
@@ -181,7 +181,7 @@ class PtxParts:
         return [self._kernel_by_name(export, modules) for export in exports]
 
     def _kernel_from_notes(self, export: Export, entries: Sequence[tuple[int, str]]) -> KernelEntry:
-        """Return the kernel of an export by the entries of the notes."""
+        """Return the kernel of an export by `entries` and other lists of the notes, the key "ptx" of the variant."""
         ordinal, name = export.ordinal, export.name
         # The notes have one entry, block, shared size and parameter list for each ordinal of an export.
         if ordinal >= min(len(entries), len(self.blocks), len(self.shared), len(self.parameters)):

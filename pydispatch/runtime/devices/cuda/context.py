@@ -351,20 +351,17 @@ class Context(base.Context):
                 self._events.append(event)
 
     def _destroy_garbage(self) -> None:
-        """Destroy unused driver objects.
-
-        Before a module is unloaded, wait for the stream, which may be running its code.
-        """
+        """Destroy unused driver objects. Before a module is unloaded, wait for the stream, which may run its code."""
         is_idle = False
         while self.garbage:
             destroy, handle = self.garbage.popleft()
-            if not is_idle and destroy is self.unload_module:  # its code may be running
+            if not is_idle and destroy is self.unload_module:
                 self.driver.cuStreamSynchronize(self.stream)
                 is_idle = True
             destroy(handle)
 
     def close(self) -> None:
-        """Wait for work in flight, and refuse further work. The device is released after its last buffer."""
+        """Wait for work in flight, and refuse further work. Unless buffers are live, release the device."""
         with self.lock:
             if self.is_shut:
                 return
