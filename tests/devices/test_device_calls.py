@@ -76,6 +76,13 @@ def test_arguments_that_do_not_fit(device: Any, program: Any) -> None:
         program.mul(a)
 
 
+def test_a_function_without_results_has_an_empty_tuple_of_outputs(row: Device, device: Any) -> None:
+    nothing = device.load(pd.compile("func.func @nothing(%a: i32) { return }", targets=row.target)).nothing
+    assert nothing(1) is None and nothing(1, out=()) is None
+    with pytest.raises(pd.InvalidArgumentError, match="expected 0 buffers, got 1"):
+        nothing(1, out=np.zeros(1, np.float32))
+
+
 def test_out_and_prepare(device: Any, program: Any) -> None:
     a, b = np.arange(64, dtype=np.float32), np.full(64, 2, np.float32)
     out, array = device.empty(64), np.zeros(64, np.float32)

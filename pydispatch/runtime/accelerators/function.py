@@ -115,7 +115,7 @@ class AcceleratorFunction(Submitted, Callee):
         results: list[Any] = [None]  # one item per result; tensors are inserted below
         if scalars or not self._has_one_tensor_result:
             constants, fill_patterns, values = self._values_of_scalars(plan, record, scalars)
-            results = values or [None]
+            results = values
         blocks: Blocks = [None] * record.count
         staged: list[Any] = []  # blocks to release after the run
         try:
