@@ -40,14 +40,14 @@ class Window:
 
 
 def window_sizes(builder: Builder, x: Shape, kernel: Sequence[Size], window: Window, ceil: bool = False) -> Shape:
-    """Return the number of windows that fit into each spatial axis of `x`.
+    """Return the number of windows that fit into each spatial axis.
 
-    With `ceil`, the last window may end after the padding, but it begins within the elements or the padding before
-    them.
+    `x` and `kernel` are the sizes of the spatial axes of images and of a window, without batch and channels. With
+    `ceil`, the last window may end after the padding, but it begins within the elements or the padding before them.
     """
     counts: list[Size] = []
     for d, (n, k) in enumerate(zip(x, kernel, strict=True)):
-        extent = (k - 1) * window.dilations[d] + 1
+        extent = (k - 1) * window.dilations[d] + 1  # elements from the first to the last one of a dilated window
         room = n + window.low[d] + window.high[d] - extent
         if not isinstance(room, Expr) and room < 0:
             raise builder.fail(
@@ -72,14 +72,15 @@ def convolution(
     """Return the convolution of x [n, c, spatial...] by w [f, c / groups, kernel...] as [n, f, spatial...].
 
     Filters are not flipped, as usual in neural networks. With `input_dilations`, zeros are inserted between the
-    elements of x so that neighbours are that far apart. `channels_last` states that the result will be transposed so
-    that f is last.
+    elements of x so that neighbours are that far apart. `channels_last` states that the caller transposes the result
+    so that f is last: a convolution that skips the inserted zeros is then computed in this order. The default of
+    `dtype` is the type of x.
     """
     spatial = x.rank - 2
     dtype = dtype or x.dtype
-    if groups == 1 and input_dilations and _skips_zeros(x, w, window, input_dilations):
-        return _upsampled(builder, x, w, window, input_dilations, dtype, channels_last)
-    interior = [0, 0, *(n - 1 for n in input_dilations or [1] * spatial)]
+    if groups == 1 and input_dilations and _can_skip_inserted_zeros(x, w, window, input_dilations):
+        return _without_inserted_zeros(builder, x, w, window, input_dilations, dtype, channels_last)
+    interior = [0, 0, *(n - 1 for n in input_dilations or [1] * spatial)]  # zeros between neighbours
     x = pad(builder, x, (0, 0, *window.low), (0, 0, *window.high), 0, interior)
     inside = Window(window.strides, (0,) * spatial, (0,) * spatial, window.dilations)
     out = window_sizes(builder, x.shape[2:], w.shape[2:], inside)
@@ -97,9 +98,9 @@ def convolution(
 
 
 def _with_equal_channels(builder: Builder, x: Tensor, w: Tensor, groups: int) -> tuple[Tensor, Tensor]:
-    """Return images [n, c, spatial...] and filters [f, c / groups, kernel...] with the same number of channels.
+    """Return images [n, c, spatial...] and filters [f, c / groups, kernel...] with the same expression for c.
 
-    Raise CompileError if they are known to differ; sizes of the call are compared when it runs.
+    Raise CompileError if their numbers of channels are known to differ; dynamic ones are compared in each call.
     """
     channels, (filters, filter_channels, *kernel) = x.shape[1], w.shape
     expected = filter_channels * groups
@@ -114,30 +115,33 @@ def _with_equal_channels(builder: Builder, x: Tensor, w: Tensor, groups: int) ->
     return x, builder.as_shape(w, (filters, channels // groups, *kernel))
 
 
-def _skips_zeros(x: Tensor, w: Tensor, window: Window, factors: Sequence[int]) -> bool:
-    """Return whether `_upsampled` can compute a convolution with input dilations.
+def _can_skip_inserted_zeros(x: Tensor, w: Tensor, window: Window, factors: Sequence[int]) -> bool:
+    """Return whether `_without_inserted_zeros` can compute a convolution with these input dilations, `factors`.
 
-    All sizes must be static, strides and dilations 1, and each kernel size a multiple of the factor, so that the
-    inserted zeros meet the same elements of w in all elements of a phase.
+    All sizes but the batch must be static, strides and dilations 1, and each kernel size a multiple of the factor, so
+    that the inserted zeros meet the same elements of w in all results whose positions are equal modulo the factor.
     """
-    known = not any(isinstance(n, Expr) for n in (*x.shape[1:], *w.shape, *window.low, *window.high))
+    are_static = not any(isinstance(n, Expr) for n in (*x.shape[1:], *w.shape, *window.low, *window.high))
     has_unit_steps = {*window.strides, *window.dilations} == {1}
     is_multiple = all(not isinstance(k, Expr) and k % n == 0 for k, n in zip(w.shape[2:], factors, strict=True))
-    return known and has_unit_steps and is_multiple and max(factors) > 1 and 0 not in x.shape and 0 not in w.shape
+    return are_static and has_unit_steps and is_multiple and max(factors) > 1 and 0 not in x.shape and 0 not in w.shape
 
 
-def _upsampled(
+def _without_inserted_zeros(
     builder: Builder, x: Tensor, w: Tensor, window: Window, factors: Sequence[int], dtype: DType, channels_last: bool
 ) -> Tensor:
     """Return the convolution of x with `factors` - 1 zeros between its elements, without the products with these zeros.
 
-    Along an axis with factor s, padding L before it and kernel w, result o is phase r of group u, where s u + r = o + s
-    - 1 - L. It is the sum over p of x[u + p] w[s p + s - 1 - r]. One contraction computes all phases of all groups; a
-    reshape interleaves them.
+    Along an axis with factor s, padding L before it and kernel w, result o is phase r (0 <= r < s) of group u, where
+    s u + r = o + s - 1 - L. It is the sum over p of x[u + p] w[s p + s - 1 - r]. One contraction computes all phases of
+    all groups; a reshape interleaves them. `window` has strides and dilations of 1, `channels_last` is that of
+    `convolution`.
     """
     spatial = x.rank - 2
     n, f, c = x.shape[0], w.shape[0], x.shape[1]
-    starts, groups, low, high, out = [], [], [0, 0], [0, 0], []
+    # Per spatial axis: the phase of the first result, the number of groups, and the number of results.
+    starts, groups, out = [], [], []
+    low, high = [0, 0], [0, 0]  # padding of x, of which batch and channels have none
     for axis, s in enumerate(factors):
         size, k, before, after = x.shape[2 + axis], w.shape[2 + axis], window.low[axis], window.high[axis]
         assert isinstance(size, int) and isinstance(k, int) and isinstance(before, int) and isinstance(after, int)
@@ -159,6 +163,7 @@ def _upsampled(
     count = step_dims.stop
     # The filters are first rearranged to the order of the loops that read them.
     order = [*phase_dims, *step_dims, at_c, at_f] if channels_last else [*phase_dims, at_f, at_c, *step_dims]
+    # The element of the kernel, s p + s - 1 - r, along each spatial axis.
     taps = [
         d(order.index(step)) * s + (s - 1) - d(order.index(phase))
         for phase, step, s in zip(phase_dims, step_dims, factors, strict=True)
@@ -178,7 +183,7 @@ def _upsampled(
     whole = [groups[i] * s for i, s in enumerate(factors)]
     lead = 1 if channels_last else 2
     convolved = reshape(builder, convolved, [n, *whole, f] if channels_last else [n, f, *whole])
-    for axis, start in enumerate(starts):
+    for axis, start in enumerate(starts):  # the first and the last group may have phases outside of the result
         convolved = slice_axis(builder, convolved, lead + axis, start, start + out[axis])
     return transpose(builder, convolved, [0, x.rank - 1, *range(1, x.rank - 1)]) if channels_last else convolved
 
@@ -188,13 +193,13 @@ def _windows(
 ) -> Tensor:
     """Return the products of filters with sliding windows over images that are padded already.
 
-    The loops are n, (g,) f, out..., c, kernel...
+    The loops are n, (g,) f, out..., c, kernel...; for groups of one channel there is no loop over c.
 
     Args:
         builder: The builder.
         x: Images [n, c, spatial...]; with `grouped`, [n, g, c, spatial...].
         w: Filters [f, c, kernel...]; with `grouped`, [g, f, c, kernel...].
-        window: Strides and dilations.
+        window: Strides and dilations; its padding is not read.
         out: Number of windows along each spatial axis.
         dtype: Type of the result [n, (g,) f, out...].
         grouped: Whether the operands have an axis of groups.
@@ -235,13 +240,15 @@ def transposed_convolution(
     """Return the gradient of a convolution by its input: x [n, c, ...] by w [c, f / groups, kernel...] as [n, f, ...].
 
     It is a convolution of x, dilated by the strides, by the flipped filters. `window` is that of the convolution whose
-    gradient it is. `output_padding` appends elements to the result.
+    gradient it is. `output_padding` is the number of elements appended to each spatial axis of the result; None
+    for 0. The default of `dtype` is the type of x.
     """
     spatial = x.rank - 2
     extra = output_padding or [0] * spatial
     channels, filters_per_group = w.shape[0], w.shape[1]
     if isinstance(channels, Expr) or isinstance(filters_per_group, Expr) or channels % groups:
         raise builder.fail(f"transposed convolution of {x} by {w} in {groups} group(s)")
+    # Filters of the forward convolution [c, f / groups, ...] become [f, c / groups, ...], with the kernel flipped.
     ws = reshape(builder, w, [groups, channels // groups, *w.shape[1:]])
     ws = transpose(builder, ws, [0, 2, 1, *range(3, ws.rank)])
     ws = reverse(
@@ -249,6 +256,7 @@ def transposed_convolution(
         reshape(builder, ws, [groups * filters_per_group, channels // groups, *w.shape[2:]]),
         range(2, 2 + spatial),
     )
+    # As many elements before and after as the kernel reaches from its last element to its first.
     spans = [(k - 1) * step for k, step in zip(w.shape[2:], window.dilations, strict=True)]
     low = tuple(r - n for r, n in zip(spans, window.low, strict=True))
     high = tuple(r - n + e for r, n, e in zip(spans, window.high, extra, strict=True))
@@ -264,6 +272,8 @@ def filter_gradient(
 
     x [n, c, spatial...] is the operand of the convolution, grad [n, f, spatial...] the gradient of its result. The
     gradient is a convolution of x by grad with channels and batch exchanged, and strides and dilations exchanged.
+    `kernel` has the spatial sizes of the filters, `window` is that of the convolution. The default of `dtype` is the
+    type of x.
     """
     spatial = x.rank - 2
     n, c, f = x.shape[0], x.shape[1], grad.shape[1]
@@ -272,10 +282,11 @@ def filter_gradient(
     x = pad(builder, x, (0, 0, *window.low), (0, 0, *window.high), value=0, interior=[0] * x.rank)
     no_padding = (0,) * spatial
     inside = Window(strides=window.dilations, low=no_padding, high=no_padding, dilations=window.strides)
-    rest, dtype = range(2, x.rank), dtype or x.dtype
+    spatial_axes, dtype = range(2, x.rank), dtype or x.dtype
     if groups == 1:
-        images, filters = (transpose(builder, operand, [1, 0, *rest]) for operand in (x, grad))
-        return transpose(builder, _windows(builder, images, filters, inside, tuple(kernel), dtype), [1, 0, *rest])
+        images, filters = (transpose(builder, operand, [1, 0, *spatial_axes]) for operand in (x, grad))
+        gradient = _windows(builder, images, filters, inside, tuple(kernel), dtype)
+        return transpose(builder, gradient, [1, 0, *spatial_axes])
     channels_per_group, filters_per_group = c // groups, f // groups
     images = transpose(
         builder, reshape(builder, x, [n, groups, channels_per_group, *x.shape[2:]]), [2, 1, 0, *range(3, x.rank + 1)]

@@ -32,7 +32,7 @@ class _KernelValue(NamedTuple):
     Attributes:
         name: Name of the kernel's parameter.
         value: The value.
-        sizes: Name of each size of a tensor, or the size itself as text; () for a number.
+        sizes: For each axis of a tensor the name of its dynamic size, or its static size as text; () for a number.
     """
 
     name: str
@@ -56,12 +56,13 @@ def custom_call(
         builder: The builder.
         name: Name of the custom operation.
         operands: The operands.
-        results: Types of the results.
+        results: Element type and shape of each result.
         attributes: Numeric attributes by name; a float is passed as `float_dtype`, an integer as i64, a tensor of one
             element as its element.
-        names: Names of the operands for the kernel.
+        names: Names of the operands for the kernel; None for in0, in1, ...
         float_dtype: Type of float attributes.
-        other_names: What the model calls each operand, then each result; kernels may use these names too.
+        other_names: Names in the model of the operands, then of the results, as far as it has them; kernels may use
+            these names too.
         is_assumed: Whether the types of the results are assumed, because neither the user nor the model states them.
     """
     tensors = list(names) if names is not None else [f"in{i}" for i in range(len(operands))]
@@ -69,7 +70,10 @@ def custom_call(
     values: list[_KernelValue] = []
     for tensor, t in zip(tensors, operands, strict=True):
         sizes = [_size_name(known, n, f"{tensor}_size{axis}") for axis, n in enumerate(t.shape)]
-        (value,) = builder.parts(t) if not t.dtype.is_complex else _no_complex(builder, name, t)
+        if t.dtype.is_complex:
+            raise builder.fail(f"custom operation '{name}' of {t}: complex tensors are not passed to kernels",
+                         "pass the real and the imaginary part")  # fmt: skip
+        (value,) = builder.parts(t)
         values.append(_KernelValue(tensor, value, sizes))
     for key, attribute in (attributes or {}).items():
         if isinstance(attribute, Tensor):
@@ -88,6 +92,7 @@ def custom_call(
         result_shapes.append([known[n] if isinstance(n, Expr) else str(n) for n in shape])
     count = product(results[0][1]) if results else 0
     values += [_KernelValue(key, builder.index(n)) for key, n in (own_sizes | {"count": count}).items()]
+    # Names for kernels to those in the model, where they differ; the property has "" where there is no other name.
     renamed = {key: other for key, other in zip([*tensors, *outputs], other_names, strict=False) if other != key}
     others = {} if not renamed else {
         "other_names": ArrayAttr([StringAttr(renamed.get(key, "")) for key in (*(v.name for v in values), *outputs)])
@@ -113,15 +118,17 @@ def result_types(
     builder: Builder, kernels: Mapping[str, object], name: str, operands: Sequence[Tensor], names: Sequence[str] = (),
     other_names: Sequence[str] = (),
 ) -> list[tuple[DType, Shape]] | None:  # fmt: skip
-    """Return the result types that the user states for a custom operation; None if the user states none.
+    """Return the result types that the user states for the custom operation `name`; None if the user states none.
 
-    `names` are the operands' names for kernels, else in0, in1, ...; `other_names` those of the model. Raise
+    `kernels` are those of `compile`, by name of the operation: only a CustomOperation states types. `names` are the
+    operands' names for kernels, by default in0, in1, ...; `other_names` are their names in the model. Raise
     CompileError for invalid types, and for any exception of the user's function.
     """
     custom = kernels.get(name)
     if not isinstance(custom, CustomOperation):
         return None
     keys = [*names] or [f"in{i}" for i in range(len(operands))]
+    # Operands by both names; a name for kernels takes precedence. `other_names` may have names of results too.
     known = dict(zip(other_names, operands, strict=False)) | dict(zip(keys, operands, strict=True))
     try:
         listed = custom.results(*operands) if callable(custom.results) else custom.results
@@ -141,7 +148,7 @@ def result_types(
 
 
 def _shown(value: object) -> str:
-    """Return an invalid result type, which the user states, as text for an error message."""
+    """Return what the user states in place of a list of result types as text for an error message."""
     return f"the operand {value}" if isinstance(value, Tensor) else repr(value)
 
 
@@ -188,16 +195,17 @@ def _size_of(stated: Any, operands: Mapping[str, Tensor]) -> Size:
     try:
         size = operator.index(stated)
     except TypeError:
-        size = -1
+        size = -1  # no integer: refused below
     if isinstance(stated, bool) or size < 0:
         raise _WrongType(f"a size is a number from 0 or a name, got {stated!r}")
     return size
 
 
 def _size_name(known: dict[Size, str], n: Size, fallback: str) -> str:
-    """Return the name of an operand's size for kernels: its symbol, else `fallback`. A static size is its own name.
+    """Return the name of an operand's size for kernels: its symbol, else `fallback`. The name of a static size is its
+    number.
 
-    `known` has the names of the dynamic sizes that were named already, and gets this one's.
+    `known` maps dynamic sizes to the names that they have already; the name of n is added.
     """
     if not isinstance(n, Expr):
         return str(n)
@@ -205,9 +213,3 @@ def _size_name(known: dict[Size, str], n: Size, fallback: str) -> str:
         size_symbol = n.as_symbol()
         known[n] = size_symbol.name if size_symbol is not None and size_symbol.name.isidentifier() else fallback
     return known[n]
-
-
-def _no_complex(builder: Builder, name: str, t: Tensor) -> tuple[SSAValue, ...]:
-    """Raise CompileError: operand t of the custom operation `name` is complex."""
-    raise builder.fail(f"custom operation '{name}' of {t}: complex tensors are not passed to kernels",
-                 "pass the real and the imaginary part")  # fmt: skip

@@ -46,7 +46,7 @@ def schur(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def eigenvalues(builder: Builder, x: Tensor) -> Tensor:
-    """Return the eigenvalues of x [..., n, n] as complex numbers [..., n]; NaN as of `schur`.
+    """Return the eigenvalues of x [..., n, n] as complex numbers [..., n]; NaN where `schur` returns NaN.
 
     The eigenvalues of a real matrix are real numbers and exactly conjugate pairs, of which the one with the positive
     imaginary part is first.
@@ -63,12 +63,12 @@ def eigenvalues_of_schur(builder: Builder, t: Tensor) -> Tensor:
 
 
 def eig(builder: Builder, x: Tensor, left: bool = False) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Return the eigenvalues of x [..., n, n], the right eigenvectors and, with `left`, the left ones, as columns.
+    """Return the eigenvalues of x [..., n, n], and its right and left eigenvectors as columns.
 
-    All are complex; the columns have length 1. A left eigenvector u has adjoint(u) x = value adjoint(u).
+    The left ones are None unless `left`. All are complex; the columns have length 1. A left eigenvector u has adjoint(u) x = value adjoint(u).
     """
     a = _square_matrices(builder, "eigenvectors", x)
-    t, q, scale = _scaled_schur(builder, a)
+    t, q, scale = _scaled_schur(builder, a)  # T of a / scale: eigenvalues are multiplied by the scale at the end
     eigenvalue_row = _values_of_schur(builder, t)  # [batch, 1, n]: one for each column of eigenvectors
     if not a.dtype.is_complex:
         from pydispatch.operations.schur_kernels import split_pairs_kernel  # no other program needs kernels in Python
@@ -154,9 +154,9 @@ def _times(value: Element, scale: Element) -> Element:
 def _scaled_schur(builder: Builder, a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Return the Schur form of a [batch, n, n] divided by a power of two, the factor Q, and the divisors [batch, 1, 1].
 
-    The largest magnitude of the quotient is about 1.
+    The largest magnitude of the quotient is about 1, so that squares neither overflow nor underflow.
     """
-    if a.shape[1] == 0:
+    if a.shape[1] == 0:  # an empty matrix has no largest magnitude
         return a, a, shapes.full(builder, 1.0, (a.shape[0], 1, 1), a.dtype.real)
     sizes = formula(builder, lambda v: v.real.unary("abs").max(v.imag.unary("abs")), a)
     _, scale = scaled_to_one(builder, sizes, axes=[1, 2])
@@ -197,7 +197,7 @@ def _scaled_schur(builder: Builder, a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 def _reduced_by_kernel(builder: Builder, h: list[Tensor], q: list[Tensor]) -> tuple[Tensor, Tensor]:
     """Return the Schur form of Hessenberg matrices, and q times the unitary factor.
 
-    Both h and q are lists: the real matrices, or the real and the imaginary parts.
+    Both h and q are lists of real tensors [batch, n, n]: of one, or of the real and the imaginary parts.
     """
     from pydispatch.operations.python_kernels import call_kernel
     from pydispatch.operations.schur_kernels import complex_schur_kernel, real_schur_kernel
@@ -210,7 +210,10 @@ def _reduced_by_kernel(builder: Builder, h: list[Tensor], q: list[Tensor]) -> tu
 
 
 def _complex_results(builder: Builder, kernel: KernelSource, operands: list[Tensor]) -> tuple[Tensor, Tensor]:
-    """Call a kernel that changes four real tensors: return the first two as a complex tensor, and the last two."""
+    """Call a kernel that changes four real tensors, and return them as two complex ones.
+
+    `operands` are the real and the imaginary parts of the first matrices, then those of the second ones.
+    """
     from pydispatch.operations.python_kernels import call_kernel
 
     parts = call_kernel(builder, kernel, operands)
@@ -219,7 +222,7 @@ def _complex_results(builder: Builder, kernel: KernelSource, operands: list[Tens
 
 
 def _real_parts(builder: Builder, x: Tensor) -> list[Tensor]:
-    """Return a real tensor, or the real and the imaginary part of a complex one."""
+    """Return [x] for a real tensor, and [real part, imaginary part] for a complex one."""
     if not x.dtype.is_complex:
         return [x]
     return [builder.wrap(x.dtype.real, x.shape, part) for part in builder.parts(x)]
@@ -233,13 +236,15 @@ def _values_of_schur(builder: Builder, t: Tensor) -> Tensor:
     diagonal = matrices.diagonals(builder, t)
     if t.dtype.is_complex:
         return diagonal
-    if t.shape[1] == 0:  # no eigenvalues: any complex elements
+    if t.shape[1] == 0:  # no eigenvalues: only the type of the result matters
         return formula(builder, lambda v: v.with_imag(v), diagonal)
     batch, n, _ = t.shape
-    one = one_unless_empty(n)
+    one = one_unless_empty(n)  # there are n - 1 elements below and above the diagonal; none if n is 0 in a call
     below = matrices.diagonals(builder, slicing.slice_(builder, t, (0, one, 0), (batch, n, n - one)))
     above = matrices.diagonals(builder, slicing.slice_(builder, t, (0, 0, one), (batch, n - one, n)))
     imag = formula(builder, lambda u, v: u.unary("abs").unary("sqrt") * v.unary("abs").unary("sqrt"), below, above)
+    # The first row of a block has the positive imaginary part, the second row the negative one. For real eigenvalues
+    # the element below the diagonal is 0, and so is `imag`.
     first = slicing.pad(builder, imag, low=[0, 0, 0], high=[0, 0, one], value=0.0)
     second = slicing.pad(builder, imag, [0, 0, one], high=[0, 0, 0], value=0.0)
     return formula(builder, lambda v, u, w: v.with_imag(u - w), diagonal, first, second)
@@ -248,7 +253,8 @@ def _values_of_schur(builder: Builder, t: Tensor) -> Tensor:
 def _vectors_of_triangular(builder: Builder, t: Tensor) -> Tensor:
     """Return the right eigenvectors of upper triangular complex matrices [batch, n, n] as columns of any length.
 
-    The largest magnitude in t is about 1. Back substitution computes a row of all vectors at once.
+    The largest magnitude in t is about 1. Back substitution computes a row of all vectors at once. Columns are scaled
+    on the way so that they do not overflow; the caller normalizes them.
     """
     batch, n, _ = t.shape
     if n == 0:

@@ -10,12 +10,15 @@ from pydispatch.operations.reals import Reals, Scalar
 
 
 def _operator(name: str, swapped: bool = False) -> Callable[[Element, Value], Element]:
-    """Return the method that applies a function of two numbers; `swapped` exchanges the operands."""
+    """Return the method that applies a function of two numbers, by its name in `Reals.binary`.
+
+    `swapped` exchanges the operands, as the reflected operators (__radd__, ...) need.
+    """
     return lambda self, other: self.binary(name, other, swapped)
 
 
 def _comparison(order: str) -> Callable[[Element, Value], Element]:
-    """Return the method that compares two numbers."""
+    """Return the method that compares two numbers by `order`: eq, ne, lt, le, gt or ge."""
     return lambda self, other: self.compare(order, other)
 
 
@@ -45,7 +48,7 @@ class Element:
         return Element(self.scalars, scalar)
 
     def unary(self, name: str) -> Element:
-        """Apply a function of one number by its name."""
+        """Apply a function of one number by its name in `Scalars.unary`, such as "sqrt" or "is_nan"."""
         return Element(self.scalars, self.scalars.unary(name, self.scalar))
 
     @property
@@ -75,20 +78,23 @@ class Element:
         return Element(self.scalars, self.scalars.bitcast(self.scalar, dtype))
 
     def position(self, axis: int, dtype: DType) -> Element:
-        """Return the index of the element along an axis of the result."""
+        """Return the index, as `dtype`, of the computed element along an axis of the result."""
         return Element(self.scalars, self.scalars.position(axis, dtype))
 
     def binary(self, name: str, other: Value, swapped: bool = False) -> Element:
-        """Apply a function of two numbers by its name; `swapped` exchanges the operands."""
+        """Apply a function of two numbers by its name in `Scalars.binary`; `swapped` exchanges the operands."""
         a, b = self.scalar, self._scalar(other)
         return Element(self.scalars, self.scalars.binary(name, *((b, a) if swapped else (a, b))))
 
     def compare(self, order: str, other: Value) -> Element:
-        """Compare this element with another one; order: eq, ne, lt, le, gt or ge."""
+        """Return a bool element: this element compared with another by `order`, eq, ne, lt, le, gt or ge."""
         return Element(self.scalars, self.scalars.compare(order, self.scalar, self._scalar(other)))
 
     def where(self, yes: Value, no: Value) -> Element:
-        """Return `yes` if this element, a bool, is true, else `no`. One of them must be an element."""
+        """Return `yes` if this element, a bool, is true, else `no`.
+
+        One of both must be an element: its type is that of the result.
+        """
         known = yes if isinstance(yes, Element) else no
         assert isinstance(known, Element)
         return Element(self.scalars, self.scalars.select(self.scalar, known._scalar(yes), known._scalar(no)))
@@ -101,6 +107,7 @@ class Element:
     __sub__, __rsub__ = _operator("sub"), _operator("sub", swapped=True)
     __mul__, __rmul__ = _operator("mul"), _operator("mul", swapped=True)
     __truediv__, __rtruediv__ = _operator("div"), _operator("div", swapped=True)
+    # The remainder of truncated division: it has the sign of the dividend, unlike Python's %.
     __mod__, __and__, __or__, __xor__ = (_operator(name) for name in ("rem", "and", "or", "xor"))
     __lt__, __le__, __gt__, __ge__, is_equal, is_unequal = (
         _comparison(order) for order in ("lt", "le", "gt", "ge", "eq", "ne")

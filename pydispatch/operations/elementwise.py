@@ -39,6 +39,7 @@ def broadcast_shape(builder: Builder, *shapes: Shape) -> Shape:
             if n != 1 and common != 1 and differ(n, common):
                 shown = " and ".join(str(list(s)) for s in shapes)
                 raise builder.fail(f"shapes {shown} do not broadcast together: {common} and {n} at axis {axis - rank}")
+            # A static size is preferred to a dynamic one: both must be equal, and more is known with it.
             if common == 1 or (isinstance(common, Expr) and not isinstance(n, Expr) and n != 1):
                 common = n
         result.append(common)
@@ -46,22 +47,25 @@ def broadcast_shape(builder: Builder, *shapes: Shape) -> Shape:
 
 
 def broadcast_map(shape: Shape, rank: int) -> AffineMap:
-    """Return the indexing map of an operand that is broadcast to a result of rank `rank`."""
+    """Return the indexing map of an operand of the shape `shape` that is broadcast to a result of rank `rank`.
+
+    Axes are aligned from the last one; an axis of size 1 is always read at index 0.
+    """
     first = rank - len(shape)
     exprs = [AffineExpr.constant(0) if n == 1 else AffineExpr.dimension(first + d) for d, n in enumerate(shape)]
     return AffineMap(rank, 0, tuple(exprs))
 
 
 def apply(builder: Builder, function: Function, *tensors: Tensor) -> Tensor:
-    """Apply a function to the elements of tensors at each position. The function determines the type of the result."""
+    """Apply a function to the elements of tensors, broadcast together. The type of its result is that of the tensor."""
     return apply_several(builder, function, *tensors)[0]
 
 
 def apply_several(builder: Builder, function: Function, *tensors: Tensor, shape: Shape | None = None) -> list[Tensor]:
-    """Apply a function that returns several elements, and return a tensor for each. `shape` is that of the results if
-    there are no operands.
+    """Apply a function that returns several elements, and return a tensor for each of them.
 
-    The operands are broadcast together. Constants of one element become constants in the body of the operation.
+    The operands are broadcast together, and to `shape` unless it is None; without operands it is the results' shape.
+    Constants of one element become constants in the body of the operation.
     """
     shape = broadcast_shape(builder, *(t.shape for t in tensors), *([shape] if shape is not None else []))
     rank = len(shape)
@@ -71,7 +75,7 @@ def apply_several(builder: Builder, function: Function, *tensors: Tensor, shape:
             inputs += [(part, broadcast_map(t.shape, rank)) for part in builder.parts(t)]
 
     def elements(block: Block, args: Sequence[SSAValue]) -> list[Scalar]:
-        """Apply the function to the arguments of the body, with inlined constants among them."""
+        """Apply the function to the arguments of the body and, in the order of `tensors`, inlined constants."""
         s = Scalars(block)
         arguments = iter(scalars_of([t.dtype for t in tensors if not _is_inline(t)], args))
         operands = [s.const(t.known.reshape(-1)[0].item(), t.dtype) if _is_inline(t) and t.known is not None
@@ -159,6 +163,7 @@ def _converts_exactly(numbers: np.ndarray[Any, Any], dtype: DType) -> bool:
 
 def bitcast(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
     """Reinterpret the bits of each element as another type of the same width."""
+    # An element of bool must be 0 or 1, which the bits of another type need not be.
     if x.numbers is not None and x.dtype.numpy.itemsize == dtype.numpy.itemsize and not dtype.is_bool:
         return Tensor(dtype, x.shape, known=x.numbers.view(dtype.numpy))
     return apply(builder, lambda s, u: s.bitcast(u, dtype), x)
@@ -207,10 +212,11 @@ def _folded(builder: Builder, name: str, *tensors: Tensor) -> Tensor | None:
     function = table.get(name)
     folds_floats = name in ("add", "sub", "mul", "neg", "abs", *_COMPARISONS)
     exact = dtype.kind in (Kind.INT, Kind.UINT, Kind.BOOL) or (dtype in (F32, F64) and folds_floats)
-    # NumPy does arithmetic of bools by rules of its own.
+    # NumPy does arithmetic of bools by rules of its own: 1 + 1 is true, and there is no difference or negative.
     if function is None or not exact or (dtype.is_bool and name in ("add", "sub", "mul", "neg", "abs", "sign")):
         return None
     known = [t.known for t in tensors if t.known is not None]
+    # Division by 0 is left to the run time; whether a size is 0 is not known.
     if name in ("div", "rem") and (known[1].dtype == object or not np.all(known[1] != 0)):
         return None
     if any(k.dtype == object for k in known):  # elements are sizes, which these functions simplify or compare
@@ -222,6 +228,6 @@ def _folded(builder: Builder, name: str, *tensors: Tensor) -> Tensor | None:
     try:
         with np.errstate(all="ignore"):
             result = function(*known)
-    except UndecidedError:
+    except UndecidedError:  # a comparison of sizes depends on the call
         return None
     return builder.constant(np.asarray(result), BOOL if name in _COMPARISONS else dtype)
