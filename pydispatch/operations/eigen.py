@@ -65,7 +65,8 @@ def eigenvalues_of_schur(builder: Builder, t: Tensor) -> Tensor:
 def eig(builder: Builder, x: Tensor, left: bool = False) -> tuple[Tensor, Tensor, Tensor | None]:
     """Return the eigenvalues of x [..., n, n], and its right and left eigenvectors as columns.
 
-    The left ones are None unless `left`. All are complex; the columns have length 1. A left eigenvector u has adjoint(u) x = value adjoint(u).
+    The left ones are None unless `left`. All are complex; the columns have length 1. A left eigenvector u has
+    adjoint(u) x = value adjoint(u).
     """
     a = _square_matrices(builder, "eigenvectors", x)
     t, q, scale = _scaled_schur(builder, a)  # T of a / scale: eigenvalues are multiplied by the scale at the end

@@ -27,8 +27,9 @@ from pydispatch.operations.slicing import slice_, slice_axis
 def lu(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Return the packed LU factors of x [..., m, n], the pivots, and the position of the first zero pivot.
 
-    U is on and above the diagonal, L below it; L's diagonal is 1. The pivots are the rows that each row was exchanged
-    with, and like the position count from 1; a position of 0 means that no pivot is zero.
+    U is on and above the diagonal, L below it; L's diagonal is 1. The pivots [..., min(m, n)] are i32: the row that row
+    j was exchanged with in step j. The position [...] is LAPACK's info. Both count from 1; a position of 0 means that
+    no pivot is zero.
     """
     a = _matrices(builder, "LU", x)
     batch, m, n = a.shape
@@ -40,10 +41,10 @@ def lu(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         Args:
             j: The row and column, as a size.
             j_scalar: j as a scalar of the program.
-            tensors: The matrices, the pivots, and the position of the first zero pivot.
+            tensors: The matrices, the pivots, and the position of the first zero pivot (info).
         """
-        a, pivots, failed = tensors
-        column, top = (
+        a, pivots, info = tensors
+        column, top = (  # column j, and row j before the exchange
             slice_axis(builder, a, axis=2, start=j, limit=j + 1),
             slice_axis(builder, a, axis=1, start=j, limit=j + 1),
         )
@@ -57,7 +58,7 @@ def lu(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
         chosen = arg_reduce(builder, "max", formula(builder, pivot_size, column), axis=1, keep=True)
         row = take_along(builder, a, broadcast_to(builder, chosen, (batch, 1, n)), axis=1)
-        corner, pivot = (
+        corner, pivot = (  # the elements in column j of row j and of the chosen row
             slice_axis(builder, top, axis=2, start=j, limit=j + 1),
             slice_axis(builder, row, axis=2, start=j, limit=j + 1),
         )
@@ -82,7 +83,7 @@ def lu(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
             return ((row > j) & (column >= j)).where(eliminated, value)
 
         def with_pivot(before: Element, chosen: Element) -> Element:
-            """Return the pivot of row j, the chosen row from 1, or the pivot of another row from before."""
+            """Return the chosen row, counted from 1, as the pivot of row j; other rows keep the pivot `before`."""
             is_row_j = before.position(axis=1, dtype=I64).is_equal(before.element_of(j_scalar))
             return is_row_j.where(chosen.to(I32) + 1, before)
 
@@ -94,17 +95,17 @@ def lu(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         return [
             formula(builder, element, a, column, top, row, chosen, corner, pivot),
             formula(builder, with_pivot, pivots, reshape(builder, chosen, (batch, 1))),
-            formula(builder, first_zero_pivot, failed, reshape(builder, pivot, (batch,))),
+            formula(builder, first_zero_pivot, info, reshape(builder, pivot, (batch,))),
         ]
 
-    numbers = [full(builder, 0, (batch, count), I32), full(builder, 0, (batch,), I32)]
-    factors, pivots, failed = _loop(builder, count, step, [a, *numbers])
+    no_pivots, no_info = full(builder, 0, (batch, count), I32), full(builder, 0, (batch,), I32)
+    factors, pivots, info = _loop(builder, count, step, [a, no_pivots, no_info])
     lead = x.shape[:-2]
-    return reshape(builder, factors, x.shape), reshape(builder, pivots, (*lead, count)), reshape(builder, failed, lead)
+    return reshape(builder, factors, x.shape), reshape(builder, pivots, (*lead, count)), reshape(builder, info, lead)
 
 
 def qr(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the packed QR factors of x [..., m, n], and the factors of the reflections.
+    """Return the packed QR factors of x [..., m, n], and the factors [..., min(m, n)] of the reflections.
 
     R is on and above the diagonal; below it are the vectors v of the reflections without their leading 1. A reflection
     is 1 - factor v adjoint(v).
@@ -137,8 +138,9 @@ def hessenberg(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor]:
     a = reshape(builder, x, (batch, n, n))
 
     def step(j: Size, j_scalar: Scalar, tensors: list[Tensor]) -> list[Tensor]:
-        """Reduce column j by a reflection, and apply it from the right too. `j_scalar` is j as a scalar of the
-        program.
+        """Make column j zero below row j + 1 by a reflection, and apply it from the right too, for a similar matrix.
+
+        `j_scalar` is j as a scalar of the program.
         """
         a, factors = tensors
         reduced, vector, factor = _column_reduced(builder, a, j, row=j + 1)
@@ -152,8 +154,9 @@ def hessenberg(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def of_reflections(builder: Builder, x: Tensor, factors: Tensor) -> Tensor:
-    """Return the first n columns of the product of reflections, in the format of `qr`. x is [..., m, n], factors [...,
-    k].
+    """Return the first n columns of the product of k reflections as [..., m, n].
+
+    x [..., m, n] and factors [..., k] are in the format of `qr`. The last reflection is applied to the identity first.
     """
     a = _matrices(builder, "reflections", x)
     count = factors.shape[-1]
@@ -164,7 +167,7 @@ def of_reflections(builder: Builder, x: Tensor, factors: Tensor) -> Tensor:
         return value.position(1, I64).is_equal(value.position(2, I64)).where(value.const(1.0), 0.0)
 
     def step(index: Size, _: Scalar, tensors: list[Tensor]) -> list[Tensor]:
-        """Apply the reflector of column count - 1 - index."""
+        """Apply the reflection whose vector is in column count - 1 - index."""
         j = count - 1 - index
         j_scalar = _scalar_of(builder, j)
         column = slice_axis(builder, a, axis=2, start=j, limit=j + 1)
@@ -196,32 +199,33 @@ def _column_reduced(builder: Builder, a: Tensor, j: Size, row: Size) -> tuple[Te
 
     # Divided by the largest magnitude, the squares do not underflow.
     largest = reduce(builder, "max", formula(builder, size, column), axes=[1], keep=True)
-    unit = formula(builder, lambda v: (v > 0.0).where(v, 1.0), largest)
-    column, alpha = (formula(builder, _quotient, v, unit) for v in (column, alpha))
+    scale = formula(builder, lambda v: (v > 0.0).where(v, 1.0), largest)
+    column, alpha = (formula(builder, _quotient, v, scale) for v in (column, alpha))
 
     def square(value: Element) -> Element:
         """Return the squared magnitude of an element below the row, and 0 elsewhere."""
         length = value.unary("abs")
         return below(value, "gt").where(length * length, 0.0)
 
-    rest = reduce(builder, "add", formula(builder, square, column), axes=[1], keep=True)
+    squares_below = reduce(builder, "add", formula(builder, square, column), axes=[1], keep=True)
 
-    def reflection(alpha: Element, rest: Element, scale: Element) -> list[Element]:
-        """Return the new element of the diagonal, the factor, and the divisor of the vector.
+    def reflection(alpha: Element, squares_below: Element, scale: Element) -> list[Element]:
+        """Return the new element in the row, the factor, and the divisor of the vector.
 
-        The vector is the column divided by the divisor. `alpha` is the element in the row and `rest` the sum of the
-        squares below it, both after division by `scale`.
+        The vector is the column divided by the divisor. `alpha` is the element in the row and `squares_below` the sum
+        of the squares below it, both of the column divided by `scale`.
         """
         length = alpha.unary("abs")
-        is_zero = rest.is_equal(0.0) & alpha.imag.is_equal(0.0)
-        beta_real = -((length * length + rest).unary("sqrt").binary("copysign", alpha.real))
+        is_zero = squares_below.is_equal(0.0) & alpha.imag.is_equal(0.0)  # the column is reduced already
+        # The sign is opposite to that of alpha, so that alpha - beta does not cancel.
+        beta_real = -((length * length + squares_below).unary("sqrt").binary("copysign", alpha.real))
         beta = beta_real.to(alpha.dtype)
         diagonal = is_zero.where(alpha, beta) * scale.to(alpha.dtype)
         factor = is_zero.where(0.0, (beta - alpha) / beta)
         divisor = is_zero.where(1.0, alpha - beta)
         return [diagonal, factor, divisor]
 
-    beta, factor, divisor = formulas(builder, reflection, alpha, rest, unit)
+    beta, factor, divisor = formulas(builder, reflection, alpha, squares_below, scale)
 
     vector = formula(builder, lambda v, by: _with_leading_one(row_index, v / by), column, divisor)
     reflected = _reflected(builder, a, vector, formula(builder, lambda f: f.conj(), factor))
@@ -281,7 +285,7 @@ def _reflected(builder: Builder, a: Tensor, vector: Tensor, factor: Tensor) -> T
 
 
 def _scalar_of(builder: Builder, j: Size) -> Scalar:
-    """Return an index as an i64 scalar of the program, which bodies of operations can use."""
+    """Return an index as an i64 scalar in the current block, which bodies of operations can use."""
     return Scalar(I64, (builder.add(arith.IndexCastOp(builder.index(j), I64.element)).result,))
 
 

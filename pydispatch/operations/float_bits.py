@@ -13,7 +13,7 @@ _MANTISSA = {"f16": 10, "bf16": 7, "f32": 23, "f64": 52}
 
 
 def _bits_of(x: Element) -> Element:
-    """Return the bits of a float as an unsigned integer."""
+    """Return the bits of a float as an unsigned integer of its width; raise UnsupportedTypeError below 16 bits."""
     if x.dtype.name not in _MANTISSA:
         raise UnsupportedTypeError(f"the bits of {x.dtype} are not looked at here")
     return x.bitcast(DTYPES[f"u{x.dtype.bits}"])
@@ -48,12 +48,14 @@ def weak_order(x: Element) -> Element:
 
 @of_scalars
 def next_after(x: Element, y: Element) -> Element:
-    """Return the next representable float after x in the direction of y."""
+    """Return the next representable float after x in the direction of y; y if they are equal, NaN if one is NaN."""
     bits, y_bits = _bits_of(x), _bits_of(y)
     sign_bit = 1 << (x.dtype.bits - 1)
     y_sign = y_bits & sign_bit
+    # Next to a zero is the smallest subnormal number with the sign of y.
     smallest = (y_sign | 1).bitcast(x.dtype)
     has_same_sign = (bits & sign_bit).is_equal(y_sign)
+    # A step towards zero decrements the bits: y has a smaller magnitude or the other sign.
     is_inwards = ((bits & (sign_bit - 1)) > (y_bits & (sign_bit - 1))) | ~has_same_sign
     result = (bits + is_inwards.where(bits.const(-1), 1)).bitcast(x.dtype)
     result = x.is_equal(y).where(y, x.is_equal(0.0).where(smallest, result))
@@ -63,8 +65,9 @@ def next_after(x: Element, y: Element) -> Element:
 def reduce_precision(x: Element, exponent: int, mantissa: int) -> Element:
     """Round x, ties to even, to a float with the given numbers of exponent and mantissa bits.
 
-    Values out of range become infinite. NaN becomes infinite too if there is no mantissa, which would distinguish it
-    (as in XLA's evaluator).
+    The result has the type of x. Values out of range become infinite. With fewer bits of the exponent, values below the
+    smallest normal number become 0. NaN becomes infinite too if there is no mantissa, which would distinguish it (as in
+    XLA's evaluator).
     """
     if x.dtype.is_float and x.dtype.bits <= 8:
         return reduce_precision(x.to(F32), exponent, mantissa).to(x.dtype)
@@ -73,11 +76,14 @@ def reduce_precision(x: Element, exponent: int, mantissa: int) -> Element:
     exponent_bits = x.dtype.bits - 1 - mantissa_bits
     if mantissa < mantissa_bits:
         dropped = mantissa_bits - mantissa
-        last = bits.binary("shift_right_logical", dropped) & 1
-        bits = (bits + (last + ((1 << (dropped - 1)) - 1))) & (-1 << dropped)
+        last_kept = bits.binary("shift_right_logical", dropped) & 1
+        # Half a unit of the last kept bit, less 1 if that bit is 0: ties are rounded to even. A carry into the exponent
+        # is the next power of two.
+        bits = (bits + (last_kept + ((1 << (dropped - 1)) - 1))) & (-1 << dropped)
     if exponent < exponent_bits:
         bias, reduced = (1 << (exponent_bits - 1)) - 1, (1 << (exponent - 1)) - 1
         infinity = ((1 << exponent_bits) - 1) << mantissa_bits
+        # The exponent of a finite result is from 1 - reduced to reduced; `field` has that of x plus `bias`.
         field, sign = bits & infinity, bits & (1 << (x.dtype.bits - 1))
         is_zero = field <= (bias - reduced) << mantissa_bits
         bits = (field > (bias + reduced) << mantissa_bits).where(sign | infinity, is_zero.where(sign, bits))

@@ -18,7 +18,7 @@ from pydispatch.operations.scalars import Scalars
 
 
 def of_scalars(function: Callable[..., Element]) -> Callable[..., Scalar]:
-    """Decorate a formula of elements as a function of scalars, for tables of such functions."""
+    """Turn a formula of elements into a function(scalars, operands...) of scalars, for tables of such functions."""
 
     @wraps(function)
     def applied(scalars: Scalars, *operands: Scalar) -> Scalar:
@@ -29,8 +29,9 @@ def of_scalars(function: Callable[..., Element]) -> Callable[..., Scalar]:
 
 
 def widened(function: Callable[..., Element]) -> Callable[..., Scalar]:
-    """Decorate a formula of floats as a function of scalars of one type; small floats are computed in f32 and rounded
-    back.
+    """Turn a formula of floats of one type into a function(scalars, operands...) of scalars.
+
+    Floats of less than 32 bits are computed in f32 and rounded back.
     """
 
     @wraps(function)
@@ -54,7 +55,7 @@ def polynomial(x: Element, coefficients: Sequence[float]) -> Element:
 
 
 def floor_quotient(lhs: Element, rhs: Element) -> Element:
-    """Return the quotient of signed integers, rounded down."""
+    """Return the quotient of signed integers, rounded down; `/` rounds towards zero."""
     return _signs_differ(lhs % rhs, rhs).where(lhs / rhs - 1, lhs / rhs)
 
 
@@ -96,7 +97,7 @@ def formulas(builder: Builder, written: Formula, *tensors: Tensor) -> list[Tenso
 
 
 def positions(builder: Builder, written: Callable[[ResultPositions], Element], shape: Shape) -> Tensor:
-    """Compute a tensor of a given shape by a formula of the positions of its elements."""
+    """Compute a tensor of the shape `shape` by a formula of the positions of its elements."""
     return elementwise.apply_several(builder, lambda s: written(ResultPositions(s)).scalar, shape=tuple(shape))[0]
 
 
@@ -110,5 +111,5 @@ class ResultPositions:
     scalars: Scalars
 
     def at(self, axis: int, dtype: DType = I64) -> Element:
-        """Return the index of the element along an axis."""
+        """Return the index of the element along an axis, as `dtype`."""
         return Element(self.scalars, self.scalars.position(axis, dtype))

@@ -42,7 +42,7 @@ def fft(builder: Builder, x: Tensor, axis: int = -1, inverse: bool = False) -> T
     """
     transform = unscaled_transform(builder, x, axis, 1 if inverse else -1)
     n = transform.shape[axis]
-    if not inverse or n in (0, 1):
+    if not inverse or n in (0, 1):  # for these sizes there is nothing to divide by n
         return transform
     factor = ew.binary(
         builder, "div", full(builder, 1.0, (), transform.dtype.real), size_as(builder, n, transform.dtype.real)
@@ -51,7 +51,10 @@ def fft(builder: Builder, x: Tensor, axis: int = -1, inverse: bool = False) -> T
 
 
 def unscaled_transform(builder: Builder, x: Tensor, axis: int, sign: int) -> Tensor:
-    """Return the sums over j of x[..., j, ...] exp(sign 2 pi i j k / n), for each k below the size n of an axis."""
+    """Return the sums over j of x[..., j, ...] exp(sign 2 pi i j k / n), for each k below the size n of an axis.
+
+    `sign` is -1 for the forward transform, 1 for the inverse one. The result is complex, with the shape of x.
+    """
     axis = axis_of(builder, axis, x.rank)
     if not x.dtype.is_complex and x.dtype.name not in ("f32", "f64"):
         raise builder.fail(f"a Fourier transform of {x}: elements are f32, f64, c64 or c128")
@@ -73,13 +76,14 @@ def irfft(builder: Builder, x: Tensor, n: Size, axis: int = -1) -> Tensor:
     axis = axis_of(builder, axis, x.rank)
     if x.shape[axis] != n // 2 + 1 and not isinstance(x.shape[axis], Expr) and not isinstance(n, Expr):
         raise builder.fail(f"{n} real elements along axis {axis} of {x} need {n // 2 + 1} elements of a transform")
-    rest = reverse(builder, slice_axis(builder, x, axis, start=1, limit=n - n // 2), [axis])
-    whole = concat(builder, [x, ew.apply(builder, lambda s, z: s.conj(z), rest)], axis)
+    # Element n - k of the transform of real numbers is the conjugate of element k.
+    mirrored = reverse(builder, slice_axis(builder, x, axis, start=1, limit=n - n // 2), [axis])
+    whole = concat(builder, [x, ew.apply(builder, lambda s, z: s.conj(z), mirrored)], axis)
     return parts_of(builder, fft(builder, whole, axis, inverse=True))[0]
 
 
 def parts_of(builder: Builder, x: Tensor) -> list[Tensor]:
-    """Return the real part, and the imaginary part of a complex tensor, as tensors."""
+    """Return [real part, imaginary part] of a complex tensor as real tensors; [x] for a real one."""
     return [builder.wrap(x.dtype.real, x.shape, part) for part in builder.parts(x)]
 
 
@@ -103,7 +107,7 @@ def _scaled(scalars: Scalars, z: Scalar, factor: Scalar) -> Scalar:
 
 
 def _transform(builder: Builder, x: Tensor, n: Size, sign: int) -> Tensor:
-    """Return the sums over j of x[r, j] exp(sign 2 pi i j k / n), for each row r and each k.
+    """Return the sums over j of x[r, j] exp(sign 2 pi i j k / n), for each row r of x [rows, n] and each k < n.
 
     A length n with a factor f (Cooley-Tukey) is n / f transforms of length f, a product with powers of the root of
     unity, and f transforms of length n / f.
@@ -145,16 +149,16 @@ def _matrix(builder: Builder, n: Size, sign: int, dtype: DType) -> tuple[Tensor,
     products = positions(builder, lambda grid: grid.at(0) * grid.at(1), (n, n))
 
     def turned(jk: Element, whole: Element) -> list[Element]:
-        """Return cosine and sine of the angle sign 2 pi jk / whole.
+        """Return cosine and sine of the angle sign 2 pi jk / whole, where jk is the product j k and whole is n.
 
         The angle is reduced to an eighth of a turn, so that multiples of an eighth are exact. Octants are counted from
         0 to 7.
         """
         eighths = jk % whole * 8
         octant = eighths / whole
-        rest = eighths - octant * whole
+        in_octant = eighths - octant * whole  # 1 is 1 / whole of an eighth of a turn
         is_mirrored = (octant % 2).is_equal(1)  # in octants 1, 3, 5, 7 the angle is measured from the octant's end
-        angle = is_mirrored.where(whole - rest, rest).to(dtype) / whole.to(dtype) * (math.pi / 4)
+        angle = is_mirrored.where(whole - in_octant, in_octant).to(dtype) / whole.to(dtype) * (math.pi / 4)
         cos, sin = angle.unary("cos"), angle.unary("sin")
         is_swapped = ((octant + 1) % 4) >= 2  # octants 1, 2, 5, 6, those next to the vertical axis
         cos, sin = is_swapped.where(sin, cos), is_swapped.where(cos, sin)
@@ -169,7 +173,8 @@ def _matrix(builder: Builder, n: Size, sign: int, dtype: DType) -> tuple[Tensor,
 def _along_blocks(builder: Builder, x: Tensor, n: Size, sign: int) -> Tensor:
     """Return the transforms of x [rows, n, rest] along its second axis, as one product of real matrices.
 
-    Real and imaginary parts are concatenated: (re, im) times the matrix ((c, s), (-s, c)).
+    x is real or complex, the result complex. Real and imaginary parts are concatenated: (re, im) times the matrix
+    ((c, s), (-s, c)).
     """
     cos, sin = _matrix(builder, n, sign, x.dtype.real)
     matrix = concat(builder, [cos, sin], axis=1)
@@ -199,16 +204,17 @@ def _bluestein(builder: Builder, x: Tensor, n: int, sign: int) -> Tensor:
     import numpy as np
 
     positions = np.arange(n)
+    # The exponent has the period 2 n in j^2: its remainder gives a more accurate angle.
     chirp = np.exp(sign * 1j * np.pi * (positions * positions % (2 * n)) / n)
-    m = 1 << (2 * n - 2).bit_length()
+    m = 1 << (2 * n - 2).bit_length()  # the least power of two that holds the distances k - j from 1 - n to n - 1
     kernel = np.zeros(m, np.complex128)
-    kernel[:n] = kernel[-np.arange(n)] = chirp.conj()
+    kernel[:n] = kernel[-np.arange(n)] = chirp.conj()  # negative distances are at the end
     dtype = C128 if x.dtype.bits == 64 else C64
     x = x if x.dtype.is_complex else ew.convert(builder, x, dtype)
     factors = builder.constant(_array(chirp, dtype), dtype)
     high: list[Size] = [0, m - n]
     padded = pad(builder, ew.binary(builder, "mul", x, factors), low=[0, 0], high=high)
-    spectrum = builder.constant(_array(np.fft.fft(kernel) / m, dtype), dtype)
+    spectrum = builder.constant(_array(np.fft.fft(kernel) / m, dtype), dtype)  # with the 1 / m of the inverse transform
     convolved = _transform(
         builder, ew.binary(builder, "mul", _transform(builder, padded, m, sign=-1), spectrum), m, sign=1
     )

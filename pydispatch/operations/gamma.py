@@ -21,7 +21,7 @@ _LANCZOS = (
 _LANCZOS_FIRST = 0.99999999999980993227684700473478
 """First term of that sum."""
 _LANCZOS_G = 7.0
-"""Coefficients of Lanczos' approximation of the gamma function with g = 7, as in Boost and Eigen."""
+"""Parameter g of Lanczos' approximation, for which the coefficients above are computed; as in Boost and Eigen."""
 
 
 @widened
@@ -31,24 +31,24 @@ def lgamma(x: Element) -> Element:
     For x >= 0.5 it is Lanczos' approximation: `total` is his sum of fractions, and the rest is (z + 0.5) log t - t,
     arranged so that little cancels. For other x it follows from the value at 1 - x by reflection.
     """
-    below = x < 0.5
-    z = below.where(-x, x - 1.0)
+    is_reflected = x < 0.5
+    z = is_reflected.where(-x, x - 1.0)  # the approximation is that of lgamma(z + 1)
     total = x.const(_LANCZOS_FIRST)
     for n, c in enumerate(_LANCZOS):
         total = total + c / (z + (n + 1.0))
     t = z + (_LANCZOS_G + 0.5)
     log_t = (z / (_LANCZOS_G + 0.5)).unary("log1p") + math.log(_LANCZOS_G + 0.5)
     scaled = (z + 0.5 - t / log_t) * log_t
-    above = scaled + 0.5 * math.log(2 * math.pi) + total.unary("log")
+    at_z = scaled + 0.5 * math.log(2 * math.pi) + total.unary("log")
     # For x < 0.5 the reflection formula is used. Its sine is taken of the distance to the nearest integer, which is
     # exact.
     size = x.unary("abs")
-    part = size - size.unary("floor")
-    part = (part < 0.5).where(part, 1.0 - part)
-    log_sine = (part * math.pi).unary("sin").unary("log")
-    is_no_pole = log_sine.unary("is_finite")
-    reflected = is_no_pole.where(math.log(math.pi) - log_sine - above, -log_sine)
-    result = below.where(reflected, above)
+    fraction = size - size.unary("floor")
+    distance = (fraction < 0.5).where(fraction, 1.0 - fraction)
+    log_sine = (distance * math.pi).unary("sin").unary("log")
+    is_no_pole = log_sine.unary("is_finite")  # at a pole the sine is 0, and the result inf
+    reflected = is_no_pole.where(math.log(math.pi) - log_sine - at_z, -log_sine)
+    result = is_reflected.where(reflected, at_z)
     return size.is_equal(math.inf).where(math.inf, result)
 
 
@@ -56,24 +56,24 @@ def lgamma(x: Element) -> Element:
 def digamma(x: Element) -> Element:
     """Return the derivative of lgamma, from the derivative of Lanczos' approximation; NaN at a pole.
 
-    For x >= 0.5 it is that of log(total), slope / total, plus that of the rest. For other x it follows from the value
-    at 1 - x by reflection.
+    For x >= 0.5 it is the derivative of log(total), which is slope / total, plus that of (z + 0.5) log t - t. For other
+    x it follows from the value at 1 - x by reflection.
     """
-    below = x < 0.5
-    z = below.where(-x, x - 1.0)
+    is_reflected = x < 0.5
+    z = is_reflected.where(-x, x - 1.0)  # the approximation is that of digamma(z + 1)
     total, slope = x.const(_LANCZOS_FIRST), x.const(0.0)
     for n, c in enumerate(_LANCZOS):
-        at = z + (n + 1.0)
-        total = total + c / at
-        slope = slope - c / (at * at)
+        divisor = z + (n + 1.0)
+        total = total + c / divisor
+        slope = slope - c / (divisor * divisor)
     t = z + (_LANCZOS_G + 0.5)
     log_t = (z / (_LANCZOS_G + 0.5)).unary("log1p") + math.log(_LANCZOS_G + 0.5)
-    above = log_t + slope / total - _LANCZOS_G / t
-    # x + |floor(x + 0.5)| is the signed distance to the nearest integer, whose cotangent is exact.
-    part = x + (x + 0.5).unary("floor").unary("abs")
-    angle = part * math.pi
-    reflected = above - angle.unary("cos") * math.pi / angle.unary("sin")
-    result = below.where(reflected, above)
+    at_z = log_t + slope / total - _LANCZOS_G / t
+    # The cotangent of pi x has the period 1. For x < 0.5 the signed distance from the nearest integer is exact.
+    distance = x + (x + 0.5).unary("floor").unary("abs")
+    angle = distance * math.pi
+    reflected = at_z - angle.unary("cos") * math.pi / angle.unary("sin")
+    result = is_reflected.where(reflected, at_z)
     pole = (x <= 0.0) & x.is_equal(x.unary("floor"))
     return pole.where(math.nan, result)
 
@@ -94,10 +94,10 @@ def _euler_maclaurin(
     """Return the sum of (q + n)^-order over n >= 0, by the Euler-Maclaurin formula after ten explicit terms.
 
     Args:
-        order: Order of the powers.
-        q: First term's base.
-        power: Returns a^-order.
-        integral: Returns the integral of the power from a to infinity; its second argument is power(a).
+        order: The exponent, without its sign.
+        q: Base of the first term, positive.
+        power: power(a) -> a^-order, or a multiple of it: the result is the same multiple of the sum.
+        integral: integral(a, power(a)) -> the integral of `power` from a to infinity.
     """
     total, a = power(q), q
     for _ in range(9):
@@ -105,6 +105,7 @@ def _euler_maclaurin(
         total = total + power(a)
     a = a + 1.0
     last = power(a)
+    # The explicit terms stop before q + 10; the formula approximates the sum from a = q + 10 on.
     total = total + integral(a, last) + last * 0.5
     correction = order.const(1 / _BERNOULLI_DIVISORS[-1])  # the divisors are (2k)! / B(2k) for k from 1
     for n, divisor in reversed(list(enumerate(_BERNOULLI_DIVISORS[:-1]))):
@@ -202,7 +203,7 @@ def digamma_derivative(scalars: Scalars, n: int, x: Scalar) -> Scalar:
 
 
 def _whole_power(a: Element, exponent: int) -> Element:
-    """Return a^exponent by repeated squaring; the exponent is at least 1, such as a^5 = (a^2)^2 a."""
+    """Return a^exponent, for an exponent of at least 1, by repeated squaring: a^5 is (a^2)^2 a."""
     if exponent == 1:
         return a
     half = _whole_power(a * a, exponent // 2)
@@ -210,16 +211,16 @@ def _whole_power(a: Element, exponent: int) -> Element:
 
 
 def polygamma(scalars: Scalars, n: Scalar, x: Scalar) -> Scalar:
-    """Return the n-th derivative of digamma as CHLO defines it. n is an element with a whole value."""
+    """Return the n-th derivative of digamma as CHLO defines it: NaN unless n, a float, is a whole number from 0."""
 
     def of(function: Callable[..., Scalar], *operands: Element) -> Element:
         """Apply a function of scalars to elements."""
         return Element(scalars, function(scalars, *(element.scalar for element in operands)))
 
     order, q = Element(scalars, n), Element(scalars, x)
-    sign = _modulo(order, 2.0) * 2.0 - 1.0
-    above = order + 1.0
-    result = sign * of(lgamma, above).unary("exp") * of(zeta, above, q)
+    sign = _modulo(order, 2.0) * 2.0 - 1.0  # (-1)^(n + 1)
+    next_order = order + 1.0
+    result = sign * of(lgamma, next_order).unary("exp") * of(zeta, next_order, q)  # sign n! zeta(n + 1, x)
     result = order.is_equal(0.0).where(of(digamma, q), result)
     undefined = (order < 0.0) | ~order.is_equal(order.unary("floor"))
     return undefined.where(math.nan, result).scalar

@@ -33,7 +33,7 @@ from pydispatch.operations.slicing import slice_, slice_axis
 
 
 def _clamped_position(coords: CoordinateBuilder, position: Scalar, n: SSAValue) -> SSAValue:
-    """Return a position, which may count from the end, clamped to an axis of n elements."""
+    """Return a position clamped to an axis of n elements. A negative one counts from the end: -1 is the last one."""
     at = coords.index_of(position)
     if not position.dtype.is_unsigned:
         negative = coords.add_op(arith.CmpiOp(at, coords.index_constant(0), "slt"))
@@ -67,7 +67,7 @@ def _elements(
 def take(builder: Builder, x: Tensor, indices: Tensor, axis: int) -> Tensor:
     """Return numpy.take: the slices of x at the indices along an axis; the axes of the indices replace that axis.
 
-    Constant indices that are out of bounds raise CompileError.
+    `axis` is not negative. Constant indices that are out of bounds raise CompileError.
     """
     known = indices.numbers
     n = x.shape[axis]
@@ -76,6 +76,7 @@ def take(builder: Builder, x: Tensor, indices: Tensor, axis: int) -> Tensor:
     if known is not None and x.known is not None and x.known.size <= MOST_FOLDED_ELEMENTS:
         return builder.constant(x.known.take(known, axis), x.dtype)
     shape = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
+    # A single known index is a slice; from the end, only if the size is known too.
     if known is not None and known.size == 1 and (known.item() >= 0 or not isinstance(n, Expr)):
         at = known.item() % n if not isinstance(n, Expr) else known.item()
         return reshape(builder, slice_axis(builder, x, axis, at, at + 1), shape)
@@ -88,7 +89,10 @@ def take(builder: Builder, x: Tensor, indices: Tensor, axis: int) -> Tensor:
 
 
 def take_along(builder: Builder, x: Tensor, indices: Tensor, axis: int) -> Tensor:
-    """Return numpy.take_along_axis: result[i, j] is x[indices[i, j], j] for two axes and axis 0."""
+    """Return numpy.take_along_axis: for two axes and `axis` 0, result[i, j] is x[indices[i, j], j].
+
+    `axis` is not negative, and x and the indices have the same rank.
+    """
     return _elements(builder, x, indices.shape, {axis: indices}, {d: d for d in range(x.rank)})
 
 
@@ -97,10 +101,10 @@ def take_nd(builder: Builder, x: Tensor, indices: Tensor, batch: int) -> Tensor:
 
     The first `batch` axes of x and indices correspond. A row has the positions along the next k axes of x.
     """
-    lead, parts = indices.shape[:-1], index_columns(builder, indices)
-    first = batch + len(parts)
+    lead, columns = indices.shape[:-1], index_columns(builder, indices)
+    first = batch + len(columns)  # the first axis of x that slices have
     rest = x.shape[first:]
-    positions = {batch + n: reshape(builder, part, [*lead, *[1] * len(rest)]) for n, part in enumerate(parts)}
+    positions = {batch + n: reshape(builder, column, [*lead, *[1] * len(rest)]) for n, column in enumerate(columns)}
     # Axis of x → axis of the result that indexes it: the batch axes are first, the rest follow those of the indices.
     others = {d: d if d < batch else len(lead) + d - first for d in range(x.rank) if d not in positions}
     return _elements(builder, x, (*lead, *rest), positions, others)
@@ -128,6 +132,7 @@ def index(builder: Builder, x: Tensor, indices: Sequence[Tensor | None]) -> Tens
     if (constant := _computed_at_compile_time(builder, x, indices)) is not None:
         return constant
     shape = broadcast_shape(builder, *(i.shape for i in by_axis.values()))
+    # The first axis of the result that is one of the indices' axes.
     first = axes[0] if axes == list(range(axes[0], axes[0] + len(axes))) else 0
     whole_axes = [d for d in range(x.rank) if d not in by_axis]
     before, after = whole_axes[:first], whole_axes[first:]
@@ -161,7 +166,8 @@ class GatherAxes:
 
     Attributes:
         offset_dims: axes of the result that index into a slice.
-        collapsed_dims, batching_dims: axes of the operand that a slice does not have.
+        collapsed_dims: axes of the operand that a slice does not have, as its size along them is 1.
+        batching_dims: axes of the operand that a slice does not have, as they correspond to axes of the indices.
         indices_batching_dims: for each axis in `batching_dims`, the corresponding axis of the indices.
         start_index_map: for each coordinate, the axis of the operand that it indexes.
         index_vector_dim: axis of the indices that contains the coordinates; the rank of the indices if each index is a
@@ -190,7 +196,8 @@ def gather(builder: Builder, x: Tensor, indices: Tensor, axes: GatherAxes, sizes
     Args:
         builder: The builder.
         x: The tensor.
-        indices: Integers; along one axis they are the coordinates of a slice, along others there are several slices.
+        indices: Integers; along `axes.index_vector_dim` they are the coordinates of a slice, along other axes there are
+            several slices.
         axes: StableHLO's dimension numbers.
         sizes: Size of a slice along each axis of x; 1 along axes that the result lacks.
     """
@@ -200,6 +207,7 @@ def gather(builder: Builder, x: Tensor, indices: Tensor, axes: GatherAxes, sizes
     batch_sizes, slice_sizes = iter(batch_shape), iter([sizes[d] for d in slice_dims])
     shape = tuple(next(slice_sizes) if d in axes.offset_dims else next(batch_sizes) for d in range(rank))
     require_slices(builder, x, sizes, shape)
+    # A single slice at coordinates that are known as numbers or sizes needs no gather.
     if not batch_shape and (known := indices.known_integers()) is not None:
         return _slice_at(builder, x, known, axes, sizes, shape)
     # Each axis of the result is a loop.

@@ -15,12 +15,12 @@ from pydispatch.operations.shapes import expand_dims, iota
 
 
 def by_groups_of_rows(builder: Builder, rows: Tensor, matrices: Tensor, ends: Tensor, dtype: DType) -> Tensor:
-    """Return each row of [m, k] times the matrix of its group, of [groups, k, n]: [m, n], summed as `dtype`.
+    """Return each row of `rows` [m, k] times the matrix of its group, of `matrices` [groups, k, n]: [m, n] of `dtype`.
 
     Row r is in the first group g with r < ends[g]; ends are ascending. A row in no group gives zeros.
     """
     total = builder.splat(builder.scalar_constant(0, dtype), (rows.shape[0], matrices.shape[2]))
-    first_row = builder.scalar_constant(0, I32)
+    first_row = builder.scalar_constant(0, I32)  # row 0 of `rows` is row 0 of the groups
     op = GroupMatmulOp.create(
         operands=[builder.value(rows), builder.value(matrices), builder.value(ends), first_row, total],
         result_types=[total.type],
@@ -30,7 +30,7 @@ def by_groups_of_rows(builder: Builder, rows: Tensor, matrices: Tensor, ends: Te
 
 
 def by_groups_of_sums(builder: Builder, x: Tensor, y: Tensor, ends: Tensor, dtype: DType) -> Tensor:
-    """Return for each group g the product of [m, k] and [k, n] over its part of k: [groups, m, n], summed as `dtype`.
+    """Return for each group g the product of x [m, k] and y [k, n] over its range of k: [groups, m, n] of `dtype`.
 
     Index i of k is in the first group g with i < ends[g]; ends are ascending. Infinities and NaN in other groups, or in
     none, have no effect.
@@ -38,7 +38,7 @@ def by_groups_of_sums(builder: Builder, x: Tensor, y: Tensor, ends: Tensor, dtyp
     groups, depth = ends.shape[0], x.shape[1]
     index = iota(builder, (groups, depth), axis=1, dtype=I64)
     is_after = ew.compare(builder, "ge", index, expand_dims(builder, ew.convert(builder, ends, I64), axes=[1]))
-    group = reduce(builder, "add", ew.convert(builder, is_after, I64), axes=[0])
+    group = reduce(builder, "add", ew.convert(builder, is_after, I64), axes=[0])  # as many groups end at or before i
     is_member = ew.compare(builder, "eq", group, iota(builder, (groups, 1), axis=0, dtype=I64))
     # Both operands are selected: a NaN of another group times a zero is NaN.
     zero = builder.constant(0, x.dtype)

@@ -17,7 +17,7 @@ from pydispatch.operations import elementwise
 
 
 def _comparison(predicate: str) -> Callable[[HostInteger, Integer], HostCondition]:
-    """Return the method that compares two integers."""
+    """Return the method that compares two integers by a predicate of arith.cmpi, such as "slt"."""
     return lambda self, other: self._compared(predicate, other)
 
 
@@ -33,7 +33,7 @@ class HostInteger:
 
     @classmethod
     def of(cls, builder: Builder, n: Integer) -> HostInteger:
-        """Return a number or a size as a HostInteger."""
+        """Return a number, a size or a HostInteger as a HostInteger."""
         return n if isinstance(n, HostInteger) else cls(builder, builder.index(n))
 
     def size(self, hint: str = "n") -> Size:
@@ -117,7 +117,10 @@ def product(builder: Builder, factors: Iterable[Integer]) -> HostInteger:
 
 
 def read_integers(builder: Builder, x: Tensor) -> list[HostInteger]:
-    """Return the elements of a computed vector or scalar as integers that the host reads back in each call."""
+    """Return the elements of a computed tensor of rank 0 or 1 as integers that the host reads back in each call.
+
+    A vector's length must be static. Floats are truncated to i64.
+    """
     count = x.shape[0] if x.rank else 1
     if x.rank > 1 or isinstance(count, Expr):
         raise builder.fail(f"{x} is read while it is computed; expected a vector whose length is known")

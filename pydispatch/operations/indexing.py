@@ -29,8 +29,9 @@ from pydispatch.operations.slicing import pad, slice_
 class CoordinateBuilder(Scalars):
     """Builder of positions, SSA values of type index, in the body of an operation.
 
-    A list of coordinates has one entry per axis. block: the body. elements: the elements of the operation's operands at
-    the position of the result's element.
+    Attributes:
+        block: The body.
+        elements: The elements of the operation's operands at the position of the result's element.
     """
 
     def __init__(self, block: Block, elements: Sequence[Scalar]) -> None:
@@ -84,6 +85,7 @@ def elements_at(
         """Extract the element of x at the coordinates, one SSA value per part. `args` are elements of the further
         tensors.
         """
+        # `args` has the initial elements of the result last, which are not used.
         p = CoordinateBuilder(block, scalars_of([t.dtype for t in tensors], args))
         at = list(coordinates(p))
         return [p.add_op(tensor.ExtractOp(source, at, x.dtype.element)) for source in sources]
@@ -140,7 +142,7 @@ def with_an_element(builder: Builder, x: Tensor) -> Tensor:
 
 
 def clamped_start(start: Size, n: Size, taken: Size) -> Size:
-    """Clamp the start of a slice of `taken` elements so that the slice is within `n` elements."""
+    """Clamp the start of a slice of `taken` elements so that the slice is within an axis of `n` elements."""
     return minimum(maximum(start, 0), n - taken)
 
 
@@ -151,7 +153,10 @@ def _starts_as_sizes(starts: Sequence[Tensor]) -> list[Size] | None:
 
 
 def dynamic_slice(builder: Builder, x: Tensor, starts: Sequence[Tensor], sizes: Sequence[Size]) -> Tensor:
-    """Return the slice of x of given sizes that begins at `starts`, tensors of one integer, clamped so that it fits."""
+    """Return the slice of x of the sizes `sizes` that begins at `starts`, clamped so that it fits.
+
+    `starts` has one tensor of one integer for each axis of x.
+    """
     require_slices(builder, x, sizes)
     if (known := _starts_as_sizes(starts)) is not None:
         begins = [clamped_start(start, n, size) for start, n, size in zip(known, x.shape, sizes, strict=True)]
@@ -172,16 +177,17 @@ def dynamic_slice(builder: Builder, x: Tensor, starts: Sequence[Tensor], sizes: 
 def dynamic_update_slice(builder: Builder, x: Tensor, update: Tensor, starts: Sequence[Tensor]) -> Tensor:
     """Return x with the slice that begins at `starts` replaced by `update`; the starts are clamped so that it fits.
 
-    Known starts insert a slice. Where x is not used after and the slice is a small part of it, the slice is stored in
-    the memory of x. Otherwise each element of the result is chosen from x or the update.
+    `starts` has one tensor of one integer for each axis of x. If all are known at compile time, the update is an
+    insertion. Otherwise, if the slice is a small part of x and the memory of x can be updated in place, only the slice
+    is stored. Else each element of the result is chosen from x or the update.
     """
-    if update.rank == 0:
+    if update.rank == 0:  # the only element is replaced
         return update
     require_slices(builder, x, update.shape)
     if (known := _starts_as_sizes(starts)) is not None:
         begins = [clamped_start(start, n, size) for start, n, size in zip(known, x.shape, update.shape, strict=True)]
         return insert_slice(builder, x, update, begins)
-    if _is_small_part(x.shape, update.shape) and all(_is_dead_after_update(builder, part) for part in builder.parts(x)):
+    if _is_small_part(x.shape, update.shape) and all(_can_update_in_place(builder, part) for part in builder.parts(x)):
         return _stored_at(builder, x, update, starts)
     last_start = [builder.index(n - size) for n, size in zip(x.shape, update.shape, strict=True)]
     sizes = [builder.index(size) for size in update.shape]
@@ -190,7 +196,10 @@ def dynamic_update_slice(builder: Builder, x: Tensor, update: Tensor, starts: Se
     sources = builder.parts(readable)  # one, or the real and the imaginary part
 
     def chosen(scalars: Scalars, here: Scalar, *begins: Scalar) -> Scalar:
-        """Return the element of the update within the slice, and the element of x, `here`, elsewhere."""
+        """Return the element of the update within the slice, and the element of x, `here`, elsewhere.
+
+        `begins` is the start of the slice along each axis, not clamped yet.
+        """
         p = CoordinateBuilder(scalars.block, begins)
         at: list[SSAValue] = []
         inside: Scalar | None = None
@@ -227,12 +236,12 @@ def _is_small_part(shape: Shape, part: Shape) -> bool:
     return times >= _SMALL_PART
 
 
-def _is_dead_after_update(builder: Builder, value: SSAValue) -> bool:
+def _can_update_in_place(builder: Builder, value: SSAValue) -> bool:
     """Return whether the memory of a tensor can be updated in place, maybe after other slices were stored in it.
 
-    A loop carries it from one iteration to the next, the caller donates it, or a global has it. Then storing a slice
-    costs as much as the slice has elements. Elsewhere an update needs a copy of the tensor, and choosing each element
-    costs no more and fuses with the operations around it.
+    That is so if a loop carries the tensor from one iteration to the next, the caller donates it, or a global has it.
+    Then storing a slice costs as much as the slice has elements. Elsewhere an update needs a copy of the tensor, and
+    choosing each element costs no more and fuses with the operations around it.
     """
     while isinstance(value.owner, (MapStoreOp, TensorTieShapeOp)):
         value = value.owner.output if isinstance(value.owner, MapStoreOp) else value.owner.operands[0]
@@ -244,7 +253,7 @@ def _is_dead_after_update(builder: Builder, value: SSAValue) -> bool:
 def _stored_at(builder: Builder, x: Tensor, update: Tensor, starts: Sequence[Tensor]) -> Tensor:
     """Return x after the elements of `update` were stored in it from `starts` on, clamped so that they fit.
 
-    Nothing else of x is copied. Along an axis of the same size the start is 0.
+    Nothing else of x is copied. Along an axis of the same size in both the clamped start is 0.
     """
     moved = [d for d in range(x.rank) if update.shape[d] != x.shape[d]]
     last = {d: builder.index(x.shape[d] - update.shape[d]) for d in moved}
@@ -266,8 +275,9 @@ def _stored_at(builder: Builder, x: Tensor, update: Tensor, starts: Sequence[Ten
 
 
 def strided_axis(builder: Builder, x: Tensor, axis: int, start: HostInteger, count: Size, step: HostInteger) -> Tensor:
-    """Return `count` slices of x along an axis, the first at `start` and each next one by `step` further, which may be
-    negative. All of them must be in bounds.
+    """Return x[start::step] along an axis, `count` elements of it; `step` may be negative.
+
+    The positions start + i * step for all i < count must be in bounds, and `axis` not negative.
     """
 
     def coordinates(coords: CoordinateBuilder) -> list[SSAValue]:
@@ -285,17 +295,18 @@ def strided_axis(builder: Builder, x: Tensor, axis: int, start: HostInteger, cou
 def insert_slice(
     builder: Builder, x: Tensor, update: Tensor, begins: Sequence[Size], strides: Sequence[int] | None = None
 ) -> Tensor:
-    """Return x with x[begins[0]::strides[0], ...] replaced by `update`, of equal rank and dtype, which must be in
-    bounds.
+    """Return x with `update`, of equal rank and dtype, in place of as many elements of x[begins[0]::strides[0], ...].
+
+    All of them must be in bounds; the default of the strides is 1.
     """
     if update.shape == x.shape:
         return update
     if x.known is not None and update.known is not None and x.known.size <= MOST_FOLDED_ELEMENTS:
-        numbers = [n for n in begins if not isinstance(n, Expr)]
-        if len(numbers) == x.rank:
+        known_begins = [n for n in begins if not isinstance(n, Expr)]
+        if len(known_begins) == x.rank:
             # Expressions over sizes are stored as objects by NumPy; if x has them, it is an array of objects already.
             array = x.known.astype(object) if update.is_symbolic else x.known.copy()
-            steps = zip(numbers, update.known.shape, strides or [1] * x.rank, strict=True)
+            steps = zip(known_begins, update.known.shape, strides or [1] * x.rank, strict=True)
             array[tuple(slice(n, n + size * step, step) for n, size, step in steps)] = update.known
             return builder.constant(array, x.dtype)
 
@@ -303,7 +314,7 @@ def insert_slice(
         """Return sizes as an attribute, with the mark DYNAMIC for those that are operands."""
         return DenseArrayBase.from_list(i64, [DYNAMIC if isinstance(n, Expr) else n for n in sizes])
 
-    dynamic_strides: list[SSAValue] = []  # none: all strides are numbers
+    dynamic_strides: list[SSAValue] = []  # none: all strides are static
     parts = []
     for part, into in zip(builder.parts(update), builder.parts(x), strict=True):
         op = tensor.InsertSliceOp.build(

@@ -43,7 +43,7 @@ def power(lhs: Element, rhs: Element) -> Element:
     one, zero = lhs.const(1), lhs.const(0)
     result, square, exponent = one, lhs, rhs
     is_signed = lhs.dtype.kind is Kind.INT
-    exponent_bits = lhs.dtype.bits - 1 if is_signed else lhs.dtype.bits  # without the sign
+    exponent_bits = lhs.dtype.bits - 1 if is_signed else lhs.dtype.bits  # without the sign: negative ones are below
     for n in range(exponent_bits):
         result = (exponent & one).is_unequal(zero).where(result * square, result)
         if n < exponent_bits - 1:
@@ -51,8 +51,8 @@ def power(lhs: Element, rhs: Element) -> Element:
             exponent = exponent.binary("shift_right_logical", one)
     if not is_signed:
         return result
-    of_minus = lhs.is_equal(-1).where((rhs & one).is_unequal(zero).where(-1, one), zero)
-    return (rhs < zero).where(lhs.is_equal(one).where(one, of_minus), result)
+    of_minus_one = lhs.is_equal(-1).where((rhs & one).is_unequal(zero).where(-1, one), zero)
+    return (rhs < zero).where(lhs.is_equal(one).where(one, of_minus_one), result)
 
 
 def shift(name: str, lhs: Element, rhs: Element) -> Element:
@@ -77,12 +77,12 @@ def multiply_high(lhs: Element, rhs: Element) -> Element:
         op = extended(lhs.scalar.value, rhs.scalar.value)
         lhs.scalars.block.add_op(op)
         return Element(lhs.scalars, Scalar(lhs.dtype, (op.results[1],)))
-    wide = DTYPES[f"{lhs.dtype.name[0]}{max(2 * bits, 8)}"]
+    wide = DTYPES[f"{lhs.dtype.name[0]}{max(2 * bits, 8)}"]  # i or u, as the operands
     return (lhs.to(wide) * rhs.to(wide)).binary("shift_right", bits).to(lhs.dtype)
 
 
 def split_bits(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
-    """Split the bits of each element into elements of a smaller type, lowest bits first, along a new last axis.
+    """Split the bits of each element into elements of a smaller type `dtype`, lowest bits first, along a new last axis.
 
     u16 0x1234 becomes u8 [0x34, 0x12]. For bool each bit is an element.
     """
@@ -99,8 +99,9 @@ def split_bits(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
 
 
 def join_bits(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
-    """Join the elements along the last axis, lowest bits first, to one element of a larger type: u8 [0x34, 0x12] to
-    0x1234.
+    """Join the elements along the last axis, lowest bits first, to one element of a larger type `dtype`.
+
+    u8 [0x34, 0x12] becomes u16 0x1234. For bool each element is a bit.
     """
     wide = DTYPES[f"u{dtype.bits}"]
     narrow = x.dtype if x.dtype.is_bool else DTYPES[f"u{x.dtype.bits}"]
@@ -119,14 +120,14 @@ def join_bits(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
 
 
 def split_complex(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
-    """Split the bits of each complex number into smaller complex numbers, lowest bits first, along a new last axis."""
+    """Split the bits of complex numbers into smaller ones of type `dtype`, lowest bits first, along a new last axis."""
     parts = [split_bits(builder, builder.wrap(x.dtype.real, x.shape, part), dtype.real) for part in builder.parts(x)]
     pairs = concat(builder, parts, x.rank)  # real part, then imaginary part, as in memory
     return complex_of(builder, *(slice_axis(builder, pairs, x.rank, n, pairs.shape[-1], stride=2) for n in range(2)))
 
 
 def join_complex(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
-    """Join the complex numbers along the last axis, lowest bits first, to one number of a larger type."""
+    """Join the complex numbers along the last axis, lowest bits first, to one number of the larger type `dtype`."""
     _check_joined(builder, x, dtype)
     real, imag = (builder.wrap(x.dtype.real, x.shape, part) for part in builder.parts(x))
     pairs = reshape(builder, stack(builder, [real, imag], x.rank), [*x.shape[:-1], 2 * x.shape[-1]])
