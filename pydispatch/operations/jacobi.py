@@ -71,6 +71,7 @@ def eigh(builder: Builder, x: Tensor, lower: bool = True) -> tuple[Tensor, Tenso
         a, vectors = tensors
         # The elements of the symmetric 2x2 matrix of each pair: first and second of the diagonal, off the diagonal.
         cos, sin = _angles(builder, *(_entry(builder, a, first, second) for first, second in ((0, 0), (1, 1), (0, 1))))
+        # Rows are rotated, then those of the transpose, which are the columns; then both are moved.
         a = shapes.transpose(builder, _rotate_rows(builder, a, cos, sin), [0, 2, 1])
         a = _next_round(builder, _rotate_rows(builder, a, cos, sin), half)
         a = _next_round(builder, shapes.transpose(builder, a, [0, 2, 1]), half)
@@ -78,7 +79,7 @@ def eigh(builder: Builder, x: Tensor, lower: bool = True) -> tuple[Tensor, Tenso
 
     def quotient(part: Element, whole: Element) -> Element:
         """Return part / whole; 0 for a part of 0 or NaN, also if the whole is 0."""
-        least = 1e-300 if whole.dtype == F64 else 1e-37
+        least = 1e-300 if whole.dtype == F64 else 1e-37  # about the smallest normal number
         return (part > 0.0).where(part / whole.max(least), 0.0)
 
     def residual(tensors: list[Tensor]) -> Tensor:
@@ -135,11 +136,11 @@ def _svd_by_columns(builder: Builder, a: Tensor, full: bool) -> tuple[Tensor, Te
     dtype, is_complex = a.dtype.real, a.dtype.is_complex
     _require_order_within_limit(builder, "singular values", a, n)
     if n == 0:
-        none = shapes.full(builder, 0.0, [batch, 0], dtype)
+        no_values = shapes.full(builder, 0.0, [batch, 0], dtype)
         u = matrices.identity(builder, m, m if full else 0, a.dtype)
         return (
             shapes.broadcast_to(builder, u, [batch, *u.shape]),
-            none,
+            no_values,
             shapes.full(builder, 0.0, [batch, 0, 0], a.dtype),
         )
     half = _pair_count(n)
@@ -150,7 +151,7 @@ def _svd_by_columns(builder: Builder, a: Tensor, full: bool) -> tuple[Tensor, Te
     )
     columns = slicing.pad(builder, rows, low=[0, 0, 0], high=[0, even - n, 0], value=0.0)
     limits = np.finfo(dtype.numpy)
-    min_exact_square = float(limits.tiny / limits.eps)
+    min_exact_square = float(limits.tiny / limits.eps)  # terms of smaller sums may be subnormal
 
     def rows_of_pairs(x: Tensor) -> list[Tensor]:
         """Return the first and the second row of each pair: pair i has the rows i and half + i."""
@@ -189,8 +190,8 @@ def _svd_by_columns(builder: Builder, a: Tensor, full: bool) -> tuple[Tensor, Te
 
         def cosine(p: Element, q: Element, r: Element) -> Element:
             """Return the squared cosine of the angle between columns u and v, with p = u u, q = v v and r = u v."""
-            # Squares below min_exact_square are inexact. Columns that short are below the rounding error of the
-            # longest.
+            # Squares below min_exact_square are inexact. Such short columns do not count: they are below the rounding
+            # error of the longest.
             return (p.min(q) < min_exact_square).where(0.0, (r / p) * (r / q))
 
         worst = reductions.reduce(builder, "max", formula(builder, cosine, *squares), axes=[1, 2])
@@ -199,10 +200,10 @@ def _svd_by_columns(builder: Builder, a: Tensor, full: bool) -> tuple[Tensor, Te
 
     width = 2 * even if is_complex else even
     eye = _identities(builder, shapes.full(builder, 0.0, [batch, even, width], dtype))
-    none = shapes.full(builder, 0.0, [batch], dtype)
+    no_cosines = shapes.full(builder, 0.0, [batch], dtype)
     # The third tensor is the residual, the maximum over the rounds of a sweep: each sweep starts it at 0.
     columns, vectors, _ = _sweep_until_converged(
-        builder, even, [columns, eye, none], rotate, lambda tensors: tensors[2], reset_index=2
+        builder, even, [columns, eye, no_cosines], rotate, lambda tensors: tensors[2], reset_index=2
     )
     directions, sizes = scaled_to_one(builder, columns, axes=[2])
     squares = reductions.reduce(builder, "add", formula(builder, lambda v: v * v, directions), axes=[2])
@@ -229,10 +230,10 @@ def _svd_by_columns(builder: Builder, a: Tensor, full: bool) -> tuple[Tensor, Te
         scaled = slicing.pad(builder, scaled, low=[0, 0, 0], high=[0, 0, m - rank], value=0.0)
     else:
         vt = slicing.slice_axis(builder, vt, axis=1, start=0, limit=rank)
-    upper, scales = factors.qr(builder, scaled)
-    u = factors.of_reflections(builder, upper, scales)
+    upper, reflection_factors = factors.qr(builder, scaled)
+    u = factors.of_reflections(builder, upper, reflection_factors)
     square = slicing.slice_axis(builder, upper, axis=1, start=0, limit=upper.shape[2])
-    # The diagonal of R is real.
+    # R is diagonal, and real, but may be negative: its signs make the columns of U point in the directions of x V.
     signs = formula(
         builder, lambda v: (v.real < 0.0).where(v.const(-1.0), v.const(1.0)), matrices.diagonals(builder, square)
     )
@@ -269,7 +270,7 @@ def _pair_count(n: Size) -> Size:
 
 
 def _identities(builder: Builder, like: Tensor) -> Tensor:
-    """Return matrices [batch, n, m] of the type and shape of others, with 1 on the diagonal and 0 elsewhere."""
+    """Return matrices of the type and shape [batch, n, m] of `like`, with 1 on the diagonal and 0 elsewhere."""
     return formula(
         builder, lambda v: v.position(1, I64).is_equal(v.position(2, I64)).where(v.const(1.0), v.const(0.0)), like
     )
@@ -285,12 +286,12 @@ def _mark_padding(builder: Builder, values: Tensor, vectors: Tensor, n: Size, la
     count = vectors.shape[1]
     if count == n:
         return values
-    own = formula(builder, lambda v: v * v, slicing.slice_axis(builder, vectors, axis=2, start=n, limit=count))
+    squares = formula(builder, lambda v: v * v, slicing.slice_axis(builder, vectors, axis=2, start=n, limit=count))
     return formula(
         builder,
         lambda v, w: (w > 0.5).where(v.const(last), v),
         values,
-        reductions.reduce(builder, "add", own, axes=[2]),
+        reductions.reduce(builder, "add", squares, axes=[2]),
     )
 
 
@@ -303,7 +304,7 @@ def _sweep_until_converged(
     Args:
         builder: The builder.
         n: Order of the matrices; a sweep has n - 1 rounds, in which each pair of rows meets once.
-        tensors: The state of the iteration.
+        tensors: The state of the iteration, at first; the first tensor has the type of the residual.
         rotate: Function that returns the state after a round.
         residual: Function that returns the squared relative residual of each matrix. A matrix has converged if it is
             at most (n * eps)**2.
@@ -340,7 +341,7 @@ def _sweep_until_converged(
 
 
 def _entry(builder: Builder, a: Tensor, first: int, second: int) -> Tensor:
-    """Return element (first, second) of the 2x2 matrix of each pair, [batch, pairs, 1].
+    """Return element (first, second), both 0 or 1, of the 2x2 matrix of each pair, [batch, pairs, 1].
 
     Pair i has rows and columns i and half + i of a [batch, n, n], so these elements are the diagonal of a quarter of a.
     """
@@ -352,7 +353,7 @@ def _entry(builder: Builder, a: Tensor, first: int, second: int) -> Tensor:
 
 
 def _angles(builder: Builder, p: Tensor, q: Tensor, r: Tensor) -> list[Tensor]:
-    """Return cosine and sine of the rotation that diagonalizes each matrix [[p, r], [r, q]]."""
+    """Return cosine and sine of the rotation that diagonalizes each matrix [[p, r], [r, q]]; all have one shape."""
 
     def written(p: Element, q: Element, r: Element) -> list[Element]:
         """Return (cosine, sine) of the rotation that makes [[p, r], [r, q]] diagonal, by the smaller of both angles."""
@@ -388,6 +389,7 @@ def _next_round(builder: Builder, x: Tensor, half: Size) -> Tensor:
 
     Row 0 stays. The other rows of the first half move down, those of the second half up, and two change halves.
     """
+    # Ranges of rows (begin, end), in the order of the next round.
     blocks = [(0, 1), (half, half + 1), (1, half - 1), (half + 1, 2 * half), (half - 1, half)]
     if isinstance(half, int):
         order = [row for begin, end in blocks for row in range(begin, end)]  # type: ignore[arg-type]

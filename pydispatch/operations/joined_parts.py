@@ -23,7 +23,10 @@ def with_parts_joined(builder: Builder, x: Tensor) -> Tensor:
 
 
 def with_parts_split(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
-    """Return rows of `with_parts_joined` as rows of the element type that they had before."""
+    """Return rows of `with_parts_joined` [batch, n, 2 m] as rows [batch, n, m] of the element type `dtype`.
+
+    It is the type that the rows had before they were joined; rows of real types are returned unchanged.
+    """
     if not dtype.is_complex:
         return x
     half = x.shape[2] // 2
@@ -38,7 +41,10 @@ def times_imaginary_unit(builder: Builder, x: Tensor) -> Tensor:
 
 
 def times_number(builder: Builder, x: Tensor, real: Tensor, imag: Tensor) -> Tensor:
-    """Return complex rows with their parts joined, [batch, n, 2 m], each times a complex number: [batch, n, 1]."""
+    """Return complex rows with their parts joined, [batch, n, 2 m], each times a complex number of its own.
+
+    `real` and `imag` are the parts of these numbers, [batch, n, 1].
+    """
     turned = times_imaginary_unit(builder, x)
     return formula(builder, lambda v, w, a, b: v * a + w * b, x, turned, real, imag)
 

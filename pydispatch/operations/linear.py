@@ -27,7 +27,7 @@ def cholesky(builder: Builder, x: Tensor, lower: bool = True) -> Tensor:
     """
     n = order_of(builder, "Cholesky's factorization", x)
     a = reshape(builder, x, [product(x.shape[:-2]), n, n])
-    a = a if lower else adjoint(builder, a)
+    a = a if lower else adjoint(builder, a)  # from here on only the lower triangle is used
 
     def step(j: Size, step_number: Scalar, a: Tensor) -> Tensor:
         """Subtract the outer product of column j from the elements to the right of and below the diagonal element j.
@@ -50,12 +50,13 @@ def cholesky(builder: Builder, x: Tensor, lower: bool = True) -> Tensor:
 
         return formula(builder, element, a, column, row, pivot)
 
+    # The columns are divided by the roots of their pivots at the end, all at once.
     a = _loop(builder, n, step, a)
 
     def factor(value: Element, pivot: Element) -> Element:
         """Return an element of the triangle divided by the root of its pivot; 0 above the diagonal."""
-        is_below = value.position(2, I64) <= value.position(1, I64)
-        return is_below.where(value / _real(pivot).unary("sqrt"), 0.0)
+        is_in_triangle = value.position(2, I64) <= value.position(1, I64)
+        return is_in_triangle.where(value / _real(pivot).unary("sqrt"), 0.0)
 
     triangle = formula(builder, factor, a, diagonals(builder, a))
     return reshape(builder, triangle if lower else adjoint(builder, triangle), x.shape)
@@ -82,6 +83,7 @@ def triangular_solve(
         y.shape[-2 if left else -1], n, f"a triangular system of {a} with {y}: {{a}} equations, and the order is {{b}}"
     )
     lead = product(a.shape[:-2])
+    # The systems matrix x = sides are changed in steps until the matrix is lower triangular and on the left.
     matrix, sides = reshape(builder, a, [lead, n, n]), reshape(builder, y, [lead, *y.shape[-2:]])
     if conjugated and a.dtype.is_complex:
         matrix = formula(builder, lambda v: v.conj(), matrix)

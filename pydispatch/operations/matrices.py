@@ -28,12 +28,15 @@ def order_of(builder: Builder, what: str, x: Tensor) -> Size:
 
 
 def identity(builder: Builder, rows: Size, columns: Size, dtype: DType, k: int = 0) -> Tensor:
-    """Return a matrix with 1 on diagonal k and 0 elsewhere."""
+    """Return a matrix with 1 on diagonal k, where the column minus the row is k, and 0 elsewhere."""
     return positions(builder, lambda e: (e.at(1) - e.at(0)).is_equal(k).to(dtype), (rows, columns))
 
 
 def triangle(builder: Builder, x: Tensor, order: str, k: Tensor) -> Tensor:
-    """Return x with 0 where the column minus the row does not compare by `order` ("le" or "ge") to k, a single i64."""
+    """Return x [..., m, n] with 0 except where the column minus the row is at most ("le") or at least ("ge") k.
+
+    `order` is "le" for a lower and "ge" for an upper triangle; k is a tensor of one i64.
+    """
     row, column = x.rank - 2, x.rank - 1
 
     def kept(value: Element, k: Element) -> Element:

@@ -56,8 +56,9 @@ def log_softmax(builder: Builder, x: Tensor, axis: int) -> Tensor:
 
 
 def log_sum_exp(builder: Builder, x: Tensor, axes: Sequence[int] | None, keep: bool = False) -> Tensor:
-    """Return the logarithm of the sum of exp(x) along axes. The maximum is subtracted first, so that
-    nothing overflows.
+    """Return the logarithm of the sum of exp(x) along axes, all for None. With `keep`, these have size 1.
+
+    The maximum is subtracted first, so that nothing overflows.
     """
     reduced_axes = shapes.axes_of(builder, axes, x.rank)
     values = ew.convert(builder, x, wide(x.dtype))
@@ -75,7 +76,10 @@ def log_sum_exp(builder: Builder, x: Tensor, axes: Sequence[int] | None, keep: b
 
 
 def moments(builder: Builder, x: Tensor, axes: Sequence[int], less: float = 0) -> tuple[Tensor, Tensor]:
-    """Return the mean and the variance along axes, which keep size 1. The variance divides by max(count - less, 0)."""
+    """Return the mean and the variance along axes, which keep size 1.
+
+    The variance divides by max(count - less, 0), where `count` is the number of elements.
+    """
     values = ew.convert(builder, x, wide(x.dtype))
     return reductions.mean(builder, values, axes, keep=True), reductions.variance(
         builder, values, axes, keep=True, less=less
@@ -100,9 +104,9 @@ def normalized(
         stated.
         """
         result = (e.to(inner) - mean.to(inner)) * (variance.to(inner) + epsilon).unary("rsqrt")
-        rest = [n.to(inner) for n in more]
-        result = result * rest.pop(0) if scale is not None else result
-        return (result + rest.pop(0) if bias is not None else result).to(x.dtype)
+        scale_and_bias = iter([n.to(inner) for n in more])
+        result = result * next(scale_and_bias) if scale is not None else result
+        return (result + next(scale_and_bias) if bias is not None else result).to(x.dtype)
 
     return formula(builder, written, *operands)
 
@@ -110,8 +114,9 @@ def normalized(
 def layer_norm(
     builder: Builder, x: Tensor, axes: Sequence[int], scale: Tensor | None, bias: Tensor | None, epsilon: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Normalize x along axes; scale and bias broadcast to x. Return the result, the mean and 1 / sqrt(variance +
-    epsilon).
+    """Normalize x along axes; scale and bias broadcast to x.
+
+    Return the result, and the mean and 1 / sqrt(variance + epsilon), both with size 1 along the axes.
     """
     mean, variance = moments(builder, x, axes)
     result = normalized(builder, x, mean, variance, scale, bias, epsilon)
@@ -119,7 +124,7 @@ def layer_norm(
 
 
 def rms_norm(builder: Builder, x: Tensor, axes: Sequence[int], scale: Tensor | None, epsilon: float) -> Tensor:
-    """Return x divided by its root mean square along axes, times `scale`."""
+    """Return x / sqrt(mean of x^2 along axes + epsilon) times `scale`, which broadcasts to x."""
     inner = wide(x.dtype)
     squares = formula(builder, lambda e: e.to(inner) * e.to(inner), x)
     mean = reductions.mean(builder, squares, axes, keep=True)
@@ -153,11 +158,11 @@ def batch_norm(
         """Return the factor and the summand of each position, so that they are computed once per position, not per
         element. `scale_and_bias` are those of both that are not None.
         """
-        rest = iter([n.to(inner) for n in scale_and_bias])
+        scale_then_bias = iter([n.to(inner) for n in scale_and_bias])
         factor = (own_variance.to(inner) + epsilon).unary("rsqrt")
-        factor = factor * next(rest) if scale is not None else factor
+        factor = factor * next(scale_then_bias) if scale is not None else factor
         added = -(own_mean.to(inner) * factor)
-        return [factor, added + next(rest) if bias is not None else added]
+        return [factor, added + next(scale_then_bias) if bias is not None else added]
 
     factor, added = (along(builder, t, axis, x.rank) for t in formulas(builder, line, *vectors))
     return formula(builder, lambda e, f, n: (e.to(inner) * f + n).to(x.dtype), x, factor, added)
@@ -178,19 +183,21 @@ def group_norm(
         shapes.reshape(builder, t, [1, groups, channels // groups, *[1] * (x.rank - 2)]) if t is not None else None
         for t in (scale, bias)
     ]
-    result, mean, root = layer_norm(builder, grouped, range(2, grouped.rank), vectors[0], vectors[1], epsilon)
+    result, mean, reciprocal_root = layer_norm(
+        builder, grouped, range(2, grouped.rank), scale=vectors[0], bias=vectors[1], epsilon=epsilon
+    )
     flat = (x.shape[0], groups)
     return (
         shapes.reshape(builder, result, x.shape),
         shapes.reshape(builder, mean, flat),
-        shapes.reshape(builder, root, flat),
+        shapes.reshape(builder, reciprocal_root, flat),
     )
 
 
 def lp_norm(builder: Builder, x: Tensor, order: float, axes: Sequence[int] | None, keep: bool = False) -> Tensor:
-    """Return (sum of |x|^order)^(1/order) along axes.
+    """Return (sum of |x|^order)^(1/order) along axes, all for None. With `keep`, these have size 1.
 
-    An infinite order gives the largest or smallest |x|, order 0 the number of non-zero elements.
+    The result is real. An infinite order gives the largest or smallest |x|, order 0 the number of non-zero elements.
     """
     values = ew.unary(builder, "abs", ew.convert(builder, x, wide(x.dtype)))
     if math.isinf(order):

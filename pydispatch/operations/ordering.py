@@ -27,14 +27,15 @@ Order = Callable[[Scalars, Scalar, Scalar], Scalar]
 def sort(builder: Builder, tensors: Sequence[Tensor], axis: int, before: Before) -> list[Tensor]:
     """Sort tensors of one shape together along an axis, and return them. The sort is stable.
 
-    before: before(scalars, elements, other elements) is whether the elements, one of each tensor, come before the
-    others.
+    `axis` is not negative. before(scalars, elements, other elements) returns whether the elements, one of each tensor,
+    come before the others.
     """
     parts = [part for x in tensors for part in builder.parts(x)]  # complex tensors have two: real and imaginary
     dtypes = [x.dtype for x in tensors]
     block = Block(arg_types=[element for element in elements_of(dtypes) for _ in range(2)])
-    first = before(Scalars(block), scalars_of(dtypes, block.args[::2]), scalars_of(dtypes, block.args[1::2]))
-    block.add_op(YieldOp.create(operands=[first.value]))
+    # The arguments of the body alternate: a part of one element, and the same part of the other element.
+    is_before = before(Scalars(block), scalars_of(dtypes, block.args[::2]), scalars_of(dtypes, block.args[1::2]))
+    block.add_op(YieldOp.create(operands=[is_before.value]))
     op = SortOp.create(
         operands=parts, result_types=[part.type for part in parts],  # all are sorted in place: no other operands
         properties={"dimension": IntegerAttr(axis, i64),
@@ -50,8 +51,9 @@ def less(scalars: Scalars, a: Scalar, other: Scalar) -> Scalar:
     smaller = scalars.compare("lt", a, other)
     if not a.dtype.is_float:
         return smaller
-    is_last = scalars.binary("and", scalars.unary("is_nan", other), scalars.unary("not", scalars.unary("is_nan", a)))
-    return scalars.binary("or", smaller, is_last)
+    a_is_number = scalars.unary("not", scalars.unary("is_nan", a))
+    only_other_is_nan = scalars.binary("and", scalars.unary("is_nan", other), a_is_number)
+    return scalars.binary("or", smaller, only_other_is_nan)
 
 
 def less_in_total_order(scalars: Scalars, a: Scalar, other: Scalar) -> Scalar:
@@ -62,7 +64,10 @@ def less_in_total_order(scalars: Scalars, a: Scalar, other: Scalar) -> Scalar:
 def sort_with_indices(
     builder: Builder, x: Tensor, axis: int, *, descending: bool = False, dtype: DType = I64, order: Order = less
 ) -> tuple[Tensor, Tensor]:
-    """Return the sorted elements along an axis, and their indices as `dtype`. The sort is stable."""
+    """Return the sorted elements along an axis, and their indices in x as `dtype`. The sort is stable.
+
+    `order` is the ascending order; `descending` reverses it, but not the order of equal elements.
+    """
 
     def before(scalars: Scalars, a: Sequence[Scalar], other: Sequence[Scalar]) -> Scalar:
         """Return whether element a is sorted before `other`; the second scalars, which are indices, are not
@@ -84,14 +89,16 @@ def top_k(
     dtype: DType = I64,
     order: Order = less,
 ) -> tuple[Tensor, Tensor]:
-    """Return the `count` largest or smallest elements along an axis, in order, and their indices. Of equal elements the
-    first are chosen.
+    """Return the `count` largest elements along an axis in descending order, and their indices in x as `dtype`.
+
+    If not `largest`, they are the smallest elements in ascending order. Of equal elements the first are chosen. x is
+    not complex; `order` is the ascending order.
     """
     block = Block(arg_types=[element for element in elements_of([x.dtype]) for _ in range(2)])
     scalars = Scalars(block)
     (a,), (other,) = (scalars_of([x.dtype], block.args[side::2]) for side in range(2))
-    first = order(scalars, other, a) if largest else order(scalars, a, other)
-    block.add_op(YieldOp.create(operands=[first.value]))
+    is_before = order(scalars, other, a) if largest else order(scalars, a, other)
+    block.add_op(YieldOp.create(operands=[is_before.value]))
     shape = [count if d == axis else size for d, size in enumerate(x.shape)]
     outs = [builder.empty(element, shape) for element in elements_of([x.dtype, dtype])]
     op = TopkV2Op.create(

@@ -52,7 +52,7 @@ def pad_between(
     shape: list[Size] = []
     for n, below, above, between in zip(x.shape, low, high, interior, strict=True):
         steps.append(_step(builder, between))  # between + 1, with a check
-        spread = builder.index(n * steps[-1] - steps[-1] + 1)
+        spread = builder.index(n * steps[-1] - steps[-1] + 1)  # from the first to the last element; below 1 if n is 0
         whole = builder.size_of(builder.add(arith.MaxSIOp(spread, builder.index(0))).result, "spread")
         shape.append(below + whole + above)
     padded = pad(builder, x, [0] * x.rank, [1] * x.rank, value)  # a position that can be read where x has no element
@@ -102,12 +102,12 @@ def _position(coords: CoordinateBuilder, mode: str, at: SSAValue, size: SSAValue
     if not isinstance(known, Expr) and known == 1:
         return coords.index_constant(0)
     # One period goes from the first to the last element and back: 0 1 2 1 | 0 1 2 1
-    period = coords.add_op(arith.MaxSIOp(coords.plus(last, last), one))
+    period = coords.add_op(arith.MaxSIOp(coords.plus(last, last), one))  # not 0 for a dynamic size that is 1
     at = _remainder(coords, at, period)
     return coords.add_op(arith.MinSIOp(at, coords.minus(period, at)))
 
 
 def _remainder(coords: CoordinateBuilder, at: SSAValue, size: SSAValue) -> SSAValue:
-    """Return the non-negative remainder of a division."""
+    """Return `at` modulo `size`, from 0 to size - 1 for a negative `at` too."""
     truncated = coords.add_op(arith.RemSIOp(at, size))
     return coords.add_op(arith.RemSIOp(coords.plus(truncated, size), size))

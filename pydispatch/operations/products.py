@@ -56,7 +56,8 @@ def dot_general(
     """Return the sums of products over pairs of contracted axes.
 
     The result has the batch axes, then the remaining axes of x, then those of y. `batch` and `contracted` are pairs of
-    an axis of x and an axis of y, of equal size.
+    an axis of x and an axis of y, of equal size. The default of `dtype`, in which the sums are computed, is the type of
+    x.
     """
     for i, j in (*batch, *contracted):
         m, n = x.shape[i], y.shape[j]
@@ -163,13 +164,14 @@ def _parsed(builder: Builder, equation: str, operands: Sequence[Tensor]) -> tupl
     inputs = []
     for term, x in zip(terms, operands, strict=True):
         before, dots, after = term.partition("...")
-        hidden = x.rank - len(before) - len(after)
-        if (not dots and hidden) or hidden < 0 or not (before + after + "a").isalpha():
+        hidden = x.rank - len(before) - len(after)  # axes in "..."
+        if (not dots and hidden) or hidden < 0 or not (before + after + "a").isalpha():  # "a": there may be no letter
             raise builder.fail(f"einsum '{equation}': '{term}' does not describe {x}")
         inputs.append([*before, *(f".{n}" for n in range(hidden, 0, -1)), *after])
     letters = [c for names in inputs for c in names]
+    # All axes in "..." of the operands together, which broadcast from the last one, the outermost first.
     widest = sorted({c for c in letters if c[0] == "."}, key=lambda c: -int(c[1:]))
-    if not arrow:
+    if not arrow:  # NumPy's default: the axes in "...", then letters that occur once, in alphabetical order
         return inputs, [*widest, *sorted({c for c in letters if letters.count(c) == 1 and c[0] != "."})]
     before, dots, after = right.partition("...")
     names = [*before, *(widest if dots else []), *after]
@@ -201,7 +203,7 @@ def _product(
 ) -> tuple[Tensor, list[str]]:
     """Return the product of x and y, whose axes have the letters xs and ys, and its letters.
 
-    Common letters that are not in `later` are contracted.
+    Common letters are contracted unless they are in `later`, the letters of the later operands and of the result.
     """
     both = [c for c in xs if c in ys]
     ones = [c for c in both if (x.shape[xs.index(c)] == 1) != (y.shape[ys.index(c)] == 1)]

@@ -17,15 +17,18 @@ from pydispatch.locations import GeneratedText
 
 
 def call_kernel(builder: Builder, kernel: KernelSource, operands: Sequence[Tensor]) -> list[Tensor]:
-    """Call a kernel whose parameters are views of the types of the operands, on its own grid.
+    """Call a kernel, whose parameters are views, on the grid that it states itself.
+
+    `operands` are the tensors of its parameters, in order, of their element types and ranks.
 
     Returns:
-        The views that the kernel writes, with the shapes of their operands.
+        A tensor for each parameter that the kernel writes, with the shape of its operand.
     """
     lowered, function = function_of_kernel(builder, kernel)
     values = []
     for operand, type in zip(operands, function.function_type.inputs, strict=True):
         value = builder.value(operand)
+        # The sizes may be static here and dynamic in the kernel: a cast changes only the type.
         values.append(value if value.type == type else builder.add(tensor.CastOp(value, type)).dest)  # type: ignore[arg-type]
     call = builder.add(func.CallOp(function.sym_name.data, values, list(function.function_type.outputs)))
     results = []
@@ -40,7 +43,7 @@ def call_kernel(builder: Builder, kernel: KernelSource, operands: Sequence[Tenso
 def function_of_kernel(
     builder: Builder, kernel: KernelSource, grid_in_call: bool = False
 ) -> tuple[Lowered, func.FuncOp]:
-    """Return a lowered kernel and its host function, which is added to the module on first use.
+    """Return a lowered kernel and the function that launches it, which are added to the module on first use.
 
     Args:
         builder: The builder of the program.
@@ -55,7 +58,7 @@ def function_of_kernel(
         text = lowered.program(name).replace(EXECUTABLE, f"@{name}_kernel")
         module = ir.parse(GeneratedText(ascii_names(text)), kernel.name)
         function = None
-        for op in list(module.body.block.ops):
+        for op in list(module.body.block.ops):  # the executable with the kernel, and the function that launches it
             op.detach()
             builder.module.body.block.add_op(op)
             if isinstance(op, func.FuncOp):

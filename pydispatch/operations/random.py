@@ -35,12 +35,12 @@ _ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 
 
 def _low(x: Element) -> Element:
-    """Return the lower 32 bits of a u64."""
+    """Return the lower 32 bits of a u64 as a u32."""
     return x.to(U32)
 
 
 def _high(x: Element) -> Element:
-    """Return the upper 32 bits of a u64."""
+    """Return the upper 32 bits of a u64 as a u32."""
     return x.binary("shift_right_logical", 32).to(U32)
 
 
@@ -57,7 +57,7 @@ def _rotated(x: Element, by: int) -> Element:
 def threefry(key: Element, counter: Element) -> tuple[Element, Element]:
     """Return two random u32 for a u64 key and a u64 counter, by Threefry-2x32 with 20 rounds."""
     keys = [_low(key), _high(key)]
-    keys.append(keys[0] ^ keys[1] ^ 0x1BD11BDA)
+    keys.append(keys[0] ^ keys[1] ^ 0x1BD11BDA)  # the parity constant of Threefry's key schedule
     x, y = _low(counter) + keys[0], _high(counter) + keys[1]
     for n in range(5):
         for by in _ROTATIONS[n % 2]:
@@ -116,15 +116,15 @@ def _bits_of_words(
         ew.bitcast(builder, reshape(builder, slice_axis(builder, state, axis=0, start=n, limit=n + 1), ()), U32)
         for n in range(4)
     ]
-    numbers = [formula(builder, _joined, words[low], words[high]) for low, high in ((0, 1), (3, 2))]
-    after, values = bits(builder, algorithm, stack(builder, numbers, axis=0), shape, dtype)
+    key_and_counter = [formula(builder, _joined, words[low], words[high]) for low, high in ((0, 1), (3, 2))]
+    after, values = bits(builder, algorithm, stack(builder, key_and_counter, axis=0), shape, dtype)
     counter = slice_axis(builder, after, axis=0, start=1, limit=2)
-    ends = [reshape(builder, formula(builder, half, counter), ()) for half in (_high, _low)]
-    return ew.bitcast(builder, stack(builder, [*words[:2], *ends], axis=0), state.dtype), values
+    counter_words = [reshape(builder, formula(builder, half, counter), ()) for half in (_high, _low)]
+    return ew.bitcast(builder, stack(builder, [*words[:2], *counter_words], axis=0), state.dtype), values
 
 
 def _plus(builder: Builder, x: Tensor, n: int) -> Tensor:
-    """Return x + n."""
+    """Return x + n for a u64 tensor x."""
     return ew.binary(builder, "add", x, builder.constant(n, U64))
 
 
@@ -136,7 +136,7 @@ def _plus_wide(builder: Builder, low: Tensor, high: Tensor, n: int) -> list[Tens
 def _wide_counter_plus(low: Element, high: Element, by: Element) -> list[Element]:
     """Return a 128-bit number, given as two u64, plus a u64, with carry."""
     total = low + by
-    return [total, high + (total < low).to(U64)]
+    return [total, high + (total < low).to(U64)]  # the sum wrapped around if it is less than an operand
 
 
 def _threefry_bits(
@@ -147,7 +147,7 @@ def _threefry_bits(
     `key` and `counter` are u64 tensors of rank 0. The counters are successive from `counter` on.
     """
     count = 1
-    if dtype.bits == 64:
+    if dtype.bits == 64:  # each counter gives one number
         for n in shape:
             count *= n
         (values,) = _at_each_counter(
@@ -222,7 +222,7 @@ def _lowest_bits_as(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
 
 def uniform(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
     """Convert random bits (u64 for f64, else u32) to floats in [0, 1), which are multiples of 2^-52 or 2^-23."""
-    dropped_bits = 9 if dtype != F64 else 12
+    dropped_bits = 9 if dtype != F64 else 12  # as many as a float has besides the mantissa
     inner = F64 if dtype == F64 else F32
 
     def uniform_of(value: Element) -> Element:
@@ -238,6 +238,7 @@ def quantile(builder: Builder, unit: Tensor) -> Tensor:
     dtype = unit.dtype
     step = 2.0**-52 if dtype == F64 else 2.0**-23  # the distance from -1 and 1 to the nearest argument of erf_inv
 
+    # Symmetric multiples of the step: from step - 1 to 1 - step, so that erf_inv is finite.
     centred = formula(builder, lambda u: u * 2.0 - (1.0 - step), unit)
     return formula(builder, lambda v: v * 2.0**0.5, ew.apply(builder, special.erf_inv, centred))
 
@@ -246,9 +247,9 @@ def quantile(builder: Builder, unit: Tensor) -> Tensor:
 
 
 def key_of_call(builder: Builder, seed: int | None = None) -> Tensor:
-    """Return a u64 key that differs for each drawing operation and each call.
+    """Return a u64 key, of rank 0, that differs for each drawing operation and each call.
 
-    `seed` replaces that of the program's state.
+    `seed` replaces that of the program's state; None keeps it.
     """
     state = builder.state.get(STATE)  # [seed, number of calls]
     if state is None:  # is_own: it belongs to the program, not to the model

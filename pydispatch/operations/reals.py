@@ -102,7 +102,7 @@ _PROPERTIES: dict[Callable[..., Operation], dict[str, Attribute]] = {}
 
 
 def _operation(kind: Callable[..., Operation], *operands: SSAValue) -> Operation:
-    """Create an operation on elements.
+    """Create an operation on elements by its class, or by a function that creates it.
 
     Properties are cached per constructor, because constructors of xDSL verify the whole definition each time.
     """
@@ -110,6 +110,7 @@ def _operation(kind: Callable[..., Operation], *operands: SSAValue) -> Operation
     if known is not None:
         return kind.create(operands=operands, result_types=(type_,), properties=known)  # type: ignore[attr-defined]
     op = kind(*operands)
+    # `create` needs the type of the result, which is that of the operands, and is a method of classes only.
     if isinstance(kind, type) and not op.attributes and [r.type for r in op.results] == [type_]:
         _PROPERTIES[kind] = dict(op.properties)
     return op
@@ -139,7 +140,7 @@ class Reals:
         return Scalar(dtype, tuple(self.add_op(_constant(constant_attribute(p, dtype))) for p in parts))
 
     def position(self, axis: int, dtype: DType = I64) -> Scalar:
-        """Return the loop index along an axis as an element."""
+        """Return the loop index along an axis as an element of an integer type."""
         index = self.add_op(linalg.IndexOp(axis))
         return self.emit(dtype, arith.IndexCastOp(index, dtype.element))
 
@@ -169,10 +170,10 @@ class Reals:
             raise UnsupportedTypeError(f"{name} of {lhs.dtype} and {rhs.dtype}: the types differ")
         if name == "pow" and lhs.dtype.kind is Kind.UINT:
             return self._unsigned_power(lhs, rhs)
-        operations = _BINARY[name].get(lhs.dtype.kind)
-        if operations is None:
+        operation = _BINARY[name].get(lhs.dtype.kind)
+        if operation is None:
             raise UnsupportedTypeError(f"{name} of {lhs.dtype} is not defined")
-        return self.emit(lhs.dtype, _operation(operations, lhs.value, rhs.value))
+        return self.emit(lhs.dtype, _operation(operation, lhs.value, rhs.value))
 
     def _unsigned_power(self, base: Scalar, exponent: Scalar) -> Scalar:
         """Return base ** exponent of unsigned integers: the square of base ** (exponent / 2), times base if it is odd.
@@ -199,7 +200,7 @@ class Reals:
         return special(a)
 
     def _abs(self, a: Scalar) -> Scalar:
-        """Return the absolute value of an integer."""
+        """Return the absolute value of an integer; `unary` emits one operation for floats."""
         return a if a.dtype.is_unsigned else self.emit(a.dtype, math.AbsIOp(a.value))
 
     def _neg(self, a: Scalar) -> Scalar:
@@ -211,8 +212,8 @@ class Reals:
         zero, one = self.const(0, a.dtype), self.const(1, a.dtype)
         if a.dtype.is_unsigned:
             return self.select(self.compare("eq", a, zero), zero, one)
-        below = self.select(self.compare("lt", a, zero), self.const(-1, a.dtype), a)
-        return self.select(self.compare("gt", a, zero), one, below)
+        negative_or_own = self.select(self.compare("lt", a, zero), self.const(-1, a.dtype), a)
+        return self.select(self.compare("gt", a, zero), one, negative_or_own)
 
     def _not(self, a: Scalar) -> Scalar:
         """Return the bits of an integer inverted."""

@@ -26,7 +26,7 @@ Combine = Callable[[Scalars, Sequence[Scalar], Sequence[Scalar]], Sequence[Scala
 def reduce_with(
     builder: Builder, tensors: Sequence[Tensor], starts: Sequence[Tensor], axes: Sequence[int] | None, combine: Combine
 ) -> list[Tensor]:
-    """Reduce tensors of one shape together along axes, which are removed.
+    """Reduce tensors of one shape together along axes (all for None), which are removed. Return a tensor per result.
 
     `starts` has the initial running values of rank 0, one per result, with the types of the results.
     """
@@ -100,7 +100,7 @@ def kept_axes(builder: Builder, reduced: Tensor, x: Tensor, axes: Sequence[int])
 
 
 def _folded(builder: Builder, name: str, x: Tensor, axes: Sequence[int], keep: bool) -> Tensor | None:
-    """Return the reduction of a small constant, computed at compile time; None for other operands."""
+    """Return the reduction of a small constant of integers, computed at compile time; None for other operands."""
     import numpy as np
 
     if x.known is None or x.known.size > ew.MOST_FOLDED_ELEMENTS or not x.dtype.is_integer:
@@ -119,16 +119,16 @@ def count(x: Tensor, axes: Sequence[int]) -> int | Expr:
 
 
 def size_as(builder: Builder, n: int | Expr, dtype: DType) -> Tensor:
-    """Return a size as a tensor of rank 0."""
+    """Return a size as a tensor of rank 0 and the type `dtype`."""
     known = builder.constant(n, I64)
     return builder.constant(n, dtype) if not isinstance(n, Expr) else ew.convert(builder, known, dtype)
 
 
 def mean(builder: Builder, x: Tensor, axes: Sequence[int] | None = None, keep: bool = False) -> Tensor:
-    """Return the mean of the elements along axes."""
-    gone = axes_of(builder, axes, x.rank)
-    total = reduce(builder, "add", x, gone, keep)
-    return ew.binary(builder, "div", total, size_as(builder, count(x, gone), x.dtype))
+    """Return the mean of the elements along axes, all for None. With `keep`, these have size 1."""
+    reduced_axes = axes_of(builder, axes, x.rank)
+    total = reduce(builder, "add", x, reduced_axes, keep)
+    return ew.binary(builder, "div", total, size_as(builder, count(x, reduced_axes), x.dtype))
 
 
 def variance(
@@ -136,16 +136,16 @@ def variance(
 ) -> Tensor:
     """Return the sum of squared distances to the mean, divided by the number of elements minus `less`, at least 0.
 
-    It is real for complex x, too.
+    It is real for complex x, too. `axes` and `keep` are those of `mean`; `less` is 1 for a sample's unbiased variance.
     """
-    gone = axes_of(builder, axes, x.rank)
-    deviations = ew.binary(builder, "sub", x, mean(builder, x, gone, keep=True))
+    reduced_axes = axes_of(builder, axes, x.rank)
+    deviations = ew.binary(builder, "sub", x, mean(builder, x, reduced_axes, keep=True))
     if x.dtype.is_complex:
         squares = formula(builder, lambda d: d.real * d.real + d.imag * d.imag, deviations)
     else:
         squares = ew.binary(builder, "mul", deviations, deviations)
-    total = reduce(builder, "add", squares, gone, keep)
-    size, dtype = count(x, gone), total.dtype
+    total = reduce(builder, "add", squares, reduced_axes, keep)
+    size, dtype = count(x, reduced_axes), total.dtype
     if not isinstance(size, Expr):
         divisor = builder.constant(max(size - less, 0), dtype)
     else:
