@@ -30,17 +30,18 @@ def best_boxes(
     Args:
         builder: The builder.
         sides: The corners y0, x0, y1, x1 (lower and upper) of sets of boxes, each [sets, boxes], best box first.
-        good: Boxes that are eligible at all.
-        limit: Threshold that is passed to is_over, of rank 0.
+        good: Whether a box may remain at all, bool [sets, boxes].
+        limit: Threshold that is passed to is_over, a float of rank 0.
         is_over: Whether two boxes overlap too much.
         most: Maximum number of boxes kept per set, of rank 0; None for no maximum.
     """
-    size, count = good.shape
+    sets, count = good.shape
 
     def is_hidden(*operands: Element) -> Element:
-        """Return whether a box, of which this is a pair with another box, is hidden by that box.
+        """Return whether the box that a step visits is hidden by one of the boxes, which is kept.
 
-        The operands are low and high corners of a box, those of the other box, the limit, and whether the box is kept.
+        The operands are low and high corners of the one box, those of the visited box, the limit, and whether the one
+        box is kept.
         """
         low_y, low_x, high_y, high_x, y0, x0, y1, x1, limit, kept = operands
         height = (high_y.min(y1) - low_y.max(y0)).max(0.0)
@@ -72,8 +73,8 @@ def best_boxes(
         kept = formula(builder, lambda k, t, i: (k.position(1, I64).is_equal(i) & t) | k, kept, is_kept, box_number)
         return [kept, formula(builder, lambda n, t: n + t.to(I64), taken, is_kept)]
 
-    none = shapes.full(builder, value=False, shape=(size, count), dtype=BOOL)
-    return control.for_(builder, count, [none, shapes.full(builder, 0, (size, 1), I64)], step)[0]
+    none = shapes.full(builder, value=False, shape=(sets, count), dtype=BOOL)
+    return control.for_(builder, count, [none, shapes.full(builder, 0, (sets, 1), I64)], step)[0]
 
 
 # -- sampling of boxes
@@ -83,7 +84,7 @@ def box_taps(
     builder: Builder, x: Tensor, boxes: Tensor, cells: Sequence[int], samples_per_cell: int, scale: float,
     is_half_pixel: bool,
 ) -> list[list[Tap]]:  # fmt: skip
-    """Return the taps of the samples in each cell of boxes, along the rows and the columns of images.
+    """Return the taps of the samples in each cell of boxes, two for each sample, along the rows and along the columns.
 
     A tap is the index and the weight of an element that a sample reads.
 
@@ -91,7 +92,7 @@ def box_taps(
         builder: The builder.
         x: Images, [images, channels, h, w].
         boxes: [boxes, 4], with x0, y0, x1, y1.
-        cells: Number of cells of a box along rows and columns.
+        cells: Numbers of cells of a box along the height and along the width.
         samples_per_cell: Number of samples in a cell along each axis.
         scale: Factor from coordinates of boxes to those of images.
         is_half_pixel: Whether the center of the first element is at 0.5. Otherwise it is at 0, and boxes extend over at
@@ -99,6 +100,7 @@ def box_taps(
     """
     taps = []
     for side, (count, size) in enumerate(zip(cells, x.shape[2:], strict=True)):
+        # y0 and y1 for the rows (side 0), x0 and x1 for the columns.
         start, end = (slicing.slice_axis(builder, boxes, axis=1, start=n, limit=n + 1) for n in (1 - side, 3 - side))
         samples = count * samples_per_cell
         sample = shapes.iota(builder, [1, samples], axis=1, dtype=F32)
@@ -120,8 +122,9 @@ def box_taps(
 
 
 def _clamped_taps(builder: Builder, positions: Tensor, length: Tensor) -> list[Tap]:
-    """Return the linear taps of each position, clamped to the axis. Weights are 0 for positions more than one element
-    outside.
+    """Return the linear taps of each position, clamped to the axis.
+
+    Weights are 0 for positions more than one element outside. `length` is the size of the axis as a float.
     """
 
     def low(value: Element, n: Element) -> Element:
@@ -132,26 +135,26 @@ def _clamped_taps(builder: Builder, positions: Tensor, length: Tensor) -> list[T
         """Return whether a position is at most one element outside of an axis of n elements."""
         return (value >= -1.0) & (value <= n)
 
-    def part(value: Element, n: Element) -> Element:
-        """Return the weight of the element after the position; 0 at the last element."""
+    def fraction(value: Element, n: Element) -> Element:
+        """Return the distance of the clamped position from the element before it; 0 at the last element."""
         return (value.max(0.0) - low(value, n)).min(1.0) * (low(value, n) < n - 1.0).where(value.const(1.0), 0.0)
 
-    def first(value: Element, n: Element) -> Element:
+    def weight_before(value: Element, n: Element) -> Element:
         """Return the weight of the element before the position, or 0 outside."""
-        return inside(value, n).where(1.0 - part(value, n), 0.0)
+        return inside(value, n).where(1.0 - fraction(value, n), 0.0)
 
-    def second(value: Element, n: Element) -> Element:
+    def weight_after(value: Element, n: Element) -> Element:
         """Return the weight of the element after the position, or 0 outside."""
-        return inside(value, n).where(part(value, n), 0.0)
+        return inside(value, n).where(fraction(value, n), 0.0)
 
     return [
         Tap(
             formula(builder, lambda v, n: low(v, n).to(I64), positions, length),
-            formula(builder, first, positions, length),
+            formula(builder, weight_before, positions, length),
         ),
         Tap(
             formula(builder, lambda v, n: (low(v, n) + 1.0).min(n - 1.0).to(I64), positions, length),
-            formula(builder, second, positions, length),
+            formula(builder, weight_after, positions, length),
         ),
     ]
 
@@ -166,15 +169,15 @@ def mean_of_boxes(
         builder: The builder.
         x: Images, [images, channels, height, width].
         images: Index of the image of each box, [boxes].
-        taps: Taps of the samples along each spatial axis.
+        taps: Taps of the samples along each spatial axis, as of `box_taps`.
         cells: Numbers of rows and columns of cells in a box.
         samples_per_cell: Number of samples in a cell along each axis.
     """
     count, channels = images.shape[0], x.shape[1]
-    high, wide = cells
+    rows, columns = cells
     batch = shapes.reshape(builder, images, [count, 1, 1, 1])
-    samples = sampled(builder, x, (count, channels, high * samples_per_cell, wide * samples_per_cell), taps, batch)
-    by_cell = shapes.reshape(builder, samples, [count, channels, high, samples_per_cell, wide, samples_per_cell])
+    samples = sampled(builder, x, (count, channels, rows * samples_per_cell, columns * samples_per_cell), taps, batch)
+    by_cell = shapes.reshape(builder, samples, [count, channels, rows, samples_per_cell, columns, samples_per_cell])
     return reductions.mean(builder, by_cell, axes=[3, 5])
 
 
@@ -195,10 +198,10 @@ def moved_windows(
         x: Images, [n, channels, ...].
         offset: Displacements, [n, offset_groups * elements of the kernel * axes, out...].
         mask: Factor of each element, [n, offset_groups * elements of the kernel, out...]; None for 1.
-        kernel: Size of the windows.
-        strides: Strides of the windows.
-        low: Padding before each axis.
-        dilations: Distances of window elements.
+        kernel: Size of the windows along each spatial axis, as for the next three.
+        strides: Distances between neighbouring windows.
+        low: Padding before the axis.
+        dilations: Distances between neighbouring elements of a window.
         offset_groups: Number of groups of channels that have the same offsets.
     """
     rank = len(kernel)
@@ -221,13 +224,14 @@ def moved_windows(
             slicing.slice_axis(builder, moved, axis=3, start=d, limit=d + 1),
             [n * offset_groups, 1, kernel_size, *out],
         )
-        inner = np.unravel_index(np.arange(kernel_size), kernel)[d] * dilations[d] - low[d]
-        base = builder.constant(inner.reshape(1, 1, kernel_size, *[1] * rank), F32)
-        line = shapes.reshape(
+        # A position is the offset, plus that of the element in the first window, plus the start of its window.
+        in_first_window = np.unravel_index(np.arange(kernel_size), kernel)[d] * dilations[d] - low[d]
+        base = builder.constant(in_first_window.reshape(1, 1, kernel_size, *[1] * rank), F32)
+        window_index = shapes.reshape(
             builder, shapes.iota(builder, [out[d]], axis=0, dtype=F32), [out[d] if k == d else 1 for k in range(rank)]
         )
         step = strides[d]
-        positions = formula(builder, lambda v, k, i, step=step: v.to(F32) + k + i * float(step), at, base, line)
+        positions = formula(builder, lambda v, k, i, step=step: v.to(F32) + k + i * float(step), at, base, window_index)
         taps.append(zero_padded_taps(builder, positions, reductions.size_as(builder, x.shape[2 + d], F32)))
     images = shapes.reshape(builder, x, [n * offset_groups, channels // offset_groups, *x.shape[2:]])
     samples = sampled(builder, images, (n * offset_groups, channels // offset_groups, kernel_size, *out), taps)

@@ -24,7 +24,7 @@ def cubic_inner(t: Any, a: float = USUAL) -> Any:
 
 
 def cubic_outer(t: Any, a: float = USUAL) -> Any:
-    """Return Keys' kernel with coefficient a at a distance t from 1 to 2."""
+    """Return Keys' kernel with coefficient a at a distance t from 1 to 2; it is 0 from there on."""
     return ((a * t - 5 * a) * t + 8 * a) * t - 4 * a
 
 
@@ -66,8 +66,9 @@ def sum_of_products(*factors: Element) -> Element:
 
 
 def resampled(builder: Builder, x: Tensor, axis: int, taken: Array, weights: Array) -> Tensor:
-    """Return x with new elements along an axis: new element i is the sum over n of old element taken[i, n] * weights[i,
-    n].
+    """Return x with new elements along an axis: new element i is the sum over n of old[taken[i, n]] * weights[i, n].
+
+    `axis` is not negative, and its size is static.
     """
     if taken.shape[1] > _MAX_GATHERED_TAPS:  # a product with a matrix of weights
         matrix = np.zeros((len(taken), int(x.shape[axis])))  # type: ignore[arg-type]
@@ -81,7 +82,10 @@ def resampled(builder: Builder, x: Tensor, axis: int, taken: Array, weights: Arr
 def weighted_slices(
     builder: Builder, x: Tensor, axis: int, taken: Sequence[Tensor], weights: Sequence[Tensor]
 ) -> Tensor:
-    """Return x with new elements along an axis: the sum over n of the slices at indices taken[n], times weights[n]."""
+    """Return x with new elements along an axis: the sum over n of the slices at indices taken[n], times weights[n].
+
+    Each tensor in `taken` and `weights` is a vector with an entry for each new element.
+    """
     factors: list[Tensor] = []  # slice, its weights, next slice, its weights, ...
     for indices, weights_of_slice in zip(taken, weights, strict=True):
         factors.append(gathers.take(builder, x, indices, axis))

@@ -56,7 +56,7 @@ class ResizedAxis:
     """New size of an axis, and the mapping from its elements to those of the old axis.
 
     Attributes:
-        axis: The axis.
+        axis: The axis, not negative.
         size: The new size.
         scale: Ratio of the new to the old size that the model states; None for size / old size.
         start: Start of the region of interest as a fraction of the axis (tf_crop_and_resize).
@@ -77,7 +77,8 @@ class ResizedAxis:
 def resize_axis(builder: Builder, x: Tensor, to: ResizedAxis, how: Filter) -> tuple[Tensor, Tensor | None]:
     """Resize an axis of x by nearest neighbour, linear or cubic interpolation.
 
-    Also return which of the new elements are outside of the old axis, as a vector, for tf_crop_and_resize; else None.
+    Also return which of the new elements are outside of the old axis, as a vector of bools, for tf_crop_and_resize;
+    else None.
     """
     old = x.shape[to.axis]
     if not to.is_constant(old):
@@ -103,9 +104,9 @@ IfOne = Callable[[Any, Any, Any], Any]
 def _position(i: Any, axis: Sequence[Any], how: Filter, if_one: IfOne) -> Any:
     """Return the position on the old axis of element i of the new axis, by a transformation that ONNX defines.
 
-    axis: the old size, the new size, the scale, the new size before it was rounded, and the start and end of the region
-    of interest, all as NumPy floats or elements of a formula. if_one: if_one(n, a, b) is a where n is 1, else b; it
-    avoids a division by 0 for an axis of one element.
+    i: the index as a NumPy array or as an element of a formula. axis: the old size, the new size, the scale, the new
+    size before it was rounded, and the start and end of the region of interest, all as NumPy floats or elements of a
+    formula. if_one: if_one(n, a, b) is a where n is 1, else b; it avoids a division by 0 for an axis of one element.
     """
     old, new, scale, length, start, end = axis
     if how.transformation == "align_corners":
@@ -214,11 +215,12 @@ def _scalar(builder: Builder, value: Number) -> Tensor:
 
 
 def _rounded(position: Element, nearest: str) -> Element:
-    """Round a position to an element by one of ONNX's modes."""
-    if nearest.startswith("round_prefer"):
-        floor = nearest == "round_prefer_ceil"
-        return (position + 0.5).unary("floor") if floor else (position - 0.5).unary("ceil")
-    return position.unary(nearest)
+    """Round a position to an element by ONNX's mode `nearest`; "round_prefer_floor" rounds ties down, "..._ceil" up."""
+    if nearest == "round_prefer_ceil":
+        return (position + 0.5).unary("floor")
+    if nearest == "round_prefer_floor":
+        return (position - 0.5).unary("ceil")
+    return position.unary(nearest)  # "floor" or "ceil"
 
 
 def _index(position: Element, size: Element) -> Element:
@@ -227,14 +229,14 @@ def _index(position: Element, size: Element) -> Element:
 
 
 def _element_before(position: Element) -> Element:
-    """Return the element before a position, at a distance in (0, 1]."""
+    """Return the index, as a float, of the element before a position, at a distance in (0, 1]."""
     return position.unary("ceil") - 1.0
 
 
 def _weight(position: Element, at: Element, size: Element, how: Filter, scale: Element | None = None) -> Element:
     """Return the weight that the element `at` of an axis of `size` elements has at a position.
 
-    `scale` is at most 1: the interpolation kernel is wider by its reciprocal.
+    `scale` is at most 1: the interpolation kernel is wider by its reciprocal; None is 1.
     """
     t = (at - position).unary("abs")
     t = t if scale is None else t * scale
@@ -255,12 +257,13 @@ def _filtered(
         x: The operand.
         axis: The axis.
         positions: Position of each new element on the old axis.
-        size: Old size as an f32.
-        scale: Ratio of the new to the old size.
+        size: Old size as an f32 tensor of rank 0.
+        scale: Ratio of the new to the old size, an f32 tensor of rank 0.
         how: Options; the kernel is linear or cubic.
     """
     b, new = builder, positions.shape[0]
     stretch = formula(b, lambda s: s.min(1.0), scale)
+    # Elements on each side of a position that the kernel covers; the host reads the number back.
     half = b.size_of(b.scalar(formula(b, lambda s: (float(how.radius) / s).unary("ceil").to(I64), stretch)), "taps")
     rows = shapes.reshape(b, positions, [new, 1])
     offsets = shapes.iota(b, [1, 2 * half], axis=1, dtype=F32)

@@ -19,7 +19,7 @@ from pydispatch.operations.indexing import CoordinateBuilder, elements_at
 from pydispatch.operations.resampling import CUBIC, CUBIC_SLOPES, LINEAR, LINEAR_SLOPES, Taps, sum_of_products
 
 Weight = Callable[[Element], Element]
-"""Function that returns the weight of a tap for the fraction of a position."""
+"""Function that returns the weight of a tap for the distance of a position, in [0, 1), from the element before it."""
 
 
 @dataclass(frozen=True)
@@ -75,12 +75,12 @@ def sampled(
 
 
 def zero_padded_taps(builder: Builder, positions: Tensor, length: Tensor) -> list[Tap]:
-    """Return the linear taps of each position, an index and a weight each; outside of the axis the weight is 0.
+    """Return the two linear taps of each position; outside of the axis the weight is 0.
 
-    length: size of the axis, converted to the element type of `positions`.
+    positions: in elements of the axis, of any shape. length: size of the axis in the element type of `positions`.
     """
     taps = []
-    for offset, weight in LINEAR:  # weight: function of the fraction of the position
+    for offset, weight in LINEAR:
 
         def index(value: Element, size: Element, offset: int = offset) -> Element:
             """Return the index of the tap `offset` elements after the position, clamped to the axis."""
@@ -121,7 +121,7 @@ class GridSampler:
     rounds_first: bool = False
 
     def position(self, value: Element, n: Element) -> Element:
-        """Return the position, in elements, of a normalized coordinate along an axis of n elements.
+        """Return the position, in elements, of a normalized coordinate along an axis of n elements; n is an integer.
 
         It is rounded for "nearest". It is also moved into the image by `inside`, except for "cubic".
         """
@@ -166,17 +166,26 @@ class GridSampler:
         return (value + 1.0) * 0.5 * (of - 1.0) if self.aligns_corners else ((value + 1.0) * of - 1.0) * 0.5
 
     def _mirrors(self, last: Element) -> tuple[float, Element]:
-        """Return the two positions at which positions outside of an image are reflected."""
+        """Return the two positions at which positions outside of an image are reflected.
+
+        These are the centers of the first and the last element if corners are aligned, else their outer edges.
+        """
         return (0.0, last) if self.aligns_corners else (-0.5, last + 0.5)
 
 
 def grid_sample(builder: Builder, x: Tensor, grid: Tensor, how: GridSampler) -> Tensor:
-    """Sample x [n, c, ...] at the positions of grid [n, ..., axes], whose coordinates name the last axis of x first."""
+    """Sample x [n, c, ...] at the positions of grid [n, ..., axes], whose coordinates name the last axis of x first.
+
+    The result is [n, c, ...] with the spatial axes of the grid.
+    """
     return sampled(builder, x, (*x.shape[:2], *grid.shape[1:-1]), grid_taps(builder, x, grid, how))
 
 
 def grid_taps(builder: Builder, x: Tensor, grid: Tensor, how: GridSampler, *, slopes: bool = False) -> list[list[Tap]]:
-    """Return the taps of each spatial axis of x at the positions of a grid; with `slopes`, including derivatives."""
+    """Return the taps of each spatial axis of x, in the order of x, at the positions of a grid.
+
+    With `slopes`, taps have the derivatives of their weights by the grid's coordinate.
+    """
     rank = x.rank - 2
     if rank < 1 or grid.rank != x.rank or grid.shape[-1] != rank:
         raise builder.fail(f"an image {x} is sampled at a grid {grid}")
@@ -204,8 +213,8 @@ def _taps_of_axis(builder: Builder, at: Tensor, size: Size, how: GridSampler, sl
     """Return the taps of one axis of `size` elements: for each position the indices and weights of the elements around
     it.
 
-    at: normalized coordinates of the positions, -1 and 1 at the borders. how: interpolation and what is beyond a
-    border. slopes: whether taps also have the derivative of their weight by the coordinate.
+    at: normalized coordinates of the positions, from -1 to 1 within the image. how: interpolation and what is beyond
+    a border. slopes: whether taps also have the derivative of their weight by the coordinate.
     """
     length = reductions.size_as(builder, size, I64)
     positions = formula(builder, how.position, at, length)
@@ -216,7 +225,10 @@ def _taps_of_axis(builder: Builder, at: Tensor, size: Size, how: GridSampler, sl
     for (offset, weight), (_, derivative) in zip(weights, derivatives, strict=True):
 
         def index(low: Element, n: Element, offset: int = offset) -> Element:
-            """Return the index of the tap `offset` elements after `low`, moved into an axis of n elements."""
+            """Return the index of the tap `offset` elements after `low`, moved into an axis of n elements.
+
+            With zeros beyond the image `inside` moves nothing: it is clamped so that the read is in bounds.
+            """
             return how.inside(low + offset, n).to(I64).max(0).min(n - 1)
 
         def tap_weight(
@@ -238,16 +250,16 @@ def _taps_of_axis(builder: Builder, at: Tensor, size: Size, how: GridSampler, sl
 
 
 def _direction_after_reflection(value: Element, least: float, most: Element) -> Element:
-    """Return the derivative of `_reflected`, 1 or -1."""
-    width = (most - least).max(1e-6)
+    """Return the derivative of `_reflected` by the value, 1 or -1."""
+    width = (most - least).max(1e-6)  # 0 for one element whose corners are aligned
     moved = value - least
     back = (moved.unary("abs") % (width * 2.0)) > width
     return (back ^ (moved < 0.0)).where(value.const(-1.0), value.const(1.0))
 
 
 def _reflected(value: Element, least: float, most: Element) -> Element:
-    """Reflect a value at two borders until it is between them."""
-    width = (most - least).max(1e-6)
+    """Reflect a value at two borders, `least` and `most`, until it is between them."""
+    width = (most - least).max(1e-6)  # 0 for one element whose corners are aligned
     # Repeated reflection makes the distance to the lower border periodic, with a period of two widths.
     distance = (value - least).unary("abs") % (width * 2.0)
     return (distance > width).where(width * 2.0 - distance, distance) + least

@@ -19,10 +19,10 @@ def image_gradient(builder: Builder, grad: Tensor, x: Tensor, grid: Tensor, how:
     Each sample's gradient is scattered to the elements that the sample was interpolated from.
     """
     spatial = x.rank - 2
-    last = [0, *range(2, x.rank), 1]
-    values = shapes.transpose(builder, grad, last)
-    image = shapes.transpose(builder, shapes.full(builder, 0, x.shape, grad.dtype), last)
-    lead = values.shape[:-1]
+    channels_last = [0, *range(2, x.rank), 1]
+    values = shapes.transpose(builder, grad, channels_last)
+    image = shapes.transpose(builder, shapes.full(builder, 0, x.shape, grad.dtype), channels_last)
+    lead = values.shape[:-1]  # batch and spatial axes of the samples
     count = product(lead)
 
     def row(t: Tensor) -> Tensor:
@@ -33,6 +33,7 @@ def image_gradient(builder: Builder, grad: Tensor, x: Tensor, grid: Tensor, how:
         """Return weights or indices [n, 1, ...] of taps without the axis of channels."""
         return shapes.squeeze(builder, t, axes=[1])
 
+    # For the batch and each spatial axis of the image: the indices of all samples, by combination of taps.
     positions: list[list[Tensor]] = [[] for _ in range(spatial + 1)]
     updates = []
     for taps in itertools.product(*grid_taps(builder, x, grid, how)):
@@ -52,7 +53,10 @@ def image_gradient(builder: Builder, grad: Tensor, x: Tensor, grid: Tensor, how:
 
 
 def grid_gradient(builder: Builder, grad: Tensor, x: Tensor, grid: Tensor, how: GridSampler) -> Tensor:
-    """Return the gradient of the grid [n, ..., axes] of `grid_sample` for the gradient `grad` of its result."""
+    """Return the gradient of the grid [n, ..., axes] of `grid_sample` for the gradient `grad` of its result.
+
+    Along the axis of a coordinate, the weights of the taps are replaced by their derivatives by the coordinate.
+    """
     axes = grid_taps(builder, x, grid, how, slopes=True)
     gradients = []
     for d in reversed(range(len(axes))):  # the grid has the coordinate along the last axis first

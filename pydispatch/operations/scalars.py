@@ -16,8 +16,9 @@ class Scalars(Reals):
     """Builder of scalar operations in a block, including complex arithmetic."""
 
     def binary(self, name: str, lhs: Scalar, rhs: Scalar) -> Scalar:
-        """Apply a binary function of a name. Functions of complex numbers are formulas on their real and imaginary
-        parts.
+        """Apply a function of two numbers by its name.
+
+        Functions of complex numbers are formulas on their real and imaginary parts.
         """
         if not (lhs.dtype.is_complex and lhs.dtype == rhs.dtype):
             return super().binary(name, lhs, rhs)
@@ -26,8 +27,9 @@ class Scalars(Reals):
         return COMPLEX_BINARY[name](Element(self, lhs), Element(self, rhs)).scalar
 
     def unary(self, name: str, a: Scalar) -> Scalar:
-        """Apply a unary function of a name. Functions of complex numbers are formulas on their real and imaginary
-        parts.
+        """Apply a function of one number by its name.
+
+        Functions of complex numbers are formulas on their real and imaginary parts.
         """
         if not a.dtype.is_complex:
             return super().unary(name, a)
@@ -36,13 +38,17 @@ class Scalars(Reals):
         return COMPLEX_UNARY[name](Element(self, a)).scalar
 
     def compare(self, order: str, lhs: Scalar, rhs: Scalar) -> Scalar:
-        """Compare two numbers. Complex numbers are ordered by real part, then by imaginary part."""
+        """Compare two numbers by `order`: eq, ne, lt, le, gt or ge.
+
+        Complex numbers are ordered by real part, then by imaginary part.
+        """
         if not lhs.dtype.is_complex:
             return super().compare(order, lhs, rhs)
         of_real, of_imag = (self.compare(order, part(lhs), part(rhs)) for part in (self.real, self.imag))
         if order in ("eq", "ne"):
             return self.binary("and" if order == "eq" else "or", of_real, of_imag)
         tied = self.compare("eq", self.real(lhs), self.real(rhs))
+        # Different real parts decide alone: by lt for le, by gt for ge.
         strict = self.compare(order[0] + "t", self.real(lhs), self.real(rhs))
         return self.binary("or", strict, self.binary("and", tied, of_imag))
 
@@ -64,7 +70,10 @@ class Scalars(Reals):
 
 
 def scalars_of(dtypes: Sequence[DType], args: Sequence[SSAValue]) -> list[Scalar]:
-    """Return block arguments as elements of these types; a complex element takes two arguments."""
+    """Return block arguments as elements of these types; a complex element takes two arguments.
+
+    Further arguments are ignored.
+    """
     scalars, position = [], 0
     for dtype in dtypes:
         count = 2 if dtype.is_complex else 1

@@ -27,8 +27,8 @@ def scaled_to_one(builder: Builder, x: Tensor, axes: Sequence[int]) -> tuple[Ten
             Zeros remain zeros; elements that share a divisor with an infinity or NaN are divided by 1.
     """
     integer = {32: I32, 64: I64}[x.dtype.bits]
-    exponents = int(np.array(np.inf, x.dtype.numpy).view(integer.numpy))
-    smallest = exponents & -exponents  # the bits of the smallest normal number
+    exponents = int(np.array(np.inf, x.dtype.numpy).view(integer.numpy))  # mask of the exponent: the bits of infinity
+    smallest = exponents & -exponents  # the bits of the smallest normal number: an exponent of 1
 
     def power(size: Element) -> Element:
         """Return the largest power of two that is at most `size`, from its exponent bits; 1 for an infinity or NaN."""

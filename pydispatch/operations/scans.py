@@ -31,8 +31,8 @@ def cumulative(
 ) -> Tensor:
     """Return each element combined with those before it along an axis; with `backwards`, with those after it.
 
-    `combine` is add, mul, max, min or a function. With `exclusive` the element itself is left out; the initial value is
-    then 0, or 1 for mul.
+    `axis` is not negative, and x not complex. `combine` is add, mul, max, min or a function. With `exclusive` the
+    element itself is left out; the initial value is then 0, or 1 for mul.
     """
     if x.dtype.is_complex:
         raise builder.fail(f"running results of complex numbers are not supported: {x}")
@@ -42,10 +42,10 @@ def cumulative(
     s = Scalars(block)
     after = s.binary(combine, running, element) if isinstance(combine, str) else combine(s, running, element)
     block.add_op(YieldOp.create(operands=[after.value]))
-    rest = tuple(n for d, n in enumerate(x.shape) if d != axis)
+    carried_shape = tuple(n for d, n in enumerate(x.shape) if d != axis)
     # The initial value; an inclusive scan does not read it.
-    carried = builder.splat(builder.scalar_constant(1 if combine == "mul" else 0, x.dtype), rest)
-    results = [tensor_type(x.dtype.element, x.shape), tensor_type(x.dtype.element, rest)]
+    carried = builder.splat(builder.scalar_constant(1 if combine == "mul" else 0, x.dtype), carried_shape)
+    results = [tensor_type(x.dtype.element, x.shape), tensor_type(x.dtype.element, carried_shape)]
     op = ScanOp.create(
         operands=[builder.value(x), builder.empty(x.dtype.element, x.shape), carried],
         result_types=results,
@@ -75,22 +75,24 @@ def recurrence(
     results: Sequence[DType],
     backwards: bool = False,
 ) -> tuple[list[Tensor], list[Tensor]]:
-    """Return results whose elements along an axis are computed in order from elements and carried values; rows are
-    independent.
+    """Return results whose elements along an axis are computed in order from elements and carried values.
+
+    Rows along the axis are independent of each other.
 
     Args:
         builder: The builder.
         tensors: Operands of one shape, at least one. The axis must have at least one element.
-        first: Initial carried values of each row, without the axis.
-        axis: The axis.
+        first: Initial carried values: tensors of this shape without the axis.
+        axis: The axis, not negative.
         step: step(scalars, elements, carried values) returns one element of each result, and the next carried values.
         results: Types of the results.
         backwards: Whether to go from the last element to the first.
 
     Returns:
-        The results, and the final carried values.
+        The results, of the shape of the operands, and the final carried values, without the axis.
     """
     shape, carried = tensors[0].shape, [x.dtype for x in first]
+    # Step n backwards reads element last - n; the results are reversed at the end.
     last = builder.index(shape[axis] - 1) if backwards else None
     index = builtin.IndexType()
     initial_block = Block(arg_types=[index] * (len(shape) - 1))

@@ -49,17 +49,19 @@ def scatter(
     """
     x = tensors[0]
     positions = [_column(builder, indices, axes, n) for n in range(len(axes.start_index_map))]
+    # Axes of x with a coordinate of each slice, in the order of `positions`. Along a batching axis it is the slice's
+    # own index.
     indexed = [*axes.start_index_map, *axes.batching_dims]
     for n in axes.indices_batching_dims:
         lead = axes.indices_batch_dims(indices.rank)
         shape = tuple(indices.shape[d] for d in lead)
         positions.append(iota(builder, shape, lead.index(n), indices.dtype))
     slices = [_with_all_axes(builder, update, x, axes) for update in updates]
-    batch = slices[0].rank - x.rank
+    batch = slices[0].rank - x.rank  # number of axes that count the slices
     # A slice with several elements along an indexed axis is divided into slices of one element.
     for index, d in enumerate(indexed):
         if slices[0].shape[batch + d] != 1:
-            slices, positions = _single(builder, slices, positions, batch, d, index)
+            slices, positions = _divided(builder, slices, positions, batch, d, index)
             batch += 1
     # Along other axes a slice that is smaller than x begins at 0, so these become indexed axes too.
     for d in range(x.rank):
@@ -74,7 +76,7 @@ def scatter(
             [expand_dims(builder, p, axes=[0]) for p in positions],
         )
         batch = 1
-    if not indexed:
+    if not indexed:  # slices of the shape of x: each begins at 0
         indexed, positions = [0], [full(builder, 0, slices[0].shape[:batch], indices.dtype)]
     at = concat(builder, [expand_dims(builder, p, [batch]) for p in positions], batch)
     indexed_first = [transpose(builder, tensor_, order) for tensor_ in tensors]
@@ -82,7 +84,7 @@ def scatter(
     return [transpose(builder, result, [order.index(d) for d in range(x.rank)]) for result in results]
 
 
-def _single(
+def _divided(
     builder: Builder, slices: Sequence[Tensor], positions: Sequence[Tensor], batch: int, axis: int, index: int
 ) -> tuple[list[Tensor], list[Tensor]]:
     """Divide slices into slices of one element along `axis` of the tensor. Return these and their coordinates.
@@ -114,7 +116,7 @@ def _column(builder: Builder, indices: Tensor, axes: GatherAxes, index: int) -> 
 
 
 def _with_all_axes(builder: Builder, updates: Tensor, x: Tensor, axes: GatherAxes) -> Tensor:
-    """Return the updates as slices, [axes that number the slices..., every axis of x...].
+    """Return the updates as slices, [axes that count the slices..., every axis of x...].
 
     Axes of x that the slices lack have size 1.
     """
@@ -152,7 +154,7 @@ def _scattered(
     for x, update in zip(tensors, slices, strict=True):
         if update.dtype != x.dtype:
             raise builder.fail(f"a scatter into {x}: what is put there is {update}, of another type")
-    if any(0 in tensor.shape for tensor in (*tensors, *slices)):
+    if any(0 in tensor.shape for tensor in (*tensors, *slices)):  # there is nothing to combine
         return list(tensors)
     dtypes = [x.dtype for x in tensors]
     blocks = [_independent_body(dtypes, combine, n) for n in range(sum(2 if d.is_complex else 1 for d in dtypes))]
@@ -177,7 +179,7 @@ def _scattered_part(
         builder: The builder.
         part: The part: the elements, or the real or imaginary parts of complex ones.
         indices: Positions, as rows of `depth` coordinates.
-        slices: New elements at these positions.
+        slices: The same part of the slices at these positions.
         depth: Number of leading axes that are indexed.
         body: Computes the new element from one of a slice and the old one.
         unique: Whether no position occurs twice.
@@ -212,6 +214,7 @@ def _independent_body(dtypes: Sequence[DType], combine: CombineSeveral, index: i
     scalars = scalars_of([*dtypes, *dtypes], block.args)
     results = combine(Scalars(block), scalars[len(dtypes) :], scalars[: len(dtypes)])
     value = [part for result in results for part in result.parts][index]
+    # All values that `value` depends on.
     needed: set[SSAValue] = set()
     pending = [value]
     while pending:

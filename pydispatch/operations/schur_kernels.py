@@ -46,7 +46,8 @@ def _length(a: Any, b: Any) -> Any:
 def _start_of_block(h: View, i: int, last: int, eps: Any) -> int:
     """Return the first row of the unreduced block of the real Hessenberg matrix h[i] that ends at row `last`.
 
-    Elements below the diagonal that are negligible, relative to `eps`, become 0: they separate blocks.
+    Elements below the diagonal that are negligible, relative to the machine epsilon `eps`, become 0: they separate
+    blocks. eps^2 bounds those next to zeros on the diagonal, as the largest magnitude in the matrix is about 1.
     """
     first = last
     while first > 0:
@@ -59,7 +60,7 @@ def _start_of_block(h: View, i: int, last: int, eps: Any) -> int:
 
 
 def _rotate_rows(a: View, i: int, row: int, first_column: int, cos: Any, sin: Any) -> None:
-    """Rotate rows `row` and `row + 1` of the real matrix a[i], from column `first_column` on."""
+    """Rotate rows `row` and `row + 1` of the real matrix a[i] by [[cos, sin], [-sin, cos]], from `first_column` on."""
     for k in range(first_column, a.shape[2]):
         u, v = a[i, row, k], a[i, row + 1, k]
         a[i, row, k] = cos * u + sin * v
@@ -67,7 +68,10 @@ def _rotate_rows(a: View, i: int, row: int, first_column: int, cos: Any, sin: An
 
 
 def _rotate_columns(a: View, i: int, column: int, row_count: int, cos: Any, sin: Any) -> None:
-    """Rotate columns `column` and `column + 1` of the real matrix a[i], in the first `row_count` rows."""
+    """Multiply columns `column` and `column + 1` of a[i] by the transpose of the rotation of `_rotate_rows`.
+
+    Only the first `row_count` rows are changed.
+    """
     for k in range(row_count):
         u, v = a[i, k, column], a[i, k, column + 1]
         a[i, k, column] = cos * u + sin * v
@@ -123,6 +127,7 @@ def _francis_step(h: View, q: View, i: int, first: int, last: int, trace: Any, d
     """
     n = h.shape[2]
     a, b, c = h[i, first, first], h[i, first, first + 1], h[i, first + 1, first]
+    # The first column of h^2 - trace h + det, divided by c: the first reflection makes it a multiple of (1, 0, 0).
     x = (a * (a - trace) + det) / c + b
     y = a + h[i, first + 1, first + 1] - trace
     z = h[i, first + 2, first + 1]
@@ -149,6 +154,7 @@ def _francis_step(h: View, q: View, i: int, first: int, last: int, trace: Any, d
                     h[i, k + 2, j] -= s * total
                 h[i, k, j] -= p * total
                 h[i, k + 1, j] -= r * total
+            # Below row k + 3 these columns are 0.
             _reflect_columns(h, i, k, min(k + 4, last + 1), k + 2 <= last, v, w, p, r, s)
             _reflect_columns(q, i, k, n, k + 2 <= last, v, w, p, r, s)
 
@@ -182,7 +188,7 @@ def real_schur_kernel(dtype: DType) -> KernelSource:
         iterations = 0
         while last >= 0 and iterations <= MOST_ITERATIONS:
             first = _start_of_block(h, i, last, dtype(eps))
-            if first >= last - 1:
+            if first >= last - 1:  # the block has one or two rows: its eigenvalues have converged
                 if first == last - 1:
                     _standardize(h, q, i, first)
                 last = first - 1
@@ -196,7 +202,7 @@ def real_schur_kernel(dtype: DType) -> KernelSource:
                     size = abs(c) + abs(h[i, last - 1, last - 2])
                     trace, det = 1.5 * size, size * size
                 _francis_step(h, q, i, first, last, trace, det)
-        if last >= 0:
+        if last >= 0:  # an eigenvalue has not converged
             _fill_with_nan(h, i)
             _fill_with_nan(q, i)
 
@@ -207,7 +213,7 @@ def _start_of_complex_block(re: View, im: View, i: int, last: int, eps: Any) -> 
     """Return the first row of the unreduced block of the complex Hessenberg matrix (re[i], im[i]) that ends at row
     `last`.
 
-    Elements below the diagonal that are negligible, relative to `eps`, become 0: they separate blocks.
+    Elements below the diagonal are set to 0 as by `_start_of_block`.
     """
     first = last
     while first > 0:
@@ -258,10 +264,12 @@ def _wilkinson_shift(re: View, im: View, i: int, last: int) -> tuple[Any, Any]:
 
 
 def _complex_step(re: View, im: View, qre: View, qim: View, i: int, first: int, last: int, a: Any, b: Any) -> None:
-    """Apply one QR step with the shift a + bi to rows `first` to `last` of (re[i], im[i]); multiply (qre[i], qim[i]) by
-    it.
+    """Apply one QR step with the shift a + bi to rows `first` to `last` of (re[i], im[i]), real and imaginary part.
+
+    (qre[i], qim[i]) is multiplied by its unitary matrices.
     """
     n = re.shape[2]
+    # Two elements of a column, x + yi and u + vi; at first those of the matrix minus the shift.
     x, y = re[i, first, first] - a, im[i, first, first] - b
     u, v = re[i, first + 1, first], im[i, first + 1, first]
     for k in range(first, last):

@@ -22,9 +22,10 @@ def indices_of_true(builder: Builder, mask: Tensor) -> Tensor:
 
     Each true element's index is stored at the position that is the number of true elements before it.
     """
-    numbers = elementwise.convert(builder, mask, I64)
-    count = builder.size_of(builder.scalar(reductions.reduce(builder, "add", numbers)), "count")
-    before = scans.cumulative(builder, "add", numbers, axis=0, exclusive=True)
+    ones = elementwise.convert(builder, mask, I64)
+    count = builder.size_of(builder.scalar(reductions.reduce(builder, "add", ones)), "count")
+    before = scans.cumulative(builder, "add", ones, axis=0, exclusive=True)
+    # Stores at -1, outside of the result, are ignored.
     targets = formula(builder, lambda e, n: e.where(n, n.const(-1)), mask, before)
     zeros = builder.wrap(I64, (count,), builder.splat(builder.scalar_constant(0, I64), (count,)))
     return put_rows(builder, zeros, [targets], shapes.iota(builder, mask.shape, axis=0, dtype=I64), combine=None)
@@ -75,7 +76,10 @@ _MAX_COLUMNS = 64  # each column adds operands to the comparison of the sort
 
 
 def _columns_of_slices(builder: Builder, x: Tensor, axis: int) -> list[Tensor]:
-    """Return the elements of the slices along an axis, one vector per position in a slice."""
+    """Return the elements of the slices along an axis as columns of a table that has a row for each slice.
+
+    There is one vector per position in a slice, in row-major order.
+    """
     front = shapes.transpose(builder, x, [axis, *(d for d in range(x.rank) if d != axis)])
     width = product(front.shape[1:])
     if isinstance(width, Expr) or width > _MAX_COLUMNS:
@@ -105,18 +109,19 @@ def distinct(builder: Builder, rows: Sequence[Tensor], sort: bool) -> tuple[Tens
         ignored.
         """
         less = scalars.const(value=False, dtype=BOOL)
-        for u, v in zip(reversed(a[:-1]), reversed(other[:-1]), strict=True):
+        for u, v in zip(reversed(a[:-1]), reversed(other[:-1]), strict=True):  # earlier columns take precedence
             below, tied = scalars.compare("lt", u, v), scalars.compare("eq", u, v)
             less = scalars.binary("or", below, scalars.binary("and", tied, less))
         return less
 
+    # The sort is stable: the first row of a run of equal rows is the first in the table. `origin` has the rows' indices.
     *columns, origin = ordering.sort(builder, [*rows, positions], axis=0, before=before)
     starts, run_index = _runs(builder, columns)
     first = take(builder, origin, indices_of_true(builder, starts), axis=0)
     zeros = builder.wrap(I64, (size,), builder.splat(builder.scalar_constant(0, I64), (size,)))
     inverse = put_rows(builder, zeros, [origin], run_index, combine=None)
     zeros_of_distinct = builder.wrap(I64, first.shape, builder.splat(builder.scalar_constant(0, I64), first.shape))
-    if not sort:
+    if not sort:  # renumber the distinct rows by their first occurrence
         first, order = ordering.sort_with_indices(builder, first, axis=0)
         ranks = shapes.iota(builder, first.shape, axis=0, dtype=I64)
         rank_of_sorted = put_rows(builder, zeros_of_distinct, [order], ranks, combine=None)
@@ -126,10 +131,11 @@ def distinct(builder: Builder, rows: Sequence[Tensor], sort: bool) -> tuple[Tens
 
 
 def _runs(builder: Builder, columns: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-    """Return, for each row of a table, whether it differs from the previous row, and the index of its run of equal
-    rows.
+    """Return, for each row of a table, whether it is the first or differs from the previous row, and the index of its
+    run of equal rows. `columns` are the columns of the table.
     """
     size = columns[0].shape[0]
+    # Each row's previous one; the first row, which has none, stands in for it.
     previous = [
         slicing.concat(
             builder,
