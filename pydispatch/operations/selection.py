@@ -114,7 +114,7 @@ def distinct(builder: Builder, rows: Sequence[Tensor], sort: bool) -> tuple[Tens
             less = scalars.binary("or", below, scalars.binary("and", tied, less))
         return less
 
-    # The sort is stable: the first row of a run of equal rows is the first in the table. `origin` has the rows' indices.
+    # The sort is stable: the first row of a run is the first of these in the table. `origin` has the rows' indices.
     *columns, origin = ordering.sort(builder, [*rows, positions], axis=0, before=before)
     starts, run_index = _runs(builder, columns)
     first = take(builder, origin, indices_of_true(builder, starts), axis=0)
@@ -135,7 +135,7 @@ def _runs(builder: Builder, columns: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
     run of equal rows. `columns` are the columns of the table.
     """
     size = columns[0].shape[0]
-    # Each row's previous one; the first row, which has none, stands in for it.
+    # The row before each row; the first row, which has none, is repeated.
     previous = [
         slicing.concat(
             builder,
