@@ -215,6 +215,7 @@ def _windows(
     d = AffineExpr.dimension
     channel = [] if is_depthwise else [d(result_loops)]
     kernel = [d(count - spatial + n) for n in range(spatial)]
+    # The index in the image is the start of the window plus the distance of the kernel's element from it.
     positions = [
         d(first_spatial_loop + n) * window.strides[n] + kernel[n] * window.dilations[n] for n in range(spatial)
     ]

@@ -127,6 +127,7 @@ def eigh(builder: Builder, x: Tensor, lower: bool = True) -> tuple[Tensor, Tenso
             value = value.real.with_imag(i.is_equal(j).where(0.0, value.imag))
         return (i >= j if lower else i <= j).where(value, other)
 
+    # The Schur form of a Hermitian matrix is diagonal, with real eigenvalues, and Q has the eigenvectors.
     t, q, scale = _scaled_schur(builder, formula(builder, hermitian, a, matrices.adjoint(builder, a)))
     diagonal = shapes.squeeze(builder, formula(builder, lambda v: v.real, matrices.diagonals(builder, t)), axes=[1])
     values, order = ordering.sort_with_indices(builder, diagonal, axis=1)

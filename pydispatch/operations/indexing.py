@@ -123,7 +123,10 @@ def require_elements(builder: Builder, x: Tensor, axes: Iterable[int], shape: Sh
 
 
 def require_slices(builder: Builder, x: Tensor, sizes: Sequence[Size], shape: Shape | None = None) -> None:
-    """Add checks that slices of these sizes fit into x, unless the result, of shape `shape`, has no elements."""
+    """Add checks that slices of these sizes fit into x, unless the result, of shape `shape`, has no elements.
+
+    With None for the shape they always have to fit.
+    """
     for axis, (n, size) in enumerate(zip(x.shape, sizes, strict=True)):
         builder.require_positive(n - size + 1, f"axis {axis} of {x}: a slice of size {size} is larger than the axis",
                                  unless_zero=1 if shape is None else product(shape))  # fmt: skip

@@ -24,7 +24,10 @@ def _safe_divisor(lhs: Element, rhs: Element) -> Element:
 
 @of_scalars
 def divide(lhs: Element, rhs: Element) -> Element:
-    """Return lhs / rhs. Integers are rounded towards zero; an integer divided by 0 is -1 (all bits set)."""
+    """Return lhs / rhs. Integers are rounded towards zero; an integer divided by 0 is -1 (all bits set).
+
+    The smallest signed integer divided by -1 wraps around: it is unchanged.
+    """
     return rhs.is_equal(0).where(-1, lhs / _safe_divisor(lhs, rhs)) if lhs.dtype.is_integer else lhs / rhs
 
 

@@ -51,7 +51,7 @@ def times_number(builder: Builder, x: Tensor, real: Tensor, imag: Tensor) -> Ten
 
 def unit_conjugate(real: Element, imag: Element) -> list[Element]:
     """Return the parts of the conjugate of a complex number divided by its length; 1 for 0."""
-    largest = real.unary("abs").max(imag.unary("abs"))
+    largest = real.unary("abs").max(imag.unary("abs"))  # divided by it first, squares neither overflow nor underflow
     is_zero = largest.is_equal(0.0)
     divisor = is_zero.where(1.0, largest)
     a, b = is_zero.where(1.0, real / divisor), imag / divisor

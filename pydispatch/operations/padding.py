@@ -20,8 +20,8 @@ def pad_with(builder: Builder, x: Tensor, low: Sequence[Size], high: Sequence[Si
     The mode "edge" repeats the border element, "reflect" mirrors at it, and "wrap" continues at the opposite border,
     repeatedly if necessary.
     """
-    shape = tuple(n + a + c for n, a, c in zip(x.shape, low, high, strict=True))
-    is_padded = [not (a == 0 and c == 0) for a, c in zip(low, high, strict=True)]
+    shape = tuple(n + below + above for n, below, above in zip(x.shape, low, high, strict=True))
+    is_padded = [not (below == 0 and above == 0) for below, above in zip(low, high, strict=True)]
     for d in (d for d, changes in enumerate(is_padded) if changes):
         builder.require_positive(x.shape[d], f"axis {d} of {x} has no element to put around it",
                                  unless_zero=product(shape))  # fmt: skip

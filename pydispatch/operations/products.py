@@ -90,11 +90,11 @@ def matmul(builder: Builder, x: Tensor, y: Tensor, dtype: DType | None = None) -
     """
     if not x.rank or not y.rank:
         raise builder.fail(f"matmul of {x} and {y}: both need at least one axis")
-    row, column = x.rank == 1, y.rank == 1
-    x = expand_dims(builder, x, axes=[0]) if row else x
-    y = expand_dims(builder, y, axes=[1]) if column else y
+    is_row, is_column = x.rank == 1, y.rank == 1
+    x = expand_dims(builder, x, axes=[0]) if is_row else x
+    y = expand_dims(builder, y, axes=[1]) if is_column else y
     result = _matmul(builder, x, y, dtype)
-    inserted = ([result.rank - 2] if row else []) + ([result.rank - 1] if column else [])
+    inserted = ([result.rank - 2] if is_row else []) + ([result.rank - 1] if is_column else [])
     return squeeze(builder, result, inserted) if inserted else result
 
 
@@ -137,7 +137,7 @@ def _matmul(builder: Builder, x: Tensor, y: Tensor, dtype: DType | None) -> Tens
 def einsum(builder: Builder, equation: str, *operands: Tensor) -> Tensor:
     """Return numpy.einsum, including "...". Operands are combined from left to right.
 
-    Before each product, axes that no later operand and not the result have are summed.
+    Before each product, axes that neither a later operand nor the result has are summed.
     """
     inputs, result_letters = _parsed(builder, equation, operands)
     result, letters = operands[0], inputs[0]

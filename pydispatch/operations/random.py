@@ -59,7 +59,7 @@ def threefry(key: Element, counter: Element) -> tuple[Element, Element]:
     keys = [_low(key), _high(key)]
     keys.append(keys[0] ^ keys[1] ^ 0x1BD11BDA)  # the parity constant of Threefry's key schedule
     x, y = _low(counter) + keys[0], _high(counter) + keys[1]
-    for n in range(5):
+    for n in range(5):  # four rounds, then two words of the key and the count of these additions are added
         for by in _ROTATIONS[n % 2]:
             x = x + y
             y = _rotated(y, by) ^ x
@@ -73,6 +73,7 @@ def philox(key: Element, low: Element, high: Element) -> list[Element]:
     x = [_low(low), _high(low), _low(high), _high(high)]
     keys = [_low(key), _high(key)]
     for _ in range(10):
+        # Multipliers of the rounds, and below the increments of the key, as the authors of Philox state them.
         first, second = x[0].to(U64) * 0xD2511F53, x[2].to(U64) * 0xCD9E8D57
         x = [_high(second) ^ x[1] ^ keys[0], _low(second), _high(first) ^ x[3] ^ keys[1], _low(first)]
         keys = [keys[0] + 0x9E3779B9, keys[1] + 0xBB67AE85]

@@ -110,9 +110,9 @@ def transposed(taken: Array, weights: Array, count: int) -> tuple[Array, Array]:
     uses = np.bincount(old, minlength=count)
     # Sorted by old element, the uses of one are adjacent: number them from 0 for each.
     first_use = np.cumsum(uses) - uses
-    slots = np.arange(len(old)) - np.repeat(first_use, uses)
+    use_index = np.arange(len(old)) - np.repeat(first_use, uses)
     most_uses = max(1, uses.max(initial=0))
     new, factors = (np.zeros((count, most_uses), dtype) for dtype in (np.int64, np.float64))
-    new[old[order], slots] = order // width
-    factors[old[order], slots] = weights.reshape(-1)[order]
+    new[old[order], use_index] = order // width
+    factors[old[order], use_index] = weights.reshape(-1)[order]
     return new, factors

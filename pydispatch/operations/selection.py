@@ -92,8 +92,8 @@ def _columns_of_slices(builder: Builder, x: Tensor, axis: int) -> list[Tensor]:
     ]
 
 
-def distinct(builder: Builder, rows: Sequence[Tensor], sort: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the distinct rows of a table as three vectors. `rows` are the columns of the table.
+def distinct(builder: Builder, columns: Sequence[Tensor], sort: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the distinct rows of a table, whose columns are vectors of one size, as three vectors.
 
     With `sort`, distinct rows are in ascending lexicographic order, else in the order of their first occurrence.
 
@@ -101,7 +101,7 @@ def distinct(builder: Builder, rows: Sequence[Tensor], sort: bool) -> tuple[Tens
         The index of the first occurrence of each distinct row. For each row the index of its distinct row. The number
         of occurrences of each distinct row.
     """
-    size = rows[0].shape[0]
+    size = columns[0].shape[0]
     positions = shapes.iota(builder, [size], axis=0, dtype=I64)
 
     def before(scalars: Scalars, a: Sequence[Scalar], other: Sequence[Scalar]) -> Scalar:
@@ -115,8 +115,8 @@ def distinct(builder: Builder, rows: Sequence[Tensor], sort: bool) -> tuple[Tens
         return less
 
     # The sort is stable: the first row of a run is the first of these in the table. `origin` has the rows' indices.
-    *columns, origin = ordering.sort(builder, [*rows, positions], axis=0, before=before)
-    starts, run_index = _runs(builder, columns)
+    *sorted_columns, origin = ordering.sort(builder, [*columns, positions], axis=0, before=before)
+    starts, run_index = _runs(builder, sorted_columns)
     first = take(builder, origin, indices_of_true(builder, starts), axis=0)
     zeros = builder.wrap(I64, (size,), builder.splat(builder.scalar_constant(0, I64), (size,)))
     inverse = put_rows(builder, zeros, [origin], run_index, combine=None)
