@@ -81,7 +81,7 @@ def convolution(
     if groups == 1 and input_dilations and _can_skip_inserted_zeros(x, w, window, input_dilations):
         return _without_inserted_zeros(builder, x, w, window, input_dilations, dtype, channels_last)
     interior = [0, 0, *(n - 1 for n in input_dilations or [1] * spatial)]  # zeros between neighbours
-    x = pad(builder, x, (0, 0, *window.low), (0, 0, *window.high), 0, interior)
+    x = pad(builder, x, (0, 0, *window.low), (0, 0, *window.high), value=0, interior=interior)
     inside = Window(window.strides, (0,) * spatial, (0,) * spatial, window.dilations)
     out = window_sizes(builder, x.shape[2:], w.shape[2:], inside)
     x, w = _with_equal_channels(builder, x, w, groups)
@@ -184,7 +184,7 @@ def _without_inserted_zeros(
     lead = 1 if channels_last else 2
     convolved = reshape(builder, convolved, [n, *whole, f] if channels_last else [n, f, *whole])
     for axis, start in enumerate(starts):  # the first and the last group may have phases outside of the result
-        convolved = slice_axis(builder, convolved, lead + axis, start, start + out[axis])
+        convolved = slice_axis(builder, convolved, lead + axis, start=start, limit=start + out[axis])
     return transpose(builder, convolved, [0, x.rank - 1, *range(1, x.rank - 1)]) if channels_last else convolved
 
 

@@ -122,7 +122,7 @@ def eigh(builder: Builder, x: Tensor, lower: bool = True) -> tuple[Tensor, Tenso
 
     def hermitian(value: Element, other: Element) -> Element:
         """Return an element of the triangle that is read, or `other`, the conjugate of its mirror image."""
-        i, j = value.position(1, I64), value.position(2, I64)
+        i, j = value.position(axis=1, dtype=I64), value.position(axis=2, dtype=I64)
         if value.dtype.is_complex:
             value = value.real.with_imag(i.is_equal(j).where(0.0, value.imag))
         return (i >= j if lower else i <= j).where(value, other)
@@ -171,7 +171,8 @@ def _scaled_schur(builder: Builder, a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     packed, scales = factors.hessenberg(builder, formula(builder, quotient, a, scale, largest))
     n = a.shape[1]
     one = one_unless_empty(n)  # rows and columns that are cut off and padded again: none if n is 0
-    reflections = slicing.slice_(builder, packed, (0, one, 0), (a.shape[0], n, n - one))  # in the format of `qr`
+    # The matrix without its first row and last column, in the format of `qr`.
+    reflections = slicing.slice_(builder, packed, starts=(0, one, 0), limits=(a.shape[0], n, n - one))
     inner = slicing.pad(
         builder, factors.of_reflections(builder, reflections, scales), [0, one, one], high=[0, 0, 0], value=0.0
     )
@@ -190,7 +191,8 @@ def _scaled_schur(builder: Builder, a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return the element, and 0 below the first subdiagonal, where `hessenberg` stores the vectors of
         reflections.
         """
-        return (value.position(1, I64) > value.position(2, I64) + 1).where(value.const(0.0), value)
+        row, column = value.position(axis=1, dtype=I64), value.position(axis=2, dtype=I64)
+        return (row > column + 1).where(value.const(0.0), value)
 
     h, q = formula(builder, without_vectors, packed), formula(builder, corner, inner, largest)
     return *_reduced_by_kernel(builder, _real_parts(builder, h), _real_parts(builder, q)), scale
@@ -242,13 +244,13 @@ def _values_of_schur(builder: Builder, t: Tensor) -> Tensor:
         return formula(builder, lambda v: v.with_imag(v), diagonal)
     batch, n, _ = t.shape
     one = one_unless_empty(n)  # there are n - 1 elements below and above the diagonal; none if n is 0 in a call
-    below = matrices.diagonals(builder, slicing.slice_(builder, t, (0, one, 0), (batch, n, n - one)))
-    above = matrices.diagonals(builder, slicing.slice_(builder, t, (0, 0, one), (batch, n - one, n)))
+    below = matrices.diagonals(builder, slicing.slice_(builder, t, starts=(0, one, 0), limits=(batch, n, n - one)))
+    above = matrices.diagonals(builder, slicing.slice_(builder, t, starts=(0, 0, one), limits=(batch, n - one, n)))
     imag = formula(builder, lambda u, v: u.unary("abs").unary("sqrt") * v.unary("abs").unary("sqrt"), below, above)
     # The first row of a block has the positive imaginary part, the second row the negative one. For real eigenvalues
     # the element below the diagonal is 0, and so is `imag`.
     first = slicing.pad(builder, imag, low=[0, 0, 0], high=[0, 0, one], value=0.0)
-    second = slicing.pad(builder, imag, [0, 0, one], high=[0, 0, 0], value=0.0)
+    second = slicing.pad(builder, imag, low=[0, 0, one], high=[0, 0, 0], value=0.0)
     return formula(builder, lambda v, u, w: v.with_imag(u - w), diagonal, first, second)
 
 

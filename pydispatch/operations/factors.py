@@ -164,7 +164,8 @@ def of_reflections(builder: Builder, x: Tensor, factors: Tensor) -> Tensor:
 
     def identity_element(value: Element) -> Element:
         """Return 1 on the diagonal and 0 elsewhere, in the type of `value`."""
-        return value.position(1, I64).is_equal(value.position(2, I64)).where(value.const(1.0), 0.0)
+        row, column = value.position(axis=1, dtype=I64), value.position(axis=2, dtype=I64)
+        return row.is_equal(column).where(value.const(1.0), 0.0)
 
     def step(index: Size, _: Scalar, tensors: list[Tensor]) -> list[Tensor]:
         """Apply the reflection whose vector is in column count - 1 - index."""
@@ -190,7 +191,7 @@ def _column_reduced(builder: Builder, a: Tensor, j: Size, row: Size) -> tuple[Te
 
     def below(value: Element, order: str) -> Element:
         """Return whether an element is below the row (gt), or in or below it (ge)."""
-        return value.position(1, I64).compare(order, value.element_of(row_index))
+        return value.position(axis=1, dtype=I64).compare(order, value.element_of(row_index))
 
     def size(value: Element) -> Element:
         """Return the larger magnitude of the real and the imaginary part, and 0 above the row."""
@@ -253,7 +254,7 @@ def _with_factor(builder: Builder, factors: Tensor, position: Scalar, factor: Te
 
     def replaced(old: Element, new: Element) -> Element:
         """Return the new factor at the position, and the old one elsewhere."""
-        return old.position(1, I64).is_equal(old.element_of(position)).where(new, old)
+        return old.position(axis=1, dtype=I64).is_equal(old.element_of(position)).where(new, old)
 
     return formula(builder, replaced, factors, reshape(builder, factor, (factors.shape[0], 1)))
 
@@ -269,12 +270,12 @@ def _matrices(builder: Builder, what: str, x: Tensor) -> Tensor:
 
 def _element(builder: Builder, x: Tensor, i: Size, j: Size) -> Tensor:
     """Return the element x[:, i, j] as [batch, 1, 1]."""
-    return slice_(builder, x, (0, i, j), (x.shape[0], i + 1, j + 1))
+    return slice_(builder, x, starts=(0, i, j), limits=(x.shape[0], i + 1, j + 1))
 
 
 def _with_leading_one(position: Scalar, value: Element) -> Element:
     """Return an element of a reflection's vector: 0 before `position`, 1 at it, `value` after it."""
-    i, at = value.position(1, I64), value.element_of(position)
+    i, at = value.position(axis=1, dtype=I64), value.element_of(position)
     return (i > at).where(value, i.is_equal(at).where(value.const(1.0), 0.0))
 
 

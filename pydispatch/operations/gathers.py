@@ -79,7 +79,7 @@ def take(builder: Builder, x: Tensor, indices: Tensor, axis: int) -> Tensor:
     # A single known index is a slice; from the end, only if the size is known too.
     if known is not None and known.size == 1 and (known.item() >= 0 or not isinstance(n, Expr)):
         at = known.item() % n if not isinstance(n, Expr) else known.item()
-        return reshape(builder, slice_axis(builder, x, axis, at, at + 1), shape)
+        return reshape(builder, slice_axis(builder, x, axis, start=at, limit=at + 1), shape)
     trailing_axes = x.rank - axis - 1
     # Along `axis`, an element is at the position in `indices`, which broadcast over the trailing axes of the result.
     positions = {axis: reshape(builder, indices, [*indices.shape, *[1] * trailing_axes])}
@@ -116,7 +116,8 @@ def index_columns(builder: Builder, indices: Tensor) -> list[Tensor]:
     if isinstance(count, Expr):
         raise builder.fail(f"the last size of the indices {indices} must be known")
     last = indices.rank - 1
-    return [reshape(builder, slice_axis(builder, indices, last, n, n + 1), indices.shape[:-1]) for n in range(count)]
+    columns = (slice_axis(builder, indices, axis=last, start=n, limit=n + 1) for n in range(count))
+    return [reshape(builder, column, indices.shape[:-1]) for column in columns]
 
 
 def index(builder: Builder, x: Tensor, indices: Sequence[Tensor | None]) -> Tensor:

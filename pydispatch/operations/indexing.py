@@ -138,7 +138,7 @@ def with_an_element(builder: Builder, x: Tensor) -> Tensor:
     Then every axis has a position that can be read, even where the element read is not used.
     """
     high = [1 if isinstance(n, Expr) or n == 0 else 0 for n in x.shape]
-    return pad(builder, x, [0] * x.rank, high) if any(high) else x
+    return pad(builder, x, low=[0] * x.rank, high=high) if any(high) else x
 
 
 # -- slices at computed positions

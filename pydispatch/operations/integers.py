@@ -110,7 +110,8 @@ def join_bits(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
     narrow = x.dtype if x.dtype.is_bool else DTYPES[f"u{x.dtype.bits}"]
     count = dtype.bits // x.dtype.bits
     _check_joined(builder, x, dtype)
-    columns = [reshape(builder, slice_axis(builder, x, x.rank - 1, n, n + 1), x.shape[:-1]) for n in range(count)]
+    slices = (slice_axis(builder, x, axis=x.rank - 1, start=n, limit=n + 1) for n in range(count))
+    columns = [reshape(builder, column, x.shape[:-1]) for column in slices]
 
     def join(*elements: Element) -> Element:
         """Return one element with the bits of several."""
@@ -137,7 +138,7 @@ def join_complex(builder: Builder, x: Tensor, dtype: DType) -> Tensor:
     # As in memory: the lower half of the interleaved numbers are the bits of the real part.
     half = x.shape[-1]
     parts = [
-        join_bits(builder, slice_axis(builder, pairs, x.rank - 1, n * half, (n + 1) * half), dtype.real)
+        join_bits(builder, slice_axis(builder, pairs, x.rank - 1, start=n * half, limit=(n + 1) * half), dtype.real)
         for n in range(2)
     ]
     return complex_of(builder, *parts)

@@ -44,7 +44,7 @@ def cholesky(builder: Builder, x: Tensor, lower: bool = True) -> Tensor:
             `left` is the element of column j in the same row, `above` that of row j in the same column.
             """
             column_number = value.element_of(step_number)
-            row_of_element, column_of_element = value.position(1, I64), value.position(2, I64)
+            row_of_element, column_of_element = value.position(axis=1, dtype=I64), value.position(axis=2, dtype=I64)
             is_later = (row_of_element > column_number) & (column_of_element > column_number)
             return is_later.where(value - left * above / _real(pivot), value)
 
@@ -55,7 +55,7 @@ def cholesky(builder: Builder, x: Tensor, lower: bool = True) -> Tensor:
 
     def factor(value: Element, pivot: Element) -> Element:
         """Return an element of the triangle divided by the root of its pivot; 0 above the diagonal."""
-        is_in_triangle = value.position(2, I64) <= value.position(1, I64)
+        is_in_triangle = value.position(axis=2, dtype=I64) <= value.position(axis=1, dtype=I64)
         return is_in_triangle.where(value / _real(pivot).unary("sqrt"), 0.0)
 
     triangle = formula(builder, factor, a, diagonals(builder, a))
@@ -111,7 +111,7 @@ def triangular_solve(
             `factor` is the element of the matrix in column j, `in_row_j` that of row j of x in the same column.
             """
             solved = in_row_j if has_unit_diagonal else in_row_j / on_diagonal
-            row_of_element, row_number = value.position(1, I64), value.element_of(step_number)
+            row_of_element, row_number = value.position(axis=1, dtype=I64), value.element_of(step_number)
             unsolved = (row_of_element > row_number).where(value - factor * solved, value)
             return row_of_element.is_equal(row_number).where(solved, unsolved)
 
@@ -124,7 +124,7 @@ def triangular_solve(
 
 def _diagonal_element(builder: Builder, x: Tensor, j: Size) -> Tensor:
     """Return the diagonal element x[:, j, j] as [batch, 1, 1]."""
-    return slice_(builder, x, (0, j, j), (x.shape[0], j + 1, j + 1))
+    return slice_(builder, x, starts=(0, j, j), limits=(x.shape[0], j + 1, j + 1))
 
 
 def _loop(builder: Builder, count: Size, step: Callable[[Size, Scalar, Tensor], Tensor], x: Tensor) -> Tensor:

@@ -51,9 +51,8 @@ def less(scalars: Scalars, a: Scalar, other: Scalar) -> Scalar:
     smaller = scalars.compare("lt", a, other)
     if not a.dtype.is_float:
         return smaller
-    a_is_number = scalars.unary("not", scalars.unary("is_nan", a))
-    only_other_is_nan = scalars.binary("and", scalars.unary("is_nan", other), a_is_number)
-    return scalars.binary("or", smaller, only_other_is_nan)
+    other_is_nan, a_is_number = scalars.unary("is_nan", other), scalars.unary("not", scalars.unary("is_nan", a))
+    return scalars.binary("or", smaller, scalars.binary("and", other_is_nan, a_is_number))
 
 
 def less_in_total_order(scalars: Scalars, a: Scalar, other: Scalar) -> Scalar:

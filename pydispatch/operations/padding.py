@@ -55,7 +55,7 @@ def pad_between(
         spread = builder.index(n * steps[-1] - steps[-1] + 1)  # from the first to the last element; below 1 if n is 0
         whole = builder.size_of(builder.add(arith.MaxSIOp(spread, builder.index(0))).result, "spread")
         shape.append(below + whole + above)
-    padded = pad(builder, x, [0] * x.rank, [1] * x.rank, value)  # a position that can be read where x has no element
+    padded = pad(builder, x, low=[0] * x.rank, high=[1] * x.rank, value=value)  # readable where x has no element
     # The last position of `padded` along each axis, which is padding, is the size of x.
     last, before, step = ([builder.index(n) for n in values] for values in (x.shape, low, steps))
 

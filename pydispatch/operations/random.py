@@ -164,7 +164,7 @@ def _threefry_bits(
     pair = _at_each_counter(builder, half, lambda at, k, c: threefry(k, c + at), key, counter)
     both = stack(builder, pair, axis + 1)
     joined = reshape(builder, both, [*half[:axis], 2 * half[axis], *half[axis + 1 :]])
-    values = _lowest_bits_as(builder, slice_(builder, joined, [0] * len(whole), whole), dtype)
+    values = _lowest_bits_as(builder, slice_(builder, joined, starts=[0] * len(whole), limits=whole), dtype)
     return reshape(builder, values, shape), count
 
 

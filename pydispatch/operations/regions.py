@@ -70,7 +70,9 @@ def best_boxes(
         )
         if most is not None:
             is_kept = formula(builder, lambda t, n, m: t & (n < m), is_kept, taken, most)
-        kept = formula(builder, lambda k, t, i: (k.position(1, I64).is_equal(i) & t) | k, kept, is_kept, box_number)
+        kept = formula(
+            builder, lambda k, t, i: (k.position(axis=1, dtype=I64).is_equal(i) & t) | k, kept, is_kept, box_number
+        )
         return [kept, formula(builder, lambda n, t: n + t.to(I64), taken, is_kept)]
 
     none = shapes.full(builder, value=False, shape=(sets, count), dtype=BOOL)

@@ -195,7 +195,7 @@ def grid_taps(builder: Builder, x: Tensor, grid: Tensor, how: GridSampler, *, sl
 
 def _coordinate(builder: Builder, grid: Tensor, n: int) -> Tensor:
     """Return coordinate n of each position of a grid, [batch, 1, ...]."""
-    part = slicing.slice_axis(builder, grid, grid.rank - 1, n, n + 1)
+    part = slicing.slice_axis(builder, grid, grid.rank - 1, start=n, limit=n + 1)
     return shapes.reshape(builder, part, [grid.shape[0], 1, *grid.shape[1:-1]])
 
 

@@ -122,7 +122,7 @@ def recurrence(
     values = iter(op.results)
     running = [builder.wrap(dtype, shape, *islice(values, len(elements_of([dtype])))) for dtype in dtypes]
     ends = [
-        squeeze(builder, slice_axis(builder, x, axis, shape[axis] - 1, shape[axis]), [axis])
+        squeeze(builder, slice_axis(builder, x, axis, start=shape[axis] - 1, limit=shape[axis]), [axis])
         for x in running[len(results) :]
     ]
     return [reverse(builder, x, [axis]) if backwards else x for x in running[: len(results)]], ends

@@ -80,7 +80,7 @@ def scatter(
         indexed, positions = [0], [full(builder, 0, slices[0].shape[:batch], indices.dtype)]
     at = concat(builder, [expand_dims(builder, p, [batch]) for p in positions], batch)
     indexed_first = [transpose(builder, tensor_, order) for tensor_ in tensors]
-    results = _scattered(builder, indexed_first, at, slices, len(indexed), combine, unique)
+    results = _scattered(builder, indexed_first, at, slices, depth=len(indexed), combine=combine, unique=unique)
     return [transpose(builder, result, [order.index(d) for d in range(x.rank)]) for result in results]
 
 
@@ -112,7 +112,7 @@ def _column(builder: Builder, indices: Tensor, axes: GatherAxes, index: int) -> 
     lead = [indices.shape[d] for d in axes.indices_batch_dims(indices.rank)]
     if axes.index_vector_dim == indices.rank:
         return indices
-    return reshape(builder, slice_axis(builder, indices, axes.index_vector_dim, index, index + 1), lead)
+    return reshape(builder, slice_axis(builder, indices, axes.index_vector_dim, start=index, limit=index + 1), lead)
 
 
 def _with_all_axes(builder: Builder, updates: Tensor, x: Tensor, axes: GatherAxes) -> Tensor:
