@@ -18,8 +18,9 @@ class Stretch:
         kind: One of:
             - "phase": each invocation executes the statements on its own.
             - "barrier", "shared" or "reduction": a single statement with this collective.
-            - "exchange": each invocation stores a value. The statement itself is then the first one of the next phase.
-            - "control": a control statement that contains one of the collectives.
+            - "exchange": a single statement for which each invocation stores a value that others read. The statement
+              is also the first one of the next phase, which reads these values.
+            - "control": a single `if`, `for` or `while` statement that contains one of the collectives.
         nodes: The statements.
     """
 
@@ -43,12 +44,12 @@ class Variables:
 
 
 class Assignment(NamedTuple):
-    """Assignment of a variable in a phase.
+    """Assignment of a variable in a phase (statements between two barriers).
 
     Attributes:
-        phase: Index of the phase.
-        value: The assigned expression; None if the name has none of its own, such as one that is unpacked.
-        is_statement: Whether it is a statement of the phase, not nested in one.
+        phase: Index of the phase in the kernel, from 0.
+        value: The assigned expression; None if the name has none of its own, as in `a, b = pair` or a `for` loop.
+        is_statement: Whether the assignment is itself a statement of the phase, rather than nested in an `if` or loop.
     """
 
     phase: int
@@ -57,10 +58,11 @@ class Assignment(NamedTuple):
 
 
 def split(statements: Iterable[ast.stmt], kind_of: Callable[[ast.stmt], str]) -> Iterator[Stretch]:
-    """Yield the stretches of a block. `kind_of` returns the kind of a statement; adjacent "phase" statements are one
-    stretch.
+    """Yield the stretches of a block: each run of adjacent "phase" statements, and each other statement by itself.
+
+    `kind_of` returns the kind of a statement, as in `Stretch.kind`.
     """
-    run: list[ast.stmt] = []
+    run: list[ast.stmt] = []  # adjacent "phase" statements
     for statement in statements:
         kind = kind_of(statement)
         if kind == "phase":
@@ -77,10 +79,10 @@ def split(statements: Iterable[ast.stmt], kind_of: Callable[[ast.stmt], str]) ->
 
 
 def assignments(nodes: Sequence[ast.stmt]) -> Iterator[tuple[str, ast.expr | None, bool]]:
-    """Yield (name, value, is_statement) of every assignment in a phase.
+    """Yield (name, value, is_statement) of every assignment in the statements `nodes` of a phase.
 
-    value: the assigned expression, None if the name is unpacked from a larger one. is_statement: the assignment is one
-    of `nodes`, not nested in one.
+    value: the assigned expression, None if the name has none of its own. is_statement: whether the assignment is one of
+    `nodes`, rather than nested in one.
     """
     for statement in nodes:
         for node in ast.walk(statement):
@@ -89,7 +91,10 @@ def assignments(nodes: Sequence[ast.stmt]) -> Iterator[tuple[str, ast.expr | Non
 
 
 def _value(node: ast.AST, name: str) -> ast.expr | None:
-    """Return the expression that a statement assigns to a name; None if it has no expression of its own."""
+    """Return the expression that a statement assigns to a name; None if the name has none of its own.
+
+    `a += b` assigns `a + b`. A name that is unpacked from an expression, or the target of a loop, has none.
+    """
     if isinstance(node, ast.Assign) and len(node.targets) == 1:
         target, value = node.targets[0], node.value
         if isinstance(target, ast.Name):
@@ -118,8 +123,9 @@ def classify(
             "exchange"), as in `Stretch.kind`.
         is_pure: Returns whether an expression reads no memory, and no variables but the given names.
         never_assigned: Names that no statement assigns.
-        differing: Returns whether an expression depends on the id of the invocation.
+        differing: Returns whether an expression itself mentions the id of the invocation.
     """
+    # Stretches of the kind "phase"; expressions that every invocation evaluates between them; uniform variables.
     phases, evaluated_everywhere, uniform = list[Stretch](), list[ast.expr](), set[str]()
 
     def visit(block: Sequence[ast.stmt]) -> None:
@@ -152,6 +158,7 @@ def classify(
         for name, value, is_statement in assignments(part.nodes):
             assigned.setdefault(name, []).append(Assignment(index, value, is_statement))
     exposed = read_in(evaluated_everywhere).union(*(read_before_assigned(part.nodes) for part in phases))
+    # Variables that are read after a barrier without an assignment since.
     crossing = assigned.keys() & exposed - uniform
     variables = Variables(uniform=uniform)
     _add_formulas(variables, crossing, assigned, is_pure, never_assigned)
@@ -174,7 +181,8 @@ def _add_formulas(
         is_pure: As in `classify`.
         never_assigned: As in `classify`.
     """
-    formulas = dict[str, ast.expr]()  # also of variables that do not cross; each after those that it reads
+    # Also of variables that are not crossing, in an order in which each follows the formulas that it reads.
+    formulas = dict[str, ast.expr]()
     grew = True
     while grew:
         grew = False
@@ -185,7 +193,7 @@ def _add_formulas(
             if is_statement and value is not None and is_pure(value, never_assigned | formulas.keys()):
                 formulas[name] = value
                 grew = True
-    read = set(crossing)
+    read = set(crossing)  # and what their formulas read: readers precede in the reversed order
     for name in reversed(formulas):
         if name in read:
             read |= read_in([formulas[name]])
@@ -198,9 +206,17 @@ def _add_uniform(
 ) -> None:  # fmt: skip
     """Add to `variables.uniform` the largest set of variables that are the same in all invocations.
 
-    Their values depend only on variables in this set and on values that never change. `variables.formulas` has the
-    variables that are rematerialized in each phase, with their expressions.
+    Their values depend only on variables in this set and on values that never change.
+
+    Args:
+        variables: The classification so far. Its formulas are complete.
+        names: Candidates: variables that are read in another phase than they are assigned in, and are no formulas.
+        assigned: Assignments of each variable.
+        is_pure: As in `classify`.
+        never_assigned: As in `classify`.
+        differing: As in `classify`.
     """
+    # Formulas with the same value in all invocations.
     alike = {name for name, value in variables.formulas.items() if not differing(value)}
     while True:  # remove formulas that read a formula that differs between invocations
         left = {
@@ -210,7 +226,7 @@ def _add_uniform(
             break
         alike = left
     candidates = set(names)
-    while True:
+    while True:  # remove candidates until each one's values depend only on the remaining ones
         known = never_assigned | alike | variables.uniform | candidates
         fit = {
             name for name in candidates

@@ -10,7 +10,11 @@ from pydispatch.kernels.writer import Writer
 
 
 def size_symbols(passed: Sequence[Parameter]) -> dict[tuple[str, int], str]:
-    """Return the SSA name of every dynamic size by (view, dimension). Sizes with the same symbol share one name."""
+    """Return the SSA name of every dynamic size by (name of the view, dimension), such as "%n_rows" or "%n_x_0".
+
+    In the type of a view a size is an integer if it is static, a symbol such as "rows" that several views may share, or
+    None if it is dynamic and has no symbol. Sizes with the same symbol share one name.
+    """
     symbols: dict[tuple[str, int], str] = {}
     for parameter in passed:
         for dimension, size in enumerate((parameter.type and parameter.type.shape) or ()):
@@ -28,7 +32,10 @@ def shape_text(parameter: Parameter) -> str:
 
 
 def dynamic_sizes(parameter: Parameter, symbols: Mapping[tuple[str, int], str]) -> str:
-    """Return the dynamic sizes of a view in MLIR text, such as `{%n, %m}`; "" if all sizes are static."""
+    """Return the dynamic sizes of a view in MLIR text, such as `{%n, %m}`; "" if all sizes are static.
+
+    symbols: SSA names of dynamic sizes by (name of the view, dimension).
+    """
     assert parameter.type is not None
     names = [
         symbols[parameter.name, d] for d in range(len(parameter.type.shape or ())) if (parameter.name, d) in symbols
@@ -39,7 +46,10 @@ def dynamic_sizes(parameter: Parameter, symbols: Mapping[tuple[str, int], str]) 
 def require_known_sizes(
     source: Source, view: Parameter, symbols: Mapping[tuple[str, int], str], known: Collection[str]
 ) -> None:
-    """Raise CompileError if a view to allocate has a size that no other view has."""
+    """Raise CompileError if `view`, which the generated code allocates, has a dynamic size that no argument determines.
+
+    symbols: SSA names of dynamic sizes by (name of the view, dimension). known: the SSA names that arguments determine.
+    """
     for (name, dimension), symbol in symbols.items():
         if name == view.name and symbol not in known:
             raise source.error(
@@ -55,10 +65,10 @@ def define_sizes(writer: Writer, types: Mapping[Parameter, str], symbols: Mappin
 
     Args:
         writer: Writer of the host function.
-        types: Types of the arguments, as MLIR text.
-        symbols: (view, dimension) → SSA name of its dynamic size.
+        types: MLIR text of the type of each argument. That of parameter `x` has the SSA name `%a_x`.
+        symbols: (name of the view, dimension) → SSA name of its dynamic size.
     """
-    defined: dict[str, str] = {}
+    defined: dict[str, str] = {}  # SSA name of a size → the dimension that defines it, for messages
     for parameter, type in types.items():
         for dimension in range(len((parameter.type and parameter.type.shape) or ())):
             symbol = symbols.get((parameter.name, dimension))

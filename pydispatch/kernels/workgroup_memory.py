@@ -19,9 +19,10 @@ class WorkgroupMemory(Loops):
     """Code generator for workgroup memory.
 
     Attributes:
-        prologue: Lines at the beginning of the kernel, before its first phase.
+        workgroup: Number of invocations along each axis, axis 0 (the innermost) first.
+        prologue: Lines of MLIR at the beginning of the kernel, before its first phase (statements between barriers).
         local: Index of the invocation along each axis; None outside of a phase, where no single invocation runs.
-        shared_bytes: Workgroup memory that is allocated so far.
+        shared_bytes: Bytes of workgroup memory that are allocated so far.
     """
 
     memory_remedy = "make shared memory or the workgroup smaller, or keep fewer variables across barriers"
@@ -30,8 +31,8 @@ class WorkgroupMemory(Loops):
         """Create a generator, outside of a phase, for workgroups of this many invocations along each axis."""
         super().__init__(source)
         self.workgroup = tuple(workgroup)
-        self.prologue: list[str] = []  # lines before the first phase
-        self.local: list[Scalar] | None = None  # index of the invocation along each axis, within a phase
+        self.prologue: list[str] = []
+        self.local: list[Scalar] | None = None
         self.shared_bytes = 0
 
     def _slot_type(self, type: str) -> str:
@@ -52,7 +53,7 @@ class WorkgroupMemory(Loops):
         )
 
     def _spill(self, node: ast.AST, name: str, slot: Slot) -> None:
-        """Emit the store of a variable to its slot, an array in memory with one element for each invocation.
+        """Emit the store of the variable `name` to its slot, a workgroup array with one element for each invocation.
 
         The slot is allocated, and gets its type, at the first store. Raise CompileError for a value that is no number.
         """
@@ -79,7 +80,9 @@ class WorkgroupMemory(Loops):
         return math.prod(self.workgroup)
 
     def _allocate(self, node: ast.AST, name: str, type: str, count: int, dtype: str) -> None:
-        """Allocate `count` elements of workgroup memory.
+        """Allocate `count` elements of type `dtype` in workgroup memory, in the kernel's prologue.
+
+        name: SSA name of the memory. type: its memref type, as MLIR text. node: the statement, for errors.
 
         Raise CompileError if the kernel then exceeds `MAX_SHARED_BYTES`.
         """
@@ -109,4 +112,4 @@ class WorkgroupMemory(Loops):
         memory = declared(self, value, [self.evaluate(argument) for argument in value.args], f"%shared_{name}")
         self._allocate(node, memory.name, memory.type, element_count(memory), memory.dtype)
         self.environment[name] = memory
-        self.allocated(memory)  # race detection adds stamps
+        self.allocated(memory)  # a subclass adds memory for race detection

@@ -17,21 +17,23 @@ from pydispatch.locations import stated
 
 
 class Writer:
-    """Emitter of operations in sequence. Nested regions have emitters of their own, whose lines are inserted later.
+    """Emitter of operations as MLIR text. Nested regions have writers of their own, whose lines are inserted later.
 
     Attributes:
-        lines: Text of the operations so far, one for each line.
-        numbers: Source of the numbers of SSA names, which nested writers share.
-        source: Function whose lines are the locations of operations.
+        lines: Lines of text of the operations so far.
+        numbers: Iterator of the numbers of SSA names, which nested writers share.
+        source: Function of the user whose lines are the locations of operations.
+        node: Syntax node whose location the next operations get.
+        has_effects: Whether an operation was emitted that must not run unconditionally: a memory access, a loop or a
+            call.
     """
 
     def __init__(self, source: Source, numbers: Iterator[int] | None = None) -> None:
         self.lines: list[str] = []
         self.numbers = count() if numbers is None else numbers
         self.source = source
-        self.node: ast.AST = source.tree  # the node of the source whose location operations get
+        self.node: ast.AST = source.tree
         self.has_effects = False
-        """Whether an operation was emitted that must not run unconditionally: a memory access, a loop or a call."""
 
     def nested(self) -> Writer:
         """Return a writer for a nested region that shares the numbering of values."""
@@ -54,7 +56,9 @@ class Writer:
         return f"%{next(self.numbers)}"
 
     def value(self, text: str, type: str) -> Scalar:
-        """Emit an operation with one result, and return the result."""
+        """Emit an operation with one result, and return the result. `text` follows "%name = "; `type` is that of the
+        result.
+        """
         name = self.fresh()
         self.line(f"{name} = {text}")
         return Scalar(name, type)
@@ -73,7 +77,7 @@ class Writer:
         self.has_effects = True
 
     def branches(self, head: str, then: Writer, other: Writer | None) -> None:
-        """Emit scf.if with one or two regions."""
+        """Emit an scf.if, whose text before the first brace is `head`; without lines in `other` it has no else."""
         self.lines += [f"{head} {{", *(f"  {line}" for line in then.lines)]
         if other is not None and other.lines:
             self.lines += ["} else {", *(f"  {line}" for line in other.lines)]
@@ -81,8 +85,9 @@ class Writer:
         self.has_effects = True
 
     def results(self, types: Sequence[str]) -> tuple[str, list[Scalar]]:
-        """Return the text that names the results of an operation, such as `%5:2 = `, and the results; "" for no
-        results.
+        """Return (text, results) for an operation with results of these types.
+
+        The text names the results, such as `%5:2 = `; "" without results. The caller writes the operation after it.
         """
         if not types:
             return "", []
@@ -112,7 +117,7 @@ def spelled(value: int | float | bool, type: str) -> str:
 
 
 class _SpecialBits(NamedTuple):
-    """Bits of infinity and of NaN without sign."""
+    """Encodings of positive infinity and of NaN in an 8-bit float type."""
 
     infinity: int
     nan: int
@@ -129,17 +134,19 @@ def signless(line: str, prefix: str = "i") -> str:
 
     The prefix "ui" gives `ui32` instead. Locations are unchanged, since they may contain any file name.
     """
+    # Everything from the first location on is unchanged.
     code, mark, location = line.partition(' loc("')
     return _UNSIGNED.sub(rf"{prefix}\1", code) + mark + location
 
 
 def _special_bits(value: float, type: str) -> str:
-    """Return infinity or NaN as the hexadecimal bits that MLIR requires."""
+    """Return infinity or NaN of a float type as the hexadecimal bits that MLIR requires, such as "0x7F80"."""
     single = struct.unpack("<I", struct.pack("<f", value))[0]
-    if type == "bf16":
+    if type == "bf16":  # the upper half of an f32
         return f"0x{single >> 16:04X}"
     if type in _F8_BITS:
         bits = _F8_BITS[type].nan if math.isnan(value) else _F8_BITS[type].infinity
         return f"0x{bits | (_F8_SIGN if value < 0 else 0):02X}"
+    # `struct` formats of the float and of an integer of its size, and the number of hexadecimal digits.
     layout, code, digits = {"f16": ("<e", "<H", 4), "f32": ("<f", "<I", 8), "f64": ("<d", "<Q", 16)}[type]
     return f"0x{struct.unpack(code, struct.pack(layout, value))[0]:0{digits}X}"

@@ -33,7 +33,14 @@ from pydispatch.patterns.types import DType
 
 
 class TileKernel(TileVariables):
-    """Code generator for a whole kernel on tiles."""
+    """Code generator for the body of one kernel in the tile style.
+
+    Args:
+        source: The kernel's function.
+        parameters: Its parameters.
+        workgroup: Number of invocations of a workgroup along each axis, axis 0 first.
+        statics: Values of the parameters that are known at compile time, by name.
+    """
 
     def __init__(
         self, source: Source, parameters: Sequence[Parameter], workgroup: Sequence[int], statics: Mapping[str, Any]
@@ -44,7 +51,8 @@ class TileKernel(TileVariables):
         self._evaluated: dict[ast.expr, Entity] = {}
         """Values of expressions that were evaluated to see whether they are tiles; `evaluate` returns each once."""
         self._covered: dict[str, tuple[int, ...]] = {}
-        """Shape of the first slice of each view that is written outside of loops and conditions."""
+        """Shape of the first slice of each view that is written outside of loops and conditions, by the view's name.
+        A single index counts as size 1."""
 
     handlers = HANDLERS
     remedies = REMEDIES
@@ -65,7 +73,11 @@ class TileKernel(TileVariables):
         return sizes and sizes[::-1]
 
     def position(self, node: ast.AST, kind: str, axis: int) -> Entity:
-        """Return the id of the workgroup or a size along an axis. Raise CompileError for ids of single invocations."""
+        """Return the id of the workgroup or a size along an axis. Raise CompileError for ids of single invocations.
+
+        kind: "group" for the id of the workgroup, "grid" for the number of workgroups, "size" for the invocations of a
+        workgroup; ids of single invocations have any other kind.
+        """
         if kind == "group":
             return self.writer.value(f"stream.dispatch.workgroup.id[{axis}] : index", "index")
         if kind == "grid":
@@ -102,7 +114,11 @@ class TileKernel(TileVariables):
     def _branches(
         self, node: ast.If, then: Sequence[ast.stmt], other: Sequence[ast.stmt], exits_without_flag: frozenset[str]
     ) -> None:
-        """Lower a condition; tiles that a branch assigns are stored in buffers before it."""
+        """Lower a condition; tiles that a branch assigns are stored in buffers before it.
+
+        then, other: statements of the branches. exits_without_flag: exits in them (`RETURN`, `CONTINUE`) that set no
+        flag, because no statement follows.
+        """
         self.spill_tiles(node, [*then, *other])
         self._in_nested_region(lambda: super(TileKernel, self)._branches(node, then, other, exits_without_flag))
 
@@ -113,9 +129,10 @@ class TileKernel(TileVariables):
         self._depth -= 1
 
     def _assign_statement(self, node: ast.Assign) -> None:
-        """Assign a value to each target; a tile that is read again is stored first, as it is at this point."""
+        """Assign a value to each target. Tiles of a tuple, and a tile with several targets, are first stored in memory,
+        so that an assignment to one target does not change the value of the next."""
         value = self.evaluate(node.value)
-        if isinstance(value, TupleValue):  # all of it is known before any of it is assigned
+        if isinstance(value, TupleValue):  # `a, b = b, a`: each item is stored before the first one is assigned
             value = replace(
                 value,
                 items=tuple(
@@ -128,14 +145,17 @@ class TileKernel(TileVariables):
             self.assign(target, value, node.value)
 
     def assign(self, target: ast.expr, value: Entity, origin: ast.AST) -> None:
-        """Write a slice of memory, or assign as the base class does."""
+        """Write a slice of memory, or assign as the base class does. origin: node of the value, for errors."""
         if isinstance(target, ast.Subscript) and self._has_tile_index(target):
             self._write(target, self.slice_of(target, self._memory(target)), value, origin)
             return
         super().assign(target, value, origin)
 
     def _store(self, target: ast.Subscript, memory: MemoryRef, indices: str, value: Entity, origin: ast.AST) -> None:
-        """Store an element. Tiles that are still to be computed from this memory are stored in buffers before."""
+        """Store one element of memory. Lazy tiles that read this memory are computed before it changes.
+
+        indices: indices of the element, as MLIR text. origin: node of the value, for errors.
+        """
         self.materialize_readers(origin, lambda tile: memory.name in tile.reads)
         super()._store(target, memory, indices, value, origin)
 
@@ -148,22 +168,26 @@ class TileKernel(TileVariables):
         super()._augassign_statement(node)
 
     def _write(self, target: ast.Subscript, part: ViewSlice, value: Entity, origin: ast.AST) -> None:
-        """Store a value into a slice of a view, and record how much of the view a workgroup writes."""
+        """Store a value into the slice `part` of a view, and record how much of the view a workgroup writes.
+
+        target: the subscript that denotes the slice. origin: node of the value, for errors.
+        """
         name = part.memory.name
         # Lazy tiles that read this memory are computed before the write changes it.
         self.materialize_readers(origin, lambda tile: name in tile.reads and tile is not value)
         is_unconditional = self._depth == 0  # outside of loops and conditions
         if is_unconditional and part.memory.parameter and not part.index_tiles:
+            # The first write counts. A range without a size is a single index.
             self._covered.setdefault(part.memory.parameter, tuple(range_.size or 1 for range_ in part.ranges))
         self.write(target, part, value, origin)
 
     def inlined(self, node: ast.Call, function: Callable[..., Any], arguments: list[Entity]) -> Entity:
         """Inline a call; tiles are stored first, since the callee may write what they are computed from."""
-        self.materialize_readers(node, lambda tile: True)
+        self.materialize_readers(node, lambda tile: True)  # all lazy tiles
         return super().inlined(
             node,
             function,
-            [  # a snapshot is no variable of the caller: assignments to the parameter do not change that
+            [  # snapshots: assignments to a parameter must not change the caller's variable
                 snapshot(self.materialized(node, argument)) if isinstance(argument, Tile) else argument
                 for argument in arguments
             ],
@@ -203,7 +227,7 @@ class TileKernel(TileVariables):
         tile.
         """
         parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-        kinds = [
+        kinds = [  # of each index: "none" is a new axis, "all" an axis of the tile, "" any other index
             "none" if isinstance(part, ast.Constant) and part.value is None else
             "all" if isinstance(part, ast.Slice) and (part.lower, part.upper, part.step) == (None, None, None) else ""
             for part in parts
@@ -249,7 +273,7 @@ class TileKernel(TileVariables):
         return self.transposed(node, self.as_indexable(node, base))
 
     def _binop(self, node: ast.BinOp) -> Entity:
-        """Lower a binary operation; `total + a @ b` accumulates in place of a sum of two tiles."""
+        """Lower a binary operation. `total + a @ b` becomes one matrix product that accumulates into `total`."""
         if not isinstance(node.op, ast.Add):
             return super()._binop(node)
         a, b = self.evaluate(node.left), self.evaluate(node.right)  # a product is a tile that is not emitted yet
@@ -271,10 +295,10 @@ class TileKernel(TileVariables):
         )
 
     def called(self, node: ast.Call, handler: Handler, arguments: list[Entity]) -> Entity:
-        """Lower a call of a function of kernels.
+        """Lower a call of a function of kernels, whose code `handler` emits.
 
-        A handler of `TAKES_TILES` gets tiles as a whole, an atomic operation updates an element for each of theirs, and
-        any other function is applied element by element.
+        A handler of `TAKES_TILES` gets tiles as a whole. An atomic operation updates one element of memory for each
+        element of its tiles. Any other function is applied element by element.
         """
         if handler in TAKES_TILES:
             return handler(self, node, arguments)
@@ -299,7 +323,7 @@ class TileKernel(TileVariables):
 
     def _atomic_update(self, node: ast.Call, handler: Handler, arguments: list[Entity]) -> Entity:
         """Emit an atomic operation: on one element or, if its arguments are tiles, on an element for each of theirs."""
-        memory = arguments[0] if len(arguments) > 1 else None
+        memory = arguments[0] if len(arguments) > 1 else None  # the handler reports missing arguments
         if isinstance(memory, MemoryRef):
             name = memory.name
             # Tiles that are still expressions read the memory before it changes.

@@ -36,7 +36,7 @@ class TileValues(WorkgroupMemory):
     def __init__(self, source: Source, workgroup: Sequence[int]) -> None:
         """Create a generator for workgroups of this many invocations along each axis."""
         super().__init__(source, workgroup)
-        self._extents: dict[int, Scalar] = {}  # constants of the prologue, by value
+        self._extents: dict[int, Scalar] = {}  # index constants that the prologue defines, by value
         self._free: dict[tuple[Shape, str], list[str]] = {}  # names of unused buffers, by shape and type
         self._temporaries: list[tuple[tuple[Shape, str], str]] = []  # buffers of the statement: shape, type and name
 
@@ -62,19 +62,20 @@ class TileValues(WorkgroupMemory):
         Args:
             shape: Shape of the tile.
             body: Emits the loop body for a list of indices.
-            result: Text before the loop's head that names the result of a reduction.
-            reduced: Text at the end of the head of a reduction.
+            result: Text before the loop's head that names the result of a reduction, such as "%r = "; "" for none.
+            reduced: Text at the end of the head of a reduction, its initial value and type; "" for none.
             bounds: Lower and upper bound of the only axis that is looped over; None for all elements.
         """
         outer = self.writer
         self.writer = outer.nested()
         indices = [ZERO if size == 1 else Scalar(self.writer.fresh(), "index") for size in shape]
+        # Pairs (index, size) of the axes that are looped over; a tile of one element has a loop of one iteration.
         looped = [(scalar, self.extent(size)) for scalar, size in zip(indices, shape, strict=True) if size != 1]
         if not looped:
             looped = [(Scalar(self.writer.fresh(), "index"), ONE)]
         body(indices)
         inner, self.writer = self.writer, outer
-        if not reduced:
+        if not reduced:  # else `body` has emitted the terminator
             inner.lines.append("scf.reduce")
         names, ends = (", ".join(scalar.name for scalar in column) for column in zip(*looped, strict=True))
         starts, steps = (", ".join([scalar.name] * len(looped)) for scalar in (ZERO, ONE))
@@ -165,7 +166,10 @@ class TileValues(WorkgroupMemory):
     # ---- elements
 
     def element(self, tile: Tile, indices: Sequence[Scalar]) -> Scalar:
-        """Return the element of a tile at `indices` of the shape that the tile is broadcast to."""
+        """Return the element of a tile at `indices` of the shape that the tile is broadcast to.
+
+        As in NumPy, leading axes that the tile lacks are ignored, and an axis of size 1 has index 0.
+        """
         trailing = indices[len(indices) - len(tile.shape) :]
         return tile.element([ZERO if size == 1 else index for index, size in zip(trailing, tile.shape, strict=True)])
 
@@ -190,6 +194,7 @@ class TileValues(WorkgroupMemory):
         reads: dict[str, object] = {}
         for operand in of:
             for name, origin in operand.reads.items():
+                # A broadcast operand is read at other indices; so is memory that is read through different slices.
                 same = not reads_other_indices and operand.shape == shape and reads.get(name, origin) == origin
                 reads[name] = origin if same else OTHER_INDEX
         source = self.source
@@ -221,7 +226,11 @@ class TileValues(WorkgroupMemory):
     def elementwise(
         self, nodes: Sequence[ast.expr], entities: Sequence[Entity], make: Callable[..., Scalar | Literal]
     ) -> Entity:
-        """Return a tile of which `make` computes an element from those of the operands; a number without any tile."""
+        """Return a lazy tile each of whose elements `make` computes from the elements of the operands.
+
+        Without a tile among the operands, the result is a number. nodes: expressions of the operands `entities`, for
+        errors.
+        """
         if not any(isinstance(entity, Tile) for entity in entities):
             return super().elementwise(nodes, entities, make)
         operands = [
@@ -244,7 +253,8 @@ class TileValues(WorkgroupMemory):
             result = make(*(elements(operand) if isinstance(operand, Tile) else operand for operand in operands))
             return cast(self.writer, result, default_type(result)) if isinstance(result, Literal) else result
 
-        outer, self.writer = self.writer, self.writer.nested()  # once for its type, and for its errors
+        # Emit one element into a writer that is discarded, to determine the type and to report errors.
+        outer, self.writer = self.writer, self.writer.nested()
         try:
             dtype = element_of(lambda tile: Scalar("%none", tile.dtype)).type
         finally:
@@ -275,17 +285,18 @@ class TileValues(WorkgroupMemory):
         )
         if len(tile.shape) != 2:
             return result
+        # A matrix product reads the view's slice behind a transposed matrix directly.
         return replace(result, part=tile.part, is_transposed=not tile.is_transposed, transpose_of=tile)
 
     def reshaped(self, node: ast.AST, tile: Tile, shape: Shape) -> Tile:
         """Return a tile whose elements are those of another tile in row-major order."""
 
         def element(indices: Sequence[Scalar]) -> Scalar:
-            """Return the element of the source with the same linear index."""
+            """Return the element of `tile` that has the same row-major position as `indices` of the result."""
             linear: Scalar | Literal = Literal(0)
             for index, size in zip(indices, shape, strict=True):
                 linear = binary(self.writer, "+", binary(self.writer, "*", linear, Literal(size)), index)
-            source_indices: list[Scalar] = []
+            source_indices: list[Scalar] = []  # in `tile`, computed from the last axis to the first
             for size in reversed(tile.shape):
                 source_indices.insert(0, cast(self.writer, binary(self.writer, "%", linear, Literal(size)), "index"))
                 linear = binary(self.writer, "//", linear, Literal(size))

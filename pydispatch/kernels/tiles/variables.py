@@ -19,7 +19,7 @@ _ENDED = Undefined("is not used any more")
 
 
 class Variable(NamedTuple):
-    """Variable of one function: functions that are inlined may have variables of the same name."""
+    """Variable of one function, the kernel's or an inlined one: several may have variables of the same name."""
 
     function: ast.FunctionDef
     name: str
@@ -132,7 +132,7 @@ class TileVariables(Updates):
 
     def _assign_variable(self, name: str, old: Tile, value: Tile, origin: ast.AST) -> None:
         """Store a new value into the memory of a tile variable."""
-        if value is old:
+        if value is old:  # x = x
             return
         if value.shape != old.shape:
             raise self.error(
@@ -140,6 +140,7 @@ class TileVariables(Updates):
             )
         self.check_type(origin, value, old.dtype, f"'{name}' is {described(old)}")
         self.materialize_readers(origin, lambda tile: old.buffer in tile.reads and tile is not value)
+        # An element that is stored in place must not be one that another element of the value still reads.
         if value.reads.get(old.buffer, SAME_INDEX) is OTHER_INDEX:
             value = self.materialized(origin, value, is_temporary=True)
         self.fill(origin, old, value)
@@ -169,5 +170,8 @@ class TileVariables(Updates):
 
 
 def snapshot(tile: Tile) -> Tile:
-    """Return the current value of a tile variable as a tile that is not the variable itself."""
+    """Return the value of a tile variable as a lazy tile that reads the variable's buffer, and other tiles unchanged.
+
+    `materialize_readers` stores a lazy tile before the buffer changes, so it keeps the current value.
+    """
     return replace(tile, buffer="", is_variable=False) if tile.is_variable else tile
