@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pydispatch.formats.elf import reader
 from pydispatch.link.elf.inputs import InputSection, UnsupportedError
 
-_RELRO = (".data.rel.ro", ".init_array", ".fini_array", ".ctors", ".dtors", ".got")
+_RELRO_PREFIXES = (".data.rel.ro", ".init_array", ".fini_array", ".ctors", ".dtors", ".got")
 """Prefixes of the names of sections that the loader relocates and then protects."""
 
 _HEADER, _PROGRAM_HEADER, _SECTION_HEADER = 64, 56, 64
@@ -31,9 +31,10 @@ class OutputSection:
         entry_size: sh_entsize: bytes of an entry of a table; 0 if the section is no table.
         info: sh_info, whose meaning depends on the kind.
         size: Size in memory, in bytes.
-        content: Bytes in the file; empty for .bss.
+        content: Bytes in the file, which relocation fills in for sections with parts; empty for .bss.
         link: Name of the section whose number is stored as sh_link; "" for none.
-        parts: Input sections that are merged into this one, in order.
+        parts: Input sections that are concatenated into this one, in the order of their addresses; none for tables that
+            the linker writes.
         address: Virtual address, relative to the load base.
         offset: Offset in the file.
     """
@@ -62,7 +63,7 @@ class OutputSegment:
     """Consecutive sections with the same access rights, which the loader maps together.
 
     Attributes:
-        access: Access rights, PF_* flags of ELF.
+        access: Access rights: sum of the PF_* flags of ELF.
         sections: Sections in the order of their addresses.
     """
 
@@ -75,12 +76,12 @@ class OutputSegment:
         return max(section.alignment for section in self.sections)
 
     def header(self, kind: int, alignment: int, *, round_end_to: int = 1) -> bytes:
-        """Return a program header of this type that covers the segment's sections.
+        """Return an encoded program header that covers the segment's sections.
 
         The executable segment also covers the ELF header and the program headers, so it starts at offset 0.
 
         Args:
-            kind: p_type.
+            kind: p_type, such as PT_LOAD.
             alignment: p_align.
             round_end_to: The end address in memory is rounded up to a multiple of this many bytes.
         """
@@ -92,10 +93,9 @@ class OutputSegment:
 
 
 def output_sections_of(parts: Iterable[InputSection]) -> dict[str, OutputSection]:
-    """Merge input sections into output sections.
+    """Merge input sections into output sections, and return these by name; they may be empty.
 
-    Returns the output sections by name. Each lists its input sections at their offsets; `part.address` holds that
-    offset until addresses are assigned.
+    Until `assign_addresses`, the `address` of an input section is its offset in the output section.
     """
     sections = {
         ".rodata": OutputSection(".rodata", reader.SHT_PROGBITS, reader.SHF_ALLOC, alignment=1),
@@ -110,7 +110,7 @@ def output_sections_of(parts: Iterable[InputSection]) -> dict[str, OutputSection
         section.alignment = max(section.alignment, part.alignment)
         section.parts.append(part)
     for section in sections.values():
-        section.parts.sort(key=_priority)
+        section.parts.sort(key=_priority)  # arrays with a priority precede those without
         for part in section.parts:
             section.size = part.address = _aligned(section.size, part.alignment)
             section.size += part.size
@@ -128,7 +128,7 @@ def _section_of(part: InputSection) -> str:
     arrays = {reader.SHT_INIT_ARRAY: ".init_array", reader.SHT_FINI_ARRAY: ".fini_array"}
     if part.kind in arrays:
         return arrays[part.kind]
-    if part.name.startswith(_RELRO):
+    if part.name.startswith(_RELRO_PREFIXES):
         return ".data.rel.ro"
     return ".bss" if part.kind == reader.SHT_NOBITS else ".data"
 
@@ -150,13 +150,13 @@ def _aligned(value: int, alignment: int) -> int:
 
 
 def assign_addresses(segments: Sequence[OutputSegment], headers: int, page: int) -> int:
-    """Assign file offsets and addresses to all sections, and make the addresses of their parts absolute.
+    """Assign file offsets and addresses to all sections, and add a section's address to those of its parts.
 
     Segments are adjacent in the file; in memory each starts on a page of its own.
 
     Args:
         segments: The segments, the executable one first.
-        headers: Number of program headers before the first section.
+        headers: Number of program headers, which precede the first section in the file.
         page: Page size in bytes.
 
     Returns:
@@ -168,6 +168,7 @@ def assign_addresses(segments: Sequence[OutputSegment], headers: int, page: int)
             raise UnsupportedError(f"a section is aligned to {segment.alignment} bytes, more than a page")
         if not segment.access & reader.PF_EXEC:
             offset = _aligned(offset, segment.alignment)
+            # On a new page, at the same distance from its start as in the file, since the loader maps whole pages.
             address = _aligned(address, page) + offset % page
         for section in segment.sections:
             padding = -address % section.alignment
@@ -188,7 +189,8 @@ def file_bytes(
         machine: e_machine.
         flags: e_flags.
         headers: Encoded program headers.
-        sections: Sections in file order, without the null section and .shstrtab, which are added here.
+        sections: Sections in file order, without the null section and .shstrtab, which are added here. Loaded sections
+            have their offsets; those of the others are assigned here.
         end: File offset at which the loaded segments end; sections that are not loaded follow.
     """
     names = OutputSection(".shstrtab", reader.SHT_STRTAB, flags=0, alignment=1)
@@ -203,7 +205,7 @@ def file_bytes(
         if not section.flags & reader.SHF_ALLOC:
             section.offset = end = _aligned(end, section.alignment)
             end += section.size
-    table = _aligned(end, 8)
+    table = _aligned(end, 8)  # file offset of the section headers, of which the first is null
     file = bytearray(table + _SECTION_HEADER * (len(all_sections) + 1))
     identification = (reader.MAGIC, 2, 1, 1, 0, 0)  # ELFCLASS64, little-endian, version 1, no system
     file[:_HEADER] = struct.pack(

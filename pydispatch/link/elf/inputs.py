@@ -58,7 +58,7 @@ class InputSection:
 
 @dataclass(eq=False)
 class LinkSymbol:
-    """Symbol of a link: local symbols belong to one object, all other symbols are shared by all objects.
+    """Symbol of a link. A local symbol belongs to one object; a non-local one is shared by all objects that name it.
 
     Attributes:
         name: Name of the symbol.
@@ -66,7 +66,7 @@ class LinkSymbol:
         part: Section that contains the definition; None if the symbol is undefined.
         value: Offset in `part`, in bytes.
         size: Size in bytes; 0 if unknown.
-        wanted_by: Labels of the objects that cannot do without it.
+        wanted_by: Labels of the objects that refer to it by a strong reference, so that it must be defined.
     """
 
     name: str
@@ -105,14 +105,15 @@ class SymbolTable:
 
     Attributes:
         symbols: Non-local symbols by name.
-        groups: Names of the section groups (COMDAT) of which an object has brought a copy; later copies are left out.
+        groups: Names of the section groups (COMDAT) that a loaded object contains; copies in later objects are left
+            out.
     """
 
     symbols: dict[str, LinkSymbol] = field(default_factory=dict)
     groups: set[str] = field(default_factory=set)
 
     def symbol(self, name: str) -> LinkSymbol:
-        """Return the shared symbol of this name; create it as undefined and weak on first use."""
+        """Return the shared symbol of this name; create it on first use, undefined and weak until it is defined."""
         symbol = self.symbols.get(name)
         if symbol is None:
             symbol = self.symbols[name] = LinkSymbol(name, reader.WEAK, reader.STT_NOTYPE)
@@ -131,11 +132,12 @@ class Object:
 
     Attributes:
         label: Name of the object in messages.
-        parts: Sections that are loaded at run time, by section number. Duplicates of COMDAT groups are left
-            out.
-        symbols: Symbols by their number in the object's symbol table.
+        parts: Sections that are loaded at run time, by section number. Those of COMDAT groups that an earlier object
+            contains are left out.
+        symbols: Symbols by their index in the object's symbol table; 0 is the null symbol.
 
     Args:
+        label: Name of the object in messages.
         data: Bytes of the object.
         names: Symbols of all objects; those of this one are added.
         machine: e_machine that the object must be for.
@@ -176,7 +178,7 @@ class Object:
                 part.relocations += self._relocations(section, part)
 
     def _part(self, name: str, section: ElfSection) -> InputSection:
-        """Convert a section; raise LinkError if its alignment or size is invalid."""
+        """Convert the section `name`; raise LinkError if its alignment or size is invalid."""
         if section.alignment & (section.alignment - 1):
             raise LinkError(f"{self.label}: section {name} has alignment {section.alignment}, which is no power of two")
         if section.kind == reader.SHT_NOBITS and section.size > _MAX_ZEROS:
@@ -193,15 +195,17 @@ class Object:
         )
 
     def _duplicate_comdat_sections(self, symbols: list[reader.ElfSymbol]) -> set[int]:
-        """Return the numbers of sections whose COMDAT group an earlier object has defined, and record this object's
-        groups."""
+        """Return the numbers of sections whose COMDAT group an earlier object contains, and record those of this object.
+
+        symbols: the object's symbol table without its null symbol. A group has the name of its symbol (sh_info).
+        """
         repeated: set[int] = set()
         for section in self._file.sections:
             if section.kind == reader.SHT_GROUP:
                 flags, *members = self._file.unpack(f"{section.size // 4}I", section.offset, "group") or (0,)
                 if not 0 < section.info <= len(symbols):
                     raise LinkError(f"{self.label} names a group of sections by symbol {section.info}, which it lacks")
-                name = symbols[section.info - 1].name
+                name = symbols[section.info - 1].name  # sh_info counts the null symbol
                 if flags & _COMDAT and name in self._names.groups:
                     repeated.update(members)
                 self._names.groups.add(name)
@@ -235,6 +239,7 @@ class Object:
 
     def _relocations(self, section: ElfSection, part: InputSection) -> Iterator[Relocation]:
         """Yield the relocations of `part` from a SHT_RELA section; raise LinkError for one that is out of bounds."""
+        # Elf64_Rela has 24 bytes; the upper half of its r_info is the symbol's index, the lower the type.
         content = self._file.part(section.offset, section.size // 24 * 24, "relocations")
         for offset, info, addend in struct.iter_unpack("<QQq", content):
             if info >> 32 >= len(self.symbols) or offset > len(part.content):

@@ -37,9 +37,9 @@ def link(objects: Sequence[Labelled], lazy: Sequence[Labelled], exports: Sequenc
     """Link relocatable objects into a shared object; the same inputs always give the same bytes.
 
     Args:
-        objects: Pairs (label, bytes) of relocatable objects, and of archives, whose members are loaded on
-            demand.
-        lazy: Pairs (label, bytes) of objects that are loaded only if they define an undefined symbol.
+        objects: Pairs (label for messages, bytes) of relocatable objects, and of archives, whose members are loaded
+            only if they define an undefined symbol.
+        lazy: Pairs (label for messages, bytes) of objects that are loaded only if they define an undefined symbol.
         exports: Names of the exported symbols.
         arch: Key of MACHINES.
 
@@ -57,10 +57,12 @@ def link(objects: Sequence[Labelled], lazy: Sequence[Labelled], exports: Sequenc
     headers = len(segments) + 3  # and those of PT_DYNAMIC, PT_GNU_RELRO and PT_GNU_STACK
     end = assign_addresses(segments, headers, machine.page)
     sections = [section for segment in segments for section in segment.sections]
-    numbers = {part: index for index, section in enumerate(sections, 1) for part in section.parts}  # 0: no section
+    numbers = {
+        part: index for index, section in enumerate(sections, 1) for part in section.parts
+    }  # number 0 is the null section
     _fill(sections, plan, exported, numbers)
     local = [symbol for obj in loaded for symbol in obj.symbols if symbol.binding == reader.LOCAL]
-    # Symbols that are global in the objects, and hidden in the result.
+    # Symbols that are global in the objects and not exported become local in the result.
     local += [symbol for symbol in names.symbols.values() if symbol.name not in exports]
     all_sections = [*sections, *_symbols([symbol for symbol in local if _is_named(symbol)], exported, numbers)]
     return file_bytes(machine.number, machine.flags, _headers(segments, sections, machine.page), all_sections, end)
@@ -72,8 +74,8 @@ def _segments(own: dict[str, OutputSection], plan: RelocationPlan, exports: Sequ
     Tables for the dynamic linker are created with their final sizes; their contents are filled in by _fill().
 
     Args:
-        own: Sections gathered from the inputs, by their names (".text").
-        plan: Relocations that remain for the dynamic linker, and the entries of the global offset table.
+        own: Output sections that hold input sections, by name (".text"); those without any are left out.
+        plan: Number of the relocations that remain for the dynamic linker, and entries of the global offset table.
         exports: Names of the exported symbols.
     """
     alloc, write = reader.SHF_ALLOC, reader.SHF_ALLOC | reader.SHF_WRITE
@@ -86,7 +88,7 @@ def _segments(own: dict[str, OutputSection], plan: RelocationPlan, exports: Sequ
             alignment=8,
             entry_size=_SYMBOL_BYTES,
             link=".dynstr",
-            info=1,
+            info=1,  # index of the first global symbol: only the null symbol precedes
             size=_SYMBOL_BYTES * (len(exports) + 1),
         ),
         OutputSection(
@@ -152,9 +154,9 @@ def _fill(
     """Fill in the contents of all sections, whose addresses are already assigned.
 
     Args:
-        sections: Sections of the output.
-        plan: Relocations.
-        exported: Exported symbols.
+        sections: Loaded sections of the output, in file order.
+        plan: Number of the relocations that remain for the dynamic linker, and entries of the global offset table.
+        exported: Exported symbols, in the order of .dynstr.
         numbers: Section of an input → number of the output section that contains it.
     """
     by_name = {section.name: section for section in sections}
@@ -166,13 +168,17 @@ def _fill(
     offsets = [bytes(texts).index(b"\0" + symbol.name.encode() + b"\0") + 1 for symbol in exported]
     by_name[".dynsym"].content = _entries(zip(offsets, exported, strict=True), numbers, reader.GLOBAL)
     count = len(exported) + 1
-    chain = [0, *range(2, count), 0][:count]  # one bucket with all of them
+    # DT_HASH: one bucket that starts at symbol 1; each symbol's chain entry is the next symbol, 0 for the last.
+    chain = [0, *range(2, count), 0][:count]
     by_name[".hash"].content = struct.pack(f"<{3 + count}I", 1, count, 1 if exported else 0, *chain)
     by_name[".dynamic"].content = _dynamic(by_name, plan)
 
 
 def _dynamic(by_name: dict[str, OutputSection], plan: RelocationPlan) -> bytes:
-    """Return the contents of .dynamic: pairs (tag, value) of 8 bytes each, terminated by DT_NULL."""
+    """Return the contents of .dynamic: tags and values of 8 bytes each, terminated by DT_NULL.
+
+    by_name: the loaded sections, with their final addresses and sizes.
+    """
 
     def address(name: str) -> int:
         return by_name[name].address
@@ -198,12 +204,13 @@ def _headers(segments: Sequence[OutputSegment], sections: Sequence[OutputSection
 
     RELRO, which the loader makes read-only after relocation, extends to the end of its last page.
     """
-    code, relocated, *variables = segments  # the order of _segments()
+    # The order of _segments(); `variables` has the writable segment, or nothing.
+    code, relocated, *variables = segments
     dynamic = [section for section in sections if section.name == ".dynamic"]
     headers = [code.header(reader.PT_LOAD, page), relocated.header(reader.PT_LOAD, page, round_end_to=page)]
     headers += [segment.header(reader.PT_LOAD, page) for segment in variables]
     headers.append(OutputSegment(relocated.access, dynamic).header(reader.PT_DYNAMIC, alignment=8))
-    relro = OutputSegment(_READ, relocated.sections)
+    relro = OutputSegment(_READ, relocated.sections)  # after relocation
     headers.append(relro.header(reader.PT_GNU_RELRO, 1, round_end_to=page))
     headers.append(struct.pack("<IIQQQQQQ", reader.PT_GNU_STACK, _READ | _WRITE, 0, 0, 0, 0, 0, 0))
     return headers
@@ -221,14 +228,18 @@ def _is_named(symbol: LinkSymbol) -> bool:
 def _symbols(
     local: Sequence[LinkSymbol], exported: Sequence[LinkSymbol], numbers: dict[InputSection, int]
 ) -> list[OutputSection]:
-    """Return the sections .symtab and .strtab, in which local symbols precede global ones as ELF requires."""
+    """Return the sections .symtab and .strtab, in which local symbols precede global ones as ELF requires.
+
+    local, exported: symbols with an address. numbers: section of an input → number of the output section.
+    """
     texts = bytearray(b"\0")
-    entries = []
+    entries = []  # pairs (offset of the name in .strtab, symbol)
     for symbol in (*local, *exported):
         entries.append((len(texts), symbol))
         texts += symbol.name.encode() + b"\0"
     local_count = len(local)
     globals_with_null = _entries(entries[local_count:], numbers, reader.GLOBAL)
+    # One null entry is enough: that of the local symbols.
     table = _entries(entries[:local_count], numbers, reader.LOCAL) + globals_with_null[_SYMBOL_BYTES:]
     return [
         OutputSection(
@@ -257,6 +268,7 @@ def _entries(symbols: Iterable[tuple[int, LinkSymbol]], numbers: dict[InputSecti
     table = bytearray(_SYMBOL_BYTES)
     for offset, symbol in symbols:
         assert symbol.part is not None
+        # st_info: binding in the upper four bits, type in the lower; st_other 0: default visibility.
         section, info = numbers[symbol.part], binding << 4 | symbol.kind
         table += struct.pack("<IBBHQQ", offset, info, 0, section, symbol.address, symbol.size)
     return bytes(table)

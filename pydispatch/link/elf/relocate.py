@@ -17,37 +17,38 @@ _PAGE = 4096
 
 
 class RelocationPlan:
-    """GOT entries and load-time relocations that the parts need, counted before addresses are assigned.
+    """GOT entries and load-time relocations that the input sections need, counted before addresses are assigned.
 
     Attributes:
-        entries: Symbols with an entry in the global offset table, and the offset of that entry in bytes.
+        machine: Description of the machine: its relocation types.
+        entries: Symbols with an entry in the global offset table (GOT) → offset of that entry in bytes.
         relative_relocation_count: Number of words to which the loader adds its base.
     """
 
     def __init__(self, parts: Iterable[InputSection], machine: Machine) -> None:
-        """Collect what the parts need. Loads from the GOT that can do without an entry are relaxed in their contents.
-
-        GOT entries of defined symbols need the base as well, since they hold addresses.
-        """
+        """Collect what the input sections `parts` need, and relax loads from the GOT in their contents if possible."""
         self.machine = machine
-        self.entries: dict[LinkSymbol, int] = {}  # symbol -> byte offset of its entry in the GOT
-        self.relative_relocation_count = 0  # number of words to which the loader adds its base
+        self.entries: dict[LinkSymbol, int] = {}
+        self.relative_relocation_count = 0
         for part in parts:
             content = bytearray(part.content)
             for relocation in part.relocations:
                 self._collect_requirements(part, content, relocation)
             part.content = bytes(content)
+        # The loader adds its base to GOT entries of defined symbols, too: they hold addresses.
         self.relative_relocation_count += sum(symbol.part is not None for symbol in self.entries)
 
     def _collect_requirements(self, part: InputSection, content: bytearray, relocation: Relocation) -> None:
         """Count what one relocation needs: a GOT entry, a load-time relocation, or nothing.
+
+        part: the section of the relocation. content: its bytes, in which a load from the GOT may be relaxed.
 
         Raises LinkError for an absolute address in read-only memory, UnsupportedError for a weak undefined target that
         is not referenced through the GOT.
         """
         rule, symbol = self.rule(part, relocation), relocation.symbol
         if rule.formula in _GOT_FORMULAS and not self._try_relax(part, content, relocation):
-            self.entries.setdefault(symbol, 8 * len(self.entries))
+            self.entries.setdefault(symbol, 8 * len(self.entries))  # each entry has 8 bytes
         elif rule.formula is Formula.ADDRESS and symbol.part is not None:
             if not part.flags & reader.SHF_WRITE:
                 raise LinkError(
@@ -83,9 +84,9 @@ def applied(sections: Sequence[OutputSection], plan: RelocationPlan, table: Outp
     """Apply the relocations: fill in the contents of the sections and of the global offset table.
 
     Args:
-        sections: Output sections with parts.
-        plan: Requirements of the relocations.
-        table: The section of the global offset table.
+        sections: Output sections that hold input sections, with their addresses.
+        plan: GOT entries and number of load-time relocations.
+        table: The section of the global offset table (GOT).
 
     Returns:
         The encoded relocations for the loader, sorted by address.
@@ -98,7 +99,7 @@ def applied(sections: Sequence[OutputSection], plan: RelocationPlan, table: Outp
         content = bytearray(section.size if section.kind != reader.SHT_NOBITS else 0)
         for part in section.parts:
             at = part.address - section.address
-            if part.content:
+            if part.content:  # else the section is all zeros (.bss)
                 relocated = _relocated(part, plan, table.address, relative_relocations)
                 content[at : at + part.size] = relocated.ljust(part.size, b"\0")
         section.content = content
@@ -109,21 +110,22 @@ def applied(sections: Sequence[OutputSection], plan: RelocationPlan, table: Outp
             relative_relocations.append((table.address + offset, symbol.address))
     table.content = words
     kind = plan.machine.relative
+    # Elf64_Rela: address of the word, type (symbol index 0), addend.
     return b"".join(struct.pack("<QQq", place, kind, value) for place, value in sorted(relative_relocations))
 
 
 def _relocated(
     part: InputSection, plan: RelocationPlan, table: int, relative_relocations: list[tuple[int, int]]
 ) -> bytearray:
-    """Return a part's content with its relocations applied.
+    """Return an input section's content with its relocations applied.
 
     `table` is the address of the GOT. Pairs (address, value) of words to which the loader adds its base are appended to
-    `relative_relocations`. A low half refers to the address of its high half, so low halves are encoded after all high
-    halves.
+    `relative_relocations`. The relocation of a pair's low half refers to the address of its high half, so low halves
+    are encoded after all high halves.
     """
     content = bytearray(part.content)
-    computed: dict[int, int] = {}  # by place: what the first instruction of a pair refers to
-    later = []
+    computed: dict[int, int] = {}  # address of a PC-relative field → its value, whose low bits a pair's low half has
+    later = []  # (function that encodes a low half, address of its high half)
     for relocation in part.relocations:
         rule = plan.rule(part, relocation)
         place, target = part.address + relocation.offset, relocation.symbol.address + relocation.addend
@@ -150,7 +152,10 @@ def _relocated(
 
 
 def _put(part: InputSection, rule: Rule, content: bytearray, relocation: Relocation, value: int) -> None:
-    """Encode a value; raise UnsupportedError if it does not fit, LinkError if the field is outside the part."""
+    """Encode the value of a relocation in `content`, the bytes of the input section `part`.
+
+    Raises UnsupportedError if the value does not fit, LinkError if the field is outside the section.
+    """
     try:
         rule.put(content, relocation.offset, value)
     except ValueError as error:

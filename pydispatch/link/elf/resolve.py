@@ -21,6 +21,7 @@ from pydispatch.link.elf.inputs import (
 )
 
 Labelled = tuple[str, bytes]
+"""Label for messages and bytes of an object or archive."""
 _ARRAYS = (reader.SHT_INIT_ARRAY, reader.SHT_FINI_ARRAY)
 
 
@@ -42,6 +43,10 @@ class Loading:
     Attributes:
         names: Symbols shared by the loaded objects.
         objects: Loaded objects, in order.
+
+    Args:
+        machine: e_machine that the objects must be for.
+        exports: Names of symbols that must be defined.
     """
 
     def __init__(self, machine: int, exports: Sequence[str]) -> None:
@@ -72,7 +77,7 @@ class Loading:
     def complete(self) -> None:
         """Load lazy objects until no undefined symbol has a lazy definition; raise UndefinedError for the remaining
         ones."""
-        taken: set[str] = set()
+        taken: set[str] = set()  # labels of the lazy objects that are loaded: one may define several symbols
         while offers := [self._offers[symbol.name] for symbol in self._missing() if symbol.name in self._offers]:
             for label, data in offers:
                 if label not in taken:
@@ -91,7 +96,16 @@ def load(
 ) -> tuple[list[Object], SymbolTable]:
     """Load the objects of a link and resolve their symbols; return the loaded objects and the shared symbols.
 
-    `objects` are loaded always, members of archives and `lazy` ones only where they define an undefined symbol.
+    Args:
+        objects: Relocatable objects, which are always loaded, and archives, whose members are loaded only if they
+            define an undefined symbol.
+        lazy: Objects and archives that are loaded only if they define an undefined symbol.
+        exports: Names of symbols that must be defined.
+        machine: e_machine that the objects must be for.
+
+    Raises:
+        UndefinedError: A symbol has no definition.
+        LinkError: An object cannot be read, or is for another machine.
     """
     loading = Loading(machine, exports)
     for label, data in objects:
@@ -103,8 +117,11 @@ def load(
 
 
 def reachable(objects: Sequence[Object], names: SymbolTable, exports: Sequence[str]) -> list[InputSection]:
-    """Return the parts that are live: reachable from the exports, an init or fini array, or SHF_GNU_RETAIN, in link
-    order."""
+    """Return the live input sections, in link order, as `--gc-sections` selects them.
+
+    These are reachable through relocations from an exported symbol, an init or fini array, or a section with
+    SHF_GNU_RETAIN.
+    """
     parts = [part for obj in objects for part in obj.parts.values()]
     roots = [part for part in parts if part.kind in _ARRAYS or part.flags & reader.SHF_GNU_RETAIN]
     roots += [part for name in exports if (part := names.symbol(name).part) is not None]

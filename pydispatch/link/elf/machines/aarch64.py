@@ -5,9 +5,11 @@ from __future__ import annotations
 from pydispatch.link.elf.machines.relocation import Formula, Machine, Rule, fields, nothing, word
 
 _ADR = ((0, 2, 29), (2, 19, 5))
+"""Immediate fields of ADR and ADRP: lowest bit in the value, number of bits, lowest bit in the instruction."""
 
 
 def _page(content: bytearray, offset: int, value: int) -> None:
+    """Encode a distance between pages, in bytes, into ADRP, which counts pages of 4096 bytes."""
     _put_page(content, offset, value >> 12)
 
 

@@ -12,22 +12,23 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 Put = Callable[[bytearray, int, int], None]
-"""Puts a value into the bytes of a section at an offset; ValueError with the reason where it does not fit."""
+"""Function (content, offset, value) that encodes a value in the bytes of a section at an offset. Raises ValueError with
+the reason if the value does not fit."""
 
 
 class Formula(Enum):
     """Formula of the value that a relocation stores."""
 
     NOTHING = auto()
-    ADDRESS = auto()  # S + A, which the loader adds its base to
+    ADDRESS = auto()  # S + A, to which the loader adds the load base
     LOW = auto()  # S + A, of which only the bits within a page are used
     RELATIVE = auto()  # S + A - P
     PAGES = auto()  # the page of S + A minus the page of P
     ENTRY = auto()  # G + A - P
     ENTRY_PAGES = auto()  # the page of G + A minus the page of P
     ENTRY_LOW = auto()  # G + A, of which only the bits within a page are used
-    LOW_OF_PAIR = auto()  # what the relocation at S computed, of which only the low bits are used
-    SUM = auto()  # what is there plus or minus S + A
+    LOW_OF_PAIR = auto()  # the value of the relocation at address S + A, of which only the low bits are used
+    SUM = auto()  # S + A, which is added to the stored number, subtracted from it, or replaces it
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class Rule:
 
     Attributes:
         name: Its name in the ABI, such as "R_X86_64_PC32".
-        formula: How its value is computed from symbol, addend and place.
+        formula: How its value is computed from symbol, addend and address of the field.
         put: Function that checks the value and encodes it in the section.
     """
 
@@ -50,13 +51,13 @@ class Machine:
     """Machine description for the linker.
 
     Attributes:
-        number: e_machine.
+        number: e_machine of ELF.
         page: Largest page size of any system with this machine, in bytes.
         relative: Type of the relocation that adds the load base (R_*_RELATIVE).
-        rules: Rules by relocation type.
-        flags: e_flags.
-        shorten: Replaces a load of an address from the GOT by an instruction that computes it (GOT relaxation).
-            Returns False if the instruction at the offset is not such a load.
+        rules: Supported relocations by their type, the number in the ABI.
+        flags: e_flags of ELF.
+        shorten: Function (content, offset, relocation type) that replaces a load of an address from the GOT by an
+            instruction that computes the address (GOT relaxation). Returns False if it cannot.
     """
 
     number: int
@@ -68,11 +69,14 @@ class Machine:
 
 
 def nothing(content: bytearray, offset: int, value: int) -> None:
-    return None
+    """Leave the bytes unchanged: the encoding of a relocation type without a field."""
 
 
 def word(layout: str) -> Put:
-    """Return a function that stores a value in a `struct` format; it raises ValueError if the value does not fit."""
+    """Return a function that stores a value as a little-endian integer of the `struct` format `layout`, such as "Q".
+
+    It raises ValueError if the value does not fit.
+    """
 
     def put(content: bytearray, offset: int, value: int) -> None:
         """Store a value at an offset; raise ValueError if it does not fit."""
@@ -88,16 +92,16 @@ def fields(layout: str, bits: int, parts: tuple[tuple[int, int, int], ...], scal
     """Return a function that encodes a value into the immediate fields of an instruction.
 
     Args:
-        layout: `struct` format of the instruction.
+        layout: `struct` format of the little-endian instruction, such as "I".
         bits: Number of bits of the value.
         parts: Triples (lowest bit in the value, number of bits, lowest bit in the instruction), one per field.
         scale: Number of low bits of the value that must be zero.
-        signed: Whether the value is checked as a signed number of `bits` bits; else its high bits are ignored.
+        signed: Whether the value must fit a signed number of `bits` bits; else its high bits are ignored.
 
     Returns:
         A function that raises ValueError if the value does not fit or is misaligned.
     """
-    mask = sum(((1 << count) - 1) << at for _, count, at in parts)  # bits of the instruction that the fields have
+    mask = sum(((1 << count) - 1) << at for _, count, at in parts)  # bits of the instruction that the fields occupy
 
     def put(content: bytearray, offset: int, value: int) -> None:
         """Store the parts of a value in the fields of an instruction; raise ValueError if it does not fit."""

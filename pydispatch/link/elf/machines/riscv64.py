@@ -12,7 +12,10 @@ _DOUBLE_FLOAT_AND_COMPRESSED = 0x5
 
 
 def _high_20_bits(value: int) -> int:
-    """Return the upper 20 bits of a value, rounded to nearest because the lower 12 bits are added sign-extended."""
+    """Return the upper 20 bits of a 32-bit value, rounded to nearest.
+
+    The second instruction of a pair adds the lower 12 bits sign-extended, so up to half a unit is subtracted again.
+    """
     return value + 0x800 >> 12
 
 
@@ -22,6 +25,7 @@ _S = fields("I", 12, ((0, 5, 7), (5, 7, 25)), signed=False)
 
 
 def _upper(content: bytearray, offset: int, value: int) -> None:
+    """Encode the upper 20 bits of a value into an instruction such as `auipc`."""
     _U(content, offset, _high_20_bits(value))
 
 
@@ -32,7 +36,10 @@ def _call(content: bytearray, offset: int, value: int) -> None:
 
 
 def _in_place_update(layout: str, change: Callable[[int, int], int]) -> Put:
-    """Return a function that replaces the stored number by `change(stored, value)`, modulo its width."""
+    """Return a function that replaces the stored number by `change(stored, value)`, modulo its width.
+
+    layout: `struct` format of the number, such as "I".
+    """
     bits = 8 * struct.calcsize("<" + layout)
 
     def put(content: bytearray, offset: int, value: int) -> None:
@@ -49,6 +56,7 @@ def _symbol_difference_rules() -> dict[int, Rule]:
     The ABI encodes a difference of two symbols as a pair: ADD of one symbol and SUB of the other at the same offset.
     """
     rules = {}
+    # The ABI numbers the types consecutively by width: ADD8 is 33, SUB8 is 37, SET8 is 54.
     for log2_bytes, layout in enumerate("BHIQ"):
         bits = 8 << log2_bytes
         rules[33 + log2_bytes] = Rule(

@@ -10,7 +10,10 @@ _MOV, _LEA = 0x8B, 0x8D
 
 def _shorten(content: bytearray, offset: int, kind: int) -> bool:
     """Relax `mov symbol@GOTPCREL(%rip), register` to `lea symbol(%rip), register`; return False for other
-    instructions."""
+    instructions.
+
+    offset: that of the relocated field, which follows the opcode and the ModRM byte. kind: type of the relocation.
+    """
     if kind not in (_GOTPCRELX, _REX_GOTPCRELX) or offset < 2 or content[offset - 2] != _MOV:
         return False
     content[offset - 2] = _LEA
