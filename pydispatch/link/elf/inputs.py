@@ -195,7 +195,7 @@ class Object:
         )
 
     def _duplicate_comdat_sections(self, symbols: list[reader.ElfSymbol]) -> set[int]:
-        """Return the numbers of sections whose COMDAT group an earlier object contains, and record those of this object.
+        """Return the numbers of sections whose COMDAT group an earlier object contains, and record this object's.
 
         symbols: the object's symbol table without its null symbol. A group has the name of its symbol (sh_info).
         """

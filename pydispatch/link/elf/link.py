@@ -57,9 +57,8 @@ def link(objects: Sequence[Labelled], lazy: Sequence[Labelled], exports: Sequenc
     headers = len(segments) + 3  # and those of PT_DYNAMIC, PT_GNU_RELRO and PT_GNU_STACK
     end = assign_addresses(segments, headers, machine.page)
     sections = [section for segment in segments for section in segment.sections]
-    numbers = {
-        part: index for index, section in enumerate(sections, 1) for part in section.parts
-    }  # number 0 is the null section
+    # Input section → number of its output section; number 0 is the null section.
+    numbers = {part: index for index, section in enumerate(sections, 1) for part in section.parts}
     _fill(sections, plan, exported, numbers)
     local = [symbol for obj in loaded for symbol in obj.symbols if symbol.binding == reader.LOCAL]
     # Symbols that are global in the objects and not exported become local in the result.

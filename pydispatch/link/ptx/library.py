@@ -24,8 +24,9 @@ class Item:
     """Definition or declaration of a function or variable in a PTX module.
 
     Attributes:
-        declaration: The function or variable.
-        first: Index of its first token.
+        name: Name of the function or variable.
+        declaration: The function or variable, with its offsets in the module's text.
+        first: Index of its first token in the module.
         last: Index after its last token; variables that one statement declares share both indices.
         uses: Names of the module that a definition mentions, including its own name.
     """
@@ -54,9 +55,10 @@ class Item:
 
 @dataclass
 class PtxParts:
-    """PTX module split into items.
+    """PTX module split into items: functions and variables with the tokens of their text.
 
     Attributes:
+        module: The parsed module.
         words: Tokens of the module's text.
         items: By name the definition, or the first declaration if there is no definition.
         declarations: All declarations without a definition: functions without a body and `.extern` variables.
@@ -77,15 +79,17 @@ class PtxParts:
 
 
 def read_parts(source: PtxModule | str | bytes | bytearray | memoryview, name: str) -> PtxParts:
-    """Split a module into items and record the names that each refers to; raise ArtifactError if the module is
-    broken."""
+    """Split a module into items and record the names that each refers to.
+
+    `name` is that of the module in messages. Raises ArtifactError if the module is broken.
+    """
     if isinstance(source, PtxModule):
         module, words = source, Words(source.text, source.name)
     else:
         module, words = read.read_words(source, name)
     parts = PtxParts(module, words)
     everything: list[PtxFunction | Variable] = [*module.variables, *module.functions]
-    # Index of a statement's first word → names that it declares: two for `.global .b32 a, b`, which stay together.
+    # Index of a statement's first token → names that it declares: two for `.global .b32 a, b`, which stay together.
     names_of_statement: dict[int, list[str]] = {}
     for declaration in everything:
         first, last = bisect_left(words.starts, declaration.start), bisect_left(words.starts, declaration.end)
@@ -96,7 +100,7 @@ def read_parts(source: PtxModule | str | bytes | bytearray | memoryview, name: s
         known = parts.items.get(declaration.name)
         if known is None or (item.is_defined and not known.is_defined):
             parts.items[declaration.name] = item
-    uses_of_statement: dict[int, tuple[str, ...]] = {}  # index of its first word → names that it mentions
+    uses_of_statement: dict[int, tuple[str, ...]] = {}  # index of its first token → names that it mentions
     for item in parts.items.values():
         if item.is_defined and item.first not in uses_of_statement:
             mentioned = dict.fromkeys((*words.words[item.first : item.last], *names_of_statement[item.first]))
@@ -109,6 +113,7 @@ class PtxLibrary:
     """PTX module that other modules link against.
 
     Attributes:
+        parts: The module, split into functions and variables.
         name: Name for messages.
         offered: Functions and variables that other modules may refer to, by name.
         functions: The functions among them.
@@ -145,6 +150,7 @@ def open_library(data: str | bytes | bytearray | memoryview, label: str) -> PtxL
     if not library.functions:
         hidden = [f.name for f in library.parts.module.functions if f.body is not None and not f.is_entry]
         entries = [f.name for f in library.parts.module.functions if f.is_entry]
+        # At most eight names keep the message short.
         has = f"the functions {', '.join(hidden[:8])} are not .visible" if hidden else "it defines none"
         if entries and not hidden:
             has = f"it has the kernels {', '.join(entries[:8])}, which cannot be called"
@@ -172,7 +178,7 @@ def signature_text(function: PtxFunction) -> str:
 
 def variable_text(variable: Variable) -> str:
     """Return the type of a variable for messages, such as `.const .align 4 .b8[16]`."""
-    sizes = "".join(f"[{size or ''}]" for size in variable.sizes)
+    sizes = "".join(f"[{size or ''}]" for size in variable.sizes)  # size 0 stands for `[]`
     return f".{variable.space} .align {variable.align} .{variable.type}{sizes}"
 
 
@@ -197,4 +203,5 @@ def _alike(lhs: Param, rhs: Param) -> bool:
 
 def _class(kind: str) -> str:
     """Return the class of a PTX type: "i" integer, "f" float, "b" untyped bits, "p" predicate."""
+    # u32 and s32 are integers, b32 is bits; f32, bf16 and other types are floats.
     return "i" if kind[0] in "su" else kind[0] if kind[0] in "bp" and not kind.startswith("bf") else "f"

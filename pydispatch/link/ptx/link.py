@@ -39,8 +39,8 @@ class LinkedPtx:
         data: Text of the linked module.
         providers: By resolved symbol, the name of the library that defines it.
         unresolved: Symbols without a definition.
-        target: `.target` of the result.
-        version: PTX version of the result.
+        target: `.target` of the result, such as "sm_80".
+        version: PTX version of the result: (major, minor).
         raised: Names of libraries that raised `.target` above that of the module.
     """
 
@@ -53,14 +53,20 @@ class LinkedPtx:
 
 
 def imports_of(data: Source, what: str = "PTX") -> tuple[str, ...]:
-    """Return the symbols that a module uses and does not define, in the order of the module."""
+    """Return the symbols that a module uses and does not define, in the order of the module.
+
+    They include symbols whose presence the module tests (`pyd_has_f` for `f`). `what` names the module in messages.
+    """
     return tuple(
         dict.fromkeys(item.name.removeprefix(PRESENCE_PREFIX) for item in imported_items(read_parts(data, what)))
     )
 
 
 def prototypes_of(data: Source, what: str = "PTX") -> dict[str, str]:
-    """Return the imported functions of a module, each as "(.b32, .b32) -> .b32"."""
+    """Return the signatures of a module's imported functions by name, such as "(.b32, .b32) -> .b32".
+
+    `what` names the module in messages.
+    """
     imports = imported_items(read_parts(data, what))
     functions = [item.declaration for item in imports if isinstance(item.declaration, PtxFunction)]
     return {function.name: signature_text(function) for function in functions}
@@ -98,25 +104,25 @@ class _PtxLinker(Resolver):
         """Collect the definitions that the kernel needs, directly or not, and return the linked text."""
         self.collect()
         names = self._names()
-        target, version, raised_by = self._target()
+        target, version, raised = self._target()
         return LinkedPtx(
             data="".join(self._text(names, target, version)),
             providers=self.providers,
             unresolved=tuple(self.unresolved),
             target=target,
             version=version,
-            raised=raised_by,
+            raised=raised,
         )
 
     def _names(self) -> dict[Key, str]:
-        """Return for each linked definition its name in the result; a suffix `$2`, `$3` avoids conflicts."""
-        # A name that the kernel's module only declares is free once a library defines it.
+        """Return the name in the result of each linked library definition; a suffix `$2`, `$3` avoids conflicts."""
+        # A name that the kernel's module only declares is not taken if a library defines it.
         of_kernel = {key.name: target for key, target in self.definition_of.items() if key.module == KERNEL}
         resolved = {name for name, target in of_kernel.items() if target is not None}
         used = {*(self.kernel.items.keys() - resolved), *self.unresolved, *BUILT_IN}
         imported = {target for target in self.definition_of.values() if target is not None}
         names: dict[Key, str] = {}
-        # An exported name is retained; of several, that of the first in search order.
+        # Imported definitions choose first, so that their names are retained; of equal ones, the first in `linked`.
         for key in sorted(self.linked, key=lambda key: key not in imported):
             name, suffix = key.name, 1
             while name in used or (suffix > 1 and name in self._words):
@@ -128,7 +134,7 @@ class _PtxLinker(Resolver):
 
     @cached_property
     def _words(self) -> frozenset[str]:
-        """All words of the modules' texts: what a new name must not be, as it could be a label or a parameter."""
+        """All words of the modules' texts; a new name must be none of them, since it could be a label or parameter."""
         return frozenset().union(*(parts.words.words for parts in self.parts))
 
     def _target(self) -> tuple[str, tuple[int, int], tuple[str, ...]]:
@@ -147,12 +153,17 @@ class _PtxLinker(Resolver):
         return best[0], version, tuple(raised)
 
     def _text(self, names: dict[Key, str], target: str, version: tuple[int, int]) -> Iterator[str]:
-        """Yield the text of the result: header, prototypes, variables, the kernel's module, functions."""
+        """Yield the text of the result: header, prototypes, variables, the kernel's module, functions.
+
+        names: name in the result of each linked definition. target, version: those of the result, such as "sm_80" and
+        (8, 0).
+        """
         kernel = self.kernel
         yield from self._header(target, version)
         prototypes, variables, functions = list[str](), list[str](), list[str]()
-        declared: set[str] = set()
-        written: set[tuple[int, int]] = set()  # of several variables of one declaration, the first brings all
+        declared: set[str] = set()  # unresolved names that have a declaration
+        # Module and first token of emitted statements: one statement may declare several linked variables.
+        written: set[tuple[int, int]] = set()
         for key in self._ordered():
             item, parts = self.item(key), self.parts[key.module]
             if (key.module, item.first) in written:
@@ -185,7 +196,10 @@ class _PtxLinker(Resolver):
         yield f".version {version[0]}.{version[1]}\n.target {target}{options}\n.address_size 64\n\n"
 
     def _name(self, module: int, names: dict[Key, str], name: str) -> str:
-        """Return what a word of a module's text becomes in the result: a renamed symbol, or the word itself."""
+        """Return what the word `name` of a module's text becomes in the result: a renamed symbol, or the word itself.
+
+        module: index of the module. names: name in the result of each linked definition.
+        """
         if name not in self.parts[module].items:
             return name
         key = self.resolved(module, name)
@@ -198,7 +212,7 @@ class _PtxLinker(Resolver):
         A search in depth without recursion: a definition on the stack is `ready` when those that it needs are done.
         Functions have prototypes before them, and may be in any order.
         """
-        done: dict[Key, None] = {}
+        done: dict[Key, None] = {}  # ordered set
         seen: set[Key] = set()
         expanded: set[tuple[int, int]] = set()  # module and first token of statements, which may declare variables
         for first in self.linked:
@@ -260,8 +274,9 @@ class _PtxLinker(Resolver):
     def _kernel_text(self) -> Iterator[str]:
         """Yield the kernel's text from its first declaration on, without declarations of resolved names."""
         kernel, text = self.kernel, self.kernel.module.text
-        at, emitted = kernel.module.start, set[str]()
-        # By the first word: several variables may be declared by one statement.
+        at = kernel.module.start  # offset up to which the text is yielded
+        emitted = set[str]()  # names whose declaration is replaced by a function with a body
+        # By the first token: several variables may be declared by one statement.
         unresolved_statements = {item.first for item in kernel.declarations if not self._is_resolved(item)}
         for item in sorted(kernel.declarations, key=lambda item: item.declaration.start):
             is_used = Key(KERNEL, item.name) in self.definition_of
@@ -285,5 +300,5 @@ class _PtxLinker(Resolver):
 
 
 def _file_of(name: str) -> str:
-    """Return the file name without its folder, so that the linked text does not depend on where the file is located."""
+    """Return the file name for a comment: on one line, and without the folder, which must not change the output."""
     return " ".join(name.replace("\\", "/").rpartition("/")[2].split())

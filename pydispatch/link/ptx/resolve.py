@@ -27,7 +27,7 @@ KERNEL = 0
 
 
 class Key(NamedTuple):
-    """Symbol of a module: the index of the module and the name."""
+    """Symbol of a module: index of the module (0 for the kernel's, then the libraries in search order) and name."""
 
     module: int
     name: str
@@ -35,6 +35,7 @@ class Key(NamedTuple):
 
 def imported_items(parts: PtxParts) -> list[Item]:
     """Return the undefined items that a definition of the module uses, without the functions built into the driver."""
+    # One item for each statement: variables that one statement declares share what it uses.
     used = {name for item in {item.first: item for item in parts.items.values()}.values() for name in item.uses}
     return [item for name, item in parts.items.items() if not item.is_defined and name in used and name not in BUILT_IN]
 
@@ -48,12 +49,13 @@ class Resolver:
     Attributes:
         kernel: Declarations and definitions of the kernel's module.
         libraries: The libraries in search order.
-        optional: Symbols that may be missing.
+        optional: Symbols that may be missing, which are then not listed in `unresolved`.
         unique: Whether a symbol that two libraries define is an error.
         providers: By resolved symbol, the name of the library that defines it.
         unresolved: Ordered set of the symbols without a definition; the values of the dictionary are None.
         linked: Ordered set of the definitions of libraries that the result contains, in order of discovery.
-        definition_of: By the key of a declaration, that of the definition which it refers to; None if there is none.
+        definition_of: Key of a declaration → key of the definition that it refers to; None if there is none.
+        parts: Declarations and definitions of each module, by index.
     """
 
     kernel: PtxParts
@@ -69,7 +71,7 @@ class Resolver:
         self.parts = [self.kernel, *(library.parts for library in self.libraries)]
 
     def collect(self) -> None:
-        """Add the definitions that the kernel needs, directly or not, to `linked`."""
+        """Add the library definitions that the kernel needs, directly or not, to `linked`."""
         pending = deque(Key(KERNEL, item.name) for item in imported_items(self.kernel))
         seen: set[tuple[int, int]] = set()  # module and first token of statements, which may declare several variables
         while pending:
@@ -82,10 +84,11 @@ class Resolver:
                     pending += [Key(key.module, used) for used in item.uses]
 
     def item(self, key: Key) -> Item:
+        """Return the definition or declaration of a symbol in its module."""
         return self.parts[key.module].items[key.name]
 
     def resolved(self, module: int, name: str) -> Key | None:
-        """Return the definition that a name of a module refers to; None if it is unresolved."""
+        """Return the definition that a name of module `module` (an index) refers to; None if it has none to link."""
         key = Key(module, name)
         if self.item(key).is_defined:
             return key
@@ -94,10 +97,10 @@ class Resolver:
         return self.definition_of[key]
 
     def _search_definition(self, module: int, name: str) -> Key | None:
-        """Search the definition of a name that a module declares: in the kernel's module, then in the libraries.
+        """Search the definition of a name that module `module` declares: in the kernel's module, then in the libraries.
 
-        Records the provider, or the name as unresolved. Returns None for unresolved names, driver functions and
-        presence tests.
+        Records the library that defines it, or the name as unresolved. Returns None for unresolved names, functions of
+        the driver and presence tests (`pyd_has_f`), which have no definition to link.
         """
         wanted, parts = self.item(Key(module, name)), self.parts[module]
         if name in BUILT_IN:
@@ -129,8 +132,10 @@ class Resolver:
         return None
 
     def _record_provider(self, name: str) -> None:
-        """Record the first library that defines a symbol; raise InvalidArgumentError if it must be unique and is
-        not."""
+        """Record the first library that defines a symbol.
+
+        Raise InvalidArgumentError if symbols must be unique and several libraries have definitions that are not weak.
+        """
         providers = [library for library in self.libraries if name in library.offered]
         strong = [provider for provider in providers if provider.offered[name].declaration.linkage != "weak"]
         if self.unique and len(strong) > 1:
@@ -153,7 +158,14 @@ class Resolver:
 
     def _check_compatible(self, parts: PtxParts, wanted: Item, others: PtxParts, definition: Item) -> None:
         """Raise InvalidArgumentError unless a definition fits its declaration: kind, signature or size, state space,
-        alignment."""
+        alignment.
+
+        Args:
+            parts: Module that declares the symbol.
+            wanted: The declaration.
+            others: Module that defines the symbol.
+            definition: The definition.
+        """
         a, b = wanted.declaration, definition.declaration
         if isinstance(a, PtxFunction) and isinstance(b, PtxFunction):
             if not fits(a, b):
@@ -162,7 +174,7 @@ class Resolver:
                     f"{signature_text(a)}, {others.location(definition)} defines {signature_text(b)}"
                 )
         elif isinstance(a, Variable) and isinstance(b, Variable):
-            open_ended = a.sizes[:1] == (0,)
+            open_ended = a.sizes[:1] == (0,)  # declared as `[]`, of any size
             if a.space != b.space or (a.size != b.size and not open_ended) or a.align > b.align:
                 raise InvalidArgumentError(
                     f"the variable '{a.name}' of {others.name} is not the one that is declared: "

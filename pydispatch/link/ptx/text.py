@@ -10,26 +10,31 @@ from pydispatch.formats.ptx.module import PtxFunction
 from pydispatch.link.ptx.library import Item, PtxParts
 
 _SPECIFICITY = {"": 0, "f": 1, "a": 2}
-"""Suffix of an architecture → its rank: sm_100 runs on all later ones, sm_100f on its family, sm_100a on itself."""
+"""Suffix of an architecture → rank. Code for a higher rank runs on fewer devices: for sm_100 on it and all later
+ones, for sm_100f on its family, for sm_100a on sm_100 only."""
 
 
 def higher(lhs: tuple[str, str], rhs: tuple[str, str]) -> tuple[str, str]:
-    """Return the target that runs the code of both modules.
+    """Return the one of two modules whose target runs the code of both.
 
     Args:
-        lhs: Pair (`.target`, name of the module for messages).
-        rhs: The other pair.
+        lhs: Pair (`.target` such as "sm_80", name of the module for messages).
+        rhs: Such a pair of the other module.
+
+    Returns:
+        `lhs` or `rhs`; `lhs` if the targets are equal.
 
     Raises:
         InvalidArgumentError: No target runs both, for example sm_90a and sm_100.
     """
+    # Numbers and suffixes: sm_90a is (90, "a").
     (one, suffix), (other, other_suffix) = interface.split(lhs[0]), interface.split(rhs[0])
     if one == other:
         return lhs if _SPECIFICITY[suffix] >= _SPECIFICITY[other_suffix] else rhs
     low, high = (lhs, rhs) if one < other else (rhs, lhs)
     (low_target, low_name), (high_target, high_name) = low, high
     low_suffix, high_suffix = interface.split(low_target)[1], interface.split(high_target)[1]
-    is_one_family = one // 10 == other // 10
+    is_one_family = one // 10 == other // 10  # sm_100 and sm_103
     # Code for sm_90a runs on that architecture only; code for sm_100f on targets of its family that have a suffix, such
     # as sm_103a and sm_103f.
     if low_suffix == "a" or (low_suffix == "f" and not (high_suffix and is_one_family)):
@@ -51,7 +56,10 @@ class Text:
     Attributes:
         parts: The module.
         item: The definition: a function, a variable or an alias, with the indices of its tokens.
-        edits: Replacements (start, end, text), sorted by start; offsets are in the module's text.
+        edits: Replacements (start, end, new text), sorted by start; offsets in the module's text, the end exclusive.
+
+    Args:
+        rename: Function that returns the new name of a symbol of the module.
     """
 
     def __init__(self, parts: PtxParts, item: Item, rename: Callable[[str], str]) -> None:
@@ -62,7 +70,7 @@ class Text:
         is_function, index = isinstance(item.declaration, PtxFunction), item.first
         while index < item.last:
             word = words[index]
-            if word == ".loc" and is_function:  # it names a file of another text
+            if word == ".loc" and is_function:  # its file number is only defined in the library's text
                 last = _end_of_location(words, index)
                 self.edits.append((source.starts[index], source.end(last - 1), ""))
                 index = last
@@ -104,8 +112,11 @@ class Text:
 
 
 def _end_of_location(words: Sequence[str], index: int) -> int:
-    """Return the index after a `.loc` directive: file, line and column, then optional clauses `, function_name LABEL`,
-    `, function_name LABEL + OFFSET` and `, inlined_at FILE LINE COLUMN`."""
+    """Return the index after the `.loc` directive that begins at `index`.
+
+    File, line and column are followed by optional clauses `, function_name LABEL`, `, function_name LABEL + OFFSET` and
+    `, inlined_at FILE LINE COLUMN`.
+    """
     index += len((".loc", "file", "line", "column"))
     while words[index] == ",":
         if words[index + 1] == "inlined_at":
@@ -118,7 +129,8 @@ def _end_of_location(words: Sequence[str], index: int) -> int:
 
 def _is_opcode(words: Sequence[str], index: int) -> bool:
     """Return whether a word starts an instruction and is thus no name: `trap;` in a module with a function `trap`."""
-    if words[index + 1] == ":":
+    if words[index + 1] == ":":  # a label
         return False
+    # An instruction follows another statement, a label, or a guard such as `@p` or `@!p`.
     before = words[index - 1]
     return before in (";", "{", "}", ":") or words[index - 2] == "@" or words[index - 3 : index - 1] == ["@", "!"]
