@@ -25,8 +25,8 @@ class Binding:
         copier: Copier of the library's functions, with the library's module as `parts`.
         function: The import, as the kernel's module declares it.
         symbol: Name of the library function.
-        buffers: Buffer variables of the kernel that calls pass, in the order of the import's buffer parameters.
-        scalars: Types of the other parameters of the import.
+        buffers: Ids of the kernel's buffer variables that calls pass, in the order of the import's buffer parameters.
+        scalars: Ids, in the kernel, of the types of the import's other parameters, in order.
     """
 
     def __init__(
@@ -58,11 +58,12 @@ class Binding:
     def _match(self, function: SpirvFunction) -> list[tuple[int, int]] | None:
         """Match a library function's parameters with those of the import.
 
-        Returns pairs (parameter position, buffer index) for buffer parameters; None if the signatures do not fit.
-        Buffer parameters may be missing in the library function, which then uses global buffer variables.
+        Returns pairs (parameter position, index in `buffers`) for the buffer parameters of the library function; None
+        if the signatures do not fit. Buffer parameters may be missing in the library function, which then uses global
+        buffer variables.
         """
         matched: list[tuple[int, int]] = []
-        position, buffer = 0, 0
+        position, buffer = 0, 0  # next parameter of the library function, next buffer of the import
         parameters = function.parameters
         for wanted in self.function.parameters:
             if self.kernel.is_buffer(wanted.type_id):
@@ -81,8 +82,10 @@ class Binding:
         return matched
 
     def _value_type(self, type_: int) -> int:
-        """Return the type of the value passed for a parameter; GLSL passes values by pointers to variables of the
-        caller."""
+        """Return the type of the value passed for a library parameter of type `type_`; both are ids in the library.
+
+        GLSL passes values by pointers to variables of the caller.
+        """
         pointee = self.copier.parts.pointee(type_)
         return pointee.type if pointee is not None and pointee.storage == Storage.FUNCTION else type_
 
@@ -90,6 +93,7 @@ class Binding:
         """Return whether `own`, a type of the kernel, and `theirs`, one of the library, are the same scalar type except
         for the sign of integers.
         """
+        # words[2] is the width of an integer or float.
         a, b = self.kernel.globals[own], self.copier.parts.globals[theirs]
         if a.op != b.op or a.op not in (Op.TYPE_VOID, Op.TYPE_BOOL, Op.TYPE_INT, Op.TYPE_FLOAT):
             return False
@@ -102,11 +106,11 @@ class Binding:
 
         Args:
             candidate: Id of the function in the library.
-            matched: Pairs (parameter position, buffer index) of its buffer parameters, as of `_match`.
+            matched: Pairs (parameter position, index in `buffers`) of its buffer parameters, as of `_match`.
         """
         copier, out = self.copier, self.out
         function = copier.parts.functions[candidate]
-        used: list[tuple[int, int]] = []
+        used: list[tuple[int, int]] = []  # (buffer variable of the library, variable of the output)
         for variable in copier.buffers_of(candidate):
             binding = copier.parts.tables.decoration(variable, Decoration.BINDING) or 0
             if binding >= len(self.buffers):
@@ -129,7 +133,9 @@ class Binding:
         return callee if type_ == called_type else self._adapter(function, copy, callee, called_type)
 
     def _view(self, pointer: int, index: int) -> int:
-        """Return the variable that gives the library's block type to buffer `index` of the call.
+        """Return the output's variable for buffer `index` of the call, with the block type that the library expects.
+
+        pointer: type of the library's parameter or variable, a pointer to the block.
 
         Raises InvalidArgumentError if the element types have different widths.
         """
@@ -156,27 +162,28 @@ class Binding:
 
         Args:
             function: The library's function.
-            copy: Its copy: which of its parameters are bound, and so not passed.
+            copy: Its copy: which of its parameters are bound to buffers, and so not passed.
             callee: Id of the copy in the output.
-            type_: Function type of the adapter.
+            type_: Id of the adapter's function type.
         """
         out, copier, adapter = self.out, self.copier, self.out.id()
+        # Result types of the import and of the library function, as ids in the output.
         result, theirs = self.function.head.type_id, copier.type(function.head.type_id)
         skipped = {position for position, _ in copy.arguments}
         lines = [instruction(Op.FUNCTION, [result, adapter, 0, type_])]
-        own = [out.id() for _ in self.scalars]
+        own = [out.id() for _ in self.scalars]  # ids of the adapter's parameters
         lines += [instruction(Op.FUNCTION_PARAMETER, list(pair)) for pair in zip(self.scalars, own, strict=True)]
-        variables: list[list[int]] = []
+        variables: list[list[int]] = []  # OpVariable instructions, which SPIR-V requires at the start of the block
         code: list[list[int]] = []
-        passed: list[int] = []
-        rest = [p.type_id for position, p in enumerate(function.parameters) if position not in skipped]
-        for value, source, parameter in zip(own, self.scalars, rest, strict=True):
+        passed: list[int] = []  # ids of the arguments of the call
+        unbound = [p.type_id for position, p in enumerate(function.parameters) if position not in skipped]
+        for value, source, parameter in zip(own, self.scalars, unbound, strict=True):
             wanted = copier.type(self._value_type(parameter))
             if wanted != out.representative(source):  # the representative of types that are equal in the output
                 cast = out.id()
                 code.append(instruction(Op.BITCAST, [wanted, cast, value]))
                 value = cast
-            if wanted != copier.type(parameter):
+            if wanted != copier.type(parameter):  # a by-pointer parameter
                 pointer = out.id()
                 variables.append(instruction(Op.VARIABLE, [copier.type(parameter), pointer, Storage.FUNCTION]))
                 code.append(instruction(Op.STORE, [pointer, value]))
@@ -199,14 +206,17 @@ class Binding:
 
 
 def variable_type(parts: SpirvParts, id: int) -> int:
-    """Return the pointer type of a variable."""
+    """Return the id of a variable's type, which is a pointer type."""
     return parts.globals[id].type_id
 
 
 def _element(parts: SpirvParts, block: int) -> tuple[int, int] | None:
-    """Return (opcode, bits) of the scalar type of a block with one array of scalars or vectors; None for other
-    blocks."""
+    """Return the element type of a buffer block as (opcode of the scalar type, bits).
+
+    None if the struct type `block` is not a single scalar, vector, or array of these.
+    """
     inst = parts.globals.get(block)
+    # Operands after the result id: a struct's members, the element of an array or vector, the width of a scalar.
     members = inst.words[2:] if inst is not None and inst.op == Op.TYPE_STRUCT else []
     inner = parts.globals.get(members[0]) if len(members) == 1 else None
     for wrappers in ((Op.TYPE_ARRAY, Op.TYPE_RUNTIME_ARRAY), (Op.TYPE_VECTOR,)):

@@ -18,6 +18,7 @@ _VULKAN_MEMORY = 3
 _SCALARS = {(Op.TYPE_INT, 0): "uint", (Op.TYPE_INT, 1): "int", (Op.TYPE_FLOAT, 0): "float"}
 _VECTORS = {"float": "vec", "int": "ivec", "uint": "uvec", "bool": "bvec", "double": "dvec"}
 EXPORT = 0
+"""Linkage type of a definition that other modules may use."""
 
 
 @dataclass
@@ -25,6 +26,8 @@ class SpirvLibrary:
     """SPIR-V module of functions that kernels link against.
 
     Attributes:
+        name: Name of the module for messages.
+        parts: The parsed module.
         functions: Ids of the exported functions by name; a name has several because GLSL allows overloads.
     """
 
@@ -63,6 +66,7 @@ def open_library(data: bytes | bytearray | memoryview, name: str) -> SpirvLibrar
         )
     library = SpirvLibrary(name, parts)
     exports = {id: text for id, (text, kind) in parts.tables.linkage.items() if kind == EXPORT}
+    # Without exports, each function with a name is offered, except for entry points.
     entries = {entry.function for entry in parts.tables.entry_points}
     for id, function in parts.functions.items():
         if not function.body:
@@ -72,9 +76,10 @@ def open_library(data: bytes | bytearray | memoryview, name: str) -> SpirvLibrar
                 library.functions.setdefault(exports[id], []).append(id)
         elif id not in entries and parts.tables.names.get(id):
             text = parts.tables.names[id]
-            for known in dict.fromkeys((text, text.partition("(")[0])):
-                if known:
-                    library.functions.setdefault(known, []).append(id)
+            # By its mangled name `f(f1;u1;` in GLSL, and by the plain name `f`.
+            for offered in dict.fromkeys((text, text.partition("(")[0])):
+                if offered:
+                    library.functions.setdefault(offered, []).append(id)
     if not library.functions:
         raise InvalidArgumentError(
             f"{name} offers no function: none has a Linkage decoration, or a name besides the entry points; "
@@ -84,11 +89,14 @@ def open_library(data: bytes | bytearray | memoryview, name: str) -> SpirvLibrar
 
 
 def type_text(parts: SpirvParts, type_: int, depth: int = 0) -> str:
-    """Return a type in GLSL syntax for messages; "?" for one that GLSL cannot express."""
+    """Return the type with id `type_` in GLSL syntax for messages; "?" for one that GLSL cannot express.
+
+    depth: number of types that contain this one; a deeply nested type is not shown whole.
+    """
     inst = parts.globals.get(type_)
     if inst is None or depth > 8:
         return "?"
-    words = inst.words
+    words = inst.words  # 0: word count and opcode, 1: result id, from 2: operands
     if inst.op == Op.TYPE_VOID:
         return "void"
     if inst.op == Op.TYPE_BOOL:
@@ -120,14 +128,14 @@ def signature_text(parts: SpirvParts, function: SpirvFunction, name: str) -> str
 
 
 def reached(parts: SpirvParts, root: int) -> list[int]:
-    """Return the ids of a function and its transitive callees, callees first.
+    """Return the ids of the function `root` and of its transitive callees, callees first.
 
     Raises:
         ArtifactError: A function is recursive, or a called function has no body.
     """
     order: list[int] = []
-    state: dict[int, int] = {}  # 1 begun, 2 done
-    stack = [(root, False)]
+    state: dict[int, int] = {}  # function → 1 while its callees are visited, 2 when it is in `order`
+    stack = [(root, False)]  # depth-first search: (function, whether its callees are done)
     while stack:
         id, leaving = stack.pop()
         if leaving:

@@ -43,7 +43,10 @@ class LinkedSpirv:
 
 
 def imports_of(data: bytes | bytearray | memoryview, what: str = "SPIR-V") -> tuple[str, ...]:
-    """Return the symbols that a module calls and does not define, in the order of the module."""
+    """Return the symbols that a module imports, or whose presence it tests, in the order of the module.
+
+    `what` names the module in messages.
+    """
     return _symbols(read_parts(data, what))
 
 
@@ -58,8 +61,8 @@ def link(
     Args:
         data: The importing module.
         libraries: Libraries in search order.
-        absent: Symbols that may be missing. A missing one becomes a stub; other unresolved symbols stay
-            imported.
+        absent: Symbols that may be missing. A missing one becomes a stub that returns zero; other unresolved symbols
+            stay imported.
         what: Name of the module in messages.
 
     Raises:
@@ -70,7 +73,7 @@ def link(
 
 
 def _symbols(kernel: SpirvParts) -> tuple[str, ...]:
-    """Return the distinct imported symbols, without the prefix of presence tests."""
+    """Return the distinct imported symbols, without the prefix of presence tests (`?f` tests for `f`)."""
     imported = (text for id, (text, kind) in kernel.tables.linkage.items() if kind == IMPORT and id in kernel.functions)
     return tuple(dict.fromkeys(text.removeprefix(PRESENCE_PREFIX) for text in imported))
 
@@ -79,19 +82,23 @@ class _SpirvLinker:
     """State of one link: rewrites the kernels' functions and binds their calls to copies of library functions.
 
     Attributes:
+        kernel: The importing module.
+        libraries: Libraries in search order.
+        out: The module that linking makes.
         copiers: Copiers by the index of their library.
-        bound: By import and the buffers that a call passes, the id of the called function in the output.
+        bound: (id of an import, ids of the buffer variables that a call passes) → id of the function that implements
+            the import for these buffers.
     """
 
     def __init__(self, kernel: SpirvParts, libraries: Sequence[SpirvLibrary]) -> None:
         self.kernel, self.libraries, self.out = kernel, libraries, SpirvOutput(kernel)
-        self.copiers: dict[int, FunctionCopier] = {}  # index of a library → copier of its functions
-        self.bound: dict[tuple[int, tuple[int, ...]], int] = {}  # import and its buffers -> function
+        self.copiers: dict[int, FunctionCopier] = {}
+        self.bound: dict[tuple[int, tuple[int, ...]], int] = {}
 
     def run(self, absent: frozenset[str]) -> LinkedSpirv:
         """Link all imports; symbols in `absent` become stubs if no library defines them."""
         kernel, out = self.kernel, self.out
-        declared = {
+        declared = {  # id of an import → its symbol, with the prefix of a presence test
             id: text for id, (text, kind) in kernel.tables.linkage.items() if kind == IMPORT and id in kernel.functions
         }
         for id, text in declared.items():
@@ -146,13 +153,13 @@ class _SpirvLinker:
         Args:
             id: Id of the function.
             function: The function.
-            declared: Symbols of all imports by id.
+            declared: Symbols of all imports by id, with the prefix of presence tests.
             library_of: Index of the defining library by symbol.
             unresolved: Ids of imports that stay unresolved.
         """
         lines = [function.head.words, *(p.words for p in function.parameters)]
-        calls: list[int] = []
-        uses: set[int] = set()
+        calls: list[int] = []  # ids of the called functions
+        uses: set[int] = set()  # ids of the global variables that the function uses
         for inst in function.body:
             words = inst.words
             if inst.op == Op.FUNCTION_CALL:
@@ -170,10 +177,12 @@ class _SpirvLinker:
         self.out.put(id, lines, calls=calls, uses=uses, ops=(inst.op for inst in function.body))
 
     def _call(self, inst: SpirvInstruction, callee: int, text: str, library_of: dict[str, int]) -> list[int]:
-        """Return the words of a call of a linked import, without its buffer arguments. `library_of` is that of
-        `_function`.
+        """Return the words of the call `inst` of an import, redirected to a linked function without buffer arguments.
 
         Buffers are bound statically: each set of buffers has its own copy of the callee.
+
+        callee: id of the import. text: its symbol, with the prefix of a presence test. library_of: index of the
+        defining library by symbol.
         """
         function = self.kernel.functions[callee]
         buffers: list[int] = []
@@ -195,7 +204,8 @@ class _SpirvLinker:
     def _bind(self, function: SpirvFunction, text: str, buffers: tuple[int, ...], library_of: dict[str, int]) -> int:
         """Return the id of the function that implements an import for these buffers: a library's function or a stub.
 
-        library_of: index of the defining library by symbol.
+        function: the import. text: its symbol, with the prefix of a presence test. buffers: ids of the variables that a
+        call passes. library_of: index of the defining library by symbol.
         """
         symbol = text.removeprefix(PRESENCE_PREFIX)
         source = library_of.get(symbol)
@@ -216,8 +226,10 @@ class _SpirvLinker:
         return callee
 
     def _constant_function(self, function: SpirvFunction, value: int, name: str) -> int:
-        """Add a function that ignores its arguments and returns a constant; return its id. `value` 0 means a void
-        function."""
+        """Add a function that implements the import `function`, ignores its arguments and returns a constant.
+
+        value: id of the constant; 0 for a void function. name: name for debuggers. Returns the id of the new function.
+        """
         out, new_id = self.out, self.out.id()
         parameter_types = [p.type_id for p in function.parameters if not self.kernel.is_buffer(p.type_id)]
         type_ = out.share(Op.TYPE_FUNCTION, [function.head.type_id, *parameter_types])

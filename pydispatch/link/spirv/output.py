@@ -18,7 +18,7 @@ from pydispatch.formats.spirv.names import Decoration, Op, Storage
 from pydispatch.formats.spirv.parts import SpirvParts
 from pydispatch.link.spirv.library import EXPORT
 
-MAX_WORDS = 1 << 24
+MAX_WORDS = 1 << 24  # of a linked module: copies for many sets of buffers must not exhaust memory
 _LINKAGE_CAPABILITY = 5
 _MODES_WITH_IDS = (37, 38, 39)
 """Execution modes whose operands are ids: SubgroupsPerWorkgroupId, LocalSizeId, LocalSizeHintId."""
@@ -31,6 +31,7 @@ _SHAREABLE = frozenset((
 # Capability → the type that needs it: Float16, Float64, Int64, Int16, Int8.
 _WIDTH_CAPABILITIES = {9: (Op.TYPE_FLOAT, 16), 10: (Op.TYPE_FLOAT, 64), 11: (Op.TYPE_INT, 64), 22: (Op.TYPE_INT, 16),
                        39: (Op.TYPE_INT, 8)}  # fmt: skip
+# Capabilities: 16- and 8-bit storage, subgroup operations, variable pointers.
 _STORAGE_16, _STORAGE_8 = range(4433, 4437), range(4448, 4451)
 _SUBGROUPS = range(61, 69)
 _SUBGROUP_OPS = range(Op.GROUP_NON_UNIFORM_FIRST, Op.GROUP_NON_UNIFORM_LAST + 1)
@@ -39,6 +40,7 @@ _ADDED_ONLY_IF_USED = frozenset((
     _LINKAGE_CAPABILITY, *_VARIABLE_POINTERS, *_WIDTH_CAPABILITIES, *_STORAGE_16, *_STORAGE_8, *_SUBGROUPS,
 ))  # fmt: skip
 Key = tuple[object, ...]
+"""Opcode, operands and decorations: equal for types and constants that are merged."""
 
 
 def instruction(op: int, operands: Sequence[int]) -> list[int]:
@@ -66,20 +68,20 @@ class SpirvOutput:
         kernel: The kernels' module.
         bound: The next unused id.
         version: Pair (major, minor) of the SPIR-V version.
-        capabilities, extensions: What the module declares that it uses.
+        capabilities, extensions: Numbers of the capabilities, and names of the extensions, that the module declares.
         sets: Name of an extended instruction set → id of its import.
         decorations: Id → its decorations (kind, operands...).
         member_decorations: Id of a struct type → decorations of its members (member, kind, operands...).
         names: Id → its name for debuggers.
         member_names: Id of a struct type → words of its members' names.
-        globals: Types, constants and variables in order, as words of instructions.
+        globals: Types, constants and variables in order, each as the words of its instruction.
         types: Id of a type → (opcode, operands after the result id).
         variables: Id of a global variable → its type and storage class.
-        functions: Id of a function → its instructions, as words.
+        functions: Id of a function → its instructions, each as its words.
         calls: Id of a function → the functions that it calls.
         used_variables: Id of a function → the global variables that it uses.
         ops: Opcodes that the functions use.
-        pointers_vary: Whether a function chooses between pointers into buffers, or receives one.
+        pointers_vary: Whether a function chooses between pointers into buffers, or receives one as an argument.
         size: Words of all globals and functions.
     """
 
@@ -92,18 +94,18 @@ class SpirvOutput:
         self.extensions = list(dict.fromkeys(kernel.tables.extensions))
         self.sets = {text: id for id, text in kernel.sets.items()}
         self.globals: list[list[int]] = []
-        self.types: dict[int, tuple[int, list[int]]] = {}  # id → opcode, operands after the result
+        self.types: dict[int, tuple[int, list[int]]] = {}
         self.variables: dict[int, GlobalVariable] = {}
         self.decorations = {id: list(decorations) for id, decorations in kernel.decorations.items()}
         self.member_decorations = {id: list(decorations) for id, decorations in kernel.member_decorations.items()}
         self.names = dict(kernel.tables.names)
         self.member_names = dict(kernel.member_names)
         self.functions: dict[int, list[list[int]]] = {}
-        self.calls: dict[int, set[int]] = {}  # function → functions
-        self.used_variables: dict[int, set[int]] = {}  # function → variables
-        self.ops: set[int] = set()  # opcodes that the functions use
-        self.pointers_vary = False  # a function chooses between pointers into buffers, or gets one
-        self.size = 0  # words of all globals and functions
+        self.calls: dict[int, set[int]] = {}
+        self.used_variables: dict[int, set[int]] = {}
+        self.ops: set[int] = set()
+        self.pointers_vary = False
+        self.size = 0
         # (variable, block type of a library) → a variable of that type with the set and binding of the variable
         self._views: dict[tuple[int, int], int] = {}
         self._keys: dict[Key, int] = {}  # instruction without its result id → result id of the first equal one
@@ -124,7 +126,7 @@ class SpirvOutput:
         return new_id
 
     def representative(self, id: int) -> int:
-        """Return the representative id of the types or constants equal to this one."""
+        """Return the id of the first type or constant that equals this one; `id` itself if it is the only one."""
         return self._representatives.get(id, id)
 
     def _operands(self, op: int, words: Sequence[int], type_: int, result: int, ids: Iterable[int]) -> list[int]:
@@ -132,7 +134,7 @@ class SpirvOutput:
 
         Args:
             op: Opcode.
-            words: Words of the instruction.
+            words: Words of the instruction, of which word 0 holds the opcode.
             type_: Position of the result type in the words; 0 without one.
             result: Position of the result id.
             ids: Positions of the operands that are ids.
@@ -147,34 +149,29 @@ class SpirvOutput:
         return op, tuple(operands), decorations, members
 
     def _append_global(self, op: int, words: list[int], id: int) -> None:
-        """Append a global and index it; raise InvalidArgumentError if the module becomes too large."""
+        """Append the global `id`, whose instruction is `words`; raise InvalidArgumentError for too large a module."""
         self.globals.append(words)
         self.size += len(words)
         if self.size > MAX_WORDS:
             raise InvalidArgumentError(f"linking makes a module of more than {4 * MAX_WORDS} bytes")
-        if Op.TYPE_VOID <= op <= Op.TYPE_FUNCTION:
+        if Op.TYPE_VOID <= op <= Op.TYPE_FUNCTION:  # the opcodes of types are consecutive
             self.types[id] = op, words[2:]
         elif op == Op.VARIABLE:
             self.variables[id] = GlobalVariable(type_id=words[1], storage=words[3])
 
     def share(
-        self,
-        op: int,
-        operands: Sequence[int],
-        type_: int = 0,
-        decorations: Sequence[tuple[int, ...]] = (),
+        self, op: int, operands: Sequence[int], type_: int = 0, decorations: Sequence[tuple[int, ...]] = (),
         members: Sequence[tuple[int, ...]] = (),
-    ) -> int:
+    ) -> int:  # fmt: skip
         """Return the id of a type or constant; add it if the module has no equal one.
 
         Args:
             op: Opcode.
-            operands: Operands after the result id.
+            operands: Operands after the result id. An equal instruction is only found by representative ids.
             type_: Id of the result type; 0 for instructions without one.
-            decorations: Decorations of the id.
-            members: Decorations of the members.
+            decorations: Decorations of the new id: (kind, operands...).
+            members: Decorations of a struct type's members: (member, kind, operands...).
         """
-        # The representative is the first of the types that are equal; operands are compared as they are.
         flat = [self.representative(type_), *operands] if type_ else list(operands)
         key = (op, tuple(flat), frozenset(decorations), frozenset(members))
         shared = self._keys.get(key)
@@ -183,13 +180,9 @@ class SpirvOutput:
         return shared
 
     def add(
-        self,
-        op: int,
-        operands: Sequence[int],
-        type_: int = 0,
-        decorations: Sequence[tuple[int, ...]] = (),
+        self, op: int, operands: Sequence[int], type_: int = 0, decorations: Sequence[tuple[int, ...]] = (),
         members: Sequence[tuple[int, ...]] = (),
-    ) -> int:
+    ) -> int:  # fmt: skip
         """Add a global even if an equal one exists, and return its id. The arguments are those of share()."""
         new_id = self.id()
         self._append_global(op, instruction(op, [*([type_] if type_ else []), new_id, *operands]), new_id)
@@ -204,20 +197,20 @@ class SpirvOutput:
         return self.share(Op.CONSTANT, [value], self.share(Op.TYPE_INT, [32, 0]))
 
     def set(self, text: str) -> int:
-        """Return the id of an imported extended instruction set; import it on first use."""
+        """Return the id of the extended instruction set named `text`; import it on first use."""
         if text not in self.sets:
             self.sets[text] = self.id()
         return self.sets[text]
 
     def decorated(self, id: int, kind: int) -> int | None:
-        """Return the first operand of a decoration, 0 if it has no operand, None if the id lacks the decoration."""
+        """Return the first operand of an id's decoration `kind`, 0 if it has no operand, None if the id lacks it."""
         for decoration in self.decorations.get(id, ()):
             if decoration[0] == kind:
                 return decoration[1] if len(decoration) > 1 else 0
         return None
 
     def decorate(self, id: int, kind: int, *operands: int) -> None:
-        """Add a decoration unless the id already has it."""
+        """Add the decoration `kind` with its operands to an id unless it has the same already."""
         entries = self.decorations.setdefault(id, [])
         if (kind, *operands) not in entries:
             entries.append((kind, *operands))
@@ -244,13 +237,13 @@ class SpirvOutput:
         return pointee
 
     def view(self, variable: int, block: int) -> int:
-        """Return a variable with the library's block type and the binding of the kernel's variable.
+        """Return the id of a variable with the library's block type and the binding of the kernel's variable.
 
         This is the kernel's variable if the types agree, else an added variable that aliases it.
 
         Args:
-            variable: Buffer variable of the kernel.
-            block: Struct type, in the output, that the library declares its buffer with.
+            variable: Id of the kernel's buffer variable.
+            block: Id, in the output, of the struct type that the library declares its buffer with.
         """
         own = self.block_type(variable)
         if self.representative(own) == block or self.view_key(own) == self.view_key(block):
@@ -268,22 +261,17 @@ class SpirvOutput:
     # Functions
 
     def put(
-        self,
-        id: int,
-        lines: list[list[int]],
-        *,
-        calls: Iterable[int] = (),
-        uses: Iterable[int] = (),
+        self, id: int, lines: list[list[int]], *, calls: Iterable[int] = (), uses: Iterable[int] = (),
         ops: Iterable[int] = (),
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Add a finished function to the module; raise InvalidArgumentError if the module becomes too large.
 
         Args:
             id: Id of the function.
-            lines: Instructions of the function, OpFunctionEnd included.
+            lines: Instructions of the function, each as its words, OpFunctionEnd included.
             calls: Ids of the called functions.
             uses: Ids of the global variables that the function uses.
-            ops: Opcodes in the function's body; those of the linker's own functions need no capability.
+            ops: Opcodes in the function's body. () for functions that the linker writes: these need no capability.
         """
         self.functions[id] = lines
         self.calls[id], self.used_variables[id] = set(calls), set(uses)
@@ -293,7 +281,7 @@ class SpirvOutput:
             raise InvalidArgumentError(f"linking makes a module of more than {4 * MAX_WORDS} bytes")
 
     def interface(self, entry: int, named: Iterable[int]) -> list[int]:
-        """Return the interface variables of an entry point, `named` first.
+        """Return the ids of the interface variables of the entry point `entry`, first those that it lists: `named`.
 
         SPIR-V before 1.4 lists only inputs and outputs there, later versions all global variables that are used.
         """
@@ -325,11 +313,12 @@ class SpirvOutput:
                 self.capabilities.append(capability)
 
     def _is_capability_used(self, capability: int) -> bool:
-        """Return whether the output uses a capability.
+        """Return whether the output uses a capability, given as its number.
 
         Only for capabilities that compilers often declare without need: widths, 8- and 16-bit storage, variable
         pointers, subgroups.
         """
+        # Opcodes and widths in bits of the numbers in the output.
         kinds = {(op, operands[0]) for op, operands in self.types.values() if op in (Op.TYPE_INT, Op.TYPE_FLOAT)}
         if capability in _WIDTH_CAPABILITIES:
             return _WIDTH_CAPABILITIES[capability] in kinds
@@ -344,8 +333,10 @@ class SpirvOutput:
     # Bytes
 
     def bytes(self, declared: dict[int, tuple[str, int]]) -> bytes:
-        """Encode the module. `declared` maps the ids of functions that are still imported to their (symbol, linkage
-        kind)."""
+        """Encode the module, little-endian.
+
+        declared: id of each function that is still imported → (symbol, kind of linkage).
+        """
         kernel, lines = self.kernel, []  # lines: the words of each instruction
         linkage = {
             id: (text, kind) for id, (text, kind) in kernel.tables.linkage.items() if kind == EXPORT or id in declared
@@ -384,15 +375,16 @@ class SpirvOutput:
         for body in self.functions.values():
             lines += body
         major, minor = self.version
+        # Header: magic number, version, generator (0: none), bound of the ids, schema (reserved).
         words = array("I", [MAGIC, major << 16 | minor << 8, 0, self.bound, 0])
         for line in lines:
             words.extend(line)
-        if sys.byteorder == "big":
+        if sys.byteorder == "big":  # artifacts are little-endian
             words.byteswap()
         return words.tobytes()
 
 
 def encoded_function(function: SpirvFunction) -> list[list[int]]:
-    """Return the encoded instructions of a function, unchanged."""
+    """Return the words of each instruction of a function, unchanged, OpFunctionEnd included."""
     lines: Iterable[SpirvInstruction] = (function.head, *function.parameters, *function.body)
     return [*(inst.words for inst in lines), instruction(Op.FUNCTION_END, [])]

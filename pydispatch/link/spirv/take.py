@@ -16,7 +16,7 @@ from pydispatch.formats.spirv.operands import WRITTEN_POINTERS
 from pydispatch.link.spirv.library import SpirvLibrary, reached
 from pydispatch.link.spirv.output import SpirvOutput, instruction
 
-MAX_COPIES = 4096
+MAX_COPIES = 4096  # of a library's functions beyond one each: sets of buffers may multiply along calls
 _SPEC = (Op.SPEC_CONSTANT_TRUE, Op.SPEC_CONSTANT_FALSE, Op.SPEC_CONSTANT)
 _REFUSED: dict[int, str] = {
     Storage.PUSH_CONSTANT: "push constants",
@@ -36,9 +36,9 @@ class FunctionCopy:
     """Key of a copy of a library function: the function and the buffers that are bound in it.
 
     Attributes:
-        function: Id in the library.
-        buffers: Pairs (buffer variable of the library, variable of the output).
-        arguments: Pairs (parameter position, variable of the output).
+        function: Id of the function in the library.
+        buffers: Pairs (id of a buffer variable of the library, id of the variable of the output that replaces it).
+        arguments: Pairs (position of a parameter that is a buffer, id of the variable of the output that replaces it).
     """
 
     function: int
@@ -50,16 +50,19 @@ class FunctionCopier:
     """Copier of functions and declarations from one library into an output module.
 
     Attributes:
-        map: Ids in the output by ids in the library, for copied globals.
-        copies: Ids in the output by function copy.
+        library: The library.
+        parts: The library's parsed module.
+        out: The output module.
+        map: Id of a copied global in the library → its id in the output.
+        copies: Copy of a function → its id in the output.
         pending: Requested copies that are not written yet.
     """
 
     def __init__(self, library: SpirvLibrary, out: SpirvOutput) -> None:
         self.library, self.parts, self.out = library, library.parts, out
-        self.map: dict[int, int] = {}  # id of a global in the library → id in the output
-        self.copies: dict[FunctionCopy, int] = {}  # copy → id in the output
-        self.pending: list[FunctionCopy] = []  # copies that are not written yet
+        self.map: dict[int, int] = {}
+        self.copies: dict[FunctionCopy, int] = {}
+        self.pending: list[FunctionCopy] = []
 
     def refuse(self, text: str) -> InvalidArgumentError:
         return InvalidArgumentError(f"{self.library.name}: {text}")
@@ -88,7 +91,7 @@ class FunctionCopier:
         )
 
     def buffers_of(self, root: int) -> list[int]:
-        """Return the buffer variables used by a function and its callees."""
+        """Return the ids of the buffer variables used by the function `root` and its callees, in order of first use."""
         buffers: dict[int, None] = {}
         for id in reached(self.parts, root):
             for inst in self.parts.functions[id].body:
@@ -96,7 +99,10 @@ class FunctionCopier:
         return list(buffers)
 
     def take(self, ids: Iterable[int]) -> None:
-        """Copy globals and the globals that they depend on into the output."""
+        """Copy globals, given as ids in the library, and the globals that they depend on into the output.
+
+        Ids that are no globals are ignored. `map` then has their ids in the output.
+        """
         needed: set[int] = set()
         pending = [id for id in ids if id not in self.map]
         while pending:
@@ -106,11 +112,12 @@ class FunctionCopier:
             needed.add(id)
             if not self._is_workgroup_size(id):  # else the kernels' size replaces it: its parts are not needed
                 pending.extend(self.parts.globals[id].uses())
+        # In the order of the library, in which definitions precede uses.
         for inst in sorted((self.parts.globals[id] for id in needed), key=lambda inst: inst.at):
             self.map[inst.id] = self._global(inst)
 
     def type(self, id: int) -> int:
-        """Copy a type if necessary, and return its id in the output."""
+        """Copy the type `id` of the library if necessary, and return its id in the output."""
         self.take([id])
         return self.map[id]
 
@@ -128,7 +135,7 @@ class FunctionCopier:
             return self._workgroup_size()
         if inst.op == Op.VARIABLE:
             return self._variable(inst)
-        if inst.op in _SPEC:
+        if inst.op in _SPEC:  # the kernel's constant of the same name replaces the library's
             same = self._specialized(inst)
             if same:
                 return same
@@ -141,8 +148,9 @@ class FunctionCopier:
         ]  # fmt: skip
         members = parts.member_decorations.get(inst.id, [])
         type_ = self.map[inst.type_id] if inst.type_word else 0
-        is_own = Op.SPEC_CONSTANT_TRUE <= inst.op <= Op.SPEC_CONSTANT_OP
-        new_id = (out.add if is_own else out.share)(inst.op, operands, type_, decorations, members)
+        # Specialization constants are never merged: equal ones may be specialized differently.
+        is_specialized = Op.SPEC_CONSTANT_TRUE <= inst.op <= Op.SPEC_CONSTANT_OP
+        new_id = (out.add if is_specialized else out.share)(inst.op, operands, type_, decorations, members)
         if new_id not in out.names and parts.tables.names.get(inst.id):
             out.names[new_id] = parts.tables.names[inst.id]
             if inst.id in parts.member_names:
@@ -158,7 +166,7 @@ class FunctionCopier:
         ]  # fmt: skip
 
     def _specialized(self, inst: SpirvInstruction) -> int:
-        """Return the kernel's specialization constant of the same name and type; 0 if there is none."""
+        """Return the id of the kernel's specialization constant of the same name and type; 0 if there is none."""
         name, kernel = self.parts.tables.names.get(inst.id), self.out.kernel
         for id in kernel.globals if name else ():
             other = kernel.globals[id]
@@ -168,13 +176,15 @@ class FunctionCopier:
         return 0
 
     def _variable(self, inst: SpirvInstruction) -> int:
-        """Copy a private, workgroup or built-in input variable; raise InvalidArgumentError for other storage
-        classes."""
+        """Copy a private, workgroup or built-in input variable, and return its id in the output.
+
+        Raises InvalidArgumentError for other storage classes.
+        """
         out, parts, storage = self.out, self.parts, inst.words[3]
         name = parts.tables.names.get(inst.id, "")
         type_ = self.map[inst.type_id]
         decorations = parts.decorations.get(inst.id, [])
-        if storage in (Storage.PRIVATE, Storage.WORKGROUP):
+        if storage in (Storage.PRIVATE, Storage.WORKGROUP):  # word 4 is an optional initializer
             new_id = out.add(Op.VARIABLE, [storage, *(self.map[id] for id in inst.words[4:5])], type_, decorations)
             if name:
                 out.names[new_id] = name
@@ -233,11 +243,11 @@ class FunctionCopier:
             _Writer(self, copy, self.copies[copy]).write()
 
     def function_type(self, function: SpirvFunction, bound: Iterable[int]) -> int:
-        """Return the id of a function's type without the parameters whose positions are in `bound`."""
+        """Return the output's id of a library function's type without the parameters at the positions `bound`."""
         skipped = set(bound)
         self.take([function.head.type_id, *(p.type_id for p in function.parameters)])
-        rest = [self.map[p.type_id] for i, p in enumerate(function.parameters) if i not in skipped]
-        return self.out.share(Op.TYPE_FUNCTION, [self.map[function.head.type_id], *rest])
+        remaining = [self.map[p.type_id] for i, p in enumerate(function.parameters) if i not in skipped]
+        return self.out.share(Op.TYPE_FUNCTION, [self.map[function.head.type_id], *remaining])
 
 
 class _Writer:
@@ -248,14 +258,17 @@ class _Writer:
         copy: Function of the library, with the buffers that are bound in it.
         id: Id of the copy in the output.
         function: The library's function.
+        ids: Id of a value, label or global of the library → its id in the output.
+        calls: Ids, in the output, of the functions that the copy calls.
+        bases: Id of a pointer → id of the variable that it is derived from, both in the output.
     """
 
     def __init__(self, copier: FunctionCopier, copy: FunctionCopy, id: int) -> None:
         self.copier, self.copy, self.id = copier, copy, id
         self.function = copier.parts.functions[copy.function]
-        self.ids: dict[int, int] = {}  # id of a value, label or global of the library → id in the output
-        self.calls: list[int] = []  # ids of the functions that the copy calls
-        self.bases: dict[int, int] = {}  # pointer → its variable, both in the output
+        self.ids: dict[int, int] = {}
+        self.calls: list[int] = []
+        self.bases: dict[int, int] = {}
 
     def write(self) -> None:
         """Add the function to the output with new ids and with its buffers bound to variables of the output."""
@@ -336,13 +349,13 @@ class _Writer:
         copier, callee = self.copier, inst.words[3]
         parameters = copier.parts.functions[callee].parameters
         arguments: list[tuple[int, int]] = []
-        rest: list[int] = []
+        other_arguments: list[int] = []
         for index, (parameter, argument) in enumerate(zip(parameters, inst.words[4:], strict=True)):
             if argument not in self.ids:
                 raise copier.parts.tables.fail(inst.at, f"id {argument} is not defined")
             value = self.ids[argument]
             if not copier.is_buffer_pointer(parameter.type_id):
-                rest.append(value)
+                other_arguments.append(value)
             elif value in copier.out.variables:
                 arguments.append((index, value))
             else:
@@ -350,7 +363,7 @@ class _Writer:
         copy = FunctionCopy(callee, self.copy.buffers, tuple(arguments))
         copied = copier.request(copy)
         self.calls.append(copied)
-        return instruction(Op.FUNCTION_CALL, [copier.map[inst.type_id], self.ids[inst.id], copied, *rest])
+        return instruction(Op.FUNCTION_CALL, [copier.map[inst.type_id], self.ids[inst.id], copied, *other_arguments])
 
     def _track_pointer(self, inst: SpirvInstruction) -> None:
         """Note in `bases` which variable the pointer that an instruction computes is derived from.
@@ -362,10 +375,10 @@ class _Writer:
         def base(position: int) -> int:
             """Return the variable that the pointer in a word of the instruction is derived from."""
             value = ids[words[position]]
-            return self.bases.get(value, value)
+            return self.bases.get(value, value)  # the variable itself has no entry
 
         if op in _POINTER_DERIVING:
-            self.bases[ids[inst.id]] = base(3)
+            self.bases[ids[inst.id]] = base(3)  # the first operand after the result id
             return
         written_word = WRITTEN_POINTERS.get(op)
         if written_word is None:
