@@ -1,4 +1,4 @@
-"""Locations in source files: of lines of Python, and those that generated MLIR text states."""
+"""Locations in source files: those of Python code, and those that generated MLIR text refers to."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class GeneratedText(str):
 
 
 def stated(location: Location) -> str:
-    """Return a location as MLIR text, such as `loc("kernel.py":3:8 to :22)`."""
+    """Return a location as MLIR text, such as `loc("kernel.py":3:8 to :22)`; the end column is exclusive."""
     file = location.file.replace("\\", "\\\\").replace('"', '\\"')
     return f'loc("{file}":{location.line}:{location.column} to :{location.column + location.length})'
 
@@ -38,7 +38,7 @@ def stated_location(text: str, start: int) -> Location | None:
 
 
 def file_location(file: str, line: int, column: int, length: int) -> Location:
-    """Return a location with the text of its line, "" if the file cannot be read."""
+    """Return a location together with the text of its line; the text is "" if the file cannot be read."""
     return Location(file, line, column, linecache.getline(file, line).rstrip("\r\n"), length)
 
 
@@ -49,14 +49,21 @@ _MAX_DECORATOR_LINES = 100
 
 
 def code_location(code: CodeType, instruction: int, line: int) -> Location:
-    """Return the location of an instruction of a Python function, given its offset in bytes and its line.
+    """Return the location of an instruction of a Python function.
 
-    The location is that of the expression, or of its first line. It is that of the whole line for the offset -1, and
-    before Python 3.11, which does not know columns.
+    The location is that of the expression that the instruction belongs to, or of its first line. It is the whole line
+    if the instruction is unknown, and before Python 3.11, whose code objects have no columns.
+
+    Args:
+        code: Code of the function.
+        instruction: Offset of the instruction in the bytecode, in bytes; -1 if unknown.
+        line: Line of the instruction in the file, from 1.
     """
     text = linecache.getline(code.co_filename, line)
+    # Columns from 0 of the line without its indentation; `stop` is exclusive.
     start, stop = len(text) - len(text.lstrip()), len(text.rstrip())
     if instruction >= 0 and hasattr(code, "co_positions"):
+        # First and last line, and columns in bytes; any of them may be None.
         first, last, left, right = next(islice(code.co_positions(), instruction // _INSTRUCTION_BYTES, None))
         if first == line and left is not None:
             start = characters(text, left)
@@ -72,5 +79,8 @@ def definition_line(code: CodeType) -> int:
 
 
 def characters(text: str, byte_offset: int) -> int:
-    """Return the offset in characters of an offset in the bytes of the text in UTF-8, which Python's columns are."""
+    """Return the number of characters in the first `byte_offset` bytes of a text in UTF-8.
+
+    Columns of Python's syntax trees and code objects count bytes.
+    """
     return byte_offset if text.isascii() else len(text.encode()[:byte_offset].decode(errors="ignore"))

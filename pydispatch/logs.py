@@ -18,15 +18,17 @@ LEVELS = ("debug", "info", "warning", "error")
 
 
 class Log:
-    """Logger that is looked up when a message is logged."""
+    """Logger of the standard library that is looked up when a message is logged, without importing `logging`."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self._found: logging.Logger | None = None
 
     def _logger(self) -> logging.Logger | None:
+        """Return the logger; None if the process has not imported `logging`, so that no handler can exist."""
         if self._found is None and (logging := sys.modules.get("logging")) is not None:
             self._found = logging.getLogger(self.name)
+            # As libraries do: without a handler, `logging` would write warnings to standard error.
             if not (package := logging.getLogger("pydispatch")).handlers:
                 package.addHandler(logging.NullHandler())
         return self._found
@@ -35,7 +37,7 @@ class Log:
     def has_debug(self) -> bool:
         """Whether `debug` has an effect, for messages that are expensive to compose."""
         logger = self._logger()
-        return logger is not None and logger.isEnabledFor(10)
+        return logger is not None and logger.isEnabledFor(10)  # logging.DEBUG
 
     def debug(self, text: str, *args: object) -> None:
         """Log a decision and its reason at level DEBUG."""
@@ -53,7 +55,10 @@ runtime = Log("pydispatch.runtime")
 
 
 def set_up(level: str) -> None:
-    """Write messages from a level on to standard error, as PYDISPATCH_LOG requests."""
+    """Write messages of a level and above to standard error, as PYDISPATCH_LOG requests.
+
+    level: one of `LEVELS`, in lower or upper case; any other one gives a warning and has no effect.
+    """
     if level.lower() not in LEVELS:
         warnings.warn(f"PYDISPATCH_LOG={level}: expected {', '.join(LEVELS)}; nothing is logged", stacklevel=2)
         return
@@ -67,8 +72,8 @@ def set_up(level: str) -> None:
 
 
 def caller_level() -> int:
-    """Return the stack level of the first frame outside this package, relative to the caller, as `warnings` counts."""
-    level = 1
+    """Return the `stacklevel` by which a caller's `warnings.warn` refers to the first frame outside this package."""
+    level = 1  # the caller's own frame
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "pydispatch":
         frame, level = frame.f_back, level + 1

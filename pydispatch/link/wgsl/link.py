@@ -32,9 +32,9 @@ class Import:
     Attributes:
         symbol: Name of the function in libraries.
         name: Name by which the module calls it.
-        types: Types of the arguments.
-        result: Type of the result; "" for none.
-        buffers: Pairs (variable of the module, whether it may be written), one per memref argument.
+        types: WGSL types of the arguments, such as "u32", without the memrefs.
+        result: WGSL type of the result; "" for none.
+        buffers: Pairs (name of the module's variable, whether the function may write it), one per memref argument.
     """
 
     symbol: str
@@ -113,8 +113,8 @@ def link(data: bytes, libraries: Sequence[WgslLibrary], absent: Collection[str],
     Args:
         data: The importing module.
         libraries: Libraries in search order.
-        absent: Symbols that may be missing. A missing one becomes a stub; other unresolved symbols stay
-            imported.
+        absent: Symbols that may be missing. A missing one becomes a stub that returns zero; other unresolved symbols
+            stay imported.
         where: Name of the module in messages.
 
     Raises:
@@ -149,7 +149,10 @@ def link(data: bytes, libraries: Sequence[WgslLibrary], absent: Collection[str],
             output.define(f"const {name} = {'true' if symbol in sources else 'false'};")
 
     def without_import(match: re.Match[str]) -> str:
-        """Return what replaces an import's comment: itself if it is unresolved, else a comment with the symbol."""
+        """Return what replaces the comment of an import or query: itself if unresolved, else a comment with the symbol.
+
+        An unresolved comment is retained for a later link.
+        """
         return match.group() if match.group(1) in unresolved else f"// {match.group(1)}"
 
     linked = output.text(lambda kernel: _AVAILABLE.sub(without_import, _IMPORT.sub(without_import, kernel)))
@@ -159,7 +162,7 @@ def link(data: bytes, libraries: Sequence[WgslLibrary], absent: Collection[str],
 
 
 def _parsed(match: re.Match[str]) -> Import:
-    """Parse a comment that `_IMPORT` has matched."""
+    """Return the import that a comment matched by `_IMPORT` declares."""
     symbol, name, types, result, buffers = match.groups()
     entries = [buffer.split() for buffer in (buffers or "").split(",") if buffer.strip()]  # "name", or "name write"
     listed = tuple((words[0], words[-1] == "write") for words in entries)
@@ -169,10 +172,12 @@ def _parsed(match: re.Match[str]) -> Import:
 def matched_variables(entry: Import, library: WgslLibrary, function: Declaration, kernel: WgslModule) -> dict[str, str]:
     """Check that a library's function fits the call of a kernel, and return the buffers that it uses.
 
+    A buffer variable of the library with binding n stands for the n-th buffer of the call.
+
     Args:
         entry: The import: types of the arguments and result, and the buffers of the call.
-        library: The library.
-        function: Its function.
+        library: The library that defines the function.
+        function: Declaration of the function.
         kernel: The module that imports it.
 
     Returns:
@@ -199,6 +204,7 @@ def _buffer(entry: Import, library: WgslLibrary, variable: Declaration, kernel: 
 
     Raises InvalidArgumentError if the address space, access mode or type differs.
     """
+    # The binding is the index in `entry.buffers`.
     binding, what = variable.number("binding"), f"'{variable.name}'"
     if variable.space != "storage" or binding is None:
         raise _misfit(entry, library, f"{what} is var<{variable.space}>; functions use storage buffers alone")
@@ -220,7 +226,7 @@ def _misfit(entry: Import, library: WgslLibrary, problem: str) -> InvalidArgumen
 
 
 def _type_text(type_: str) -> str:
-    """Return a type as the WGSL reader spells it, without the alias."""
+    """Return a type of an import as the WGSL reader spells types, with a predeclared alias replaced by its type."""
     return {"vec2u": "vec2<u32>"}.get(type_, type_)
 
 

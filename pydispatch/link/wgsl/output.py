@@ -15,7 +15,7 @@ BUILT_INS = {
 """A private variable of a library with one of these names and types has the built-in value of the kernel, or the size
 of its workgroups."""
 
-_ZEROS = {"bool": "false", "f32": "0.0", "i32": "0i", "u32": "0u", "vec2u": "vec2u()"}
+_ZERO_OF_TYPE = {"bool": "false", "f32": "0.0", "i32": "0i", "u32": "0u", "vec2u": "vec2u()"}
 
 
 class WgslOutput:
@@ -25,9 +25,10 @@ class WgslOutput:
     """
 
     def __init__(self, kernel: WgslModule) -> None:
-        self.kernel = kernel
-        self._names = {token.text for token in kernel.tokens if token.kind == "name"}
-        self._taken: dict[tuple[object, ...], str] = {}  # declaration and the buffers it uses → its name
+        self.kernel = kernel  # the importing module
+        self._names = {token.text for token in kernel.tokens if token.kind == "name"}  # names that the output has
+        # (index of a library, declaration, pairs of its buffer variables and the kernel's) → name in the output
+        self._taken: dict[tuple[object, ...], str] = {}
         self._directives: list[str] = []  # `enable` and `requires` lines of libraries
         self._built_ins: dict[str, str] = {}  # built-in value → private variable that the entry point stores it in
         self._parts: list[str] = []  # text of the added declarations
@@ -39,17 +40,17 @@ class WgslOutput:
     def add_function(
         self, library_index: int, module: WgslModule, function: Declaration, variables: Mapping[str, str]
     ) -> str:
-        """Add a library function and the declarations that it uses; return the function's new name.
+        """Add a library function and the declarations that it uses; return the function's name in the output.
 
         Args:
-            library_index: Index of the library.
+            library_index: Index of the library in search order.
             module: The library's module.
-            function: The function.
-            variables: Kernel variables that replace the library's buffer variables, by library name.
+            function: Declaration of the function.
+            variables: Name of a buffer variable of the library → name of the kernel's variable that replaces it.
         """
         declarations = [d for d in module.reached([function]) if d.name not in variables]
-        renamed = dict(variables)
-        fresh: list[Declaration] = []
+        renamed = dict(variables)  # name in the library → name in the output
+        fresh: list[Declaration] = []  # declarations that the output does not have yet
         for declaration in declarations:
             used = {d.name for d in module.reached([declaration])}
             key = (library_index, declaration.name, *((b, v) for b, v in variables.items() if b in used))
@@ -68,8 +69,8 @@ class WgslOutput:
     def _name_or_built_in(self, module: WgslModule, declaration: Declaration) -> str:
         """Choose the name that a library's declaration has in the output.
 
-        The variable of a built-in value is shared by all libraries; it is defined here when it is first used. Overrides
-        keep their names, because callers set them by name.
+        The variable of a built-in value is shared by all libraries; it is defined here when it is first used. An
+        override keeps its name unless that is taken, because callers set overrides by name.
         """
         if _is_built_in(declaration):
             if declaration.name not in self._built_ins:
@@ -81,7 +82,7 @@ class WgslOutput:
                 raise InvalidArgumentError(
                     f"{module.where}: override '{declaration.name}' of a library has an @id; drop it"
                 )
-            if declaration.name not in self._names:  # known by its name to whoever gives values
+            if declaration.name not in self._names:
                 self._names.add(declaration.name)
                 return declaration.name
         return self._fresh_name(f"library_{declaration.name}")
@@ -95,14 +96,14 @@ class WgslOutput:
         return candidate
 
     def add_adapter(self, name: str, types: Sequence[str], result: str, called: str, parameters: Sequence[str]) -> None:
-        """Define a function for the kernel that calls a library function, and converts between i32 and u32 for it.
+        """Define the function that the kernel calls: it calls a library function, and converts between i32 and u32.
 
         Args:
             name: Name by which the kernel calls it.
-            types: Types of the kernel's arguments.
+            types: Types of the kernel's arguments, in order.
             result: Type that the kernel expects; "" for none.
             called: Name of the library function in the output.
-            parameters: Types of its parameters.
+            parameters: Types of the library function's parameters, in order.
         """
         arguments = [f"{p}(a{i})" if p in ("i32", "u32") else f"a{i}" for i, p in enumerate(parameters)]
         call = f"{called}({', '.join(arguments)})"
@@ -110,8 +111,11 @@ class WgslOutput:
         self.define(f"{_head(name, types, result)} {{ {body} }}")
 
     def add_stub(self, name: str, types: Sequence[str], result: str) -> None:
-        """Define a placeholder for a missing function; its callers test first whether the function is available."""
-        self.define(f"{_head(name, types, result)} {{{f' return {_ZEROS[result]}; ' if result else ''}}}")
+        """Define a placeholder that returns zero for a missing function, so that the module is valid.
+
+        Its callers test first whether the function is available. The arguments are those of `add_adapter`.
+        """
+        self.define(f"{_head(name, types, result)} {{{f' return {_ZERO_OF_TYPE[result]}; ' if result else ''}}}")
 
     def text(self, edit: Callable[[str], str]) -> str:
         """Return the text of the whole module. `edit` is applied to the kernel's text, without the added
@@ -128,28 +132,30 @@ class WgslOutput:
         """Return the text with code at the start of an entry point that sets the library's variables of built-in
         values.
 
-        Missing `@builtin` parameters are added to the entry point.
+        text: that of the kernel's module, in which the offsets of this entry point are still valid. Missing `@builtin`
+        parameters are added to the entry point.
         """
         tokens = self.kernel.tokens
         start, body = tokens[entry.first].start, tokens[entry.body].end
         head = text[start:body]
-        more: list[str] = []
+        added_parameters: list[str] = []
         writes = ""
         for name, variable in self._built_ins.items():
             if name == "workgroup_size":
                 stated = entry.attribute(name)
+                # `@workgroup_size` may leave out the last sizes, which are then 1.
                 sizes = [*(stated.arguments if stated is not None else ()), "1", "1"][:3]
                 writes += f"\n  {variable} = vec3<u32>({', '.join(sizes)});"
                 continue
-            has = re.search(rf"@builtin\(\s*{name}\s*\)\s*(\w+)", head)
-            parameter = has[1] if has is not None else f"{variable}_given"
-            if has is None:
-                more.append(f"@builtin({name}) {parameter}: {BUILT_INS[name]}")
+            existing = re.search(rf"@builtin\(\s*{name}\s*\)\s*(\w+)", head)
+            parameter = existing[1] if existing is not None else f"{variable}_given"
+            if existing is None:
+                added_parameters.append(f"@builtin({name}) {parameter}: {BUILT_INS[name]}")
             writes += f"\n  {variable} = {parameter};"
-        if more:
+        if added_parameters:
             close = head.rindex(")")
             before = head[:close].rstrip()
-            head = f"{before}{'' if before.endswith(('(', ',')) else ', '}{', '.join(more)}{head[close:]}"
+            head = f"{before}{'' if before.endswith(('(', ',')) else ', '}{', '.join(added_parameters)}{head[close:]}"
         return text[:start] + head + writes + text[body:]
 
 
@@ -166,13 +172,17 @@ def _head(name: str, types: Sequence[str], result: str) -> str:
 
 
 def _renamed(module: WgslModule, declaration: Declaration, names: Mapping[str, str]) -> str:
-    """Return the text of a declaration with renamed identifiers; attributes and structure members keep their names."""
+    """Return the text of a declaration with renamed identifiers; attributes and structure members keep their names.
+
+    names: name in the library → name in the output.
+    """
     tokens, parts = module.tokens, []
-    at = tokens[declaration.first].start
+    at = tokens[declaration.first].start  # offset up to which the text is in `parts`
     for i in range(declaration.first, declaration.end):
         token = tokens[i]
         if token.kind != "name" or token.text not in names or tokens[i - 1].text in (".", "@"):
             continue
+        # A name before a colon in a struct is a member's.
         if declaration.kind == "struct" and i + 1 < declaration.end and tokens[i + 1].text == ":":
             continue
         parts += [module.text[at : token.start], names[token.text]]
