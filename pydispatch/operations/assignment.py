@@ -23,9 +23,20 @@ from pydispatch.operations.slicing import concat
 def put_along(
     builder: Builder, x: Tensor, indices: Tensor, updates: Tensor, axis: int, combine: str | None = None
 ) -> Tensor:
-    """Return x with updates at the indices along an axis, applied in order. `combine` is add, mul, max, min of old and
-    new; None replaces.
+    """Return x with the elements of `updates` at the indices along one axis, applied in order.
+
+    `indices` and `updates` have one shape, with the rank of x. As in NumPy's `put_along_axis`, an update keeps its own
+    position along the other axes. Negative indices count from the end; positions outside of x are ignored.
+
+    Args:
+        builder: The builder.
+        x: The tensor before the assignment.
+        indices: Positions along `axis`.
+        updates: New elements.
+        axis: Axis of x, from 0.
+        combine: "add", "mul", "max" or "min" of old and new element; None replaces.
     """
+    # Position of each update along each axis of x.
     positions = [
         _from_front(builder, indices, x.shape[d]) if d == axis else iota(builder, indices.shape, d, I64)
         for d in range(x.rank)
@@ -39,7 +50,8 @@ def put_along(
 def put_nd(builder: Builder, x: Tensor, indices: Tensor, updates: Tensor, combine: str | None = None) -> Tensor:
     """Return x with updates at the positions in the rows of indices [..., k], along the first k axes.
 
-    The updates are [..., *the other axes of x]. `combine` is add, mul, max or min of old and new; None replaces.
+    The updates are [..., *the other axes of x]. Negative indices count from the end; positions outside of x are
+    ignored. `combine` is "add", "mul", "max" or "min" of old and new element; None replaces.
     """
     parts = index_columns(builder, indices)
     if len(parts) > x.rank:
@@ -51,7 +63,7 @@ def put_nd(builder: Builder, x: Tensor, indices: Tensor, updates: Tensor, combin
 
 @dataclass(frozen=True)
 class Range:
-    """Positions `start`, `start + step`, ... along an axis, `size` of them."""
+    """The `size` positions `start`, `start + step`, ... along an axis. `start` counts from the front."""
 
     start: Size
     size: Size
@@ -69,23 +81,26 @@ def put(
         indices: For each axis of x a tensor of integers, a Range, or None for the whole axis. Tensors broadcast
             together. Positions outside of x are ignored.
         updates: The new elements, which are converted to the type of x and broadcast to the shape of `x[indices]`.
-        combine: add, mul, max or min of old and new; None replaces.
+        combine: "add", "mul", "max" or "min" of old and new element; None replaces.
     """
     by_axis = {d: i for d, i in enumerate(indices) if isinstance(i, Tensor)}
     axes = list(by_axis)
+    # Shape that the index tensors broadcast to.
     shape = broadcast_shape(builder, *(i.shape for i in by_axis.values()))
     # As in NumPy, the axes of index tensors are at the first indexed axis, or first if these are not adjacent.
+    # `first` is the position of these axes in the shape of `x[indices]`.
     first = axes[0] if axes and axes == list(range(axes[0], axes[0] + len(axes))) else 0
-    others = [d for d in range(x.rank) if d not in by_axis]
+    others = [d for d in range(x.rank) if d not in by_axis]  # axes without an index tensor
     sizes = [i.size if isinstance(i := indices[d], Range) else x.shape[d] for d in others]
-    target = (*sizes[:first], *shape, *sizes[first:])
+    target = (*sizes[:first], *shape, *sizes[first:])  # the shape of x[indices]
     written = broadcast_to(builder, convert(builder, updates, x.dtype), target)
+    # Number of leading axes of x up to the last one that is indexed; the elements of the others are assigned as slices.
     depth = 1 + max((d for d, i in enumerate(indices) if i is not None), default=-1)
     if depth == 0:
         return written
-    # Slices are x.shape[depth:], the whole axes at the end; `lead` are the dimensions that number the slices.
+    # A slice has the shape x.shape[depth:]. The dimensions `lead` of `target` number the slices.
     lead = target[: len(target) - x.rank + depth]
-    positions: dict[int, Tensor] = {}
+    positions: dict[int, Tensor] = {}  # axis of x → position of each slice along it, with the shape `lead`
     for d, tensor_ in by_axis.items():
         column = _from_front(builder, tensor_, x.shape[d])
         ones = [1] * (len(lead) - first - len(shape))
@@ -96,7 +111,7 @@ def put(
             positions[d] = _in_range(builder, index, counter) if isinstance(index, Range) else counter
     count = product(lead)
     rows = [reshape(builder, positions[d], [count]) for d in range(depth)]
-    is_unique = all(i.rank == 0 for i in by_axis.values())
+    is_unique = all(i.rank == 0 for i in by_axis.values())  # a single position each; vectors may repeat one
     return put_rows(builder, x, rows, reshape(builder, written, [count, *x.shape[depth:]]), combine, is_unique)
 
 
@@ -116,9 +131,10 @@ def put_rows(
     builder: Builder, x: Tensor, positions: Sequence[Tensor], updates: Tensor, combine: str | None = None,
     unique: bool = False,
 ) -> Tensor:  # fmt: skip
-    """Return x with updates [n, other axes...] at positions, which has a vector [n] for each of the first axes.
+    """Return x with slices `updates` [n, other axes...] at `positions`, which has a vector [n] for each leading axis.
 
-    `unique` promises that no two positions are equal; otherwise updates are applied in order.
+    Positions are not negative; those outside of x are ignored. `combine` is "add", "mul", "max" or "min" of old and new
+    element; None replaces. `unique` promises that no two positions are equal; otherwise updates are applied in order.
     """
     depth = len(positions)
     slices = reshape(builder, updates, [updates.shape[0], *[1] * depth, *updates.shape[1:]])

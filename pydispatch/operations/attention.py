@@ -14,7 +14,7 @@ from pydispatch.operations import normalization, products, reductions, shapes
 from pydispatch.operations.formulas import Element, formula
 
 SCORES_BEFORE_SOFTMAX = 2
-"""Argument `stage` of `attend`."""
+"""Argument `stage` of `attend`: it returns the scores after scaling, masks and softcap."""
 
 
 def attend(
@@ -34,25 +34,27 @@ def attend(
 
     Args:
         builder: The builder.
-        query: [..., l, d].
-        key: [..., s, d]. Leading axes broadcast; the number of heads may be a divisor of that of the query (grouped
-            heads).
-        value: [..., s, v].
-        masks: Bool masks are false for keys that are left out; float masks are added to the scores.
+        query: [..., l, d] for l queries. The axis before l, if there are four axes or more, is that of the heads.
+        key: [..., s, d] for s keys. Leading axes broadcast; the number of heads may be a divisor of that of the query
+            (grouped heads).
+        value: [..., s, v] for s keys, as `key`.
+        masks: Masks that broadcast to [..., l, s]. Bool masks are false for keys that are left out; float masks are
+            added to the scores.
         scale: Factor of the scores; None for 1 / sqrt(d).
         softcap: Scores are limited to (-softcap, softcap) by tanh; 0 for no limit.
-        precision: Type of the softmax, if wider than the default.
+        precision: Type of the softmax; None, or a type with fewer bits, for f32 or the wider type of the query.
         stage: Scores to return: after scaling (0), masks (1), softcap (2, SCORES_BEFORE_SOFTMAX) or softmax (3).
-        filler: Score of a key that is left out.
+        filler: Score of a key that a bool mask leaves out.
 
     Returns:
-        The attention [..., l, v] and the scores [..., l, s]. A query whose scores are all -inf gives 0.
+        The attention [..., l, v] and the scores [..., l, s], both in the type of the query. A query whose scores are
+        all -inf gives 0.
     """
     key, value = grouped_heads(builder, query, key), grouped_heads(builder, query, value)
     factor = usual_scale(builder, query) if scale is None else scale
     inner = normalization.wide(query.dtype)
     scores = products.matmul(builder, query, _transpose_matrices(builder, key), inner)
-    stages = [formula(builder, lambda e: e * factor, scores)]
+    stages = [formula(builder, lambda e: e * factor, scores)]  # scores by the values of the argument `stage`
 
     def masked(e: Element, *mask_elements: Element) -> Element:
         """Return a score after the masks, of which `mask_elements` are elements: the filler where a bool mask is
@@ -80,7 +82,8 @@ def attention_gradients(
 ) -> list[Tensor]:  # fmt: skip
     """Return the gradients of query, key and value of `attend` for the gradient `grad` of its result `out`.
 
-    log_sums [..., l] is, for each query, the logarithm of the sum of the exponentials of its scores.
+    query, key, value, masks and scale are the arguments of `attend`. log_sums [..., l] is, for each query, the
+    logarithm of the sum of the exponentials of its scores; -inf for a query without keys.
     """
     inner = normalization.wide(query.dtype)
     keys, values = grouped_heads(builder, query, key), grouped_heads(builder, query, value)
@@ -97,6 +100,7 @@ def attention_gradients(
     weights = formula(builder, weight, scores, shapes.expand_dims(builder, log_sums, [log_sums.rank]), *masks)
     of_value = products.matmul(builder, _transpose_matrices(builder, weights), grad, inner)
     of_weights = products.matmul(builder, grad, _transpose_matrices(builder, values), inner)
+    # Derivative of the softmax: w * (g - sum of w * g over the keys), and that sum is the dot product of grad and out.
     common = reductions.reduce(
         builder, "add", formula(builder, lambda g, o: g.to(inner) * o.to(inner), grad, out), [-1], keep=True
     )
@@ -113,7 +117,10 @@ def _transpose_matrices(builder: Builder, x: Tensor) -> Tensor:
 
 
 def _sum_of_groups(builder: Builder, gradient: Tensor, x: Tensor) -> Tensor:
-    """Return the sums of gradients over the query heads that share a head of x, the adjoint of `grouped_heads`."""
+    """Return the sums of gradients over the query heads that share a head of x, the adjoint of `grouped_heads`.
+
+    gradient: [..., heads of the query, m, n]. The result has the shape of x, [..., heads of x, m, n].
+    """
     if gradient.shape == x.shape:
         return gradient
     fewer, (heads, *matrix) = x.shape[-3], gradient.shape[-3:]
@@ -122,10 +129,11 @@ def _sum_of_groups(builder: Builder, gradient: Tensor, x: Tensor) -> Tensor:
 
 
 def causal_mask(builder: Builder, queries: Size, keys: Size, before: Size | Tensor = 0, window: int = -1) -> Tensor:
-    """Return a mask [queries, keys] of the keys up to each query's own position.
+    """Return a bool mask [queries, keys] that is true for the keys up to each query's own position.
 
-    The queries begin at position `before`; a tensor [batch, 1, 1, 1] gives a mask per sequence, [batch, 1, queries,
-    keys]. If `window` is not negative, only the last `window` of these keys are visible.
+    Query i is at position `before + i` among the keys. If `before` is a tensor [batch, 1, 1, 1], the result is a mask
+    for each sequence, [batch, 1, queries, keys]. If `window` is not negative, it is true for the last `window` of these
+    keys only.
     """
     first = before if isinstance(before, Tensor) else reductions.size_as(builder, before, I64)
     rank = max(first.rank, 2)
@@ -142,7 +150,7 @@ def causal_mask(builder: Builder, queries: Size, keys: Size, before: Size | Tens
 
 
 def length_mask(builder: Builder, lengths: Tensor, keys: Size) -> Tensor:
-    """Return a mask of the keys within the length of each sequence, [batch, 1, 1, keys]."""
+    """Return a bool mask [batch, 1, 1, keys] that is true for the first lengths[b] keys of sequence b."""
     limit = shapes.reshape(builder, lengths, [lengths.shape[0], 1, 1, 1])
     positions = shapes.iota(builder, [1, 1, 1, keys], axis=3, dtype=I64)
     return formula(builder, lambda j, n: j < n.to(I64), positions, limit)
@@ -153,7 +161,7 @@ def usual_scale(builder: Builder, query: Tensor) -> float:
     width = query.shape[-1]
     if isinstance(width, Expr):
         raise builder.fail(f"the size of the last axis of {query} must be known")
-    return 1.0 / math.sqrt(max(width, 1))
+    return 1.0 / math.sqrt(max(width, 1))  # without elements, all scores are 0 with any scale
 
 
 def split_heads(builder: Builder, x: Tensor, heads: int) -> Tensor:
@@ -173,7 +181,10 @@ def join_heads(builder: Builder, x: Tensor) -> Tensor:
 
 
 def grouped_heads(builder: Builder, query: Tensor, x: Tensor) -> Tensor:
-    """Return keys or values with one head per query head, repeating each head that several query heads share."""
+    """Return keys or values x [..., heads, s, d] with one head per query head, repeating heads that queries share.
+
+    x is unchanged if it has no axis of heads, a single head, which broadcasts, or as many heads as the query.
+    """
     if query.rank < 4 or x.rank < 4 or x.shape[-3] in (1, query.shape[-3]):
         return x
     heads, fewer = query.shape[-3], x.shape[-3]

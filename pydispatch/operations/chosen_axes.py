@@ -19,7 +19,8 @@ class ChosenAxes:
     """Distinct axes of a tensor of rank `rank` that each call chooses: the host computes them at run time.
 
     Attributes:
-        axes: The axes as integers of the host, not negative.
+        rank: Rank of the tensor.
+        axes: The chosen axes as integers of the host, not negative, in the order of the operand.
         is_chosen: For each axis of the tensor a condition of the host: whether it is one of them.
     """
 
@@ -50,8 +51,9 @@ class ChosenAxes:
         return count
 
     def scattered(self, values: Sequence[Integer], defaults: Sequence[Integer]) -> list[HostInteger]:
-        """Return for each axis of the tensor its value if it is chosen, else its default. `values` are in the order of
-        `axes`.
+        """Return for each axis of the tensor its value if it is chosen, else its default.
+
+        values: one value for each chosen axis, in the order of `axes`. defaults: one for each axis of the tensor.
         """
         scattered = []
         for d, default in enumerate(defaults):
@@ -77,7 +79,8 @@ class ChosenAxes:
         """
         others = []
         for n in range(self.rank - len(self.axes)):
-            # The n-th other axis is the first of axes n, n + 1, ... that is not chosen and has n others before it.
+            # The n-th axis that is not chosen is one of n, ..., last, as at most all chosen axes precede it. It is the
+            # axis d that is not chosen and has d - n chosen ones before it.
             last = n + len(self.axes)
             value = HostInteger.of(self.builder, values[last])
             for d in reversed(range(n, last)):
@@ -87,7 +90,10 @@ class ChosenAxes:
         return others
 
     def inserted(self, sizes: Sequence[Size]) -> list[Size]:
-        """Return the shape with size 1 at the chosen axes and, in order, `sizes` at the others."""
+        """Return the shape with size 1 at the chosen axes and, in order, `sizes` at the others.
+
+        sizes: one for each axis that is not chosen.
+        """
         result: list[Size] = []
         for d, is_chosen in enumerate(self.is_chosen):
             if sizes:
@@ -108,17 +114,18 @@ def _selected(builder: Builder, index: HostInteger, values: Sequence[Integer]) -
 
 
 def chosen_last(builder: Builder, x: Tensor, axes: ChosenAxes) -> Tensor:
-    """Transpose x so that the chosen axes are last, in the order of `axes.axes`, after the others in theirs.
+    """Transpose x so that the chosen axes are last, in the order of `axes.axes`, and the others keep their order.
 
-    x is read as a vector: the element at an index of the result is at the sum of index times stride of its axes.
+    x is read as a vector: the position of an element is the sum of index times stride over the axes of the result.
     """
     flat = shapes.reshape(builder, x, [product_of_sizes(x.shape)])
     strides = [product_of_sizes(x.shape[d + 1 :]) for d in range(x.rank)]
     sizes = [n.size() for n in (*axes.others(x.shape), *axes.chosen(x.shape))]
+    # Stride in x, in elements, of each axis of the result.
     steps = [n.value for n in (*axes.others(strides), *axes.chosen(strides))]
 
     def coordinates(coords: CoordinateBuilder) -> list[SSAValue]:
-        """Return the row-major position in x of an element of the result."""
+        """Return the position in the vector `flat` of the element of the result at the loop indices."""
         position = coords.index_constant(0)
         for d, step in enumerate(steps):
             position = coords.plus(position, coords.times(coords.loop_index(d), step))

@@ -25,20 +25,22 @@ def image_of_columns(
 
     Args:
         builder: The builder.
-        x: Windows as columns, [n, channels * elements of the kernel, windows].
-        sizes: Spatial sizes of the images.
-        kernel: Size of a window along each axis.
+        x: Windows as columns, [n, channels * elements of a window, windows]; windows are in row-major order.
+        sizes: Sizes of the images along each spatial axis, without padding.
+        kernel: Number of elements of a window along each spatial axis.
         window: Strides, padding and dilations of the windows.
     """
+    # Number of windows along each spatial axis.
     counts = convolutions.window_sizes(builder, tuple(sizes), kernel, window)
     for count in counts:
         builder.require_positive(count, "a window is larger than the padded image")
-    area = product(kernel)
+    area = product(kernel)  # elements of a window
     if x.rank != 3 or (is_static([x.shape[1], area]) and x.shape[1] % area):
         raise builder.fail(f"{x} is not [n, channels * {area}, windows], as windows of {list(kernel)} elements need")
     builder.require_equal(x.shape[2], product(counts), f"{x} has {{a}} windows; the image has {{b}}")
     rank, channels = len(kernel), x.shape[1] // area
     builder.require_equal(x.shape[1], channels * area, f"{x} has {{a}} rows, which is not {{b}}, a multiple of {area}")
+    # Emitted before the loops, whose bodies use them.
     area_value = builder.index(area)
     kernel_values, count_values, strides, lows, dilations = (
         [builder.index(n) for n in sizes] for sizes in (kernel, counts, window.strides, window.low, window.dilations)
@@ -56,11 +58,13 @@ def image_of_columns(
         zero, remaining = coords.index_constant(0), k
         row = coords.plus(coords.times(channel, area_value), k)
         is_inside: SSAValue | None = None
-        column, column_step = zero, coords.index_constant(1)  # step: distance of the columns of neighbours along axis d
+        # `column` is the window's row-major index; `column_step` the distance of neighbouring windows along axis d.
+        column, column_step = zero, coords.index_constant(1)
         for d in reversed(range(rank)):
             offset = coords.add_op(arith.RemSIOp(remaining, kernel_values[d]))
             remaining = coords.add_op(arith.DivSIOp(remaining, kernel_values[d]))
             begin = coords.minus(coords.plus(coords.loop_index(2 + d), lows[d]), coords.times(offset, dilations[d]))
+            # Index of the window along axis d, if it begins there: `begin` must be a multiple of the stride.
             window_index = coords.add_op(arith.DivSIOp(begin, strides[d]))
             for holds in (
                 arith.CmpiOp(begin, zero, "sge"),
@@ -70,6 +74,7 @@ def image_of_columns(
                 condition = coords.add_op(holds)
                 is_inside = condition if is_inside is None else coords.add_op(arith.AndIOp(is_inside, condition))
             last = coords.minus(count_values[d], coords.index_constant(1))
+            # Clamped, since the element is read even if it is not used.
             column = coords.plus(column, coords.times(coords.clamped(window_index, last), column_step))
             column_step = coords.times(column_step, count_values[d])
         assert is_inside is not None

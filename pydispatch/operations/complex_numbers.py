@@ -70,7 +70,8 @@ def _pow(lhs: Element, rhs: Element) -> Element:
 
 
 def _atan2(y: Element, x: Element) -> Element:
-    """Return -i log((x + iy) / sqrt(x^2 + y^2))."""
+    """Return the angle -i log((x + iy) / sqrt(x^2 + y^2)) of complex x and y."""
+    # x + iy; then -i times a + bi is b - ai.
     direction = (x.real - y.imag).with_imag(x.imag + y.real)
     logarithm = (direction / (x * x + y * y).unary("sqrt")).unary("log")
     return logarithm.imag.with_imag(-logarithm.real)
@@ -80,6 +81,7 @@ def _extremum(order: str) -> Callable[[Element, Element], Element]:
     """Return the function that selects the larger ("ge") or smaller ("le") of two complex numbers, ordered by real,
     then imaginary part. NaN is propagated.
     """
+    # NaN is unequal to itself. With NaN on the right alone, the comparison is false, and the right one is selected.
     return lambda lhs, rhs: (lhs.is_unequal(lhs) | lhs.compare(order, rhs)).where(lhs, rhs)
 
 
@@ -109,6 +111,7 @@ def _exp(z: Element) -> Element:
 
 def _square(x: Element) -> tuple[Element, Element]:
     """Return x^2 rounded, and its rounding error, by Dekker's product: x is split into two halves of its digits."""
+    # Veltkamp's split by 2^27 + 1 for the 53 digits of f64, by 2^12 + 1 for the 24 of f32.
     scaled = x * (134217729.0 if x.dtype == F64 else 4097.0)
     high = scaled - (scaled - x)
     low = x - high
@@ -119,20 +122,20 @@ def _square(x: Element) -> tuple[Element, Element]:
 def _sum(lhs: Element, rhs: Element) -> tuple[Element, Element]:
     """Return lhs + rhs rounded, and its rounding error, by Knuth's sum."""
     total = lhs + rhs
-    added = total - lhs
+    added = total - lhs  # the part of rhs that the rounded sum contains
     return total, (lhs - (total - added)) + (rhs - added)
 
 
 def _sum_with_squares(start: Element, x: Element, y: Element) -> Element:
-    """Return start + x^2 + y^2. Rounding errors are added at the end, so that the sum may cancel."""
-    (first_square, first_lost), (second_square, second_lost) = _square(x), _square(y)
-    first_sum, first_error = _sum(start, first_square)
-    total, error = _sum(first_sum, second_square)
-    return total + (error + first_error + (first_lost + second_lost))
+    """Return start + x^2 + y^2. Rounding errors are added at the end, so that a sum that cancels is accurate, too."""
+    (x_square, x_square_error), (y_square, y_square_error) = _square(x), _square(y)
+    first_sum, first_error = _sum(start, x_square)
+    total, error = _sum(first_sum, y_square)
+    return total + (error + first_error + (x_square_error + y_square_error))
 
 
 def _log_of_length(z: Element, excess: Element) -> Element:
-    """Return log|z|. For |z| near 1, where that loses digits, it is log1p(excess) / 2; `excess` is |z|^2 - 1."""
+    """Return log|z|. For |z| near 1, where log loses digits, it is log1p(excess) / 2; `excess` is |z|^2 - 1."""
     large = z.real.unary("abs").max(z.imag.unary("abs"))
     is_near = (large > 0.5) & (large < 2.0)
     return is_near.where(0.5 * excess.unary("log1p"), z.unary("abs").unary("log"))
@@ -171,6 +174,7 @@ def _cbrt(z: Element) -> Element:
 def _sqrt(z: Element) -> Element:
     """Return the square root with non-negative real part."""
     x, y = z.real, z.imag
+    # The absolute values of the root's parts: the larger one by a sum that cannot cancel, the other as |y| / (2 large).
     large = (0.5 * (z.unary("abs") + x.unary("abs"))).unary("sqrt")
     small = 0.5 * y.unary("abs") / large
     small = y.unary("is_inf").where(large, small)
@@ -211,21 +215,22 @@ def _atanh(z: Element) -> Element:
     quotient would, it is log(2 / |y|) / 2.
     """
     x, y = z.real.unary("abs"), z.imag
-    rest, height = 1.0 - x, y.unary("abs")
-    scale = rest.unary("abs").max(height)
-    u, v = rest / scale, y / scale
+    to_pole, height = 1.0 - x, y.unary("abs")
+    scale = to_pole.unary("abs").max(height)
+    u, v = to_pole / scale, y / scale
     real = 0.25 * (4.0 * (x / scale / scale) / (u * u + v * v)).unary("log1p")
     at_pole = 0.5 * (math.log(2.0) - height.unary("log"))
-    real = (rest.is_equal(0.0) & (height < _POLE_HEIGHT)).where(at_pole, real)
+    real = (to_pole.is_equal(0.0) & (height < _POLE_HEIGHT)).where(at_pole, real)
     is_infinite = _is_infinite(z)
     real = is_infinite.where(0.0, real).binary("copysign", z.real)
-    angle = y.binary("atan2", 0.5 * (rest * (1.0 + x) - y * y))
+    angle = y.binary("atan2", 0.5 * (to_pole * (1.0 + x) - y * y))
     return real.with_imag(0.5 * is_infinite.where(y.const(math.pi).binary("copysign", y), angle))
 
 
 def _of_rotated(name: str, back: bool) -> Callable[[Element], Element]:
-    """Return the function z -> f(iz), or -i f(iz) with `back`, where f has a name: sin(z) = -i sinh(iz), cos(z) =
-    cosh(iz).
+    """Return the function z -> f(iz), or z -> -i f(iz) with `back`, for the function f of this name in COMPLEX_UNARY.
+
+    Thus sin(z) = -i sinh(iz), and cos(z) = cosh(iz).
     """
 
     def rotated(z: Element) -> Element:
@@ -237,7 +242,7 @@ def _of_rotated(name: str, back: bool) -> Callable[[Element], Element]:
 
 
 def _roots_of_one_minus_and_plus(z: Element) -> tuple[Element, Element]:
-    """Return sqrt(1 - z) and sqrt(1 + z), with the signs of zeros."""
+    """Return sqrt(1 - z) and sqrt(1 + z). The imaginary parts keep the sign of a zero, which selects a branch."""
     x, y = z.real, z.imag
     return (1.0 - x).with_imag(-y).unary("sqrt"), (1.0 + x).with_imag(y).unary("sqrt")
 

@@ -41,7 +41,7 @@ def if_(
         condition: A single bool.
         then: Emits the branch for true, and returns its results.
         otherwise: Emits the branch for false, and returns its results.
-        remedy: Note of the error if the types differ.
+        remedy: What the user can do if the types differ, for the error; None for no advice.
     """
     if condition.numbers is not None:
         return list(then() if condition.numbers.reshape(-1)[0] else otherwise())
@@ -51,14 +51,17 @@ def if_(
 
 
 def _truth(builder: Builder, condition: Tensor) -> SSAValue:
-    """Return a condition as an SSA value. Raise CompileError if it is no single bool."""
+    """Return a condition as an SSA value of type i1. Raise CompileError if it is no single bool."""
     if not condition.dtype.is_bool or any(n != 1 for n in condition.shape if not isinstance(n, Expr)):
         raise builder.fail(f"a condition is {condition}; expected one truth value")
     return element(builder, condition)
 
 
 def switch(builder: Builder, index: Tensor, branches: Sequence[Branch]) -> list[Tensor]:
-    """Add a branch on an integer, and return its results. A number without a branch selects the last one."""
+    """Add a branch on an integer, and return the results of branches[index].
+
+    An index outside of the list, negative ones included, selects the last branch.
+    """
     # An integer that is not computed from sizes selects a branch at compile time.
     if (known := index.known_integers()) is not None and not isinstance(known[0], Expr):
         branch_index = known[0] if 0 <= known[0] < len(branches) else len(branches) - 1
@@ -67,7 +70,7 @@ def switch(builder: Builder, index: Tensor, branches: Sequence[Branch]) -> list[
         return list(branches[0]())
     chosen = builder.scalar(index)
     (*cases, default), forms = _branches(builder, branches)
-    numbers = DenseArrayBase.from_list(builtin.i64, range(len(cases)))
+    numbers = DenseArrayBase.from_list(builtin.i64, range(len(cases)))  # the index that selects each case
     return _wrap_values(
         builder, builder.add(scf.IndexSwitchOp(chosen, numbers, default, cases, _types(forms))).results, forms
     )
@@ -76,12 +79,12 @@ def switch(builder: Builder, index: Tensor, branches: Sequence[Branch]) -> list[
 def _branches(
     builder: Builder, branches: Sequence[Branch], remedy: str | None = None
 ) -> tuple[list[Region], list[Form]]:
-    """Emit branches into regions, and return the regions and the common types of their results.
+    """Emit branches into regions, and return the regions and the common type of each result.
 
     A size is dynamic in the common type if the branches differ in it, or if it is computed in a branch. `remedy` is
     that of `if_`.
     """
-    outside = builder.symbols
+    outside = builder.symbols  # symbols of sizes that are known before the branches
     blocks: list[Block] = []
     results: list[list[Tensor]] = []
     for branch in branches:
@@ -113,8 +116,12 @@ def while_(
 ) -> list[Tensor]:
     """Add a loop whose body replaces tensors as long as a condition on them holds, and return the final tensors.
 
-    dtypes and ranks must not change. With `shapes_vary` an iteration may change sizes; otherwise all shapes are those
-    of `first`.
+    Args:
+        builder: The builder.
+        first: The tensors before the first iteration.
+        condition: Emits the condition for given tensors: a single bool.
+        body: Emits an iteration: returns the new tensors for given ones. dtypes and ranks must not change.
+        shapes_vary: Whether an iteration may change sizes; otherwise all shapes are those of `first`.
     """
     # forms: dtype and shape of each tensor before and after each iteration. A while loop has no index (`lead`).
     after, forms = _iteration(builder, first, lead=[], body=lambda _, tensors: body(tensors), shapes_vary=shapes_vary)
@@ -132,11 +139,12 @@ def for_(
 ) -> list[Tensor]:  # fmt: skip
     """Add a loop whose body replaces tensors `count` times, and return the final tensors.
 
-    The body is passed the index of the iteration, from 0. `shapes_vary` is that of `while_`.
+    body(index of the iteration, from 0; tensors) returns the new tensors. `first` are the tensors before the loop, and
+    `shapes_vary` is that of `while_`.
     """
 
     def iteration(lead: Sequence[SSAValue], tensors: list[Tensor]) -> Tensors:
-        """Emit the body of one iteration; `lead` has the loop index."""
+        """Emit the body of one iteration; `lead` is a list of one value, the loop index."""
         # Symbols are assumed to be at least 1 but the index begins at 0, so the symbol stands for the index plus 1.
         following = builder.add(arith.AddiOp(lead[0], builder.index(1))).result
         return body(builder.size_of(following, "i") - 1, tensors)
@@ -162,17 +170,18 @@ def scan(
     """Add a loop like `for_` whose body also returns rows, and return the final tensors and the rows stacked along axis
     0.
 
-    `rows` has the types of the rows if the caller knows them; otherwise the body is emitted once more to determine
-    them. With `backwards` the loop goes from the last row to the first.
+    body(row index, tensors) returns the new tensors, and the rows at this index. `rows` has the types of the rows if
+    the caller knows them; otherwise the body is emitted once more to determine them. With `backwards` the loop goes
+    from the last row to the first.
     """
     if rows is None:
         rows = rows_of(builder, lambda: body(0, list(first))[1])
     buffers = [rows_buffer(builder, count, row) for row in rows]
 
     def iteration(index: Size, tensors: list[Tensor]) -> Tensors:
-        """Run the body on a row, and store the rows that it returns in the buffers.
+        """Emit the body for one row index, and store the rows that it returns in the buffers.
 
-        The tensors are those that the body carries, then the buffers.
+        tensors: those that the body replaces, then the buffers.
         """
         row_index = count - 1 - index if backwards else index
         carried, new = body(row_index, tensors[: len(first)])
@@ -186,9 +195,7 @@ def scan(
 
 
 def rows_of(builder: Builder, rows: Branch) -> list[Row]:
-    """Return the types of the rows that an iteration returns, determined by emitting it into a block that
-    is discarded.
-    """
+    """Return the types of the rows that an iteration returns: `rows` is called to emit them into a discarded block."""
     outside = builder.symbols
     with builder.inside(Block()):
         tensors = list(rows())
@@ -199,14 +206,14 @@ def rows_of(builder: Builder, rows: Branch) -> list[Row]:
 
 
 def rows_buffer(builder: Builder, count: Size, row: Row) -> Tensor:
-    """Return a tensor of `count` rows with undefined elements."""
+    """Return a tensor [count, *shape of a row] with undefined elements."""
     dtype, shape = row
     size = (count, *shape)
     return builder.wrap(dtype, size, *(builder.empty(dtype.element, size) for _ in range(_part_count(dtype))))
 
 
 def with_row(builder: Builder, x: Tensor, index: Size, row: Tensor) -> Tensor:
-    """Return x with the row at an index, which must be in bounds, replaced."""
+    """Return x with x[index] replaced by `row`; the index must be in bounds."""
     new_row = builder.as_shape(expand_dims(builder, row, axes=[0]), (1, *x.shape[1:]))
     return insert_slice(builder, x, new_row, [index, *[0] * row.rank])
 
@@ -228,13 +235,14 @@ def _iteration(
         shapes_vary: Whether an iteration may change sizes.
     """
     forms: list[Form] = [(x.dtype, x.shape) for x in first]
-    while True:
+    while True:  # each further turn makes at least one size dynamic, and discards the block
         block = Block(arg_types=[*lead, *_types(forms)])
         with builder.inside(block):
             results = list(body(block.args[: len(lead)], _wrap_values(builder, block.args[len(lead) :], forms)))
             if len(results) != len(first):
                 raise builder.fail(f"a loop over {len(first)} value(s) gives {len(results)}")
             if not _have_equal_types_and_ranks(first, results):
+                # The first tensor that an iteration changes, for the message.
                 x, y = next(
                     (x, y) for x, y in zip(first, results, strict=True) if not _have_equal_types_and_ranks([x], [y])
                 )
@@ -268,7 +276,7 @@ def _part_count(dtype: DType) -> int:
 
 
 def _type(form: Form) -> Attribute:
-    """Return the MLIR type of one part of a tensor."""
+    """Return the MLIR type of one part of a tensor: all of it, or the real or imaginary part of a complex one."""
     dtype, shape = form
     return tensor_type(dtype.element, [symbol("?") if n is None else n for n in shape])
 
@@ -279,7 +287,10 @@ def _types(forms: Sequence[Form]) -> list[Attribute]:
 
 
 def _wrap_values(builder: Builder, values: Sequence[SSAValue], forms: Sequence[Form]) -> list[Tensor]:
-    """Wrap SSA values, the parts of tensors of these types, as tensors; dynamic sizes are read from the values."""
+    """Wrap SSA values, one for each tensor or two for a complex one, as tensors of these types.
+
+    Dynamic sizes are read from the values at run time.
+    """
     remaining = iter(values)
     tensors = []
     for dtype, shape in forms:
@@ -290,7 +301,7 @@ def _wrap_values(builder: Builder, values: Sequence[SSAValue], forms: Sequence[F
 
 
 def _unwrap_tensors(builder: Builder, tensors: Tensors, forms: Sequence[Form]) -> list[SSAValue]:
-    """Return the SSA values of tensors, two for a complex one, cast to the types of their forms (dtype, shape)."""
+    """Return the SSA values of tensors, two for a complex one, cast to the types in `forms`, one for each tensor."""
     return [
         cast_to(builder, part, _type(form)) for x, form in zip(tensors, forms, strict=True) for part in builder.parts(x)
     ]
