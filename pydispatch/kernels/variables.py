@@ -125,7 +125,7 @@ def classify(
         never_assigned: Names that no statement assigns.
         differing: Returns whether an expression itself mentions the id of the invocation.
     """
-    # Stretches of the kind "phase"; expressions that every invocation evaluates between them; uniform variables.
+    # Stretches of the kind "phase", expressions that all invocations evaluate outside of phases, uniform variables.
     phases, evaluated_everywhere, uniform = list[Stretch](), list[ast.expr](), set[str]()
 
     def visit(block: Sequence[ast.stmt]) -> None:
@@ -171,8 +171,10 @@ def _add_formulas(
     variables: Variables, crossing: set[str], assigned: dict[str, list[Assignment]],
     is_pure: Callable[[ast.expr, set[str]], bool], never_assigned: set[str],
 ) -> None:  # fmt: skip
-    """Add to `variables.formulas` each crossing variable that is assigned once, by a statement of its own, from
-    formulas and values that never change, and the variables that its expression reads.
+    """Add formulas (variables whose expression is computed again in each phase) to `variables.formulas`.
+
+    A formula is assigned once, by a statement that is not nested, from formulas and values that never change. Added are
+    the crossing ones, and those that their expressions read.
 
     Args:
         variables: The classification so far.
@@ -217,25 +219,24 @@ def _add_uniform(
         differing: As in `classify`.
     """
     # Formulas with the same value in all invocations.
-    alike = {name for name, value in variables.formulas.items() if not differing(value)}
+    uniform_formulas = {name for name, value in variables.formulas.items() if not differing(value)}
     while True:  # remove formulas that read a formula that differs between invocations
-        left = {
-            name for name in alike if not (read_in([variables.formulas[name]]) & (variables.formulas.keys() - alike))
-        }
-        if left == alike:
+        different = variables.formulas.keys() - uniform_formulas
+        remaining = {name for name in uniform_formulas if not read_in([variables.formulas[name]]) & different}
+        if remaining == uniform_formulas:
             break
-        alike = left
+        uniform_formulas = remaining
     candidates = set(names)
     while True:  # remove candidates until each one's values depend only on the remaining ones
-        known = never_assigned | alike | variables.uniform | candidates
-        fit = {
+        known = never_assigned | uniform_formulas | variables.uniform | candidates
+        remaining = {
             name for name in candidates
             if all(
                 own.is_statement and own.value and not differing(own.value) and is_pure(own.value, known)
                 for own in assigned[name]
             )
         }  # fmt: skip
-        if fit == candidates:
+        if remaining == candidates:
             break
-        candidates = fit
+        candidates = remaining
     variables.uniform |= candidates

@@ -97,7 +97,7 @@ def _arange(context: Slices, node: ast.Call, arguments: list[Entity]) -> Entity:
         """Return the value of an element, its only index, as an i32."""
         return converted(context.writer, indices[0], "i32")
 
-    return context.lazy(node, (size,), "i32", of=[], element=element)
+    return context.lazy(node, (size,), "i32", operands=[], element=element)
 
 
 def _load(context: Slices, node: ast.Call, arguments: list[Entity]) -> Entity:

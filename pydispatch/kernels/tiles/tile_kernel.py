@@ -58,16 +58,19 @@ class TileKernel(TileVariables):
     remedies = REMEDIES
 
     def lower(self, environment: Mapping[str, Entity]) -> list[str]:
-        """Return the lines of the kernel's body, without what comes before it (`prologue`)."""
+        """Return the MLIR of the kernel's body as lines, without the lines in `prologue`, which precede it.
+
+        environment: the entities that parameters stand for.
+        """
         self.environment = {**environment, **{name: known(value) for name, value in self._statics.items()}}
         # A return at the end of the kernel needs no flag that skips statements after it.
         self.block(self.source.body, exits_without_flag=frozenset({RETURN}))
         return self.writer.lines
 
     def covered(self, parameter: str) -> tuple[int, ...] | None:
-        """Return the shape of the block that a workgroup writes of a view, last dimension first.
+        """Return the shape of the block that a workgroup writes of the view `parameter`, last dimension first.
 
-        None if all writes are inside loops or conditions.
+        Axis 0 of an inferred grid is along the last dimension. None if all writes are inside loops or conditions.
         """
         sizes = self._covered.get(parameter)
         return sizes and sizes[::-1]
@@ -93,7 +96,7 @@ class TileKernel(TileVariables):
     # ---- statements
 
     def statement(self, node: ast.stmt) -> None:
-        """Emit a statement, then release its temporary tiles and those that no later statement reads."""
+        """Emit a statement, then release the buffers of its temporary tiles and of variables that are dead after it."""
         outer = self._statement, self._temporaries
         self._statement, self._temporaries = node, []
         super().statement(node)

@@ -37,7 +37,7 @@ class TileValues(WorkgroupMemory):
         """Create a generator for workgroups of this many invocations along each axis."""
         super().__init__(source, workgroup)
         self._extents: dict[int, Scalar] = {}  # index constants that the prologue defines, by value
-        self._free: dict[tuple[Shape, str], list[str]] = {}  # names of unused buffers, by shape and type
+        self._free_buffers: dict[tuple[Shape, str], list[str]] = {}  # unused ones, by shape and type
         self._temporaries: list[tuple[tuple[Shape, str], str]] = []  # buffers of the statement: shape, type and name
 
     # ---- loops over elements
@@ -102,7 +102,7 @@ class TileValues(WorkgroupMemory):
             is_temporary: Whether the memory is released at the end of the statement.
         """
         key = shape, dtype
-        if free := self._free.get(key):
+        if free := self._free_buffers.get(key):
             name = free.pop()
         else:
             name = f"%tile{self.writer.fresh().removeprefix('%')}"
@@ -114,12 +114,12 @@ class TileValues(WorkgroupMemory):
     def release_temporaries(self) -> None:
         """Release the temporary buffers of the current statement."""
         for key, name in self._temporaries:
-            self._free.setdefault(key, []).append(name)
+            self._free_buffers.setdefault(key, []).append(name)
         self._temporaries.clear()
 
     def release(self, tile: Tile) -> None:
         """Release the buffer of a tile, for reuse by tiles of the same shape and type."""
-        self._free.setdefault((tile.shape, tile.dtype), []).append(tile.buffer)
+        self._free_buffers.setdefault((tile.shape, tile.dtype), []).append(tile.buffer)
 
     def stored_tile(self, name: str, shape: Shape, dtype: str, is_variable: bool = False) -> Tile:
         """Return a tile whose elements are stored in the buffer `name`."""
@@ -174,7 +174,7 @@ class TileValues(WorkgroupMemory):
         return tile.element([ZERO if size == 1 else index for index, size in zip(trailing, tile.shape, strict=True)])
 
     def lazy(
-        self, node: ast.AST, shape: Shape, dtype: str, of: Sequence[Tile],
+        self, node: ast.AST, shape: Shape, dtype: str, operands: Sequence[Tile],
         element: Callable[[Sequence[Scalar]], Scalar], reads_other_indices: bool = False,
     ) -> Tile:  # fmt: skip
         """Return a tile that is computed at each use.
@@ -187,16 +187,17 @@ class TileValues(WorkgroupMemory):
             node: The expression, for locations.
             shape: Shape of the tile.
             dtype: Element type.
-            of: Tiles that it is computed from.
+            operands: Tiles that it is computed from.
             element: Emits the computation of one element.
             reads_other_indices: Whether `element` reads other indices of the operands than those of the element.
         """
         reads: dict[str, object] = {}
-        for operand in of:
+        for operand in operands:
             for name, origin in operand.reads.items():
                 # A broadcast operand is read at other indices; so is memory that is read through different slices.
-                same = not reads_other_indices and operand.shape == shape and reads.get(name, origin) == origin
-                reads[name] = origin if same else OTHER_INDEX
+                is_broadcast = operand.shape != shape
+                is_same_index = not reads_other_indices and not is_broadcast and reads.get(name, origin) == origin
+                reads[name] = origin if is_same_index else OTHER_INDEX
         source = self.source
 
         def located(indices: Sequence[Scalar]) -> Scalar:

@@ -41,7 +41,7 @@ class TileVariables(Updates):
 
     @property
     def _lifetimes(self) -> Lifetimes:
-        """Return the lifetimes of the names of the current function, computed once."""
+        """Lifetimes of the variables of the current function: the kernel, or one that is being inlined."""
         tree = self.source.tree
         if tree not in self._known_lifetimes:
             self._known_lifetimes[tree] = Lifetimes(tree)
@@ -52,12 +52,11 @@ class TileVariables(Updates):
         return Variable(self.source.tree, name)
 
     def bind(self, target: ast.Name, value: Entity, origin: ast.AST) -> None:
-        """Assign a value to a variable of the kernel.
+        """Assign a value to a variable of the kernel. origin: the node of the value, for errors.
 
-        origin: the node of the value, for errors. A tile is stored in memory of the variable where that is needed: when
-        the variable is assigned again, the old memory and shape are kept, and a lazy tile (computed where it is read)
-        that is read more than once is computed here. Raise CompileError where a variable that is a tile becomes a
-        number, or the reverse.
+        A lazy tile (computed where it is read) is stored in memory if the variable is read more than once. A tile
+        variable that is assigned again retains its memory and shape. Raise CompileError if a variable that is a tile
+        becomes a number, or the reverse.
         """
         name, old = target.id, self.environment.get(target.id)
         if not isinstance(value, Tile):

@@ -71,13 +71,15 @@ class Binding:
                     matched.append((position, buffer))
                     position += 1
                 buffer += 1
-            elif position < len(parameters) and self._alike(
+            elif position < len(parameters) and self._is_same_scalar_type(
                 wanted.type_id, self._value_type(parameters[position].type_id)
             ):
                 position += 1
             else:
                 return None
-        if position != len(parameters) or not self._alike(self.function.head.type_id, function.head.type_id):
+        if position != len(parameters) or not self._is_same_scalar_type(
+            self.function.head.type_id, function.head.type_id
+        ):
             return None
         return matched
 
@@ -89,7 +91,7 @@ class Binding:
         pointee = self.copier.parts.pointee(type_)
         return pointee.type if pointee is not None and pointee.storage == Storage.FUNCTION else type_
 
-    def _alike(self, own: int, theirs: int) -> bool:
+    def _is_same_scalar_type(self, own: int, theirs: int) -> bool:
         """Return whether `own`, a type of the kernel, and `theirs`, one of the library, are the same scalar type except
         for the sign of integers.
         """
@@ -137,7 +139,7 @@ class Binding:
 
         pointer: type of the library's parameter or variable, a pointer to the block.
 
-        Raises InvalidArgumentError if the element types have different widths.
+        Raises InvalidArgumentError if the kernel's and the library's element types may not share memory.
         """
         parts, out, variable = self.copier.parts, self.out, self.buffers[index]
         pointee = parts.pointee(pointer)
