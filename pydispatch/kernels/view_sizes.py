@@ -76,13 +76,13 @@ def define_sizes(writer: Writer, types: Mapping[Parameter, str], symbols: Mappin
                 continue
             index = writer.constant(dimension, "index")
             size = writer.value(f"tensor.dim %a_{parameter.name}, {index.name} : {type}", "index")
-            what = f"dimension {dimension} of '{parameter.name}'"
+            dimension_text = f"dimension {dimension} of '{parameter.name}'"
             if symbol not in defined:  # the last line defines the size: its result is renamed to the symbol
                 writer.lines[-1] = writer.lines[-1].replace(f"{size.name} = ", f"{symbol} = ", 1)
-                defined[symbol] = what
+                defined[symbol] = dimension_text
                 continue
             equal = writer.value(f"arith.cmpi eq, {symbol}, {size.name} : index", "i1")
             name = symbol.removeprefix("%n_")
             # `pyd.shows_values`: the runtime replaces {a} and {b} by the compared values.
-            message = f"'{name}' is {{a}} in {defined[symbol]} and {{b}} in {what}"
+            message = f"'{name}' is {{a}} in {defined[symbol]} and {{b}} in {dimension_text}"
             writer.line(f'cf.assert {equal.name}, "{message}" {{pyd.shows_values}}')

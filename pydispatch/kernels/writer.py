@@ -141,6 +141,7 @@ def signless(line: str, prefix: str = "i") -> str:
 
 def _special_bits(value: float, type: str) -> str:
     """Return infinity or NaN of a float type as the hexadecimal bits that MLIR requires, such as "0x7F80"."""
+    # Bits of the value as an f32.
     single = struct.unpack("<I", struct.pack("<f", value))[0]
     if type == "bf16":  # the upper half of an f32
         return f"0x{single >> 16:04X}"

@@ -50,8 +50,9 @@ def _mul(lhs: Element, rhs: Element) -> Element:
 
 
 def _div(lhs: Element, rhs: Element) -> Element:
-    """Return lhs / rhs. Both are scaled by the larger part of the divisor, so that squares do not overflow. For a
-    divisor of 0 or infinity each part is divided by that.
+    """Return lhs / rhs. Both are scaled by the larger part of the divisor, so that squares do not overflow.
+
+    For a divisor of 0 or infinity, where scaling gives NaN, both parts of lhs are divided by the larger part of rhs.
     """
     size = rhs.real.unary("abs").max(rhs.imag.unary("abs"))
     scale = 1.0 / size
@@ -94,6 +95,7 @@ def _abs(z: Element) -> Element:
     large, small = x.max(y), x.min(y)
     ratio = small / large
     length = large * (1.0 + ratio * ratio).unary("sqrt")
+    # If both parts are 0, their ratio is NaN.
     return small.is_equal(0.0).where(large, _is_infinite(z).where(math.inf, length))
 
 
@@ -177,7 +179,7 @@ def _sqrt(z: Element) -> Element:
     # The absolute values of the root's parts: the larger one by a sum that cannot cancel, the other as |y| / (2 large).
     large = (0.5 * (z.unary("abs") + x.unary("abs"))).unary("sqrt")
     small = 0.5 * y.unary("abs") / large
-    small = y.unary("is_inf").where(large, small)
+    small = y.unary("is_inf").where(large, small)  # else infinity / infinity
     is_right = x >= 0.0
     root = is_right.where(large, small).with_imag(is_right.where(small, large).binary("copysign", y))
     return z.is_equal(0.0).where(x.const(0.0).with_imag(y), root)

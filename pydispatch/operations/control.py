@@ -81,8 +81,8 @@ def _branches(
 ) -> tuple[list[Region], list[Form]]:
     """Emit branches into regions, and return the regions and the common type of each result.
 
-    A size is dynamic in the common type if the branches differ in it, or if it is computed in a branch. `remedy` is
-    that of `if_`.
+    A type is (dtype, shape). A size is None (dynamic) in the common type if the branches differ in it, or if it is
+    computed in a branch. `remedy` is that of `if_`.
     """
     outside = builder.symbols  # symbols of sizes that are known before the branches
     blocks: list[Block] = []
@@ -224,7 +224,8 @@ def _iteration(
 ) -> tuple[Block, list[Form]]:  # fmt: skip
     """Emit an iteration into a block, and return it with the types that hold before and after each iteration.
 
-    Sizes that an iteration changes become dynamic, and the iteration is emitted again until no further size changes.
+    A type is (dtype, shape). Sizes that an iteration changes become None (dynamic), and the iteration is emitted again
+    until no further size changes.
 
     Args:
         builder: The builder.

@@ -112,8 +112,8 @@ class TileVariables(Updates):
         return tile
 
     def _owns_dead_buffer(self, name: str, tile: Tile) -> bool:
-        """Return whether the buffer of a tile was allocated for a variable of the current function, and no statement
-        after the current one reads the buffer.
+        """Return whether the buffer of a tile was allocated for the variable `name` of the current function, and no
+        statement after the current one reads the buffer.
         """
         if self._statement is None or self._owners.get(tile.buffer) != self._variable(name):
             return False
@@ -130,7 +130,7 @@ class TileVariables(Updates):
                 self.release(entity)
 
     def _assign_variable(self, name: str, old: Tile, value: Tile, origin: ast.AST) -> None:
-        """Store a new value into the memory of a tile variable."""
+        """Store a new value into the memory of the tile variable `name`, whose stored tile is `old`."""
         if value is old:  # x = x
             return
         if value.shape != old.shape:
@@ -145,7 +145,7 @@ class TileVariables(Updates):
         self.fill(origin, old, value)
 
     def materialize_readers(self, node: ast.AST, which: Callable[[Tile], bool]) -> None:
-        """Store the lazy tiles of variables for which `which` holds, before the memory that they read changes."""
+        """Store the lazy tiles of variables for which `which` is true, before the memory that they read changes."""
         for name, entity in self.environment.items():
             if isinstance(entity, Tile) and not entity.buffer and which(entity):
                 self.environment[name] = self.materialized(node, entity)

@@ -232,7 +232,7 @@ class _PtxLinker(Resolver):
         return list(done)
 
     def _declaration(self, key: Key) -> str:
-        """Return the declaration of an unresolved name, or the result of a presence test."""
+        """Return the declaration of an unresolved name, or the function that replaces it (see `_replacement`)."""
         item, parts = self.item(key), self.parts[key.module]
         body = self._replacement(key.name, item)
         if body is not None:
@@ -251,13 +251,14 @@ class _PtxLinker(Resolver):
             return None
         symbol = name.removeprefix(PRESENCE_PREFIX)
         if name.startswith(PRESENCE_PREFIX):
-            has = symbol in self.providers
-            if not has and symbol not in self.optional:
+            is_present = symbol in self.providers
+            if not is_present and symbol not in self.optional:
                 return None
             result = function.returns[0].name
-            if result == "_":  # without a name
+            if result == "_":  # unnamed, so that the body could not store it
                 result = "func_retval0"
-            return f".func (.param .b32 {result}) {name} ()\n{{\n\tst.param.b32 [{result}], {int(has)};\n\tret;\n}}\n"
+            store = f"st.param.b32 [{result}], {int(is_present)};"
+            return f".func (.param .b32 {result}) {name} ()\n{{\n\t{store}\n\tret;\n}}\n"
         if name not in self.optional:
             return None
         head = item_text(self.parts_of(item), item).removeprefix(".extern").strip().rstrip(";").rstrip()

@@ -113,6 +113,7 @@ class Resolver:
             else:
                 self._record_provider(symbol)
             return None
+        # A definition in the kernel's module precedes those of libraries.
         own = self.kernel.items.get(name)
         if module != KERNEL and own is not None and own.is_offered:
             self._check_compatible(parts, wanted, self.kernel, own)

@@ -47,7 +47,7 @@ def imports_of(data: bytes | bytearray | memoryview, what: str = "SPIR-V") -> tu
 
     `what` names the module in messages.
     """
-    return _symbols(read_parts(data, what))
+    return _imported_symbols(read_parts(data, what))
 
 
 def link(
@@ -72,7 +72,7 @@ def link(
     return _SpirvLinker(read_parts(data, what), libraries).run(frozenset(absent))
 
 
-def _symbols(kernel: SpirvParts) -> tuple[str, ...]:
+def _imported_symbols(kernel: SpirvParts) -> tuple[str, ...]:
     """Return the distinct imported symbols, without the prefix of presence tests (`?f` tests for `f`)."""
     imported = (text for id, (text, kind) in kernel.tables.linkage.items() if kind == IMPORT and id in kernel.functions)
     return tuple(dict.fromkeys(text.removeprefix(PRESENCE_PREFIX) for text in imported))
@@ -111,8 +111,8 @@ class _SpirvLinker:
                 unresolved[id] = text, IMPORT
         for id, function in kernel.functions.items():
             if function.body:
-                self._function(id, function, declared, library_of, unresolved)
-        for copier in self.copiers.values():  # the libraries from which _function() copied
+                self._rewrite_function(id, function, declared, library_of, unresolved)
+        for copier in self.copiers.values():  # the libraries from which _rewrite_function() copied
             out.take_needs(copier.parts)  # their capabilities and extensions
         for id in declared.keys() - unresolved.keys():
             self._forget_declaration(id, kernel.functions[id])
@@ -123,7 +123,7 @@ class _SpirvLinker:
     def _defining_libraries(self) -> dict[str, int]:
         """Return, for each imported symbol that a library defines, the index of the first that does."""
         library_of: dict[str, int] = {}
-        for symbol in _symbols(self.kernel):
+        for symbol in _imported_symbols(self.kernel):
             for index, library in enumerate(self.libraries):
                 if symbol in library.functions:
                     library_of[symbol] = index
@@ -144,7 +144,7 @@ class _SpirvLinker:
         if text.startswith(PRESENCE_PREFIX) and (function.parameters or result != Op.TYPE_BOOL):
             raise self.kernel.tables.fail(function.head.at, f"'{text}' asks for a symbol and is no function () -> bool")
 
-    def _function(
+    def _rewrite_function(
         self, id: int, function: SpirvFunction, declared: dict[int, str], library_of: dict[str, int],
         unresolved: Collection[int],
     ) -> None:  # fmt: skip
@@ -165,7 +165,7 @@ class _SpirvLinker:
             if inst.op == Op.FUNCTION_CALL:
                 callee = words[3]
                 if callee in declared and callee not in unresolved:
-                    words = self._call(inst, callee, declared[callee], library_of)
+                    words = self._redirected_call(inst, callee, declared[callee], library_of)
                 elif callee not in declared and not self.kernel.functions[callee].body:
                     raise self.kernel.tables.fail(
                         inst.at, f"a call of id {callee}, which has neither a body nor a symbol"
@@ -176,7 +176,7 @@ class _SpirvLinker:
         lines.append(instruction(Op.FUNCTION_END, []))
         self.out.put(id, lines, calls=calls, uses=uses, ops=(inst.op for inst in function.body))
 
-    def _call(self, inst: SpirvInstruction, callee: int, text: str, library_of: dict[str, int]) -> list[int]:
+    def _redirected_call(self, inst: SpirvInstruction, callee: int, text: str, library_of: dict[str, int]) -> list[int]:
         """Return the words of the call `inst` of an import, redirected to a linked function without buffer arguments.
 
         Buffers are bound statically: each set of buffers has its own copy of the callee.

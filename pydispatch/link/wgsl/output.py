@@ -28,7 +28,7 @@ class WgslOutput:
         self.kernel = kernel  # the importing module
         self._names = {token.text for token in kernel.tokens if token.kind == "name"}  # names that the output has
         # (index of a library, declaration, pairs of its buffer variables and the kernel's) → name in the output
-        self._taken: dict[tuple[object, ...], str] = {}
+        self._names_of_copies: dict[tuple[object, ...], str] = {}
         self._directives: list[str] = []  # `enable` and `requires` lines of libraries
         self._built_ins: dict[str, str] = {}  # built-in value → private variable that the entry point stores it in
         self._parts: list[str] = []  # text of the added declarations
@@ -52,11 +52,12 @@ class WgslOutput:
         renamed = dict(variables)  # name in the library → name in the output
         fresh: list[Declaration] = []  # declarations that the output does not have yet
         for declaration in declarations:
+            # A declaration is copied again if it is used with other buffers.
             used = {d.name for d in module.reached([declaration])}
             key = (library_index, declaration.name, *((b, v) for b, v in variables.items() if b in used))
-            name = self._taken.get(key)
+            name = self._names_of_copies.get(key)
             if name is None:
-                name = self._taken[key] = self._name_or_built_in(module, declaration)
+                name = self._names_of_copies[key] = self._name_or_built_in(module, declaration)
                 if not _is_built_in(declaration):
                     fresh.append(declaration)
             renamed[declaration.name] = name

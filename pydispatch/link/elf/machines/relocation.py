@@ -19,7 +19,7 @@ the reason if the value does not fit."""
 class Formula(Enum):
     """Formula of the value that a relocation stores."""
 
-    NOTHING = auto()
+    NOTHING = auto()  # no value is stored
     ADDRESS = auto()  # S + A, to which the loader adds the load base
     LOW = auto()  # S + A, of which only the bits within a page are used
     RELATIVE = auto()  # S + A - P
