@@ -13,7 +13,7 @@ from pydispatch.link.elf.inputs import InputSection, UnsupportedError
 _RELRO_PREFIXES = (".data.rel.ro", ".init_array", ".fini_array", ".ctors", ".dtors", ".got")
 """Prefixes of the names of sections that the loader relocates and then protects."""
 
-_HEADER, _PROGRAM_HEADER, _SECTION_HEADER = 64, 56, 64
+_HEADER_BYTES, _PROGRAM_HEADER_BYTES, _SECTION_HEADER_BYTES = 64, 56, 64
 """Bytes of the ELF header, of a program header and of a section header."""
 
 _LAST_PRIORITY = 65536
@@ -149,20 +149,20 @@ def _aligned(value: int, alignment: int) -> int:
     return -(-value // alignment) * alignment
 
 
-def assign_addresses(segments: Sequence[OutputSegment], headers: int, page: int) -> int:
+def assign_addresses(segments: Sequence[OutputSegment], header_count: int, page: int) -> int:
     """Assign file offsets and addresses to all sections, and add a section's address to those of its parts.
 
     Segments are adjacent in the file; in memory each starts on a page of its own.
 
     Args:
         segments: The segments, the executable one first.
-        headers: Number of program headers, which precede the first section in the file.
+        header_count: Number of program headers, which precede the first section in the file.
         page: Page size in bytes.
 
     Returns:
         The file offset at which the last segment ends.
     """
-    offset = address = _HEADER + headers * _PROGRAM_HEADER
+    offset = address = _HEADER_BYTES + header_count * _PROGRAM_HEADER_BYTES
     for segment in segments:
         if segment.alignment > page:
             raise UnsupportedError(f"a section is aligned to {segment.alignment} bytes, more than a page")
@@ -195,7 +195,7 @@ def file_bytes(
     """
     names = OutputSection(".shstrtab", reader.SHT_STRTAB, flags=0, alignment=1)
     all_sections = [*sections, names]
-    texts = bytearray(b"\0")
+    texts = bytearray(b"\0")  # contents of .shstrtab
     name_offsets = []
     for section in all_sections:
         name_offsets.append(len(texts))
@@ -206,23 +206,25 @@ def file_bytes(
             section.offset = end = _aligned(end, section.alignment)
             end += section.size
     table = _aligned(end, 8)  # file offset of the section headers, of which the first is null
-    file = bytearray(table + _SECTION_HEADER * (len(all_sections) + 1))
-    identification = (reader.MAGIC, 2, 1, 1, 0, 0)  # ELFCLASS64, little-endian, version 1, no system
-    file[:_HEADER] = struct.pack(
+    file = bytearray(table + _SECTION_HEADER_BYTES * (len(all_sections) + 1))
+    identification = (reader.MAGIC, 2, 1, 1, 0, 0)  # ELFCLASS64, little-endian, version 1, no system, padding
+    file[:_HEADER_BYTES] = struct.pack(
         "<4sBBBBQHHIQQQIHHHHHH", *identification,
         reader.DYN, machine, 1,  # type, machine, version
-        0, _HEADER, table,  # no entry point; offsets of the program headers and of the section headers
-        flags, _HEADER, _PROGRAM_HEADER, len(headers),  # size of this header; size and count of program headers
-        _SECTION_HEADER, len(all_sections) + 1,  # size and count of section headers
+        0, _HEADER_BYTES, table,  # no entry point; offsets of the program headers and of the section headers
+        flags, _HEADER_BYTES,  # size of this header
+        _PROGRAM_HEADER_BYTES, len(headers),  # size and count of program headers
+        _SECTION_HEADER_BYTES, len(all_sections) + 1,  # size and count of section headers
         len(all_sections),  # index of .shstrtab, the last section
     )  # fmt: skip
-    file[_HEADER : _HEADER + _PROGRAM_HEADER * len(headers)] = b"".join(headers)
+    file[_HEADER_BYTES : _HEADER_BYTES + _PROGRAM_HEADER_BYTES * len(headers)] = b"".join(headers)
+    # Numbers of sections by name, for sh_link; 0 is the null section.
     numbers = {section.name: index for index, section in enumerate(all_sections, 1)}
     for index, (section, name) in enumerate(zip(all_sections, name_offsets, strict=True), 1):
         file[section.offset : section.offset + len(section.content)] = section.content
         struct.pack_into(
-            "<IIQQQQIIQQ", file, table + _SECTION_HEADER * index, name, section.kind, section.flags, section.address,
-            section.offset, section.size, numbers.get(section.link, 0), section.info, section.alignment,
-            section.entry_size,
+            "<IIQQQQIIQQ", file, table + _SECTION_HEADER_BYTES * index, name, section.kind, section.flags,
+            section.address, section.offset, section.size, numbers.get(section.link, 0), section.info,
+            section.alignment, section.entry_size,
         )  # fmt: skip
     return bytes(file)

@@ -54,8 +54,8 @@ def link(objects: Sequence[Labelled], lazy: Sequence[Labelled], exports: Sequenc
     plan = RelocationPlan(parts, machine)
     exported = [names.symbol(name) for name in sorted(exports)]
     segments = _segments(output_sections_of(parts), plan, [symbol.name for symbol in exported])
-    headers = len(segments) + 3  # and those of PT_DYNAMIC, PT_GNU_RELRO and PT_GNU_STACK
-    end = assign_addresses(segments, headers, machine.page)
+    header_count = len(segments) + 3  # and those of PT_DYNAMIC, PT_GNU_RELRO and PT_GNU_STACK
+    end = assign_addresses(segments, header_count, machine.page)
     sections = [section for segment in segments for section in segment.sections]
     # Input section → number of its output section; number 0 is the null section.
     numbers = {part: index for index, section in enumerate(sections, 1) for part in section.parts}

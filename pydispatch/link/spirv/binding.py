@@ -202,7 +202,7 @@ class Binding:
                 called = cast
             code.append(instruction(Op.RETURN_VALUE, [called]))
         lines += [instruction(Op.LABEL, [out.id()]), *variables, *code, instruction(Op.FUNCTION_END, [])]
-        out.put(adapter, lines, calls=(callee,))
+        out.add_function(adapter, lines, calls=(callee,))
         out.names[adapter] = self.symbol
         return adapter
 

@@ -113,7 +113,7 @@ class _SpirvLinker:
             if function.body:
                 self._rewrite_function(id, function, declared, library_of, unresolved)
         for copier in self.copiers.values():  # the libraries from which _rewrite_function() copied
-            out.take_needs(copier.parts)  # their capabilities and extensions
+            out.add_requirements(copier.parts)
         for id in declared.keys() - unresolved.keys():
             self._forget_declaration(id, kernel.functions[id])
         providers = {symbol: self.libraries[index].name for symbol, index in library_of.items()}
@@ -174,7 +174,7 @@ class _SpirvLinker:
             uses.update(used for used in inst.uses() if used in self.out.variables)
             lines.append(words)
         lines.append(instruction(Op.FUNCTION_END, []))
-        self.out.put(id, lines, calls=calls, uses=uses, ops=(inst.op for inst in function.body))
+        self.out.add_function(id, lines, calls=calls, uses=uses, ops=(inst.op for inst in function.body))
 
     def _redirected_call(self, inst: SpirvInstruction, callee: int, text: str, library_of: dict[str, int]) -> list[int]:
         """Return the words of the call `inst` of an import, redirected to a linked function without buffer arguments.
@@ -240,6 +240,6 @@ class _SpirvLinker:
             instruction(Op.RETURN_VALUE, [value]) if value else instruction(Op.RETURN, []),
         ]
         lines.append(instruction(Op.FUNCTION_END, []))
-        out.put(new_id, lines)
+        out.add_function(new_id, lines)
         out.names[new_id] = name
         return new_id

@@ -196,7 +196,7 @@ class SpirvOutput:
         """Return the id of a 32-bit unsigned constant."""
         return self.share(Op.CONSTANT, [value], self.share(Op.TYPE_INT, [32, 0]))
 
-    def set(self, text: str) -> int:
+    def instruction_set(self, text: str) -> int:
         """Return the id of the extended instruction set named `text`; import it on first use."""
         if text not in self.sets:
             self.sets[text] = self.id()
@@ -260,7 +260,7 @@ class SpirvOutput:
 
     # Functions
 
-    def put(
+    def add_function(
         self, id: int, lines: list[list[int]], *, calls: Iterable[int] = (), uses: Iterable[int] = (),
         ops: Iterable[int] = (),
     ) -> None:  # fmt: skip
@@ -297,7 +297,7 @@ class SpirvOutput:
                     pending.append(callee)
         return list(variables)
 
-    def take_needs(self, parts: SpirvParts) -> None:
+    def add_requirements(self, parts: SpirvParts) -> None:
         """Add the version, extensions and capabilities that a library requires.
 
         Capabilities in _ADDED_ONLY_IF_USED are added only if the linked functions use them.

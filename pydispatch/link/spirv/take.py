@@ -98,7 +98,7 @@ class FunctionCopier:
                 buffers.update(dict.fromkeys(used for used in inst.uses() if self.is_buffer(used)))
         return list(buffers)
 
-    def take(self, ids: Iterable[int]) -> None:
+    def copy_globals(self, ids: Iterable[int]) -> None:
         """Copy globals, given as ids in the library, and the globals that they depend on into the output.
 
         Ids that are no globals are ignored. `map` then has their ids in the output.
@@ -118,7 +118,7 @@ class FunctionCopier:
 
     def type(self, id: int) -> int:
         """Copy the type `id` of the library if necessary, and return its id in the output."""
-        self.take([id])
+        self.copy_globals([id])
         return self.map[id]
 
     def _is_workgroup_size(self, id: int) -> bool:
@@ -245,7 +245,7 @@ class FunctionCopier:
     def function_type(self, function: SpirvFunction, bound: Iterable[int]) -> int:
         """Return the output's id of a library function's type without the parameters at the positions `bound`."""
         skipped = set(bound)
-        self.take([function.head.type_id, *(p.type_id for p in function.parameters)])
+        self.copy_globals([function.head.type_id, *(p.type_id for p in function.parameters)])
         remaining = [self.map[p.type_id] for i, p in enumerate(function.parameters) if i not in skipped]
         return self.out.share(Op.TYPE_FUNCTION, [self.map[function.head.type_id], *remaining])
 
@@ -275,10 +275,11 @@ class _Writer:
         copier, out, parts = self.copier, self.copier.out, self.copier.parts
         buffers, arguments = dict(self.copy.buffers), dict(self.copy.arguments)
         body = [inst for inst in self.function.body if not self._is_debug(inst)]
+        # Globals of the library that the function uses; `buffers` replaces those that are buffers.
         wanted = {id for inst in body for id in inst.uses() if id in parts.globals}
-        copier.take(id for id in wanted if not copier.is_buffer(id))
+        copier.copy_globals(id for id in wanted if not copier.is_buffer(id))
         type_ = copier.function_type(self.function, arguments)
-        # Ids in the output of parameters, results and globals
+        # Ids in the output of parameters, results and globals: a use may precede its definition in the text.
         for index, parameter in enumerate(self.function.parameters):
             self.ids[parameter.id] = arguments[index] if index in arguments else out.id()
         for inst in body:
@@ -307,7 +308,7 @@ class _Writer:
         lines.append(instruction(Op.FUNCTION_END, []))
         used = {self.ids[id] for id in wanted if id in self.ids} | set(arguments.values())
         ops = {inst.op for inst in body}
-        out.put(self.id, lines, calls=self.calls, uses=used & out.variables.keys(), ops=ops)
+        out.add_function(self.id, lines, calls=self.calls, uses=used & out.variables.keys(), ops=ops)
         out.names[self.id] = parts.tables.names.get(self.copy.function, "")
 
     def _is_debug(self, inst: SpirvInstruction) -> bool:
@@ -326,7 +327,7 @@ class _Writer:
             return self._call(inst)
         if inst.op == Op.EXT_INST:
             text = self.copier.parts.sets[inst.words[3]]
-            self.ids[inst.words[3]] = self.copier.out.set(text)
+            self.ids[inst.words[3]] = self.copier.out.instruction_set(text)
         for position in inst.id_positions:
             if inst.words[position] not in self.ids:
                 raise self.copier.parts.tables.fail(inst.at, f"id {inst.words[position]} is not defined")
