@@ -126,7 +126,7 @@ class TileKernel(TileVariables):
         self._in_nested_region(lambda: super(TileKernel, self)._branches(node, then, other, exits_without_flag))
 
     def _in_nested_region(self, write: Callable[[], None]) -> None:
-        """Emit a loop or a condition with `write`, and count its nesting depth."""
+        """Emit a loop or a condition by calling `write`, during which `_depth` is one greater."""
         self._depth += 1
         write()
         self._depth -= 1

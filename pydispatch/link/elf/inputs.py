@@ -218,20 +218,21 @@ class Object:
         strong definitions, UnsupportedError for common, absolute and TLS symbols.
         """
         part = self.parts.get(entry.section)
-        local = entry.binding == reader.LOCAL
+        is_local = entry.binding == reader.LOCAL
         if entry.section in (reader.COMMON, reader.ABSOLUTE) and entry.kind != reader.STT_FILE:
             raise UnsupportedError(f"{self.label}: symbol '{entry.name}' has no section")
         if entry.kind not in _SYMBOL_KINDS:
             raise UnsupportedError(f"{self.label}: symbol '{entry.name}' is of type {entry.kind}")
-        symbol = LinkSymbol(entry.name, entry.binding, entry.kind) if local else self._names.symbol(entry.name)
-        if part is None:
-            if not local and entry.section == reader.UNDEFINED and entry.binding != reader.WEAK:
+        symbol = LinkSymbol(entry.name, entry.binding, entry.kind) if is_local else self._names.symbol(entry.name)
+        if part is None:  # undefined here, or in a section that is left out
+            if not is_local and entry.section == reader.UNDEFINED and entry.binding != reader.WEAK:
                 symbol.wanted_by.append(self.label)
             return symbol
         if entry.value > part.size:
             raise LinkError(f"{self.label}: symbol '{entry.name}' is outside its section {part.name}")
         if symbol.part is not None and symbol.binding == entry.binding == reader.GLOBAL:
             raise LinkError(f"duplicate symbol '{entry.name}': {symbol.part.owner} and {self.label} define it")
+        # This is the first definition, or a strong one after a weak one.
         if symbol.part is None or symbol.binding == reader.WEAK != entry.binding:
             symbol.part, symbol.value, symbol.size = part, entry.value, entry.size
             symbol.binding, symbol.kind = entry.binding, entry.kind

@@ -76,7 +76,7 @@ class RelocationPlan:
 
 
 def _pc_relative_type(machine: Machine) -> int:
-    """Return the PC-relative relocation type of a machine, which replaces a GOT relocation after relaxation."""
+    """Return the number of a machine's first PC-relative relocation type, which replaces a relaxed GOT relocation."""
     return next(kind for kind, rule in machine.rules.items() if rule.formula is Formula.RELATIVE)
 
 

@@ -216,8 +216,10 @@ class SpirvOutput:
             entries.append((kind, *operands))
 
     def view_key(self, type_: int) -> Key:
-        """Return the key of a block type. Two types with equal keys differ in decorations for access (Restrict,
-        NonWritable) at most, so that a variable of one type can serve as one of the other.
+        """Return the key of the block (struct) type `type_`, by which types from different modules are compared.
+
+        Two types with equal keys differ at most in decorations for access (Restrict, NonWritable), so that a variable
+        of one type can serve as one of the other.
         """
         op, operands = self.types.get(type_, (0, []))
         # Decorations are (kind, operands...), those of members (member, kind, operands...).

@@ -312,7 +312,7 @@ class _Writer:
         out.names[self.id] = parts.tables.names.get(self.copy.function, "")
 
     def _is_debug(self, inst: SpirvInstruction) -> bool:
-        """Return whether an instruction is of an extended set for debug information; such are not copied."""
+        """Return whether an instruction belongs to an extended set for debug information, which is not copied."""
         return inst.op == Op.EXT_INST and self.copier.parts.sets[inst.words[3]].startswith(DEBUG_SETS)
 
     def _decorate(self, id: int) -> None:
@@ -322,7 +322,7 @@ class _Writer:
             self.copier.out.decorations[self.ids[id]] = list(decorations)
 
     def _line(self, inst: SpirvInstruction) -> list[int]:
-        """Return the words of an instruction with new ids."""
+        """Return the words of an instruction of the library with the ids of the output."""
         if inst.op == Op.FUNCTION_CALL:
             return self._call(inst)
         if inst.op == Op.EXT_INST:
@@ -367,7 +367,7 @@ class _Writer:
         return instruction(Op.FUNCTION_CALL, [copier.map[inst.type_id], self.ids[inst.id], copied, *other_arguments])
 
     def _track_pointer(self, inst: SpirvInstruction) -> None:
-        """Note in `bases` which variable the pointer that an instruction computes is derived from.
+        """Record in `bases` the variable that a pointer is derived from, if the instruction computes one.
 
         Raises InvalidArgumentError if the instruction writes a buffer that the kernel declares as read-only.
         """
