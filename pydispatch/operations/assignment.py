@@ -9,7 +9,7 @@ from pydispatch.graph.builder import Builder
 from pydispatch.graph.dtypes import I64
 from pydispatch.graph.sizes import Size, product
 from pydispatch.graph.values import Tensor
-from pydispatch.operations.elementwise import broadcast_shape, convert
+from pydispatch.operations.elementwise import binary, broadcast_shape, convert
 from pydispatch.operations.formulas import formula
 from pydispatch.operations.gathers import index_columns
 from pydispatch.operations.reals import Scalar
@@ -97,7 +97,7 @@ def put(
     # Number of leading axes of x up to the last one that is indexed; the elements of the others are assigned as slices.
     depth = 1 + max((d for d, i in enumerate(indices) if i is not None), default=-1)
     if depth == 0:
-        return written
+        return written if combine is None else binary(builder, combine, x, written)
     # A slice has the shape x.shape[depth:]. The dimensions `lead` of `target` number the slices.
     lead = target[: len(target) - x.rank + depth]
     positions: dict[int, Tensor] = {}  # axis of x → position of each slice along it, with the shape `lead`

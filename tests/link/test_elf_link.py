@@ -141,6 +141,22 @@ def test_copies_of_inline_functions_and_archives(tmp_path):
         link([("user.o", user), ("lib.a", library[:-9])], [], ["f"], "x86_64")
 
 
+GROUP = r"""__asm__(".section .text.{0},\"axG\",@progbits,signature{1}\n.globl {0}\n.type {0},@function\n"
+"{0}: ret\n.size {0},.-{0}\n.text");"""
+
+
+@pytest.mark.parametrize(("first", "second"), [("", ",comdat"), (",comdat", ""), ("", "")])
+def test_only_groups_of_copies_are_left_out(first, second):
+    """A group that is no COMDAT group keeps its sections together, and says nothing about groups of other objects."""
+    tools = toolchain.find()
+    objects = [
+        (f"{name}.o", tools.compile_c(GROUP.format(name, linkage).encode(), arch="x86_64"))
+        for name, linkage in (("one", first), ("two", second))
+    ]
+    linked = reader.ElfFile(link(objects, [], ["one", "two"], "x86_64"))
+    assert {"one", "two"} <= {symbol.name for symbol in linked.symbols()}
+
+
 def test_variables_and_initialisers_have_their_segments():
     source = b"""#pragma GCC visibility push(default)
     static volatile int count = 5; static volatile int zeros[100]; extern volatile int* const where; volatile int* const where = &count;

@@ -206,9 +206,10 @@ class Object:
                 if not 0 < section.info <= len(symbols):
                     raise LinkError(f"{self.label} names a group of sections by symbol {section.info}, which it lacks")
                 name = symbols[section.info - 1].name  # sh_info counts the null symbol
-                if flags & _COMDAT and name in self._names.groups:
-                    repeated.update(members)
-                self._names.groups.add(name)
+                if flags & _COMDAT:
+                    if name in self._names.groups:
+                        repeated.update(members)
+                    self._names.groups.add(name)
         return repeated
 
     def _symbol(self, entry: reader.ElfSymbol) -> LinkSymbol:
