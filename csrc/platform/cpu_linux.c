@@ -12,7 +12,8 @@
 
 #include "pydispatch/cpu.h"
 
-// The CPUs of the calling thread's mask; the mask grows until the kernel's fits.
+// Returns the number of CPUs in the calling thread's affinity mask; the online CPUs if the mask cannot be read. The set
+// grows until the kernel's mask fits: EINVAL means that the set is smaller than that.
 static uint32_t affinity_count(void) {
   for (int cpus = 1024; cpus <= 1 << 20; cpus *= 4) {
     cpu_set_t* set = CPU_ALLOC(cpus);
@@ -34,7 +35,8 @@ uint32_t pyd_cpu_available(void) {
   return quota && quota < cpus ? quota : cpus;
 }
 
-// A text file of the system, cut at |size|. False when it cannot be read.
+// Reads the text of a file of the system and terminates it: at most |size| - 1 bytes, the rest is cut off. Returns
+// false when it cannot be read or is empty.
 static bool read_text(const char* path, char* out_text, size_t size) {
   FILE* file = fopen(path, "re");
   if (!file) return false;
@@ -44,23 +46,26 @@ static bool read_text(const char* path, char* out_text, size_t size) {
   return length > 0;
 }
 
+// Returns |quota| / |period| (microseconds of CPU time per microseconds of wall time) rounded up to whole CPUs; 0: no
+// limit. cgroup v1 states "no limit" as quota -1.
 static uint32_t cpus_of(long long quota, long long period) {
   if (quota <= 0 || period <= 0) return 0;
   long long cpus = quota / period + (quota % period != 0);
   return cpus > INT_MAX ? 0 : (uint32_t)cpus;
 }
 
+// Lowers |*limit| to |cpus|. 0 means "no limit" in both.
 static void lower(uint32_t* limit, uint32_t cpus) {
   if (cpus && (!*limit || cpus < *limit)) *limit = cpus;
 }
 
-// The limit in one cgroup's folder; 0: none.
+// Returns the CPU limit stated in one cgroup's folder, in whole CPUs; 0: none.
 static uint32_t folder_quota(const char* folder, bool is_v2) {
   char path[PATH_MAX], text[64];
   long long quota = 0, period = 0;
   if (is_v2) {
     if (snprintf(path, sizeof(path), "%s/cpu.max", folder) >= (int)sizeof(path)) return 0;
-    // "max 100000" or "150000 100000"
+    // "150000 100000" (quota, period), or "max 100000" for no limit, which is no number and ends the scan
     if (!read_text(path, text, sizeof(text)) || sscanf(text, "%lld %lld", &quota, &period) != 2) return 0;
     return cpus_of(quota, period);
   }
@@ -71,7 +76,8 @@ static uint32_t folder_quota(const char* folder, bool is_v2) {
   return cpus_of(quota, period);
 }
 
-// The lowest limit from the folder |mount| + |group| up to |mount|.
+// Returns the lowest limit, in whole CPUs, of the folders from |mount| + |group| up to |mount|; 0: none. A limit of a
+// cgroup also holds for the cgroups below it.
 static uint32_t walk_up(const char* mount, const char* group, bool is_v2) {
   char folder[PATH_MAX];
   if (snprintf(folder, sizeof(folder), "%s%s", mount, group) >= (int)sizeof(folder)) return 0;
@@ -94,7 +100,9 @@ static bool lists(const char* list, const char* word) {
   return false;
 }
 
-// The process's group in the hierarchy: the one with the cpu controller (v1), or the unified one.
+// Copies the path of the process's cgroup to |out_group|: in the hierarchy with the cpu controller (v1), or in the
+// unified one (v2), whose line lists no controllers. |root| is put before the path of /proc. Returns false if there is
+// none.
 static bool find_group(const char* root, bool is_v2, char* out_group, size_t size) {
   char path[PATH_MAX], line[PATH_MAX];
   snprintf(path, sizeof(path), "%s/proc/self/cgroup", root);
@@ -114,7 +122,8 @@ static bool find_group(const char* root, bool is_v2, char* out_group, size_t siz
   return found;
 }
 
-// Calls walk_up for every mount of the hierarchy. A container sees only part of it: the mount's root is cut off the
+// Returns the lowest limit of the process's cgroup below every mount of the hierarchy, in whole CPUs; 0: none. A
+// container sees only part of the hierarchy: the mount's root is cut off the
 // group, and a group outside that root (a namespace) is taken for the mount itself.
 static uint32_t hierarchy_quota(const char* root, bool is_v2) {
   char group[PATH_MAX], path[PATH_MAX], line[2 * PATH_MAX];
@@ -146,7 +155,7 @@ uint32_t pyd_cpu_quota(const char* root) {
   return limit;
 }
 
-// "32K" or "1024K" or "1M"
+// Parses a size such as "32K", "1M" or "512", in bytes.
 static uint64_t parse_size(const char* text) {
   char* end;
   unsigned long long value = strtoull(text, &end, 10);
@@ -157,7 +166,7 @@ void pyd_cpu_cache_sizes(uint64_t* out_l1_data, uint64_t* out_l2) {
   *out_l1_data = *out_l2 = 0;
   for (int index = 0; index < 8; ++index) {
     char path[96], level[16], type[32], size[32];
-    const char* folder = "/sys/devices/system/cpu/cpu0/cache/index";
+    const char* folder = "/sys/devices/system/cpu/cpu0/cache/index";  // CPU 0 stands for all
     snprintf(path, sizeof(path), "%s%d/level", folder, index);
     if (!read_text(path, level, sizeof(level))) break;
     snprintf(path, sizeof(path), "%s%d/type", folder, index);

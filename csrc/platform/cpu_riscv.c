@@ -12,6 +12,7 @@
 // two.
 enum { EXTENSIONS, VENDOR, VECTOR_BYTES };
 
+// Columns: LLVM's name, its bit in the processor data or -1, the source, the bit in that source, no register state.
 const pyd_cpu_feature_t pyd_cpu_feature_table[] = {
     {"v", 0, EXTENSIONS, 2, 0},
     {"zvfhmin", 1, EXTENSIONS, 31, 0},
@@ -39,12 +40,14 @@ const pyd_cpu_feature_t pyd_cpu_feature_table[] = {
 const size_t pyd_cpu_feature_count = sizeof(pyd_cpu_feature_table) / sizeof(pyd_cpu_feature_table[0]);
 
 #if defined(__linux__)
+// struct riscv_hwprobe of the kernel: the caller sets |key|, the kernel |value|.
 typedef struct probe_s {
   int64_t key;
   uint64_t value;
 } probe_t;
 
-// Asks for what every CPU has. A kernel without the call or the key answers with less, never with a failure.
+// Returns the extensions that every CPU has, as the kernel's bits of key 4. 0 from a kernel without the system call or
+// without the key, which it then sets to -1.
 static uint64_t read_extensions(void) {
   enum { SYSCALL_HWPROBE = 258, KEY_EXTENSIONS = 4 };
   probe_t probe = {.key = KEY_EXTENSIONS, .value = 0};
@@ -56,10 +59,11 @@ static uint64_t read_extensions(void) {
 uint32_t pyd_cpu_read_sources(uint64_t sources[PYD_CPU_SOURCES]) {
 #if defined(__linux__)
   sources[EXTENSIONS] = read_extensions();
-  if (sources[EXTENSIONS] >> 2 & 1) {
+  if (sources[EXTENSIONS] >> 2 & 1) {  // V
     uint64_t bytes;
-    __asm__ volatile("csrr %0, 0xC22" : "=r"(bytes));  // vlenb, there once V is
-    sources[VECTOR_BYTES] = (bytes << 1) - 1;          // at least every smaller power of two
+    __asm__ volatile("csrr %0, 0xC22" : "=r"(bytes));  // register vlenb: bytes of a vector; it exists if V does
+    // Bit n: vectors have at least 2^n bytes. |bytes| is a power of two, so this sets its bit and all below it.
+    sources[VECTOR_BYTES] = (bytes << 1) - 1;
   }
 #endif
   return 0;

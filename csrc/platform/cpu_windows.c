@@ -5,7 +5,8 @@
 #include "platform/cpu.h"
 #include "pydispatch/cpu.h"
 
-// A process with threads in several groups of processors has no one mask (it reads as 0): then all CPUs count.
+// A process with threads in several groups of processors has no one mask (it reads as 0): then all active
+// CPUs count.
 uint32_t pyd_cpu_available(void) {
   DWORD_PTR mask = 0, all = 0;
   uint32_t count = 0;

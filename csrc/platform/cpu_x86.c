@@ -10,7 +10,8 @@
 #include <unistd.h>
 #endif
 
-// Sources: the CPUID registers that hold feature bits.
+// Sources: the CPUID registers that hold feature bits. L: basic leaf (L71: leaf 7, subleaf 1; LD1: leaf 0xD, subleaf
+// 1), X1: extended leaf 0x80000001.
 enum { L1_ECX, L1_EDX, L7_EBX, L7_ECX, L7_EDX, L71_EAX, L71_EDX, LD1_EAX, X1_ECX, X1_EDX };
 
 // Register sets that the system must have enabled in XCR0.
@@ -29,6 +30,8 @@ enum {
 #define LEAF_XSAVE 0xDu
 #define LEAF_AMD_FEATURES 0x80000001u
 
+// Columns: LLVM's name, its bit in the processor data or -1, the CPUID register, the bit in it, the register sets that
+// the system must have enabled.
 const pyd_cpu_feature_t pyd_cpu_feature_table[] = {
     {"sse3", 0, L1_ECX, 0, NONE},
     {"ssse3", 1, L1_ECX, 9, NONE},
@@ -92,8 +95,8 @@ const pyd_cpu_feature_t pyd_cpu_feature_table[] = {
 };
 const size_t pyd_cpu_feature_count = sizeof(pyd_cpu_feature_table) / sizeof(pyd_cpu_feature_table[0]);
 
-// Whether this process may use the registers of AMX. Linux saves these 8 KiB only for processes that have asked; it
-// refuses where a thread has too small a signal stack for them.
+// Requests AMX and returns whether this process may use its registers. Linux saves these 8 KiB only for processes that
+// have asked; it refuses where a thread has too small a signal stack for them.
 static bool amx_is_permitted(void) {
 #if defined(__linux__)
   const long request_permission = 0x1023, tile_data = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILE_DATA
@@ -103,8 +106,8 @@ static bool amx_is_permitted(void) {
 #endif
 }
 
-// The registers that the system saves. CPUID alone only states what the CPU supports: where the system has switched
-// AVX-512 or AMX off, their instructions still trap.
+// Returns the set of AVX, AVX512 and AMX whose registers the system saves, from XCR0. CPUID alone only states what the
+// CPU supports: where the system has switched AVX-512 or AMX off, their instructions still trap.
 static uint32_t enabled_states(void) {
   uint32_t low, high;
   __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
@@ -120,12 +123,12 @@ uint32_t pyd_cpu_read_sources(uint64_t sources[PYD_CPU_SOURCES]) {
   uint32_t states = NONE;
   if (__get_cpuid(LEAF_FEATURES, &eax, &ebx, &ecx, &edx)) {
     const uint32_t osxsave = UINT32_C(1) << 27, xsave = UINT32_C(1) << 26;
-    if (ecx & osxsave && ecx & xsave) states = enabled_states();
+    if (ecx & osxsave && ecx & xsave) states = enabled_states();  // else xgetbv would trap
     sources[L1_ECX] = ecx;
     sources[L1_EDX] = edx;
   }
   if (__get_cpuid_count(LEAF_EXTENDED_FEATURES, 0, &eax, &ebx, &ecx, &edx)) {
-    uint32_t subleaves = eax;
+    uint32_t subleaves = eax;  // the highest one
     sources[L7_EBX] = ebx;
     sources[L7_ECX] = ecx;
     sources[L7_EDX] = edx;

@@ -25,13 +25,15 @@ enum {
   kAndroidRela = 0x60000011,
 };
 
+// Checks that |file| is a shared library for this machine. Messages have no subject: the caller puts the file's name
+// before them.
 static pyd_status_t check_elf_header(pyd_span_t file) {
   const uint8_t* header = pyd_span_get(file, 0, kElfHeader);
   if (file.size < 4 || memcmp(file.data, "\177ELF", 4) != 0) {
     return pyd_status_make(PYD_CODE_CORRUPT, "is not an ELF file: it does not start with 7F 45 4C 46");
   }
   if (!header) return pyd_status_make(PYD_CODE_CORRUPT, "is cut off after %zu bytes, an ELF header has 64", file.size);
-  if (header[4] != 2 || header[5] != 1) {
+  if (header[4] != 2 || header[5] != 1) {  // EI_CLASS, EI_DATA
     return pyd_status_make(PYD_CODE_UNSUPPORTED,
                            "has ELF class %u and byte order %u, expected 2 and 1 (64-bit, little-endian)", header[4],
                            header[5]);
@@ -49,27 +51,29 @@ static pyd_status_t check_elf_header(pyd_span_t file) {
   return PYD_STATUS_OK;
 }
 
-// The bytes of the file that are loaded at |vaddr|, up to the end of their segment. None at 0, where no table can be.
+// Returns the bytes of the file that are loaded at |vaddr|, up to the end of their segment; empty if the file has none,
+// or for 0, where no table can be. |headers|: its |count| program headers.
 static pyd_span_t loaded_bytes(pyd_span_t file, const uint8_t* headers, uint32_t count, uint64_t vaddr) {
   for (uint32_t i = 0; vaddr && i < count; ++i) {
     const uint8_t* header = headers + (size_t)i * kProgramHeader;
     uint64_t offset = pyd_load_u64(header + 8), start = pyd_load_u64(header + 16), size = pyd_load_u64(header + 32);
-    if (pyd_load_u32(header) != 1 || vaddr < start || vaddr - start >= size) continue;
+    if (pyd_load_u32(header) != 1 /* PT_LOAD */ || vaddr < start || vaddr - start >= size) continue;
     const uint8_t* bytes = pyd_span_get(file, offset, size);
     if (bytes) return (pyd_span_t){bytes + (vaddr - start), (size_t)(size - (vaddr - start))};
   }
   return (pyd_span_t){0};
 }
 
-// Tables that the dynamic section of a library points at. Empty: there is none, or it is not in the file.
+// Tables that the dynamic section of a library points at. An empty one is missing, or is not in the file.
 typedef struct elf_tables_s {
-  pyd_span_t names;    // of the symbols that it defines or asks for
-  pyd_span_t symbols;  // up to the end of their segment
-  pyd_span_t relocations[2];
-  uint64_t relocation_bytes[2];
-  bool has_other_relocations;  // of another format
+  pyd_span_t names;              // string table of the symbols that it defines or imports
+  pyd_span_t symbols;            // up to the end of their segment: ELF states no count
+  pyd_span_t relocations[2];     // DT_RELA and DT_JMPREL, up to the end of their segment
+  uint64_t relocation_bytes[2];  // as the library states them; may exceed the bytes in the file
+  bool has_other_relocations;    // in the formats REL or Android's, which are not read
 } elf_tables_t;
 
+// Finds the tables of an ELF file whose header check_elf_header() accepted.
 static void read_elf_tables(pyd_span_t file, elf_tables_t* out_tables) {
   uint32_t count = pyd_load_u16(file.data + 56);
   const uint8_t* headers = pyd_span_get(file, pyd_load_u64(file.data + 32), (uint64_t)count * kProgramHeader);
@@ -77,12 +81,12 @@ static void read_elf_tables(pyd_span_t file, elf_tables_t* out_tables) {
   if (!headers || pyd_load_u16(file.data + 54) != kProgramHeader) return;
   for (uint32_t i = 0; i < count; ++i) {
     const uint8_t* header = headers + (size_t)i * kProgramHeader;
-    if (pyd_load_u32(header) != 2) continue;
+    if (pyd_load_u32(header) != 2 /* PT_DYNAMIC */) continue;
     uint64_t size = pyd_load_u64(header + 32), names = 0, length = 0, symbols = 0, rela = 0, plt = 0;
     const uint8_t* entries = pyd_span_get(file, pyd_load_u64(header + 8), size);
     for (uint64_t at = 0; entries && size >= kDynamicEntry && at <= size - kDynamicEntry; at += kDynamicEntry) {
       uint64_t tag = pyd_load_u64(entries + at), value = pyd_load_u64(entries + at + 8);
-      if (tag == 0) break;
+      if (tag == 0) break;  // DT_NULL ends the section
       switch (tag) {
         case kNames: names = value; break;
         case kSymbols: symbols = value; break;
@@ -105,6 +109,7 @@ static void read_elf_tables(pyd_span_t file, elf_tables_t* out_tables) {
   }
 }
 
+// Returns whether a string table contains |name|, also as the end of a longer string: linkers merge those.
 static bool has_name(pyd_span_t names, const char* name) {
   size_t length = strlen(name) + 1;
   for (size_t i = 0; i + length <= names.size; ++i) {
@@ -113,8 +118,8 @@ static bool has_name(pyd_span_t names, const char* name) {
   return false;
 }
 
-// A sanitizer's runtime ends the process when it is not the first thing that runs in it, so such a library must not
-// even be opened by a host without it.
+// Refuses a library built with a sanitizer that this process was not built with. The sanitizer's runtime ends the
+// process when it is not the first code that runs in it, so such a library must not even be opened.
 static pyd_status_t check_elf_sanitizer(pyd_span_t file) {
   static const struct {
     const char* symbol;
@@ -137,10 +142,10 @@ static pyd_status_t check_elf_sanitizer(pyd_span_t file) {
   return PYD_STATUS_OK;
 }
 
-// Whether a function of this name is known to write nothing to a stream: arithmetic, memory, texts, and what compilers
-// call.
+// Returns whether a function named by the first |size| bytes of |name| is known to write nothing to a stdio stream:
+// arithmetic, memory, texts, and what compilers call.
 static bool is_silent(const char* name, size_t size) {
-  // '~': also with f or l at the end, as the functions of math.h for other types.
+  // '~' after a name: also with the suffix f or l, as math.h names the functions for float and long double.
   static const char kNames[] =
       " memcpy memmove memset memcmp memchr bcmp strlen strnlen strcmp strncmp strchr strrchr malloc calloc realloc free "
       "aligned_alloc posix_memalign __memcpy_chk __memmove_chk __memset_chk __stack_chk_fail __tls_get_addr __cxa_finalize "
@@ -160,16 +165,17 @@ static bool is_silent(const char* name, size_t size) {
   return false;
 }
 
-// A library reaches undefined symbols only through relocations. Unreadable ones count as symbols that print.
+// Returns whether one of |size| bytes of relocations refers to an imported function that may print. A library reaches
+// imports only through relocations. Unreadable ones count as symbols that print.
 static bool has_loud_import(const elf_tables_t* tables, pyd_span_t relocations, uint64_t size) {
   if (size == 0) return false;
   if (size > relocations.size) return true;
   for (uint64_t at = 0; at + kRelocation <= size; at += kRelocation) {
-    uint32_t index = pyd_load_u32(relocations.data + at + 12);
-    if (index == 0) continue;
+    uint32_t index = pyd_load_u32(relocations.data + at + 12);  // of the symbol: the upper half of r_info
+    if (index == 0) continue;                                   // it has no symbol
     const uint8_t* symbol = pyd_span_get(tables->symbols, (uint64_t)index * kSymbol, kSymbol);
     if (!symbol) return true;
-    if (pyd_load_u16(symbol + 6) != 0) continue;  // its own
+    if (pyd_load_u16(symbol + 6) != 0) continue;  // st_shndx: defined in the library itself
     const char* name = pyd_span_get(tables->names, pyd_load_u32(symbol), 1);
     const char* end =
         name ? memchr(name, 0, tables->names.size - (size_t)((const uint8_t*)name - tables->names.data)) : NULL;
@@ -178,6 +184,8 @@ static bool has_loud_import(const elf_tables_t* tables, pyd_span_t relocations, 
   return false;
 }
 
+// Returns whether a library may write to a stdio stream: it imports a function that is not known to be silent, or its
+// imports cannot be read.
 static bool may_elf_print(pyd_span_t file) {
   elf_tables_t tables;
   read_elf_tables(file, &tables);

@@ -3,6 +3,7 @@
 
 #include "platform/dl.h"
 
+// Returns the failure of every attempt to open a system library.
 static pyd_status_t refuse(void) {
   return pyd_status_make(PYD_CODE_UNSUPPORTED,
                          "is a system library, and this system opens none: build it as an embedded plugin (.sos)");

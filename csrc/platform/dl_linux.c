@@ -19,7 +19,8 @@ pyd_status_t pyd_dl_check(pyd_span_t file) {
 bool pyd_dl_may_print(pyd_span_t file) { return may_elf_print(file); }
 
 pyd_status_t pyd_dl_open(const char* path, void** out_handle) {
-  // dlopen searches the library path for a name without a slash; a plugin is a file, and here that means this folder's.
+  // dlopen searches the library path for a name without a slash. |path| is a file's, so "./" keeps it relative to the
+  // working directory.
   char local[4096];
   if (!strchr(path, '/')) {
     if (snprintf(local, sizeof(local), "./%s", path) >= (int)sizeof(local)) {
@@ -43,7 +44,7 @@ pyd_status_t pyd_dl_open_bytes(pyd_span_t file, void** out_handle) {
   while (done < file.size) {
     ssize_t count = write(fd, file.data + done, file.size - done);
     if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) break;
+    if (count <= 0) break;  // reported below
     done += (size_t)count;
   }
   pyd_status_t status = PYD_STATUS_OK;
@@ -53,7 +54,7 @@ pyd_status_t pyd_dl_open_bytes(pyd_span_t file, void** out_handle) {
     snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
     status = pyd_dl_open(path, out_handle);
   }
-  close(fd);  // an open library keeps its pages
+  close(fd);  // the mappings of an open library keep the file alive
   return status;
 }
 

@@ -20,7 +20,7 @@ enum { kMachoDylib = 6, kMachoBundle = 8 };
 
 pyd_status_t pyd_dl_check(pyd_span_t file) {
   const uint8_t* header = pyd_span_get(file, 0, 16);
-  if (header && pyd_load_u32(header) == MACHO_FAT_MAGIC) return PYD_STATUS_OK;  // the system picks the part
+  if (header && pyd_load_u32(header) == MACHO_FAT_MAGIC) return PYD_STATUS_OK;  // dyld picks the architecture
   if (!header || pyd_load_u32(header) != MACHO_MAGIC_64) {
     return pyd_status_make(PYD_CODE_CORRUPT, "is not a 64-bit Mach-O file");
   }

@@ -38,10 +38,10 @@ pyd_status_t pyd_dl_open(const char* path, void** out_handle) {
   *out_handle = NULL;
   wchar_t* wide = pyd_windows_wide(path);
   if (!wide) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "cannot be opened: no memory for its path");
-  // The folder of the library itself is searched for what it needs, the current folder is not.
+  // The libraries that it depends on are searched in its own folder, not in the current one.
   HMODULE module = LoadLibraryExW(wide, NULL, LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR | LOAD_LIBRARY_SEARCH_DEFAULT_DIRS);
   DWORD reason = GetLastError();
-  if (!module && reason == ERROR_INVALID_PARAMETER) {  // a relative path
+  if (!module && reason == ERROR_INVALID_PARAMETER) {  // the search flags require an absolute path
     module = LoadLibraryExW(wide, NULL, 0);
     reason = GetLastError();
   }
