@@ -6,9 +6,11 @@
 
 #include "pydispatch/artifact.h"
 
+// Bytes: the alignment of a file's bytes, and the size of the first buffer for them.
 enum { kAlignment = 64, kFirstRoom = 64 << 10 };
 
-// Grows by doubling: ISO C has no portable way to learn the size of a binary file but to read it.
+// Reads a file into a buffer that grows by doubling: ISO C has no portable way to learn the size of a binary file but
+// to read it. The caller frees |*out_data|, also after a failure.
 static pyd_status_t read_all(FILE* file, const char* path, uint8_t** out_data, size_t* out_size) {
   size_t room = kFirstRoom;
   size_t size = 0;
@@ -17,7 +19,7 @@ static pyd_status_t read_all(FILE* file, const char* path, uint8_t** out_data, s
     size += fread(data + size, 1, room - size, file);
     if (size < room) break;
     uint8_t* grown = room <= SIZE_MAX / 2 ? realloc(data, room * 2) : NULL;
-    if (!grown) free(data);
+    if (!grown) free(data);  // a failed realloc leaves it
     data = grown;
     room *= 2;
   }
@@ -29,7 +31,8 @@ static pyd_status_t read_all(FILE* file, const char* path, uint8_t** out_data, s
   return PYD_STATUS_OK;
 }
 
-// The address from malloc is stored directly before the aligned bytes.
+// Copies |data| to an address that is a multiple of kAlignment. The address from malloc is stored directly before the
+// copy, for pyd_file_unmap().
 static pyd_status_t align(const uint8_t* data, size_t size, const char* path, pyd_file_map_t* out_map) {
   enum { kExtra = kAlignment - 1 + sizeof(void*) };
   uint8_t* block = size <= SIZE_MAX - kExtra ? malloc(size + kExtra) : NULL;

@@ -16,11 +16,12 @@ enum { kAlignment = 64 };
 // time: large files are constants, which are shared between processes and seldom touched whole.
 #define COPY_LIMIT ((uint64_t)64 << 10)
 
+// Returns the failure to |what| (a verb, such as "open") the file at |path|, with the reason in errno.
 static pyd_status_t system_error(const char* what, const char* path) {
   int reason = errno;
   char text[128];
   text[0] = 0;
-#if defined(__GLIBC__) && defined(_GNU_SOURCE)
+#if defined(__GLIBC__) && defined(_GNU_SOURCE)  // GNU's strerror_r returns the text, that of POSIX an error
   const char* message = strerror_r(reason, text, sizeof(text));
 #else
   const char* message = strerror_r(reason, text, sizeof(text)) == 0 ? text : "unknown error";
@@ -28,8 +29,9 @@ static pyd_status_t system_error(const char* what, const char* path) {
   return pyd_status_make(PYD_CODE_SYSTEM, "cannot %s '%s': %s", what, path, message);
 }
 
+// Reads the first |size| bytes of |fd| into aligned memory. |path|: for messages.
 static pyd_status_t read_copy(int fd, const char* path, size_t size, pyd_file_map_t* out_map) {
-  uint8_t* data = aligned_alloc(kAlignment, (size + kAlignment - 1) / kAlignment * kAlignment);
+  uint8_t* data = aligned_alloc(kAlignment, (size + kAlignment - 1) / kAlignment * kAlignment);  // C11: a multiple
   if (!data) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for the %zu bytes of '%s'", size, path);
   size_t done = 0;
   while (done < size) {
@@ -49,6 +51,7 @@ static pyd_status_t read_copy(int fd, const char* path, size_t size, pyd_file_ma
   return PYD_STATUS_OK;
 }
 
+// Copies a regular file of at most COPY_LIMIT bytes, and maps a larger one.
 static pyd_status_t map_or_read(int fd, const char* path, pyd_file_map_t* out_map) {
   struct stat info;
   if (fstat(fd, &info) != 0) return system_error("read", path);
@@ -69,7 +72,7 @@ static pyd_status_t map_or_read(int fd, const char* path, pyd_file_map_t* out_ma
 
 pyd_status_t pyd_file_map(const char* path, pyd_file_map_t* out_map) {
   *out_map = (pyd_file_map_t){0};
-  // Without O_NONBLOCK, opening a named pipe would wait for its writer.
+  // Without O_NONBLOCK, opening a named pipe would wait for a writer, instead of being refused by map_or_read().
   int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return system_error("open", path);
   pyd_status_t status = map_or_read(fd, path, out_map);
@@ -79,6 +82,7 @@ pyd_status_t pyd_file_map(const char* path, pyd_file_map_t* out_map) {
 
 void pyd_file_drop_pages(pyd_span_t bytes) {
   uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), start = (uintptr_t)bytes.data;
+  // Only whole pages: |bytes| may share the outer ones with other data.
   uintptr_t first = (start + page - 1) / page * page, end = (start + bytes.size) / page * page;
   // A failure leaves the pages in memory, which harms nothing.
   if (first < end) (void)madvise((void*)first, end - first, MADV_DONTNEED);

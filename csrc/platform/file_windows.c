@@ -8,14 +8,16 @@
 
 enum { kAlignment = 64 };
 
-// Small files are copied: a mapping costs two handles and a view of 64 KiB.
+// Files of up to this many bytes are copied: a mapping costs two handles and 64 KiB of address space.
 #define COPY_LIMIT ((uint64_t)64 << 10)
 
+// Returns the failure to |what| (a verb, such as "open") the file at |path|, with the last error of Windows.
 static pyd_status_t system_error(const char* what, const char* path) {
   return pyd_status_make(PYD_CODE_SYSTEM, "cannot %s '%s': Windows error %lu", what, path,
                          (unsigned long)GetLastError());
 }
 
+// Reads the first |size| bytes of |file|, at most COPY_LIMIT, into aligned memory. |path|: for messages.
 static pyd_status_t read_copy(HANDLE file, const char* path, size_t size, pyd_file_map_t* out_map) {
   uint8_t* data = _aligned_malloc(size, kAlignment);
   if (!data)
@@ -31,6 +33,7 @@ static pyd_status_t read_copy(HANDLE file, const char* path, size_t size, pyd_fi
   return PYD_STATUS_OK;
 }
 
+// Copies a file of at most COPY_LIMIT bytes, and maps a larger one.
 static pyd_status_t map_or_read(HANDLE file, const char* path, pyd_file_map_t* out_map) {
   LARGE_INTEGER size;
   if (!GetFileSizeEx(file, &size)) return system_error("read", path);
@@ -42,7 +45,7 @@ static pyd_status_t map_or_read(HANDLE file, const char* path, pyd_file_map_t* o
   if (!mapping) return system_error("map", path);
   const void* data = MapViewOfFile(mapping, FILE_MAP_READ, 0, 0, 0);
   pyd_status_t status = data ? PYD_STATUS_OK : system_error("map", path);
-  CloseHandle(mapping);  // the view keeps it
+  CloseHandle(mapping);  // the view keeps the mapping alive
   if (data) *out_map = (pyd_file_map_t){.span = {data, (size_t)size.QuadPart}};
   return status;
 }

@@ -1,11 +1,11 @@
-// For unknown systems: heap memory, no protection. Code runs from it where the heap is
-// executable (bare metal); elsewhere a system needs its own file beside this one.
+// Memory for code on unknown systems: heap memory, no protection. Code runs from it where the heap is executable (bare
+// metal); any other system needs its own implementation of mem.h.
 #include "platform/mem.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-size_t pyd_mem_page_size(void) { return 4096; }
+size_t pyd_mem_page_size(void) { return 4096; }  // any power of two: nothing is protected by pages
 
 pyd_status_t pyd_mem_reserve(size_t size, bool populate, uint8_t** out_memory) {
   (void)populate;

@@ -1,10 +1,11 @@
-// Any other system: the C library, with the address it returned kept in the front.
+// Any other system: memory of the C library. The address that it returned is stored before the aligned memory.
 #include <stdlib.h>
 #include <string.h>
 
 #include "platform/pages.h"
 
-// Where the front keeps it: its first bytes belong to the owner of the memory.
+// Bytes before the aligned memory. The address is stored at their beginning: the PYD_PAGES_FRONT bytes directly before
+// the memory belong to its manager.
 enum { kFront = 2 * PYD_PAGES_FRONT };
 
 pyd_status_t pyd_pages_map(size_t size, size_t huge_size, void** out_memory) {

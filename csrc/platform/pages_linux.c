@@ -1,10 +1,11 @@
-// Linux: an anonymous mapping, trimmed to the alignment. The front is in a separate page, so that the memory itself
-// starts with a huge page; that page costs one fault.
+// Linux: an anonymous mapping, trimmed to the alignment. The front, PYD_PAGES_FRONT bytes before the memory for its
+// manager, is in a separate small page, so that the memory itself starts with a huge page. It costs one page fault.
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "platform/pages.h"
 
+// Returns the bytes mapped before the memory: one small page, which holds the front.
 static size_t front_size(void) {
   long page = sysconf(_SC_PAGESIZE);
   return page > 0 ? (size_t)page : 65536;
@@ -24,11 +25,12 @@ pyd_status_t pyd_pages_map(size_t size, size_t huge_size, void** out_memory) {
   uintptr_t start = ((uintptr_t)mapping + front + PYD_PAGES_UNIT - 1) & ~(uintptr_t)(PYD_PAGES_UNIT - 1);
   uint8_t* memory = (uint8_t*)start;
   uint8_t* end = mapping + size + slack;
+  // Return what is before the front and after the memory to the system.
   if (memory - front > mapping) munmap(mapping, (size_t)(memory - front - mapping));
   if (end > memory + size) munmap(memory + size, (size_t)(end - memory - size));
 #ifdef MADV_HUGEPAGE
-  // First use of 64 MiB takes 5 to 7 ms with huge pages and 22 to 26 ms with small ones (bench/core/program.c). Only a
-  // wish: small pages do as well.
+  // First use of 64 MiB takes 5 to 7 ms with huge pages and 22 to 26 ms with small ones (bench/core/program.c). A
+  // failure is ignored: small pages do as well.
   huge_size &= ~(PYD_PAGES_UNIT - 1);
   if (huge_size) madvise(memory, huge_size, MADV_HUGEPAGE);
 #else

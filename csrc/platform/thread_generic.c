@@ -5,7 +5,7 @@
 
 #include "platform/thread_start.h"
 
-static void set_name(const char* name) { (void)name; }
+static void set_name(const char* name) { (void)name; }  // POSIX has no names of threads
 
 void pyd_event_init(pyd_event_t* event) {
   atomic_init(&event->is_set, 0);
@@ -19,7 +19,8 @@ void pyd_event_deinit(pyd_event_t* event) {
 }
 
 void pyd_event_notify(pyd_event_t* event) {
-  // The flag was set outside the mutex. Passing through it puts the signal after the waiter's check or after its sleep.
+  // The flag was set outside the mutex. Locking it makes sure that the waiter is not between its check of the flag and
+  // its sleep, where it would miss the signal.
   pthread_mutex_lock(&event->mutex);
   pthread_cond_signal(&event->condition);
   pthread_mutex_unlock(&event->mutex);

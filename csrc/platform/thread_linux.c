@@ -18,8 +18,8 @@ void pyd_event_deinit(pyd_event_t* event) { (void)event; }
 void pyd_event_notify(pyd_event_t* event) { syscall(SYS_futex, &event->is_set, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0); }
 
 void pyd_event_wait(pyd_event_t* event) {
-  // The kernel sleeps only if the word still is 0, so a set between the load and the call is not lost; every other
-  // return (a signal, a stray wake) is handled by checking again.
+  // The kernel sleeps only if the word still is 0, so a set between the load and the call is not lost; any other
+  // return (a signal, a spurious wake) is handled by checking again.
   while (atomic_load_explicit(&event->is_set, memory_order_acquire) == 0) {
     syscall(SYS_futex, &event->is_set, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0);
   }

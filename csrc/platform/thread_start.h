@@ -9,14 +9,17 @@
 
 #include "platform/thread.h"
 
+// Arguments of a new thread, which it copies and frees.
 typedef struct start_s {
   void (*entry)(void*);
   void* argument;
   char name[16];
 } start_t;
 
+// Names the calling thread for debuggers. Defined by the file that includes this one.
 static void set_name(const char* name);
 
+// The entry of every new thread. |pointer|: its start_t.
 static void* trampoline(void* pointer) {
   start_t start = *(start_t*)pointer;
   free(pointer);
@@ -35,7 +38,8 @@ int pyd_thread_start(pyd_thread_t* out_thread, void (*entry)(void*), void* argum
 #if defined(_WIN32)  // has no signals that a thread could block
   int error = pthread_create(&out_thread->handle, NULL, trampoline, start);
 #else
-  // A thread inherits the mask of its creator: block around the creation, so that there is no moment without it.
+  // A thread inherits the signal mask of its creator. Blocking around the creation leaves no moment in which the new
+  // thread takes a signal. Faults stay as they were.
   static const int kFaults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTRAP, SIGSYS};
   sigset_t blocked, before;
   pthread_sigmask(SIG_SETMASK, NULL, &before);

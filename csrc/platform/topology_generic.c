@@ -13,6 +13,6 @@ uint32_t pyd_topology_read(const char* root, pyd_topology_cpu_t* out_cpus, uint3
 }
 
 uint32_t pyd_topology_cores(const char* root, const pyd_topology_cpu_t* cpus, uint32_t count) {
-  (void)root, (void)cpus;
+  (void)root, (void)cpus;  // all are fast cores, and pyd_cpu_available() has applied the quota
   return count;
 }

@@ -12,7 +12,8 @@
 
 static const char kCpus[] = "/sys/devices/system/cpu";
 
-// "0-3,8,10-11", as far as it is one. Returns the first number, UINT32_MAX when there is none.
+// Parses a list of numbers such as "0-3,8,10-11" up to the first character that does not fit. Returns the first number,
+// UINT32_MAX when there is none.
 static uint32_t parse_list(const char* text, pyd_cpu_set_t* out_bits) {
   uint32_t first = UINT32_MAX;
   memset(out_bits, 0, sizeof(*out_bits));
@@ -29,12 +30,12 @@ static uint32_t parse_list(const char* text, pyd_cpu_set_t* out_bits) {
 }
 
 typedef struct reader_s {
-  const char* root;
-  char text[1 << 14];
+  const char* root;    // put before every path: "" but for tests
+  char text[1 << 14];  // of the file that was read last, terminated
 } reader_t;
 
-// Returns the text of the file |folder| + |name| below the root; NULL when it cannot be read or is larger than any of
-// its kind.
+// Returns the text of the file |folder| + |name| below the root; NULL when it cannot be read or is larger than the
+// buffer, which no such file of the kernel is.
 static const char* read_text(reader_t* reader, const char* folder, const char* name) {
   char path[PATH_MAX];
   if (snprintf(path, sizeof(path), "%s%s%s", reader->root, folder, name) >= (int)sizeof(path)) return NULL;
@@ -47,6 +48,8 @@ static const char* read_text(reader_t* reader, const char* folder, const char* n
   return reader->text;
 }
 
+// Reads a file that holds a list. Returns false if it has no number; |*out_first| is the lowest: the kernel sorts
+// lists.
 static bool read_list(reader_t* reader, const char* folder, const char* name, pyd_cpu_set_t* out_bits,
                       uint32_t* out_first) {
   const char* text = read_text(reader, folder, name);
@@ -55,6 +58,7 @@ static bool read_list(reader_t* reader, const char* folder, const char* name, py
   return *out_first != UINT32_MAX;
 }
 
+// Reads the affinity mask of the calling thread.
 static bool read_allowed(reader_t* reader, pyd_cpu_set_t* out_bits) {
   static const char kKey[] = "\nCpus_allowed_list:";
   const char* text = read_text(reader, "/proc/thread-self", "/status");
@@ -64,6 +68,7 @@ static bool read_allowed(reader_t* reader, pyd_cpu_set_t* out_bits) {
   return parse_list(line + strspn(line, " \t"), out_bits) != UINT32_MAX;
 }
 
+// Reads the group of SMT siblings of |cpu|: the lowest number of a CPU in it. |folder|: of this CPU in /sys.
 static void read_core(reader_t* reader, const char* folder, pyd_topology_cpu_t* cpu) {
   pyd_cpu_set_t siblings;
   uint32_t first;
@@ -75,7 +80,8 @@ static void read_core(reader_t* reader, const char* folder, pyd_topology_cpu_t* 
   if (pyd_cpu_set_has(&siblings, cpu->number)) cpu->core = first;
 }
 
-// The group of the cache with the highest level: it comes last.
+// Reads the group of CPUs that share the cache with the highest level, which has the highest index. |folder|: of this
+// CPU in /sys.
 static void read_cluster(reader_t* reader, const char* folder, pyd_topology_cpu_t* cpu) {
   for (int index = 7; index >= 0; --index) {
     char name[48];
@@ -88,6 +94,7 @@ static void read_cluster(reader_t* reader, const char* folder, pyd_topology_cpu_
   }
 }
 
+// Reads the relative speed of |cpu|, limited to the range of its field. Not all kernels state it.
 static void read_capacity(reader_t* reader, const char* folder, pyd_topology_cpu_t* cpu) {
   const char* text = read_text(reader, folder, "/cpu_capacity");
   if (!text || !isdigit((unsigned char)*text)) return;
@@ -97,6 +104,7 @@ static void read_capacity(reader_t* reader, const char* folder, pyd_topology_cpu
                                                           : (uint32_t)capacity;
 }
 
+// Reads the NUMA node of each CPU. Without the files of nodes, all remain in node 0.
 static void read_nodes(reader_t* reader, pyd_topology_cpu_t* cpus, uint32_t count) {
   pyd_cpu_set_t nodes, members;
   uint32_t first;
@@ -113,7 +121,8 @@ static void read_nodes(reader_t* reader, pyd_topology_cpu_t* cpus, uint32_t coun
   }
 }
 
-// Kernels for hybrid CPUs of Intel name the efficiency cores; capacities came later.
+// Decides which CPUs are fast: more than half as fast as the fastest, and no efficiency core. Kernels for hybrid CPUs
+// of Intel name the efficiency cores (cpu_atom); older ones state no capacities.
 static void find_fast(reader_t* reader, pyd_topology_cpu_t* cpus, uint32_t count) {
   pyd_cpu_set_t slow;
   uint32_t unused, best = 0;
@@ -124,9 +133,11 @@ static void find_fast(reader_t* reader, pyd_topology_cpu_t* cpus, uint32_t count
     cpus[i].is_fast = 2 * cpus[i].capacity > best && !(has_slow && pyd_cpu_set_has(&slow, cpus[i].number));
     has_fast |= cpus[i].is_fast;
   }
-  for (uint32_t i = 0; i < count; ++i) cpus[i].is_fast |= !has_fast;  // it may use efficiency cores alone
+  for (uint32_t i = 0; i < count; ++i) cpus[i].is_fast |= !has_fast;  // only efficiency cores are allowed
 }
 
+// Compares by the order in which threads are put on CPUs: fast cores, slow cores, then SMT siblings; inside of these,
+// near CPUs follow each other.
 static int by_preference(const void* left, const void* right) {
   const pyd_topology_cpu_t *a = left, *b = right;
   const uint32_t keys[][2] = {{a->is_sibling, b->is_sibling}, {!a->is_fast, !b->is_fast}, {a->node, b->node},
@@ -139,7 +150,7 @@ static int by_preference(const void* left, const void* right) {
 
 uint32_t pyd_topology_read(const char* root, pyd_topology_cpu_t* out_cpus, uint32_t most) {
   reader_t reader = {.root = root};
-  pyd_cpu_set_t allowed, cores = {{0}};
+  pyd_cpu_set_t allowed, cores = {{0}};    // cores: the groups with a CPU in the list
   if (!read_allowed(&reader, &allowed)) {  // no /proc
     const uint32_t available = pyd_cpu_available();
     memset(&allowed, 0, sizeof(allowed));
@@ -166,7 +177,7 @@ uint32_t pyd_topology_read(const char* root, pyd_topology_cpu_t* out_cpus, uint3
 
 uint32_t pyd_topology_cores(const char* root, const pyd_topology_cpu_t* cpus, uint32_t count) {
   uint32_t cores = 0;
-  while (cores < count && cpus[cores].is_fast && !cpus[cores].is_sibling) ++cores;
+  while (cores < count && cpus[cores].is_fast && !cpus[cores].is_sibling) ++cores;  // they are first in the list
   const uint32_t quota = pyd_cpu_quota(root);
   if (quota && quota < cores) cores = quota;
   return cores ? cores : 1;
