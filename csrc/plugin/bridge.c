@@ -6,18 +6,20 @@
 
 #if PYD_HAS_BRIDGES
 
-// Calls the function of a bridge, which is its context, in the convention of embedded code.
+// The function of every bridge, which host code calls. |context| is the bridge; calls its function, which is embedded
+// code, in the convention of that code.
 static int32_t cross(void* params, void* context, void* reserved) {
   const pyd_plugin_bridge_t* bridge = context;
   return bridge->function(params, bridge->context, reserved);
 }
 
-// Returns the bridge of a function and its context; NULL when there is none.
+// Returns the bridge of a function and its context from |list|, which links them by |next|; NULL when there is none.
 static pyd_plugin_bridge_t* find(pyd_plugin_bridge_t* list, pyd_embedded_import_fn_t function, void* context) {
   while (list && !(list->function == function && list->context == context)) list = list->next;
   return list;
 }
 
+// Replaces a function of embedded code and its context by a pair that the host may call. Returns false without memory.
 bool pyd_plugin_bridge(pyd_plugin_t* plugin, pyd_import_fn_t* function, void** context) {
   pyd_embedded_import_fn_t wanted = (pyd_embedded_import_fn_t)*function;
   pyd_plugin_bridge_t* head = atomic_load_explicit(&plugin->bridges, memory_order_acquire);
@@ -26,7 +28,8 @@ bool pyd_plugin_bridge(pyd_plugin_t* plugin, pyd_import_fn_t* function, void** c
     bridge = malloc(sizeof(*bridge));
     if (!bridge) return false;
     *bridge = (pyd_plugin_bridge_t){head, wanted, *context};
-    // Two threads may add the same pair; both stay valid.
+    // Pushes it to the list; a failed exchange loads the new head into bridge->next. Two threads may add the same pair;
+    // both bridges stay valid.
     while (!atomic_compare_exchange_weak_explicit(&plugin->bridges, &bridge->next, bridge, memory_order_acq_rel,
                                                   memory_order_acquire)) {
     }
@@ -36,7 +39,7 @@ bool pyd_plugin_bridge(pyd_plugin_t* plugin, pyd_import_fn_t* function, void** c
   return true;
 }
 
-#else
+#else  // host and embedded code have one calling convention
 
 bool pyd_plugin_bridge(pyd_plugin_t* plugin, pyd_import_fn_t* function, void** context) {
   (void)plugin, (void)function, (void)context;

@@ -1,11 +1,11 @@
-// What a plugin says of itself. Its pointers come from code that is trusted to run; what is missing, does not fit or,
-// in an embedded plugin, lies outside its file is still refused by name, because hand-written tables get it wrong.
+// Checks of the tables with which a plugin describes itself. Its code is trusted to run. Missing or unfit entries, and
+// in an embedded plugin those outside its file, are still refused by name: hand-written tables get them wrong.
 #include <inttypes.h>
 
 #include "platform/sanitizer.h"
 #include "plugin/internal.h"
 
-enum { kMaxName = 4095 };
+enum { kMaxName = 4095 };  // bytes of a name or description of a plugin
 
 static const char* sanitizer_name(uint32_t sanitizer) {
   switch (sanitizer) {
@@ -17,7 +17,8 @@ static const char* sanitizer_name(uint32_t sanitizer) {
   return "an unknown sanitizer";
 }
 
-// Embedded code cannot reach a sanitizer's runtime at all.
+// Returns whether a plugin built with |sanitizer| may run in this process: the process was built with it too. Embedded
+// code cannot reach a sanitizer's runtime at all.
 static bool fits_host(uint32_t sanitizer, pyd_plugin_kind_t kind) {
   if (sanitizer == PYD_PLUGIN_SANITIZER_NONE) return true;
   if (kind == PYD_PLUGIN_KIND_EMBEDDED) return false;
@@ -25,6 +26,8 @@ static bool fits_host(uint32_t sanitizer, pyd_plugin_kind_t kind) {
          (sanitizer == PYD_PLUGIN_SANITIZER_THREAD && PYD_HAS_TSAN);
 }
 
+// Checks the plugin's version, name, sanitizer and, if it is embedded, that it declares itself standalone: it needs no
+// library of the system.
 static pyd_status_t check_header(const pyd_plugin_t* plugin, const pyd_plugin_header_t* header) {
   if (!header) return pyd_status_make(PYD_CODE_CORRUPT, "plugin '%s': its table has no header", plugin->label);
   if (header->version != PYD_PLUGIN_VERSION) {
@@ -58,6 +61,8 @@ pyd_status_t pyd_plugin_check_address(const pyd_plugin_t* plugin, const char* wh
                          what, (uint64_t)address - plugin->module.bias);
 }
 
+// Checks that |size| bytes at |address| are in a loaded segment of an embedded plugin, and aligned. |what|: their name
+// in the message.
 static pyd_status_t check_held(const pyd_plugin_t* plugin, const char* what, const void* address, size_t size,
                                size_t alignment) {
   if (pyd_elf_module_holds(&plugin->module, address, size) && (uintptr_t)address % alignment == 0) return PYD_STATUS_OK;
@@ -69,11 +74,12 @@ static pyd_status_t check_held(const pyd_plugin_t* plugin, const char* what, con
 }
 
 pyd_status_t pyd_plugin_check_answer(const pyd_plugin_t* plugin, const pyd_plugin_header_t* const* answer) {
-  if (!answer) return PYD_STATUS_OK;  // see pyd_plugin_check
+  if (!answer) return PYD_STATUS_OK;  // pyd_plugin_check() refuses it
   pyd_status_t status = check_held(plugin, "what its query returned", answer, sizeof(*answer), _Alignof(void*));
-  if (!pyd_ok(status) || !*answer) return status;
+  if (!pyd_ok(status) || !*answer) return status;  // pyd_plugin_check() refuses a missing header
   const pyd_plugin_header_t* header = *answer;
   status = check_held(plugin, "its header", header, sizeof(*header), _Alignof(pyd_plugin_header_t));
+  // The layout of other versions is unknown; pyd_plugin_check() refuses them.
   if (!pyd_ok(status) || header->version != PYD_PLUGIN_VERSION) return status;
   const char* const texts[2] = {header->name, header->description};
   for (int i = 0; i < 2; ++i) {

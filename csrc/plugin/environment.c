@@ -4,7 +4,8 @@
 
 #include "plugin/internal.h"
 
-// Runs one command of the allocator: malloc, calloc, realloc or free.
+// Runs one command of the allocator: malloc, calloc, realloc or free. |*inout_memory|: the block, before and after it;
+// unchanged by a failure.
 static pyd_plugin_status_t control(pyd_plugin_alloc_command_t command, const pyd_plugin_alloc_params_t* params,
                                    void** inout_memory) {
   if (!inout_memory) return PYD_PLUGIN_INVALID_ARGUMENT;
@@ -26,6 +27,7 @@ static pyd_plugin_status_t control(pyd_plugin_alloc_command_t command, const pyd
   return PYD_PLUGIN_OK;
 }
 
+// The allocator of plugins in the host's calling convention. It has no state, so |self| is NULL.
 static pyd_plugin_status_t host_control(void* self, pyd_plugin_alloc_command_t command, const void* params,
                                         void** inout_memory) {
   (void)self;
@@ -38,13 +40,14 @@ static const pyd_plugin_environment_t kHost = {{NULL, host_control}};
 typedef pyd_plugin_status_t(PYD_EMBEDDED_CALL* embedded_control_fn_t)(void*, pyd_plugin_alloc_command_t, const void*,
                                                                       void**);
 
+// The allocator of embedded plugins, in their calling convention.
 static pyd_plugin_status_t PYD_EMBEDDED_CALL embedded_control(void* self, pyd_plugin_alloc_command_t command,
                                                               const void* params, void** inout_memory) {
   (void)self;
   return control(command, params, inout_memory);
 }
 
-// The layout of the environment, with the convention of the reader.
+// pyd_plugin_environment_t, with a function in the convention of embedded code.
 static const struct {
   void* self;
   embedded_control_fn_t control;

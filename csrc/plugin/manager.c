@@ -1,6 +1,7 @@
-// Providers in their order. The list is never changed in place: who registers builds a new one and swaps the pointer,
-// who resolves takes a reference to the one that is current. Only the swap and the taking of a reference exclude each
-// other, a few instructions under |swap|; whatever takes time (copying, unloading, callbacks) happens outside of it.
+// The list of providers, sorted by falling priority. It is never changed in place (read-copy-update): registering
+// builds a new list and swaps the pointer, resolving takes a reference to the current list. Only the swap and the
+// taking of a reference exclude each other, a few instructions under |swap|. Copying, unloading and callbacks happen
+// outside of it.
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,12 +10,13 @@
 
 struct pyd_plugin_manager_s {
   _Atomic uint32_t references;
-  pthread_mutex_t writers;  // one change at a time; taken before |swap|
-  pthread_mutex_t swap;     // of |current|
-  pyd_provider_list_t* current;
-  pyd_provider_id_t next_id;
+  pthread_mutex_t writers;       // one change at a time; taken before |swap|
+  pthread_mutex_t swap;          // of |current|
+  pyd_provider_list_t* current;  // never NULL; the manager holds a reference
+  pyd_provider_id_t next_id;     // from 1 on: 0 is no provider
 };
 
+// Returns a list with one reference and room for |count| providers, which the caller fills; NULL without memory.
 static pyd_provider_list_t* allocate(uint32_t count) {
   pyd_provider_list_t* list = calloc(1, sizeof(*list) + count * sizeof(list->items[0]));
   if (!list) return NULL;
@@ -29,6 +31,7 @@ void pyd_provider_list_release(pyd_provider_list_t* list) {
   free(list);
 }
 
+// Returns the current list, which never changes, with a reference for the caller.
 pyd_provider_list_t* pyd_plugin_manager_snapshot(pyd_plugin_manager_t* manager) {
   pthread_mutex_lock(&manager->swap);
   pyd_provider_list_t* list = manager->current;
@@ -37,7 +40,7 @@ pyd_provider_list_t* pyd_plugin_manager_snapshot(pyd_plugin_manager_t* manager) 
   return list;
 }
 
-// Returns the list that was current, to be released when no lock is held.
+// Makes |list| the current one. Returns the former one, to be released when no lock is held: that may unload plugins.
 static pyd_provider_list_t* publish(pyd_plugin_manager_t* manager, pyd_provider_list_t* list) {
   pthread_mutex_lock(&manager->swap);
   pyd_provider_list_t* before = manager->current;
@@ -76,7 +79,7 @@ void pyd_plugin_manager_release(pyd_plugin_manager_t* manager) {
   free(manager);
 }
 
-// Takes |provider| over when it succeeds.
+// Adds a provider to the list, and takes over the caller's reference if it succeeds.
 static pyd_status_t add(pyd_plugin_manager_t* manager, pyd_provider_t* provider, pyd_provider_id_t* out_id) {
   pthread_mutex_lock(&manager->writers);
   const pyd_provider_list_t* before = manager->current;  // only writers change it
@@ -85,7 +88,7 @@ static pyd_status_t add(pyd_plugin_manager_t* manager, pyd_provider_t* provider,
     pthread_mutex_unlock(&manager->writers);
     return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory to register '%s'", provider->label);
   }
-  uint32_t place = 0;  // in front of the first with the same or a lower priority
+  uint32_t place = 0;  // before the first provider of the same or a lower priority: newer ones are queried first
   while (place < before->count && before->items[place]->priority > provider->priority) ++place;
   for (uint32_t i = 0; i < before->count; ++i) list->items[i + (i >= place)] = pyd_provider_retain(before->items[i]);
   list->items[place] = provider;
@@ -122,7 +125,7 @@ pyd_status_t pyd_plugin_manager_add_callback(pyd_plugin_manager_t* manager, cons
   provider->owner = owner;
   status = add(manager, provider, out_id);
   if (!pyd_ok(status)) {
-    provider->release = NULL;
+    provider->release = NULL;  // after a failure, |owner| stays the caller's
     pyd_provider_release(provider);
   }
   return status;
@@ -142,7 +145,7 @@ pyd_status_t pyd_plugin_manager_add_functions(pyd_plugin_manager_t* manager, con
     status = add(manager, provider, out_id);
   }
   if (!pyd_ok(status)) {
-    provider->release = NULL;
+    provider->release = NULL;  // after a failure, |owner| stays the caller's
     pyd_provider_release(provider);
   }
   return status;
@@ -168,11 +171,13 @@ pyd_status_t pyd_plugin_manager_remove(pyd_plugin_manager_t* manager, pyd_provid
                                     (unsigned long long)id);
 }
 
+// Holds both locks during fork(), so that the child's copy of the list is complete.
 void pyd_plugin_manager_before_fork(pyd_plugin_manager_t* manager) {
   pthread_mutex_lock(&manager->writers);
   pthread_mutex_lock(&manager->swap);
 }
 
+// Releases the locks, in the parent and in the child.
 void pyd_plugin_manager_after_fork(pyd_plugin_manager_t* manager) {
   pthread_mutex_unlock(&manager->swap);
   pthread_mutex_unlock(&manager->writers);

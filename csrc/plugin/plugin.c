@@ -36,12 +36,13 @@ static APART pyd_plugin_status_t embedded_resolve(const pyd_plugin_t* plugin, co
   return function(plugin->self, params, out_resolution);
 }
 
-// Prefixes a failure with the plugin's label.
+// Prefixes a failure with the plugin's label. |separator| follows the label: ":" unless the text continues the
+// sentence.
 static pyd_status_t named(const pyd_plugin_t* plugin, const char* separator, pyd_status_t status) {
   return pyd_status_annotate(status, "plugin '%s'%s %s", plugin->label, separator, pyd_status_text(status));
 }
 
-// Makes a plugin without code.
+// Creates a plugin whose code is not loaded yet.
 static pyd_status_t create(const char* label, pyd_plugin_kind_t kind, pyd_plugin_t** out_plugin) {
   size_t size = strlen(label) + 1;
   pyd_plugin_t* plugin = calloc(1, sizeof(*plugin) + size);
@@ -50,7 +51,7 @@ static pyd_status_t create(const char* label, pyd_plugin_kind_t kind, pyd_plugin
   atomic_init(&plugin->references, 1);
   atomic_init(&plugin->bridges, NULL);
   plugin->kind = kind;
-  plugin->may_print = kind == PYD_PLUGIN_KIND_STATIC;
+  plugin->may_print = kind == PYD_PLUGIN_KIND_STATIC;  // its imports cannot be checked; attach_system() checks those of its kind
   plugin->label = memcpy(plugin + 1, label, size);
   return PYD_STATUS_OK;
 }
@@ -78,13 +79,13 @@ static pyd_status_t missing_query(const pyd_plugin_t* plugin) {
                          plugin->label);
 }
 
-// Returns the code that the host gives a failure of a plugin: OUT_OF_MEMORY, or INVALID_ARGUMENT for all others.
+// Returns the host's code for the failure |result| of a plugin: OUT_OF_MEMORY, or INVALID_ARGUMENT for all others.
 static pyd_code_t code_of(pyd_plugin_status_t result) {
   bool is_memory = (result & PYD_PLUGIN_STATUS_CODE_MASK) == PYD_PLUGIN_RESOURCE_EXHAUSTED;
   return is_memory ? PYD_CODE_OUT_OF_MEMORY : PYD_CODE_INVALID_ARGUMENT;
 }
 
-// Calls the plugin's load function.
+// Calls the plugin's load function, which creates its instance: plugin->self.
 static pyd_status_t start(pyd_plugin_t* plugin, const pyd_plugin_options_t* options) {
   pyd_plugin_status_t result;
   if (plugin->kind == PYD_PLUGIN_KIND_EMBEDDED) {
@@ -102,7 +103,8 @@ static pyd_status_t start(pyd_plugin_t* plugin, const pyd_plugin_options_t* opti
   return PYD_STATUS_OK;
 }
 
-// Loads an embedded plugin. |*out_is_for_other_loader|: nothing is wrong with the file, but it needs the system loader.
+// Loads an ELF or FatELF file with the loader of this library, queries its table and starts it.
+// |*out_is_for_other_loader|: nothing is wrong with the file, but it needs the loader of the system.
 static pyd_status_t attach_embedded(pyd_plugin_t* plugin, pyd_span_t file, const pyd_plugin_options_t* options,
                                     bool* out_is_for_other_loader) {
   pyd_span_t elf;
@@ -124,6 +126,7 @@ static pyd_status_t attach_embedded(pyd_plugin_t* plugin, pyd_span_t file, const
   const pyd_plugin_header_t* const* answer = query(PYD_PLUGIN_VERSION, NULL);
   status = pyd_plugin_check_answer(plugin, answer);
   if (!pyd_ok(status)) return status;
+  // Valid in all but this: it needs libraries of the system.
   *out_is_for_other_loader = answer && *answer && (*answer)->version == PYD_PLUGIN_VERSION &&
                              !((*answer)->features & PYD_PLUGIN_FEATURE_STANDALONE);
   status = pyd_plugin_check(plugin, answer);
@@ -133,7 +136,8 @@ static pyd_status_t attach_embedded(pyd_plugin_t* plugin, pyd_span_t file, const
 
 static bool is_elf(pyd_span_t file) { return file.size >= 4 && memcmp(file.data, "\177ELF", 4) == 0; }
 
-// Loads a shared library of the system. Checks the file before opening it, since that runs its constructors.
+// Loads a shared library with the system's loader, queries its table and starts it. Checks the file before opening it,
+// since that runs its constructors. |path|: NULL if |file| is in memory only.
 static pyd_status_t attach_system(pyd_plugin_t* plugin, pyd_span_t file, const char* path,
                                   const pyd_plugin_options_t* options) {
   pyd_status_t status = pyd_dl_check(file);
@@ -158,7 +162,8 @@ static bool ends_with(const char* text, const char* end) {
   return length >= end_length && memcmp(text + length - end_length, end, end_length) == 0;
 }
 
-// Loads a plugin as one kind.
+// Loads a plugin as |kind|, which is not AUTO. |path|: NULL if |file| is in memory only; |*out_plugin| is unchanged by
+// a failure.
 static pyd_status_t load_as(pyd_plugin_kind_t kind, const char* label, pyd_span_t file, const char* path,
                             const pyd_plugin_options_t* options, bool* out_is_for_other_loader,
                             pyd_plugin_t** out_plugin) {
@@ -177,18 +182,21 @@ static pyd_status_t load_as(pyd_plugin_kind_t kind, const char* label, pyd_span_
   return status;
 }
 
-// Loads a plugin. With PYD_PLUGIN_KIND_AUTO a file that the embedded loader cannot take goes to the system's.
+// Loads a plugin. With PYD_PLUGIN_KIND_AUTO, an ELF file that needs the system's loader is loaded by that after the
+// embedded loader has refused it.
 static pyd_status_t load(pyd_plugin_kind_t kind, const char* label, pyd_span_t file, const char* path,
                          const pyd_plugin_options_t* options, pyd_plugin_t** out_plugin) {
   bool is_for_other_loader = false;
-  bool is_certain = kind != PYD_PLUGIN_KIND_AUTO;
+  bool is_certain = kind != PYD_PLUGIN_KIND_AUTO;  // no other kind is tried
   if (kind == PYD_PLUGIN_KIND_AUTO) {
+    // The system opens no FatELF; ".sos" is the suffix of embedded libraries.
     is_certain = pyd_fatelf_is(file) || (path && ends_with(path, ".sos"));
     kind = is_certain || is_elf(file) ? PYD_PLUGIN_KIND_EMBEDDED : PYD_PLUGIN_KIND_SYSTEM;
   }
   pyd_status_t status = load_as(kind, label, file, path, options, &is_for_other_loader, out_plugin);
   if (pyd_ok(status) || is_certain || !is_for_other_loader) return status;
-  // A system whose libraries have another format can only say so; then the first answer is the better one.
+  // A system whose libraries have another format than ELF can only report that. Then the failure of the embedded loader
+  // is more helpful.
   pyd_status_t check = pyd_dl_check(file);
   bool is_other_format = pyd_status_code(check) == PYD_CODE_CORRUPT;
   pyd_status_free(check);
@@ -197,7 +205,8 @@ static pyd_status_t load(pyd_plugin_kind_t kind, const char* label, pyd_span_t f
   return load_as(PYD_PLUGIN_KIND_SYSTEM, label, file, path, options, &is_for_other_loader, out_plugin);
 }
 
-// Checks the kind and the parameters of the options.
+// Checks the kind and the parameters of the options. |allows_static|: the plugin is linked in, so no kind but STATIC
+// and AUTO is valid; otherwise it is a file or bytes, and STATIC is not.
 static pyd_status_t check_options(const pyd_plugin_options_t* options, bool allows_static) {
   bool known = allows_static ? options->kind == PYD_PLUGIN_KIND_STATIC || options->kind == PYD_PLUGIN_KIND_AUTO
                              : (unsigned)options->kind < PYD_PLUGIN_KIND_STATIC;
@@ -287,19 +296,20 @@ const pyd_elf_module_t* pyd_plugin_module(const pyd_plugin_t* plugin) {
   return plugin->kind == PYD_PLUGIN_KIND_EMBEDDED ? &plugin->module : NULL;
 }
 
-// Calls the plugin's resolve function.
+// Calls the plugin's resolve function, which fills the slots of the imports that it supplies.
 static pyd_plugin_status_t ask_plugin(pyd_plugin_t* plugin, const pyd_plugin_resolve_params_t* params) {
-  pyd_plugin_resolution_t resolution = 0;  // what it says is also seen in the slots
+  pyd_plugin_resolution_t resolution = 0;  // unused: the slots show which imports it supplied
   if (plugin->kind == PYD_PLUGIN_KIND_EMBEDDED) {
     return embedded_resolve(plugin, params, &resolution);
   }
   return plugin->table->resolve(plugin->self, params, &resolution);
 }
 
-// As ask_plugin, for an embedded plugin on a host with another calling convention: what is new in a slot gets a bridge.
+// Calls ask_plugin() for an embedded plugin on a host with another calling convention. Replaces each function that the
+// plugin puts in an empty slot of |functions| by a bridge, which calls it in its own convention.
 static pyd_plugin_status_t ask_across(pyd_plugin_t* plugin, const pyd_plugin_resolve_params_t* params,
                                       pyd_import_fn_t* functions) {
-  bool* was_empty = malloc(params->count + 1);
+  bool* was_empty = malloc(params->count + 1);  // not 0 bytes, for which malloc may return NULL
   if (!was_empty) return PYD_PLUGIN_RESOURCE_EXHAUSTED;
   for (size_t i = 0; i < params->count; ++i) was_empty[i] = !functions[i];
   pyd_plugin_status_t result = ask_plugin(plugin, params);
@@ -312,8 +322,8 @@ static pyd_plugin_status_t ask_across(pyd_plugin_t* plugin, const pyd_plugin_res
   return result;
 }
 
-// The plugin writes into the arrays that calls read later, as it may want to change its entries; only where conventions
-// differ do bridges stand there instead.
+// The plugin writes directly into the arrays that calls read later, so that it can change its entries. Where calling
+// conventions differ, the arrays hold bridges instead. An import that the plugin does not supply is no failure.
 pyd_status_t pyd_plugin_resolve(pyd_plugin_t* plugin, size_t count, const char* const* names,
                                 pyd_import_fn_t* functions, void** contexts) {
   pyd_plugin_resolve_params_t params = {count, names, (void**)(void*)functions, contexts};

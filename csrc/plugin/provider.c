@@ -1,4 +1,5 @@
-// The three things that a manager can ask: a plugin, a callback, and a table, which is a callback over a copy.
+// Providers, which a manager queries for imported functions: a plugin, a callback, or a table of functions, which is a
+// callback that searches a copy of the table.
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,13 +29,15 @@ void pyd_provider_release(pyd_provider_t* provider) {
   free(provider);
 }
 
+// Fills the empty slots of |functions| and |contexts| whose |names| the provider knows. A '?' before a name: optional.
 pyd_status_t pyd_provider_resolve(pyd_provider_t* provider, size_t count, const char* const* names,
                                   pyd_import_fn_t* functions, void** contexts) {
   if (provider->plugin) return pyd_plugin_resolve(provider->plugin, count, names, functions, contexts);
   return provider->resolve(provider->self, count, names, functions, contexts);
 }
 
-// One block: the header, the entries sorted by name, the names.
+// A copy of a table of functions in one block of memory: the count, the entries sorted by name, the characters of their
+// names.
 typedef struct table_s {
   size_t count;
   pyd_provider_function_t entries[];
@@ -44,12 +47,13 @@ static int by_name(const void* a, const void* b) {
   return strcmp(((const pyd_provider_function_t*)a)->name, ((const pyd_provider_function_t*)b)->name);
 }
 
+// The callback of a table. |self|: its table_t. Slots that an earlier provider has filled stay as they are.
 static pyd_status_t resolve_table(void* self, size_t count, const char* const* names, pyd_import_fn_t* functions,
                                   void** contexts) {
   const table_t* table = self;
   for (size_t i = 0; i < count; ++i) {
     if (functions[i]) continue;
-    pyd_provider_function_t key = {.name = names[i] + (names[i][0] == '?')};
+    pyd_provider_function_t key = {.name = names[i] + (names[i][0] == '?')};  // '?' marks an optional import
     const pyd_provider_function_t* found = bsearch(&key, table->entries, table->count, sizeof(key), by_name);
     if (!found) continue;
     contexts[i] = found->context;
@@ -58,6 +62,7 @@ static pyd_status_t resolve_table(void* self, size_t count, const char* const* n
   return PYD_STATUS_OK;
 }
 
+// Checks the names and addresses of |count| functions. |*out_names_size|: bytes of all names with their terminators.
 static pyd_status_t check_functions(const char* label, const pyd_provider_function_t* functions, size_t count,
                                     size_t* out_names_size) {
   *out_names_size = 0;
@@ -92,7 +97,7 @@ pyd_status_t pyd_provider_set_table(pyd_provider_t* provider, const pyd_provider
     table->entries[i].name = memcpy(name, functions[i].name, size);
     name += size;
   }
-  qsort(table->entries, count, sizeof(*functions), by_name);
+  qsort(table->entries, count, sizeof(*functions), by_name);  // for bsearch; equal names become neighbours
   for (size_t i = 1; i < count; ++i) {
     if (by_name(&table->entries[i - 1], &table->entries[i]) != 0) continue;
     status = pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "provider '%s': the function '%s' is there twice",

@@ -6,14 +6,14 @@
 #include "plugin/internal.h"
 
 struct pyd_resolution_s {
-  pyd_resolver_t resolver;
-  pyd_provider_list_t* list;  // NULL once it has ended
+  pyd_resolver_t resolver;    // what executables call; its |self| is this resolution
+  pyd_provider_list_t* list;  // providers in the order of queries; NULL once the resolution has ended
   uint32_t provider_count;
-  pyd_resolution_provider_t* providers;
-  pyd_provider_t** used;  // by provider: retained when it supplied a symbol, else NULL
-  pyd_resolution_symbol_t* symbols;
+  pyd_resolution_provider_t* providers;  // for reports: a copy of what |list| says of each, in its order
+  pyd_provider_t** used;                 // by provider: retained when it supplied a symbol, else NULL
+  pyd_resolution_symbol_t* symbols;      // imports of all tables so far
   uint32_t symbol_count, symbol_capacity;
-  uint32_t group_count;
+  uint32_t group_count;  // tables so far: one for each executable
 };
 
 static pyd_status_t no_memory(uint32_t count) {
@@ -31,6 +31,7 @@ typedef struct order_s {
   uint32_t index;
 } order_t;
 
+// Compares by name without '?', then by index: qsort is not stable.
 static int by_bare_name(const void* a, const void* b) {
   const order_t* x = a;
   const order_t* y = b;
@@ -40,7 +41,7 @@ static int by_bare_name(const void* a, const void* b) {
 
 // Appends the symbols of a table to the report, with no provider yet.
 static pyd_status_t append_symbols(pyd_resolution_t* r, uint32_t count, const char* const* names) {
-  if (count > UINT32_MAX / 2 - r->symbol_count) return no_memory(count);
+  if (count > UINT32_MAX / 2 - r->symbol_count) return no_memory(count);  // so that doubling fits 32 bits
   if (r->symbol_count + count > r->symbol_capacity) {
     uint32_t capacity = 2 * (r->symbol_count + count);
     pyd_resolution_symbol_t* grown = realloc(r->symbols, capacity * sizeof(*grown));
@@ -66,8 +67,9 @@ typedef struct filled_s {
   void* context;
 } filled_t;
 
-// Asks provider number |index| for the symbols that are missing, and fails when it changes others. |before| holds the
-// slots as they were, and is updated.
+// Queries provider number |index| for the symbols whose slot in |functions| is NULL, and fails when it changes other
+// slots. |before|: the slots before the query, which this function updates. |symbols|: the report's entries of this
+// table.
 static pyd_status_t ask(pyd_resolution_t* r, uint32_t index, uint32_t count, const char* const* names,
                         pyd_import_fn_t* functions, void** contexts, filled_t* before,
                         pyd_resolution_symbol_t* symbols) {
@@ -75,12 +77,12 @@ static pyd_status_t ask(pyd_resolution_t* r, uint32_t index, uint32_t count, con
   pyd_status_t status = pyd_provider_resolve(provider, count, names, functions, contexts);
   for (uint32_t i = 0; i < count && pyd_ok(status); ++i) {
     if (before[i].function == NULL) {
-      symbols[i].asked_count = index + 1;
+      symbols[i].asked_count = index + 1;  // providers 0 to |index|
       if (functions[i]) {
         symbols[i].provider = index;
         if (!r->used[index]) r->used[index] = pyd_provider_retain(provider);
       } else {
-        contexts[i] = NULL;
+        contexts[i] = NULL;  // a context without a function means nothing
       }
     } else if (functions[i] != before[i].function || contexts[i] != before[i].context) {
       uint32_t giver = symbols[i].provider;
@@ -103,7 +105,8 @@ static bool has_missing(uint32_t count, const pyd_import_fn_t* functions) {
   return false;
 }
 
-// Asks the providers in their order until no symbol of a table is missing.
+// Queries the providers in their order until no symbol of a table is missing, and adds the table to the report. Symbols
+// that no provider supplies stay NULL; the caller decides about them. |before|: scratch for |count| slots.
 static pyd_status_t ask_all(pyd_resolution_t* r, uint32_t count, const char* const* names, pyd_import_fn_t* functions,
                             void** contexts, filled_t* before) {
   pyd_status_t status = append_symbols(r, count, names);
@@ -116,8 +119,8 @@ static pyd_status_t ask_all(pyd_resolution_t* r, uint32_t count, const char* con
   return status;
 }
 
-// An executable's table is sorted by the names without '?', as plugins may expect; that of a hand-written library need
-// not be, and then the providers see sorted copies.
+// Returns whether a table is sorted by the names without '?', as plugins may expect. The compiler's tables are; for
+// those of hand-written libraries that are not, resolve_sorted() passes sorted copies to the providers.
 static bool is_sorted(uint32_t count, const char* const* names) {
   for (uint32_t i = 1; i < count; ++i) {
     if (strcmp(bare(names[i - 1]), bare(names[i])) > 0) return false;
@@ -156,7 +159,7 @@ static pyd_status_t resolve_sorted(pyd_resolution_t* r, uint32_t count, const ch
   return status;
 }
 
-// Resolves one table of imports; the function of the resolver.
+// Resolves one table of imports, that of one executable. |self|: the resolution. The resolver's |resolve| function.
 static pyd_status_t answer(void* self, uint32_t count, const char* const* names, pyd_import_fn_t* functions,
                            void** contexts) {
   pyd_resolution_t* r = self;
@@ -175,7 +178,8 @@ static pyd_status_t answer(void* self, uint32_t count, const char* const* names,
 
 // ---- life
 
-// Copies what reports say of the providers, whose plugins may be unloaded meanwhile.
+// Copies what reports say of the providers: their plugins may be unloaded before a report is read. Returns false
+// without memory.
 static bool copy_providers(pyd_resolution_t* r) {
   size_t size = 0;
   uint32_t count = r->list->count;
@@ -211,6 +215,8 @@ pyd_status_t pyd_resolution_begin(pyd_plugin_manager_t* manager, pyd_resolution_
 
 const pyd_resolver_t* pyd_resolution_resolver(const pyd_resolution_t* resolution) { return &resolution->resolver; }
 
+// Releases the providers that supplied no symbol; the report remains. Their plugins may then be unloaded, so the report
+// refers to them no more.
 void pyd_resolution_end(pyd_resolution_t* resolution) {
   if (!resolution->list) return;
   for (uint32_t i = 0; i < resolution->provider_count; ++i) {
