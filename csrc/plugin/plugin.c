@@ -51,7 +51,8 @@ static pyd_status_t create(const char* label, pyd_plugin_kind_t kind, pyd_plugin
   atomic_init(&plugin->references, 1);
   atomic_init(&plugin->bridges, NULL);
   plugin->kind = kind;
-  plugin->may_print = kind == PYD_PLUGIN_KIND_STATIC;  // its imports cannot be checked; attach_system() checks those of its kind
+  // The imports of a static plugin are unknown; attach_system() checks those of a system library.
+  plugin->may_print = kind == PYD_PLUGIN_KIND_STATIC;
   plugin->label = memcpy(plugin + 1, label, size);
   return PYD_STATUS_OK;
 }

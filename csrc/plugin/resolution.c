@@ -13,7 +13,7 @@ struct pyd_resolution_s {
   pyd_provider_t** used;                 // by provider: retained when it supplied a symbol, else NULL
   pyd_resolution_symbol_t* symbols;      // imports of all tables so far
   uint32_t symbol_count, symbol_capacity;
-  uint32_t group_count;  // tables so far: one for each executable
+  uint32_t group_count;  // tables resolved so far, without empty ones
 };
 
 static pyd_status_t no_memory(uint32_t count) {

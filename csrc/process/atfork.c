@@ -8,7 +8,8 @@
 
 #include "process/lock.h"
 
-// Handlers of fork() for one object, in a list in the order of adding.
+// Handlers of fork() for one object, in a list in the order of registration. |self|: the object, which all are called
+// with; it also identifies the entry. A handler may be NULL.
 typedef struct entry_s {
   struct entry_s* previous;
   struct entry_s* next;
@@ -16,9 +17,9 @@ typedef struct entry_s {
   pyd_process_atfork_fn_t prepare, parent, child;
 } entry_t;
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // of the list, and of all state of the process: lock.h
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static int install_error;
+static int install_error;  // errno value of install(); 0: the handlers are installed
 static entry_t* first;
 static entry_t* last;
 
@@ -28,6 +29,7 @@ static void install(void) {}
 
 #else
 
+// Runs before fork() in the parent. Locks until on_parent() and on_child(): the child gets the list in a valid state.
 static void on_prepare(void) {
   pthread_mutex_lock(&lock);
   for (entry_t* entry = last; entry; entry = entry->previous) {
@@ -53,6 +55,8 @@ static void install(void) { install_error = pthread_atfork(on_prepare, on_parent
 
 #endif
 
+// Locks the state of the process. Before that, the first call installs the handlers of fork(), without which a child
+// could inherit a locked mutex.
 pyd_status_t pyd_process_lock(void) {
   pthread_once(&once, install);
   if (install_error) {
@@ -73,7 +77,7 @@ static entry_t* find(const void* self) {
 
 pyd_status_t pyd_process_atfork_add(void* self, pyd_process_atfork_fn_t prepare, pyd_process_atfork_fn_t parent,
                                     pyd_process_atfork_fn_t child) {
-  entry_t* entry = malloc(sizeof(*entry));
+  entry_t* entry = malloc(sizeof(*entry));  // NULL after it is in the list
   if (!entry)
     return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a fork handler (%zu bytes)", sizeof(*entry));
   pyd_status_t st = pyd_process_lock();

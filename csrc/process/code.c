@@ -15,9 +15,9 @@
 #include "process/debug_image.h"
 #include "process/lock.h"
 
-// These two names and layouts are the interface: the debugger finds them by name and puts a breakpoint on the function.
-// Other JIT compilers in the process have their own copies, which must not be mixed with these: hence protected where
-// the system's loader would mix them.
+// The names __jit_debug_descriptor and __jit_debug_register_code and the layouts of these structures are the interface:
+// the debugger finds them by name and puts a breakpoint on the function. Other JIT compilers in the process have copies
+// of their own. An ELF loader would bind all to one copy, hence the protected visibility.
 #if defined(__ELF__)
 #define OWN __attribute__((visibility("protected"), used))
 #else
@@ -43,15 +43,16 @@ struct jit_descriptor {
 void __jit_debug_register_code(void);
 OWN struct jit_descriptor __jit_debug_descriptor = {1, JIT_NOACTION, NULL, NULL};
 OWN __attribute__((noinline)) void __jit_debug_register_code(void) {
-  __asm__ volatile("" ::: "memory");  // keeps the calls
+  __asm__ volatile("" ::: "memory");  // keeps the compiler from removing calls of an empty function
 }
 
 struct pyd_process_code_s {
   struct jit_code_entry entry;
-  uint8_t* image;
+  uint8_t* image;  // the ELF file with the symbols, which the entry refers to
 };
 
-// Tells the debugger, which has a breakpoint on the function, about an entry.
+// Reports an entry to the debugger, which has a breakpoint on __jit_debug_register_code(). |action|: JIT_REGISTER or
+// JIT_UNREGISTER. The caller holds the lock of the process.
 static void announce(uint32_t action, struct jit_code_entry* entry) {
   __jit_debug_descriptor.action_flag = action;
   __jit_debug_descriptor.relevant_entry = entry;
@@ -66,8 +67,9 @@ static int by_address(const void* a, const void* b) {
   return x->address < y->address ? -1 : x->address > y->address;
 }
 
-// Sorts the symbols by address, and gives functions of unknown size the bytes up to the next symbol or the end of the
-// code: without a size, no address inside a function has its name.
+// Sorts |symbols|, a copy of those of |info|, by address. Functions of unknown size (0) get the bytes up to the next
+// higher address of a symbol, or to the end of the code. Debuggers find no name for an address inside a function
+// without a size.
 static void find_sizes(const pyd_process_code_info_t* info, pyd_process_symbol_t* symbols) {
   size_t count = info->symbol_count;
   uintptr_t end = (uintptr_t)info->address + info->size;
@@ -81,7 +83,8 @@ static void find_sizes(const pyd_process_code_info_t* info, pyd_process_symbol_t
 
 #if defined(__linux__)
 
-// perf splits a line at spaces and line ends; a name from a file could hold either.
+// Writes a name with '_' for spaces and control characters: perf splits a map at spaces and line ends, and a name from
+// a file could hold either.
 static void write_name(FILE* map, const char* name) {
   for (; *name; ++name) fputc((unsigned char)*name > ' ' ? *name : '_', map);
 }
@@ -90,7 +93,7 @@ static void write_name(FILE* map, const char* name) {
 static void append_to_perf_map(const pyd_process_code_info_t* info) {
   char path[64];
   snprintf(path, sizeof(path), "/tmp/perf-%ld.map", (long)getpid());
-  // /tmp is everybody's: never follow a link that somebody laid there.
+  // Every user can write to /tmp: never follow a symbolic link there.
   int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0644);
   FILE* map = file < 0 ? NULL : fdopen(file, "a");
   if (!map) {
@@ -100,7 +103,7 @@ static void append_to_perf_map(const pyd_process_code_info_t* info) {
   for (size_t i = 0; i < info->symbol_count; ++i) {
     const pyd_process_symbol_t* symbol = &info->symbols[i];
     if (!symbol->is_function || !symbol->size)
-      continue;  // of a library of the system's loader, which perf reads itself
+      continue;  // of a library that the system's loader has loaded: perf reads its file
     fprintf(map, "%" PRIxPTR " %" PRIx64 " ", (uintptr_t)symbol->address, symbol->size);
     write_name(map, symbol->name);
     fputc('\n', map);
@@ -114,7 +117,8 @@ static void append_to_perf_map(const pyd_process_code_info_t* info) { (void)info
 
 #endif
 
-// Announces code whose functions all have sizes.
+// Builds the ELF image of |info|, whose functions all have sizes, into |code|, adds it to the debugger's list and, with
+// |perf_map|, to the map file of perf. The caller frees the image after a failure.
 static pyd_status_t announce_sized(const pyd_process_code_info_t* info, bool perf_map, pyd_process_code_t* code) {
   size_t size = 0;
   pyd_status_t st = pyd_process_debug_image_make(info, &code->image, &size);
@@ -158,7 +162,7 @@ pyd_status_t pyd_process_code_register(const pyd_process_code_info_t* info, bool
 
 void pyd_process_code_unregister(pyd_process_code_t* code) {
   if (!code) return;
-  // Registering has installed the fork handlers, so locking cannot fail any more.
+  // pyd_process_code_register() has installed the fork handlers, so locking cannot fail any more.
   pyd_status_free(pyd_process_lock());
   struct jit_code_entry* entry = &code->entry;
   *(entry->prev_entry ? &entry->prev_entry->next_entry : &__jit_debug_descriptor.first_entry) = entry->next_entry;

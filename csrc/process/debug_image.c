@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Native byte order and natural layout: the reader is a debugger of this very process.
+// The file header of 64-bit ELF (System V gABI, chapter 4), as are section_t and symbol_t below. Native byte order and
+// natural layout: the reader is a debugger of this very process.
 typedef struct header_s {
   uint8_t ident[16];
   uint16_t type, machine;
@@ -34,6 +35,7 @@ static const char kNames[] = "\0.text\0.symtab\0.strtab";  // at 0, 1, 7, 15; th
 
 pyd_status_t pyd_process_debug_image_make(const pyd_process_code_info_t* info, uint8_t** out_bytes, size_t* out_size) {
   size_t count = info->symbol_count + 2;  // the null symbol, the file's name
+  // Bytes of all names with their terminators.
   size_t names = sizeof(kNames) + strlen(info->name) + 1;
   for (size_t i = 0; i < info->symbol_count; ++i) names += strlen(info->symbols[i].name) + 1;
   size_t symbols_at = sizeof(header_t) + SECTION_COUNT * sizeof(section_t);
@@ -43,9 +45,9 @@ pyd_status_t pyd_process_debug_image_make(const pyd_process_code_info_t* info, u
   if (!bytes) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory to announce code (%zu bytes)", *out_size);
 
   header_t* header = (header_t*)bytes;
-  static const uint8_t kIdent[16] = {0x7f, 'E', 'L', 'F', 2, 1, 1};
+  static const uint8_t kIdent[16] = {0x7f, 'E', 'L', 'F', 2, 1, 1};  // 64-bit, little-endian, version 1
   memcpy(header->ident, kIdent, sizeof(kIdent));
-  header->type = 2;  // addresses are absolute
+  header->type = 2;  // ET_EXEC: addresses are absolute
   header->machine = (uint16_t)info->machine;
   header->version = 1;
   header->section_offset = sizeof(header_t);
@@ -56,6 +58,8 @@ pyd_status_t pyd_process_debug_image_make(const pyd_process_code_info_t* info, u
 
   uint64_t address = (uint64_t)(uintptr_t)info->address;
   section_t* sections = (section_t*)(bytes + sizeof(header_t));
+  // .text: SHT_NOBITS, as the code is in memory already; SHF_ALLOC | SHF_EXECINSTR. .symtab: |info| is the number of
+  // local symbols, the first two.
   sections[SECTION_TEXT] = (section_t){
       .name = 1, .type = 8, .flags = 6, .address = address, .offset = symbols_at, .size = info->size, .alignment = 16};
   sections[SECTION_SYMTAB] = (section_t){.name = 7,
@@ -71,13 +75,14 @@ pyd_status_t pyd_process_debug_image_make(const pyd_process_code_info_t* info, u
   symbol_t* symbols = (symbol_t*)(bytes + symbols_at);
   char* text = (char*)bytes + names_at;
   memcpy(text, kNames, sizeof(kNames));
-  size_t used = sizeof(kNames);
-  symbols[1] = (symbol_t){.name = (uint32_t)used, .info = 4, .section = 0xfff1};  // local, of type FILE
+  size_t used = sizeof(kNames);                                                   // bytes of |text| that are written
+  symbols[1] = (symbol_t){.name = (uint32_t)used, .info = 4, .section = 0xfff1};  // STB_LOCAL, STT_FILE, SHN_ABS
   memcpy(text + used, info->name, strlen(info->name) + 1);
   used += strlen(info->name) + 1;
   for (size_t i = 0; i < info->symbol_count; ++i) {
     const pyd_process_symbol_t* from = &info->symbols[i];
     symbols[i + 2] = (symbol_t){.name = (uint32_t)used,
+                                // STB_GLOBAL; STT_FUNC or STT_OBJECT
                                 .info = (uint8_t)(1 << 4 | (from->is_function ? 2 : 1)),
                                 .section = SECTION_TEXT,
                                 .value = (uint64_t)(uintptr_t)from->address,

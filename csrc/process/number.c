@@ -4,15 +4,16 @@
 
 #include "process/lock.h"
 
+// An object under its number. |retain|: adds a reference to it, and identifies its type.
 typedef struct numbered_s {
   uint64_t number;
   void* self;
   pyd_process_retain_fn_t retain;
 } numbered_t;
 
-// All under the lock of the process.
-static numbered_t* list;
-static size_t count, capacity;
+// All are read and written under the lock of the process.
+static numbered_t* list;        // sorted by number, without duplicates; NULL if empty
+static size_t count, capacity;  // objects in the list, and objects that its memory has room for
 
 // Returns the index of |number|, or the index where it would be inserted.
 static size_t lower_bound(uint64_t number) {
@@ -31,6 +32,7 @@ static size_t lower_bound(uint64_t number) {
 // Returns whether |number| is at index |place|.
 static bool is_at(size_t place, uint64_t number) { return place < count && list[place].number == number; }
 
+// Adds an object to the list. INVALID_ARGUMENT if its number is taken. The caller holds the lock of the process.
 static pyd_status_t insert(numbered_t added) {
   size_t place = lower_bound(added.number);
   if (is_at(place, added.number)) {
@@ -70,7 +72,7 @@ void pyd_process_number_remove(uint64_t number) {
     --count;
     memmove(&list[place], &list[place + 1], (count - place) * sizeof(*list));
   }
-  if (!count) {
+  if (!count) {  // leave no memory behind for leak checkers
     free(list);
     list = NULL;
     capacity = 0;
@@ -78,6 +80,7 @@ void pyd_process_number_remove(uint64_t number) {
   pyd_process_unlock();
 }
 
+// Returns the object |number| with a new reference; NULL if there is none, or if it is of another type than |retain|.
 void* pyd_process_number_find(uint64_t number, pyd_process_retain_fn_t retain) {
   pyd_status_t status = pyd_process_lock();
   if (!pyd_ok(status)) {

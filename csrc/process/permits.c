@@ -4,12 +4,14 @@
 #include "pydispatch/process.h"
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static pyd_permits_t* permits;
+static pyd_permits_t* permits;  // NULL before the first use, and if they cannot be created
 
 static void prepare(void* self) { pyd_permits_fork_prepare(self); }
 static void parent(void* self) { pyd_permits_fork_parent(self); }
 static void child(void* self) { pyd_permits_fork_child(self); }
 
+// Creates the permits with handlers of fork(). A failure leaves NULL, as schedulers would deadlock in a child without
+// them.
 static void create(void) {
   permits = pyd_permits_create();
   if (!permits) return;
