@@ -75,7 +75,8 @@ pyd_status_t pyd_process_debug_image_make(const pyd_process_code_info_t* info, u
   symbol_t* symbols = (symbol_t*)(bytes + symbols_at);
   char* text = (char*)bytes + names_at;
   memcpy(text, kNames, sizeof(kNames));
-  size_t used = sizeof(kNames);                                                   // bytes of |text| that are written
+  // Bytes of |text| that are written; a symbol's name is the offset of its text.
+  size_t used = sizeof(kNames);
   symbols[1] = (symbol_t){.name = (uint32_t)used, .info = 4, .section = 0xfff1};  // STB_LOCAL, STT_FILE, SHN_ABS
   memcpy(text + used, info->name, strlen(info->name) + 1);
   used += strlen(info->name) + 1;

@@ -10,8 +10,7 @@ static void prepare(void* self) { pyd_permits_fork_prepare(self); }
 static void parent(void* self) { pyd_permits_fork_parent(self); }
 static void child(void* self) { pyd_permits_fork_child(self); }
 
-// Creates the permits with handlers of fork(). A failure leaves NULL, as schedulers would deadlock in a child without
-// them.
+// Creates the permits, with handlers of fork(). A failure leaves NULL: each scheduler then has permits of its own.
 static void create(void) {
   permits = pyd_permits_create();
   if (!permits) return;

@@ -1,4 +1,4 @@
-// The alignment that the uses of each constant need, from the program alone, without running it.
+// The alignment in bytes that the uses of each constant need, from the program alone, without running it.
 #include <stdlib.h>
 
 #include "program/commands/command.h"
@@ -8,8 +8,8 @@ static void update_max(uint32_t* maximum, uint32_t value) {
 }
 
 // Raises the alignment of each constant to that of the executables whose dispatches in |fn| bind it.
-// |export_of_register| has for each register the export that it holds; if that is computed at run time, |max_alignment|
-// applies.
+// |export_of_register|: for each register the number of the export that it holds. For PYD_NONE, an export that is
+// computed at run time, |max_alignment| applies, the largest of all executables. |alignments|: by constant, in bytes.
 static void align_for_dispatches(const pyd_program_t* program, const pyd_function_t* fn,
                                  const uint32_t* export_of_register, uint32_t max_alignment, uint32_t* alignments) {
   for (uint32_t i = 0; i < fn->command_count; ++i) {

@@ -18,16 +18,17 @@ typedef struct batch_s {
   pyd_pool_t* pool;
   pyd_batch_item_t* items;
   uint32_t count, workers;
-  bool is_shared;
-  pyd_sched_cost_t* cost;
+  bool is_shared;          // the job was published to the task system
+  pyd_sched_cost_t* cost;  // cost estimate of an item; may be NULL
   // Interrupts of the items. That of a waiting caller may be polled on the caller's thread only, which is worker 0 of
-  // the job; other workers poll |is_ended|.
-  const pyd_interrupt_t* interrupt;  // of worker 0
-  const pyd_interrupt_t* caller;
-  pyd_interrupt_t flag;
-  const pyd_interrupt_t* others;
-  _Atomic uint32_t is_ended;
-  worker_call_t* worker_calls[];  // by worker
+  // the job; other workers poll |is_ended|. All are NULL without an interrupt. In a task on the pool,
+  // |interrupt| and |others| are the task's.
+  const pyd_interrupt_t* interrupt;  // that worker 0 polls: |caller|, whose request it copies to |is_ended|
+  const pyd_interrupt_t* caller;     // that of the waiting caller
+  pyd_interrupt_t flag;              // reads |is_ended|
+  const pyd_interrupt_t* others;     // that other workers poll: |flag|
+  _Atomic uint32_t is_ended;         // the caller has requested the end
+  worker_call_t* worker_calls[];     // by worker: list of its calls, the most recently used one first
 } batch_t;
 
 // Returns the call of a worker for a plan, and moves it to the front of the worker's list, as items often share a plan.
@@ -54,6 +55,7 @@ static pyd_status_t call_of(batch_t* batch, uint32_t worker, const pyd_plan_t* p
   return status;
 }
 
+// Binds an item's memory to the worker's call for its plan, runs it, and copies the scalar results to the item.
 static pyd_status_t run_item(batch_t* batch, uint32_t worker, const pyd_batch_item_t* item) {
   pyd_call_t* call = NULL;
   pyd_status_t status = call_of(batch, worker, item->plan, &call);
@@ -73,7 +75,7 @@ static pyd_status_t run_item(batch_t* batch, uint32_t worker, const pyd_batch_it
   return status;
 }
 
-// Runs items. A failed item does not end the job: the others run too.
+// Runs items [begin, end); the body of the job. A failed item does not end the job, so the result is always 0.
 static int32_t run_items(void* self, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed) {
   batch_t* batch = self;
   (void)out_failed;
@@ -84,7 +86,7 @@ static int32_t run_items(void* self, uint32_t worker, uint64_t begin, uint64_t e
   return 0;
 }
 
-// Returns the status of the task: that of the first failed item.
+// Returns the status of the task: that of the first item that failed or, after an interrupt, was not run.
 static pyd_status_t outcome(batch_t* batch) {
   for (uint32_t i = 0; i < batch->count; ++i) {
     pyd_status_t status = batch->items[i].status;
@@ -95,10 +97,13 @@ static pyd_status_t outcome(batch_t* batch) {
   return PYD_STATUS_OK;
 }
 
+// The interrupt of all workers but 0. |self|: the batch.
 static int32_t is_ended(void* self) {
   return atomic_load_explicit(&((batch_t*)self)->is_ended, memory_order_relaxed) != 0;
 }
 
+// The interrupt of worker 0: polls that of the caller, and passes its request on to the other workers. |self|: the
+// batch.
 static int32_t is_caller_wanted(void* self) {
   batch_t* batch = self;
   if (batch->caller->is_wanted(batch->caller->self)) atomic_store_explicit(&batch->is_ended, 1, memory_order_relaxed);
@@ -109,11 +114,12 @@ static pyd_sched_job_t job_of(batch_t* batch) {
   return (pyd_sched_job_t){run_items, batch, batch->count, batch->cost, batch->interrupt};
 }
 
+// Runs the batch as a task on the pool: publishes its job at the first call, and ends after it. See pyd_task_kind_t.
 static bool advance(void* self, pyd_task_t* task, uint32_t worker, pyd_status_t* out_status) {
   batch_t* batch = self;
   if (!batch->is_shared) {
     batch->is_shared = true;
-    batch->interrupt = batch->others = pyd_task_interrupt(task);  // a flag, that any thread may ask
+    batch->interrupt = batch->others = pyd_task_interrupt(task);  // a flag, which any thread may poll
     const pyd_sched_job_t job = job_of(batch);
     if (!pyd_task_share(task, &job, worker)) return false;
   }
@@ -121,6 +127,7 @@ static bool advance(void* self, pyd_task_t* task, uint32_t worker, pyd_status_t*
   return true;
 }
 
+// Runs the whole batch on a thread that waits for it. |interrupt|: polled on this thread only; may be NULL.
 static pyd_status_t run(void* self, const pyd_interrupt_t* interrupt) {
   batch_t* batch = self;
   const pyd_interrupt_t asked = {is_caller_wanted, batch};
@@ -129,11 +136,12 @@ static pyd_status_t run(void* self, const pyd_interrupt_t* interrupt) {
   batch->interrupt = interrupt ? &asked : NULL;
   batch->others = interrupt ? &batch->flag : NULL;
   const pyd_sched_job_t job = job_of(batch);
-  pyd_sched_failure_t failure;
+  pyd_sched_failure_t failure;  // unused: the items have their statuses
   pyd_sched_run(batch->sched, &job, &failure);
   return outcome(batch);
 }
 
+// Destroys the batch with the last reference to its task: frees the statuses of the items and the calls of the workers.
 static void drop(void* self) {
   batch_t* batch = self;
   for (uint32_t i = 0; i < batch->count; ++i) pyd_status_free(batch->items[i].status);
@@ -148,6 +156,7 @@ static void drop(void* self) {
 
 static const pyd_task_kind_t kKind = {.advance = advance, .run = run, .drop = drop};
 
+// Submits the batch like pyd_batch_submit(), without a trace event.
 static pyd_status_t submit(pyd_sched_t* sched, pyd_pool_t* pool, pyd_batch_item_t* items, uint32_t count,
                            pyd_sched_cost_t* cost, const pyd_submit_options_t* options, pyd_task_t** out_task) {
   *out_task = NULL;
@@ -162,7 +171,7 @@ static pyd_status_t submit(pyd_sched_t* sched, pyd_pool_t* pool, pyd_batch_item_
   if (pyd_ok(status)) {
     *out_task = task;
   } else {
-    batch->count = 0;  // the items stay the caller's
+    batch->count = 0;  // so that drop() leaves the items to the caller
     pyd_task_release(task);
   }
   return status;

@@ -32,17 +32,20 @@ static size_t lay_out(pyd_call_t* call, const pyd_plan_t* plan, uint8_t* base) {
   return block.size;
 }
 
+// Returns whether a buffer is a derived constant (one that a function computes from other constants) that is not
+// computed yet.
 static bool needs_derivation(const pyd_program_t* program, const pyd_buffer_t* buffer) {
   return buffer->kind == PYD_BUFFER_CONSTANT && pyd_constant_is_derived(program, buffer->index) &&
          !pyd_constant_bytes(program, buffer->index);
 }
 
-// A derived constant that a call needs first.
+// A derived constant that is not computed yet: its size, and its number in the program.
 typedef struct missing_s {
   uint64_t bytes;
   uint32_t index;
 } missing_t;
 
+// Compares by falling size; equal ones by number, so that the order does not depend on qsort.
 static int by_falling_size(const void* left, const void* right) {
   const missing_t *a = left, *b = right;
   if (a->bytes != b->bytes) return a->bytes < b->bytes ? 1 : -1;
@@ -77,7 +80,7 @@ pyd_status_t pyd_call_bind_constants(pyd_call_t* call, bool derives, const pyd_i
   const pyd_function_t* fn = call->plan->fn;
   const pyd_program_t* program = call->plan->program;
   call->is_underived = false;
-  if (derives && !program->runner.run) {
+  if (derives && !program->runner.run) {  // a runner: a device runs whole calls
     pyd_status_t status = derive_constants(program, fn, interrupt);
     call->is_underived = !pyd_ok(status);
     if (!pyd_ok(status)) return status;
@@ -117,16 +120,18 @@ pyd_status_t pyd_call_create(const pyd_plan_t* plan, pyd_sched_t* sched, pyd_poo
       .workers = sched ? pyd_sched_workers(sched) : 1,
       .is_late_stale = false,
   };
-  head.arena_bytes = plan->arena_bytes + plan->tile_area * head.workers;  // below 2^63 and 2^43
+  // The terms are below 2^63 and 2^43, so the sum does not overflow.
+  head.arena_bytes = plan->arena_bytes + plan->tile_area * head.workers;
   head.is_poisoned = pool && pyd_pool_is_poisoned(pool);
   // With a poisoned pool each run acquires a newly filled arena, so that no run sees data of an earlier one.
   const uint64_t max_kept = head.is_poisoned ? 0 : PYD_ARENA_KEPT_BYTES;
-  head.is_arena_kept = head.arena_bytes <= max_kept || !pool;
+  head.is_arena_kept = head.arena_bytes <= max_kept || !pool;  // without a pool, there is no other memory
   size_t size = 0;
+  // Divided by 4, so that the sum with the other arrays does not overflow.
   uint64_t fixed = (uint64_t)plan->local_bytes * head.workers;
   bool fits = fixed < SIZE_MAX / 4 && (!head.is_arena_kept || head.arena_bytes < SIZE_MAX / 4);
   if (fits) size = lay_out(&head, plan, NULL);
-  uint8_t* memory = fits ? pyd_allocate(&plan->allocator, size + kCacheLine) : NULL;
+  uint8_t* memory = fits ? pyd_allocate(&plan->allocator, size + kCacheLine) : NULL;  // room to align it
   if (!memory) {
     return pyd_status_make(PYD_CODE_OUT_OF_MEMORY,
                            "no memory for a call of function '%.*s': %llu bytes of local memory, "
@@ -178,19 +183,22 @@ void pyd_call_free(pyd_call_t* call) {
 void pyd_call_patch_arena(pyd_call_t* call, uint8_t* arena) {
   const pyd_function_t* fn = call->plan->fn;
   for (uint32_t i = 0; i < fn->buffer_count; ++i) {
+    // chain.c binds transients of which only tiles are stored.
     if (fn->buffers[i].kind != PYD_BUFFER_TRANSIENT || call->plan->buffer_tile[i]) continue;
     pyd_call_patch(call, i, arena + call->plan->buffer_offset[i]);
   }
-  pyd_call_patch(call, fn->buffer_count, arena + call->plan->stage_offset);
+  pyd_call_patch(call, fn->buffer_count, arena + call->plan->stage_offset);  // staging buffer for unaligned bindings
   call->tiles = arena + call->plan->arena_bytes;
 }
 
+// Sets the address of an argument's or result's buffer, and counts it as bound at the first time.
 static void bind(pyd_call_t* call, uint32_t buffer, const void* data) {
   call->unbound -= !call->is_bound[buffer];
   call->is_bound[buffer] = 1;
   pyd_call_patch(call, buffer, data);
 }
 
+// Ignores scalars, unknown arguments, and arguments that no command uses, which have no buffer.
 void pyd_call_bind_arg(pyd_call_t* call, uint32_t arg, const void* data) {
   const pyd_function_t* fn = call->plan->fn;
   if (arg >= fn->info.arg_count || fn->info.args[arg].kind != 0 || fn->args[arg].buffer == PYD_NONE) return;
@@ -205,13 +213,13 @@ void pyd_call_bind_result(pyd_call_t* call, uint32_t result, void* data) {
 
 void pyd_call_set_scalars(pyd_call_t* call, const uint64_t* scalars) {
   const pyd_function_t* fn = call->plan->fn;
-  if (!fn->deferred_count) return;
+  if (!fn->deferred_count) return;  // scalars in the plan's key do not change, and nothing depends on others
   memcpy(call->scalars, scalars, fn->scalar_count * sizeof(*scalars));
   call->is_late_stale = true;
 }
 
 uint64_t pyd_call_scalar_result(const pyd_call_t* call, uint32_t result) {
   const pyd_function_t* fn = call->plan->fn;
-  if (result >= fn->info.result_count || fn->info.results[result].kind != 1) return 0;
+  if (result >= fn->info.result_count || fn->info.results[result].kind != 1) return 0;  // no scalar
   return call->regs[fn->results[result].target];
 }

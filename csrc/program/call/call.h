@@ -29,7 +29,7 @@ struct pyd_call_command_s {
     struct pyd_custom_s* custom;           // of a host command: commands/custom.c
   };
   const pyd_plan_command_t* plan;
-  uint64_t pattern;
+  uint64_t pattern;  // of a fill
   pyd_command_run_t run;
   bool is_embedded;  // see base/embedded_library.h
 };
@@ -37,7 +37,7 @@ struct pyd_call_command_s {
 struct pyd_call_s {
   const pyd_plan_t* plan;
   pyd_sched_t* sched;  // may be NULL: the caller runs everything
-  pyd_pool_t* pool;
+  pyd_pool_t* pool;    // of arenas; may be NULL: the arena is part of the call
   pyd_trace_t* trace;  // of the scheduler; may be NULL
   uint32_t workers;
   uint32_t unbound;    // number of arguments and results without an address
@@ -45,20 +45,20 @@ struct pyd_call_s {
   bool is_underived;   // some derived constants are not computed yet and have no address
   bool is_arena_kept;  // the arena is part of the call
   bool is_poisoned;    // local memory is filled before each workgroup, to find kernels that read it uninitialized
-  pyd_call_command_t* commands;
-  void** pointers;  // by slot
-  size_t* lengths;  // by slot
-  uint32_t* constants;
+  pyd_call_command_t* commands;  // by command of the plan
+  void** pointers;               // by slot (a buffer range that a command uses): its address
+  size_t* lengths;               // by slot: bytes
+  uint32_t* constants;           // words that dispatches and host commands receive, in the order of commands
   struct pyd_custom_s* customs;  // one for each host command
   pyd_host_operand_t* operands;  // of all of them
-  uint64_t* regs;                // those of the plan if nothing is late
-  uint64_t* scalars;
-  uint8_t* is_bound;     // by buffer
-  uint8_t* scratch;      // local memory, plan->local_bytes per worker
-  uint8_t* arena;        // if is_arena_kept
-  uint8_t* tiles;        // after the arena: plan->tile_area bytes per worker
-  uint64_t arena_bytes;  // including the tiles
-  void* memory;          // the allocation, of |memory_size| bytes
+  uint64_t* regs;                // the plan's, unless some values are late: depend on scalars that are not in its key
+  uint64_t* scalars;             // by scalar argument
+  uint8_t* is_bound;             // by buffer
+  uint8_t* scratch;              // local memory, plan->local_bytes per worker
+  uint8_t* arena;                // if is_arena_kept
+  uint8_t* tiles;                // after the arena: plan->tile_area bytes per worker
+  uint64_t arena_bytes;          // including the tiles
+  void* memory;                  // the allocation, of |memory_size| bytes
   size_t memory_size;
 };
 

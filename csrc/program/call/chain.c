@@ -1,4 +1,5 @@
-// Execution of chains: a chunk of tiles goes through all commands before the next chunk begins.
+// Execution of chains (tile-fused dispatch sequences): a chunk of tiles goes through all commands before the next chunk
+// begins, so that its data stays in the cache.
 #include <string.h>
 
 #include "program/call/step.h"
@@ -10,11 +11,12 @@ _Static_assert(PYD_CHAIN_MAX_GROUPS < 1 << FAILED_COMMAND_SHIFT, "a workgroup fi
 _Static_assert((uint64_t)PYD_CHAIN_MAX_COMMANDS << FAILED_COMMAND_SHIFT <= (uint64_t)1 << FAILED_TILE_SHIFT,
                "a command fits below the tile");
 
+// Returns the word of a failed workgroup. |command|: index in the step; |group|: index in the tile.
 static uint64_t pack_failure(uint64_t tile, uint32_t command, uint64_t group) {
   return tile << FAILED_TILE_SHIFT | (uint64_t)command << FAILED_COMMAND_SHIFT | group;
 }
 
-// Records the failed workgroup, unless a lower one has failed already.
+// Records a failed workgroup, a word of pack_failure(), unless a lower one has failed already.
 static void note_failure(pyd_step_job_t* job, uint64_t failed) {
   uint64_t seen = __atomic_load_n(&job->failed, __ATOMIC_RELAXED);
   while (failed < seen &&
@@ -53,6 +55,8 @@ static int32_t run_groups(const pyd_call_t* call, const pyd_call_command_t* comm
   return pyd_command_run(call, &own, worker, first, last, out_failed);
 }
 
+// Runs tiles [begin, end) of a chain, in chunks. A workgroup's failure is reported as its tile in |*out_failed|; the
+// job records which of the tile's workgroups it is.
 int32_t pyd_chain_run(pyd_step_job_t* job, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed) {
   const pyd_call_t* call = job->call;
   const pyd_plan_step_t* step = job->step;
@@ -64,7 +68,7 @@ int32_t pyd_chain_run(pyd_step_job_t* job, uint32_t worker, uint64_t begin, uint
       uint64_t failed = 0;
       int32_t code = run_groups(call, command, worker, begin, begin * groups, last < count ? last : count, &failed);
       if (__builtin_expect(code == 0, 1)) continue;
-      failed -= command->plan->start;
+      failed -= command->plan->start;  // now relative to the command
       *out_failed = failed / groups;
       note_failure(job, pack_failure(*out_failed, i, failed % groups));
       return code;

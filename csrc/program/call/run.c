@@ -39,6 +39,7 @@ int32_t pyd_step_run(void* self, uint32_t worker, uint64_t begin, uint64_t end, 
   return code;
 }
 
+// Returns the failure of a step whose command returned |code| at index |index| of the step.
 static pyd_status_t refuse(const pyd_call_t* call, const pyd_plan_step_t* step, uint64_t index, int32_t code) {
   const pyd_plan_command_t* command = find_command(call, step, index)->plan;
   return pyd_command_type(command)->refuse(call, command, index, code);
@@ -60,6 +61,7 @@ pyd_status_t pyd_step_run_whole(const pyd_call_t* call, uint32_t number, const p
   const pyd_plan_step_t* step = &call->plan->steps[number];
   pyd_step_job_t job = {call, step, PYD_CHAIN_SOUND};
   pyd_sched_failure_t failure = {0};
+  // One worker without an interrupt to poll needs no scheduler.
   if (step->total == 1 || (call->workers == 1 && (!interrupt || !call->sched))) {
     failure.code = pyd_step_run(&job, 0, 0, step->total, &failure.index);
   } else {
@@ -78,17 +80,20 @@ enum { kPollSteps = 64 };
 // Runs a step of one workgroup. Returns false, without running it, for any other step.
 static inline bool run_single(const pyd_call_t* call, const pyd_plan_step_t* step, pyd_status_t* out_status) {
   const pyd_call_command_t* command = &call->commands[step->first_command];
-  if (step->total != 1 || !command->function || call->is_poisoned) return false;  // run() poisons local memory
+  if (step->total != 1 || !command->function || call->is_poisoned)
+    return false;  // run() of dispatch.c poisons local memory
   int32_t code = pyd_dispatch_call(command->function, command->is_embedded, command->environment, &command->state,
                                    &command->workgroup);
   *out_status = LIKELY(code == 0) ? PYD_STATUS_OK : refuse(call, step, 0, code);
   return true;
 }
 
+// Returns false for any step while a trace is recorded: pyd_step_run_whole() records its events.
 bool pyd_step_run_single(const pyd_call_t* call, const pyd_plan_step_t* step, pyd_status_t* out_status) {
   return !pyd_trace_is_on(call->trace) && run_single(call, step, out_status);
 }
 
+// Runs all steps of a call, and polls |interrupt| (may be NULL) every kPollSteps of them.
 static inline pyd_status_t run_steps(const pyd_call_t* call, const pyd_interrupt_t* interrupt, bool is_traced) {
   const pyd_plan_t* plan = call->plan;
   const uint32_t count = plan->step_count;
@@ -105,7 +110,7 @@ static inline pyd_status_t run_steps(const pyd_call_t* call, const pyd_interrupt
   }
 }
 
-// Computes the constants and patterns that depend on the scalars of this call.
+// Computes the constant words of commands and the patterns of fills that depend on the scalars of this call.
 static pyd_status_t compute_late(pyd_call_t* call) {
   const pyd_plan_t* plan = call->plan;
   pyd_status_t status = pyd_function_interpret_late(plan->program, plan->fn, call->scalars, call->regs);
@@ -123,6 +128,7 @@ static pyd_status_t compute_late(pyd_call_t* call) {
   return PYD_STATUS_OK;
 }
 
+// Returns the failure that names the first argument or result without memory.
 static pyd_status_t refuse_unbound(const pyd_call_t* call) {
   const pyd_function_t* fn = call->plan->fn;
   char who[128] = "a buffer";
@@ -138,7 +144,7 @@ static pyd_status_t refuse_unbound(const pyd_call_t* call) {
 static inline pyd_status_t make_ready(pyd_call_t* call, const pyd_interrupt_t* interrupt) {
   if (call->unbound) return refuse_unbound(call);
   pyd_status_t status = PYD_STATUS_OK;
-  if (call->plan->program->command_count) status = pyd_call_refuse_nested(call);
+  if (call->plan->program->command_count) status = pyd_call_refuse_nested(call);  // it has host commands
   if (pyd_ok(status) && call->is_underived) status = pyd_call_bind_constants(call, true, interrupt);
   if (pyd_ok(status) && call->is_late_stale) status = compute_late(call);
   return status;
@@ -156,6 +162,8 @@ pyd_status_t pyd_call_check_bound(const pyd_call_t* call) {
   return call->unbound ? refuse_unbound(call) : PYD_STATUS_OK;
 }
 
+// Prepares a run of the steps. |*out_arena|: memory of the pool for transients, which is released after the run; NULL
+// when the arena is part of the call, or when a device runs the call.
 static inline pyd_status_t begin(pyd_call_t* call, const pyd_interrupt_t* interrupt, void** out_arena) {
   *out_arena = NULL;
   pyd_status_t status = make_ready(call, interrupt);

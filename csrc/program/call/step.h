@@ -7,12 +7,13 @@
 #include "program/traced.h"
 #include "pydispatch/submit.h"
 
-// Runs indices of a step; the body of its job. |self|: a pyd_step_job_t. Indices are the workgroups and pieces of all
-// its commands, concatenated.
+// Runs indices [begin, end) of a step; the body of its job. |self|: a pyd_step_job_t. Indices are the workgroups of
+// dispatches and the pieces of fills and copies, of all its commands, concatenated; in a chain they are tiles. Returns
+// 0 or the code with which index |*out_failed| failed.
 int32_t pyd_step_run(void* self, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed);
 // chain.c: runs tiles of a step that is a chain.
 int32_t pyd_chain_run(pyd_step_job_t* job, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed);
-// Returns the index of the workgroup with which a chain failed, in the numbering of its commands.
+// Returns the index in the step of the workgroup with which a chain failed.
 uint64_t pyd_chain_failed(const pyd_step_job_t* job);
 #define PYD_CHAIN_SOUND UINT64_MAX  // pyd_step_job_t.failed without a failure
 // Returns the status of a job that has ended.
@@ -35,6 +36,7 @@ static inline int32_t pyd_command_run(const pyd_call_t* call, const pyd_call_com
 
 // Prepares a run of the steps. |*out_arena|: a block of the pool to be released after the run, or NULL.
 pyd_status_t pyd_call_begin(pyd_call_t* call, const pyd_interrupt_t* interrupt, void** out_arena);
+// Returns the INTERRUPTED failure of a call.
 pyd_status_t pyd_call_interrupted(const pyd_call_t* call);
 
 #endif  // PYD_PROGRAM_STEP_H_

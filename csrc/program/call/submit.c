@@ -1,8 +1,8 @@
 // A call as a task: its steps run one after another, each as a job that any pool threads may share.
 #include "program/call/step.h"
 
-// Runs steps until the call has ended, and returns true. Returns false if other threads still participate in a shared
-// step; the last one to leave advances the task again.
+// Runs steps from |s->step| on until the call has ended, and returns true with |*out_status|. Returns false if other
+// threads still participate in a shared step; the last one to leave advances the task again.
 static bool run_steps(pyd_call_progress_t* s, pyd_task_t* task, uint32_t worker, pyd_status_t* out_status) {
   const pyd_plan_t* plan = s->call->plan;
   for (;;) {
@@ -10,7 +10,7 @@ static bool run_steps(pyd_call_progress_t* s, pyd_task_t* task, uint32_t worker,
       s->is_shared = false;
       *out_status = pyd_step_outcome(&s->job, pyd_task_failure(task));
       if (!pyd_ok(*out_status)) return true;
-      if (s->is_first) pyd_plan_note_cost(plan, s->step);
+      if (s->is_first) pyd_plan_note_cost(plan, s->step);  // the run has measured it
       ++s->step;
     }
     if (s->step == plan->step_count) return true;
@@ -32,6 +32,8 @@ static bool run_steps(pyd_call_progress_t* s, pyd_task_t* task, uint32_t worker,
   }
 }
 
+// Prepares the call when it is advanced for the first time, and runs its steps, or the whole call on its device.
+// Returns whether it has ended.
 static bool advance_call(pyd_call_progress_t* s, pyd_task_t* task, uint32_t worker, pyd_status_t* out_status) {
   const pyd_runner_t* runner = &s->call->plan->program->runner;
   if (!s->has_begun) {
@@ -68,8 +70,10 @@ static pyd_status_t run(void* self, const pyd_interrupt_t* interrupt) {
 
 static const pyd_task_kind_t kKind = {.advance = advance, .run = run};
 
+// Returns whether a call runs host commands, whose code may sleep.
 bool pyd_call_may_block(const pyd_call_t* call) { return call->plan->custom.commands != 0; }
 
+// Submits a call like pyd_call_submit(), without a trace event.
 static pyd_status_t submit(pyd_call_t* call, const pyd_submit_options_t* options, pyd_task_t** out_task) {
   *out_task = NULL;
   pyd_task_t* task = NULL;

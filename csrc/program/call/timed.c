@@ -8,7 +8,8 @@ typedef struct timed_job_s {
   const pyd_call_command_t* command;
 } timed_job_t;
 
-// Runs indices of a single command; the failed index is relative to the command, not to its step.
+// Runs indices [begin, end) of a single command; the body of a job. |self|: a timed_job_t. |*out_failed| is relative to
+// the command, not to its step, as the job has the command's indices only.
 static int32_t run_command(void* self, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed) {
   const timed_job_t* job = self;
   int32_t code = pyd_command_run(job->call, job->command, worker, begin, end, out_failed);
@@ -41,13 +42,15 @@ static bool is_skipped(const pyd_call_t* call, uint32_t number) {
   return command->count == 0 || (type->is_skipped && type->is_skipped(call, command));
 }
 
+// Runs all commands of a call, and fills their times: nanoseconds since the start of the run. A skipped command has
+// none. The commands of a chain run interleaved, so all have the time of the chain.
 static pyd_status_t run_all(const pyd_call_t* call, const pyd_interrupt_t* interrupt, pyd_command_time_t* out_times) {
   const pyd_plan_t* plan = call->plan;
   const uint64_t start = pyd_cpu_nanoseconds();
   pyd_status_t status = PYD_STATUS_OK;
   for (uint32_t i = 0; i < plan->step_count && pyd_ok(status); ++i) {
     const pyd_plan_step_t* step = &plan->steps[i];
-    const bool is_whole = step->chunk || step->command_count == 1;
+    const bool is_whole = step->chunk || step->command_count == 1;  // a chain or one command
     for (uint32_t k = step->first_command; k < step->first_command + step->command_count && pyd_ok(status); ++k) {
       if (is_skipped(call, k)) continue;  // it has no time
       if (step->chunk && k > step->first_command) {

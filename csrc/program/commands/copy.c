@@ -1,4 +1,5 @@
-// COPY {source buffer, offset or NONE, target buffer, offset or NONE, length}
+// COPY {source buffer, offset or NONE, target buffer, offset or NONE, length}: a copy of bytes. Offsets and length are
+// registers; NONE is offset 0.
 #include <stdio.h>
 #include <string.h>
 
@@ -9,6 +10,7 @@ typedef unsigned long long ull_t;
 
 enum { SOURCE, SOURCE_OFFSET, TARGET, TARGET_OFFSET, LENGTH, WORDS };
 
+// Verifies the record at pool word |at|, and counts its two slots.
 static pyd_status_t verify(const pyd_verifier_t* v, uint32_t at) {
   pyd_status_t status = pyd_verify_record(v, at, WORDS);
   if (!pyd_ok(status)) return status;
@@ -22,8 +24,9 @@ static pyd_status_t verify(const pyd_verifier_t* v, uint32_t at) {
   return status;
 }
 
-// Bytes that are copied to the same offset do not move. At another offset they might be read after they were
-// overwritten.
+// Returns false, with the number of the result, for a copy from an argument to another offset of the result that is
+// stored in its memory: bytes might be read after they were overwritten. Bytes that are copied to the same offset do
+// not move.
 static bool keeps_arguments(const pyd_function_t* fn, const uint32_t* record, uint32_t* out_result) {
   const pyd_buffer_t* target = &fn->buffers[record[TARGET]];
   if (target->kind != PYD_BUFFER_RESULT || record[SOURCE_OFFSET] == record[TARGET_OFFSET]) return true;
@@ -32,12 +35,14 @@ static bool keeps_arguments(const pyd_function_t* fn, const uint32_t* record, ui
   return tied == PYD_NONE || fn->args[tied].buffer != record[SOURCE];
 }
 
+// Marks the registers that decide which bytes are copied.
 static void mark(pyd_function_t* fn, const uint32_t* record) {
   pyd_mark_structural(fn, record[SOURCE_OFFSET]);
   pyd_mark_structural(fn, record[TARGET_OFFSET]);
   pyd_mark_structural(fn, record[LENGTH]);
 }
 
+// Adds the slots of source and target, in this order, and splits the copy into pieces that workers can share.
 static pyd_status_t plan_copy(pyd_plan_t* plan, pyd_plan_command_t* command, const uint32_t* record) {
   char who[64];
   snprintf(who, sizeof(who), "command %u (copy), source", command->number);
@@ -52,6 +57,7 @@ static pyd_status_t plan_copy(pyd_plan_t* plan, pyd_plan_command_t* command, con
       slot[0].offset < slot[1].offset ? slot[1].offset - slot[0].offset : slot[0].offset - slot[1].offset;
   command->length = slot->length;
   command->overlaps = slot[0].buffer == slot[1].buffer && distance < slot->length;
+  // An overlapping copy is one memmove: pieces would overwrite what others still read.
   command->count = command->overlaps ? 1 : pyd_piece_count(slot->length);
   return PYD_STATUS_OK;
 }
@@ -65,11 +71,13 @@ static void describe(const pyd_plan_t* plan, const pyd_plan_command_t* command, 
            source, (ull_t)slot[1].offset, target);
 }
 
-// A result in the memory of its argument has the bytes already.
+// Returns whether source and target have the same address: a result in the memory of its argument has the bytes
+// already.
 static bool is_skipped(const pyd_call_t* call, const pyd_plan_command_t* command) {
   return call->pointers[command->first_slot] == call->pointers[command->first_slot + 1];
 }
 
+// Copies pieces [begin, end). Never fails.
 static int32_t run(const pyd_call_t* call, const pyd_call_command_t* command, uint32_t worker, uint64_t begin,
                    uint64_t end, uint64_t* out_failed) {
   (void)worker, (void)out_failed;

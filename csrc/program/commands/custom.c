@@ -1,6 +1,6 @@
-// CUSTOM {command, n, n sizes, m, m constants, k, k bindings}: a call of a host command. The sizes are registers, one
-// for each size that the declared tensors leave open; the constants are the low and the high word of each scalar; the
-// bindings are the tensors.
+// CUSTOM {command, n, n sizes, m, m constants, k, k bindings}: a call of a host command, code of the host
+// that runs between dispatches. The sizes are registers, one for each dynamic size of the declared tensors. The
+// constants are the low and the high word of each scalar. The bindings are the tensors: buffer, offset and length.
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,24 +13,26 @@ typedef unsigned long long ull_t;
 
 // One call of a host command, within a call of a function.
 typedef struct pyd_custom_s {
-  pyd_host_command_t command;  // argument of its function
+  pyd_host_command_t command;  // argument of its function; the first member, so that callbacks find the rest
   const pyd_call_t* call;
-  pyd_command_link_t link;
-  char* name;             // NUL-terminated
-  _Atomic(char*) text;    // of its failure, NULL for none
-  _Atomic(void*) raised;  // exception of another runtime that caused the failure, NULL for none
-  void (*_Atomic release)(void* raised);
+  pyd_command_link_t link;                // its function and the context of that
+  char* name;                             // NUL-terminated
+  _Atomic(char*) text;                    // of its failure, NULL for none
+  _Atomic(void*) raised;                  // exception of another runtime that caused the failure, NULL for none
+  void (*_Atomic release)(void* raised);  // frees the exception
 } pyd_custom_t;
 
 const size_t pyd_custom_size = sizeof(pyd_custom_t);
 
 // ---- records
 
-// The fields of a CUSTOM record.
+// The fields of a CUSTOM record, whose arrays are in the pool.
 typedef struct view_s {
-  uint32_t command;
+  uint32_t command;  // number in the program
   uint32_t size_count, constant_count, binding_count;
-  const uint32_t *sizes, *constants, *bindings;
+  const uint32_t* sizes;      // registers
+  const uint32_t* constants;  // registers, with PYD_CONSTANT_HIGH for the upper half
+  const uint32_t* bindings;   // 3 words each: buffer, offset register or NONE, length register or NONE
 } view_t;
 
 static view_t read_record(const uint32_t* record) {
@@ -49,7 +51,7 @@ static view_t expected_counts(const pyd_program_command_t* command) {
   view_t counts = {0};
   for (uint32_t i = 0; i < command->operand_count; ++i) {
     const pyd_program_value_t* operand = &command->operands[i];
-    counts.constant_count += operand->kind == 1 ? 2 : 0;
+    counts.constant_count += operand->kind == 1 ? 2 : 0;  // the two words of a scalar
     counts.binding_count += operand->kind == 0;
     for (uint32_t k = 0; k < operand->rank; ++k) counts.size_count += operand->dims[k] < 0;
   }
@@ -114,6 +116,7 @@ static pyd_status_t verify(const pyd_verifier_t* v, uint32_t at) {
   return status;
 }
 
+// Marks the registers that decide which buffer ranges the command uses, and their shapes.
 static void mark(pyd_function_t* fn, const uint32_t* record) {
   const view_t view = read_record(record);
   for (uint32_t i = 0; i < view.size_count; ++i) pyd_mark_structural(fn, view.sizes[i]);
@@ -137,7 +140,8 @@ static uint32_t alignment_of(uint32_t dtype) {
   return alignment < 16 ? alignment : 16;
 }
 
-// Adds a slot for a tensor operand, whose buffer range must have its bytes and alignment. |who| begins the message.
+// Adds a slot for a tensor operand. Its buffer range must have at least the bytes of a tensor of |sizes|, and the
+// alignment of its elements. |who|: name of the operand for messages.
 static pyd_status_t plan_tensor(pyd_plan_t* plan, pyd_plan_command_t* command, const pyd_program_value_t* operand,
                                 const uint32_t* binding, const int64_t* sizes, const char* who) {
   pyd_status_t status = pyd_plan_add_slot(plan, command, binding[0], binding[1], binding[2], who);
@@ -214,6 +218,7 @@ static void describe(const pyd_plan_t* plan, const pyd_plan_command_t* command, 
   snprintf(text, size, "host command '%.*s' with %u operands", STRING(called->name), called->operand_count);
 }
 
+// Fills the fields of a host command for devices.
 static void inform(const pyd_plan_t* plan, const pyd_plan_command_t* command, pyd_command_info_t* out_info) {
   (void)plan;
   out_info->command = command->command;
@@ -223,13 +228,15 @@ static void inform(const pyd_plan_t* plan, const pyd_plan_command_t* command, py
 
 // ---- calls
 
-// Stores the text of a failure. The first text counts.
+// Stores a copy of the text of a failure; of several, the first. Called by the function of the command, from any
+// thread.
 static void fail(const pyd_host_command_t* command, const char* text) {
   pyd_custom_t* custom = (pyd_custom_t*)command;
   char *copy = strdup(text ? text : "it failed"), *none = NULL;
   if (!atomic_compare_exchange_strong(&custom->text, &none, copy)) free(copy);
 }
 
+// Stores the exception that caused a failure; of several, the last. |release| frees it.
 void pyd_host_command_raised(const pyd_host_command_t* command, void* object, void (*release)(void* object)) {
   pyd_custom_t* custom = (pyd_custom_t*)command;
   atomic_store(&custom->release, release);
@@ -237,6 +244,7 @@ void pyd_host_command_raised(const pyd_host_command_t* command, void* object, vo
   if (before) release(before);
 }
 
+// Runs |body| for indices [0, |count|) on the workers of the call. Returns 0, or the code with which it failed.
 static int32_t parallel_for(const pyd_host_command_t* command, uint64_t count, pyd_host_body_fn_t body, void* self) {
   pyd_sched_t* sched = ((const pyd_custom_t*)command)->call->sched;
   pyd_sched_failure_t failure = {0};
@@ -249,6 +257,8 @@ static int32_t parallel_for(const pyd_host_command_t* command, uint64_t count, p
   return failure.code;
 }
 
+// Fills what is the same in all runs: the description of the command and of its operands, without addresses and
+// scalars.
 static void prepare(const pyd_call_t* call, const pyd_plan_command_t* command, pyd_call_command_t* out) {
   const pyd_plan_t* plan = call->plan;
   const pyd_program_command_t* declared = &plan->program->commands[command->command];
@@ -293,10 +303,13 @@ void pyd_call_free_customs(pyd_call_t* call) {
   }
 }
 
+// Returns the access to the thread's scopes, the chain of operations that it works for, such as host commands of a
+// program. Without a scheduler, no scopes are recorded.
 static pyd_scope_access_t scopes_of(const pyd_call_t* call) {
   return call->sched ? pyd_sched_scopes(call->sched) : (pyd_scope_access_t){NULL, NULL};
 }
 
+// Refuses a call from inside a host command of the same program, which could wait for itself.
 pyd_status_t pyd_call_refuse_nested(const pyd_call_t* call) {
   if (!pyd_scope_has(scopes_of(call), call->plan->program)) return PYD_STATUS_OK;
   return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
@@ -305,7 +318,7 @@ pyd_status_t pyd_call_refuse_nested(const pyd_call_t* call) {
                          STRING(call->plan->fn->info.name));
 }
 
-// Writes the addresses and the words of this call to the operands.
+// Writes the addresses of tensors and the values of scalars in this call to the operands.
 static void fill_operands(const pyd_call_t* call, const pyd_custom_t* custom, const pyd_plan_command_t* plan) {
   pyd_host_operand_t* operand = call->operands + plan->first.operands;
   const pyd_host_operand_t* end = operand + custom->command.operand_count;
@@ -321,6 +334,7 @@ static void fill_operands(const pyd_call_t* call, const pyd_custom_t* custom, co
   }
 }
 
+// Calls the function of the host command. A command is one index, so |begin| and |end| are 0 and 1.
 static int32_t run(const pyd_call_t* call, const pyd_call_command_t* command, uint32_t worker, uint64_t begin,
                    uint64_t end, uint64_t* out_failed) {
   (void)worker, (void)begin, (void)end;
@@ -329,6 +343,7 @@ static int32_t run(const pyd_call_t* call, const pyd_call_command_t* command, ui
   fill_operands(call, custom, command->plan);
   pyd_blocking_t blocking;  // host code may sleep
   pyd_sched_block_begin(call->sched, &blocking);
+  // Lets pyd_call_refuse_nested() detect calls of this program from inside the function.
   const pyd_scope_t scope = {.outer = pyd_scope_now(scopes), .owner = call->plan->program};
   pyd_scope_set(scopes, &scope);
   int32_t code = custom->link.function(&custom->command, custom->link.context, NULL);
@@ -338,6 +353,7 @@ static int32_t run(const pyd_call_t* call, const pyd_call_command_t* command, ui
   return code;
 }
 
+// Returns the failure of the command, with its text and its exception if it has stored them, which this takes over.
 static pyd_status_t refuse(const pyd_call_t* call, const pyd_plan_command_t* command, uint64_t index, int32_t code) {
   (void)index;
   pyd_custom_t* custom = call->customs + command->first.commands;

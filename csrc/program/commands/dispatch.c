@@ -15,8 +15,8 @@ typedef unsigned long long ull_t;
 
 // ---- records
 
-// Verifies the chain fields of a dispatch: operand b is the number of workgroups of a tile, and modifier 1 continues
-// the chain of the dispatch before it.
+// Verifies the fields of a dispatch in a chain (a tile-fused dispatch sequence): operand b is the number of workgroups
+// of a tile, 0 outside of chains, and modifier 1 continues the chain of the dispatch before it.
 static pyd_status_t verify_chain(const pyd_verifier_t* v) {
   const pyd_function_t* fn = v->fn;
   const pyd_insn_t* insn = &fn->insns[v->insn];
@@ -24,6 +24,7 @@ static pyd_status_t verify_chain(const pyd_verifier_t* v) {
     return PYD_INSN_CORRUPT(v, "a place %u in a chain with tiles of %u workgroups", insn->modifier, insn->b);
   }
   if (insn->modifier == 0) return PYD_STATUS_OK;
+  // The last command of the list is this one. Operand c is the region.
   const pyd_insn_t* before = fn->command_count > 1 ? &fn->insns[fn->commands[fn->command_count - 2]] : NULL;
   bool follows = before && before->op == PYD_OP_DISPATCH && before->b && insn->b && before->c < insn->c;
   if (follows) return PYD_STATUS_OK;
@@ -48,7 +49,8 @@ static pyd_status_t verify_extent(const pyd_verifier_t* v, uint32_t at) {
   return pyd_verify_record(v, at, kFixedWords + (uint64_t)constants + 3 * (uint64_t)bindings);
 }
 
-// Verifies the record at |at|, and its place in a chain; adds its constants and bindings to the counts of the function.
+// Verifies the record at pool word |at|, and its fields in a chain; adds its constants and bindings to the counts of
+// the function.
 static pyd_status_t verify(const pyd_verifier_t* v, uint32_t at) {
   pyd_function_t* fn = v->fn;
   pyd_status_t status = verify_extent(v, at);
@@ -72,6 +74,7 @@ static pyd_status_t verify(const pyd_verifier_t* v, uint32_t at) {
   return status;
 }
 
+// Marks the registers that decide which kernel runs, over which grid, on which buffer ranges.
 static void mark(pyd_function_t* fn, const uint32_t* record) {
   pyd_dispatch_view_t view = pyd_dispatch_view(record);
   pyd_mark_structural(fn, view.export_reg);
@@ -94,6 +97,8 @@ static pyd_command_bindings_t bindings(const uint32_t* record) {
 
 // ---- plans
 
+// Returns the export that command |number| dispatches, after checking that it is linked and takes as many constants and
+// bindings as the record has.
 static pyd_status_t find_export(const pyd_plan_t* plan, const pyd_dispatch_view_t* view, uint32_t number,
                                 const pyd_export_t** out_export) {
   const pyd_program_t* program = plan->program;
@@ -119,7 +124,8 @@ static pyd_status_t find_export(const pyd_plan_t* plan, const pyd_dispatch_view_
 }
 
 // Reads the grid and computes the number of workgroups. INVALID_ARGUMENT if it exceeds the limits of the library
-// format; a grid with a size of 0 may exceed them elsewhere, as nothing runs.
+// format. If one of its sizes is 0, the others may exceed them (but not be negative), as nothing runs. |who|: name of
+// the kernel for messages.
 static pyd_status_t set_grid(const pyd_plan_t* plan, const pyd_dispatch_view_t* view, const char* who,
                              pyd_plan_command_t* command) {
   static const uint64_t kLimits[3] = {UINT32_MAX, UINT32_MAX, UINT16_MAX};
@@ -149,6 +155,8 @@ static pyd_status_t set_grid(const pyd_plan_t* plan, const pyd_dispatch_view_t* 
   return PYD_STATUS_OK;
 }
 
+// Plans a dispatch: its export, constants, grid and bindings; checks it against the kernel's contract (which elements
+// the kernel reads and writes).
 static pyd_status_t plan_dispatch(pyd_plan_t* plan, pyd_plan_command_t* command, const uint32_t* record) {
   pyd_dispatch_view_t view = pyd_dispatch_view(record);
   const pyd_export_t* export = NULL;
@@ -172,7 +180,7 @@ static pyd_status_t plan_dispatch(pyd_plan_t* plan, pyd_plan_command_t* command,
            export->name.data);
   status = set_grid(plan, &view, who, command);
   uint32_t alignment = plan->program->links[export->executable].alignment;
-  if (command->count) {
+  if (command->count) {  // else nothing runs, and nothing has to be aligned
     command->alignment = alignment;
     if (command->local_bytes > plan->local_bytes) plan->local_bytes = command->local_bytes;
   }
@@ -188,7 +196,7 @@ static pyd_status_t plan_dispatch(pyd_plan_t* plan, pyd_plan_command_t* command,
     status = pyd_plan_add_slot(plan, command, binding[0], binding[1], binding[2], who);
     if (!pyd_ok(status)) break;
     const pyd_plan_slot_t* slot = &plan->slots[plan->slot_count - 1];
-    if (slot->length && slot->offset % alignment) continue;  // is staged, so the buffer needs no alignment
+    if (slot->length && slot->offset % alignment) continue;  // stage.c copies it to an aligned buffer
     if (plan->buffer_alignment[binding[0]] < alignment) plan->buffer_alignment[binding[0]] = alignment;
   }
   if (pyd_ok(status)) status = pyd_plan_check_contract(plan, command, view.constants);
@@ -202,6 +210,7 @@ static void describe(const pyd_plan_t* plan, const pyd_plan_command_t* command, 
            command->grid[1], command->grid[2]);
 }
 
+// Fills the fields of a dispatch for devices.
 static void inform(const pyd_plan_t* plan, const pyd_plan_command_t* command, pyd_command_info_t* out_info) {
   const pyd_export_t* export = &plan->program->exports[command->export];
   out_info->executable = export->executable;
@@ -215,8 +224,10 @@ static void inform(const pyd_plan_t* plan, const pyd_plan_command_t* command, py
 
 // ---- calls
 
+// Limits |value| to 255, the largest value of the field of the library format.
 static uint8_t to_u8(uint32_t value) { return (uint8_t)(value < UINT8_MAX ? value : UINT8_MAX); }
 
+// Fills what is the same in all runs: the kernel, its dispatch state, and the state of workgroup (0, 0, 0) on worker 0.
 static void prepare(const pyd_call_t* call, const pyd_plan_command_t* command, pyd_call_command_t* out) {
   const pyd_program_t* program = call->plan->program;
   const pyd_export_t* export = &program->exports[command->export];
@@ -245,11 +256,12 @@ static void prepare(const pyd_call_t* call, const pyd_plan_command_t* command, p
   };
 }
 
+// Coordinates of a workgroup in the grid, from 0.
 typedef struct group_s {
   uint32_t x, y, z;
 } group_t;
 
-// Returns the coordinates of workgroup |index|; x varies fastest.
+// Returns the coordinates of workgroup |index| of the command; x varies fastest.
 static group_t workgroup_at(const pyd_plan_command_t* command, uint64_t index) {
   if (index < command->grid[0]) return (group_t){(uint32_t)index, 0, 0};
   uint64_t row = index / command->grid[0];
@@ -257,7 +269,8 @@ static group_t workgroup_at(const pyd_plan_command_t* command, uint64_t index) {
                    (uint32_t)(row / command->grid[1])};
 }
 
-// Runs workgroups [begin, end) of one dispatch.
+// Runs workgroups [begin, end) of one dispatch, by their index in it, with x fastest. A failure ends it and is reported
+// with the index in the step.
 static int32_t run(const pyd_call_t* call, const pyd_call_command_t* command, uint32_t worker, uint64_t begin,
                    uint64_t end, uint64_t* out_failed) {
   const pyd_plan_command_t* plan = command->plan;
@@ -275,6 +288,7 @@ static int32_t run(const pyd_call_t* call, const pyd_call_command_t* command, ui
       .local_memory = plan->local_bytes ? call->scratch + (size_t)worker * call->plan->local_bytes : NULL,
       .local_memory_size = plan->local_bytes,
   };
+  // Bytes of local memory to fill before each workgroup.
   const size_t poisoned = UNLIKELY(call->is_poisoned) ? plan->local_bytes : 0;
   for (uint64_t left = end - begin;;) {
     // Runs one row, or the rest of it: only x changes.
@@ -320,6 +334,7 @@ static pyd_status_t add_location(pyd_status_t status, const pyd_program_t* progr
   return location->path_length ? pyd_status_add_name(status, PYD_STATUS_LOCATION, text, (size_t)length) : status;
 }
 
+// Returns the failure of a kernel that returned |code| in the workgroup with index |index| of the step.
 static pyd_status_t refuse(const pyd_call_t* call, const pyd_plan_command_t* command, uint64_t index, int32_t code) {
   const pyd_export_t* export = &call->plan->program->exports[command->export];
   pyd_string_t executable = call->plan->program->executables[export->executable].name;

@@ -1,4 +1,5 @@
-// FILL {buffer, offset or NONE, length or NONE, pattern, bytes of the pattern}
+// FILL {buffer, offset or NONE, length or NONE, pattern, bytes of the pattern}: repeats a pattern. Offset, length and
+// pattern are registers; without them, the offset is 0, and the length is the rest of the buffer.
 #include <stdio.h>
 #include <string.h>
 
@@ -9,6 +10,7 @@ typedef unsigned long long ull_t;
 
 enum { BUFFER, OFFSET, LENGTH, PATTERN, PATTERN_BYTES, WORDS };
 
+// Verifies the record at pool word |at|, and counts its slot.
 static pyd_status_t verify(const pyd_verifier_t* v, uint32_t at) {
   pyd_status_t status = pyd_verify_record(v, at, WORDS);
   if (!pyd_ok(status)) return status;
@@ -25,6 +27,7 @@ static pyd_status_t verify(const pyd_verifier_t* v, uint32_t at) {
   return status;
 }
 
+// Marks the registers that decide which bytes are filled.
 static void mark(pyd_function_t* fn, const uint32_t* record) {
   pyd_mark_structural(fn, record[OFFSET]);
   pyd_mark_structural(fn, record[LENGTH]);
@@ -32,6 +35,8 @@ static void mark(pyd_function_t* fn, const uint32_t* record) {
 
 static pyd_command_values_t values(const uint32_t* record) { return (pyd_command_values_t){record + PATTERN, 1}; }
 
+// Adds the slot, and splits the fill into pieces that workers can share. The range must hold whole patterns at
+// multiples of their size.
 static pyd_status_t plan_fill(pyd_plan_t* plan, pyd_plan_command_t* command, const uint32_t* record) {
   char who[64];
   snprintf(who, sizeof(who), "command %u (fill)", command->number);
@@ -43,7 +48,7 @@ static pyd_status_t plan_fill(pyd_plan_t* plan, pyd_plan_command_t* command, con
   command->pattern_bytes = (uint8_t)bytes;
   command->length = slot->length;
   command->count = pyd_piece_count(slot->length);
-  pyd_plan_add_late(plan, record[PATTERN], command->number, true, false);
+  pyd_plan_add_late(plan, record[PATTERN], command->number, /* is_pattern */ true, /* is_high */ false);
   if (slot->offset % bytes == 0 && slot->length % bytes == 0) return PYD_STATUS_OK;
   return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
                          "function '%.*s', %s: %llu bytes at offset %llu are not whole patterns of "
@@ -60,6 +65,8 @@ static void describe(const pyd_plan_t* plan, const pyd_plan_command_t* command, 
            target, 2 * command->pattern_bytes, (ull_t)(command->pattern & mask));
 }
 
+// Fills |length| bytes with the lower |pattern_bytes| (1, 2, 4 or 8) bytes of |pattern|, as 8-byte stores, or as memset
+// if all its bytes are equal.
 static void fill(uint8_t* target, uint64_t length, uint64_t pattern, uint32_t pattern_bytes) {
   switch (pattern_bytes) {
     case 1: pattern = (pattern & 0xFF) * UINT64_C(0x0101010101010101); break;
@@ -76,6 +83,7 @@ static void fill(uint8_t* target, uint64_t length, uint64_t pattern, uint32_t pa
   if (length != at) memcpy(target + at, &pattern, length - at);
 }
 
+// Fills pieces [begin, end). Pieces begin at multiples of PYD_TILE_BYTES, so each begins with a whole pattern.
 static int32_t run(const pyd_call_t* call, const pyd_call_command_t* command, uint32_t worker, uint64_t begin,
                    uint64_t end, uint64_t* out_failed) {
   (void)worker, (void)out_failed;

@@ -1,4 +1,4 @@
-// The kinds of commands by number.
+// The kinds of commands by number, one row of PYD_COMMANDS each: name and opcode.
 #include "program/commands/command.h"
 
 #define X(name, opcode) extern const pyd_command_type_t pyd_command_type_##name;

@@ -1,13 +1,13 @@
-// Marks, for each register of a function, whether its value affects the plan (PYD_REG_STRUCTURAL), only what commands
-// get (PYD_REG_NEEDED), or depends on scalar arguments that are no part of the plan's key (PYD_REG_LATE). Takes linear
-// time.
+// Marks, for each register of a function, whether its value affects the plan (PYD_REG_STRUCTURAL), is passed to
+// commands or returned (PYD_REG_NEEDED), or depends on scalar arguments that are not in the key of cached plans
+// (PYD_REG_LATE). Takes linear time.
 #include <stdlib.h>
 
 #include "program/commands/command.h"
 
 static void mark(pyd_function_t* fn, uint32_t reg, uint8_t flag) { fn->reg_flags[reg] |= flag; }
 
-// Marks the registers that an instruction reads.
+// Adds |flag|, a set of flags, to the registers that an instruction reads.
 static void mark_operands(pyd_function_t* fn, const pyd_insn_t* insn, uint8_t flag) {
   uint8_t uses = pyd_opcode(insn)->registers;
   if (uses & PYD_OPERAND_A) mark(fn, insn->a, flag);
@@ -15,14 +15,15 @@ static void mark_operands(pyd_function_t* fn, const pyd_insn_t* insn, uint8_t fl
   if (uses & PYD_OPERAND_C) mark(fn, insn->c, flag);
 }
 
-// Returns whether the kernel of a dispatch may read constant |word|, by the contract of its export. |export|: PYD_NONE
-// when the export is chosen during the call, and any might be called; then the answer is true.
+// Returns whether the contract of |export| (which elements its kernel reads and writes) depends on constant |word| of a
+// dispatch. True for PYD_NONE: the export is chosen at run time, and it may be any.
 static bool may_read_constant(const pyd_program_t* program, uint32_t export, uint32_t word) {
   return export == PYD_NONE || pyd_contract_reads(&program->exports[export], word);
 }
 
-// Marks the registers that a command reads: as structural those that decide its layout and order and those that a
-// kernel's contract reads, as needed those whose values it passes on.
+// Marks the registers that a command reads: as structural those of its buffer ranges and grid and those that a kernel's
+// contract reads, as needed those whose values it passes on. |exports|: by register, the export whose number it holds;
+// NULL if no export has a contract.
 static void mark_command(const pyd_program_t* program, const uint32_t* exports, pyd_function_t* fn,
                          const pyd_insn_t* insn) {
   const uint32_t* record = fn->pool + insn->a;
@@ -50,17 +51,19 @@ static uint32_t count_deferred_values(const pyd_function_t* fn, const pyd_insn_t
   return count;
 }
 
+// Only constant registers can hold the number of an export; others get PYD_NONE.
 void pyd_function_find_exports(const pyd_program_t* program, const pyd_function_t* fn, uint32_t* out_exports) {
   for (uint32_t i = 0; i < fn->reg_count; ++i) out_exports[i] = PYD_NONE;
   for (uint32_t i = 0; i < fn->insn_count; ++i) {
     const pyd_insn_t* insn = &fn->insns[i];
     PYD_COUNT_WORK(1);
+    // The value of CONST: b is the low word, c the high one.
     if (insn->op == PYD_OP_CONST && insn->c == 0 && insn->b < program->export_count) out_exports[insn->dst] = insn->b;
   }
 }
 
-// The same, in an array that the caller frees; NULL in |out_exports| when no export of the program has a contract.
-// Fails with OUT_OF_MEMORY.
+// Calls pyd_function_find_exports() with a new array, which the caller frees. |*out_exports| is NULL if no export of
+// the program has a contract, as only contracts need it. OUT_OF_MEMORY.
 static pyd_status_t find_exports(const pyd_program_t* program, const pyd_function_t* fn, uint32_t** out_exports) {
   *out_exports = NULL;
   if (!program->has_contracts) return PYD_STATUS_OK;
@@ -74,6 +77,7 @@ pyd_status_t pyd_function_analyse(pyd_program_t* program, pyd_function_t* fn) {
   uint32_t* exports;
   pyd_status_t status = find_exports(program, fn, &exports);
   if (!pyd_ok(status)) return status;
+  // Clear what an earlier analysis has computed; the verifier owns PYD_REG_WRITTEN.
   for (uint32_t i = 0; i < fn->reg_count; ++i) fn->reg_flags[i] &= PYD_REG_WRITTEN;
   for (uint32_t i = 0; i < fn->info.arg_count; ++i) fn->args[i].keyed = false;
   fn->keyed_count = fn->deferred_count = fn->deferred_value_count = 0;
@@ -88,7 +92,7 @@ pyd_status_t pyd_function_analyse(pyd_program_t* program, pyd_function_t* fn) {
   }
   for (uint32_t i = 0; i < fn->command_count; ++i) mark_command(program, exports, fn, &fn->insns[fn->commands[i]]);
   free(exports);
-  // Backwards: what the marked registers are computed from.
+  // Backwards, as a register is written before it is read: mark the registers that marked ones are computed from.
   for (uint32_t i = fn->insn_count; i-- > 0;) {
     const pyd_insn_t* insn = &fn->insns[i];
     if (pyd_opcode(insn)->class == PYD_CLASS_CHECK) mark_operands(fn, insn, PYD_REG_STRUCTURAL);
@@ -99,7 +103,7 @@ pyd_status_t pyd_function_analyse(pyd_program_t* program, pyd_function_t* fn) {
     }
     if (insn->op == PYD_OP_SCALAR && flags & PYD_REG_STRUCTURAL) fn->args[insn->a].keyed = true;
   }
-  // Forwards: what depends on the scalars that are left.
+  // Forwards: mark the registers that depend on scalars which are not keyed.
   if (!fn->deferred) fn->deferred = pyd_program_allocate(program, fn->reg_count, sizeof(*fn->deferred));
   if (!fn->keyed) fn->keyed = pyd_program_allocate(program, fn->scalar_count, sizeof(*fn->keyed));
   if (!fn->deferred || !fn->keyed)

@@ -1,11 +1,14 @@
 // The host commands that a program declares: their names and operands.
 #include "program/decode/reader.h"
 
+// Words of a record: of a host command (name offset, name length, operands, operand count) and of an operand (kind,
+// access, element type, rank, sizes). Others are reserved.
 enum { kCommandWords = 6, kOperandWords = 6 };
 // Keep every count that is derived from calls of commands within 32 bits, as kMaxWords of program.c does.
 enum { kMaxOperands = 96, kMaxSizes = 128 };
 
-// Decodes one operand of a host command: kind, access, element type, rank and sizes. Only tensors can be written.
+// Decodes operand |index| of a host command from its record: kind, access, element type, rank and sizes. Only tensors
+// can be written.
 static pyd_status_t decode_operand(pyd_reader_t* reader, uint32_t index, const uint32_t* words,
                                    pyd_program_value_t* out_value, uint32_t* out_access) {
   const uint32_t head[3] = {words[0], words[2], words[3]};
@@ -20,8 +23,8 @@ static pyd_status_t decode_operand(pyd_reader_t* reader, uint32_t index, const u
                          words[1]);
 }
 
-// Checks that the operands of a host command fit a dispatch: the number of tensors, of their dimensions, and of scalars
-// (two constants each).
+// Checks that the operands of a host command are within the limits of a dispatch, whose record it uses: the number of
+// tensors (bindings), and of scalars (two constant words each). All tensors together have at most kMaxSizes dimensions.
 static pyd_status_t check_limits(const pyd_program_command_t* command) {
   uint32_t scalars = 0, tensors = 0, sizes = 0;
   for (uint32_t i = 0; i < command->operand_count; ++i) {

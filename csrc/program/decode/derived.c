@@ -2,7 +2,7 @@
 // other in a cycle: each reads constants of earlier ones only.
 #include "program/decode/reader.h"
 
-enum { kDerivationWords = 4 };
+enum { kDerivationWords = 4 };  // of a record: function, first constant, two reserved ones
 
 #define CORRUPT(number, ...) derivation_corrupt(number, pyd_status_make(PYD_CODE_CORRUPT, __VA_ARGS__))
 
@@ -36,6 +36,7 @@ static pyd_status_t claim_constants(pyd_program_t* program, uint32_t number) {
   PYD_COUNT_WORK(count);
   for (uint32_t i = first; i < first + count; ++i) {
     pyd_program_constant_t* constant = &program->constants[i];
+    // Sources of a constant: a derivation, a parameter, or a member of the artifact.
     if (constant->derivation != PYD_NONE || constant->parameter != PYD_NONE || constant->member.length) {
       return CORRUPT(number, "constant %u has its bytes from elsewhere already", i);
     }
@@ -79,6 +80,7 @@ pyd_status_t pyd_program_decode_derivations(pyd_reader_t* reader, const uint32_t
     if (pyd_ok(status) && is_taken[words[0]]++) status = CORRUPT(i, "function %u belongs to an earlier one", words[0]);
     if (pyd_ok(status)) status = claim_constants(program, i);
   }
+  // After all are decoded: constants of later derivations must be known.
   for (uint32_t i = 0; i < count && pyd_ok(status); ++i) status = check_sources(program, i);
   return status;
 }

@@ -1,9 +1,10 @@
 // The tables of one function: arguments, results, buffers, instructions and their pool.
 #include "program/decode/reader.h"
 
-enum { kBufferWords = 6, kInsnWords = 5 };
+enum { kBufferWords = 6, kInsnWords = 5 };  // of a record
 
-// Words of a function's record. A table has two: its position and the number of its records.
+// Words of a function's record. A string has two: offset and length in bytes. A table has two: its position, in words
+// from the beginning of the program, and the number of its records.
 enum {
   kName = 0,
   kSignature = 2,
@@ -22,7 +23,8 @@ enum {
   kRegionCount,
 };
 
-// Decodes the arguments of a function: their types, names and buffers. Numbers scalars and dynamic sizes.
+// Decodes |count| arguments of a function from their records: types, names and buffers. Numbers the scalars, and the
+// sizes of all tensors together.
 static pyd_status_t decode_args(pyd_reader_t* reader, pyd_function_t* fn, const uint32_t* words, uint32_t count) {
   pyd_program_t* program = reader->program;
   pyd_program_value_t* values = pyd_program_allocate(program, count, sizeof(*values));
@@ -44,6 +46,7 @@ static pyd_status_t decode_args(pyd_reader_t* reader, pyd_function_t* fn, const 
       status = pyd_reader_dims(program, fn->pool, fn->pool_count, "argument", i, words[PYD_VALUE_SIZES], &values[i]);
     if (pyd_ok(status))
       status = pyd_reader_string(reader, "the name of an argument", words + PYD_VALUE_NAME, &values[i].name);
+    // Scalars have no buffer, and neither have tensors that no command uses.
     if (pyd_ok(status) && words[PYD_VALUE_TARGET] != PYD_NONE &&
         (words[PYD_VALUE_KIND] == 1 || words[PYD_VALUE_TARGET] >= fn->buffer_count)) {
       status = pyd_status_make(PYD_CODE_CORRUPT, "argument %u: buffer %u, the function has %u", i,
@@ -53,7 +56,8 @@ static pyd_status_t decode_args(pyd_reader_t* reader, pyd_function_t* fn, const 
   return status;
 }
 
-// Decodes the results of a function: their types, names, buffers or registers, and the registers of their sizes.
+// Decodes |count| results of a function from their records: types, names, buffers (tensors) or registers (scalars), and
+// the registers of their sizes.
 static pyd_status_t decode_results(pyd_reader_t* reader, pyd_function_t* fn, const uint32_t* words, uint32_t count) {
   pyd_program_t* program = reader->program;
   pyd_program_value_t* values = pyd_program_allocate(program, count, sizeof(*values));
@@ -68,7 +72,7 @@ static pyd_status_t decode_results(pyd_reader_t* reader, pyd_function_t* fn, con
     values[i] = (pyd_program_value_t){.kind = words[PYD_VALUE_KIND],
                                       .dtype = words[PYD_VALUE_DTYPE],
                                       .rank = words[PYD_VALUE_RANK],
-                                      .tied = words[PYD_VALUE_TIED] - 1};
+                                      .tied = words[PYD_VALUE_TIED] - 1};  // 0 becomes PYD_NONE
     fn->results[i] =
         (pyd_result_slot_t){.target = words[PYD_VALUE_TARGET], .dims = fn->pool, .first_dim = fn->result_dims_count};
     fn->result_dims_count += words[PYD_VALUE_RANK];
@@ -100,6 +104,7 @@ static pyd_status_t decode_body(pyd_program_t* program, pyd_function_t* fn, cons
   for (uint32_t i = 0; i < fn->buffer_count; ++i, buffers += kBufferWords) {
     fn->buffers[i] = (pyd_buffer_t){buffers[0], buffers[1], buffers[2], buffers[3], buffers[4], buffers[5]};
   }
+  // The first word holds the opcode in its lower and the modifier in its upper half.
   for (uint32_t i = 0; i < fn->insn_count; ++i, insns += kInsnWords) {
     fn->insns[i] = (pyd_insn_t){(uint16_t)insns[0], (uint16_t)(insns[0] >> 16), insns[1], insns[2], insns[3], insns[4]};
   }

@@ -3,12 +3,15 @@
 
 #include "program/decode/reader.h"
 
+// Words of a record in each table.
 enum { kProcedureWords = 16, kSlotWords = 4, kStepWords = 5, kGlobalWords = 12, kCheckWords = 12, kParameterWords = 8 };
 
-enum { kCheckKinds = 6 };
+enum { kCheckKinds = 6 };  // kinds of comparisons that a check may make
 
+// Returns the value of two words, the low one first.
 static uint64_t read_u64(const uint32_t* words) { return words[0] | (uint64_t)words[1] << 32; }
 
+// Returns the double whose bits are in two words, the low one first.
 static double read_f64(const uint32_t* words) {
   uint64_t bits = read_u64(words);
   double value;
@@ -23,6 +26,8 @@ static bool has_bytes_of(const pyd_program_t* program, uint32_t constant, const 
          bytes == program->constants[constant].length;
 }
 
+// Decodes the table of parameters (constants whose bytes are not in the artifact, but supplied when it is loaded):
+// scope, key and type. Checks that constants which refer to one have as many bytes.
 static pyd_status_t decode_parameters(pyd_reader_t* reader, const uint32_t* header) {
   const uint32_t count = header[PYD_HEADER_PARAMETER_COUNT];
   pyd_program_t* program = reader->program;
@@ -61,6 +66,7 @@ static pyd_status_t decode_parameters(pyd_reader_t* reader, const uint32_t* head
   return status;
 }
 
+// Decodes the table of checks, which OBSERVE steps refer to: kind, name, location in the source, tolerances.
 static pyd_status_t decode_checks(pyd_reader_t* reader, const uint32_t* header) {
   const uint32_t count = header[PYD_HEADER_CHECK_COUNT];
   pyd_program_t* program = reader->program;
@@ -84,6 +90,8 @@ static pyd_status_t decode_checks(pyd_reader_t* reader, const uint32_t* header) 
   return status;
 }
 
+// Decodes the table of globals: name, type, and the initial value: a constant for a tensor (PYD_NONE: none), or 64 bits
+// for a scalar.
 static pyd_status_t decode_globals(pyd_reader_t* reader, const uint32_t* header) {
   const uint32_t count = header[PYD_HEADER_GLOBAL_COUNT];
   pyd_program_t* program = reader->program;
@@ -112,7 +120,8 @@ static pyd_status_t decode_globals(pyd_reader_t* reader, const uint32_t* header)
   return status;
 }
 
-// Decodes the arguments and results of |p|: their types, sizes, names, and the slots that arguments are stored in.
+// Decodes the arguments and results of |p| from their records: types, names, the sizes of arguments, and the slots
+// (variables of the procedure) that arguments are stored in.
 static pyd_status_t decode_signature(pyd_reader_t* reader, pyd_procedure_t* p, const uint32_t* args, uint32_t arg_count,
                                      const uint32_t* results, uint32_t result_count) {
   pyd_program_t* program = reader->program;
@@ -146,7 +155,8 @@ static pyd_status_t decode_signature(pyd_reader_t* reader, pyd_procedure_t* p, c
   return status;
 }
 
-// Words of a procedure's record. A table has two: its position and the number of its records.
+// Words of a procedure's record. A string has two: offset and length in bytes. A table has two: its position, in words
+// from the beginning of the program, and the number of its records.
 enum {
   kName = 0,
   kSignature = 2,
@@ -163,6 +173,7 @@ enum {
   kPoolCount,
 };
 
+// Decodes and verifies the procedure that |words|, a record of the table of procedures, describes.
 static pyd_status_t decode_procedure(pyd_reader_t* reader, pyd_procedure_t* p, const uint32_t* words) {
   const uint32_t *args = NULL, *results = NULL, *slots = NULL, *steps = NULL;
   p->info.is_public = words[kFlags] & 1;

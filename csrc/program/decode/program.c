@@ -5,6 +5,7 @@
 
 #include "program/decode/reader.h"
 
+// Words of a record in each table.
 enum { kExecutableWords = 6, kExportWords = 6, kQueryWords = 8, kConstantWords = 8, kFunctionWords = 20 };
 
 // Largest program, in words. Keeps every count that is derived from the tables (at most 64 per instruction) within 32
@@ -14,8 +15,8 @@ enum { kMaxWords = 1u << 27 };
 // record that names strings has at least 24 bytes, so that this allows 1.5 KiB for each.
 enum { kStringShare = 64 };
 
-// Decodes the table of executables: names, and the functions of their constants and of the conditions of their
-// variants.
+// Decodes the table of executables: names, and the numbers of the functions that compute their constants and the
+// conditions of their variants (the code of an executable for one target).
 static pyd_status_t decode_executables(pyd_reader_t* reader, const uint32_t* header) {
   const uint32_t count = header[PYD_HEADER_EXECUTABLE_COUNT];
   pyd_program_t* program = reader->program;
@@ -77,14 +78,15 @@ static pyd_status_t decode_exports(pyd_reader_t* reader, const uint32_t* header)
 // Groups the exports by executable, in a counting sort: exports_of lists their numbers, those of executable i from
 // exports_first[i] on.
 static void group_exports(pyd_program_t* program) {
-  uint32_t* first = program->exports_first;
+  uint32_t* first = program->exports_first;  // in: the number of exports of executable i at i + 1
   for (uint32_t i = 0; i < program->executable_count; ++i) first[i + 1] += first[i];
   for (uint32_t i = 0; i < program->export_count; ++i) program->exports_of[first[program->exports[i].executable]++] = i;
+  // Each first[i] has become the end of its group, where the next group begins.
   for (uint32_t i = program->executable_count; i > 0; --i) first[i] = first[i - 1];
   first[0] = 0;
 }
 
-// Decodes the table of queries: category, key and the value where the device does not answer.
+// Decodes the table of queries of device properties: category, key, and the value for devices that do not know the key.
 static pyd_status_t decode_queries(pyd_reader_t* reader, const uint32_t* header) {
   const uint32_t count = header[PYD_HEADER_QUERY_COUNT];
   pyd_program_t* program = reader->program;
@@ -126,7 +128,7 @@ static pyd_status_t decode_constants(pyd_reader_t* reader, const uint32_t* heade
   return status;
 }
 
-// Decodes and verifies the functions.
+// Decodes and verifies the functions. The tables that their instructions refer to are decoded before.
 static pyd_status_t decode_functions(pyd_reader_t* reader, const uint32_t* header) {
   const uint32_t count = header[PYD_HEADER_FUNCTION_COUNT];
   pyd_program_t* program = reader->program;
@@ -149,8 +151,8 @@ static pyd_status_t decode_functions(pyd_reader_t* reader, const uint32_t* heade
 }
 
 // Checks that |function|, which may be PYD_NONE, can compute the constants of an executable (one scalar argument, the
-// number of the chosen variant; scalar results) or the condition of a variant (no argument, one scalar result). It has
-// no commands.
+// number of the selected variant; scalar results) or, with |is_condition|, the condition of a variant (no argument, one
+// scalar result). It must have no commands, as it runs before the executable is linked. |what|: for the message.
 static pyd_status_t check_host_function(const pyd_program_t* program, const char* what, uint32_t executable,
                                         uint32_t function, bool is_condition) {
   if (function == PYD_NONE) return PYD_STATUS_OK;
@@ -181,7 +183,8 @@ static pyd_status_t check_executables(const pyd_program_t* program) {
   return status;
 }
 
-// Copies the program, and checks its magic number, version, size and strings.
+// Copies the program, checks its magic number, version, size and the range of its strings, and initializes the budgets
+// of the reader.
 static pyd_status_t decode_header(pyd_reader_t* reader, pyd_span_t bytes) {
   pyd_program_t* program = reader->program;
   if (bytes.size < PYD_PROGRAM_HEADER_WORDS * 4 || bytes.size % 4 || bytes.size / 4 > kMaxWords) {

@@ -7,9 +7,10 @@
 // Header of one allocation of a program, in a list that pyd_program_free walks.
 typedef struct block_s {
   struct block_s* next;
-  uint64_t padding;  // keeps what follows 16-byte aligned
+  uint64_t padding;  // makes the header 16 bytes, so that the memory after it is 16-byte aligned
 } block_t;
 
+// One more byte than necessary, so that an empty array has an address of its own.
 void* pyd_program_allocate(pyd_program_t* program, size_t count, size_t size) {
   if (count > (SIZE_MAX - sizeof(block_t) - 1) / size) return NULL;
   block_t* block = calloc(1, sizeof(*block) + count * size + 1);
@@ -27,12 +28,13 @@ pyd_status_t pyd_reader_table(pyd_reader_t* reader, const char* what, uint32_t o
                               const uint32_t** out_words) {
   uint64_t words = (uint64_t)count * record;
   uint32_t total = reader->program->word_count;
-  *out_words = reader->program->words;
+  *out_words = reader->program->words;  // never NULL, also for an empty table, whose offset is ignored
   if (count == 0) return PYD_STATUS_OK;
   if (offset < PYD_PROGRAM_HEADER_WORDS || offset > total || words > total - offset) {
     return pyd_status_make(PYD_CODE_CORRUPT, "%s: %u records at word %u do not fit into a program of %u words", what,
                            count, offset, total);
   }
+  // Tables that overlap would let a small program claim much memory.
   if (words > reader->budget) {
     return pyd_status_make(PYD_CODE_CORRUPT, "%s: %u records at word %u overlap other tables of the program", what,
                            count, offset);
@@ -50,6 +52,7 @@ pyd_status_t pyd_reader_string(pyd_reader_t* reader, const char* what, const uin
     return pyd_status_make(PYD_CODE_CORRUPT, "%s: a string of %u bytes at %u lies outside the %zu bytes of strings",
                            what, words[1], words[0], strings.size);
   }
+  // Strings may overlap, as equal ones are stored once, but not without limit: whoever lists them copies each.
   if (words[1] > reader->string_budget) {
     return pyd_status_make(PYD_CODE_CORRUPT, "%s: strings are named again and again, %u bytes at %u this time", what,
                            words[1], words[0]);
@@ -86,7 +89,7 @@ pyd_status_t pyd_reader_sizes(pyd_reader_t* reader, const char* what, uint32_t i
 }
 
 pyd_status_t pyd_reader_check_value(const char* what, uint32_t index, const uint32_t* words) {
-  uint32_t bits = words[1] & 0xFFFFFF;
+  uint32_t bits = words[1] & 0xFFFFFF;  // the size of an element of this type
   if (words[0] > 1 || words[2] > PYD_PROGRAM_MAX_RANK || (words[0] == 1 && words[2] != 0)) {
     return pyd_status_make(PYD_CODE_CORRUPT,
                            "%s %u: kind %u with rank %u, tensors (0) have at most %u axes and scalars (1) "
