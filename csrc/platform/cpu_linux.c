@@ -149,6 +149,7 @@ static uint32_t hierarchy_quota(const char* root, bool is_v2) {
   return limit;
 }
 
+// Returns the lower of the limits of cgroup v2 and v1, as a system may use both. 0: no limit.
 uint32_t pyd_cpu_quota(const char* root) {
   uint32_t limit = hierarchy_quota(root, true);
   lower(&limit, hierarchy_quota(root, false));
@@ -162,6 +163,8 @@ static uint64_t parse_size(const char* text) {
   return *end == 'K' ? value << 10 : *end == 'M' ? value << 20 : value;
 }
 
+// Returns the sizes in bytes of CPU 0's first-level data cache and second-level cache; 0 for unknown ones. Reads /sys,
+// and queries the C library for those that are not stated there.
 void pyd_cpu_cache_sizes(uint64_t* out_l1_data, uint64_t* out_l2) {
   *out_l1_data = *out_l2 = 0;
   for (int index = 0; index < 8; ++index) {

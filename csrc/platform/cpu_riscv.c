@@ -56,6 +56,7 @@ static uint64_t read_extensions(void) {
 }
 #endif
 
+// Fills the words with feature bits, which are 0 before. Returns no register states: RISC-V features need none.
 uint32_t pyd_cpu_read_sources(uint64_t sources[PYD_CPU_SOURCES]) {
 #if defined(__linux__)
   sources[EXTENSIONS] = read_extensions();

@@ -18,6 +18,8 @@ pyd_status_t pyd_dl_check(pyd_span_t file) {
 
 bool pyd_dl_may_print(pyd_span_t file) { return may_elf_print(file); }
 
+// Opens the library at |path|, with all symbols bound at once and hidden from other libraries. SYSTEM with dlopen's
+// reason.
 pyd_status_t pyd_dl_open(const char* path, void** out_handle) {
   // dlopen searches the library path for a name without a slash. |path| is a file's, so "./" keeps it relative to the
   // working directory.
@@ -35,6 +37,7 @@ pyd_status_t pyd_dl_open(const char* path, void** out_handle) {
   return pyd_status_make(PYD_CODE_SYSTEM, "cannot be opened: %s", reason ? reason : "the system gives no reason");
 }
 
+// Opens a library in memory: copies it to an anonymous file, which dlopen reaches through /proc.
 pyd_status_t pyd_dl_open_bytes(pyd_span_t file, void** out_handle) {
   char path[64];
   *out_handle = NULL;

@@ -18,6 +18,8 @@ enum { kMachoDylib = 6, kMachoBundle = 8 };
 #define MACHO_HOST_NAME "x86_64"
 #endif
 
+// Checks that |file| is a shared library for this CPU. Messages have no subject: the caller puts the file's name before
+// them.
 pyd_status_t pyd_dl_check(pyd_span_t file) {
   const uint8_t* header = pyd_span_get(file, 0, 16);
   if (header && pyd_load_u32(header) == MACHO_FAT_MAGIC) return PYD_STATUS_OK;  // dyld picks the architecture

@@ -16,6 +16,7 @@
 enum { kDosHeaderBytes = 64, kPeHeaderOffset = 0x3C, kPeHeaderBytes = 24, kPeMachine = 4, kPeCharacteristics = 22 };
 enum { kPeDll = 0x2000 };
 
+// Checks that |file| is a DLL for this CPU. Messages have no subject: the caller puts the file's name before them.
 pyd_status_t pyd_dl_check(pyd_span_t file) {
   const uint8_t* stub = pyd_span_get(file, 0, kDosHeaderBytes);
   bool is_dos = stub && memcmp(stub, "MZ", 2) == 0;
@@ -58,6 +59,8 @@ pyd_status_t pyd_dl_open_bytes(pyd_span_t file, void** out_handle) {
                          "is a DLL given as bytes, and Windows opens libraries by path: write it to a file");
 }
 
+// Returns the address of a symbol; NULL when there is none. ISO C has no conversion from function to object pointers,
+// so its bytes are copied.
 void* pyd_dl_symbol(void* handle, const char* name) {
   FARPROC symbol = GetProcAddress((HMODULE)handle, name);
   void* address = NULL;

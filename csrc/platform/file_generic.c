@@ -45,6 +45,7 @@ static pyd_status_t align(const uint8_t* data, size_t size, const char* path, py
   return PYD_STATUS_OK;
 }
 
+// Reads a whole file into memory at a multiple of kAlignment bytes; |out_map->is_copy| is true.
 pyd_status_t pyd_file_map(const char* path, pyd_file_map_t* out_map) {
   uint8_t* data = NULL;
   size_t size = 0;

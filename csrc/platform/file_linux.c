@@ -80,6 +80,7 @@ pyd_status_t pyd_file_map(const char* path, pyd_file_map_t* out_map) {
   return status;
 }
 
+// Lets the system reuse the memory of a range of a mapped file; a later access reads the file again.
 void pyd_file_drop_pages(pyd_span_t bytes) {
   uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), start = (uintptr_t)bytes.data;
   // Only whole pages: |bytes| may share the outer ones with other data.

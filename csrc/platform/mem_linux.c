@@ -11,6 +11,8 @@
 
 size_t pyd_mem_page_size(void) { return (size_t)sysconf(_SC_PAGESIZE); }
 
+// Maps |size| zeroed bytes, readable and writable. |populate|: all of them are about to be written, so the kernel maps
+// the pages at once instead of one page fault each.
 pyd_status_t pyd_mem_reserve(size_t size, bool populate, uint8_t** out_memory) {
   *out_memory = NULL;
   int flags = MAP_PRIVATE | MAP_ANONYMOUS | (populate ? MAP_POPULATE : 0);

@@ -8,6 +8,7 @@
 // the memory belong to its manager.
 enum { kFront = 2 * PYD_PAGES_FRONT };
 
+// Allocates |size| zeroed bytes at a multiple of PYD_PAGES_UNIT. The C library has no huge pages to request.
 pyd_status_t pyd_pages_map(size_t size, size_t huge_size, void** out_memory) {
   (void)huge_size;
   *out_memory = NULL;

@@ -11,6 +11,8 @@ static size_t front_size(void) {
   return page > 0 ? (size_t)page : 65536;
 }
 
+// Maps |size| zeroed bytes at a multiple of PYD_PAGES_UNIT, with the front before them, and requests huge pages for the
+// first |huge_size| of them.
 pyd_status_t pyd_pages_map(size_t size, size_t huge_size, void** out_memory) {
   *out_memory = NULL;
   const size_t front = front_size(), slack = PYD_PAGES_UNIT + front;

@@ -35,6 +35,7 @@ void pyd_event_wait(pyd_event_t* event) {
   pthread_mutex_unlock(&event->mutex);
 }
 
+// Waits for |nanoseconds| at most, less than a second. Returns whether the event is set.
 bool pyd_event_wait_for(pyd_event_t* event, uint32_t nanoseconds) {
   struct timespec until;
   timespec_get(&until, TIME_UTC);  // the clock of pthread_cond_timedwait

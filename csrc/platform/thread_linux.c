@@ -25,6 +25,8 @@ void pyd_event_wait(pyd_event_t* event) {
   }
 }
 
+// Waits for |nanoseconds| at most, less than a second. Returns whether the event is set. May return early with false: a
+// signal or a spurious wake ends the one sleep.
 bool pyd_event_wait_for(pyd_event_t* event, uint32_t nanoseconds) {
   const struct timespec limit = {.tv_nsec = (long)nanoseconds};
   if (atomic_load_explicit(&event->is_set, memory_order_acquire) == 0) {

@@ -3,6 +3,7 @@
 
 #include "platform/cpu.h"
 
+// Lists the usable CPUs, at most |most|, as fast cores of one thread that share one cache. Returns their number.
 uint32_t pyd_topology_read(const char* root, pyd_topology_cpu_t* out_cpus, uint32_t most) {
   (void)root;
   const uint32_t available = pyd_cpu_available(), count = available < most ? available : most;

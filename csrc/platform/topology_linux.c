@@ -148,6 +148,8 @@ static int by_preference(const void* left, const void* right) {
   return 0;
 }
 
+// Lists the CPUs of the calling thread's affinity mask, at most |most|, in the order in which threads are put on them.
+// Returns their number.
 uint32_t pyd_topology_read(const char* root, pyd_topology_cpu_t* out_cpus, uint32_t most) {
   reader_t reader = {.root = root};
   pyd_cpu_set_t allowed, cores = {{0}};    // cores: the groups with a CPU in the list
@@ -175,6 +177,7 @@ uint32_t pyd_topology_read(const char* root, pyd_topology_cpu_t* out_cpus, uint3
   return count;
 }
 
+// Returns the number of fast cores in a list of pyd_topology_read(), at most the CPU quota, at least 1.
 uint32_t pyd_topology_cores(const char* root, const pyd_topology_cpu_t* cpus, uint32_t count) {
   uint32_t cores = 0;
   while (cores < count && cpus[cores].is_fast && !cpus[cores].is_sibling) ++cores;  // they are first in the list

@@ -48,6 +48,7 @@ bool pyd_plugin_bridge(pyd_plugin_t* plugin, pyd_import_fn_t* function, void** c
 
 #endif
 
+// Frees all bridges of a plugin, when no thread can call its functions any more.
 void pyd_plugin_free_bridges(pyd_plugin_t* plugin) {
   pyd_plugin_bridge_t* bridge = atomic_load_explicit(&plugin->bridges, memory_order_acquire);
   while (bridge) {

@@ -54,6 +54,8 @@ static pyd_status_t check_header(const pyd_plugin_t* plugin, const pyd_plugin_he
   return PYD_STATUS_OK;
 }
 
+// Checks that |address|, a function of an embedded plugin, is in its executable segments. |what|: its name in the
+// message.
 pyd_status_t pyd_plugin_check_address(const pyd_plugin_t* plugin, const char* what, uintptr_t address) {
   if (pyd_elf_module_is_code(&plugin->module, address)) return PYD_STATUS_OK;
   return pyd_status_make(PYD_CODE_CORRUPT,
@@ -73,6 +75,8 @@ static pyd_status_t check_held(const pyd_plugin_t* plugin, const char* what, con
                          plugin->label, what, size, (uint64_t)(uintptr_t)address - plugin->module.bias, alignment);
 }
 
+// Checks that what the query of an embedded plugin returned (a table that begins with a pointer to its header), and all
+// that it refers to, is in the plugin's file.
 pyd_status_t pyd_plugin_check_answer(const pyd_plugin_t* plugin, const pyd_plugin_header_t* const* answer) {
   if (!answer) return PYD_STATUS_OK;  // pyd_plugin_check() refuses it
   pyd_status_t status = check_held(plugin, "what its query returned", answer, sizeof(*answer), _Alignof(void*));
@@ -104,6 +108,8 @@ pyd_status_t pyd_plugin_check_answer(const pyd_plugin_t* plugin, const pyd_plugi
   return status;
 }
 
+// Checks what a plugin's query returned, NULL or a table that begins with a pointer to its header, and stores the
+// table.
 pyd_status_t pyd_plugin_check(pyd_plugin_t* plugin, const pyd_plugin_header_t* const* answer) {
   if (!answer) {
     return pyd_status_make(PYD_CODE_UNSUPPORTED,
@@ -122,6 +128,7 @@ pyd_status_t pyd_plugin_check(pyd_plugin_t* plugin, const pyd_plugin_header_t* c
   return PYD_STATUS_OK;
 }
 
+// Returns the name of the code in the lower bits of a plugin's status.
 const char* pyd_plugin_code_name(pyd_plugin_status_t status) {
   static const char* const kNames[] = {
       "OK",        "CANCELLED",       "UNKNOWN",           "INVALID_ARGUMENT",   "DEADLINE_EXCEEDED",

@@ -54,6 +54,7 @@ static const struct {
 } kEmbedded = {NULL, embedded_control};
 #endif
 
+// Returns the environment for plugins of |kind|: its functions have the calling convention of the plugin.
 const pyd_plugin_environment_t* pyd_plugin_environment(pyd_plugin_kind_t kind) {
 #if PYD_HAS_BRIDGES
   if (kind == PYD_PLUGIN_KIND_EMBEDDED) return (const pyd_plugin_environment_t*)(const void*)&kEmbedded;

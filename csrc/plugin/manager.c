@@ -111,6 +111,8 @@ pyd_status_t pyd_plugin_manager_add_plugin(pyd_plugin_manager_t* manager, pyd_pl
   return status;
 }
 
+// Adds a provider that calls |resolve| with |self|. |release| is called with |owner| when the provider is freed; after
+// a failure it is not.
 pyd_status_t pyd_plugin_manager_add_callback(pyd_plugin_manager_t* manager, const char* label,
                                              pyd_provider_fn_t resolve, void* self, int32_t priority,
                                              void (*release)(void* owner), void* owner, pyd_provider_id_t* out_id) {
@@ -131,6 +133,8 @@ pyd_status_t pyd_plugin_manager_add_callback(pyd_plugin_manager_t* manager, cons
   return status;
 }
 
+// Adds a provider with a copy of |count| functions. |release| is called with |owner|, which keeps them valid, when the
+// provider is freed; after a failure it is not.
 pyd_status_t pyd_plugin_manager_add_functions(pyd_plugin_manager_t* manager, const char* label,
                                               const pyd_provider_function_t* functions, size_t count, int32_t priority,
                                               void (*release)(void* owner), void* owner, pyd_provider_id_t* out_id) {
@@ -151,6 +155,7 @@ pyd_status_t pyd_plugin_manager_add_functions(pyd_plugin_manager_t* manager, con
   return status;
 }
 
+// Removes provider |id| from the list. Earlier snapshots keep it.
 pyd_status_t pyd_plugin_manager_remove(pyd_plugin_manager_t* manager, pyd_provider_id_t id) {
   pthread_mutex_lock(&manager->writers);
   const pyd_provider_list_t* before = manager->current;

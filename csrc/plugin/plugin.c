@@ -72,6 +72,7 @@ static void destroy(pyd_plugin_t* plugin) {
   free(plugin);
 }
 
+// Returns the failure of a file without the function through which a plugin describes itself.
 static pyd_status_t missing_query(const pyd_plugin_t* plugin) {
   return pyd_status_make(PYD_CODE_CORRUPT,
                          "plugin '%s' does not export '" PYD_PLUGIN_QUERY_SYMBOL
@@ -217,6 +218,7 @@ static pyd_status_t check_options(const pyd_plugin_options_t* options, bool allo
       known ? "a number of parameters without the parameters" : "this way of loading it has no such kind");
 }
 
+// Loads a plugin from a file. The prefix "embedded:" or "system:" of |path| overrides the kind in |options|.
 pyd_status_t pyd_plugin_load_file(const char* path, const pyd_plugin_options_t* options, pyd_plugin_t** out_plugin) {
   static const char kEmbedded[] = "embedded:", kSystem[] = "system:";
   pyd_plugin_kind_t kind = options->kind;
@@ -251,6 +253,7 @@ pyd_status_t pyd_plugin_load_bytes(pyd_span_t bytes, const pyd_plugin_options_t*
   return status;
 }
 
+// Loads a plugin that is linked into this process, by its query function.
 pyd_status_t pyd_plugin_load_static(pyd_plugin_query_fn_t query, const pyd_plugin_options_t* options,
                                     pyd_plugin_t** out_plugin) {
   const char* label = options->name ? options->name : "plugin";

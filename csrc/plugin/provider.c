@@ -5,6 +5,8 @@
 
 #include "plugin/internal.h"
 
+// Creates a provider with one reference and a copy of |label| after it in memory. The caller sets its plugin or
+// callback.
 pyd_status_t pyd_provider_create(const char* label, int32_t priority, pyd_provider_t** out_provider) {
   size_t size = strlen(label) + 1;
   pyd_provider_t* provider = calloc(1, sizeof(*provider) + size);
@@ -80,6 +82,7 @@ static pyd_status_t check_functions(const char* label, const pyd_provider_functi
   return PYD_STATUS_OK;
 }
 
+// Copies |count| functions with their names into the provider, whose callback then searches the copy.
 pyd_status_t pyd_provider_set_table(pyd_provider_t* provider, const pyd_provider_function_t* functions, size_t count) {
   size_t names_size;
   pyd_status_t status = check_functions(provider->label, functions, count, &names_size);

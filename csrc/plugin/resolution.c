@@ -199,6 +199,7 @@ static bool copy_providers(pyd_resolution_t* r) {
   return true;
 }
 
+// Begins a resolution with the providers that |manager| has now; later changes of the manager do not affect it.
 pyd_status_t pyd_resolution_begin(pyd_plugin_manager_t* manager, pyd_resolution_t** out_resolution) {
   *out_resolution = NULL;
   pyd_resolution_t* r = calloc(1, sizeof(*r));
@@ -226,6 +227,7 @@ void pyd_resolution_end(pyd_resolution_t* resolution) {
   resolution->list = NULL;
 }
 
+// Returns whether a plugin that supplied a symbol may write through C stdio.
 bool pyd_resolution_may_print(const pyd_resolution_t* resolution) {
   for (uint32_t i = 0; i < resolution->provider_count; ++i) {
     const pyd_provider_t* used = resolution->used[i];

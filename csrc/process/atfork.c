@@ -75,6 +75,7 @@ static entry_t* find(const void* self) {
   return entry;
 }
 
+// Adds the handlers of |self| to the end of the list. INVALID_ARGUMENT if it has some already.
 pyd_status_t pyd_process_atfork_add(void* self, pyd_process_atfork_fn_t prepare, pyd_process_atfork_fn_t parent,
                                     pyd_process_atfork_fn_t child) {
   entry_t* entry = malloc(sizeof(*entry));  // NULL after it is in the list

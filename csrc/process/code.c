@@ -24,6 +24,7 @@
 #define OWN __attribute__((used))
 #endif
 
+// A module in the debugger's list: an ELF file in memory.
 struct jit_code_entry {
   struct jit_code_entry* next_entry;
   struct jit_code_entry* prev_entry;
@@ -33,6 +34,7 @@ struct jit_code_entry {
 
 enum { JIT_NOACTION, JIT_REGISTER, JIT_UNREGISTER };
 
+// The head of the debugger's list, with the entry that was just added or is about to be removed.
 struct jit_descriptor {
   uint32_t version;
   uint32_t action_flag;
@@ -135,6 +137,8 @@ static pyd_status_t announce_sized(const pyd_process_code_info_t* info, bool per
   return st;
 }
 
+// Registers code with debuggers and, with |perf_map|, with perf. Copies what it needs of |info|. |*out_code|: for
+// pyd_process_code_unregister(); NULL after a failure.
 pyd_status_t pyd_process_code_register(const pyd_process_code_info_t* info, bool perf_map,
                                        pyd_process_code_t** out_code) {
   *out_code = NULL;

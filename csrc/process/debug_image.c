@@ -33,6 +33,8 @@ typedef struct symbol_s {
 enum { SECTION_NULL, SECTION_TEXT, SECTION_SYMTAB, SECTION_STRTAB, SECTION_COUNT };
 static const char kNames[] = "\0.text\0.symtab\0.strtab";  // at 0, 1, 7, 15; the symbols' names follow
 
+// Builds an ELF file with the symbols of |info| at their absolute addresses, for a debugger. Its parts, in order: file
+// header, section headers, symbols, names. The caller frees |*out_bytes|.
 pyd_status_t pyd_process_debug_image_make(const pyd_process_code_info_t* info, uint8_t** out_bytes, size_t* out_size) {
   size_t count = info->symbol_count + 2;  // the null symbol, the file's name
   // Bytes of all names with their terminators.

@@ -61,6 +61,7 @@ pyd_status_t pyd_process_number_add(uint64_t number, void* self, pyd_process_ret
   return status;
 }
 
+// Removes the object |number| from the list; ignores unknown numbers.
 void pyd_process_number_remove(uint64_t number) {
   pyd_status_t status = pyd_process_lock();
   if (!pyd_ok(status)) {  // nothing was ever added

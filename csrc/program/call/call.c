@@ -76,6 +76,8 @@ static pyd_status_t derive_constants(const pyd_program_t* program, const pyd_fun
   return status;
 }
 
+// Writes the addresses of all constants to the slots that use them. |derives|: computes missing derived constants
+// first, which |interrupt| may end; otherwise they stay without an address, and |call->is_underived| is set.
 pyd_status_t pyd_call_bind_constants(pyd_call_t* call, bool derives, const pyd_interrupt_t* interrupt) {
   const pyd_function_t* fn = call->plan->fn;
   const pyd_program_t* program = call->plan->program;
@@ -109,6 +111,8 @@ pyd_status_t pyd_call_bind_constants(pyd_call_t* call, bool derives, const pyd_i
   return PYD_STATUS_OK;
 }
 
+// Creates a call of |plan|, in one block of memory, and fills what is the same in all runs. |sched| and |pool| may be
+// NULL: the caller's thread runs everything; the call owns the memory of transients.
 pyd_status_t pyd_call_create(const pyd_plan_t* plan, pyd_sched_t* sched, pyd_pool_t* pool, pyd_call_t** out_call) {
   *out_call = NULL;
   const pyd_function_t* fn = plan->fn;
@@ -180,6 +184,8 @@ void pyd_call_free(pyd_call_t* call) {
   pyd_deallocate(&call->plan->allocator, call->memory, call->memory_size);
 }
 
+// Writes the addresses of transients to the slots that use them, for an arena (the memory of all transients) at
+// |arena|.
 void pyd_call_patch_arena(pyd_call_t* call, uint8_t* arena) {
   const pyd_function_t* fn = call->plan->fn;
   for (uint32_t i = 0; i < fn->buffer_count; ++i) {
@@ -211,6 +217,7 @@ void pyd_call_bind_result(pyd_call_t* call, uint32_t result, void* data) {
   bind(call, fn->results[result].target, data);
 }
 
+// Sets the scalar arguments. Those in the plan's key must be equal to the plan's.
 void pyd_call_set_scalars(pyd_call_t* call, const uint64_t* scalars) {
   const pyd_function_t* fn = call->plan->fn;
   if (!fn->deferred_count) return;  // scalars in the plan's key do not change, and nothing depends on others
@@ -218,6 +225,7 @@ void pyd_call_set_scalars(pyd_call_t* call, const uint64_t* scalars) {
   call->is_late_stale = true;
 }
 
+// Returns the bits of scalar result |result| of the last run; 0 if there is no such scalar.
 uint64_t pyd_call_scalar_result(const pyd_call_t* call, uint32_t result) {
   const pyd_function_t* fn = call->plan->fn;
   if (result >= fn->info.result_count || fn->info.results[result].kind != 1) return 0;  // no scalar

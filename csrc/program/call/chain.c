@@ -24,6 +24,8 @@ static void note_failure(pyd_step_job_t* job, uint64_t failed) {
   }
 }
 
+// Returns the index in the step of the workgroup that the job has recorded as failed: unpacks the word of
+// pack_failure().
 uint64_t pyd_chain_failed(const pyd_step_job_t* job) {
   const uint64_t failed = __atomic_load_n(&job->failed, __ATOMIC_RELAXED);
   const uint64_t tile = failed >> FAILED_TILE_SHIFT, group = failed & PYD_CHAIN_MAX_GROUPS;

@@ -22,6 +22,8 @@ static const pyd_call_command_t* find_command(const pyd_call_t* call, const pyd_
   return &call->commands[step->first_command + low];
 }
 
+// Runs indices [begin, end) of a step, the body of its job |self|. An index is a workgroup or piece of one of the
+// step's commands, concatenated; in a chain, a tile.
 int32_t pyd_step_run(void* self, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed) {
   pyd_step_job_t* job = self;
   const pyd_call_t* call = job->call;
@@ -51,12 +53,15 @@ pyd_status_t pyd_call_interrupted(const pyd_call_t* call) {
                          name.data);
 }
 
+// Returns the status of a step's job that has ended with |failure|.
 pyd_status_t pyd_step_outcome(const pyd_step_job_t* job, const pyd_sched_failure_t* failure) {
   if (failure->is_interrupted) return pyd_call_interrupted(job->call);
   if (LIKELY(failure->code == 0)) return PYD_STATUS_OK;
   return refuse(job->call, job->step, job->step->chunk ? pyd_chain_failed(job) : failure->index, failure->code);
 }
 
+// Runs step |number| of the plan, on the workers of the scheduler if it has several indices. The first run of a
+// step with one dispatch records its cost for plans of other sizes.
 pyd_status_t pyd_step_run_whole(const pyd_call_t* call, uint32_t number, const pyd_interrupt_t* interrupt) {
   const pyd_plan_step_t* step = &call->plan->steps[number];
   pyd_step_job_t job = {call, step, PYD_CHAIN_SOUND};
@@ -152,6 +157,7 @@ static inline pyd_status_t make_ready(pyd_call_t* call, const pyd_interrupt_t* i
 
 pyd_status_t pyd_call_run(pyd_call_t* call) { return pyd_call_run_until(call, NULL); }
 
+// Runs a call on the device that holds the program's tensors: the addresses of the call are blocks of device memory.
 pyd_status_t pyd_call_run_on_device(pyd_call_t* call) {
   const pyd_device_memory_t* memory = &call->plan->program->device_memory;
   pyd_status_t status = make_ready(call, NULL);

@@ -66,6 +66,8 @@ static pyd_status_t run_all(const pyd_call_t* call, const pyd_interrupt_t* inter
   return status;
 }
 
+// Runs a call and fills |out_times|, one for each command of the plan: nanoseconds since the start, 0 to 0 for skipped
+// ones.
 pyd_status_t pyd_call_run_timed(pyd_call_t* call, const pyd_interrupt_t* interrupt, pyd_command_time_t* out_times) {
   const pyd_plan_t* plan = call->plan;
   for (uint32_t i = 0; i < plan->command_count; ++i) out_times[i] = (pyd_command_time_t){0, 0};

@@ -13,6 +13,7 @@ static pyd_string_t name_of(const pyd_plan_t* plan, const pyd_plan_command_t* co
   }
 }
 
+// Runs indices [begin, end) of a command, and records a trace event with its name, time and outcome.
 int32_t pyd_command_run_traced(const pyd_call_t* call, const pyd_call_command_t* command, uint32_t worker,
                                uint64_t begin, uint64_t end, uint64_t* out_failed) {
   const pyd_plan_command_t* plan = command->plan;

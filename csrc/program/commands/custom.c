@@ -35,6 +35,7 @@ typedef struct view_s {
   const uint32_t* bindings;   // 3 words each: buffer, offset register or NONE, length register or NONE
 } view_t;
 
+// Returns the fields of a verified record.
 static view_t read_record(const uint32_t* record) {
   view_t view = {.command = record[0], .size_count = record[1], .sizes = record + 2};
   const uint32_t* rest = view.sizes + view.size_count;
@@ -294,6 +295,7 @@ static void prepare(const pyd_call_t* call, const pyd_plan_command_t* command, p
   };
 }
 
+// Frees what the host commands of a call have allocated, and texts and exceptions of failures that were not reported.
 void pyd_call_free_customs(pyd_call_t* call) {
   for (uint32_t i = 0; i < call->plan->custom.commands; ++i) {
     free(call->customs[i].name);

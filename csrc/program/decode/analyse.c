@@ -73,6 +73,8 @@ static pyd_status_t find_exports(const pyd_program_t* program, const pyd_functio
   return PYD_STATUS_OK;
 }
 
+// Computes the flags of the registers of |fn|, the scalars in the key of cached plans (keyed), and the instructions
+// that each call computes again (deferred). Runs again when linking has set contracts of exports.
 pyd_status_t pyd_function_analyse(pyd_program_t* program, pyd_function_t* fn) {
   uint32_t* exports;
   pyd_status_t status = find_exports(program, fn, &exports);

@@ -61,6 +61,7 @@ static pyd_status_t decode_command(pyd_reader_t* reader, pyd_program_command_t* 
   return pyd_ok(status) ? check_limits(command) : status;
 }
 
+// Decodes the table of host commands that |header| refers to.
 pyd_status_t pyd_program_decode_commands(pyd_reader_t* reader, const uint32_t* header) {
   const uint32_t count = header[PYD_HEADER_COMMAND_COUNT];
   pyd_program_t* program = reader->program;

@@ -61,6 +61,7 @@ static pyd_status_t check_sources(const pyd_program_t* program, uint32_t number)
   return PYD_STATUS_OK;
 }
 
+// Decodes the table of derivations that |header| refers to, after functions and constants.
 pyd_status_t pyd_program_decode_derivations(pyd_reader_t* reader, const uint32_t* header) {
   const uint32_t count = header[PYD_HEADER_DERIVATION_COUNT];
   pyd_program_t* program = reader->program;

@@ -111,6 +111,7 @@ static pyd_status_t decode_body(pyd_program_t* program, pyd_function_t* fn, cons
   return PYD_STATUS_OK;
 }
 
+// Decodes and verifies the function that |words|, a record of the table of functions, describes.
 pyd_status_t pyd_reader_function(pyd_reader_t* reader, pyd_function_t* fn, const uint32_t* words) {
   const uint32_t *args = NULL, *results = NULL, *buffers = NULL, *insns = NULL;
   fn->info.is_public = words[kFlags] & 1;

@@ -227,6 +227,7 @@ static pyd_status_t decode_initializers(pyd_reader_t* reader, const uint32_t* he
   return status;
 }
 
+// Decodes procedures and the tables that they refer to, which are decoded before them, then initializers.
 pyd_status_t pyd_program_decode_procedures(pyd_reader_t* reader, const uint32_t* header) {
   const uint32_t count = header[PYD_HEADER_PROCEDURE_COUNT];
   pyd_program_t* program = reader->program;

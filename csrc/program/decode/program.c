@@ -224,6 +224,7 @@ static pyd_status_t decode_header(pyd_reader_t* reader, pyd_span_t bytes) {
   return PYD_STATUS_OK;
 }
 
+// Decodes and verifies a program from a copy of |bytes|. Each table is decoded after those that its records refer to.
 pyd_status_t pyd_program_decode(pyd_span_t bytes, pyd_program_t** out_program) {
   *out_program = NULL;
   pyd_program_t* program = calloc(1, sizeof(*program));

@@ -24,6 +24,8 @@ pyd_status_t pyd_reader_no_memory(void) {
   return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for the tables of a host program");
 }
 
+// Returns in |*out_words| the first word of a table of |count| records of |record| words at word |offset| of the
+// program, and subtracts its words from the budget. |what|: name of the table for messages.
 pyd_status_t pyd_reader_table(pyd_reader_t* reader, const char* what, uint32_t offset, uint32_t count, uint32_t record,
                               const uint32_t** out_words) {
   uint64_t words = (uint64_t)count * record;
@@ -44,6 +46,8 @@ pyd_status_t pyd_reader_table(pyd_reader_t* reader, const char* what, uint32_t o
   return PYD_STATUS_OK;
 }
 
+// Returns in |*out| the string with offset |words[0]| and length |words[1]| in bytes, which belongs to the program.
+// |what|: its name in messages.
 pyd_status_t pyd_reader_string(pyd_reader_t* reader, const char* what, const uint32_t* words, pyd_string_t* out) {
   pyd_span_t strings = reader->program->strings;
   *out = (pyd_string_t){(const char*)strings.data, 0};
@@ -62,6 +66,8 @@ pyd_status_t pyd_reader_string(pyd_reader_t* reader, const char* what, const uin
   return PYD_STATUS_OK;
 }
 
+// Reads |value->rank| sizes at word |at| of a pool: two words each, the low one first; -1 is dynamic. |what| and
+// |index|: the value's name in messages.
 pyd_status_t pyd_reader_dims(pyd_program_t* program, const uint32_t* pool, uint32_t pool_count, const char* what,
                              uint32_t index, uint32_t at, pyd_program_value_t* value) {
   if (at > pool_count || value->rank * 2 > pool_count - at) {
@@ -81,6 +87,7 @@ pyd_status_t pyd_reader_dims(pyd_program_t* program, const uint32_t* pool, uint3
   return PYD_STATUS_OK;
 }
 
+// Reads sizes like pyd_reader_dims(), from a table at word |offset| of the program instead of a pool.
 pyd_status_t pyd_reader_sizes(pyd_reader_t* reader, const char* what, uint32_t index, uint32_t offset,
                               pyd_program_value_t* value) {
   const uint32_t* words;
@@ -88,6 +95,8 @@ pyd_status_t pyd_reader_sizes(pyd_reader_t* reader, const char* what, uint32_t i
   return pyd_ok(status) ? pyd_reader_dims(reader->program, words, value->rank * 2, what, index, 0, value) : status;
 }
 
+// Checks the first words of a value's record: kind (0 tensor, 1 scalar), element type, rank. |what| and |index|: its
+// name in messages.
 pyd_status_t pyd_reader_check_value(const char* what, uint32_t index, const uint32_t* words) {
   uint32_t bits = words[1] & 0xFFFFFF;  // the size of an element of this type
   if (words[0] > 1 || words[2] > PYD_PROGRAM_MAX_RANK || (words[0] == 1 && words[2] != 0)) {
