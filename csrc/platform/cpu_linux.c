@@ -151,8 +151,8 @@ static uint32_t hierarchy_quota(const char* root, bool is_v2) {
 
 // Returns the lower of the limits of cgroup v2 and v1, as a system may use both. 0: no limit.
 uint32_t pyd_cpu_quota(const char* root) {
-  uint32_t limit = hierarchy_quota(root, true);
-  lower(&limit, hierarchy_quota(root, false));
+  uint32_t limit = hierarchy_quota(root, /* is_v2 */ true);
+  lower(&limit, hierarchy_quota(root, /* is_v2 */ false));
   return limit;
 }
 

@@ -223,7 +223,7 @@ pyd_status_t pyd_plugin_load_file(const char* path, const pyd_plugin_options_t* 
   static const char kEmbedded[] = "embedded:", kSystem[] = "system:";
   pyd_plugin_kind_t kind = options->kind;
   *out_plugin = NULL;
-  pyd_status_t status = check_options(options, false);
+  pyd_status_t status = check_options(options, /* allows_static */ false);
   if (!pyd_ok(status)) return status;
   if (strncmp(path, kEmbedded, sizeof(kEmbedded) - 1) == 0) {
     kind = PYD_PLUGIN_KIND_EMBEDDED;
@@ -246,7 +246,7 @@ pyd_status_t pyd_plugin_load_file(const char* path, const pyd_plugin_options_t* 
 
 pyd_status_t pyd_plugin_load_bytes(pyd_span_t bytes, const pyd_plugin_options_t* options, pyd_plugin_t** out_plugin) {
   *out_plugin = NULL;
-  pyd_status_t status = check_options(options, false);
+  pyd_status_t status = check_options(options, /* allows_static */ false);
   if (pyd_ok(status)) {
     status = load(options->kind, options->name ? options->name : "plugin", bytes, NULL, options, out_plugin);
   }
@@ -259,7 +259,7 @@ pyd_status_t pyd_plugin_load_static(pyd_plugin_query_fn_t query, const pyd_plugi
   const char* label = options->name ? options->name : "plugin";
   pyd_plugin_t* plugin = NULL;
   *out_plugin = NULL;
-  pyd_status_t status = check_options(options, true);
+  pyd_status_t status = check_options(options, /* allows_static */ true);
   if (pyd_ok(status) && !query) {
     status = pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "plugin '%s': no query function given", label);
   }

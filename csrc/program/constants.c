@@ -33,6 +33,7 @@ static void align_for_dispatches(const pyd_program_t* program, const pyd_functio
 static void align_for_steps(const pyd_program_t* program, uint32_t max_alignment, uint32_t* alignments) {
   for (uint32_t i = 0; i < program->global_count; ++i) {
     const pyd_global_t* global = &program->globals[i];
+    // 0: a tensor.
     if (global->type.kind == 0 && global->constant != PYD_NONE) alignments[global->constant] = max_alignment;
   }
   for (uint32_t i = 0; i < program->procedure_count; ++i) {

@@ -129,10 +129,10 @@ pyd_status_t pyd_call_create(const pyd_plan_t* plan, pyd_sched_t* sched, pyd_poo
   head.is_poisoned = pool && pyd_pool_is_poisoned(pool);
   // With a poisoned pool each run acquires a newly filled arena, so that no run sees data of an earlier one.
   const uint64_t max_kept = head.is_poisoned ? 0 : PYD_ARENA_KEPT_BYTES;
-  head.is_arena_kept = head.arena_bytes <= max_kept || !pool;  // without a pool, there is no other memory
+  head.is_arena_kept = head.arena_bytes <= max_kept || !pool;  // without a pool, no run could acquire it
   size_t size = 0;
-  // Divided by 4, so that the sum with the other arrays does not overflow.
   uint64_t fixed = (uint64_t)plan->local_bytes * head.workers;
+  // A quarter of the address space each, so that the sum with the other arrays does not overflow.
   bool fits = fixed < SIZE_MAX / 4 && (!head.is_arena_kept || head.arena_bytes < SIZE_MAX / 4);
   if (fits) size = lay_out(&head, plan, NULL);
   uint8_t* memory = fits ? pyd_allocate(&plan->allocator, size + kCacheLine) : NULL;  // room to align it
@@ -152,7 +152,7 @@ pyd_status_t pyd_call_create(const pyd_plan_t* plan, pyd_sched_t* sched, pyd_poo
   memset(call + 1, 0, (size_t)(call->scratch - (uint8_t*)(call + 1)));  // local memory and the arena stay uninitialized
   if (plan->constant_count) memcpy(call->constants, plan->constants, plan->constant_count * sizeof(*plan->constants));
   if (fn->scalar_count) memcpy(call->scalars, plan->scalars, fn->scalar_count * sizeof(*plan->scalars));
-  if (fn->deferred_count) {
+  if (fn->deferred_count) {  // each call computes some registers, else all share those of the plan
     memcpy(call->regs, plan->regs, fn->reg_count * sizeof(*plan->regs));
   } else {
     call->regs = plan->regs;
@@ -168,7 +168,7 @@ pyd_status_t pyd_call_create(const pyd_plan_t* plan, pyd_sched_t* sched, pyd_poo
   for (uint32_t i = 0; i < fn->buffer_count; ++i) {
     call->unbound += fn->buffers[i].kind == PYD_BUFFER_ARGUMENT || fn->buffers[i].kind == PYD_BUFFER_RESULT;
   }
-  pyd_status_t status = pyd_call_bind_constants(call, false, NULL);
+  pyd_status_t status = pyd_call_bind_constants(call, /* derives */ false, NULL);
   if (call->is_arena_kept) pyd_call_patch_arena(call, call->arena);
   if (!pyd_ok(status)) {
     pyd_call_free(call);

@@ -150,7 +150,7 @@ static inline pyd_status_t make_ready(pyd_call_t* call, const pyd_interrupt_t* i
   if (call->unbound) return refuse_unbound(call);
   pyd_status_t status = PYD_STATUS_OK;
   if (call->plan->program->command_count) status = pyd_call_refuse_nested(call);  // it has host commands
-  if (pyd_ok(status) && call->is_underived) status = pyd_call_bind_constants(call, true, interrupt);
+  if (pyd_ok(status) && call->is_underived) status = pyd_call_bind_constants(call, /* derives */ true, interrupt);
   if (pyd_ok(status) && call->is_late_stale) status = compute_late(call);
   return status;
 }

@@ -15,9 +15,9 @@ static pyd_status_t verify(const pyd_verifier_t* v, uint32_t at) {
   pyd_status_t status = pyd_verify_record(v, at, WORDS);
   if (!pyd_ok(status)) return status;
   const uint32_t* record = v->fn->pool + at;
-  status = pyd_verify_buffer(v, record[SOURCE], false);
+  status = pyd_verify_buffer(v, record[SOURCE], /* is_written */ false);
   if (pyd_ok(status)) status = pyd_verify_optional(v, record[SOURCE_OFFSET]);
-  if (pyd_ok(status)) status = pyd_verify_buffer(v, record[TARGET], true);
+  if (pyd_ok(status)) status = pyd_verify_buffer(v, record[TARGET], /* is_written */ true);
   if (pyd_ok(status)) status = pyd_verify_optional(v, record[TARGET_OFFSET]);
   if (pyd_ok(status)) status = pyd_verify_read(v, record[LENGTH]);
   v->fn->slot_count += 2;

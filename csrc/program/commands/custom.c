@@ -53,7 +53,7 @@ static view_t expected_counts(const pyd_program_command_t* command) {
   for (uint32_t i = 0; i < command->operand_count; ++i) {
     const pyd_program_value_t* operand = &command->operands[i];
     counts.constant_count += operand->kind == 1 ? 2 : 0;  // the two words of a scalar
-    counts.binding_count += operand->kind == 0;
+    counts.binding_count += operand->kind == 0;           // a tensor
     for (uint32_t k = 0; k < operand->rank; ++k) counts.size_count += operand->dims[k] < 0;
   }
   return counts;
@@ -73,7 +73,7 @@ static pyd_status_t verify_values(const pyd_verifier_t* v, const view_t* view) {
 static pyd_status_t verify_bindings(const pyd_verifier_t* v, const pyd_program_command_t* command, const view_t* view) {
   const uint32_t* binding = view->bindings;
   for (uint32_t i = 0; i < command->operand_count; ++i) {
-    if (command->operands[i].kind != 0) continue;
+    if (command->operands[i].kind != 0) continue;  // a scalar
     pyd_status_t status = pyd_verify_buffer(v, binding[0], command->accesses[i] != PYD_HOST_READ);
     if (pyd_ok(status)) status = pyd_verify_optional(v, binding[1]);
     if (pyd_ok(status)) status = pyd_verify_optional(v, binding[2]);
@@ -178,7 +178,7 @@ static void plan_constants(pyd_plan_t* plan, pyd_plan_command_t* out, const view
   for (uint32_t i = 0; i < view->constant_count; ++i) {
     bool is_high = view->constants[i] & PYD_CONSTANT_HIGH;
     uint32_t reg = view->constants[i] & ~PYD_CONSTANT_HIGH;
-    pyd_plan_add_late(plan, reg, plan->constant_count, false, is_high);
+    pyd_plan_add_late(plan, reg, plan->constant_count, /* is_pattern */ false, is_high);
     plan->constants[plan->constant_count++] = (uint32_t)(plan->regs[reg] >> (is_high ? 32 : 0));
   }
 }
@@ -205,7 +205,7 @@ static pyd_status_t plan_custom(pyd_plan_t* plan, pyd_plan_command_t* out, const
   pyd_status_t status = PYD_STATUS_OK;
   const uint32_t* binding = view.bindings;
   for (uint32_t i = 0; i < command->operand_count && pyd_ok(status); ++i) {
-    if (command->operands[i].kind != 0) continue;
+    if (command->operands[i].kind != 0) continue;  // a scalar, which plan_constants() has added
     snprintf(who + length, sizeof(who) - (size_t)length, ", operand %u", i);
     status = plan_tensor(plan, out, &command->operands[i], binding, sizes, who);
     sizes += command->operands[i].rank;
@@ -275,7 +275,7 @@ static void prepare(const pyd_call_t* call, const pyd_plan_command_t* command, p
                                        .rank = value->rank,
                                        .sizes = sizes};
     sizes += value->rank;
-    if (value->kind == 0) operands[i].bytes = slot++->length;
+    if (value->kind == 0) operands[i].bytes = slot++->length;  // a tensor
   }
   custom->call = call;
   custom->link = plan->program->command_links[command->command];

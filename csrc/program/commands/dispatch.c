@@ -64,7 +64,7 @@ static pyd_status_t verify(const pyd_verifier_t* v, uint32_t at) {
   }
   for (uint32_t i = 0; i < view.binding_count && pyd_ok(status); ++i) {
     const uint32_t* binding = view.bindings + 3 * i;
-    status = pyd_verify_buffer(v, binding[0], false);
+    status = pyd_verify_buffer(v, binding[0], /* is_written */ false);  // whether kernels write it is not known here
     if (pyd_ok(status)) status = pyd_verify_optional(v, binding[1]);
     if (pyd_ok(status)) status = pyd_verify_optional(v, binding[2]);
   }
@@ -169,7 +169,7 @@ static pyd_status_t plan_dispatch(pyd_plan_t* plan, pyd_plan_command_t* command,
   for (uint32_t i = 0; i < view.constant_count; ++i) {
     uint32_t reg = view.constants[i] & ~PYD_CONSTANT_HIGH;
     bool is_high = view.constants[i] & PYD_CONSTANT_HIGH;
-    pyd_plan_add_late(plan, reg, plan->constant_count, false, is_high);
+    pyd_plan_add_late(plan, reg, plan->constant_count, /* is_pattern */ false, is_high);
     plan->constants[plan->constant_count++] = (uint32_t)(plan->regs[reg] >> (is_high ? 32 : 0));
   }
   char who[256];

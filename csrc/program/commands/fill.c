@@ -15,7 +15,7 @@ static pyd_status_t verify(const pyd_verifier_t* v, uint32_t at) {
   pyd_status_t status = pyd_verify_record(v, at, WORDS);
   if (!pyd_ok(status)) return status;
   const uint32_t* record = v->fn->pool + at;
-  status = pyd_verify_buffer(v, record[BUFFER], true);
+  status = pyd_verify_buffer(v, record[BUFFER], /* is_written */ true);
   if (pyd_ok(status)) status = pyd_verify_optional(v, record[OFFSET]);
   if (pyd_ok(status)) status = pyd_verify_optional(v, record[LENGTH]);
   if (pyd_ok(status)) status = pyd_verify_read(v, record[PATTERN]);

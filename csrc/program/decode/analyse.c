@@ -85,11 +85,13 @@ pyd_status_t pyd_function_analyse(pyd_program_t* program, pyd_function_t* fn) {
   fn->keyed_count = fn->deferred_count = fn->deferred_value_count = 0;
   for (uint32_t i = 0; i < fn->buffer_count; ++i) {
     uint32_t kind = fn->buffers[i].kind;
+    // The sizes of arguments and constants are known without a register.
     if (kind == PYD_BUFFER_RESULT || kind == PYD_BUFFER_TRANSIENT)
       mark(fn, fn->buffers[i].size_reg, PYD_REG_STRUCTURAL);
   }
   for (uint32_t i = 0; i < fn->info.result_count; ++i) {
     for (uint32_t k = 0; k < fn->info.results[i].rank; ++k) mark(fn, fn->results[i].dims[k], PYD_REG_STRUCTURAL);
+    // 1: a scalar, whose register is returned.
     if (fn->info.results[i].kind == 1) mark(fn, fn->results[i].target, PYD_REG_NEEDED);
   }
   for (uint32_t i = 0; i < fn->command_count; ++i) mark_command(program, exports, fn, &fn->insns[fn->commands[i]]);
@@ -97,6 +99,7 @@ pyd_status_t pyd_function_analyse(pyd_program_t* program, pyd_function_t* fn) {
   // Backwards, as a register is written before it is read: mark the registers that marked ones are computed from.
   for (uint32_t i = fn->insn_count; i-- > 0;) {
     const pyd_insn_t* insn = &fn->insns[i];
+    // Checks run once per plan.
     if (pyd_opcode(insn)->class == PYD_CLASS_CHECK) mark_operands(fn, insn, PYD_REG_STRUCTURAL);
     if (!(pyd_opcode(insn)->registers & PYD_OPERAND_DST)) continue;
     uint8_t flags = fn->reg_flags[insn->dst];

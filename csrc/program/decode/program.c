@@ -175,9 +175,10 @@ static pyd_status_t check_executables(const pyd_program_t* program) {
   pyd_status_t status = PYD_STATUS_OK;
   for (uint32_t i = 0; i < program->executable_count && pyd_ok(status); ++i) {
     const pyd_program_executable_t* executable = &program->executables[i];
-    status = check_host_function(program, "constants", i, executable->constants_function, false);
+    status = check_host_function(program, "constants", i, executable->constants_function, /* is_condition */ false);
     for (uint32_t k = 0; k < executable->variant_count && pyd_ok(status); ++k) {
-      status = check_host_function(program, "conditions", i, executable->variant_conditions[k], true);
+      status =
+          check_host_function(program, "conditions", i, executable->variant_conditions[k], /* is_condition */ true);
     }
   }
   return status;
