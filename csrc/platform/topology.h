@@ -13,7 +13,7 @@
 typedef struct pyd_topology_cpu_s {
   uint32_t number;
   uint32_t core;      // group of SMT siblings
-  uint32_t cluster;   // group with a common cache, the largest that not all CPUs share
+  uint32_t cluster;   // first CPU of those with a common last-level cache; 0 if no cache is listed
   uint32_t node;      // NUMA node
   uint32_t capacity;  // work per second, relative: 1 to PYD_TOPOLOGY_FULL_CAPACITY
   bool is_fast;       // more than half as fast as the fastest, and not an efficiency core by name
