@@ -17,7 +17,8 @@ static bool is_busy(const pyd_api_call_t* call) { return atomic_load_explicit(&c
 
 // ---- binding
 
-// Finds the buffer of a tensor. INVALID_ARGUMENT when it does not exist, is a scalar, or the call is busy.
+// Finds the buffer of argument or result |index|, counted from 0 with scalars. INVALID_ARGUMENT when it does not exist,
+// is a scalar, or the call is busy. |function| begins the message.
 static pyd_status_t find_buffer(pyd_api_call_t* call, const char* function, bool is_result, uint32_t index,
                                 pyd_api_buffer_t** out_buffer) {
   const char* what = is_result ? "result" : "argument";
@@ -39,7 +40,8 @@ static void release_own(const pyd_api_call_t* call, pyd_api_buffer_t* buffer) {
   if (!buffer->is_bound) buffer->data = NULL;
 }
 
-// Replaces what is bound to |buffer|, and releases what was. |room|: bytes at |data|.
+// Binds |room| bytes at |data| to |buffer|, and releases what was bound before. |memory|: the handle that |data|
+// belongs to, of which the buffer takes over one reference; NULL for a plain address.
 static void set_memory(pyd_api_call_t* call, pyd_api_buffer_t* buffer, pyd_api_memory_t* memory, void* data,
                        uint64_t room) {
   pyd_api_memory_t* before = buffer->memory;
@@ -52,7 +54,7 @@ static void set_memory(pyd_api_call_t* call, pyd_api_buffer_t* buffer, pyd_api_m
   pyd_api_memory_release(before);
 }
 
-// Binds |bytes| bytes at |data| to a tensor.
+// Binds |bytes| bytes at |data|, at least as many as the tensor has, to an argument or a result.
 static pyd_status_t bind(pyd_api_call_t* call, const char* function, bool is_result, uint32_t index, void* data,
                          size_t bytes) {
   pyd_api_buffer_t* buffer = NULL;
@@ -75,7 +77,7 @@ pyd_status_t pyd_api_call_bind_result(pyd_api_call_t* call, uint32_t index, void
   return bind(call, "call_bind_result", true, index, data, bytes);
 }
 
-// Returns the sizes of an argument that the call was prepared for.
+// Returns the sizes of argument |index|. call->dims holds those of all arguments one after another; scalars have none.
 static const int64_t* argument_dims(const pyd_api_call_t* call, uint32_t index) {
   const int64_t* dims = call->dims;
   for (uint32_t i = 0; i < index; ++i) dims += call->entry->info.arguments[i]->rank;
@@ -115,6 +117,7 @@ pyd_status_t pyd_api_call_bind_result_memory(pyd_api_call_t* call, uint32_t inde
 
 void pyd_api_call_unbind(pyd_api_call_t* call) {
   const pyd_api_function_t* fn = &call->entry->info;
+  // Scalars have none of these: releasing NULL does nothing.
   for (uint32_t i = 0; i < fn->argument_count + fn->result_count; ++i) {
     pyd_api_buffer_t* buffer = i < fn->argument_count ? &call->arguments[i] : &call->results[i - fn->argument_count];
     pyd_pool_release(call->entry->program->device->pool, buffer->detour);
@@ -132,16 +135,19 @@ pyd_status_t pyd_api_call_set_result_allocator(pyd_api_call_t* call, const pyd_a
   if (is_busy(call)) return pyd_api_call_refuse_busy(call, kFunction);
   pyd_status_t status = pyd_allocator_read(kFunction, allocator, &read);
   if (!pyd_ok(status)) return status;
+  // Before the allocator is replaced: blocks are freed by the one that they came from.
   for (uint32_t i = 0; i < call->entry->info.result_count; ++i) release_own(call, &call->results[i]);
   call->results_allocator = read;
   call->is_stale = true;
   return status;
 }
 
+// Allocates |bytes| for a tensor result that nothing is bound to, if the call has an allocator; otherwise does nothing.
+// A block of the right size from an earlier run is used again.
 pyd_status_t pyd_api_call_make_result(pyd_api_call_t* call, uint32_t index, uint64_t bytes) {
   pyd_api_buffer_t* buffer = &call->results[index];
   if (buffer->is_bound || !buffer->is_tensor || !call->results_allocator.allocate) return PYD_STATUS_OK;
-  size_t size = bytes ? (size_t)bytes : 1;
+  size_t size = bytes ? (size_t)bytes : 1;  // an empty result needs an address, too
   if (buffer->own && buffer->own_bytes == size) return PYD_STATUS_OK;
   release_own(call, buffer);
   buffer->own = pyd_allocate(&call->results_allocator, size);
@@ -167,7 +173,7 @@ pyd_status_t pyd_api_call_take_result(pyd_api_call_t* call, uint32_t index, void
                            kFunction, index, name_of(call));
   }
   *out_data = buffer->own, *out_bytes = buffer->own_bytes;
-  buffer->own = NULL;
+  buffer->own = NULL;  // it is the caller's now; the next run allocates another block
   buffer->data = NULL;
   call->is_stale = true;
   return status;
@@ -194,9 +200,10 @@ static uint64_t extent_of(const pyd_api_buffer_t* buffer) {
 
 // Returns whether the address ranges of two tensors overlap.
 static bool overlap(const pyd_api_buffer_t* a, const pyd_api_buffer_t* b) {
-  uintptr_t first = lowest_of(a), second = lowest_of(b);
-  uint64_t reach = extent_of(a), other = extent_of(b);
-  return has_memory(a) && has_memory(b) && reach && other && first < second + other && second < first + reach;
+  uintptr_t a_begin = lowest_of(a), b_begin = lowest_of(b);
+  uint64_t a_bytes = extent_of(a), b_bytes = extent_of(b);
+  return has_memory(a) && has_memory(b) && a_bytes && b_bytes && a_begin < b_begin + b_bytes &&
+         b_begin < a_begin + a_bytes;
 }
 
 // Returns whether kernels cannot use the memory itself: it is strided or misaligned.
@@ -214,7 +221,8 @@ static bool needs_detour(const pyd_api_call_t* call, uint32_t index) {
   return needs;
 }
 
-// Ranges of bytes that overlap are refused; so are strided tensors with one lowest address. Others may interleave.
+// Refuses two results whose byte ranges overlap. If one of them is strided, their elements may interleave, as two
+// columns of a matrix do: then they are refused only if their lowest addresses are equal.
 pyd_status_t pyd_api_call_check_apart(const pyd_api_call_t* call) {
   const pyd_api_buffer_t* results = call->results;
   for (uint32_t i = 0; i < call->entry->info.result_count; ++i) {
@@ -249,13 +257,14 @@ pyd_status_t pyd_api_call_route_argument(pyd_api_call_t* call, uint32_t index, v
   return route_one(call, buffer, cannot_be_used_in_place(buffer), out_data);
 }
 
+// Decides for each tensor where kernels find it, and passes these addresses to the call of the plan.
 pyd_status_t pyd_api_call_route(pyd_api_call_t* call) {
   const pyd_api_function_t* fn = &call->entry->info;
   pyd_status_t status = pyd_api_call_check_apart(call);
   void* data = NULL;
   call->has_detours = false;
   for (uint32_t i = 0; i < fn->argument_count && pyd_ok(status); ++i) {
-    if (!call->arguments[i].is_bound) continue;
+    if (!call->arguments[i].is_bound) continue;  // a scalar, or a tensor without memory, which the run refuses
     status = pyd_api_call_route_argument(call, i, &data);
     if (pyd_ok(status)) pyd_call_bind_arg(call->call, i, data);
   }
@@ -269,6 +278,7 @@ pyd_status_t pyd_api_call_route(pyd_api_call_t* call) {
   return status;
 }
 
+// Before a run: copies arguments that kernels cannot use in place to their temporary blocks, in row-major order.
 void pyd_api_call_copy_in(const pyd_api_call_t* call) {
   if (!call->has_detours) return;
   for (uint32_t i = 0; i < call->entry->info.argument_count; ++i) {
@@ -282,6 +292,7 @@ void pyd_api_call_copy_in(const pyd_api_call_t* call) {
   }
 }
 
+// Writes the |bytes| at |data|, elements in row-major order, to the memory of a result.
 void pyd_api_call_put(const pyd_api_buffer_t* buffer, const void* data, uint64_t bytes) {
   if (is_strided_memory(buffer)) {
     pyd_api_memory_scatter(buffer->memory, data);
@@ -290,6 +301,7 @@ void pyd_api_call_put(const pyd_api_buffer_t* buffer, const void* data, uint64_t
   }
 }
 
+// After a run: copies results from their temporary blocks to their memory.
 void pyd_api_call_copy_out(const pyd_api_call_t* call) {
   if (!call->has_detours) return;
   for (uint32_t i = 0; i < call->entry->info.result_count; ++i) {

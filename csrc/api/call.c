@@ -1,5 +1,5 @@
-// Calls: a plan with its buffers, which bind.c has. What does not change from run to run is decided when something is
-// bound, so that a run is one flag and pyd_call_run.
+// Calls: a plan (a function specialized for the sizes of its arguments) with its buffers, which bind.c handles. Work
+// that depends on the bindings alone is done once after they change, so that a run is one flag and pyd_call_run.
 #include <string.h>
 
 #include "api/call.h"
@@ -9,6 +9,7 @@ static const char* name_of(const pyd_api_call_t* call) { return call->entry->inf
 
 // ---- making
 
+// Fills in size and alignment of each tensor from the plan. Buffers of scalars stay all zero.
 static void describe_buffers(pyd_api_call_t* call) {
   const pyd_api_function_t* fn = &call->entry->info;
   for (uint32_t i = 0; i < fn->argument_count; ++i) {
@@ -25,6 +26,7 @@ static void describe_buffers(pyd_api_call_t* call) {
   }
 }
 
+// Checks that |dims| and |scalars| have as many values as the function takes.
 static pyd_status_t check_counts(const pyd_api_function_t* fn, const int64_t* dims, uint32_t dims_count,
                                  const uint64_t* scalars, uint32_t scalar_count) {
   if (dims_count != fn->dims_count) {
@@ -42,6 +44,8 @@ static pyd_status_t check_counts(const pyd_api_function_t* fn, const int64_t* di
   return PYD_STATUS_OK;
 }
 
+// Sets the array pointers of |call| for a block at |base| that holds the call and then its arrays. Returns the bytes of
+// the block; |base| is NULL to compute only these.
 static size_t lay_out(pyd_api_call_t* call, const pyd_api_entry_t* entry, uint8_t* base) {
   const pyd_api_function_t* fn = &entry->info;
   pyd_carve_t block = {base, sizeof(*call), sizeof(uint64_t)};
@@ -52,6 +56,7 @@ static size_t lay_out(pyd_api_call_t* call, const pyd_api_entry_t* entry, uint8_
   return block.size;
 }
 
+// Creates a call with one reference and a copy of |dims|, but without its plan.
 static pyd_status_t allocate(const pyd_api_entry_t* entry, const int64_t* dims, pyd_api_call_t** out_call) {
   const pyd_api_function_t* fn = &entry->info;
   pyd_api_call_t measure;
@@ -74,8 +79,8 @@ pyd_status_t pyd_api_call_prepare(const pyd_api_function_t* function, const int6
   if (!out_call) return pyd_api_null("call_prepare", "out_call");
   *out_call = NULL;
   if (!function) return pyd_api_null("call_prepare", "function");
-  static const uint64_t kNoScalars = 0;
-  const pyd_api_entry_t* entry = (const pyd_api_entry_t*)function;
+  static const uint64_t kNoScalars = 0;  // a plan wants an address even if there are no scalars
+  const pyd_api_entry_t* entry = (const pyd_api_entry_t*)function;  // its first member, |info|
   const pyd_api_device_t* device = entry->program->device;
   pyd_api_call_t* call = NULL;
   pyd_status_t status = check_counts(function, dims, dims_count, scalars, scalar_count);
@@ -116,10 +121,12 @@ void pyd_api_call_release(pyd_api_call_t* call) {
 
 // ---- asking
 
+// Returns the buffer of argument |index|; NULL if it, or the call, does not exist.
 static const pyd_api_buffer_t* argument(const pyd_api_call_t* call, uint32_t index) {
   return call && index < call->entry->info.argument_count ? &call->arguments[index] : NULL;
 }
 
+// Returns the buffer of result |index|; NULL if it, or the call, does not exist.
 static const pyd_api_buffer_t* result(const pyd_api_call_t* call, uint32_t index) {
   return call && index < call->entry->info.result_count ? &call->results[index] : NULL;
 }
@@ -132,6 +139,7 @@ uint64_t pyd_api_call_argument_bytes(const pyd_api_call_t* call, uint32_t index)
 uint64_t pyd_api_call_result_bytes(const pyd_api_call_t* call, uint32_t index) {
   const pyd_api_buffer_t* buffer = result(call, index);
   pyd_value_t value;
+  // The last run of a procedure decided the size.
   if (buffer && pyd_api_procedure_result(call, index, &value)) return value.bytes;
   return buffer ? buffer->bytes : 0;
 }
@@ -146,6 +154,7 @@ uint32_t pyd_api_call_result_alignment(const pyd_api_call_t* call, uint32_t inde
   return buffer && buffer->is_tensor ? buffer->alignment : 1;
 }
 
+// NULL for a scalar, and for a result of a procedure that has not run: a run decides its sizes.
 const int64_t* pyd_api_call_result_dims(const pyd_api_call_t* call, uint32_t index) {
   const pyd_api_buffer_t* buffer = result(call, index);
   pyd_value_t value;
@@ -159,6 +168,7 @@ const void* pyd_api_call_result_data(const pyd_api_call_t* call, uint32_t index)
   pyd_value_t value;
   if (!buffer || !buffer->is_tensor) return NULL;
   if (call->plan) return buffer->data;
+  // Of a procedure: memory of the call's allocator if it has one, else that of the last run.
   if (buffer->own) return buffer->own;
   return pyd_api_procedure_result(call, index, &value) ? value.data : NULL;
 }
@@ -209,6 +219,8 @@ pyd_status_t pyd_api_call_set_scalars(pyd_api_call_t* call, const uint64_t* scal
 
 // ---- running
 
+// Takes the call for one run, until pyd_api_call_leave. The run has a reference, because a callback may release the
+// caller's.
 pyd_status_t pyd_api_call_enter(pyd_api_call_t* call, const char* function) {
   if (!call) return pyd_api_null(function, "call");
   if (atomic_exchange_explicit(&call->is_busy, true, memory_order_acquire))
@@ -216,7 +228,7 @@ pyd_status_t pyd_api_call_enter(pyd_api_call_t* call, const char* function) {
   pyd_api_retain(&call->references);
   pyd_status_t status = PYD_STATUS_OK;
   if (pyd_api_is_procedure(call)) {
-    status = pyd_api_procedure_route(call);
+    status = pyd_api_procedure_route(call);  // each time: there is no plan that keeps the addresses
   } else if (call->is_stale) {
     status = pyd_api_call_route(call);
   }

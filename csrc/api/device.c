@@ -1,6 +1,8 @@
-// Devices: a task system and a pool of memory that somebody else owns, and the loops that run on them.
+// Devices: a scheduler and a memory pool that another object (|owner|) keeps alive, and the loops that run on them.
 #include "api/call.h"
 
+// |sched| is NULL for a device without threads. Handles are allocated as the pool's blocks are; without a pool, by the
+// C library. |owner| keeps both alive and is dropped with the device.
 pyd_status_t pyd_api_device_make(pyd_sched_t* sched, pyd_pool_t* pool, pyd_api_owner_t owner,
                                  pyd_api_device_t** out_device) {
   *out_device = NULL;
@@ -30,7 +32,7 @@ void* pyd_api_device_owner(const pyd_api_device_t* device) { return device->owne
 pyd_status_t pyd_api_device_close(pyd_api_device_t* device) {
   if (!device) return pyd_api_null("device_close", "device");
   if (!device->sched) return PYD_STATUS_OK;
-  pyd_api_retain(&device->references);
+  pyd_api_retain(&device->references);  // callbacks of tasks that end here may release the caller's handle
   pyd_status_t status = pyd_sched_stop(device->sched);
   pyd_api_device_release(device);
   return status;
@@ -51,6 +53,7 @@ pyd_status_t pyd_api_read_device_options(const pyd_api_device_options_t* given, 
   *out_options = (pyd_sched_options_t){.spin_us = -1};
   *out_allocator = (pyd_allocator_t){0};
   if (!given) return PYD_STATUS_OK;
+  // Callers of the first version of the structure end before |allocator|.
   if (given->struct_size < offsetof(pyd_api_device_options_t, allocator)) {
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
                            "device_create: the options have a struct_size of %zu; set it to "
@@ -89,7 +92,7 @@ void pyd_api_pool_release(pyd_api_device_t* device, void* block) {
 
 // ---- loops
 
-// Runs the job on the device, which it holds: a body may release the caller's handle.
+// Runs the job on the device, with a reference to it: a body may release the caller's handle.
 static void run_held(pyd_api_device_t* device, const pyd_sched_job_t* job, pyd_sched_failure_t* out_failure) {
   pyd_api_retain(&device->references);
   pyd_sched_run(device->sched, job, out_failure);
@@ -99,7 +102,7 @@ static void run_held(pyd_api_device_t* device, const pyd_sched_job_t* job, pyd_s
 typedef struct grid_s {
   pyd_api_body_fn_t body;
   void* context;
-  uint32_t x, y;
+  uint32_t x, y;  // numbers of points along the two faster axes; the index needs no third one
 } grid_t;
 
 typedef struct point_s {
@@ -112,7 +115,8 @@ static point_t point_at(const grid_t* grid, uint64_t index) {
   return (point_t){(uint32_t)(index % grid->x), (uint32_t)(row % grid->y), (uint32_t)(row / grid->y)};
 }
 
-// Calls the body for the points [begin, end) of a grid, x fastest.
+// Calls the body for the points with row-major index in [begin, end). Stops at the first nonzero code and returns it,
+// with the index of its point in |*out_failed|.
 static int32_t run_grid(void* self, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed) {
   const grid_t* grid = self;
   (void)worker;
@@ -142,12 +146,12 @@ pyd_status_t pyd_api_parallel_for(pyd_api_device_t* device, uint32_t x, uint32_t
                            x, y, z);
   }
   grid_t grid = {body, context, x, y};
-  const pyd_sched_job_t job = {run_grid, &grid, plane * z, (pyd_sched_cost_t*)cost, NULL};
+  const pyd_sched_job_t job = {run_grid, &grid, plane * z, (pyd_sched_cost_t*)cost, .interrupt = NULL};
   pyd_sched_failure_t failure;
   run_held(device, &job, &failure);
   if (!failure.code) return PYD_STATUS_OK;
   point_t p = point_at(&grid, failure.index);
-  const int64_t values[5] = {0, p.x, p.y, p.z, failure.code};
+  const int64_t values[5] = {/* command */ 0, p.x, p.y, p.z, failure.code};
   return pyd_status_make_values(PYD_CODE_KERNEL, values, "parallel_for: the body returned %d at (%u, %u, %u)",
                                 failure.code, p.x, p.y, p.z);
 }
@@ -156,7 +160,7 @@ pyd_status_t pyd_api_parallel_range(pyd_api_device_t* device, uint64_t count, py
                                     pyd_api_cost_t* cost) {
   if (!device) return pyd_api_null("parallel_range", "device");
   if (!body) return pyd_api_null("parallel_range", "body");
-  const pyd_sched_job_t job = {body, context, count, (pyd_sched_cost_t*)cost, NULL};
+  const pyd_sched_job_t job = {body, context, count, (pyd_sched_cost_t*)cost, .interrupt = NULL};
   pyd_sched_failure_t failure;
   run_held(device, &job, &failure);
   return pyd_api_range_outcome("parallel_range", &failure);
@@ -165,6 +169,7 @@ pyd_status_t pyd_api_parallel_range(pyd_api_device_t* device, uint64_t count, py
 pyd_status_t pyd_api_range_outcome(const char* function, const pyd_sched_failure_t* failure) {
   if (!failure->code) return PYD_STATUS_OK;
   if (failure->is_interrupted) return pyd_status_make(PYD_CODE_INTERRUPTED, "%s: the loop was interrupted", function);
+  // {command, x, y, z, code}: an index of a range is an x.
   const int64_t values[5] = {0, (int64_t)failure->index, 0, 0, failure->code};
   return pyd_status_make_values(PYD_CODE_KERNEL, values, "%s: the body returned %d at %llu", function, failure->code,
                                 (unsigned long long)failure->index);

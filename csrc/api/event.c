@@ -6,11 +6,11 @@
 
 // The payload of the task of a call or a loop.
 typedef struct flight_s {
-  pyd_api_device_t* device;  // held as long as somebody has the event, whose task belongs to it
-  pyd_api_call_t* call;      // of a call: entered, and so held, until it has ended
-  bool has_begun;
-  pyd_call_progress_t progress;
-  pyd_sched_job_t loop;  // of a loop
+  pyd_api_device_t* device;      // a reference until the task is freed, because its scheduler owns the task
+  pyd_api_call_t* call;          // of a call: entered, with a reference, until it has ended; NULL for a loop
+  bool has_begun;                // advance has been called
+  pyd_call_progress_t progress;  // of a call: its next step
+  pyd_sched_job_t loop;          // of a loop
 } flight_t;
 
 static void drop(void* self) { pyd_api_device_release(((flight_t*)self)->device); }
@@ -40,7 +40,8 @@ static pyd_status_t run_call(void* self, const pyd_interrupt_t* interrupt) {
 // Releases the call to other runs.
 static void end_call(void* self) { pyd_api_call_leave(((flight_t*)self)->call); }
 
-// Offers a loop to the workers, and returns true when it has ended.
+// Offers a loop to the workers. Returns whether it has ended, with its outcome; if not, the worker that leaves it last
+// calls this function again.
 static bool advance_loop(void* self, pyd_task_t* task, uint32_t worker, pyd_status_t* out_status) {
   flight_t* flight = self;
   if (!flight->has_begun) {
@@ -72,9 +73,11 @@ static pyd_status_t refuse_after(const char* function, uint32_t index) {
 // Reads and checks the options of a submission, which may be NULL.
 static pyd_status_t read_options(const char* function, const pyd_api_submit_t* given,
                                  pyd_submit_options_t* out_options) {
+  // By pyd_api_priority_t.
   static const uint32_t kPriorities[] = {PYD_PRIORITY_NORMAL, PYD_PRIORITY_HIGH, PYD_PRIORITY_LOW};
   *out_options = (pyd_submit_options_t){.priority = PYD_PRIORITY_NORMAL};
   if (!given) return PYD_STATUS_OK;
+  // Callers of the first version of the structure end before |workers|.
   if (given->struct_size < offsetof(pyd_api_submit_t, workers)) {
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
                            "%s: the options have a struct_size of %zu; set it to sizeof(pyd_api_submit_t), "
@@ -110,7 +113,7 @@ static pyd_status_t make(const char* function, pyd_api_device_t* device, const p
   return status;
 }
 
-// Submits the task of a call.
+// Submits the task of a call. One with host commands may sleep, so it must not occupy a thread of the pool.
 static pyd_status_t submit_call(pyd_api_call_t* call, pyd_task_t* task, const pyd_submit_options_t* options) {
   const pyd_api_entry_t* entry = call->entry;
   if (entry->is_procedure) return pyd_procedure_submit_task(entry->program->state, entry->index, task, options);
@@ -187,7 +190,7 @@ pyd_status_t pyd_api_event_wait(pyd_api_event_t* event, uint64_t nanoseconds, co
     pyd_status_t status = pyd_api_interrupt_of("event_wait", interrupt, &asked);
     if (!pyd_ok(status)) return status;
   }
-  if (pyd_task_is_done(event)) {  // also in |on_done|, where the caller may have released the event
+  if (pyd_task_is_done(event)) {  // checked before retaining: in |on_done| the last reference may be gone
     if (out_outcome) *out_outcome = pyd_api_event_outcome(event);
     return PYD_STATUS_OK;
   }
@@ -206,7 +209,7 @@ pyd_status_t pyd_api_event_status(pyd_api_event_t* event) {
 
 uint32_t pyd_api_event_cancel(pyd_api_event_t* event) {
   if (!event || pyd_task_is_done(event)) return 0;
-  pyd_task_retain(event);  // it may end here, and |on_done| release it
+  pyd_task_retain(event);  // cancelling may end it here, and its |on_done| may release it
   const bool was_pending = pyd_task_cancel(event);
   pyd_task_release(event);
   return was_pending;

@@ -1,4 +1,4 @@
-// What programs and calls are made of, and how long each part takes.
+// Executables and commands of programs and calls, and the time that each command takes.
 #include <string.h>
 
 #include "api/call.h"
@@ -6,16 +6,17 @@
 
 static pyd_api_text_t text_of(pyd_string_t text) { return (pyd_api_text_t){text.data, text.length}; }
 
-// Copies a structure to a caller who may know fewer members of it, or more: its first member is the size that the
-// caller knows.
-static void hand_out(const void* made, size_t size, void* out) {
+// Copies the structure |filled| of |size| bytes to |out|, whose caller may know fewer members of it, or more: the first
+// member of |out| is the size that the caller knows, and stays.
+static void hand_out(const void* filled, size_t size, void* out) {
   size_t known;
   memcpy(&known, out, sizeof(known));
   if (known > size) known = size;
-  memcpy((uint8_t*)out + sizeof(size_t), (const uint8_t*)made + sizeof(size_t), known - sizeof(size_t));
+  memcpy((uint8_t*)out + sizeof(size_t), (const uint8_t*)filled + sizeof(size_t), known - sizeof(size_t));
 }
 
-// Checks the structure that a caller passes to be filled, and that |index| is below |count|.
+// Checks that the structure that a caller passes to be filled has |least| bytes, and that |index| is below |count|.
+// |struct_size|: its first member; NULL when the structure is. |what| names the indexed items in messages.
 static pyd_status_t check_out(const char* function, const size_t* struct_size, size_t least, uint32_t index,
                               uint32_t count, const char* what) {
   if (!struct_size) return pyd_api_null(function, "the structure to fill");
@@ -46,7 +47,7 @@ pyd_status_t pyd_api_program_executable(const pyd_api_program_t* program, uint32
   const pyd_program_executable_t* found = pyd_program_executable(program->program, index);
   pyd_api_executable_t made = {.name = text_of(found->name), .variant_count = found->variant_count};
   const pyd_executable_t* linked = pyd_program_linked_executable(program->program, index, &made.variant);
-  if (linked) {
+  if (linked) {  // a variant for this machine has been loaded
     const pyd_library_t* library = pyd_executable_library(linked);
     made.export_count = library->exports.count;
     made.import_count = library->imports.count;
@@ -79,7 +80,8 @@ _Static_assert((int)PYD_API_COMMAND_DISPATCH == PYD_COMMAND_DISPATCH && (int)PYD
                    (int)PYD_API_COMMAND_COPY == PYD_COMMAND_COPY && (int)PYD_API_COMMAND_HOST == PYD_COMMAND_CUSTOM,
                "the kinds of commands are numbered as in plans");
 
-// Describes a command of a plan.
+// Describes a command of a plan. Its |bytes| are those of all buffer ranges that it is bound to, its grid is in
+// workgroups; both stay 0 for a command that runs nothing with the sizes of this plan.
 static pyd_api_command_t describe(const pyd_plan_t* plan, uint32_t index) {
   const pyd_program_t* program = pyd_plan_program(plan);
   pyd_command_info_t info;
@@ -92,7 +94,7 @@ static pyd_api_command_t describe(const pyd_plan_t* plan, uint32_t index) {
   } else if (info.kind == PYD_COMMAND_CUSTOM) {
     made.name = text_of(pyd_program_command(program, info.command)->name);
   }
-  for (uint32_t i = 0; i < info.slot_count && !info.is_empty; ++i) {
+  for (uint32_t i = 0; i < info.slot_count && !info.is_empty; ++i) {  // one slot per bound range
     pyd_command_slot_t slot;
     pyd_plan_command_slot(plan, index, i, &slot);
     made.bytes += slot.length;
@@ -110,7 +112,7 @@ pyd_status_t pyd_api_call_command(const pyd_api_call_t* call, uint32_t index, py
   return PYD_STATUS_OK;
 }
 
-// Checks the arguments of call_run_timed.
+// Checks the arguments of call_run_timed: a call with a plan, and room for one time per command.
 static pyd_status_t check_times(const pyd_api_call_t* call, const pyd_api_time_t* times, uint32_t count) {
   if (!call) return pyd_api_null("call_run_timed", "call");
   if (pyd_api_is_procedure(call)) {

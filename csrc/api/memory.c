@@ -8,7 +8,7 @@
 
 static const char kImport[] = "memory_import";
 
-// Returns the bits of an element of |dtype|.
+// Returns the bits of an element of |dtype|, which is numerical type << 24 | bits.
 static uint32_t bits_of(uint32_t dtype) { return dtype & 0xFFFFFF; }
 
 // ---- layouts
@@ -18,17 +18,20 @@ static pyd_status_t refuse_layout(const char* why) {
   return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: %s", kImport, why);
 }
 
-// Computes the strides in bytes, and the range of addresses that the elements are in.
+// Computes the strides in bytes, and of |out| the range of addresses that the elements are in and whether they are in
+// row-major order. |element|: bytes of one. info->strides are in elements; NULL: row-major order.
 static pyd_status_t measure(const pyd_api_memory_info_t* info, const int64_t* dims, int64_t element,
                             int64_t* out_strides, pyd_api_memory_t* out) {
-  int64_t below = 0, above = 0, dense = element, reach;
+  int64_t below = 0, above = 0;  // first bytes of the lowest and highest element, from out->first on
+  int64_t dense = element;       // stride of this axis in row-major order
+  int64_t reach;
   bool fits = true;
   out->is_dense = true;
   for (uint32_t i = info->rank; i-- > 0;) {
     int64_t stride = dense;
     if (info->strides) fits &= !__builtin_mul_overflow(info->strides[i], element, &stride);
     out_strides[i] = stride;
-    if (dims[i] > 1) {
+    if (dims[i] > 1) {  // the stride of an axis of size 1 is never used
       out->is_dense &= stride == dense;
       fits &= !__builtin_mul_overflow(stride, dims[i] - 1, &reach);
       fits &= !__builtin_add_overflow(stride < 0 ? below : above, reach, stride < 0 ? &below : &above);
@@ -45,12 +48,13 @@ static pyd_status_t measure(const pyd_api_memory_info_t* info, const int64_t* di
 // Returns whether no two elements have an address in common: each stride, by rising length, is at least as long as all
 // that the shorter ones span. False for some distinct layouts that are less simple.
 static bool is_distinct(const pyd_api_memory_t* memory, int64_t element) {
-  int64_t strides[PYD_PROGRAM_MAX_RANK], sizes[PYD_PROGRAM_MAX_RANK], reached = element;
+  int64_t strides[PYD_PROGRAM_MAX_RANK], sizes[PYD_PROGRAM_MAX_RANK];
+  int64_t reached = element;  // bytes that the axes with shorter strides span
   uint32_t count = 0;
   for (uint32_t i = 0; i < memory->rank; ++i) {
     if (memory->dims[i] < 2) continue;
     int64_t stride = memory->strides[i] < 0 ? -memory->strides[i] : memory->strides[i];
-    uint32_t at = count++;
+    uint32_t at = count++;  // insertion sort
     for (; at && strides[at - 1] > stride; --at) strides[at] = strides[at - 1], sizes[at] = sizes[at - 1];
     strides[at] = stride, sizes[at] = memory->dims[i];
   }
@@ -80,7 +84,7 @@ static pyd_status_t check_info(const pyd_api_memory_info_t* info) {
                              (long long)info->dims[i]);
   }
   uint32_t bits = bits_of(info->dtype);
-  if (bits != 2 && bits != 4 && (!bits || bits % 8 || bits > 128)) {
+  if (bits != 2 && bits != 4 && (!bits || bits % 8 || bits > 128)) {  // packed, or 1 to 16 whole bytes
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: 0x%08x is no element type; PYD_API_F32 and others are",
                            kImport, info->dtype);
   }
@@ -88,7 +92,9 @@ static pyd_status_t check_info(const pyd_api_memory_info_t* info) {
   return PYD_STATUS_OK;
 }
 
-// Fills in where the elements are, and whether they are dense and distinct.
+// Fills in the address range of the elements, and whether they are dense and distinct. |strides|: the array that
+// memory->strides points to. Packed elements (2 or 4 bits) are measured as if they had a byte each, to find out whether
+// they are dense.
 static pyd_status_t describe_layout(const pyd_api_memory_info_t* info, pyd_api_memory_t* memory, int64_t* strides) {
   pyd_status_t status = PYD_STATUS_OK;
   if (!pyd_tensor_bytes(info->dtype, info->rank, info->dims, &memory->bytes))
@@ -104,7 +110,7 @@ static pyd_status_t describe_layout(const pyd_api_memory_info_t* info, pyd_api_m
   if (!pyd_ok(status)) return status;
   memory->is_distinct = is_distinct(memory, bits < 8 ? 1 : bits / 8);
   if (bits >= 8) return status;
-  memory->extent = memory->bytes;
+  memory->extent = memory->bytes;  // of the packed ones
   return memory->is_dense
              ? status
              : refuse_layout("elements of less than 8 bits are packed: they have to be in row-major order");
@@ -112,7 +118,8 @@ static pyd_status_t describe_layout(const pyd_api_memory_info_t* info, pyd_api_m
 
 // ---- handles
 
-// Lays out a handle with its sizes and strides in one block at |base|, and returns the bytes of that.
+// Lays out a handle with its sizes and strides in one block at |base|, and returns the bytes of the block. |base| is
+// NULL to compute only these; |*out_dims| and |*out_strides| are then NULL.
 static size_t lay_out(pyd_api_memory_t* memory, uint32_t rank, int64_t** out_dims, int64_t** out_strides,
                       uint8_t* base) {
   pyd_carve_t block = {base, sizeof(*memory), sizeof(uint64_t)};
@@ -164,6 +171,7 @@ void pyd_api_memory_release(pyd_api_memory_t* memory) {
 
 // Returns whether two element types have the same bytes: signless, signed and unsigned integers of one width do.
 static bool is_same_type(uint32_t a, uint32_t b) {
+  // 0x10 to 0x12 in the upper 8 bits: the three numerical types of integers
   return a == b ||
          (bits_of(a) == bits_of(b) && a >> 24 >= 0x10 && a >> 24 <= 0x12 && b >> 24 >= 0x10 && b >> 24 <= 0x12);
 }
@@ -187,6 +195,7 @@ pyd_status_t pyd_api_memory_check(const pyd_api_memory_t* memory, const char* fu
   return PYD_STATUS_OK;
 }
 
+// Elements of a copy have whole bytes: packed ones are dense, and used in place.
 void pyd_api_memory_gather(const pyd_api_memory_t* memory, void* to) {
   pyd_strided_copy(memory->rank, memory->dims, bits_of(memory->dtype) / 8, to, NULL, memory->first, memory->strides);
 }

@@ -1,6 +1,7 @@
 // Calls of procedures. A run decides the sizes of their results, so that memory of any size can be bound to those.
 #include "api/call.h"
 
+// |scalars|: one word per scalar argument, in order, without the tensors between them.
 void pyd_api_procedure_set_scalars(pyd_api_call_t* call, const uint64_t* scalars) {
   const pyd_api_function_t* fn = &call->entry->info;
   for (uint32_t i = 0; i < fn->argument_count; ++i) {
@@ -8,6 +9,7 @@ void pyd_api_procedure_set_scalars(pyd_api_call_t* call, const uint64_t* scalars
   }
 }
 
+// Checks the sizes of the arguments, and fills in inputs and buffers. |scalars| is NULL if there are none.
 pyd_status_t pyd_api_procedure_prepare(pyd_api_call_t* call, const uint64_t* scalars) {
   const pyd_api_function_t* fn = &call->entry->info;
   const pyd_program_function_t* procedure = pyd_program_procedure(call->entry->program->program, call->entry->index);
@@ -19,7 +21,7 @@ pyd_status_t pyd_api_procedure_prepare(pyd_api_call_t* call, const uint64_t* sca
     uint64_t bytes = 0;
     pyd_status_t status = pyd_program_check_argument(procedure, i, dims, &bytes);
     if (!pyd_ok(status)) return status;
-    dims += value->rank;
+    dims += value->rank;  // |dims| holds the sizes of all arguments one after another
     call->arguments[i] = (pyd_api_buffer_t){.bytes = bytes, .alignment = 1, .is_tensor = true};
   }
   for (uint32_t i = 0; i < fn->result_count; ++i) {
@@ -34,7 +36,8 @@ bool pyd_api_procedure_result(const pyd_api_call_t* call, uint32_t index, pyd_va
   return pyd_api_is_procedure(call) && call->last && pyd_invocation_result(call->last, index, out_value);
 }
 
-// Copies the results of a run to the memory that is bound to them, or that the call's allocator gives.
+// Copies the results of a run to the memory that is bound to them, or to memory of the call's allocator. Results with
+// neither stay in |last|, where call_result_data finds them.
 static pyd_status_t copy_results(pyd_api_call_t* call) {
   const pyd_api_function_t* fn = &call->entry->info;
   for (uint32_t i = 0; i < fn->result_count; ++i) {
@@ -59,6 +62,8 @@ static pyd_status_t copy_results(pyd_api_call_t* call) {
   return PYD_STATUS_OK;
 }
 
+// Sets the addresses of the inputs for the next run: of bound memory, or of temporary blocks where kernels cannot use
+// that.
 pyd_status_t pyd_api_procedure_route(pyd_api_call_t* call) {
   const pyd_api_function_t* fn = &call->entry->info;
   call->has_detours = false;
@@ -80,6 +85,7 @@ pyd_status_t pyd_api_procedure_route(pyd_api_call_t* call) {
   return pyd_api_call_check_apart(call);
 }
 
+// Runs the procedure. Results of the run before are freed only if this one succeeds.
 pyd_status_t pyd_api_procedure_run(pyd_api_call_t* call, const pyd_interrupt_t* interrupt) {
   pyd_invocation_t* made;
   pyd_api_call_copy_in(call);

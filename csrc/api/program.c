@@ -4,10 +4,10 @@
 #include "api/internal.h"
 #include "base/carve.h"
 
-// All descriptions are in one block of memory. The copy_* functions run twice: without memory to measure its size, and
-// to fill it.
+// All descriptions are in one block of memory. The copy_* functions run twice: first with block->base NULL, to measure
+// the size of the block, then to fill it.
 
-// Copies a text, with a 0 at its end.
+// Copies a text, with a 0 at its end. Returns NULL while the size is measured.
 static const char* copy_text(pyd_carve_t* block, pyd_string_t text) {
   char* copy = pyd_carve(block, (size_t)text.length + 1, 1);
   if (!copy) return NULL;
@@ -16,20 +16,21 @@ static const char* copy_text(pyd_carve_t* block, pyd_string_t text) {
   return copy;
 }
 
-// Copies the descriptions of arguments or results.
+// Copies the descriptions of |count| arguments or results. Returns an array of pointers to them, which is not to be
+// read while the size is measured.
 static const pyd_api_value_t* const* copy_values(pyd_carve_t* block, const pyd_program_value_t* values,
                                                  uint32_t count) {
   const pyd_api_value_t** list = pyd_carve(block, count, sizeof(*list));
   for (uint32_t i = 0; i < count; ++i) {
     pyd_api_value_t* out = pyd_carve(block, 1, sizeof(*out));
     const char* name = copy_text(block, values[i].name);
-    if (!out) continue;
+    if (!out) continue;  // measured only
     *out = (pyd_api_value_t){
         .kind = values[i].kind,
         .dtype = values[i].dtype,
         .element_bytes = pyd_element_bytes(values[i].dtype),
         .rank = values[i].rank,
-        .dims = values[i].dims,  // of the program, which stays
+        .dims = values[i].dims,  // memory of the program, which outlives this description
         .name = name,
     };
     list[i] = out;
@@ -37,7 +38,8 @@ static const pyd_api_value_t* const* copy_values(pyd_carve_t* block, const pyd_p
   return list;
 }
 
-// Describes one function or procedure. |out| is NULL while the size is measured.
+// Describes one function or procedure, which has |index| in the list of its kind. |out|, the program that |entry|
+// refers to, and |entry| are NULL while the size is measured.
 static void copy_function(pyd_carve_t* block, const pyd_program_function_t* fn, uint32_t index, bool is_procedure,
                           pyd_api_program_t* out, pyd_api_entry_t* entry) {
   pyd_api_function_t info = {
@@ -49,13 +51,13 @@ static void copy_function(pyd_carve_t* block, const pyd_program_function_t* fn, 
       .arguments = copy_values(block, fn->args, fn->arg_count),
       .results = copy_values(block, fn->results, fn->result_count),
   };
-  for (uint32_t k = 0; k < fn->arg_count; ++k) info.scalar_count += fn->args[k].kind != 0;
+  for (uint32_t k = 0; k < fn->arg_count; ++k) info.scalar_count += fn->args[k].kind != PYD_API_TENSOR;
   if (out) *entry = (pyd_api_entry_t){.info = info, .program = out, .index = index, .is_procedure = is_procedure};
 }
 
 // Describes the public functions, and the public procedures when there is a state to run them with.
 static void copy_functions(pyd_carve_t* block, const pyd_program_t* program, bool has_state, pyd_api_program_t* out) {
-  uint32_t functions = pyd_program_function_count(program), count = 0, made = 0;
+  uint32_t functions = pyd_program_function_count(program), count = 0, entry = 0;
   uint32_t procedures = has_state ? pyd_program_procedure_count(program) : 0;
   for (uint32_t i = 0; i < functions; ++i) count += pyd_program_function(program, i)->is_public;
   for (uint32_t i = 0; i < procedures; ++i) count += pyd_program_procedure(program, i)->is_public;
@@ -69,14 +71,15 @@ static void copy_functions(pyd_carve_t* block, const pyd_program_t* program, boo
     uint32_t index = is_procedure ? i - functions : i;
     const pyd_program_function_t* fn =
         is_procedure ? pyd_program_procedure(program, index) : pyd_program_function(program, index);
-    if (fn->is_public) copy_function(block, fn, index, is_procedure, out, out ? &entries[made++] : NULL);
+    if (fn->is_public) copy_function(block, fn, index, is_procedure, out, out ? &entries[entry++] : NULL);
   }
 }
 
+// |state|: of the program's procedures; NULL if it has none. |owner| keeps |program| and |state| alive.
 pyd_status_t pyd_api_program_make(pyd_api_device_t* device, const pyd_program_t* program, pyd_state_t* state,
                                   pyd_api_owner_t owner, pyd_api_program_t** out_program) {
   *out_program = NULL;
-  pyd_carve_t block = {NULL, sizeof(pyd_api_program_t), sizeof(uint64_t)};
+  pyd_carve_t block = {/* base */ NULL, sizeof(pyd_api_program_t), /* alignment */ sizeof(uint64_t)};
   copy_functions(&block, program, state != NULL, NULL);
   pyd_api_program_t* made = pyd_allocate(&device->allocator, block.size);
   if (!made) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a program's %zu bytes", block.size);
@@ -134,12 +137,13 @@ pyd_status_t pyd_api_program_find(const pyd_api_program_t* program, const char* 
     *out_function = &program->entries[i].info;
     return PYD_STATUS_OK;
   }
+  // The message lists the functions, as many as fit.
   char known[400] = "";
   size_t used = 0;
   for (uint32_t i = 0; i < program->entry_count; ++i) {
     const char* entry = program->entries[i].info.name;
     size_t length = strlen(entry);
-    if (length + 8 > sizeof(known) - used) {
+    if (length + 8 > sizeof(known) - used) {  // ", " before the name, ", ..." and a 0 after it
       memcpy(known + used, ", ...", 6);
       break;
     }

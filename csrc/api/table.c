@@ -1,4 +1,4 @@
-// The table itself. Its layout is a promise: every slot stays where it is, new ones come at the end.
+// The table of all functions. Its layout is a binary interface: no slot moves, new ones are added at the end.
 #include "api/internal.h"
 
 // Two words of 32 bits, then one pointer per slot.
@@ -50,7 +50,7 @@ _Static_assert(sizeof(pyd_api_t) == 8 + 65 * sizeof(void*),
                "a new slot needs a line above and one in the list of slots");
 _Static_assert(offsetof(pyd_api_t, version) == 0 && offsetof(pyd_api_t, size) == 4, "the head never changes");
 
-// Handed out by pointer; these members stay where they are.
+// Structures that callers read through pointers into the program: members cannot move.
 _Static_assert(offsetof(pyd_api_value_t, rank) == 12 && offsetof(pyd_api_value_t, dims) == 16 &&
                    offsetof(pyd_api_value_t, name) == 16 + sizeof(void*),
                "pyd_api_value_t has changed");
@@ -58,7 +58,7 @@ _Static_assert(offsetof(pyd_api_function_t, argument_count) == 2 * sizeof(void*)
                    offsetof(pyd_api_function_t, scalar_count) == 2 * sizeof(void*) + 12 &&
                    offsetof(pyd_api_function_t, results) == 3 * sizeof(void*) + 16,
                "pyd_api_function_t has changed");
-// Made by callers; this never changes.
+// Structures that callers write: members cannot move; a size at the start tells how many there are.
 _Static_assert(offsetof(pyd_api_interrupt_t, is_wanted) == sizeof(void*) &&
                    offsetof(pyd_api_interrupt_t, context) == 2 * sizeof(void*),
                "pyd_api_interrupt_t has changed");
@@ -97,6 +97,7 @@ static const char* status_name(pyd_status_t status, uint32_t kind, uint32_t inde
   return kind <= PYD_STATUS_CAUSE ? pyd_status_name(status, (pyd_status_name_t)kind, index) : NULL;
 }
 
+// Slots that are not named here are NULL: bindings that can load programs set them.
 void pyd_api_fill(pyd_api_t* out_table) {
   *out_table = (pyd_api_t){
       .version = PYD_API_VERSION,

@@ -35,11 +35,13 @@ static const uint32_t kTables[8][256] = {
     TABLE(0xCCAA009E, 0x4225077D, 0x844A0EFA, 0xD3E51BB5, 0x7CBB312B, 0xF9766256, 0x299DC2ED, 0x533B85DA),
 };
 
+// Continues the checksum by |length| bytes. |crc|: the register of the CRC, not yet inverted.
 static uint32_t sum_bytes(uint32_t crc, const uint8_t* data, size_t length) {
   while (length--) crc = crc >> 8 ^ kTables[0][(crc ^ *data++) & 0xFF];
   return crc;
 }
 
+// As sum_bytes, eight bytes at a time: the byte that k bytes follow is looked up in table k.
 static uint32_t sum_by_eight(uint32_t crc, const uint8_t* data, size_t length) {
   for (; length >= 8; data += 8, length -= 8) {
     uint32_t low = pyd_load_u32(data) ^ crc;
@@ -61,7 +63,9 @@ static uint32_t sum_by_eight(uint32_t crc, const uint8_t* data, size_t length) {
 #define FOLD_128_HIGH 0x1751997D0
 #define FOLD_128_LOW 0x0CCAA009E
 
+// Moves |state| forward by the distance that |constants| are for, and adds the message bytes |next| that are there.
 __attribute__((target("sse2,pclmul"))) static __m128i fold(__m128i state, __m128i constants, __m128i next) {
+  // Bits are reversed: the lower halves, which 0x00 selects, have the higher powers of x.
   __m128i high = _mm_clmulepi64_si128(state, constants, 0x00);
   __m128i low = _mm_clmulepi64_si128(state, constants, 0x11);
   return _mm_xor_si128(_mm_xor_si128(high, low), next);
@@ -90,15 +94,16 @@ __attribute__((target("sse2,pclmul"))) static uint32_t sum_by_folding(uint32_t c
   s2 = fold(s1, by_128, s2);
   s3 = fold(s2, by_128, s3);
   for (; length >= 16; data += 16, length -= 16) s3 = fold(s3, by_128, load(data));
-  uint8_t rest[16];
-  _mm_storeu_si128((__m128i*)rest, s3);
-  return sum_bytes(sum_by_eight(0, rest, 16), data, length);
+  uint8_t folded[16];
+  _mm_storeu_si128((__m128i*)folded, s3);
+  return sum_bytes(sum_by_eight(0, folded, 16), data, length);
 }
 #endif
 
 uint32_t pyd_crc32(uint32_t seed, const void* data, size_t length) {
 #if HAVE_FOLDING
-  // Reads what the C runtime found out at start; no CPUID here, which traps in a virtual machine.
+  // Reads the CPU features that the C runtime found at start. A CPUID instruction here would trap in a virtual machine.
+  // Folding starts with 64 bytes.
   if (length >= 64 && __builtin_cpu_supports("pclmul")) return ~sum_by_folding(~seed, data, length);
 #endif
   return ~sum_by_eight(~seed, data, length);
