@@ -9,7 +9,10 @@
 #include "artifact/zip_read.h"
 #include "base/span.h"
 
-enum { kAlignment = 64, kMessageName = 96 };
+enum {
+  kAlignment = 64,    // bytes, of the data of each member in the file
+  kMessageName = 96,  // bytes of a name that a message shows
+};
 
 struct pyd_artifact_s {
   uint32_t count;
@@ -19,7 +22,7 @@ struct pyd_artifact_s {
 
 // A name from a broken file, made printable for a message: shortened, and without control characters.
 typedef struct printable_s {
-  char text[kMessageName + 4];
+  char text[kMessageName + 4];  // "..." and a 0 may follow
 } printable_t;
 
 static printable_t printable(const char* name, size_t length) {
@@ -47,6 +50,7 @@ static size_t utf8_length(const uint8_t* s, size_t left) {
   for (size_t i = 1; i < length; ++i) {
     if ((s[i] & 0xC0) != 0x80) return 0;
   }
+  // Not the shortest form, a surrogate, not the shortest form, above U+10FFFF.
   bool is_bad = (s[0] == 0xE0 && s[1] < 0xA0) || (s[0] == 0xED && s[1] > 0x9F) || (s[0] == 0xF0 && s[1] < 0x90) ||
                 (s[0] == 0xF4 && s[1] > 0x8F);
   return is_bad ? 0 : length;
@@ -69,8 +73,8 @@ static pyd_status_t check_name(const pyd_zip_entry_t* entry) {
       return CORRUPT_MEMBER(entry, "has the character 0x%02X in its name", name[i]);
     }
     bool is_start = i == 0 || name[i - 1] == '/';
-    size_t rest = length - i;
-    if (is_start && rest >= 2 && name[i] == '.' && name[i + 1] == '.' && (rest == 2 || name[i + 2] == '/')) {
+    size_t left = length - i;
+    if (is_start && left >= 2 && name[i] == '.' && name[i + 1] == '.' && (left == 2 || name[i + 2] == '/')) {
       return CORRUPT_MEMBER(entry, "has a name that leaves its folder by '%s'", "..");
     }
     i += step;
@@ -78,7 +82,8 @@ static pyd_status_t check_name(const pyd_zip_entry_t* entry) {
   return PYD_STATUS_OK;
 }
 
-// Checks that a member is stored: neither compressed nor encrypted, with its sizes in its header.
+// Checks the entry of a member in the directory: its data is neither compressed nor encrypted, the sizes are in its
+// local header and not after the data, and its name is valid.
 static pyd_status_t check_entry(const pyd_zip_entry_t* entry) {
   if (entry->flags & PYD_ZIP_FLAG_ENCRYPTED) return CORRUPT_MEMBER(entry, "is encrypted%s", "");
   if (entry->method != PYD_ZIP_METHOD_STORED) {
@@ -108,8 +113,8 @@ static const char* first_difference(const pyd_zip_entry_t* entry, const pyd_zip_
   return NULL;
 }
 
-// Fills in a member, which must begin at |*cursor|, the end of the one before it, and moves that to its own end.
-// |limit|: the offset of the directory.
+// Fills in a member, which must begin at |*cursor|, the offset at which the member before it ends, and moves |*cursor|
+// to the end of this one. |limit|: the offset of the directory.
 static pyd_status_t place_member(pyd_span_t file, const pyd_zip_entry_t* entry, uint64_t limit, uint64_t* cursor,
                                  pyd_artifact_member_t* out_member) {
   if (entry->local_offset != *cursor) {
@@ -148,8 +153,8 @@ static pyd_status_t place_member(pyd_span_t file, const pyd_zip_entry_t* entry, 
 // Reads all members, and checks that together they fill the file up to the directory.
 static pyd_status_t read_members(pyd_span_t file, const pyd_zip_end_t* end, pyd_artifact_t* artifact) {
   pyd_span_t directory = {file.data + end->directory_offset, (size_t)end->directory_size};
-  uint64_t offset = 0;
-  uint64_t cursor = 0;
+  uint64_t offset = 0;  // of the next entry, in the directory
+  uint64_t cursor = 0;  // end of the last member, in the file
   pyd_status_t status = PYD_STATUS_OK;
   for (uint32_t i = 0; i < artifact->count && pyd_ok(status); ++i) {
     pyd_zip_entry_t entry;
@@ -169,11 +174,13 @@ static pyd_status_t read_members(pyd_span_t file, const pyd_zip_end_t* end, pyd_
   return PYD_STATUS_OK;
 }
 
+// Returns a value below, equal to or above 0, as strcmp does; names are compared byte by byte.
 static int compare_names(const char* a, size_t a_length, const char* b, size_t b_length) {
   int order = memcmp(a, b, a_length < b_length ? a_length : b_length);
   return order ? order : (a_length > b_length) - (a_length < b_length);
 }
 
+// For qsort, of an array of pointers to members.
 static int compare_members(const void* a, const void* b) {
   const pyd_artifact_member_t* x = *(const pyd_artifact_member_t* const*)a;
   const pyd_artifact_member_t* y = *(const pyd_artifact_member_t* const*)b;
@@ -195,7 +202,7 @@ static pyd_status_t index_names(pyd_artifact_t* artifact) {
   return PYD_STATUS_OK;
 }
 
-// Allocates an artifact for the members that the end record counts.
+// Allocates an artifact with room for the members that the end record counts; they are not filled in.
 static pyd_status_t create(const pyd_zip_end_t* end, pyd_artifact_t** out_artifact) {
   // A count that the directory's own bytes cannot hold is refused before allocating.
   if (end->count > end->directory_size / PYD_ZIP_ENTRY_BYTES || end->count > UINT32_MAX) {

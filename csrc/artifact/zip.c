@@ -1,20 +1,19 @@
-// The records of a zip file, each read out of the span and checked by itself. How they fit together is open.c's
-// subject.
+// Readers of the records of a zip file, each checked by itself. open.c checks how the records fit together.
 #include "artifact/zip_read.h"
 
 #include <string.h>
 
 #include "base/span.h"
 
-// Returns the CORRUPT failure of the end record at |offset|.
+// Returns the CORRUPT failure |what| of a record at |offset| in the file.
 static pyd_status_t corrupt_end(const char* what, uint64_t offset) {
   return pyd_status_make(PYD_CODE_CORRUPT, "not a usable artifact: %s at offset %llu", what,
                          (unsigned long long)offset);
 }
 
-// Finds the end record. It carries a comment of up to 65,535 bytes, so it is searched from the end. The last signature
-// counts, and its comment must reach exactly to the end of the file: readers that disagree here read different
-// archives.
+// Finds the offset of the end record. A comment of up to 65,535 bytes follows it, so its signature is searched
+// backwards from the end of the file. The last signature counts, and its comment must reach exactly to the end of the
+// file: a file that two readers interpret differently would be two archives.
 static pyd_status_t find_end(pyd_span_t file, uint64_t* out_offset) {
   if (file.size < PYD_ZIP_END_BYTES) {
     return pyd_status_make(PYD_CODE_CORRUPT, "not an artifact: %zu bytes are too few for a zip file", file.size);
@@ -42,10 +41,12 @@ static pyd_status_t find_end(pyd_span_t file, uint64_t* out_offset) {
                          file.size);
 }
 
-// Returns whether a narrow field holds the value of its zip64 field, or the mark |full| that refers to that.
+// Returns whether a narrow field of the end record agrees with its zip64 field |wide|: it holds the same value, or the
+// mark |full| (all bits set), which says that the value is in the zip64 field.
 static bool agrees(uint64_t narrow, uint64_t full, uint64_t wide) { return narrow == full || narrow == wide; }
 
-// Reads the zip64 end record that the locator at |locator_offset| names, and checks it against the end record.
+// Reads the zip64 end record that the locator at |locator_offset| points to, and checks it against |end|, the bytes of
+// the end record.
 static pyd_status_t read_end64(pyd_span_t file, uint64_t locator_offset, const uint8_t* end, pyd_zip_end_t* out_end) {
   const uint8_t* locator = pyd_span_get(file, locator_offset, PYD_ZIP_LOCATOR_BYTES);
   uint64_t offset = pyd_load_u64(locator + PYD_ZIP_LOCATOR_OFFSET);
@@ -53,6 +54,7 @@ static pyd_status_t read_end64(pyd_span_t file, uint64_t locator_offset, const u
   if (!record || offset > locator_offset) return corrupt_end("its zip64 locator leads nowhere,", locator_offset);
   if (pyd_load_u32(record) != PYD_ZIP_END64_SIGNATURE) return corrupt_end("no zip64 end record", offset);
   uint64_t size = pyd_load_u64(record + PYD_ZIP_END64_RECORD_SIZE);
+  // The record states its size without its first 12 bytes: signature and this field.
   if (size < PYD_ZIP_END64_BYTES - 12 || size != locator_offset - offset - 12) {
     return corrupt_end("wrong length of the zip64 end record", offset);
   }
@@ -76,6 +78,7 @@ static pyd_status_t read_end64(pyd_span_t file, uint64_t locator_offset, const u
   return PYD_STATUS_OK;
 }
 
+// Fills in number of entries, size and offset of the directory, from the zip64 end record if there is one.
 pyd_status_t pyd_zip_read_end(pyd_span_t file, pyd_zip_end_t* out_end) {
   uint64_t offset = 0;
   pyd_status_t status = find_end(file, &offset);
@@ -90,6 +93,7 @@ pyd_status_t pyd_zip_read_end(pyd_span_t file, pyd_zip_end_t* out_end) {
       count_here != out_end->count) {
     return corrupt_end("the zip file is split over several volumes: end record", offset);
   }
+  // The locator of a zip64 end record directly precedes the end record.
   const uint8_t* locator = offset >= PYD_ZIP_LOCATOR_BYTES
                                ? pyd_span_get(file, offset - PYD_ZIP_LOCATOR_BYTES, PYD_ZIP_LOCATOR_BYTES)
                                : NULL;
@@ -105,7 +109,8 @@ pyd_status_t pyd_zip_read_end(pyd_span_t file, pyd_zip_end_t* out_end) {
   return PYD_STATUS_OK;
 }
 
-// Walks the fields of an extra area and returns the content of the zip64 one; an empty span when there is none.
+// Walks the fields of the extra area of a header: 16 bits of tag, 16 bits of length, content. |*out_field| becomes the
+// content of the zip64 field, or empty if there is none. Returns false if a field leaves the area or zip64 is repeated.
 static bool find_zip64(pyd_span_t extra, pyd_span_t* out_field) {
   *out_field = (pyd_span_t){0};
   for (uint64_t at = 0; at < extra.size;) {
@@ -123,7 +128,8 @@ static bool find_zip64(pyd_span_t extra, pyd_span_t* out_field) {
   return true;
 }
 
-// Reads the next 64-bit value of |field| when |*value| states that it is there.
+// If |*value| has all 32 bits set, replaces it by the next 64-bit value of the zip64 |field|, and removes that from
+// |field|. Returns false if there is none.
 static bool widen(uint64_t* value, pyd_span_t* field) {
   if (*value != PYD_ZIP_FULL32) return true;
   const uint8_t* wide = pyd_span_get(*field, 0, 8);
@@ -170,10 +176,11 @@ pyd_status_t pyd_zip_read_entry(pyd_span_t directory, uint64_t* offset, uint64_t
     return pyd_status_make(PYD_CODE_CORRUPT, "entry %llu of the zip directory lies on volume %u of a split zip file",
                            (unsigned long long)index, disk);
   }
-  *offset += PYD_ZIP_ENTRY_BYTES + tail;
+  *offset += PYD_ZIP_ENTRY_BYTES + tail;  // the next entry
   return PYD_STATUS_OK;
 }
 
+// Sets |*out_fault| before each check, to the words that complete "the local header ..." if the check fails.
 bool pyd_zip_read_local(pyd_span_t file, uint64_t offset, pyd_zip_entry_t* out_entry, uint64_t* out_data_offset,
                         const char** out_fault) {
   const uint8_t* record = pyd_span_get(file, offset, PYD_ZIP_LOCAL_BYTES);

@@ -8,7 +8,8 @@
 #include <malloc.h>
 #endif
 
-// |size| is a multiple of |alignment|, a power of two. NULL when there is no memory. Not for free().
+// Returns |size| bytes, a multiple of |alignment|, which is a power of two; NULL when there is no memory. Release them
+// with pyd_aligned_free, not free().
 static inline void* pyd_aligned_alloc(size_t alignment, size_t size) {
 #if defined(_WIN32)
   return _aligned_malloc(size, alignment);

@@ -1,5 +1,5 @@
-// Several arrays in one block of memory. One function carves them all and runs twice: without memory, to measure, and
-// with it.
+// Several arrays in one block of memory. One function carves all of them, and is called twice: without memory, to
+// compute the size of the block, then with it, to obtain the addresses.
 #ifndef PYD_BASE_CARVE_H_
 #define PYD_BASE_CARVE_H_
 
@@ -8,12 +8,12 @@
 #include <stdint.h>
 
 typedef struct pyd_carve_s {
-  uint8_t* base;  // NULL: measures
-  size_t size;    // so far; PTRDIFF_MAX, which no allocation has, when it would be more
-  size_t alignment;
+  uint8_t* base;     // of the block; NULL: only sizes are computed
+  size_t size;       // bytes carved so far; PTRDIFF_MAX, which no allocation has, when it would be more
+  size_t alignment;  // bytes, a power of two: of each array, relative to |base|
 } pyd_carve_t;
 
-// |count| elements of |size| bytes, at a multiple of the alignment from the base on.
+// Appends an array of |count| elements of |size| bytes, and returns its address; NULL without memory.
 static inline void* pyd_carve(pyd_carve_t* block, size_t count, size_t size) {
   size_t start = (block->size + block->alignment - 1) & ~(block->alignment - 1), bytes;
   bool fits = !__builtin_mul_overflow(count, size, &bytes) && !__builtin_add_overflow(start, bytes, &block->size);
@@ -21,7 +21,7 @@ static inline void* pyd_carve(pyd_carve_t* block, size_t count, size_t size) {
   return block->base ? block->base + start : NULL;
 }
 
-// Makes |pointer| an array of |count|.
+// Appends an array of |count| elements of the type of |*pointer|, and sets |pointer| to its address.
 #define PYD_CARVE(block, pointer, count) ((pointer) = pyd_carve(block, count, sizeof(*(pointer))))
 
 #endif  // PYD_BASE_CARVE_H_

@@ -16,8 +16,8 @@ typedef int32_t(PYD_EMBEDDED_CALL* pyd_embedded_dispatch_fn_t)(const pyd_environ
                                                                const pyd_workgroup_state_t*);
 
 #if PYD_HAS_BRIDGES
-// Functions of their own: gcc 12 takes two calls of one pointer with the same arguments for the same call, whatever
-// their conventions, and leaves one of them.
+// Separate functions, not inlined: gcc 12 merges two calls of one pointer with the same arguments into one, even if
+// their calling conventions differ.
 static __attribute__((noinline, unused)) const pyd_library_header_t* const* pyd_library_query_across(
     pyd_library_query_fn_t query, uint32_t version, const pyd_environment_t* environment) {
   return ((pyd_embedded_library_query_fn_t)(void (*)(void))query)(version, environment);
@@ -31,7 +31,8 @@ static __attribute__((noinline, unused)) int32_t pyd_dispatch_across(pyd_dispatc
 }
 #endif
 
-// |is_embedded| matters, and is looked at, only where conventions differ.
+// Calls the query function of a library. |is_embedded|: it is code of an embedded executable, compiled for the
+// convention of base/embedded_call.h; ignored where the host has the same convention.
 static inline const pyd_library_header_t* const* pyd_library_query_call(pyd_library_query_fn_t query, bool is_embedded,
                                                                         uint32_t version,
                                                                         const pyd_environment_t* environment) {
@@ -42,6 +43,7 @@ static inline const pyd_library_header_t* const* pyd_library_query_call(pyd_libr
   return query(version, environment);
 }
 
+// Calls a kernel for one workgroup; |is_embedded| as in pyd_library_query_call. Returns its code, 0 for success.
 static inline int32_t pyd_dispatch_call(pyd_dispatch_fn_t function, bool is_embedded,
                                         const pyd_environment_t* environment, const pyd_dispatch_state_t* dispatch,
                                         const pyd_workgroup_state_t* workgroup) {

@@ -1,4 +1,4 @@
-// What a thread works for, see pyd_scope_t in sched.h.
+// Access to the scopes of a thread: the operations that it works for, see pyd_scope_t in sched.h.
 #ifndef PYD_BASE_SCOPE_H_
 #define PYD_BASE_SCOPE_H_
 
@@ -12,7 +12,7 @@ static inline void pyd_scope_set(pyd_scope_access_t access, const pyd_scope_t* i
   if (access.set) access.set(innermost);
 }
 
-// Returns whether this thread works for |owner|.
+// Returns whether |owner| is that of any scope of this thread, from the innermost to the outermost.
 static inline bool pyd_scope_has(pyd_scope_access_t access, const void* owner) {
   for (const pyd_scope_t* scope = pyd_scope_now(access); scope; scope = scope->outer) {
     if (scope->owner == owner) return true;
@@ -20,7 +20,7 @@ static inline bool pyd_scope_has(pyd_scope_access_t access, const void* owner) {
   return false;
 }
 
-// Returns the lowest limit of workers of |scope| and those around it; 0 when there is none.
+// Returns the lowest limit on the number of workers among |scope| and the scopes around it; 0: no limit.
 static inline uint32_t pyd_scope_workers(const pyd_scope_t* scope) {
   uint32_t least = 0;
   for (; scope; scope = scope->outer) {

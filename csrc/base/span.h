@@ -1,4 +1,4 @@
-// A borrowed run of bytes and the only way to reach into one that came from outside.
+// Checked access to the bytes of a span, for bytes that are not trusted, such as those of a file.
 #ifndef PYD_BASE_SPAN_H_
 #define PYD_BASE_SPAN_H_
 
@@ -9,8 +9,8 @@
 
 #include "pydispatch/span.h"
 
-// The |length| bytes at |offset| of |span|, or NULL when any of them lies outside. Written without a sum, so that
-// nothing can wrap.
+// Returns the address of the |length| bytes at |offset| of |span|, or NULL when any of them is outside. The checks
+// avoid offset + length, which could wrap around.
 static inline const void* pyd_span_get(pyd_span_t span, uint64_t offset, uint64_t length) {
   return length <= span.size && offset <= span.size - length ? span.data + offset : NULL;
 }

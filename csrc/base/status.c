@@ -13,7 +13,7 @@ typedef struct name_s {
 
 struct pyd_status_payload_s {
   pyd_code_t code;
-  bool is_static;
+  bool is_static;  // a constant: never modified, never freed
   int64_t values[5];
   void* object;  // see pyd_status_attach
   void (*release)(void* object);
@@ -21,14 +21,14 @@ struct pyd_status_payload_s {
   const char* text;  // behind the payload itself, or a literal when is_static
 };
 
-// Used when there is no memory for a text: one constant per code, so that the code is never lost.
+// Failures for when there is no memory: one constant per code, so that the code is never lost.
 #define X(name, value)                                      \
   static const struct pyd_status_payload_s kBare_##name = { \
       PYD_CODE_##name, true, {0}, NULL, NULL, NULL, #name " (no memory for its text)"};
 PYD_STATUS_CODES(X)
 #undef X
 
-// Returns the constant failure of |code|, for when there is no memory for a text.
+// Returns the constant failure of |code|; that of INTERNAL for an unknown code.
 static pyd_status_t bare(pyd_code_t code) {
   switch (code) {
 #define X(name, value) \
@@ -43,7 +43,7 @@ static pyd_status_t bare(pyd_code_t code) {
 static pyd_status_t make(pyd_code_t code, const int64_t* values, const char* format, va_list args) {
   va_list measure;
   va_copy(measure, args);
-  int length = vsnprintf(NULL, 0, format, measure);
+  int length = vsnprintf(NULL, 0, format, measure);  // without the 0 at its end
   va_end(measure);
   if (length < 0) return bare(code);
   struct pyd_status_payload_s* payload = malloc(sizeof(*payload) + (size_t)length + 1);
@@ -102,8 +102,9 @@ pyd_status_t pyd_status_annotate(pyd_status_t status, const char* format, ...) {
   va_start(args, format);
   pyd_status_t longer = make(status->code, status->values, format, args);
   va_end(args);
+  // Names and object move to the new failure; a constant has none.
   struct pyd_status_payload_s *from = heap_of(status), *to = heap_of(longer);
-  if (!to) return status;  // no memory: the shorter text is still the better one
+  if (!to) return status;  // no memory for the longer text: the shorter one is better than none
   if (from) {
     to->names = from->names;
     from->names = NULL;
@@ -123,7 +124,7 @@ pyd_status_t pyd_status_annotate(pyd_status_t status, const char* format, ...) {
 pyd_status_t pyd_status_add_name(pyd_status_t status, pyd_status_name_t kind, const char* name, size_t length) {
   struct pyd_status_payload_s* payload = heap_of(status);
   name_t* made = payload ? make_name(kind, name, length) : NULL;
-  if (!made) return status;
+  if (!made) return status;  // success, a constant, or no memory: names only help the reader
   name_t** end = &payload->names;
   while (*end) end = &(*end)->next;
   *end = made;
@@ -132,7 +133,7 @@ pyd_status_t pyd_status_add_name(pyd_status_t status, pyd_status_name_t kind, co
 
 pyd_status_t pyd_status_attach(pyd_status_t status, void* object, void (*release)(void* object)) {
   struct pyd_status_payload_s* payload = heap_of(status);
-  if (payload && payload->object) payload->release(payload->object);
+  if (payload && payload->object) payload->release(payload->object);  // the former one
   if (payload) {
     payload->object = object;
     payload->release = release;

@@ -9,13 +9,14 @@ typedef struct axis_s {
   int64_t to, from;  // strides in bytes, of the target and the source
 } axis_t;
 
-// Lists the axes from the outermost to the innermost, without those of size 1, and with adjacent axes that are
-// contiguous on both sides merged. Returns false when the tensor has no elements.
+// Lists the axes from the outermost to the innermost, without those of size 1. Adjacent axes that are contiguous in
+// both tensors are merged. Strides are in bytes, NULL: row-major order; |element|: bytes of one. Returns false when the
+// tensor has no elements.
 static bool collapse_axes(uint32_t rank, const int64_t* dims, size_t element, const int64_t* to_strides,
                           const int64_t* from_strides, axis_t* out_axes, uint32_t* out_count) {
-  axis_t reversed[PYD_STRIDED_MAX_RANK];
+  axis_t reversed[PYD_STRIDED_MAX_RANK];  // from the innermost to the outermost
   uint32_t count = 0;
-  int64_t dense = (int64_t)element;
+  int64_t dense = (int64_t)element;  // stride of axis |i| in row-major order
   for (uint32_t i = rank; i-- > 0; dense *= dims[i]) {
     axis_t axis = {dims[i], to_strides ? to_strides[i] : dense, from_strides ? from_strides[i] : dense};
     if (!axis.size) return false;
@@ -53,13 +54,14 @@ static void copy_row(axis_t row, size_t element, uint8_t* to, const uint8_t* fro
 void pyd_strided_copy(uint32_t rank, const int64_t* dims, size_t element, uint8_t* to, const int64_t* to_strides,
                       const uint8_t* from, const int64_t* from_strides) {
   axis_t axes[PYD_STRIDED_MAX_RANK];
-  int64_t index[PYD_STRIDED_MAX_RANK] = {0};
+  int64_t index[PYD_STRIDED_MAX_RANK] = {0};  // of the row, along each outer axis
   uint32_t count;
   if (!collapse_axes(rank, dims, element, to_strides, from_strides, axes, &count)) return;
-  const uint32_t outer = count ? count - 1 : 0;
+  const uint32_t outer = count ? count - 1 : 0;  // number of axes outside of a row, the innermost axis
   const axis_t row = count ? axes[outer] : (axis_t){1, (int64_t)element, (int64_t)element};
   for (;;) {
     copy_row(row, element, to, from);
+    // Advance to the next row, carrying from inner to outer axes.
     uint32_t i = outer;
     for (; i-- > 0;) {
       to += axes[i].to, from += axes[i].from;
@@ -67,6 +69,6 @@ void pyd_strided_copy(uint32_t rank, const int64_t* dims, size_t element, uint8_
       to -= axes[i].to * axes[i].size, from -= axes[i].from * axes[i].size;
       index[i] = 0;
     }
-    if (i == UINT32_MAX) return;
+    if (i == UINT32_MAX) return;  // every axis was carried: this was the last row
   }
 }
