@@ -38,6 +38,7 @@ class Header:
         module: the Cython module that declares it.
         declared: the names that it declares, each with its declaration in Cython.
         tags: structure tags, each with the name that a typedef gives it.
+        macros: macros without arguments, and lists `NAME(X)`, each with the text that it stands for.
     """
 
     def __init__(self, name: str, text: str) -> None:
@@ -56,10 +57,10 @@ class Header:
             self._add(lines)
 
     def _add(self, lines: str) -> None:
-        """Add one declaration of the header."""
+        """Add one declaration of the header, given its text without comments and without `;` at its end."""
         text = " ".join(lines.split()).removeprefix("static inline ")
         if re.fullmatch(r"_Static_assert.*|struct \w+", text):
-            return
+            return  # declares nothing that Cython code can name
         if enum := re.fullmatch(r"(?:typedef )?enum (?:\w+ )?\{.*\}(?: (\w+))?", text):
             self._add_enum(enum[1], lines[lines.index("{") + 1 : lines.rindex("}")])
         elif struct := re.fullmatch(r"(?:typedef )?struct (\w+) \{(.*)\}(?: (\w+))?", text):
@@ -97,12 +98,13 @@ class Header:
 
 
 def _block(head: str, lines: Iterable[str]) -> str:
+    """Return a Cython block of a head and indented lines; without lines it has `pass`."""
     return f"{head}:\n    " + ("\n    ".join(lines) or "pass")
 
 
 def _unconditional(text: str) -> str:
     """Remove the include guard, and all text that is under a condition."""
-    lines, depth = [], 0
+    lines, depth = [], 0  # the include guard is the condition of depth 1
     for line in text.splitlines():
         depth += line.startswith("#if")
         if depth <= 1 and not re.match(r"#(?:if|else|elif|endif|undef|include)", line):
@@ -112,12 +114,12 @@ def _unconditional(text: str) -> str:
 
 
 def _declarations(text: str) -> Iterator[str]:
-    """Yield the declarations of a header, functions without their bodies."""
+    """Yield the declarations of a header without the `;` at their end, functions also without their bodies."""
     depth, begin = 0, 0
     for token in re.finditer(r"[{};]", text):
         depth += {"{": 1, "}": -1, ";": 0}[token[0]]
         declaration = text[begin : token.end()].strip().removesuffix(";")
-        if depth == 0 and declaration.startswith("static inline"):
+        if depth == 0 and declaration.startswith("static inline"):  # ends with its body, not with `;`
             yield declaration.partition("{")[0].strip()
             begin = token.end()
         elif depth == 0 and token[0] == ";":
@@ -133,7 +135,7 @@ def _members(body: str) -> Iterator[str]:
 
 
 def _without_exceptions(text: str) -> str:
-    """State of each function pointer that it raises nothing and needs no GIL."""
+    """Mark each function pointer in a declaration, also among its parameters, as raising nothing and needing no GIL."""
     pointer = re.search(r"\(\*\w*\)\(", text)
     if not pointer:
         return text
@@ -141,12 +143,16 @@ def _without_exceptions(text: str) -> str:
     while depth:
         depth += {"(": 1, ")": -1}.get(text[end], 0)
         end += 1
-    parameters, rest = text[pointer.end() : end - 1], text[end:]
-    return f"{text[: pointer.end()]}{_without_exceptions(parameters)}) noexcept nogil{_without_exceptions(rest)}"
+    parameters, tail = text[pointer.end() : end - 1], text[end:]
+    return f"{text[: pointer.end()]}{_without_exceptions(parameters)}) noexcept nogil{_without_exceptions(tail)}"
 
 
 def _text(header: Header, headers: list[Header]) -> str:
-    """Return the Cython declarations of one of the headers; it imports those that it uses of the others."""
+    """Return the text of the Cython module of one of the headers.
+
+    It imports the names that it uses from the modules of the other headers. Structures that no header names by a
+    typedef are declared without members.
+    """
     tags = {tag: name for other in headers for tag, name in other.tags.items()}
     body = "\n".join(header.declared.values())
     unnamed = sorted(set(re.findall(r"(?<!ctypedef )\bstruct (\w+)", body)) - tags.keys())

@@ -15,6 +15,7 @@ void pyd_mailbox_add(pyd_mailbox_t* mailbox, pyd_message_kind_t kind, int32_t co
   }
   message->kind = kind, message->code = code, message->handle = handle, message->length = length;
   if (length) memcpy(message->text, text, length);
+  // Pushes it on a lock-free stack. A failed exchange has loaded the newest message into |next|.
   message->next = atomic_load(&mailbox->newest);
   while (!atomic_compare_exchange_weak(&mailbox->newest, &message->next, message)) {
   }

@@ -9,5 +9,5 @@ uint32_t pyd_vk_on_message(int32_t severity, uint32_t kinds, const pyd_vk_messag
   (void)kinds;
   fprintf(stderr, "vulkan validation: %s\n", message->text);
   pyd_mailbox_add(mailbox, PYD_MESSAGE_ERROR, severity, NULL, message->text, PYD_TEXT_TERMINATED);
-  return 0;
+  return 0;  // VK_FALSE: the Vulkan call that caused the message goes on
 }

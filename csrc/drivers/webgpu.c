@@ -18,10 +18,10 @@ typedef struct future_s {  // WGPUFuture
   uint64_t id;
 } future_t;
 
-typedef future_t (*map_async_t)(void*, uint64_t, size_t, size_t, map_info_t);
-typedef uint32_t (*poll_t)(void*, uint32_t, const uint64_t*);
-typedef void* (*mapped_range_t)(void*, size_t, size_t);
-typedef void (*unmap_t)(void*);
+typedef future_t (*map_async_t)(void* buffer, uint64_t mode, size_t offset, size_t size, map_info_t info);
+typedef uint32_t (*poll_t)(void* device, uint32_t wait, const uint64_t* submission);
+typedef void* (*mapped_range_t)(void* buffer, size_t offset, size_t size);
+typedef void (*unmap_t)(void* buffer);
 
 void pyd_wgpu_on_scope_popped(int32_t status, int32_t kind, pyd_wgpu_text_t text, void* mailbox, void* unused) {
   (void)status, (void)unused;
@@ -43,6 +43,7 @@ void pyd_wgpu_on_opened(int32_t status, void* device, pyd_wgpu_text_t text, void
   pyd_mailbox_add(mailbox, PYD_MESSAGE_OPENED, status, device, text.data, text.length);
 }
 
+// Writes the status to |*out_status|, which is 0 until then.
 static void on_mapped(int32_t status, pyd_wgpu_text_t text, void* mailbox, void* out_status) {
   *(int32_t*)out_status = status;
   if (status != WGPU_SUCCESS) pyd_mailbox_add(mailbox, PYD_MESSAGE_MAPPED, status, NULL, text.data, text.length);
@@ -50,12 +51,13 @@ static void on_mapped(int32_t status, pyd_wgpu_text_t text, void* mailbox, void*
 
 int32_t pyd_wgpu_copy(const pyd_wgpu_functions_t* functions, void* device, void* buffer, bool is_read, size_t offset,
                       size_t length, size_t skip, char* host, size_t size, pyd_mailbox_t* mailbox) {
-  // The driver keeps the address until it calls back. If it never does, the word stays allocated.
+  // The driver keeps the address until it calls back. If it has not done so when the device has been polled, the status
+  // is still 0, and the word stays allocated, since the driver may write to it later.
   int32_t* out_status = calloc(1, sizeof *out_status);
   if (out_status == NULL) return -1;
   map_info_t info = {NULL, WGPU_CALLBACK_SPONTANEOUS, on_mapped, mailbox, out_status};
   ((map_async_t)functions->map_async)(buffer, is_read ? WGPU_MAP_READ : WGPU_MAP_WRITE, offset, length, info);
-  ((poll_t)functions->poll)(device, 1, NULL);
+  ((poll_t)functions->poll)(device, /* wait */ 1, NULL);
   int32_t status = *out_status;
   if (status) free(out_status);
   if (status != WGPU_SUCCESS) return status;

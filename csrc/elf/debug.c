@@ -4,15 +4,18 @@
 #include "elf/format.h"
 #include "elf/view.h"
 
+// Returns the bytes of the section with this header; empty when they are not in the file.
 static pyd_span_t section_bytes(pyd_span_t file, const uint8_t* header) {
   uint64_t size = pyd_load_u64(header + SH_SIZE);
   const uint8_t* bytes = pyd_span_get(file, pyd_load_u64(header + SH_OFFSET), size);
   return (pyd_span_t){bytes, bytes ? (size_t)size : 0};
 }
 
+// Reads a record of the symbol table. |names|: its string table, which ends with a 0. Returns false unless the symbol
+// is a function or an object in the memory of |module| with a name that is not too long.
 static bool read_symbol(const uint8_t* record, pyd_span_t names, const pyd_elf_module_t* module,
                         pyd_elf_symbol_t* out_symbol) {
-  uint64_t low = module->bias + module->low_vaddr;
+  uint64_t low = module->bias + module->low_vaddr;  // first address of the module; |room|: bytes from there on
   uint64_t room = (uint64_t)(uintptr_t)(module->memory + module->memory_size) - low;
   uint64_t offset = pyd_load_u64(record + SYM_VALUE) - module->low_vaddr, size = pyd_load_u64(record + SYM_SIZE_OF);
   uint32_t type = record[SYM_INFO] & 15, section = pyd_load_u16(record + SYM_SHNDX),
@@ -31,6 +34,7 @@ static bool read_symbol(const uint8_t* record, pyd_span_t names, const pyd_elf_m
   return true;
 }
 
+// Returns the number of symbols, of which the first |capacity| are written.
 uint64_t pyd_elf_debug_symbols(pyd_span_t file, const pyd_elf_module_t* module, pyd_elf_symbol_t* out_symbols,
                                uint64_t capacity) {
   const uint8_t* header = pyd_span_get(file, 0, PYD_ELF_HEADER_SIZE);
@@ -49,7 +53,7 @@ uint64_t pyd_elf_debug_symbols(pyd_span_t file, const pyd_elf_module_t* module, 
       if (count < capacity) out_symbols[count] = symbol;
       ++count;
     }
-    return count;  // a file has one
+    return count;  // a file has at most one SHT_SYMTAB
   }
   return 0;
 }

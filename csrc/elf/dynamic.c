@@ -1,24 +1,27 @@
-// Bytes to view, second half: what the dynamic section points at. Tags that change nothing for a freestanding image
-// (names, versions, hints) are ignored; those that need unsupported features are refused by name.
+// Parses the bytes of a file into a view, second half: the tables that the dynamic section points at. Tags that change
+// nothing for a freestanding image (names, versions, hints) are ignored; those that need unsupported features are
+// refused by name.
 #include <inttypes.h>
 
 #include "base/span.h"
 #include "elf/format.h"
 #include "elf/view.h"
 
-// Values of the dynamic section as they are in the file; 0 for an absent tag.
+// Values of the dynamic section as they are in the file, each named as its tag (DT_STRTAB: strtab); 0 for an absent
+// tag.
 typedef struct tags_s {
   uint64_t strtab, strsz, symtab, syment, hash, gnu_hash;
   uint64_t rela, relasz, relaent, jmprel, pltrelsz, pltrel, relr, relrsz, relrent;
   uint64_t init, fini, init_array, init_arraysz, fini_array, fini_arraysz;
   uint64_t relsz, android_rel, android_rela, flags;
-  uint64_t needed, needed_count;
+  uint64_t needed, needed_count;  // the first DT_NEEDED, and how many there are
   bool textrel;
 } tags_t;
 
+// The tags whose values are stored.
 static const struct {
   uint64_t tag;
-  size_t field;
+  size_t field;  // byte offset in tags_t
 } kTags[] = {
 #define ROW(tag, field) {tag, offsetof(tags_t, field)},
     ROW(DT_STRTAB, strtab) ROW(DT_STRSZ, strsz) ROW(DT_SYMTAB, symtab) ROW(DT_SYMENT, syment) ROW(DT_HASH, hash)
@@ -31,6 +34,7 @@ static const struct {
 #undef ROW
 };
 
+// Reads the dynamic section, up to DT_NULL or its end, into |tags|, which are zero.
 static pyd_status_t read_tags(const pyd_elf_view_t* view, tags_t* tags) {
   if (view->dynamic.size == 0) return PYD_ELF_CORRUPT("no dynamic section (PT_DYNAMIC): link it with -shared");
   const uint8_t* bytes = pyd_elf_view_bytes(view, view->dynamic.vaddr, view->dynamic.size);
@@ -50,8 +54,8 @@ static pyd_status_t read_tags(const pyd_elf_view_t* view, tags_t* tags) {
   return PYD_STATUS_OK;
 }
 
-// Checks what the system's loader relies on: the table is terminated and writable, and its names are inside the string
-// table.
+// Checks what the system's loader relies on in the dynamic section: it is terminated, in a writable segment if it is
+// marked as writable, and its names are inside the string table.
 static pyd_status_t check_system_tags(const pyd_elf_view_t* view) {
   const pyd_elf_segment_t* holder = pyd_elf_view_segment(view, view->dynamic.vaddr, view->dynamic.size);
   const uint8_t* bytes = pyd_elf_view_bytes(view, view->dynamic.vaddr, view->dynamic.size);
@@ -72,6 +76,7 @@ static pyd_status_t check_system_tags(const pyd_elf_view_t* view) {
   return PYD_ELF_CORRUPT("the dynamic section of %" PRIu64 " bytes has no end (DT_NULL)", view->dynamic.size);
 }
 
+// Refuses tags of files that need a system's loader, which embedded code has not.
 static pyd_status_t refuse_tags(const pyd_elf_view_t* view, const tags_t* tags) {
   if (tags->needed_count) {
     const char* name = tags->needed < view->strtab.size ? (const char*)view->strtab.bytes + tags->needed : "?";
@@ -91,7 +96,8 @@ static pyd_status_t refuse_tags(const pyd_elf_view_t* view, const tags_t* tags) 
   return PYD_STATUS_OK;
 }
 
-// |vaddr|, |size| of a table of records of |record| bytes; |entry| is the record size that the file states (0: none).
+// Finds the table |name|: |size| bytes at |vaddr|, with records of |record| bytes. It is empty if |size| is 0. |entry|:
+// the record size that the file states; 0 if it states none.
 static pyd_status_t find_table(const pyd_elf_view_t* view, const char* name, uint64_t vaddr, uint64_t size,
                                uint64_t entry, uint64_t record, pyd_elf_table_t* out_table) {
   *out_table = (pyd_elf_table_t){0};
@@ -111,6 +117,7 @@ static pyd_status_t find_table(const pyd_elf_view_t* view, const char* name, uin
   return PYD_STATUS_OK;
 }
 
+// Finds the string table, and checks the record size of the symbol table, whose length only the hash table tells.
 static pyd_status_t find_strings(pyd_elf_view_t* view, const tags_t* tags) {
   if (!tags->strtab || !tags->strsz || !tags->symtab) {
     return PYD_ELF_CORRUPT("DT_STRTAB, DT_STRSZ or DT_SYMTAB is missing: link it with -shared");
@@ -118,13 +125,15 @@ static pyd_status_t find_strings(pyd_elf_view_t* view, const tags_t* tags) {
   if (tags->syment != 0 && tags->syment != PYD_ELF_SYM_SIZE) {
     return PYD_ELF_CORRUPT("symbols of %" PRIu64 " bytes, expected 24", tags->syment);
   }
-  pyd_status_t st = find_table(view, "DT_STRTAB", tags->strtab, tags->strsz, 0, 1, &view->strtab);
+  pyd_status_t st =
+      find_table(view, "DT_STRTAB", tags->strtab, tags->strsz, /* entry */ 0, /* record */ 1, &view->strtab);
   if (pyd_ok(st) && view->strtab.bytes[view->strtab.size - 1] != 0) {
     st = PYD_ELF_CORRUPT("the string table (DT_STRTAB) does not end with a NUL byte");
   }
   return st;
 }
 
+// Finds the three tables of relocations, each of which may be absent.
 static pyd_status_t find_relocations(pyd_elf_view_t* view, const tags_t* tags) {
   if (tags->pltrelsz && tags->pltrel != DT_RELA) {
     return PYD_ELF_UNSUPPORTED("DT_PLTREL is %" PRIu64 "; expected 7 (relocations with addends)", tags->pltrel);
@@ -136,12 +145,14 @@ static pyd_status_t find_relocations(pyd_elf_view_t* view, const tags_t* tags) {
   return st;
 }
 
+// Checks that the function of tag |name| is in executable bytes of the file. |vaddr| is 0 if there is none.
 static pyd_status_t find_function(const pyd_elf_view_t* view, const char* name, uint64_t vaddr, uint64_t* out_vaddr) {
   *out_vaddr = vaddr;
   if (vaddr == 0 || pyd_elf_view_is_code(view, vaddr)) return PYD_STATUS_OK;
   return PYD_ELF_CORRUPT("%s 0x%" PRIx64 " lies in no executable segment's bytes", name, vaddr);
 }
 
+// Checks that an array of 64-bit function addresses, |size| bytes at |vaddr|, is in a segment.
 static pyd_status_t find_array(const pyd_elf_view_t* view, const char* name, uint64_t vaddr, uint64_t size,
                                pyd_elf_range_t* out_range) {
   *out_range = (pyd_elf_range_t){vaddr, size};

@@ -7,6 +7,8 @@
 #include "elf/format.h"
 #include "elf/view.h"
 
+// |table|: from DT_HASH to the end of its segment's bytes. 32-bit words: number of buckets, number of chains, buckets,
+// chains. There is one chain word per symbol.
 static pyd_status_t count_sysv(pyd_span_t table, uint64_t* out_count) {
   const uint8_t* head = pyd_span_get(table, 0, 8);
   if (!head) return PYD_ELF_CORRUPT("DT_HASH lies in no loaded segment's bytes");
@@ -19,11 +21,14 @@ static pyd_status_t count_sysv(pyd_span_t table, uint64_t* out_count) {
   return PYD_STATUS_OK;
 }
 
+// |table|: from DT_GNU_HASH to the end of its segment's bytes. 32-bit words: number of buckets, first hashed symbol,
+// number of 64-bit filter words, shift; then the filter, the buckets (first symbol of each chain), and one word per
+// hashed symbol, whose lowest bit ends a chain. The last symbol is the end of the chain that begins last.
 static pyd_status_t count_gnu(pyd_span_t table, uint64_t* out_count) {
   const uint8_t* head = pyd_span_get(table, 0, 16);
   if (!head) return PYD_ELF_CORRUPT("DT_GNU_HASH lies in no loaded segment's bytes");
   uint64_t buckets = pyd_load_u32(head), first = pyd_load_u32(head + 4), bloom = pyd_load_u32(head + 8);
-  uint64_t start = 16 + 8 * bloom;
+  uint64_t start = 16 + 8 * bloom;  // of the buckets
   const uint8_t* bucket = pyd_span_get(table, start, 4 * buckets);
   if (!bucket) {
     return PYD_ELF_CORRUPT("DT_GNU_HASH has %" PRIu64 " filter words and %" PRIu64
@@ -35,7 +40,7 @@ static pyd_status_t count_gnu(pyd_span_t table, uint64_t* out_count) {
     uint32_t index = pyd_load_u32(bucket + 4 * i);
     if (index > last) last = index;
   }
-  if (last < first) {  // nothing is exported; what is left are the unhashed symbols
+  if (last < first) {  // all buckets are empty: there are only unhashed symbols, which come first
     *out_count = first;
     return PYD_STATUS_OK;
   }
@@ -48,11 +53,14 @@ static pyd_status_t count_gnu(pyd_span_t table, uint64_t* out_count) {
   return PYD_STATUS_OK;
 }
 
+// Returns the table from |vaddr| to the end of its segment's bytes; empty when there are none.
 static pyd_elf_table_t table_at(const pyd_elf_view_t* view, uint64_t vaddr) {
   uint64_t size = pyd_elf_view_bytes_left(view, vaddr);
   return (pyd_elf_table_t){pyd_elf_view_bytes(view, vaddr, size), vaddr, size};
 }
 
+// |sysv| and |gnu|: addresses of the two hash tables, 0 if absent. Symbols are looked up by the GNU one if there is
+// one, and counted by the System V one if there is one, which needs no walk.
 pyd_status_t pyd_elf_parse_hash(pyd_elf_view_t* view, uint64_t sysv, uint64_t gnu) {
   if (!sysv && !gnu) return PYD_ELF_CORRUPT("no symbol hash table: link with --hash-style=both");
   view->hash_is_gnu = gnu != 0;
@@ -61,7 +69,7 @@ pyd_status_t pyd_elf_parse_hash(pyd_elf_view_t* view, uint64_t sysv, uint64_t gn
   pyd_span_t span = {counted.bytes, (size_t)counted.size};
   pyd_status_t st = sysv ? count_sysv(span, &view->symbol_count) : count_gnu(span, &view->symbol_count);
   if (!pyd_ok(st)) return st;
-  if (!view->hash.bytes) {  // counted by the other table, so this one is not checked yet
+  if (!view->hash.bytes) {  // not checked yet if the symbols were counted by the other table
     return PYD_ELF_CORRUPT("the hash table at 0x%" PRIx64 " lies in no loaded segment's bytes", view->hash.vaddr);
   }
   view->symtab.size = view->symbol_count * PYD_ELF_SYM_SIZE;
