@@ -10,8 +10,10 @@
 #include "elf/view.h"
 #include "platform/mem.h"
 
+// An initializer or finalizer.
 typedef void(PYD_EMBEDDED_CALL* hook_fn_t)(void);
 
+// Parses a file, which must be for the machine that runs this code.
 static pyd_status_t parse_for_host(pyd_span_t file, pyd_elf_view_t* out_view) {
   uint32_t host = pyd_elf_machine_host();
   pyd_status_t st = pyd_elf_parse(file, pyd_mem_page_size(), out_view);
@@ -20,6 +22,8 @@ static pyd_status_t parse_for_host(pyd_span_t file, pyd_elf_view_t* out_view) {
                              host ? pyd_elf_machine_name(host) : "of another kind");
 }
 
+// Sets the members of |module| that the mapping has not set: addresses of the tables in the mapped image, and what is
+// needed to call initializers and finalizers after the view is gone.
 static void publish(const pyd_elf_view_t* view, pyd_elf_module_t* module) {
   const uint8_t* image = module->memory;
   module->symtab = image + (view->symtab.vaddr - view->low);
@@ -43,20 +47,22 @@ static void publish(const pyd_elf_view_t* view, pyd_elf_module_t* module) {
   }
 }
 
+// Returns address |index|, already relocated, of an array of initializers or finalizers.
 static uint64_t read_hook(const pyd_elf_module_t* module, pyd_elf_range_t array, uint64_t index) {
   return pyd_load_u64((const uint8_t*)(uintptr_t)(module->bias + array.vaddr + 8 * index));
 }
 
-// 0 and -1 are empty entries in these arrays.
+// Returns whether an entry of an array of initializers is to be called: 0 and -1 mark empty entries by convention.
 static bool is_hook(uint64_t address) { return address != 0 && address != UINT64_MAX; }
 
-// |address| is entry |index| of the array |name|.
+// Checks that |address|, entry |index| of the array |name|, is empty or in executable bytes of the file.
 static pyd_status_t check_hook(const pyd_elf_module_t* module, const char* name, uint64_t index, uint64_t address) {
   if (!is_hook(address) || pyd_elf_module_is_code(module, address)) return PYD_STATUS_OK;
   return PYD_ELF_CORRUPT("entry %" PRIu64 " of %s is 0x%" PRIx64 ", which lies in no executable segment's bytes", index,
                          name, address - module->bias);
 }
 
+// Checks all entries of a relocated array before any code runs.
 static pyd_status_t check_hooks(const pyd_elf_module_t* module, const char* name, pyd_elf_range_t array) {
   pyd_status_t st = PYD_STATUS_OK;
   for (uint64_t i = 0; pyd_ok(st) && i < array.size / 8; ++i)
@@ -66,7 +72,8 @@ static pyd_status_t check_hooks(const pyd_elf_module_t* module, const char* name
 
 static void call(uint64_t address) { ((hook_fn_t)(uintptr_t)address)(); }
 
-// Entries are checked again before each call: earlier initialisers may have written to them.
+// Calls DT_INIT, then the entries of DT_INIT_ARRAY. Each entry is checked again before its call: earlier initializers
+// may have written to the array.
 pyd_status_t pyd_elf_module_initialise(pyd_elf_module_t* module) {
   pyd_status_t st = PYD_STATUS_OK;
   if (module->init) call(module->bias + module->init);
@@ -82,7 +89,7 @@ pyd_status_t pyd_elf_module_initialise(pyd_elf_module_t* module) {
 pyd_status_t pyd_elf_validate(pyd_span_t file, uint32_t* out_machine) {
   pyd_elf_view_t view;
   pyd_status_t st = pyd_elf_parse(file, pyd_mem_page_size(), &view);
-  if (pyd_ok(st)) st = pyd_elf_relocate(&view, NULL, 0);
+  if (pyd_ok(st)) st = pyd_elf_relocate(&view, /* image: only check */ NULL, /* bias */ 0);
   *out_machine = pyd_ok(st) ? view.machine : 0;
   return st;
 }
@@ -106,7 +113,7 @@ pyd_status_t pyd_elf_modules_map(const pyd_span_t* files, uint32_t count, pyd_el
                                  uint32_t* out_failed) {
   if (count == 0) return PYD_STATUS_OK;
   memset(out_modules, 0, count * sizeof(*out_modules));
-  *out_failed = count;
+  *out_failed = count;  // no single file is at fault
   pyd_elf_view_t* views = calloc(count, sizeof(*views));
   if (!views) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory to read %" PRIu32 " ELF files", count);
   pyd_status_t st = PYD_STATUS_OK;
@@ -133,8 +140,8 @@ pyd_status_t pyd_elf_module_load(pyd_span_t file, pyd_elf_module_t* out_module) 
   return st;
 }
 
-// A module that was never initialized is not finalized. Entries are checked again, because the module may have written
-// to them.
+// Calls the entries of DT_FINI_ARRAY from the last to the first, then DT_FINI, as the gABI requires. Entries are
+// checked again, because the module may have written to them.
 static void finalise(const pyd_elf_module_t* module) {
   for (uint64_t i = module->fini_array.size / 8; i-- > 0;) {
     uint64_t address = read_hook(module, module->fini_array, i);
@@ -144,7 +151,7 @@ static void finalise(const pyd_elf_module_t* module) {
 }
 
 void pyd_elf_module_unload(pyd_elf_module_t* module) {
-  if (module->is_initialised) finalise(module);
+  if (module->is_initialised) finalise(module);  // else no code of it has to be undone
   pyd_elf_mapping_release(module->mapping);
   *module = (pyd_elf_module_t){0};
 }

@@ -12,12 +12,13 @@
 #include "platform/mem.h"
 
 struct pyd_elf_mapping_s {
-  atomic_uint users;  // modules
+  atomic_uint users;  // modules that have not been released
   uint8_t* memory;
   size_t size;
 };
 
-// Where each image starts, as an offset that is a multiple of its alignment. Returns the size of all, 0 when too large.
+// Computes where each image starts, as offsets that are multiples of the image's alignment, and the largest alignment.
+// Returns the size of all images together; 0 if that is too large.
 static uint64_t place_images(const pyd_elf_view_t* views, uint32_t count, uint64_t* offsets, uint64_t* out_alignment) {
   uint64_t size = 0;
   *out_alignment = pyd_mem_page_size();
@@ -32,6 +33,7 @@ static uint64_t place_images(const pyd_elf_view_t* views, uint32_t count, uint64
   return size;
 }
 
+// Copies the bytes that the file stores to |image|, which represents the addresses from view->low on. The rest is zero.
 static void copy_image(const pyd_elf_view_t* view, uint8_t* image) {
   for (uint32_t i = 0; i < view->segment_count; ++i) {
     const pyd_elf_segment_t* segment = &view->segments[i];
@@ -40,6 +42,7 @@ static void copy_image(const pyd_elf_view_t* view, uint8_t* image) {
   }
 }
 
+// Returns how many bytes of all images the files store.
 static uint64_t stored_bytes(const pyd_elf_view_t* views, uint32_t count) {
   uint64_t stored = 0;
   for (uint32_t i = 0; i < count; ++i) {
@@ -57,9 +60,11 @@ pyd_status_t pyd_elf_mapping_make(const pyd_elf_view_t* views, uint32_t count, p
   if (size == 0) {
     st = pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory to map the code of %" PRIu32 " files", count);
   } else {
-    mapping->size =
-        (size_t)(size + alignment - pyd_mem_page_size());  // mappings are page-aligned; find the rest inside
-    st = pyd_mem_reserve(mapping->size, stored_bytes(views, count) > size / 2, &mapping->memory);
+    // Memory is reserved at a page boundary: the slack lets it start at a multiple of a larger alignment.
+    mapping->size = (size_t)(size + alignment - pyd_mem_page_size());
+    // Bringing in all pages at once pays if most of them are copied to.
+    bool populate = stored_bytes(views, count) > size / 2;
+    st = pyd_mem_reserve(mapping->size, populate, &mapping->memory);
   }
   if (pyd_ok(st)) {
     // As high as possible, so that the slack comes first, where it needs no separate call (protect_runs).
@@ -93,11 +98,12 @@ typedef struct run_s {
   pyd_mem_access_t access;
 } run_t;
 
-enum { kRunsPerImage = 4 * PYD_ELF_MAX_SEGMENTS };  // of a segment: what is before it, RELRO and what surrounds it
+// Per segment: the gap before it, the pages before RELRO, RELRO, and the pages after it.
+enum { kRunsPerImage = 4 * PYD_ELF_MAX_SEGMENTS };
 
 typedef struct runs_s {
   uint32_t count;
-  run_t* items;
+  run_t* items;  // ascending, disjoint, without gaps
 } runs_t;
 
 // Appends pages in ascending order; pages that the last run already covers are ignored.
@@ -112,8 +118,8 @@ static void add_run(runs_t* runs, uint64_t begin, uint64_t end, pyd_mem_access_t
   }
 }
 
-// Returns the whole pages of RELRO within segment |index|. Each end is extended to the page boundary if no other data
-// is in that page.
+// Computes the pages of RELRO (data that is read-only after relocation) within segment |index|, as offsets from
+// view->low; both are 0 if there are none. A page that is only partly RELRO is included if nothing else is in it.
 static void find_relro(const pyd_elf_view_t* view, uint32_t index, uint64_t page, uint64_t* out_begin,
                        uint64_t* out_end) {
   const pyd_elf_segment_t* segment = &view->segments[index];
@@ -130,7 +136,8 @@ static void find_relro(const pyd_elf_view_t* view, uint32_t index, uint64_t page
   *out_end = (alone_after ? (end + page - 1) & ~(page - 1) : end & ~(page - 1)) - view->low;
 }
 
-// |base|: the offset of the image in the mapping.
+// Appends the pages of an image with the access of its segments; gaps are readable. |base|: the offset of the image in
+// the mapping. |page|: bytes of a page.
 static void find_runs(const pyd_elf_view_t* view, uint64_t base, uint64_t page, runs_t* runs) {
   for (uint32_t i = 0; i < view->segment_count; ++i) {
     const pyd_elf_segment_t* segment = &view->segments[i];
@@ -151,13 +158,15 @@ static void find_runs(const pyd_elf_view_t* view, uint64_t base, uint64_t page, 
   }
 }
 
+// Makes a run of code executable, after the instruction cache has been made to see what was copied.
 static pyd_status_t protect_code(uint8_t* memory, const run_t* run) {
   size_t size = (size_t)(run->end - run->begin);
   pyd_mem_flush_code(memory + run->begin, size);
   return pyd_mem_protect(memory + run->begin, size, PYD_MEM_READ_EXECUTE);
 }
 
-// Everything from one writable run to the next is made readable at once, and then its code executable.
+// Memory starts writable, so writable runs need no call. All runs between two of them are made readable by one call,
+// then the code among them executable.
 static pyd_status_t protect_runs(uint8_t* memory, const runs_t* runs) {
   pyd_status_t st = PYD_STATUS_OK;
   for (uint32_t i = 0, end; pyd_ok(st) && i < runs->count; i = end + 1) {
@@ -165,7 +174,7 @@ static pyd_status_t protect_runs(uint8_t* memory, const runs_t* runs) {
     for (end = i; end < runs->count && runs->items[end].access != PYD_MEM_READ_WRITE; ++end) {
       is_readable |= runs->items[end].access == PYD_MEM_READ;
     }
-    uint64_t begin = i ? runs->items[i].begin : 0;  // with the slack
+    uint64_t begin = i ? runs->items[i].begin : 0;  // the slack before the first image, too
     if (is_readable) st = pyd_mem_protect(memory + begin, (size_t)(runs->items[end - 1].end - begin), PYD_MEM_READ);
     for (uint32_t k = i; pyd_ok(st) && k < end; ++k) {
       if (runs->items[k].access == PYD_MEM_READ_EXECUTE) st = protect_code(memory, &runs->items[k]);

@@ -3,7 +3,7 @@
 
 #include "pydispatch/elf.h"
 
-// The segment that holds |size| bytes at |address|, or NULL.
+// Returns the segment that holds all |size| bytes at |address|, or NULL.
 static const pyd_elf_memory_t* find_memory(const pyd_elf_module_t* module, uint64_t address, uint64_t size) {
   for (uint32_t i = 0; i < module->segment_count; ++i) {
     const pyd_elf_memory_t* memory = &module->segments[i];
@@ -26,5 +26,5 @@ bool pyd_elf_module_holds_text(const pyd_elf_module_t* module, const char* text,
   const pyd_elf_memory_t* memory = find_memory(module, (uintptr_t)text, 1);
   if (!memory) return false;
   uint64_t left = memory->size - ((uintptr_t)text - memory->address);
-  return memchr(text, 0, (size_t)(left <= limit ? left : limit + 1)) != NULL;
+  return memchr(text, 0, (size_t)(left <= limit ? left : limit + 1)) != NULL;  // |limit| excludes the 0
 }

@@ -6,6 +6,7 @@
 #include "elf/format.h"
 #include "elf/view.h"
 
+// Checks the file header: a 64-bit little-endian shared object for a known machine, which it sets.
 static pyd_status_t read_header(pyd_span_t file, pyd_elf_view_t* view) {
   const uint8_t* header = pyd_span_get(file, 0, PYD_ELF_HEADER_SIZE);
   const uint8_t* magic = pyd_span_get(file, 0, 4);
@@ -42,13 +43,15 @@ static pyd_status_t read_header(pyd_span_t file, pyd_elf_view_t* view) {
   return PYD_STATUS_OK;
 }
 
+// Adds the segment of a PT_LOAD program header, number |index|. Segments ascend and do not overlap, as the gABI
+// requires.
 static pyd_status_t add_segment(const uint8_t* header, uint32_t index, pyd_elf_view_t* view) {
   pyd_elf_segment_t segment = {
       .vaddr = pyd_load_u64(header + PH_VADDR),
       .memory_size = pyd_load_u64(header + PH_MEMSZ),
       .offset = pyd_load_u64(header + PH_OFFSET),
       .file_size = pyd_load_u64(header + PH_FILESZ),
-      .flags = pyd_load_u32(header + PH_FLAGS) & (PF_X | PF_W),
+      .flags = pyd_load_u32(header + PH_FLAGS) & (PF_X | PF_W),  // all are readable
   };
   uint64_t align = pyd_load_u64(header + PH_ALIGN);
   if (segment.file_size > segment.memory_size) {
@@ -71,6 +74,7 @@ static pyd_status_t add_segment(const uint8_t* header, uint32_t index, pyd_elf_v
     return PYD_ELF_UNSUPPORTED("segment %u spans 0x%" PRIx64 " bytes of memory, limit 0x%" PRIx64, index,
                                segment.memory_size, PYD_ELF_MAX_IMAGE);
   }
+  // Later sums of this address, a size and a rounding up cannot wrap then.
   if (segment.vaddr > UINT64_MAX - PYD_ELF_MAX_IMAGE - 2 * PYD_ELF_MAX_ALIGNMENT) {
     return PYD_ELF_CORRUPT("segment %u: address 0x%" PRIx64 " + 0x%" PRIx64 " bytes wraps around", index, segment.vaddr,
                            segment.memory_size);
@@ -94,6 +98,7 @@ static pyd_status_t add_segment(const uint8_t* header, uint32_t index, pyd_elf_v
   return PYD_STATUS_OK;
 }
 
+// Reads program header |index|. Types that are not listed do not matter for loading.
 static pyd_status_t read_program_header(const uint8_t* header, uint32_t index, pyd_elf_view_t* view) {
   pyd_elf_range_t range = {pyd_load_u64(header + PH_VADDR), pyd_load_u64(header + PH_MEMSZ)};
   switch (pyd_load_u32(header + PH_TYPE)) {
@@ -133,7 +138,8 @@ static pyd_status_t read_program_headers(pyd_elf_view_t* view) {
   return st;
 }
 
-// Two segments in one page would need one protection; where both have the same, that is no conflict.
+// Computes the address range of the image, and checks that no two segments of different protection share a page. Only
+// the system's loader copes with these. |page|: bytes of a page.
 static pyd_status_t lay_out(pyd_elf_view_t* view, uint64_t page) {
   if (view->segment_count == 0) return PYD_ELF_CORRUPT("no loadable segment");
   const pyd_elf_segment_t* first = &view->segments[0];
@@ -159,13 +165,15 @@ static pyd_status_t lay_out(pyd_elf_view_t* view, uint64_t page) {
     if (!holder || !(holder->flags & PF_W)) {
       return PYD_ELF_CORRUPT("PT_GNU_RELRO at 0x%" PRIx64 " lies in no writable segment", view->relro.vaddr);
     }
-    // Some linkers round it up to a page, past the end of its segment.
+    // Some linkers round the size of RELRO up to a page, past the end of its segment.
     uint64_t room = holder->vaddr + holder->memory_size - view->relro.vaddr;
     if (view->relro.size > room) view->relro.size = room;
   }
   return PYD_STATUS_OK;
 }
 
+// Checks that the section headers, which are not read, are in the file. Linkers put them last: a file without them was
+// cut off.
 static pyd_status_t check_section_headers(pyd_span_t file) {
   const uint8_t* header = file.data;
   uint64_t offset = pyd_load_u64(header + EH_SHOFF), entry = pyd_load_u16(header + EH_SHENTSIZE);
@@ -175,6 +183,7 @@ static pyd_status_t check_section_headers(pyd_span_t file) {
                          count, offset, file.size);
 }
 
+// |is_system|: the file is for the system's loader, so that features which embedded code must not use are accepted.
 static pyd_status_t parse(pyd_span_t file, size_t page_size, bool is_system, pyd_elf_view_t* out_view) {
   *out_view = (pyd_elf_view_t){.file = file, .is_system = is_system};
   pyd_status_t st = read_header(file, out_view);
@@ -187,9 +196,9 @@ static pyd_status_t parse(pyd_span_t file, size_t page_size, bool is_system, pyd
 }
 
 pyd_status_t pyd_elf_parse(pyd_span_t file, size_t page_size, pyd_elf_view_t* out_view) {
-  return parse(file, page_size, false, out_view);
+  return parse(file, page_size, /* is_system */ false, out_view);
 }
 
 pyd_status_t pyd_elf_parse_system(pyd_span_t file, size_t page_size, pyd_elf_view_t* out_view) {
-  return parse(file, page_size, true, out_view);
+  return parse(file, page_size, /* is_system */ true, out_view);
 }

@@ -11,6 +11,7 @@
 #include "elf/format.h"
 #include "elf/view.h"
 
+// The value that a relocation stores.
 typedef enum meaning_e {
   MEANING_NONE,
   MEANING_BASE,           // B + A
@@ -22,6 +23,7 @@ typedef enum meaning_e {
   MEANING_INDIRECT,       // refused: calls code to find the address (ifunc)
 } meaning_t;
 
+// The values X that a field of n bits accepts.
 typedef enum range_e {
   RANGE_ANY,       // as wide as an address
   RANGE_SIGNED,    // -2^(n-1) <= X < 2^(n-1)
@@ -30,12 +32,13 @@ typedef enum range_e {
 } range_t;
 
 typedef struct kind_s {
-  const char* name;
-  uint8_t meaning;
-  uint8_t bits;
-  uint8_t range;
+  const char* name;  // as the ABI of the machine has it
+  uint8_t meaning;   // meaning_t
+  uint8_t bits;      // of the field; 0: nothing is stored, or the kind is refused
+  uint8_t range;     // range_t
 } kind_t;
 
+// Returns the kind with the number |type| on |machine|; NULL if it is not known.
 static const kind_t* find_kind(uint32_t machine, uint32_t type) {
 #define X(number, name, meaning, bits, range)                                      \
   case number: {                                                                   \
@@ -62,10 +65,11 @@ typedef struct relocator_s {
   uint8_t* image;  // NULL: only check
   uint64_t bias;
   const pyd_elf_segment_t* segment;  // of the last relocated word: the next one is nearly always in it too
-  const char* table;
-  uint64_t index;  // in the table
+  // The current relocation:
+  const char* table;  // the tag of its table, for messages
+  uint64_t index;     // in the table
   uint32_t type;
-  uint32_t symbol;
+  uint32_t symbol;  // index in the symbol table; 0: none
 } relocator_t;
 
 #define WHERE_FORMAT "relocation %" PRIu64 " of %s (%s%s%.64s)"
@@ -83,11 +87,12 @@ static bool is_writable(relocator_t* r, uint64_t vaddr, uint64_t size) {
   return s && (s->flags & PF_W);
 }
 
+// Stores the low |bytes| bytes of |value|, little-endian.
 static void store(uint8_t* target, uint64_t value, uint32_t bytes) {
   for (uint32_t i = 0; i < bytes; ++i) target[i] = (uint8_t)(value >> 8 * i);
 }
 
-// |value| is a 64-bit pattern; narrow fields read it as signed or unsigned.
+// Returns whether a field of |bits| bits, at most 64, can hold |value|. Negative values are in two's complement.
 static bool fits(uint64_t value, uint32_t bits, range_t range) {
   if (bits == 64) return true;
   int64_t number = (int64_t)value, half = (int64_t)1 << (bits - 1);
@@ -97,6 +102,7 @@ static bool fits(uint64_t value, uint32_t bits, range_t range) {
   return range == RANGE_UNSIGNED ? as_unsigned : as_signed || as_unsigned;
 }
 
+// Returns the failure of a relocation at |vaddr| whose |value| does not fit.
 static pyd_status_t refuse_range(const relocator_t* r, const kind_t* kind, uint64_t vaddr, uint64_t value) {
   static const char* const kRanges[] = {"", "signed", "unsigned", "signed or unsigned"};
   uint64_t high = (kind->range == RANGE_SIGNED ? (uint64_t)1 << (kind->bits - 1) : (uint64_t)1 << kind->bits) - 1;
@@ -106,6 +112,7 @@ static pyd_status_t refuse_range(const relocator_t* r, const kind_t* kind, uint6
                              WHERE(r, kind), vaddr, (int64_t)value, value, kRanges[kind->range], kind->bits, high);
 }
 
+// Returns the failure of a relocation of a kind that is refused.
 static pyd_status_t refuse_meaning(const relocator_t* r, const kind_t* kind) {
   switch ((meaning_t)kind->meaning) {
     case MEANING_THREAD:
@@ -126,7 +133,7 @@ static pyd_status_t refuse_meaning(const relocator_t* r, const kind_t* kind) {
   }
 }
 
-// S. The index has been checked.
+// Returns S; 0 without a symbol. The index of the symbol has been checked.
 static uint64_t symbol_address(const relocator_t* r) {
   if (r->symbol == 0) return 0;
   const uint8_t* symbol = r->view->symtab.bytes + (uint64_t)r->symbol * PYD_ELF_SYM_SIZE;
@@ -136,6 +143,7 @@ static uint64_t symbol_address(const relocator_t* r) {
   return section == SHN_ABS ? value : r->bias + value;
 }
 
+// Applies the current relocation, which is at |vaddr|. Without an image, checks it only.
 static pyd_status_t apply(relocator_t* r, const kind_t* kind, uint64_t vaddr, uint64_t addend) {
   if (kind->meaning == MEANING_NONE) return PYD_STATUS_OK;
   if (r->symbol != 0 && r->symbol >= r->view->symbol_count) {  // before any text that would name the symbol
@@ -155,12 +163,13 @@ static pyd_status_t apply(relocator_t* r, const kind_t* kind, uint64_t vaddr, ui
     case MEANING_SYMBOL_ADDEND: value = address + addend; break;
     default: value = address + addend - (r->bias + vaddr); break;
   }
-  if (!r->image) return PYD_STATUS_OK;
+  if (!r->image) return PYD_STATUS_OK;  // the value depends on the bias, which is not known then
   if (!fits(value, kind->bits, (range_t)kind->range)) return refuse_range(r, kind, vaddr, value);
   store(r->image + (vaddr - r->view->low), value, kind->bits / 8);
   return PYD_STATUS_OK;
 }
 
+// Applies the relocations with addends of a table, named |name| in messages.
 static pyd_status_t apply_table(relocator_t* r, const char* name, pyd_elf_table_t table) {
   const kind_t* kind = NULL;
   r->table = name;
@@ -169,6 +178,7 @@ static pyd_status_t apply_table(relocator_t* r, const char* name, pyd_elf_table_
     uint32_t type = pyd_load_u32(record + RELA_TYPE);
     r->index = at / PYD_ELF_RELA_SIZE;
     r->symbol = pyd_load_u32(record + RELA_SYMBOL);
+    // Most relocations are of the same kind as the one before.
     if (!kind || type != r->type) kind = find_kind(r->view->machine, type);
     r->type = type;
     if (!kind) {
@@ -194,10 +204,10 @@ static pyd_status_t apply_relative_word(relocator_t* r, uint64_t vaddr) {
   return PYD_STATUS_OK;
 }
 
-// An even word is an address; an odd one is a bitmap of the 63 words after the last location (gABI, "Relative
-// relocations").
+// Applies DT_RELR (gABI, "Relative relocations"). An even word is the address of a word to relocate. An odd one is a
+// bitmap, from bit 1 on, of the 63 words after those that the word before it covered.
 static pyd_status_t apply_relr(relocator_t* r) {
-  uint64_t next = 0;
+  uint64_t next = 0;  // address of the word that bit 1 of a bitmap stands for
   pyd_status_t st = PYD_STATUS_OK;
   for (uint64_t at = 0; pyd_ok(st) && at < r->view->relr.size; at += 8) {
     uint64_t word = pyd_load_u64(r->view->relr.bytes + at);

@@ -8,13 +8,14 @@
 #include "elf/format.h"
 #include "elf/view.h"
 
-#define MAX_LISTED 8
+#define MAX_LISTED 8  // names in a message
 
 const char* pyd_elf_view_symbol_name(const pyd_elf_view_t* view, uint64_t index) {
   uint32_t name = pyd_load_u32(view->symtab.bytes + index * PYD_ELF_SYM_SIZE + SYM_NAME);
   return name < view->strtab.size ? (const char*)view->strtab.bytes + name : "";
 }
 
+// Checks that the name of symbol |index| is in the string table, and that the symbol needs no system's loader.
 static pyd_status_t check_symbol(const pyd_elf_view_t* view, uint64_t index) {
   const uint8_t* symbol = view->symtab.bytes + index * PYD_ELF_SYM_SIZE;
   uint32_t name = pyd_load_u32(symbol + SYM_NAME);
@@ -37,13 +38,15 @@ static pyd_status_t check_symbol(const pyd_elf_view_t* view, uint64_t index) {
   return PYD_STATUS_OK;
 }
 
+// Returns whether a symbol has to be defined elsewhere: an undefined weak one is 0 instead.
 static bool is_undefined(const uint8_t* symbol) {
   uint32_t binding = symbol[SYM_INFO] >> 4;
   return pyd_load_u16(symbol + SYM_SHNDX) == SHN_UNDEF && binding != STB_LOCAL && binding != STB_WEAK;
 }
 
+// Lists the undefined symbols, of which |first| has the lowest index.
 static pyd_status_t refuse_undefined(const pyd_elf_view_t* view, uint64_t first) {
-  char names[MAX_LISTED * 68 + 8];
+  char names[MAX_LISTED * 68 + 8];  // per name 60 bytes, quotes and a comma; then ", ..." and a 0
   size_t used = 0;
   uint64_t count = 0;
   for (uint64_t i = first; i < view->symbol_count; ++i) {
@@ -63,7 +66,7 @@ static pyd_status_t refuse_undefined(const pyd_elf_view_t* view, uint64_t first)
 
 pyd_status_t pyd_elf_check_symbols(const pyd_elf_view_t* view) {
   uint64_t undefined = 0;
-  for (uint64_t i = 1; i < view->symbol_count; ++i) {
+  for (uint64_t i = 1; i < view->symbol_count; ++i) {  // symbol 0 is the null symbol
     pyd_status_t st = check_symbol(view, i);
     if (!pyd_ok(st)) return st;
     if (!undefined && is_undefined(view->symtab.bytes + i * PYD_ELF_SYM_SIZE)) undefined = i;
@@ -71,8 +74,8 @@ pyd_status_t pyd_elf_check_symbols(const pyd_elf_view_t* view) {
   return undefined ? refuse_undefined(view, undefined) : PYD_STATUS_OK;
 }
 
-// The symbol |index| without its name, of which only the first byte is known to be in the string table, because
-// the loaded code may have written on the table since it was checked.
+// Reads symbol |index|. Returns false unless it is defined in the module and global or weak. Only the first byte of its
+// name is known to be in the string table: the loaded code may have overwritten the 0 at its end.
 static bool read_symbol(const pyd_elf_module_t* module, uint64_t index, pyd_elf_symbol_t* out_symbol) {
   *out_symbol = (pyd_elf_symbol_t){0};
   if (index == 0 || index >= module->symbol_count) return false;
@@ -80,6 +83,7 @@ static bool read_symbol(const pyd_elf_module_t* module, uint64_t index, pyd_elf_
   uint32_t name = pyd_load_u32(symbol + SYM_NAME), section = pyd_load_u16(symbol + SYM_SHNDX);
   uint32_t binding = symbol[SYM_INFO] >> 4;
   uint64_t offset = pyd_load_u64(symbol + SYM_VALUE) - module->low_vaddr;
+  // Bytes of the module's memory, in which |offset| has to be.
   uint64_t room = (uint64_t)(uintptr_t)(module->memory + module->memory_size) - (module->bias + module->low_vaddr);
   if (binding != STB_GLOBAL && binding != STB_WEAK && binding != STB_GNU_UNIQUE) return false;
   if (name >= module->strtab_size) return false;
@@ -99,7 +103,8 @@ bool pyd_elf_module_symbol_at(const pyd_elf_module_t* module, uint64_t index, py
   return found;
 }
 
-// Compares no more than |name| has, so that a chain of symbols with one long name costs no more than its length.
+// Returns the address of symbol |index| if it is called |name|, else NULL. Compares no more bytes than |name| has, so
+// that long names in the file cannot make a lookup slow.
 static void* match(const pyd_elf_module_t* module, uint64_t index, const char* name) {
   pyd_elf_symbol_t symbol;
   if (!read_symbol(module, index, &symbol)) return NULL;
@@ -107,14 +112,16 @@ static void* match(const pyd_elf_module_t* module, uint64_t index, const char* n
   return length <= left && memcmp(symbol.name, name, length) == 0 ? symbol.address : NULL;
 }
 
+// Returns 32-bit word |index| of the hash table; 0 outside of it.
 static uint32_t word(const pyd_elf_module_t* module, uint64_t index) {
   pyd_span_t table = {module->hash, (size_t)module->hash_size};
   const void* bytes = pyd_span_get(table, 4 * index, 4);
   return bytes ? pyd_load_u32(bytes) : 0;  // 0 ends both kinds of walk or names the null symbol
 }
 
-// Words: buckets, first hashed symbol, filter words (of 8 bytes), shift; filter; buckets; one hash per hashed symbol
-// whose lowest bit ends a chain. The filter only saves time on a miss and is not used.
+// Looks up |name| in DT_GNU_HASH, and returns its address or NULL. 32-bit words of the table: number of buckets, first
+// hashed symbol, number of 64-bit filter words, shift; the filter; the buckets; one hash per hashed symbol, whose
+// lowest bit ends a chain. The filter only saves time for names that are absent, and is not used.
 static void* find_gnu(const pyd_elf_module_t* module, const char* name) {
   uint32_t hash = 5381;  // the hash function of DT_GNU_HASH, by D. J. Bernstein
   for (const uint8_t* c = (const uint8_t*)name; *c; ++c) hash = hash * 33 + *c;
@@ -124,7 +131,7 @@ static void* find_gnu(const pyd_elf_module_t* module, const char* name) {
   if (index < first) return NULL;
   for (; index < module->symbol_count; ++index) {
     uint32_t entry = word(module, start + buckets + (index - first));
-    if ((entry | 1) == (hash | 1)) {
+    if ((entry | 1) == (hash | 1)) {  // the lowest bit is not of the hash
       void* address = match(module, index, name);
       if (address) return address;
     }
@@ -133,7 +140,8 @@ static void* find_gnu(const pyd_elf_module_t* module, const char* name) {
   return NULL;
 }
 
-// Words: buckets, chains; buckets; one successor per symbol.
+// Looks up |name| in DT_HASH, and returns its address or NULL. 32-bit words of the table: number of buckets, number of
+// symbols; the buckets; for each symbol the next one of its chain, or 0.
 static void* find_sysv(const pyd_elf_module_t* module, const char* name) {
   uint32_t hash = 0;
   for (const uint8_t* c = (const uint8_t*)name; *c; ++c) {
@@ -143,7 +151,8 @@ static void* find_sysv(const pyd_elf_module_t* module, const char* name) {
   uint64_t buckets = word(module, 0);
   if (buckets == 0) return NULL;
   uint64_t index = word(module, 2 + hash % buckets);
-  for (uint64_t steps = 0; index != 0 && steps < module->symbol_count; ++steps) {  // a chain may be a ring
+  // A chain of a broken table may be a ring: it is left after as many steps as there are symbols.
+  for (uint64_t steps = 0; index != 0 && steps < module->symbol_count; ++steps) {
     void* address = match(module, index, name);
     if (address) return address;
     index = word(module, 2 + buckets + index);
