@@ -1,5 +1,5 @@
-// An executable is one heap block: the environment that kernels see, the image it came from, and behind both the copies
-// and tables that the environment points to.
+// A loaded executable: the environment that kernels see, the image that their code is in, and the copies and tables
+// that the environment points to.
 #include "pydispatch/executable.h"
 
 #include <inttypes.h>
@@ -14,18 +14,20 @@
 struct pyd_executable_s {
   _Alignas(16) pyd_environment_t environment;  // compiled code may load it with aligned instructions
   pyd_library_view_t view;
-  pyd_elf_module_t module;
-  pyd_import_fn_t* functions;  // one block with |contexts|
-  void** contexts;
-  uint32_t* constants;
+  pyd_elf_module_t module;     // zero for a library that is not an embedded ELF
+  pyd_import_fn_t* functions;  // by import, NULL for an optional one that is missing; one block with |contexts|
+  void** contexts;             // by import: passed to its function
+  uint32_t* constants;         // copied from the options; NULL: none
 };
 
-// What kernels call imports through, which are functions of the host. A plain tail call where kernels are, too.
+// The thunk through which kernels call imports, which are functions of the host: a plain tail call, for kernels with
+// the calling convention of the host.
 static int32_t call_import(pyd_import_fn_t import, void* params, void* context, void* reserved) {
   return import(params, context, reserved);
 }
 
 #if PYD_HAS_BRIDGES
+// The thunk for kernels with another calling convention: the compiler translates between the two.
 static int32_t PYD_EMBEDDED_CALL call_import_across(pyd_import_fn_t import, void* params, void* context,
                                                     void* reserved) {
   return import(params, context, reserved);
@@ -42,6 +44,9 @@ static pyd_import_thunk_fn_t import_thunk(bool is_embedded) {
 
 static const char* name_of(const pyd_executable_options_t* options) { return options->name ? options->name : ""; }
 
+// Creates an executable with its constants and processor data, but without code. If only the copy of the constants
+// fails,
+// |*out_executable| is set, too.
 static pyd_status_t create(const pyd_executable_options_t* options, pyd_executable_t** out_executable) {
   pyd_executable_t* executable = pyd_aligned_alloc(_Alignof(pyd_executable_t), sizeof(*executable));
   if (!executable) {
@@ -66,6 +71,7 @@ static pyd_status_t create(const pyd_executable_options_t* options, pyd_executab
   return PYD_STATUS_OK;
 }
 
+// Fills in the imports of the environment. |is_embedded|: the kernels are those of an embedded ELF.
 static pyd_status_t resolve_imports(pyd_executable_t* executable, bool is_embedded,
                                     const pyd_executable_options_t* options) {
   const pyd_library_imports_t* imports = &executable->view.library->imports;
@@ -84,7 +90,8 @@ static pyd_status_t resolve_imports(pyd_executable_t* executable, bool is_embedd
   return status;
 }
 
-// Everything after the code is in memory; |executable| is freed by the caller when this fails.
+// Queries and checks the library of code that is in memory, and resolves its imports. The caller frees |executable| if
+// this fails. |is_embedded|: the code is that of executable->module.
 static pyd_status_t attach(pyd_executable_t* executable, pyd_library_query_fn_t query, bool is_embedded,
                            const pyd_executable_options_t* options) {
   const pyd_elf_module_t* module = is_embedded ? &executable->module : NULL;
@@ -97,7 +104,7 @@ static pyd_status_t attach(pyd_executable_t* executable, pyd_library_query_fn_t 
   return status;
 }
 
-// The query function of |module|, which is initialised.
+// Finds the query function of |module|, which is initialized.
 static pyd_status_t find_query(const pyd_elf_module_t* module, const char* name, pyd_library_query_fn_t* out_query) {
   void* symbol = pyd_elf_module_symbol(module, PYD_LIBRARY_QUERY_SYMBOL);
   memcpy(out_query, &symbol, sizeof(symbol));  // ISO C has no conversion from object to function pointers
@@ -118,18 +125,18 @@ pyd_status_t pyd_executable_from_module(pyd_elf_module_t* module, const pyd_exec
   *out_executable = NULL;
   pyd_status_t status = create(options, &executable);
   if (pyd_ok(status)) {
-    executable->module = *module;
+    executable->module = *module;  // from here on it is unloaded with the executable
     *module = (pyd_elf_module_t){0};
     status = pyd_elf_module_initialise(&executable->module);
     status = pyd_status_annotate(status, "executable '%s': %s", name_of(options), pyd_status_text(status));
   }
   if (pyd_ok(status)) status = find_query(&executable->module, name_of(options), &query);
-  if (pyd_ok(status)) status = attach(executable, query, true, options);
+  if (pyd_ok(status)) status = attach(executable, query, /* is_embedded */ true, options);
   if (pyd_ok(status)) {
     *out_executable = executable;
   } else {
     pyd_executable_free(executable);
-    pyd_elf_module_unload(module);
+    pyd_elf_module_unload(module);  // zero unless create() failed
   }
   return status;
 }
@@ -152,7 +159,7 @@ pyd_status_t pyd_executable_from_query(pyd_library_query_fn_t query, const pyd_e
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "executable '%s': no query function given", name_of(options));
   }
   pyd_status_t status = create(options, &executable);
-  if (pyd_ok(status)) status = attach(executable, query, false, options);
+  if (pyd_ok(status)) status = attach(executable, query, /* is_embedded */ false, options);
   if (pyd_ok(status)) {
     *out_executable = executable;
   } else {

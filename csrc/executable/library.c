@@ -1,5 +1,6 @@
-// What a query returned comes from machine code that is trusted to run. What is missing, outside the limits or outside
-// the module is still an error and not a crash: hand-written libraries get it wrong, and damaged files do too.
+// Checks of the library that a query function returned. Its machine code is trusted to run. Still, tables that are
+// missing, outside the limits or outside the module are errors and no crashes: hand-written libraries and damaged files
+// have them.
 #include "executable/library.h"
 
 #include <inttypes.h>
@@ -54,6 +55,7 @@ _Static_assert(sizeof(attrs_v5_t) == 72, "attributes of version 5");
 _Static_assert(sizeof(library_v5_t) == 104, "library of version 5");
 #endif
 
+// Copies a library of version 5 to a new one with the current layout, which shares all tables but the attributes.
 static pyd_status_t translate_v5(const library_v5_t* old, const char* name, pyd_library_t** out_library) {
   size_t count = old->exports.attrs ? old->exports.count : 0;
   pyd_library_t* library = calloc(1, sizeof(*library) + count * sizeof(pyd_library_export_attrs_t));
@@ -81,6 +83,7 @@ static pyd_status_t translate_v5(const library_v5_t* old, const char* name, pyd_
   return PYD_STATUS_OK;
 }
 
+// Checks sanitizer and version of a library. |name|: of the executable, for messages.
 static pyd_status_t check_header(const pyd_library_header_t* header, const char* name) {
   if (!header) return pyd_status_make(PYD_CODE_CORRUPT, "executable '%s': its library has no header", name);
   if (header->sanitizer != PYD_LIBRARY_SANITIZER_NONE) {
@@ -104,19 +107,22 @@ static pyd_status_t check_header(const pyd_library_header_t* header, const char*
 enum { kMaxName = 4095 };
 
 typedef struct checker_s {
-  const pyd_elf_module_t* module;
-  const char* name;
+  const pyd_elf_module_t* module;  // that every pointer must be in
+  const char* name;                // of the executable, for messages
 } checker_t;
 
+// Returns the virtual address in the file of an address in the module, for messages.
 static uint64_t file_address(const checker_t* c, const void* address) {
   return (uint64_t)(uintptr_t)address - c->module->bias;
 }
 
-// |count| records of |size| bytes each, a multiple of |alignment|.
+// Checks that |table|, which |what| names in messages, is in one segment and aligned: |count| records of |size| bytes
+// each. An empty or absent table is accepted.
 static pyd_status_t check_table(const checker_t* c, const char* what, const void* table, uint64_t count, uint64_t size,
                                 uint64_t alignment) {
   if (count == 0 || !table) return PYD_STATUS_OK;
-  if (!pyd_elf_module_holds(c->module, table, count * size)) {  // 32 bits of count, 8 bits of size
+  // The product cannot wrap: |count| has 32 bits, |size| has 8.
+  if (!pyd_elf_module_holds(c->module, table, count * size)) {
     return pyd_status_make(PYD_CODE_CORRUPT,
                            "executable '%s': %s, %" PRIu64 " bytes at 0x%" PRIx64
                            ", lies in no segment of its "
@@ -128,6 +134,7 @@ static pyd_status_t check_table(const checker_t* c, const char* what, const void
                          c->name, what, file_address(c, table), alignment);
 }
 
+// Checks that the string |text|, number |index| of those that |what| names, ends in its segment. NULL is accepted.
 static pyd_status_t check_text(const checker_t* c, const char* what, uint32_t index, const char* text) {
   if (!text || pyd_elf_module_holds_text(c->module, text, kMaxName)) return PYD_STATUS_OK;
   return pyd_status_make(PYD_CODE_CORRUPT,
@@ -137,7 +144,7 @@ static pyd_status_t check_text(const checker_t* c, const char* what, uint32_t in
                          c->name, what, index, file_address(c, text), (int)kMaxName);
 }
 
-// |texts|: a table of |count| strings, or NULL.
+// Checks a table of |count| strings, or NULL. |table| names it in messages, |what| a string of it.
 static pyd_status_t check_texts(const checker_t* c, const char* table, const char* what, const char* const* texts,
                                 uint32_t count) {
   pyd_status_t status = check_table(c, table, texts, count, sizeof(*texts), _Alignof(const char*));
@@ -145,6 +152,7 @@ static pyd_status_t check_texts(const checker_t* c, const char* table, const cha
   return status;
 }
 
+// Checks a table of kernels: each is NULL or in executable bytes of the file.
 static pyd_status_t check_functions(const checker_t* c, const pyd_dispatch_fn_t* functions, uint32_t count) {
   pyd_status_t status = check_table(c, "its table of functions", functions, count, sizeof(*functions), _Alignof(void*));
   for (uint32_t i = 0; functions && i < count && pyd_ok(status); ++i) {
@@ -159,6 +167,7 @@ static pyd_status_t check_functions(const checker_t* c, const pyd_dispatch_fn_t*
   return status;
 }
 
+// Checks a table of source locations, whose paths have a length and no terminator.
 static pyd_status_t check_locations(const checker_t* c, const pyd_library_source_location_t* locations,
                                     uint32_t count) {
   pyd_status_t status =
@@ -169,7 +178,8 @@ static pyd_status_t check_locations(const checker_t* c, const pyd_library_source
   return status;
 }
 
-// The tables of both versions. Columns that nobody here reads are left alone.
+// Checks the tables that versions 5 and 6 have in common, |count| exports with attributes of |attrs_size| bytes. Tables
+// that this project does not read are not checked.
 static pyd_status_t check_pointers(const checker_t* c, const pyd_library_imports_t* imports, uint32_t count,
                                    const pyd_dispatch_fn_t* functions, const void* attrs, size_t attrs_size,
                                    const char* const* names, const char* const* tags,
@@ -183,15 +193,17 @@ static pyd_status_t check_pointers(const checker_t* c, const pyd_library_imports
   return status;
 }
 
-// What |answer| points at, as far as its version can be read from it.
+// Checks the pointer |answer| that a query returned, and the header that it leads to, which has the version.
 static pyd_status_t check_answer(const checker_t* c, const pyd_library_header_t* const* answer) {
   pyd_status_t status = check_table(c, "what its query returned", answer, 1, sizeof(*answer), _Alignof(void*));
   if (!pyd_ok(status) || !*answer) return status;
   status = check_table(c, "its header", *answer, 1, sizeof(**answer), _Alignof(pyd_library_header_t));
+  // The message needs a number: that of the version.
   return pyd_ok(status) ? check_text(c, "the name of its header, version", (*answer)->version, (*answer)->name)
                         : status;
 }
 
+// Checks the library that |answer| points at: its first member is the pointer to the header, which has been checked.
 static pyd_status_t check_library(const checker_t* c, const pyd_library_header_t* const* answer) {
   bool is_old = (*answer)->version == 5;
   size_t size = is_old ? sizeof(library_v5_t) : sizeof(pyd_library_t);
@@ -214,7 +226,7 @@ pyd_status_t pyd_library_view_query(pyd_library_query_fn_t query, const pyd_elf_
                                     pyd_library_view_t* out_view) {
   const checker_t checker = {module, name};
   *out_view = (pyd_library_view_t){0};
-  // Compiled libraries answer to exactly one number, so every number is tried.
+  // A compiled library returns NULL for every version but its own, so all versions are tried.
   const pyd_library_header_t* const* answer = NULL;
   for (uint32_t version = PYD_LIBRARY_VERSION; version >= 1 && !answer; --version) {
     answer = pyd_library_query_call(query, module != NULL, version, environment);
@@ -245,6 +257,7 @@ void pyd_library_view_free(pyd_library_view_t* view) {
   *view = (pyd_library_view_t){0};
 }
 
+// Checks what a dispatch of export |i| relies on: a function, a name, and counts within the limits.
 static pyd_status_t check_export(const pyd_library_t* library, uint32_t i, const char* name) {
   const pyd_library_export_attrs_t* attrs = &library->exports.attrs[i];
   const char* export_name = library->exports.names[i];
@@ -267,19 +280,19 @@ static pyd_status_t check_export(const pyd_library_t* library, uint32_t i, const
 }
 
 pyd_status_t pyd_library_check(const pyd_library_t* library, uint32_t constant_count, const char* name) {
-  // A library that says 0 has often not been told: the compilers that write these tables forget the count.
+  // 0 is accepted for any number: compilers that write these tables often leave the count out.
   if (library->constants.count != 0 && library->constants.count != constant_count) {
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "executable '%s' needs %u constants, %u given", name,
                            library->constants.count, constant_count);
   }
   if (library->exports.count == 0) return PYD_STATUS_OK;
-  const char* lacks = !library->exports.ptrs    ? "functions"
-                      : !library->exports.attrs ? "attributes"
-                      : !library->exports.names ? "names"
-                                                : NULL;
-  if (lacks) {
+  const char* missing = !library->exports.ptrs    ? "functions"
+                        : !library->exports.attrs ? "attributes"
+                        : !library->exports.names ? "names"
+                                                  : NULL;
+  if (missing) {
     return pyd_status_make(PYD_CODE_CORRUPT, "executable '%s': its %u exports have no table of %s", name,
-                           library->exports.count, lacks);
+                           library->exports.count, missing);
   }
   pyd_status_t status = PYD_STATUS_OK;
   for (uint32_t i = 0; i < library->exports.count && pyd_ok(status); ++i) status = check_export(library, i, name);

@@ -14,6 +14,7 @@ bool pyd_fatelf_is(pyd_span_t file) {
   return magic && pyd_load_u32(magic) == PYD_FATELF_MAGIC;
 }
 
+// Checks the header, u32 magic, u16 version, u8 count, u8 0, and that the file has as many records as it states.
 pyd_status_t pyd_fatelf_open(pyd_span_t file, uint32_t* out_count) {
   *out_count = 0;
   if (!pyd_fatelf_is(file)) return CORRUPT("the file does not start with FA 70 0E 1F");
@@ -29,6 +30,7 @@ pyd_status_t pyd_fatelf_open(pyd_span_t file, uint32_t* out_count) {
   return PYD_STATUS_OK;
 }
 
+// Reads record |index|, which is in the file.
 static void read_record(pyd_span_t file, uint32_t index, pyd_fatelf_record_t* out_record) {
   const uint8_t* bytes = file.data + PYD_FATELF_HEADER_SIZE + (size_t)index * PYD_FATELF_RECORD_SIZE;
   *out_record = (pyd_fatelf_record_t){
@@ -61,11 +63,14 @@ pyd_status_t pyd_fatelf_record(pyd_span_t file, uint32_t index, pyd_fatelf_recor
   return PYD_STATUS_OK;
 }
 
+// Returns whether a record is for |machine|, 64-bit, little-endian, and for no specific system (0), Linux (3) or bare
+// machines (255).
 static bool fits(const pyd_fatelf_record_t* record, uint32_t machine) {
   return record->machine == machine && record->word_size == 2 && record->byte_order == 1 &&
          (record->osabi == 0 || record->osabi == 3 || record->osabi == 255);
 }
 
+// Returns the failure that lists the machines of the records, as many as fit.
 static pyd_status_t report_none(pyd_span_t file, uint32_t count, const char* machine_name) {
   char list[256] = "";
   size_t length = 0;
@@ -77,7 +82,7 @@ static pyd_status_t report_none(pyd_span_t file, uint32_t count, const char* mac
                        : record.machine == 243 ? "riscv64"
                                                : NULL;
     const char* separator = i ? ", " : "";
-    // 16 bytes hold any one of them.
+    // 16 bytes hold any of them with its separator: ", machine 65535" and a 0.
     int written = name ? snprintf(list + length, sizeof(list) - length, "%s%s", separator, name)
                        : snprintf(list + length, sizeof(list) - length, "%smachine %u", separator, record.machine);
     length += (size_t)written;

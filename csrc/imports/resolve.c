@@ -1,16 +1,18 @@
-// Resolves the import table of one executable. Asked once per load, so clarity of the failure matters more than speed:
-// the message names every missing import at once, not only the first.
+// Resolves the import table of one executable. This happens once per load, so a clear failure matters more than speed:
+// the message names all missing imports, not only the first.
 #include <stdlib.h>
 #include <string.h>
 
 #include "pydispatch/executable.h"
 
-enum { kStackNames = 32 };
+enum { kStackNames = 32 };  // names of more imports than this are put on the heap
 
 static bool is_optional(const char* symbol) { return symbol[0] == '?'; }
 
 static const char* bare_name(const char* symbol) { return symbol + (is_optional(symbol) ? 1 : 0); }
 
+// Checks that each import has a name, and fills in the |names| to resolve: without the '?' of optional imports unless
+// |keeps_marks|.
 static pyd_status_t check_symbols(const char* executable, uint32_t count, const char* const* symbols, bool keeps_marks,
                                   const char** names) {
   if (!symbols)
@@ -26,10 +28,11 @@ static pyd_status_t check_symbols(const char* executable, uint32_t count, const 
 
 static bool is_missing(const char* symbol, pyd_import_fn_t function) { return !function && !is_optional(symbol); }
 
+// Returns the failure that lists the required imports without a function; OK if there are none.
 static pyd_status_t report_missing(const char* executable, uint32_t count, const char* const* symbols,
                                    const pyd_import_fn_t* functions) {
   uint32_t missing = 0;
-  size_t length = 1;
+  size_t length = 1;  // of the list, with the 0 at its end
   for (uint32_t i = 0; i < count; ++i) {
     if (!is_missing(symbols[i], functions[i])) continue;
     ++missing;
@@ -42,7 +45,7 @@ static pyd_status_t report_missing(const char* executable, uint32_t count, const
                                                executable, missing, noun);
   status = pyd_status_add_name(status, PYD_STATUS_EXECUTABLE, executable, strlen(executable));
   char* list = malloc(length);
-  if (!list) return status;
+  if (!list) return status;  // without the list
   char* end = list;
   for (uint32_t i = 0; i < count; ++i) {
     if (!is_missing(symbols[i], functions[i])) continue;

@@ -78,9 +78,9 @@ typedef struct pyd_api_s {
   // threads and memory, also with Python. UNAVAILABLE, INVALID_ARGUMENT; UNSUPPORTED for
   // a device that does not run on the CPU.
   pyd_status_t (*device_open)(const char* name, pyd_api_device_t** out_device);
-  // [GIL] From a pydispatch device object (a PyObject*, borrowed). INVALID_ARGUMENT for another object.
+  // [GIL] Returns a handle of a pydispatch device object (a PyObject*, borrowed). INVALID_ARGUMENT for another object.
   pyd_status_t (*device_from_python)(void* object, pyd_api_device_t** out_device);
-  // [GIL] when it is the last one.
+  // [GIL] when it is the last reference.
   void (*device_release)(pyd_api_device_t* device);
   // Threads that run one dispatch or loop, including the calling one.
   uint32_t (*device_workers)(const pyd_api_device_t* device);
@@ -106,10 +106,10 @@ typedef struct pyd_api_s {
   pyd_status_t (*program_load_file)(pyd_api_device_t* device, const char* path, pyd_api_program_t** out_program);
   pyd_status_t (*program_load_bytes)(pyd_api_device_t* device, const void* data, size_t size,
                                      pyd_api_program_t** out_program);
-  // [GIL] From a pydispatch.Program (a PyObject*, borrowed). Closing that object afterwards does not end the handle.
-  // INVALID_ARGUMENT for another object or a closed one.
+  // [GIL] Returns a handle of a pydispatch.Program (a PyObject*, borrowed). Closing that object afterwards does not end
+  // the handle. INVALID_ARGUMENT for another object or a closed one.
   pyd_status_t (*program_from_python)(void* object, pyd_api_program_t** out_program);
-  // [GIL] when it is the last one.
+  // [GIL] when it is the last reference.
   void (*program_release)(pyd_api_program_t* program);
   // Borrowed from the program.
   pyd_api_device_t* (*program_device)(const pyd_api_program_t* program);
@@ -120,9 +120,9 @@ typedef struct pyd_api_s {
   pyd_status_t (*program_find)(const pyd_api_program_t* program, const char* name,
                                const pyd_api_function_t** out_function);
 
-  // Fixes sizes. |dims|: those of all tensor arguments one after another; |scalars|: one word per scalar argument, in
-  // order. The counts must be those of the function; an empty array may be NULL. INVALID_ARGUMENT names the argument,
-  // the axis and both sizes.
+  // Prepares a call for fixed sizes. |dims|: the sizes of all tensor arguments one after another; |scalars|: one word
+  // per scalar argument, in order. The counts must be those of the function; an empty array may be NULL.
+  // INVALID_ARGUMENT names the argument, the axis and both sizes.
   pyd_status_t (*call_prepare)(const pyd_api_function_t* function, const int64_t* dims, uint32_t dims_count,
                                const uint64_t* scalars, uint32_t scalar_count, pyd_api_call_t** out_call);
   // [GIL] when it is the last reference to a released program. A call that runs or was submitted runs on.
@@ -189,15 +189,15 @@ typedef struct pyd_api_s {
 
   // Runs |call| on the device's threads, asynchronously. Until it has ended, the call may be used for nothing else and
   // its memory must stay allocated; then its results are valid. |options| and |out_event| may be NULL. Refused as
-  // call_run refuses; whatever else fails is the event's. Calls of a function with mutable state keep the order in
+  // call_run refuses; all later failures are in event_status. Calls of a function with mutable state keep the order in
   // which they were submitted. SYSTEM without a thread to run it.
   pyd_status_t (*call_submit)(pyd_api_call_t* call, const pyd_api_submit_t* options, pyd_api_event_t** out_event);
   // Runs parallel_range asynchronously. |cost|, which may be NULL, must stay allocated until the end.
   pyd_status_t (*parallel_range_submit)(pyd_api_device_t* device, uint64_t count, pyd_api_range_fn_t body,
                                         void* context, pyd_api_cost_t* cost, const pyd_api_submit_t* options,
                                         pyd_api_event_t** out_event);
-  // Waits until it has ended, for |nanoseconds| at most. A thread that waits PYD_API_FOREVER runs the call itself when
-  // no other thread has begun it. A status only when |event| or |interrupt| is refused, and INTERRUPTED when
+  // Waits until the call has ended, for |nanoseconds| at most. A thread that waits PYD_API_FOREVER runs the call itself
+  // when no other thread has begun it. A status only when |event| or |interrupt| is refused, and INTERRUPTED when
   // |interrupt| (NULL: never) ended the waiting; that the time has passed, or that the call has failed, is in
   // |*out_outcome|, a pyd_api_outcome_t that may be NULL.
   pyd_status_t (*event_wait)(pyd_api_event_t* event, uint64_t nanoseconds, const pyd_api_interrupt_t* interrupt,
@@ -243,7 +243,7 @@ typedef struct pyd_api_s {
   // that while it runs: 0. INVALID_ARGUMENT.
   uint32_t (*call_command_count)(const pyd_api_call_t* call);
   pyd_status_t (*call_command)(const pyd_api_call_t* call, uint32_t index, pyd_api_command_t* out_command);
-  // Bytes of the temporary memory that a run needs; 0 as above.
+  // Bytes of the temporary memory that a run needs; 0 for a function with control flow or state.
   uint64_t (*call_arena_bytes)(const pyd_api_call_t* call);
   // As call_run_until, and measures each command: |out_times| has |count| entries, call_command_count of them. Commands
   // run one after another, each on all threads, so that their times do not depend on one another; the whole takes
@@ -266,15 +266,15 @@ typedef struct pyd_api_s {
   pyd_status_t (*call_bind_argument_memory)(pyd_api_call_t* call, uint32_t index, pyd_api_memory_t* memory);
   pyd_status_t (*call_bind_result_memory)(pyd_api_call_t* call, uint32_t index, pyd_api_memory_t* memory);
   // From now on each run puts tensor results that no memory is bound for into memory of |allocator|, which
-  // call_result_data has then. It is the call's, which releases it at its end, and keeps it for its next run unless it
-  // is taken. NULL: no more; what is there is released.
+  // call_result_data returns. The call owns this memory: it is used again by the next run and released with the call,
+  // unless call_take_result takes it. NULL: no allocator from now on; memory of the former one is released.
   pyd_status_t (*call_set_result_allocator)(pyd_api_call_t* call, const pyd_allocator_t* allocator);
-  // Hands over such a result after a run: the caller releases |*out_bytes| bytes to the allocator, and the next run
-  // allocates others. They are the bytes of the tensor, or 1 when it has none. INVALID_ARGUMENT when there are none to
-  // be taken.
+  // Hands over the memory of a result from that allocator after a run: the caller releases |*out_bytes| bytes to the
+  // allocator, and the next run allocates new memory. |*out_bytes| is the size of the tensor, or 1 if that is 0.
+  // INVALID_ARGUMENT when the result has no such memory.
   pyd_status_t (*call_take_result)(pyd_api_call_t* call, uint32_t index, void** out_data, size_t* out_bytes);
   // [GIL] As program_load_file and program_load_bytes, with values for the parameters of the program (api/load.h).
-  // INVALID_ARGUMENT names the parameter that is missing, or whose type or sizes are others.
+  // INVALID_ARGUMENT names the parameter that is missing, or whose type or sizes differ from those of the program.
   pyd_status_t (*program_load)(pyd_api_device_t* device, const pyd_api_load_t* options,
                                pyd_api_program_t** out_program);
 } pyd_api_t;
@@ -285,7 +285,7 @@ typedef struct pyd_api_s {
 #define PYD_API_HAS(table, member) \
   ((table)->size >= offsetof(pyd_api_t, member) + sizeof(((const pyd_api_t*)0)->member))
 
-// The table that the capsule points to, when it has |version| and at least |size| bytes; else NULL.
+// Returns |table|, which the capsule points to, if it has |version| and at least |size| bytes; else NULL.
 static inline const pyd_api_t* pyd_api_accept(const void* table, uint32_t version, size_t size) {
   const pyd_api_t* api = (const pyd_api_t*)table;
   return api && api->version == version && api->size >= size ? api : NULL;
@@ -293,8 +293,8 @@ static inline const pyd_api_t* pyd_api_accept(const void* table, uint32_t versio
 
 #ifdef Py_PYTHON_H  // only after Python.h; the rest of the header does not need it
 
-// The table, or NULL with an ImportError that names both versions. With the GIL. The table is valid until the process
-// ends.
+// Returns the table, valid until the process ends, or NULL with an ImportError that names both versions. Call it with
+// the GIL.
 static inline const pyd_api_t* pyd_api_import(void) {
   // PyCapsule_Import does not import modules inside a package.
   PyObject* module = PyImport_ImportModule(PYD_API_MODULE);
