@@ -2,8 +2,8 @@
 
     python csrc/install.py PREFIX
 
-PREFIX gets include/, lib/libpydispatch.so and .a, and what pkg-config and CMake find them by. CC and CFLAGS are the
-compiler and its options; DESTDIR goes before every path that is written. The library exports
+PREFIX gets include/, lib/libpydispatch.so and .a, and the files by which pkg-config and CMake find them. CC and CFLAGS
+are the compiler and its options; DESTDIR is put before every path that is written. The library exports
 `pyd_standalone_fill_sized`, and `pyd_standalone_fill` for programs that were built before it.
 """
 
@@ -105,10 +105,11 @@ def install(prefix: Path) -> None:
     for folder in (cmake, library / "pkgconfig"):
         folder.mkdir(parents=True, exist_ok=True)
     headers = target / "include" / "pydispatch"
-    shutil.rmtree(headers, ignore_errors=True)
+    shutil.rmtree(headers, ignore_errors=True)  # an older version may have had other headers
     shutil.copytree(ROOT / "csrc" / "include" / "pydispatch", headers)
     with tempfile.TemporaryDirectory() as folder:
         shared, static = build(Path(folder))
+        # The link for the linker, the link that programs load (the soname), and the file.
         names = ("libpydispatch.so", f"libpydispatch.so.{version().split('.')[0]}", f"libpydispatch.so.{version()}")
         shutil.copy(static, library)
         shutil.copy(shared, library / names[2])
@@ -123,6 +124,7 @@ def install(prefix: Path) -> None:
 
 
 def main(words: list[str]) -> int:
+    """Install below the one path of the command line, and return the exit status."""
     if len(words) != 1 or words[0].startswith("-") or not Path(words[0]).is_absolute():
         print("expected one absolute path, as in: python csrc/install.py /usr/local")
         return 2

@@ -1,6 +1,6 @@
-// Small blocks come from the C library and are kept in one stack per size class; large ones are mapped, kept in the
-// order of their release, and found by best fit. With an allocator all memory is its memory. Before each block is a
-// header of one cache line, so that the block itself keeps its alignment and finds its way home.
+// Small blocks come from the C library; free ones are kept in one stack per size class. Large blocks are mapped; free
+// ones are kept in the order of their release, and found by best fit. A pool with an allocator takes all memory from
+// that. Before each block is a header with its size class; it fills a cache line, so that the block is aligned.
 //
 // Each lock is held for a few instructions (a scan of the free large blocks at most) and never across a system call, so
 // the locks spin. A mutex would cost the same uncontended; the spin saves its second atomic operation on release.
@@ -16,20 +16,20 @@
 #include "platform/pages.h"
 
 enum {
-  kHeader = 64,
-  kClassCount = 52,  // 64, 128, 192, 256, then four per power of two up to 1 MiB
-  kLarge = kClassCount,
-  kSpins = 64,
+  kHeader = 64,                              // bytes
+  kClassCount = 52,                          // 64, 128, 192, 256 bytes, then four per power of two up to 1 MiB
+  kLarge = kClassCount,                      // header_t.class of a large block
+  kSpins = 64,                               // polls of a lock before the thread yields
   kOverhead = kHeader + PYD_POOL_ALIGNMENT,  // bytes of an allocation besides the block: header and alignment
 };
-#define LARGEST_SMALL ((size_t)1 << 20)
+#define LARGEST_SMALL ((size_t)1 << 20)  // bytes of the largest small block
 
 typedef struct header_s {
-  struct header_s* next;  // while free
-  struct header_s* prev;  // large and free
-  void* memory;           // what was allocated; NULL: it was mapped
+  struct header_s* next;  // of a free block, in its list: the one released before it
+  struct header_s* prev;  // of a large free block: the one released after it
+  void* memory;           // start of the allocation; NULL: the block was mapped
   size_t size;            // usable bytes
-  uint32_t class;
+  uint32_t class;         // size class, or kLarge
 } header_t;
 _Static_assert(sizeof(header_t) <= kHeader && kHeader <= PYD_PAGES_FRONT, "the header lies in front of the block");
 
@@ -37,26 +37,27 @@ _Static_assert(sizeof(header_t) <= kHeader && kHeader <= PYD_PAGES_FRONT, "the h
 typedef struct class_stack_s {
   _Alignas(64) atomic_bool lock;
   header_t* top;
-  uint64_t live;  // blocks
+  uint64_t live;  // number of blocks in use
   _Atomic uint64_t free_bytes;
 } class_stack_t;
 
 struct pyd_pool_s {
   class_stack_t classes[kClassCount];
-  // Large blocks; newest first.
+  // Free large blocks, from the newest to the oldest release.
   _Alignas(64) atomic_bool large_lock;
   header_t *newest, *oldest;
-  uint64_t large_live;
-  _Atomic uint64_t large_free_bytes;          // as in a class
+  uint64_t large_live;                        // number of large blocks in use
+  _Atomic uint64_t large_free_bytes;          // written under the lock, read without it
   _Alignas(64) _Atomic uint64_t total_bytes;  // live and free; changes only with system calls
   _Atomic uint64_t peak_bytes;
-  uint64_t retain_bytes, limit_bytes;
-  bool is_poisoned;
-  pyd_allocator_t allocator;
-  void* memory;
+  uint64_t retain_bytes;      // maximum of free bytes
+  uint64_t limit_bytes;       // maximum of live and free bytes
+  bool is_poisoned;           // blocks are filled with PYD_POISON_BYTE when they are acquired
+  pyd_allocator_t allocator;  // all zero: the system's memory
+  void* memory;               // the allocation that the pool itself is in
 };
 
-// Takes a spin lock.
+// Takes a spin lock. Polls with plain reads while another thread has it, which keeps its cache line shared.
 static void lock(atomic_bool* flag) {
   for (uint32_t attempt = 0; atomic_exchange_explicit(flag, true, memory_order_acquire);) {
     while (atomic_load_explicit(flag, memory_order_relaxed)) pyd_back_off(++attempt, kSpins);
@@ -67,7 +68,7 @@ static void unlock(atomic_bool* flag) { atomic_store_explicit(flag, false, memor
 // Returns the size class of the smallest block that has |size| bytes, at most LARGEST_SMALL.
 static uint32_t class_of(size_t size) {
   if (size <= 256) return size ? (uint32_t)((size - 1) / 64) : 0;
-  uint32_t power = 63u - (uint32_t)__builtin_clzll(size - 1);
+  uint32_t power = 63u - (uint32_t)__builtin_clzll(size - 1);  // 2^power <= size - 1
   return (power - 7) * 4 + (uint32_t)((size - 1) >> (power - 2) & 3);
 }
 // Returns the bytes of a block of |class|.
@@ -94,11 +95,11 @@ static pyd_status_t reserve(pyd_pool_t* pool, size_t size) {
   uint64_t total = atomic_load_explicit(&pool->total_bytes, memory_order_relaxed);
   do {
     if (total <= limit && size <= limit - total) continue;
-    const uint64_t kept = sum_free_bytes(pool);
+    const uint64_t free_bytes = sum_free_bytes(pool);
     return pyd_status_make(PYD_CODE_OUT_OF_MEMORY,
                            "no memory for a buffer of %zu bytes: %" PRIu64 " of the device's limit of %" PRIu64
                            " are in use",
-                           size, total > kept ? total - kept : 0, limit);
+                           size, total > free_bytes ? total - free_bytes : 0, limit);
   } while (!atomic_compare_exchange_weak_explicit(&pool->total_bytes, &total, total + size, memory_order_relaxed,
                                                   memory_order_relaxed));
   total += size;
@@ -136,8 +137,8 @@ static void unlink_large(pyd_pool_t* pool, header_t* header) {
   adjust(&pool->large_free_bytes, 0 - (uint64_t)header->size);
 }
 
-// Takes a block of |size| bytes from the stack of its class, and returns it; NULL when that is empty. The caller holds
-// its lock.
+// Takes a block from a stack, and returns it; NULL when the stack is empty. |size|: bytes of the blocks of this class.
+// The caller holds the lock of the stack.
 static header_t* unlink_small(class_stack_t* stack, size_t size) {
   header_t* header = stack->top;
   if (!header) return NULL;
@@ -201,7 +202,7 @@ static pyd_status_t acquire_small(pyd_pool_t* pool, uint32_t class, void** out_b
   size_t size = class_size(class);
   lock(&stack->lock);
   header_t* header = unlink_small(stack, size);
-  ++stack->live;
+  ++stack->live;  // also of a new block, which is allocated without the lock
   unlock(&stack->lock);
   if (header) {
     *out_block = block_of(header);
@@ -221,7 +222,7 @@ static pyd_status_t acquire_small(pyd_pool_t* pool, uint32_t class, void** out_b
   return status;
 }
 
-// Makes a new large block of |size| bytes, of which |wanted| are going to be used.
+// Creates a large block of |size| bytes, of which the first |wanted| are going to be used.
 static pyd_status_t map_large(pyd_pool_t* pool, size_t size, size_t wanted, void** out_block) {
   if (pyd_allocator_is_given(&pool->allocator)) return allocate(pool, size, kLarge, out_block);
   pyd_status_t status = reserve(pool, size);
@@ -235,8 +236,8 @@ static pyd_status_t map_large(pyd_pool_t* pool, size_t size, size_t wanted, void
   return status;
 }
 
-// The same as acquire_small for a large block: takes the best fit among the free ones that are at most 25 % larger than
-// needed.
+// Gets a large block as acquire_small does: the smallest free one that is large enough, but not more than 25 % larger
+// (which bounds the waste), or a new one.
 static pyd_status_t acquire_large(pyd_pool_t* pool, size_t size, void** out_block) {
   if (size > SIZE_MAX / 2) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a buffer of %zu bytes", size);
   const size_t wanted = size;
@@ -324,7 +325,7 @@ pyd_status_t pyd_pool_create_with(uint64_t retain_bytes, const pyd_allocator_t* 
   bool is_poisoned;
   pyd_status_t status = pyd_poison_requested(&is_poisoned);
   if (!pyd_ok(status)) return status;
-  void* memory = pyd_allocate_zeroed(allocator, sizeof(pyd_pool_t) + 64);
+  void* memory = pyd_allocate_zeroed(allocator, sizeof(pyd_pool_t) + 64);  // room to align the pool to a cache line
   if (!memory) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a buffer pool");
   pyd_pool_t* pool = (pyd_pool_t*)(((uintptr_t)memory + 63) & ~(uintptr_t)63);
   pool->memory = memory;
@@ -339,7 +340,7 @@ pyd_status_t pyd_pool_create_with(uint64_t retain_bytes, const pyd_allocator_t* 
 void pyd_pool_destroy(pyd_pool_t* pool) {
   if (!pool) return;
   pyd_pool_trim(pool);
-  const pyd_allocator_t allocator = pool->allocator;
+  const pyd_allocator_t allocator = pool->allocator;  // a copy: the pool is in the memory that it releases
   pyd_deallocate(&allocator, pool->memory, sizeof(pyd_pool_t) + 64);
 }
 
@@ -378,16 +379,16 @@ void pyd_pool_stats(pyd_pool_t* pool, pyd_pool_stats_t* out_stats) {
   unlock(&pool->large_lock);
   // While others work, a block in flight may be counted on either side.
   uint64_t total = atomic_load_explicit(&pool->total_bytes, memory_order_relaxed);
-  uint64_t kept = sum_free_bytes(pool);
+  uint64_t free_bytes = sum_free_bytes(pool);
   *out_stats = (pyd_pool_stats_t){
-      .live_bytes = total > kept ? total - kept : 0,
-      .free_bytes = kept,
+      .live_bytes = total > free_bytes ? total - free_bytes : 0,
+      .free_bytes = free_bytes,
       .peak_bytes = atomic_load_explicit(&pool->peak_bytes, memory_order_relaxed),
       .live_blocks = blocks,
   };
 }
 
-// No code takes one lock while holding another, so any order is safe.
+// Takes all locks for a fork. No other code takes one lock while it holds another, so any order is safe.
 void pyd_pool_fork_prepare(pyd_pool_t* pool) {
   for (uint32_t i = 0; i < kClassCount; ++i) lock(&pool->classes[i].lock);
   lock(&pool->large_lock);

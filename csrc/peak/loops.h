@@ -1,6 +1,6 @@
-// Loops over f32 for each width of vectors: multiply-adds in registers, and a triad over arrays. The sums of the first
-// are independent and as many as hide the latency of an operation; what they come to is returned, so that they are
-// computed.
+// Loops over f32 for each width of vectors: multiply-adds in registers, and a triad over arrays. The multiply-adds
+// update independent sums, as many as hide the latency of an operation. Their total is returned, so that the compiler
+// does not remove them.
 #ifndef PYD_PEAK_LOOPS_H_
 #define PYD_PEAK_LOOPS_H_
 
@@ -14,14 +14,17 @@
 #include <arm_neon.h>
 #endif
 
-// |operations|: of one repeat of |multiply_add|. |triad|: a[i] = b[i] + c[i] / 2.
+// |operations|: floating-point operations of one repeat of |multiply_add|, two per multiply-add and lane.
+// |triad|: a[i] = b[i] + c[i] / 2.
 typedef struct pyd_loops_s {
   float (*multiply_add)(uint64_t repeats);
   void (*triad)(float* restrict a, const float* restrict b, const float* restrict c, uint64_t count);
   uint32_t operations;
 } pyd_loops_t;
 
-// |NAME|: a pyd_loops_t. |SUMS| vectors of |LANES| elements; they tend to 1.
+// Defines the pyd_loops_t |NAME| with |SUMS| sums of type |VECTOR|, which has |LANES| elements. |ATTRIBUTE|: selects
+// the instruction set. |SET|(x): a vector of x. |FMA|(a, b, c): a * b + c. |FIRST|(v): the first element. Sums tend to
+// 1 and thus never become denormal or infinite.
 #define PYD_LOOPS(NAME, ATTRIBUTE, VECTOR, LANES, SUMS, SET, FMA, FIRST)                                  \
   ATTRIBUTE static void NAME##_triad(float* restrict a, const float* restrict b, const float* restrict c, \
                                      uint64_t count) {                                                    \
@@ -49,6 +52,7 @@ PYD_LOOPS(pyd_loops_256, __attribute__((target("avx2,fma"))), __m256, 8, 12, _mm
           _mm256_cvtss_f32)
 PYD_LOOPS(pyd_loops_128, , __m128, 4, 12, _mm_set1_ps, PYD_SSE_MULTIPLY_ADD, _mm_cvtss_f32)
 
+// Returns whether the CPU and the system have the feature that LLVM calls |name|, one of word 0 of the processor data.
 static inline bool pyd_has_feature(const char* name) {
   uint64_t words[PYD_CPU_WORDS];
   int bit = pyd_cpu_feature_bit(name);
@@ -56,6 +60,7 @@ static inline bool pyd_has_feature(const char* name) {
   return bit >= 0 && words[0] >> bit & 1;
 }
 
+// Returns the loops with the widest vectors that this CPU has.
 static inline const pyd_loops_t* pyd_loops(void) {
   if (pyd_has_feature("avx512f")) return &pyd_loops_512;
   return pyd_has_feature("avx2") && pyd_has_feature("fma") ? &pyd_loops_256 : &pyd_loops_128;

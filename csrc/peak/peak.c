@@ -7,18 +7,19 @@
 #include "platform/cpu_inline.h"
 
 enum {
-  kRounds = 12,
-  kPiecesPerWorker = 8,           // so that a worker that begins late does not decide the time
-  kMultiplyAdds = 20000,          // repeats of a piece: some 50 microseconds
-  kMovedBytes = 4 * 1024 * 1024,  // of all workers in a round, at least
+  kRounds = 12,                   // runs of a job, of which the fastest counts
+  kPiecesPerWorker = 8,           // indices of the job: a worker that begins late takes fewer
+  kMultiplyAdds = 20000,          // repeats of an index: some 50 microseconds
+  kMovedBytes = 4 * 1024 * 1024,  // of all workers in a round, at least: less could not be timed
 };
 
-// The least nanoseconds of a round, at least 1. The scheduler learns the cost of an index from the first ones.
+// Runs a job of |count| indices several times, and returns the nanoseconds of the fastest run, at least 1. The
+// scheduler estimates the cost of an index from the first runs.
 static double least_nanoseconds(pyd_sched_t* sched, pyd_sched_body_fn_t body, void* self, uint64_t count) {
   uint64_t least = UINT64_MAX;
   pyd_sched_cost_t cost = {0};
   for (int round = 0; round < kRounds; ++round) {
-    const pyd_sched_job_t job = {body, self, count, &cost, NULL};
+    const pyd_sched_job_t job = {body, self, count, &cost, .interrupt = NULL};
     pyd_sched_failure_t failure;
     uint64_t begin = pyd_cpu_nanoseconds();
     pyd_sched_run(sched, &job, &failure);
@@ -28,11 +29,12 @@ static double least_nanoseconds(pyd_sched_t* sched, pyd_sched_body_fn_t body, vo
   return least ? (double)least : 1.0;
 }
 
+// Body of the job of pyd_peak_flops. |self|: a pyd_loops_t.
 static int32_t multiply_add(void* self, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed) {
   const pyd_loops_t* loops = self;
   (void)worker, (void)out_failed;
   for (uint64_t i = begin; i < end; ++i) {
-    volatile float seen = loops->multiply_add(kMultiplyAdds);
+    volatile float seen = loops->multiply_add(kMultiplyAdds);  // volatile: the call is not removed
     (void)seen;
   }
   return 0;
@@ -48,10 +50,11 @@ double pyd_peak_flops(pyd_sched_t* sched) {
 typedef struct triad_s {
   const pyd_loops_t* loops;
   float *a, *b, *c;
-  uint64_t elements;  // of each array in a piece
-  uint64_t repeats;
+  uint64_t elements;  // of each array, per index of the job
+  uint64_t repeats;   // of the triad, per index
 } triad_t;
 
+// Body of the job of pyd_peak_bandwidth: each index is a part of the arrays. |self|: a triad_t.
 static int32_t move(void* self, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed) {
   const triad_t* t = self;
   (void)worker, (void)out_failed;
@@ -59,7 +62,7 @@ static int32_t move(void* self, uint32_t worker, uint64_t begin, uint64_t end, u
     uint64_t at = i * t->elements;
     for (uint64_t r = 0; r < t->repeats; ++r) {
       t->loops->triad(t->a + at, t->b + at, t->c + at, t->elements);
-      __asm__ volatile("" ::: "memory");
+      __asm__ volatile("" ::: "memory");  // keeps the compiler from merging the repeats
     }
   }
   return 0;
@@ -67,16 +70,16 @@ static int32_t move(void* self, uint32_t worker, uint64_t begin, uint64_t end, u
 
 pyd_status_t pyd_peak_bandwidth(pyd_sched_t* sched, pyd_pool_t* pool, uint64_t bytes, double* out_bytes_per_second) {
   uint64_t pieces = pyd_sched_workers(sched);
-  uint64_t elements = bytes / (3 * sizeof(float)) / pieces;
+  uint64_t elements = bytes / (3 * sizeof(float)) / pieces;  // three arrays
   if (!elements) elements = 1;
   uint64_t moved = 3 * sizeof(float) * elements * pieces;
   void* block;
   *out_bytes_per_second = 0;
   pyd_status_t status = pyd_pool_acquire(pool, (size_t)moved, &block);
   if (!pyd_ok(status)) return status;
-  memset(block, 0, (size_t)moved);
+  memset(block, 0, (size_t)moved);  // no page faults while it is timed
   float* a = block;
-  triad_t t = {pyd_loops(), a, a + elements * pieces, a + 2 * elements * pieces, elements, 1};
+  triad_t t = {pyd_loops(), a, a + elements * pieces, a + 2 * elements * pieces, elements, /* repeats */ 1};
   if (moved < kMovedBytes) t.repeats = kMovedBytes / moved;
   double nanoseconds = least_nanoseconds(sched, move, &t, pieces);
   pyd_pool_release(pool, block);

@@ -11,7 +11,8 @@
 // (SCHED_FIFO) that yields does not let a preempted thread of lower priority run.
 enum { PYD_BACK_OFF_YIELDS = 64, PYD_BACK_OFF_SLEEP_NS = 50000 };
 
-// |attempt|: number of polls so far. |spins|: number of polls that are followed by a pause instruction only.
+// Waits after poll number |attempt|: the first |spins| polls are followed by a pause instruction, the next
+// PYD_BACK_OFF_YIELDS by a yield, all others by a sleep.
 static inline void pyd_back_off(uint32_t attempt, uint32_t spins) {
   if (attempt < spins) {
     pyd_cpu_relax();

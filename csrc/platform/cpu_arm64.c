@@ -16,6 +16,7 @@
 // Sources: the two words of CPU features in the auxiliary vector, AT_HWCAP and AT_HWCAP2.
 enum { CAP, CAP2 };
 
+// {LLVM's name, bit of the processor data or -1, word, bit of that word, 0: no register set needs the system's support}
 const pyd_cpu_feature_t pyd_cpu_feature_table[] = {
     {"fp-armv8", 0, CAP, 0, 0},
     {"lse", 1, CAP, 8, 0},
@@ -50,6 +51,7 @@ const pyd_cpu_feature_t pyd_cpu_feature_table[] = {
 const size_t pyd_cpu_feature_count = sizeof(pyd_cpu_feature_table) / sizeof(pyd_cpu_feature_table[0]);
 
 #if defined(__APPLE__)
+// Sets |bit| of |*word| if macOS reports the feature |key|.
 static void read_key(const char* key, uint64_t* word, int bit) {
   int value = 0;
   size_t size = sizeof(value);
@@ -57,6 +59,8 @@ static void read_key(const char* key, uint64_t* word, int bit) {
 }
 #endif
 
+// On macOS the words are composed to look like those of Linux. Returns 0: the system reports only features that it
+// supports.
 uint32_t pyd_cpu_read_sources(uint64_t sources[PYD_CPU_SOURCES]) {
 #if defined(__linux__)
   sources[CAP] = getauxval(AT_HWCAP);

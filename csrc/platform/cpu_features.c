@@ -5,10 +5,13 @@
 
 #include "pydispatch/cpu.h"
 
+// Returns whether the CPU has the feature, by its bit in the |sources|, and the system saves the register sets that it
+// needs, by the mask |states| of those that the system saves.
 static bool is_present(const pyd_cpu_feature_t* feature, const uint64_t* sources, uint32_t states) {
   return (sources[feature->source] >> feature->bit & 1) && (feature->state & ~states) == 0;
 }
 
+// Word 0: the features with an |abi_bit|. The other words are 0.
 void pyd_cpu_query(uint64_t out_words[PYD_CPU_WORDS]) {
   uint64_t sources[PYD_CPU_SOURCES] = {0};
   uint32_t states = pyd_cpu_read_sources(sources);
@@ -23,6 +26,7 @@ const char* pyd_cpu_feature_name(size_t index) {
   return index < pyd_cpu_feature_count ? pyd_cpu_feature_table[index].name : NULL;
 }
 
+// Bit i: feature i of the table, in |words| words.
 void pyd_cpu_features(uint64_t* out_bits, size_t words) {
   uint64_t sources[PYD_CPU_SOURCES] = {0};
   uint32_t states = pyd_cpu_read_sources(sources);
@@ -34,7 +38,7 @@ void pyd_cpu_features(uint64_t* out_bits, size_t words) {
 
 int pyd_cpu_feature_bit(const char* name) {
   for (size_t i = 0; i < pyd_cpu_feature_count; ++i) {
-    if (strcmp(pyd_cpu_feature_table[i].name, name) == 0) return pyd_cpu_feature_table[i].abi_bit;
+    if (strcmp(pyd_cpu_feature_table[i].name, name) == 0) return pyd_cpu_feature_table[i].abi_bit;  // or -1
   }
   return -1;
 }

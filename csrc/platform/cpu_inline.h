@@ -20,14 +20,15 @@ static inline void pyd_cpu_relax(void) {
 #endif
 }
 
+// Returns the time of the monotonic clock.
 static inline uint64_t pyd_cpu_nanoseconds(void) {
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-// A counter with a constant rate, about as cheap to read as the machine allows. Readings of one thread may go back by
-// a little when it moves to another core; take differences with pyd_cpu_elapsed.
+// Returns a counter with a constant rate, the cheapest to read that the machine has. Readings of one thread may go back
+// by a little when it moves to another core; take differences with pyd_cpu_elapsed.
 static inline uint64_t pyd_cpu_ticks(void) {
 #if defined(__x86_64__)
   return __builtin_ia32_rdtsc();
@@ -40,13 +41,14 @@ static inline uint64_t pyd_cpu_ticks(void) {
 #endif
 }
 
+// Returns the ticks between two readings; 0 if they went back.
 static inline uint64_t pyd_cpu_elapsed(uint64_t from, uint64_t to) { return to > from ? to - from : 0; }
 
 #if defined(__x86_64__)
 // Reads ticks and nanoseconds at the same time. Takes the closest pair of several readings, since the thread may be
 // preempted between two of them.
 static inline uint64_t pyd_cpu_ticks_at(uint64_t* out_ns) {
-  uint64_t at = 0, least = UINT64_MAX;
+  uint64_t at = 0, least = UINT64_MAX;  // the ticks of the closest pair, and the ticks that it took
   for (int i = 0; i < 8; ++i) {
     uint64_t before = pyd_cpu_ticks(), ns = pyd_cpu_nanoseconds(), after = pyd_cpu_ticks();
     if (after < before || after - before >= least) continue;
@@ -85,7 +87,8 @@ static inline uint64_t pyd_cpu_measure_tick(void) {
 #define PYD_MXCSR_EXCEPTIONS 0x3Fu  // sticky exception flags of MXCSR
 #define PYD_MXCSR_MODE 0xFFC0u      // exception masks, rounding, and the treatment of denormals
 
-// Rounding and denormal mode of a thread. A job runs on every thread with the mode of its caller.
+// Returns the rounding and denormal mode of this thread, as its control register has it. A job runs on every thread
+// with the mode of its caller.
 static inline uint64_t pyd_cpu_fp_mode(void) {
 #if defined(__x86_64__)
   return __builtin_ia32_stmxcsr() & PYD_MXCSR_MODE;
@@ -102,6 +105,7 @@ static inline uint64_t pyd_cpu_fp_mode(void) {
 #endif
 }
 
+// Sets the mode of this thread to one that pyd_cpu_fp_mode returned. Exception flags stay as they are.
 static inline void pyd_cpu_set_fp_mode(uint64_t mode) {
   if (mode == pyd_cpu_fp_mode()) return;  // writing the register is slow, and nearly never needed
 #if defined(__x86_64__)

@@ -12,10 +12,10 @@ extern "C" {
 typedef struct pyd_artifact_s pyd_artifact_t;
 
 typedef struct pyd_artifact_member_s {
-  const char* name;  // not terminated
-  uint32_t name_length;
-  uint32_t crc32;   // as the directory states it
-  pyd_span_t data;  // inside the file
+  const char* name;      // in the file, not terminated
+  uint32_t name_length;  // bytes
+  uint32_t crc32;        // as the directory states it
+  pyd_span_t data;       // inside the file
 } pyd_artifact_member_t;
 
 // Reads the directory of |file|, which is borrowed and must outlive the artifact. CORRUPT, with the member and the
@@ -33,19 +33,19 @@ const pyd_artifact_member_t* pyd_artifact_find(const pyd_artifact_t* artifact, c
 // Compares the member's bytes with its checksum. CORRUPT, with both sums, when they differ.
 pyd_status_t pyd_artifact_verify(const pyd_artifact_member_t* member);
 
-// CRC-32 of |length| bytes after those whose sum is |seed| (0 for none), as zip and PNG define it.
+// Returns the CRC-32, as zip and PNG define it, of |length| bytes appended to bytes whose CRC-32 is |seed|; 0: to none.
 uint32_t pyd_crc32(uint32_t seed, const void* data, size_t length);
 
 // The bytes of a file, 64-byte aligned and read-only. A small file is copied, which costs less than mapping it; a large
 // one is mapped: it must not be truncated while in use, as accessing missing pages ends the process.
 typedef struct pyd_file_map_s {
   pyd_span_t span;
-  bool is_copy;
+  bool is_copy;  // in memory of the heap
 } pyd_file_map_t;
 // SYSTEM, with the path and the reason, when it cannot be opened or is not a regular file; CORRUPT when it is empty.
 pyd_status_t pyd_file_map(const char* path, pyd_file_map_t* out_map);
 void pyd_file_unmap(pyd_file_map_t* map);
-// Returns whether |bytes| are in the mapping of |map|: never for a copy.
+// Returns whether |bytes| begin in the mapping of |map|: never for a copy.
 static inline bool pyd_file_is_mapped(const pyd_file_map_t* map, pyd_span_t bytes) {
   return !map->is_copy && map->span.data && bytes.data >= map->span.data &&
          bytes.data < map->span.data + map->span.size;

@@ -56,8 +56,8 @@ typedef struct pyd_host_operand_s {
 
 typedef struct pyd_host_command_s pyd_host_command_t;
 
-// Indices [begin, end), in order; 0, or a code that ends the loop. |worker|: no two that run at the same time have the
-// same.
+// Runs indices [begin, end) of a loop in order. Returns 0, or a code that ends the loop, with the index in
+// |*out_failed|. |worker|: bodies that run at the same time have different ones.
 typedef int32_t (*pyd_host_body_fn_t)(void* self, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed);
 
 // Both structures grow at their ends only.
@@ -77,11 +77,13 @@ struct pyd_host_command_s {
   void* handle;          // CUDA: CUcontext. Vulkan: VkDevice
 };
 
+// Returns operand |index|, below operand_count. The host's operands may be larger than the type that this header
+// declares.
 static inline const pyd_host_operand_t* pyd_host_operand(const pyd_host_command_t* command, uint32_t index) {
   return (const pyd_host_operand_t*)((const char*)command->operands + index * command->operand_size);
 }
 
-// For `return pyd_host_fail(command, "...")`.
+// Sets the text of the error and returns the code of a failure, for `return pyd_host_fail(command, "...")`.
 static inline int pyd_host_fail(const pyd_host_command_t* command, const char* text) {
   command->fail(command, text);
   return 1;

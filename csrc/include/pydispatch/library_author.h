@@ -1,6 +1,7 @@
-// For authors of whole kernels: turns plain C functions over (environment, dispatch, workgroup) into an executable
-// library. Compile with pydispatch.get_include() on the include path (set for objects of a program) and pass the
-// result as the only object of a variant without a module, or to device.add_executable at run time:
+// For authors of whole kernels, C functions that compute a workgroup of a dispatch: turns functions of (environment,
+// dispatch, workgroup) into an executable library. Compile with pydispatch.get_include() on the include path (set for
+// objects of a program) and pass the result as the only object of a variant without a module, or to
+// device.add_executable at run time:
 //
 //   #include "pydispatch/library_author.h"
 //
@@ -32,28 +33,34 @@
 #define PYD_LIBRARY_EXPORT_ PYD_LIBRARY_LINKAGE_ __attribute__((visibility("default")))
 #endif
 
-// The address of a binding; its length in bytes; a constant word; 64-bit constants occupy two words, low first.
+// Returns the address of a binding, a buffer of the dispatch.
 static inline void* pyd_binding(const pyd_dispatch_state_t* dispatch, size_t ordinal) {
   return dispatch->binding_ptrs[ordinal];
 }
+// Returns the bytes of a binding.
 static inline size_t pyd_binding_length(const pyd_dispatch_state_t* dispatch, size_t ordinal) {
   return dispatch->binding_lengths[ordinal];
 }
+// Returns a 32-bit constant of the dispatch.
 static inline uint32_t pyd_constant(const pyd_dispatch_state_t* dispatch, size_t ordinal) {
   return dispatch->constants[ordinal];
 }
+// Returns a 64-bit constant, which occupies the words |ordinal| (low) and |ordinal| + 1.
 static inline uint64_t pyd_constant64(const pyd_dispatch_state_t* dispatch, size_t ordinal) {
   return dispatch->constants[ordinal] | (uint64_t)dispatch->constants[ordinal + 1] << 32;
 }
 
-// Calls import |ordinal| with a structure of results, arguments and fields; see `program.imports` for its members.
-// PYD_LIBRARY_CODE_MISSING_IMPORT when it is optional and missing.
+// Calls import |ordinal| with |params|, a structure of results, arguments and fields; `program.imports` prints its
+// members. Returns the code of the import, 0 for success; PYD_LIBRARY_CODE_MISSING_IMPORT when it is optional and
+// missing.
 static inline int32_t pyd_call_import(const pyd_environment_t* environment, size_t ordinal, void* params) {
   pyd_import_fn_t function = environment->import_funcs[ordinal];
   if (!function) return PYD_LIBRARY_CODE_MISSING_IMPORT;
   return environment->import_thunk(function, params, environment->import_contexts[ordinal], NULL);
 }
 
+// What PYD_LIBRARY_TABLES_ expands an export to in each table. Zeros of the attributes: flags, a size of the workgroup
+// that is chosen at run time, no named parameters.
 #define PYD_LIBRARY_PTR_(function, bindings, constants, local_memory) function,
 #define PYD_LIBRARY_NAME_(function, bindings, constants, local_memory) #function,
 #define PYD_LIBRARY_ATTRS_(function, bindings, constants, local_memory)  \
@@ -76,6 +83,7 @@ static inline int32_t pyd_call_import(const pyd_environment_t* environment, size
 
 #define PYD_LIBRARY(library_name, exports) PYD_LIBRARY_TABLES_(library_name, exports, 0, NULL)
 
+// Defines the tables and the query function. Exports have no tables of parameters, occupancy, tags and locations.
 #define PYD_LIBRARY_TABLES_(library_name, exports, import_count, import_names)                                      \
   static const pyd_dispatch_fn_t pyd_library_ptrs_[] = {exports(PYD_LIBRARY_PTR_)};                                 \
   static const pyd_library_export_attrs_t pyd_library_attrs_[] = {exports(PYD_LIBRARY_ATTRS_)};                     \

@@ -125,11 +125,11 @@ typedef enum pyd_plugin_sanitizer_e {
 } pyd_plugin_sanitizer_t;
 
 typedef struct pyd_plugin_header_s {
-  uint32_t version;
+  uint32_t version;  // PYD_PLUGIN_VERSION
   const char* name;
   const char* description;
-  uint32_t features;
-  uint32_t sanitizer;
+  uint32_t features;     // PYD_PLUGIN_FEATURE_*
+  uint32_t sanitizer;    // pyd_plugin_sanitizer_t
   uint64_t reserved[8];  // 0
 } pyd_plugin_header_t;
 
@@ -153,6 +153,7 @@ typedef const pyd_plugin_header_t* const* (*pyd_plugin_query_fn_t)(uint32_t max_
 
 // ---- helpers, in place of a C library
 
+// Compares two strings as strcmp does.
 static inline int pyd_plugin_strcmp(const char* a, const char* b) {
   while (*a && *a == *b) ++a, ++b;
   return (int)*(const unsigned char*)a - (int)*(const unsigned char*)b;
@@ -160,13 +161,14 @@ static inline int pyd_plugin_strcmp(const char* a, const char* b) {
 
 static inline bool pyd_plugin_is_optional(const char* name) { return name && name[0] == '?'; }
 
+// Returns whether |string|, which has a size, equals |text|, which is terminated.
 static inline bool pyd_plugin_string_is(pyd_plugin_string_t string, const char* text) {
   size_t i = 0;
   while (i < string.size && text[i] && string.data[i] == text[i]) ++i;
   return i == string.size && !text[i];
 }
 
-// The value of a parameter, or {NULL, 0}.
+// Returns the value of the first parameter called |key|, or {NULL, 0}.
 static inline pyd_plugin_string_t pyd_plugin_param(size_t count, const pyd_plugin_param_t* params, const char* key) {
   pyd_plugin_string_t none = {0, 0};
   for (size_t i = 0; i < count; ++i) {
@@ -175,13 +177,14 @@ static inline pyd_plugin_string_t pyd_plugin_param(size_t count, const pyd_plugi
   return none;
 }
 
-// Zeroed memory of the host, or NULL.
+// Returns |size| bytes of zeroed memory of the host, or NULL.
 static inline void* pyd_plugin_alloc(const pyd_plugin_allocator_t* allocator, size_t size) {
   pyd_plugin_alloc_params_t params = {size};
   void* memory = 0;
   return allocator->control(allocator->self, PYD_PLUGIN_CALLOC, &params, &memory) == PYD_PLUGIN_OK ? memory : 0;
 }
 
+// Releases memory of pyd_plugin_alloc; NULL is allowed.
 static inline void pyd_plugin_free(const pyd_plugin_allocator_t* allocator, void* memory) {
   if (memory) allocator->control(allocator->self, PYD_PLUGIN_FREE, 0, &memory);
 }
@@ -194,20 +197,21 @@ typedef struct pyd_plugin_entry_s {
   void* context;
 } pyd_plugin_entry_t;
 
+// Fills the slots of |params| that are still NULL from a table of functions, as |resolve| of pyd_plugin_table_t has to.
 static inline pyd_plugin_status_t pyd_plugin_resolve_from(const pyd_plugin_entry_t* entries, size_t entry_count,
                                                           const pyd_plugin_resolve_params_t* params,
                                                           pyd_plugin_resolution_t* out_resolution) {
   bool is_missing = false;
   *out_resolution = 0;
   for (size_t i = 0; i < params->count; ++i) {
-    if (params->out_functions[i]) continue;
+    if (params->out_functions[i]) continue;  // another plugin has filled it
     bool is_optional = pyd_plugin_is_optional(params->names[i]);
     const char* name = params->names[i] + (is_optional ? 1 : 0);
     size_t j = 0;
     while (j < entry_count && pyd_plugin_strcmp(entries[j].name, name) != 0) ++j;
     if (j < entry_count) {
       params->out_contexts[i] = entries[j].context;
-      union {  // ISO C has no conversion from one to the other
+      union {  // ISO C has no conversion from function to object pointers
         pyd_plugin_fn_t function;
         void* address;
       } found = {entries[j].function};

@@ -30,7 +30,7 @@ static inline size_t pyd_threads(void) {
 // A barrier for all threads of the workgroup, which makes their writes visible to each other. All of them must call it.
 static inline void pyd_barrier(void) { __nvvm_bar_sync(0); }
 
-#else
+#else  // a CPU: one thread runs the whole workgroup
 
 static inline size_t pyd_thread(void) { return 0; }
 

@@ -11,7 +11,7 @@ extern "C" {
 typedef struct pyd_api_device_s pyd_api_device_t;
 typedef struct pyd_api_program_s pyd_api_program_t;
 typedef struct pyd_api_call_s pyd_api_call_t;
-typedef struct pyd_task_s pyd_api_event_t;  // of a call that was submitted
+typedef struct pyd_task_s pyd_api_event_t;  // of a call or a loop that was submitted
 
 typedef enum pyd_api_kind_e {
   PYD_API_TENSOR = 0,  // dense elements in row-major order
@@ -41,7 +41,7 @@ typedef struct pyd_api_value_s {
 // Valid while its program is.
 typedef struct pyd_api_function_s {
   const char* name;
-  const char* signature;  // for people
+  const char* signature;  // MLIR function type, for people
   uint32_t argument_count;
   uint32_t result_count;
   uint32_t dims_count;    // number of sizes of all tensor arguments: a parameter of call_prepare
@@ -50,7 +50,8 @@ typedef struct pyd_api_function_s {
   const pyd_api_value_t* const* results;
 } pyd_api_function_t;
 
-// The words of scalar arguments and results. Integers are sign-extended: (uint64_t)(int64_t)value.
+// Conversions between floats and the 64-bit words of scalar arguments and results, which hold the bits of a float.
+// Integers are sign-extended: (uint64_t)(int64_t)value.
 static inline uint64_t pyd_api_from_f32(float value) {
   union {
     float value;
