@@ -1,5 +1,6 @@
 // Calls: a plan (a function specialized for the sizes of its arguments) with its buffers, which bind.c handles. Work
-// that depends on the bindings alone is done once after they change, so that a run is one flag and pyd_call_run.
+// that depends on the bindings alone is done once after they change, so that a run only tests a flag before
+// pyd_call_run.
 #include <string.h>
 
 #include "api/call.h"

@@ -1,7 +1,7 @@
 // Devices: a scheduler and a memory pool that another object (|owner|) keeps alive, and the loops that run on them.
 #include "api/call.h"
 
-// |sched| is NULL for a device without threads. Handles are allocated as the pool's blocks are; without a pool, by the
+// |sched| is NULL for a device without threads. Handles are in memory of the pool's allocator; without a pool, of the
 // C library. |owner| keeps both alive and is dropped with the device.
 pyd_status_t pyd_api_device_make(pyd_sched_t* sched, pyd_pool_t* pool, pyd_api_owner_t owner,
                                  pyd_api_device_t** out_device) {

@@ -1,4 +1,4 @@
-// What the functions of all handles share: counts of references, and arguments that are no handle.
+// Functions for all handles: reference counts, and failures of arguments that are NULL or incomplete.
 #include "api/call.h"
 
 pyd_status_t pyd_api_null(const char* function, const char* what) {
@@ -13,7 +13,7 @@ bool pyd_api_drop(atomic_uint* references) {
 
 pyd_status_t pyd_api_interrupt_of(const char* function, const pyd_api_interrupt_t* given,
                                   pyd_interrupt_t* out_interrupt) {
-  // An older caller may know less of the structure; this is its first and so far its only form.
+  // The structure has had no other version yet, so a smaller size is an error and no older caller.
   if (given->size < sizeof(*given) || !given->is_wanted) {
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
                            "%s: the interrupt has %s; set its size to sizeof(pyd_api_interrupt_t) and its "

@@ -22,7 +22,7 @@ static pyd_status_t refuse_layout(const char* why) {
 // row-major order. |element|: bytes of one. info->strides are in elements; NULL: row-major order.
 static pyd_status_t measure(const pyd_api_memory_info_t* info, const int64_t* dims, int64_t element,
                             int64_t* out_strides, pyd_api_memory_t* out) {
-  int64_t below = 0, above = 0;  // first bytes of the lowest and highest element, from out->first on
+  int64_t below = 0, above = 0;  // byte offsets of the lowest and the highest element from out->first
   int64_t dense = element;       // stride of this axis in row-major order
   int64_t reach;
   bool fits = true;

@@ -58,7 +58,7 @@ _Static_assert(offsetof(pyd_api_function_t, argument_count) == 2 * sizeof(void*)
                    offsetof(pyd_api_function_t, scalar_count) == 2 * sizeof(void*) + 12 &&
                    offsetof(pyd_api_function_t, results) == 3 * sizeof(void*) + 16,
                "pyd_api_function_t has changed");
-// Structures that callers write: members cannot move; a size at the start tells how many there are.
+// Structures that callers allocate: members cannot move; a size at the start tells how many there are.
 _Static_assert(offsetof(pyd_api_interrupt_t, is_wanted) == sizeof(void*) &&
                    offsetof(pyd_api_interrupt_t, context) == 2 * sizeof(void*),
                "pyd_api_interrupt_t has changed");
@@ -97,7 +97,8 @@ static const char* status_name(pyd_status_t status, uint32_t kind, uint32_t inde
   return kind <= PYD_STATUS_CAUSE ? pyd_status_name(status, (pyd_status_name_t)kind, index) : NULL;
 }
 
-// Slots that are not named here are NULL: bindings that can load programs set them.
+// Slots that are not named here, such as device_open and program_load, become NULL: the caller sets those that it
+// supports.
 void pyd_api_fill(pyd_api_t* out_table) {
   *out_table = (pyd_api_t){
       .version = PYD_API_VERSION,

@@ -50,7 +50,7 @@ static size_t utf8_length(const uint8_t* s, size_t left) {
   for (size_t i = 1; i < length; ++i) {
     if ((s[i] & 0xC0) != 0x80) return 0;
   }
-  // Not the shortest form, a surrogate, not the shortest form, above U+10FFFF.
+  // In turn: overlong, a surrogate, overlong, above U+10FFFF.
   bool is_bad = (s[0] == 0xE0 && s[1] < 0xA0) || (s[0] == 0xED && s[1] > 0x9F) || (s[0] == 0xF0 && s[1] < 0x90) ||
                 (s[0] == 0xF4 && s[1] > 0x8F);
   return is_bad ? 0 : length;

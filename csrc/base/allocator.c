@@ -24,7 +24,7 @@ pyd_status_t pyd_allocator_read(const char* function, const pyd_allocator_t* giv
 
 void* pyd_allocate(const pyd_allocator_t* allocator, size_t size) {
   if (!pyd_allocator_is_given(allocator)) return malloc(size);
-  if (!size) size = 1;  // allocators are never asked for 0 bytes, which might return NULL
+  if (!size) size = 1;  // for 0 bytes an allocator might return NULL, which means out of memory
   void* memory = allocator->allocate(allocator->context, size, PYD_ALLOCATOR_ALIGNMENT);
   if (!((uintptr_t)memory % PYD_ALLOCATOR_ALIGNMENT)) return memory;  // also NULL
   // An allocator that ignores the alignment counts as out of memory.

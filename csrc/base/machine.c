@@ -1,4 +1,5 @@
-// Names of the machines that code can be for. Here, below the loader, because whoever opens a library asks for them.
+// The machines that code can be compiled for. Not part of the ELF loader, because code that only opens a library needs
+// their names, too.
 #include <stddef.h>
 
 #include "pydispatch/elf.h"
@@ -12,6 +13,8 @@ const char* pyd_elf_machine_name(uint32_t machine) {
   return NULL;
 }
 
+// Returns the machine (e_machine of ELF) that this code is compiled for; 0 if it is none that the loader knows: x32 and
+// big-endian AArch64 have the same e_machine as a known one, but another ABI.
 uint32_t pyd_elf_machine_host(void) {
 #if defined(__x86_64__) && !defined(__ILP32__)
   return PYD_ELF_MACHINE_X86_64;

@@ -44,9 +44,8 @@ static pyd_import_thunk_fn_t import_thunk(bool is_embedded) {
 
 static const char* name_of(const pyd_executable_options_t* options) { return options->name ? options->name : ""; }
 
-// Creates an executable with its constants and processor data, but without code. If only the copy of the constants
-// fails,
-// |*out_executable| is set, too.
+// Creates an executable with its constants and processor data, but without code. |*out_executable| is set even if
+// copying the constants fails.
 static pyd_status_t create(const pyd_executable_options_t* options, pyd_executable_t** out_executable) {
   pyd_executable_t* executable = pyd_aligned_alloc(_Alignof(pyd_executable_t), sizeof(*executable));
   if (!executable) {

@@ -14,7 +14,7 @@ bool pyd_fatelf_is(pyd_span_t file) {
   return magic && pyd_load_u32(magic) == PYD_FATELF_MAGIC;
 }
 
-// Checks the header, u32 magic, u16 version, u8 count, u8 0, and that the file has as many records as it states.
+// Checks the header {u32 magic, u16 version, u8 number of records, u8 reserved}, and that the records are in the file.
 pyd_status_t pyd_fatelf_open(pyd_span_t file, uint32_t* out_count) {
   *out_count = 0;
   if (!pyd_fatelf_is(file)) return CORRUPT("the file does not start with FA 70 0E 1F");

@@ -11,7 +11,7 @@ uint32_t pyd_affinity_cpu(void) {
 bool pyd_affinity_is_supported(void) { return true; }
 
 bool pyd_affinity_get(const pyd_thread_t* thread, pyd_cpu_set_t* out_cpus) {
-  *out_cpus = (pyd_cpu_set_t){{0}};
+  *out_cpus = (pyd_cpu_set_t){{0}};  // the call writes no more than the mask of the kernel
   return pthread_getaffinity_np(thread->handle, sizeof(*out_cpus), (cpu_set_t*)out_cpus) == 0;
 }
 
