@@ -50,7 +50,7 @@ pyd_status_t pyd_api_device_lend_thread(pyd_api_device_t* device, const pyd_api_
 
 pyd_status_t pyd_api_read_device_options(const pyd_api_device_options_t* given, pyd_sched_options_t* out_options,
                                          pyd_allocator_t* out_allocator) {
-  *out_options = (pyd_sched_options_t){.spin_us = -1};
+  *out_options = (pyd_sched_options_t){.spin_us = -1};  // -1: adaptive
   *out_allocator = (pyd_allocator_t){0};
   if (!given) return PYD_STATUS_OK;
   // Callers of the first version of the structure end before |allocator|.
@@ -80,7 +80,7 @@ pyd_status_t pyd_api_pool_acquire(pyd_api_device_t* device, size_t bytes, void**
   *out_block = NULL;
   if (!device) return pyd_api_null("pool_acquire", "device");
   pyd_status_t status = pyd_pool_acquire(device->pool, bytes, out_block);
-  if (pyd_ok(status)) pyd_api_retain(&device->references);
+  if (pyd_ok(status)) pyd_api_retain(&device->references);  // the block's, until pyd_api_pool_release
   return status;
 }
 

@@ -19,7 +19,7 @@ static void drop(void* self) { pyd_api_device_release(((flight_t*)self)->device)
 static bool advance_call(void* self, pyd_task_t* task, uint32_t worker, pyd_status_t* out_status) {
   flight_t* flight = self;
   pyd_api_call_t* call = flight->call;
-  if (pyd_api_is_procedure(call)) {
+  if (pyd_api_is_procedure(call)) {  // runs to its end on this thread
     *out_status = pyd_api_call_run_entered(call, pyd_task_interrupt(task));
     return true;
   }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+// A name that the failure refers to, such as that of the executable, or its former text (PYD_STATUS_CAUSE); in a list.
 typedef struct name_s {
   struct name_s* next;
   pyd_status_name_t kind;
@@ -13,12 +14,12 @@ typedef struct name_s {
 
 struct pyd_status_payload_s {
   pyd_code_t code;
-  bool is_static;  // a constant: never modified, never freed
-  int64_t values[5];
-  void* object;  // see pyd_status_attach
+  bool is_static;     // a constant: never modified, never freed
+  int64_t values[5];  // see pyd_status_make_values; all 0: none
+  void* object;       // see pyd_status_attach
   void (*release)(void* object);
   name_t* names;     // in the order of adding, causes from the last to the first one
-  const char* text;  // behind the payload itself, or a literal when is_static
+  const char* text;  // in memory after the payload, or a literal when is_static
 };
 
 // Failures for when there is no memory: one constant per code, so that the code is never lost.

@@ -77,6 +77,7 @@ static pyd_status_t report_none(pyd_span_t file, uint32_t count, const char* mac
   for (uint32_t i = 0; i < count && length + 16 < sizeof(list); ++i) {
     pyd_fatelf_record_t record;
     read_record(file, i, &record);
+    // Numbers of machines as in ELF headers (e_machine).
     const char* name = record.machine == 62    ? "x86_64"
                        : record.machine == 183 ? "aarch64"
                        : record.machine == 243 ? "riscv64"

@@ -83,7 +83,8 @@ static inline int32_t pyd_call_import(const pyd_environment_t* environment, size
 
 #define PYD_LIBRARY(library_name, exports) PYD_LIBRARY_TABLES_(library_name, exports, 0, NULL)
 
-// Defines the tables and the query function. Exports have no tables of parameters, occupancy, tags and locations.
+// Defines the tables, and the query function under the name by which hosts look it up. Exports have no tables of
+// parameters, occupancy, tags and locations.
 #define PYD_LIBRARY_TABLES_(library_name, exports, import_count, import_names)                                      \
   static const pyd_dispatch_fn_t pyd_library_ptrs_[] = {exports(PYD_LIBRARY_PTR_)};                                 \
   static const pyd_library_export_attrs_t pyd_library_attrs_[] = {exports(PYD_LIBRARY_ATTRS_)};                     \

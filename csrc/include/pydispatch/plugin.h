@@ -100,7 +100,8 @@ typedef struct pyd_plugin_environment_s {
 // the dispatch. Called from many threads at once.
 typedef int (*pyd_plugin_fn_t)(void* params, void* context, void* reserved);
 
-// |count| names, sorted; one with a leading '?' is optional. Calls read these arrays afterwards.
+// |count| names, sorted; one with a leading '?' is optional. Kernels that call imports read the out_* arrays
+// afterwards.
 typedef struct pyd_plugin_resolve_params_s {
   size_t count;
   const char* const* names;
