@@ -29,6 +29,7 @@ class PtxInterpreterDevice(AcceleratorDevice):
     """
 
     def __init__(self, capability: tuple[int, int], races: bool) -> None:
+        """Open the device. capability: (major, minor) compute capability; races: whether data races are reported."""
         libraries = Ptx(capabilities(*capability))
         super().__init__("ptx-interpreter", Context("ptx-interpreter", capability, races), libraries)
 
@@ -47,7 +48,7 @@ class PtxInterpreterDevice(AcceleratorDevice):
         try:
             return super().load(source, parameters)
         except DeviceUnavailableError as error:
-            if "is machine code for" not in str(error):
+            if "is machine code for" not in str(error):  # no error about cubins: the hint would not help
                 raise
             raise DeviceUnavailableError(f"{error}\n{NO_CUBINS}") from None
 

@@ -1,8 +1,8 @@
 """Execution of plans on the PTX interpreter, one command after the other.
 
 A plan (`Record`) has commands that refer to buffers by index. `blocks` has the device memory of each buffer in one run,
-`addresses` its address; `constants` are the push constants of all dispatches, `fill_patterns` the fill pattern of each
-command.
+`addresses` its address; `constants` are the push constants of all dispatches (bytes of 32-bit words), `fill_patterns`
+the fill pattern of each command, 0 for commands that are no fills.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pydispatch.runtime.simulators.ptx.image import Loaded
 
 MAX_GRID = (2**31 - 1, 65535, 65535)
+"""Most thread blocks along x, y and z that CUDA starts."""
 
 NO_CUBINS = (
     "machine code (cubin) runs on GPUs alone; give the interpreter PTX: nvcc -ptx -arch=sm_80 kernels.cu, and link "
@@ -41,10 +42,12 @@ class InterpretedKernel:
     """Loaded kernel of an export, ready to be launched.
 
     Attributes:
+        executable, export: Names of its executable and export.
         entry: The kernel in the simulated device.
         block: Invocations of a thread block along x, y and z.
         shared_bytes: Dynamic shared memory of a block.
-        pack: Returns the bytes of the kernel's parameters.
+        pack: Returns the bytes of the kernel's parameters for (addresses of bindings, constants of all dispatches,
+            index of the dispatch's first constant).
     """
 
     __slots__ = ("block", "entry", "executable", "export", "pack", "shared_bytes")
@@ -56,6 +59,7 @@ class InterpretedKernel:
 
     @property
     def label(self) -> str:
+        """Executable and export, for messages."""
         return f"@{self.executable}::@{self.export}"
 
 
@@ -77,7 +81,7 @@ class Executor(execute.Executor):
     """Executor of one program.
 
     Attributes:
-        kernels: Kernel of each (executable, ordinal of an export).
+        kernels: (index of the executable, ordinal of the export) → kernel.
         loaded: Loaded modules, which the context frees after the executor is deleted.
     """
 
@@ -108,6 +112,7 @@ class Executor(execute.Executor):
         if variant.get("imports"):
             texts = executable.resolution.link(name, texts, variant)
         entries = parts.kernel_entries(texts, executable.exports)
+        # File name or "NAME.ptx" of each module; the index tells several modules of one executable apart.
         names = [f"{Path(source).name if source else name + '.ptx'}{f' {i}' if i else ''}" for i in range(len(texts))]
         modules = [read.read(text, f"{where}: {label}") for text, label in zip(texts, names, strict=True)]
         for module in modules:
@@ -123,7 +128,9 @@ class Executor(execute.Executor):
         return int(variant["alignment"])
 
     def _load(self, module: PtxModule, where: str) -> Loaded:
-        """Load a module into the simulated device. Raise ArtifactError for one that it cannot run."""
+        """Load a module into the simulated device. Raise ArtifactError, which begins with `where`, for one that it
+        cannot run.
+        """
         with self.context.lock:
             try:
                 loaded: Loaded = self.context.machine.load(module, module.name)
@@ -158,16 +165,22 @@ class Executor(execute.Executor):
     def _write_constants(
         self, loaded: Sequence[Loaded], modules: Sequence[PtxModule], values: Sequence[tuple[str, int]]
     ) -> None:
-        """Write executable constants to the variables of the modules."""
+        """Write executable constants to the variables of the modules.
+
+        Args:
+            loaded, modules: Each module as loaded and as parsed.
+            values: (name of the variable, value) of each constant. The variable has the low bytes of the value, as many
+                as its size; every module that declares it receives the value.
+        """
         for variable, word in values:
-            owners = [
-                program for program, module in zip(loaded, modules, strict=True)
+            declaring = [
+                loaded_module for loaded_module, module in zip(loaded, modules, strict=True)
                 if any(v.name == variable for v in module.variables)
             ]  # fmt: skip
-            if not owners:
+            if not declaring:
                 raise ArtifactError(f"{modules[0].name}: there is no variable '{variable}' for an executable constant")
-            for program in owners:
-                address, size = program.variable(variable)
+            for loaded_module in declaring:
+                address, size = loaded_module.variable(variable)
                 with self.context.lock:
                     self.context.memory.write(address, word.to_bytes(8, "little")[:size])
 
@@ -176,7 +189,7 @@ class Executor(execute.Executor):
         self._run(record, blocks, constants, fill_patterns, None)
 
     def time(self, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> list[Timing]:
-        """Run a plan, and return the time of each command."""
+        """Run a plan, and return the seconds that each command took on the host's clock."""
         stamps = [time.perf_counter()]
         self._run(record, blocks, constants, fill_patterns, lambda: stamps.append(time.perf_counter()))
         return [Timing(self._label(command), stamps[i + 1] - stamps[i]) for i, command in enumerate(record.commands)]
@@ -186,8 +199,11 @@ class Executor(execute.Executor):
         return False
 
     def surroundings(self, synchronous: bool) -> Surroundings:
-        """Return the device state that a host command receives; work is complete when it was run."""
-        return Surroundings("ptx-interpreter", self.context, lambda block, at: (block.address + at, 0))
+        """Return the device state that a host command receives.
+
+        synchronous: unused, since all earlier work is complete.
+        """
+        return Surroundings("ptx-interpreter", self.context, address_of=lambda block, at: (block.address + at, 0))
 
     def _label(self, command: Command) -> str:
         return label(command, self._kernel_of(command).label if isinstance(command, Dispatch) else "")
@@ -203,11 +219,12 @@ class Executor(execute.Executor):
         fill_patterns: Sequence[int],
         after: Callable[[], None] | None,
     ) -> None:
-        """Run the commands of a plan in order. after: called after each command."""
+        """Run the commands of a plan in order. after: called after each command; None for no call."""
         context = self.context
         with context.lock:
             context.require_usable()
             assert isinstance(record, SeparateTransients)
+            # Transients have no block yet: their 0 and None are replaced below.
             addresses = [block.address if block is not None else 0 for block in blocks]
             blocks, transients = list(blocks), []
             try:
@@ -223,7 +240,7 @@ class Executor(execute.Executor):
                         context.memory.fill(addresses[target.buffer] + target.offset, pattern, target.size // size)
                     elif isinstance(command, Custom):
                         assert self.calls is not None
-                        surroundings = self.surroundings(synchronous=True)  # such as stream and queue
+                        surroundings = self.surroundings(synchronous=True)
                         self.calls.call(record.data.function, command, blocks, constants, surroundings)
                     elif isinstance(command, Copy):
                         source, target = command.source, command.target

@@ -1,4 +1,4 @@
-"""Vulkan devices: "vulkan:0" is the first that the loader names. Nothing of Vulkan is loaded before that."""
+"""Vulkan devices: "vulkan:0" is the first that the loader lists. Vulkan is loaded when a device is opened or listed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ def available() -> list[str]:
 
 
 def open(name: str, options: Mapping[str, str]) -> VulkanDevice:
-    """See `Scheme.open`. Options: staging=1 keeps buffers out of the processor's sight even where it could see them."""
+    """Open a device such as "vulkan" or "vulkan:1"; see `Scheme.open`.
+
+    options: "staging": "1" if buffers are never mapped, as on a discrete GPU, even where the CPU could access them.
+    """
     base = name.partition(":")[0]
     check_options(base, options, OPTIONS)
     staging, index = flag(base, options, "staging"), device_number(name)

@@ -1,6 +1,7 @@
-"""The one place that touches the `vulkan` package: raw calls through cffi, results as exceptions, structures.
+"""The C interface of the `vulkan` package through cffi, with its results as exceptions. No other module imports the
+package.
 
-The package's own wrappers are not used: they build every structure anew and cost more than the calls themselves.
+The Python wrappers of the package are not used: they build every structure anew, which takes longer than the calls.
 """
 
 from __future__ import annotations
@@ -70,8 +71,8 @@ def binding() -> tuple[Any, Any]:
 
 
 def check(result: int, what: str) -> None:
-    """Raise the error that a VkResult stands for."""
-    if result >= 0:
+    """Raise the exception for a VkResult that is an error. what: the call, which begins the message."""
+    if result >= 0:  # VK_SUCCESS, or a status such as VK_TIMEOUT
         return
     name = NAMES.get(result, f"VkResult {result}")
     if result in (OUT_OF_HOST_MEMORY, OUT_OF_DEVICE_MEMORY):
@@ -91,7 +92,10 @@ class Arena:
         self.retained: list[Any] = []
 
     def new(self, kind: str, /, **fields: Any) -> Any:
-        """Return a pointer to a structure with `fields` set; sType follows from the kind when it is registered here."""
+        """Return a pointer to a zeroed structure of the C type `kind` with `fields` set.
+
+        Its sType is set for the kinds in STRUCTURES. Values that are C data live as long as the arena.
+        """
         pointer = self.ffi.new(f"{kind}*")
         if kind in STRUCTURES:
             pointer.sType = STRUCTURES[kind]
@@ -103,7 +107,10 @@ class Arena:
         return pointer
 
     def array(self, kind: str, items: Any) -> Any:
-        """Allocate an array of these items, or of this length, which lives as long as the arena."""
+        """Return an array of the C type `kind`, which lives as long as the arena.
+
+        items: the elements, or an int for so many zeroed ones.
+        """
         array = self.ffi.new(f"{kind}[]", items)
         self.retained.append(array)
         if not isinstance(items, int):
@@ -111,12 +118,13 @@ class Arena:
         return array
 
     def text(self, value: str) -> Any:
-        """Return a string of C, which lives as long as the arena."""
+        """Return a NUL-terminated `char[]`, which lives as long as the arena."""
         characters = self.ffi.new("char[]", value.encode())
         self.retained.append(characters)
         return characters
 
     def texts(self, values: list[str]) -> Any:
+        """Return an array of C strings, which lives as long as the arena; NULL for an empty list."""
         return self.array("char*", [self.text(v) for v in values]) if values else self.ffi.NULL
 
 
@@ -142,7 +150,16 @@ STRUCTURES = {
 
 
 def functions(names: tuple[str, ...], resolve: Any, owner: Any) -> Any:
-    """Return an object with the functions of a device or instance as attributes, without the loader in between."""
+    """Return an object with Vulkan functions as attributes, which call the driver without the loader's dispatch.
+
+    Args:
+        names: Names of the functions, such as "vkQueueSubmit".
+        resolve: vkGetDeviceProcAddr or vkGetInstanceProcAddr.
+        owner: The VkDevice or VkInstance that `resolve` takes.
+
+    Raises:
+        Error: The driver lacks a function.
+    """
     ffi, _ = binding()
 
     class Functions:

@@ -9,6 +9,7 @@ from pydispatch.runtime.devices.vulkan import api
 from pydispatch.runtime.devices.vulkan.logical import LogicalDevice
 
 _MAX_BYTES = 256 << 20
+"""Bytes of the largest cache that is stored or read: bounds the size of the file and the time to read it."""
 
 
 class PipelineCache:
@@ -18,9 +19,9 @@ class PipelineCache:
 
     Attributes:
         uuid: Identifier of the driver's cache format.
-        header: First 32 bytes that a cache of this driver and device has.
-        entry: Folder and name of the file in the cache directory.
-        stored: Bytes of the cache in the file.
+        header: The 32 bytes that a cache of this driver and device begins with (VkPipelineCacheHeaderVersionOne).
+        entry: (folder, name) of the file in the cache directory.
+        stored: Number of bytes in the file, as last read or written; 0 if it counts as empty.
         handle: VkPipelineCache.
     """
 
@@ -63,11 +64,11 @@ class PipelineCache:
         size = ffi.new("size_t*")
         if context.calls.vkGetPipelineCacheData(context.handle, self.handle, size, ffi.NULL) < 0:
             return
-        # A cache without pipelines is its header alone.
+        # A cache without pipelines is its header alone. Caches only grow: one of the stored size has no new pipelines.
         if size[0] <= max(api.CACHE_HEADER_BYTES, self.stored) or size[0] > _MAX_BYTES:
             return
         data = ffi.new("char[]", size[0])
         if context.calls.vkGetPipelineCacheData(context.handle, self.handle, size, data) != 0:
-            return
+            return  # an error, or VK_INCOMPLETE: the cache has grown since its size was queried
         cache.store(bytes(ffi.buffer(data, size[0])), *self.entry)
         self.stored = size[0]

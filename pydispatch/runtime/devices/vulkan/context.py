@@ -79,8 +79,8 @@ CALLS = tuple(
 _MAX_BLOCK_BYTES = 1 << 40
 """Bytes of one block at most, whatever size the driver states for its heap."""
 
-_SMALL = 4096
-"""Bytes that the processor copies sooner than a submission begins."""
+_MAX_HOST_COPY_BYTES = 4096
+"""Bytes of the largest copy between mapped blocks that the host does: it takes less time than a submission."""
 
 
 class Context(Closing, base.Context):
@@ -108,7 +108,8 @@ class Context(Closing, base.Context):
         properties = self.features.properties
         self.name = f"vulkan:{index}"
         self.model = self.ffi.string(properties.deviceName).decode("utf-8", "replace")
-        self.ends_loops = self.model.startswith("llvmpipe")  # silently, after 65,535 iterations of all loops together
+        # llvmpipe silently ends the loops of a shader after 65,535 iterations of all of them together.
+        self.ends_loops = self.model.startswith("llvmpipe")
         self.kind = KINDS.get(properties.deviceType, "other")
         self.arena = api.Arena()
         self.transfers = base.Transfers()
@@ -226,7 +227,7 @@ class Context(Closing, base.Context):
         def submission() -> tuple[int, int]:
             """Prepare a recording for submission, and return the addresses of its submit and wait structures.
 
-            When it is done, the semaphore takes the next value.
+            The device sets the timeline semaphore to the new `self.value` when the submission is complete.
             """
             if self.lost or self.is_forked or (self.closed and not even_closed):
                 self.require_usable()
@@ -235,7 +236,8 @@ class Context(Closing, base.Context):
             return recording.submission.addresses
 
         submit, queue, wait, device = self.addresses
-        # A C function, so that no Python exception is raised between the submission and its end.
+        # A C function, so that no Python exception is raised between the submission and its end. It calls
+        # `submission` under the lock, and waits without the lock.
         failure = submit_and_wait(self.lock, submission, submit, queue, wait, device)
         if failure is not None:
             function, status = failure
@@ -244,7 +246,7 @@ class Context(Closing, base.Context):
         return recorded[0]
 
     def _failed(self, result: int, what: str) -> None:
-        """Raise the error for a VkResult of the call `what`; record whether the device was lost."""
+        """Raise the error for a VkResult other than success; record whether the device was lost. what: the call."""
         if result == api.DEVICE_LOST:
             self.lost = True
         api.check(result, f"vulkan:{self.index}: {what}")
@@ -270,6 +272,10 @@ class Context(Closing, base.Context):
             pool.lock = threading.Lock()
 
     def view(self, block: Block, size: int) -> memoryview | None:
+        """Return the first `size` bytes of a block as writable memory; None if it is not mapped.
+
+        There is no work to wait for: all work is complete when the method that submitted it returns.
+        """
         return memory_at(block.address, size, writable=True) if block.pointer is not None else None
 
     def stats(self) -> dict[str, int]:
@@ -324,7 +330,7 @@ class Context(Closing, base.Context):
         """
         if size == 0:
             return
-        if size <= _SMALL and source.pointer is not None and target.pointer is not None:
+        if size <= _MAX_HOST_COPY_BYTES and source.pointer is not None and target.pointer is not None:
             self.ffi.memmove(target.pointer + to, source.pointer + at, size)
             return
 

@@ -12,7 +12,7 @@ STORAGE_BUFFER = 7
 POOL_SETS = 128
 """Descriptor sets of one pool; fewer make more pools, more take memory that small programs do not use."""
 POOL_DESCRIPTORS = 1024
-"""Descriptors of one pool, unless one set needs more."""
+"""Descriptors of one pool, unless a single set needs more."""
 
 
 class Descriptors:
@@ -23,11 +23,17 @@ class Descriptors:
         self.pools: list[Any] = []
 
     def allocate(self, layouts: list[Any], sets: Any, descriptors: int) -> Any:
-        """Allocate descriptor sets into `sets`, and return the pool that they are from."""
+        """Allocate one descriptor set per layout, all from one pool, and return the pool, which frees them.
+
+        Args:
+            layouts: VkDescriptorSetLayout of each set, at most POOL_SETS.
+            sets: `VkDescriptorSet[]` that receives the sets.
+            descriptors: Number of storage buffers of all sets together.
+        """
         context, arena = self.context, api.Arena()
         array = arena.array("VkDescriptorSetLayout", layouts)
         info = arena.new("VkDescriptorSetAllocateInfo", descriptorSetCount=len(layouts), pSetLayouts=array)
-        for pool in reversed(self.pools):
+        for pool in reversed(self.pools):  # the newest is the least likely to be full
             info.descriptorPool = pool
             if context.calls.vkAllocateDescriptorSets(context.handle, info, sets) == 0:
                 return pool
@@ -36,7 +42,7 @@ class Descriptors:
         return pool
 
     def _pool(self, descriptors: int) -> Any:
-        """Create a pool with room for so many storage buffers."""
+        """Create a pool of POOL_SETS sets with `descriptors` storage buffers in all; append it to `pools`."""
         context, ffi, arena = self.context, self.context.ffi, api.Arena()
         sizes = arena.array("VkDescriptorPoolSize", 1)
         sizes[0].type, sizes[0].descriptorCount = STORAGE_BUFFER, descriptors

@@ -23,10 +23,15 @@ from pydispatch.runtime.program.variants import DeviceProperties
 FORMAT = "vulkan-spirv-fb"
 _opening = threading.Lock()
 _contexts: dict[tuple[int, int, bool], Context] = {}
+"""(process id, index of the device, whether staging is forced) → the device: a forked child cannot use its parent's."""
 
 
 def open_device(index: int, staging: bool) -> VulkanDevice:
-    """Open the device with a number. Devices of one process with the same number share memory and queue."""
+    """Open the device with an index, as in "vulkan:0". Devices of one process with equal arguments share memory and
+    queue.
+
+    staging: whether buffers are never mapped, even if the CPU could access them.
+    """
     with _opening:
         key = (os.getpid(), index, staging)
         context = _contexts.get(key)
@@ -70,7 +75,12 @@ class VulkanDevice(AcceleratorDevice):
         """Return the properties by which variants are chosen, and which programs can query."""
         names = self._context.features.names
         return DeviceProperties(
-            ids=("vulkan", self.name), format=FORMAT, features=names, known=names, processor_data=(0,) * 8, workers=1
+            ids=("vulkan", self.name),
+            format=FORMAT,
+            features=names,
+            known=names,
+            processor_data=(0,) * 8,  # features of a CPU, which kernels here do not read
+            workers=1,
         )
 
     def _check_code(self, data: bytes, where: str) -> None:
@@ -92,6 +102,7 @@ class VulkanDevice(AcceleratorDevice):
             "name": self.name,
             "model": context.model,
             "kind": context.kind,
+            # VK_API_VERSION_MAJOR, _MINOR and _PATCH
             "vulkan": f"{version >> 22}.{version >> 12 & 0x3FF}.{version & 0xFFF}",
             "format": FORMAT,
             "workgroup": f"at most {limits['maxComputeWorkGroupInvocations']} invocations, {groups}",

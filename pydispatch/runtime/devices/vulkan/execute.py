@@ -1,7 +1,8 @@
 """Execution of plans on Vulkan: command buffers are recorded once and cached by the memory that they refer to.
 
 A plan (`Record`) has commands that refer to buffers by index. `blocks` has the device memory of each buffer in one run;
-`constants` are the push constants of all dispatches, `fill_patterns` the fill patterns by command.
+`constants` are the push constants of all dispatches (bytes of 32-bit words), `fill_patterns` the fill pattern of each
+command, 0 for commands that are no fills.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class Executor(RecordingExecutor[RecordedBuffer]):
     def load(self, executable: Executable) -> None:
         """Create the pipelines of an executable; see `accelerators.execute.Executor.load`."""
         name, variant = executable.name, executable.variant
-        # GLSL or WGSL source has no table of modules: it becomes a single one.
+        # Code that is supplied at load time has no table of modules: it is a single module.
         module_table = variant.get("spirv") if executable.source is None else None
         member = SpirvMember(len(executable.code), module_table, f"{executable.file}: executable '{name}'")
         modules = [bytes(executable.code[at : at + size]) for at, size in member.modules]
@@ -56,7 +57,8 @@ class Executor(RecordingExecutor[RecordedBuffer]):
     def run(self, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> None:
         """Submit the plan as one command buffer, and wait until it is complete.
 
-        Recordings are cached by their blocks.
+        Recordings are cached by the blocks that they refer to (`key_of`). A recording is taken out of the cache while
+        it runs, so that no other thread submits it.
         """
         context = self.context
         key = self.key_of(record, blocks, constants, fill_patterns)
@@ -77,7 +79,10 @@ class Executor(RecordingExecutor[RecordedBuffer]):
     def record(
         self, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int], timed: bool = False
     ) -> RecordedBuffer:
-        """Record commands over these blocks; under the context's lock."""
+        """Record the commands of a plan over these blocks; the caller holds the context's lock.
+
+        timed: whether to record a timestamp after each command.
+        """
         recorder = CommandBufferRecorder(self.context)
 
         def host(command: Custom) -> None:
@@ -104,14 +109,16 @@ class Executor(RecordingExecutor[RecordedBuffer]):
             raise CommandError(f"{label} recorded work that is not valid: {messages[message_count]}", label)
 
     def cuts_at(self, synchronous: bool) -> bool:
-        """Return whether plans are split at a host command. Others than synchronous ones record what they do."""
+        """Return whether plans are split at a host command: only at a synchronous one, which runs when all earlier
+        work is complete. Others record into the command buffer of the plan.
+        """
         return synchronous
 
     def surroundings(self, synchronous: bool, buffer: Any = None) -> Surroundings:
         """Return the device state that a host command receives.
 
         synchronous: unused, since all submitted work is complete when `run` returns. buffer: the VkCommandBuffer that
-        is being recorded.
+        is being recorded; None for a synchronous command.
         """
         context, ffi = self.context, self.context.ffi
 
@@ -119,6 +126,7 @@ class Executor(RecordingExecutor[RecordedBuffer]):
             return int(ffi.cast("uintptr_t", handle))
 
         def address_of(block: Any, at: int) -> tuple[int, int]:
+            """Return the VkBuffer that contains a block, and the offset in it of byte `at` of the block."""
             return handle_bits(block.buffer), block.offset + at
 
         recorded = None if buffer is None else handle_bits(buffer)
@@ -135,7 +143,7 @@ class Executor(RecordingExecutor[RecordedBuffer]):
 
         with traced.span(Kind.WAIT):
             recorded = context.run(prepare)
-        count = len(record.commands) + 1
+        count = len(record.commands) + 1  # one stamp before the first command
         stamps = ffi.new("uint64_t[]", count)
         context.calls.vkGetQueryPoolResults(
             context.handle,
@@ -147,9 +155,9 @@ class Executor(RecordingExecutor[RecordedBuffer]):
             8,  # bytes from one stamp to the next
             api.QUERY_64_BITS | api.QUERY_WAITS,
         )
-        tick = context.features.properties.limits.timestampPeriod * 1e-9
+        seconds_per_tick = context.features.properties.limits.timestampPeriod * 1e-9
         labels = [self._label(command) for command in record.commands]
-        return [Timing(label, (stamps[i + 1] - stamps[i]) * tick) for i, label in enumerate(labels)]
+        return [Timing(label, (stamps[i + 1] - stamps[i]) * seconds_per_tick) for i, label in enumerate(labels)]
 
     def _label(self, command: Command) -> str:
         return label(command, self.executables.kernel_of(command).label if isinstance(command, Dispatch) else "")

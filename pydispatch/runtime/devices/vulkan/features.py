@@ -35,7 +35,7 @@ WANTED = {
 
 ATOMIC_FLOAT = "VK_EXT_shader_atomic_float"
 
-# Capability of SPIR-V → features, one of which it needs.
+# Capability of SPIR-V → features of the device, one of which suffices for it.
 CAPABILITIES = {
     "Int64": ("shaderInt64",), "Int16": ("shaderInt16",), "Float64": ("shaderFloat64",), "Int8": ("shaderInt8",),
     "Float16": ("shaderFloat16",), "StorageBuffer16BitAccess": ("storageBuffer16BitAccess",),
@@ -53,7 +53,7 @@ CAPABILITIES = {
     "AtomicFloat64AddEXT": ("shaderBufferFloat64AtomicAdd", "shaderSharedFloat64AtomicAdd"),
 }  # fmt: skip
 
-# Capability → bit of the subgroup operations.
+# Capability of SPIR-V → its bit in VkSubgroupFeatureFlags.
 SUBGROUPS = {
     "GroupNonUniform": 1, "GroupNonUniformVote": 2, "GroupNonUniformArithmetic": 4, "GroupNonUniformBallot": 8,
     "GroupNonUniformShuffle": 16, "GroupNonUniformShuffleRelative": 32, "GroupNonUniformClustered": 64,
@@ -71,11 +71,13 @@ class Names(frozenset[str]):
     """
 
     limits: dict[str, int]
+    """Name of a limit → its value; assigned after creation."""
 
     def __contains__(self, name: object) -> bool:
         """Return whether the device has a feature, or a limit: `"maxPushConstantsSize>=128" in names`."""
         if isinstance(name, str) and ">=" in name:
             limit, _, minimum = name.partition(">=")
+            # No device has a minimum of more digits, and int() raises ValueError for thousands of them.
             return minimum.isdecimal() and len(minimum) < 20 and self.limits.get(limit, -1) >= int(minimum)
         return frozenset.__contains__(self, name)
 
@@ -127,25 +129,30 @@ class Features:
         return {ffi.string(properties[i].extensionName).decode() for i in range(count[0])}
 
     def _enable(self, ffi: Any, lib: Any, kinds: list[str]) -> Any:
-        """Enable the wanted features that the device has, and return their VkPhysicalDeviceFeatures2 chain."""
-        have, enabled = [self.arena.new(kind) for kind in kinds], [self.arena.new(kind) for kind in kinds]
+        """Enable the features in WANTED that the device has, and add their names to `features`.
+
+        kinds: the structures to chain after VkPhysicalDeviceFeatures2, keys of WANTED. Returns the head of the chain
+        for `pNext` of VkDeviceCreateInfo.
+        """
+        supported, enabled = [self.arena.new(kind) for kind in kinds], [self.arena.new(kind) for kind in kinds]
         heads = []
-        for chain in (have, enabled):
-            for one, two in zip(chain, [*chain[1:], ffi.NULL], strict=True):
-                one.pNext = two
+        for chain in (supported, enabled):
+            for structure, successor in zip(chain, [*chain[1:], ffi.NULL], strict=True):
+                structure.pNext = successor
             heads.append(self.arena.new("VkPhysicalDeviceFeatures2", pNext=chain[0]))
-        lib.vkGetPhysicalDeviceFeatures2(self.device, heads[0])
-        pairs = [("VkPhysicalDeviceFeatures", heads[0].features, heads[1].features)]
-        pairs += list(zip(kinds, have, enabled, strict=True))
-        for kind, source, target in pairs:
+        supported_head, enabled_head = heads
+        lib.vkGetPhysicalDeviceFeatures2(self.device, supported_head)
+        structures = [("VkPhysicalDeviceFeatures", supported_head.features, enabled_head.features)]
+        structures += list(zip(kinds, supported, enabled, strict=True))
+        for kind, source, target in structures:
             for name in WANTED[kind]:
                 if getattr(source, name):
                     setattr(target, name, 1)
                     self.features.add(name)
-        return heads[1]
+        return enabled_head
 
     def _subgroups(self, ffi: Any, lib: Any) -> tuple[int, int]:
-        """Return the size of a subgroup, and the VkSubgroupFeatureFlags that compute shaders support."""
+        """Return the size of a subgroup, and the VkSubgroupFeatureFlags that compute shaders support, 0 for none."""
         properties = self.arena.new("VkPhysicalDeviceSubgroupProperties")
         lib.vkGetPhysicalDeviceProperties2(self.device, self.arena.new("VkPhysicalDeviceProperties2", pNext=properties))
         return (
@@ -154,7 +161,10 @@ class Features:
         )
 
     def _limits(self, ffi: Any) -> dict[str, int]:
-        """Return the limits of the device by name; an element of an array is named `name[i]`."""
+        """Return the limits of the device by name; an element of an array is named `name[i]`.
+
+        These are the numbers in VkPhysicalDeviceLimits, and "subgroupSize". Fractions are rounded toward 0.
+        """
         limits: dict[str, int] = {"subgroupSize": self.subgroup_size}
         for name, field in ffi.typeof("VkPhysicalDeviceLimits").fields:
             value = getattr(self.properties.limits, name)
@@ -165,7 +175,10 @@ class Features:
         return limits
 
     def _names(self, subgroup_bits: int) -> set[str]:
-        """Return the SPIR-V capabilities and extensions that the device supports."""
+        """Return the SPIR-V capabilities and extensions that the device supports, and "spirv1.6" for Vulkan 1.3.
+
+        subgroup_bits: VkSubgroupFeatureFlags.
+        """
         names = {name for name, any_of in CAPABILITIES.items() if self.features.intersection(any_of)}
         names |= {name for name, bit in SUBGROUPS.items() if subgroup_bits & bit}
         names |= {name for name, extension in EXTENSIONS.items() if extension in self.extensions}

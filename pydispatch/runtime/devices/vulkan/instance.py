@@ -12,8 +12,10 @@ from pydispatch.runtime.devices.vulkan import api
 
 LAYER = "VK_LAYER_KHRONOS_validation"
 VARIABLE = "PYDISPATCH_VULKAN_VALIDATION"
+"""Environment variable that enables the validation layer, unless it is "" or "0"."""
+# VkPhysicalDeviceType → name
 KINDS = {0: "other", 1: "integrated GPU", 2: "discrete GPU", 3: "virtual GPU", 4: "CPU"}
-_ERROR_BITS = 0x1000 | 0x100  # errors and warnings
+_ERROR_BITS = 0x1000 | 0x100  # VkDebugUtilsMessageSeverityFlagBitsEXT of errors and warnings
 _GRAPHICS, _COMPUTE = 1, 2  # VkQueueFlagBits
 
 
@@ -29,7 +31,7 @@ class Instance:
     """Vulkan instance (VkInstance), with the validation layer if PYDISPATCH_VULKAN_VALIDATION is set.
 
     Attributes:
-        ffi, lib: Binding of the Vulkan loader.
+        ffi, lib: Binding of the Vulkan loader, of cffi.
         validates: Whether the validation layer is enabled.
         has_names: Whether objects can have debug names.
         handle: VkInstance.
@@ -76,7 +78,7 @@ class Instance:
         """Return the names of the layers or extensions that a Vulkan function enumerates.
 
         Args:
-            enumerate: The function.
+            enumerate: The function; it returns the count if the array is NULL.
             kind: Type of the structures that it fills.
             field: Their field with the name.
             first: Arguments of the function before the count and the structures.
@@ -100,12 +102,15 @@ class Instance:
 
     @property
     def messages(self) -> list[str]:
-        """Messages of the validation layer, in order."""
+        """All messages of the validation layer since the instance was created, oldest first."""
         self._messages += [text for *_, text in self._mailbox.take()]
         return self._messages
 
     def _listen(self, arena: api.Arena) -> None:
-        """Collect the messages of the validation layer."""
+        """Register the C callback that puts messages of the validation layer into the mailbox.
+
+        arena: owner of the structures of vkCreateInstance.
+        """
         if not (self.validates and self.has_names):
             return
         create = self.function("vkCreateDebugUtilsMessengerEXT")
@@ -118,7 +123,9 @@ class Instance:
         api.check(create(self.handle, info, self.ffi.NULL, messenger), "vkCreateDebugUtilsMessengerEXT")
 
     def function(self, name: str) -> Any:
-        """Return a function of the instance or one of its extensions."""
+        """Return a function of the instance or of one of its enabled extensions, by its name such as
+        "vkSetDebugUtilsObjectNameEXT".
+        """
         return self.ffi.cast(f"PFN_{name}", self.lib.vkGetInstanceProcAddr(self.handle, name.encode()))
 
     def physical_devices(self) -> list[Any]:
@@ -153,7 +160,7 @@ class Instance:
 
 _lock = threading.Lock()
 _instance: Instance | None = None
-_owner = 0
+_owner = 0  # id of the process that created `_instance`
 
 
 def instance() -> Instance:

@@ -22,8 +22,8 @@ class LogicalDevice(Protocol):
         handle: VkDevice.
         features: Features and limits of the device.
         index: Index of the device, as in "vulkan:0".
-        model: Name of the device for messages.
-        cache: `cache.PipelineCache` of the device.
+        model: The driver's name of the GPU, for messages.
+        cache: `cache.PipelineCache` of the device, stored in a file between processes.
         command_pool: VkCommandPool of all command buffers.
         descriptors: `descriptors.Descriptors`, which allocates descriptor sets.
         garbage: Functions that free objects of dead recordings and programs. The garbage collector of Python appends
@@ -31,7 +31,7 @@ class LogicalDevice(Protocol):
         recordings: Weak set of all live recordings, which add themselves.
         alignment: Alignment in bytes that bindings need.
         max_range: Largest size of a binding in bytes.
-        ends_loops: Whether the driver silently ends long loops.
+        ends_loops: Whether the driver (llvmpipe) silently ends the loops of a shader after 65,535 iterations.
         pool: Device memory.
         staging: Memory that the host can access: `pool` if device memory is mapped.
         semaphores: Array of one VkSemaphore, the timeline of submissions.

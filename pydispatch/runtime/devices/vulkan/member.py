@@ -17,9 +17,12 @@ class SpirvMember:
 
     Attributes:
         modules: (offset, size) of each module in the member, in bytes.
-        entries: (position of the module, name of the entry point) of each export; None without the key.
+        entries: (index in `modules`, name of the entry point) of each export; None without the key.
         specialization: For each executable constant, the SpecIds that it specializes.
-        spilled, watched: For each export, see `VulkanKernel.is_spilled` and `is_watched`; False beyond their ends.
+        spilled: For each export, whether its constants are in a buffer instead of push constants. Exports beyond the
+            end of the list are not spilled.
+        watched: For each export, whether its shader reports loops that the device ended early. Exports beyond the end
+            of the list do not report.
     """
 
     def __init__(self, size: int, notes: object, where: str) -> None:
@@ -28,10 +31,10 @@ class SpirvMember:
         Args:
             size: Bytes of the member.
             notes: Value of the key "spirv" in the manifest, or None.
-            where: Begin of error messages.
+            where: Text that error messages begin with.
 
         Raises:
-            ArtifactError: The notes do not fit `size` bytes.
+            ArtifactError: The notes are malformed or do not fit `size` bytes.
         """
         self.modules: list[tuple[int, int]] = [(0, size)]
         self.entries: list[tuple[int, str]] | None = None  # of each export (module, name of the entry point)
@@ -69,10 +72,19 @@ class SpirvMember:
             raise ValueError("an entry point is in a module that is not there")
 
     def entry(self, ordinal: int, name: str, reflections: Sequence[Reflection], where: str) -> tuple[int, str]:
-        """Return the entry point of an export as (position of its module, name).
+        """Return the entry point of an export as (index of its module, name).
 
-        If the manifest lists no entry points (`entries` is None), it is the entry point that is called like the export,
-        or else the only one that there is.
+        If the manifest lists no entry points (`entries` is None), it is the entry point with the name of the export,
+        or else the only entry point of all modules.
+
+        Args:
+            ordinal: Ordinal of the export.
+            name: Name of the export.
+            reflections: Reflection of each module.
+            where: Text that error messages begin with.
+
+        Raises:
+            ArtifactError: There is no such entry point.
         """
         if self.entries is not None:
             if ordinal >= len(self.entries):
@@ -98,7 +110,10 @@ class SpirvMember:
         return self.watched[ordinal : ordinal + 1] == [True]
 
     def values(self, constants: Sequence[int]) -> dict[int, int]:
-        """Return SpecId -> value of the executable constants. Without notes, constant n specializes SpecId n."""
+        """Return SpecId → value, from the values of the executable constants in order.
+
+        Without the key "spirv", constant n specializes SpecId n.
+        """
         if self.entries is None:
             return dict(enumerate(constants))
         return {id: value for ids, value in zip(self.specialization, constants, strict=False) for id in ids}

@@ -12,18 +12,28 @@ from pydispatch.runtime.devices.vulkan import api
 GRANULE = 256
 """Bytes that blocks start and end at: the most that a device may ask of the offset of a storage buffer."""
 CHUNK_BYTES = 32 << 20
-_USAGE = 0x20 | 0x10 | 0x1 | 0x2  # storage, uniform, both ends of copies
+"""Smallest chunk: smaller ones need more allocations of the driver, larger ones take memory that small programs do not
+use."""
+_USAGE = 0x20 | 0x10 | 0x1 | 0x2  # VkBufferUsageFlags: storage, uniform, source and target of copies
+# VkMemoryPropertyFlagBits
 _DEVICE_LOCAL, _HOST_VISIBLE, _HOST_COHERENT, _HOST_CACHED = 1, 2, 4, 8
 
 
 class Chunk:
-    """Memory allocation with one buffer over all of it. address: host address of its mapping, or 0."""
+    """Memory allocation with one buffer over all of it.
+
+    Attributes:
+        buffer, memory: VkBuffer and VkDeviceMemory.
+        size: Bytes.
+        address: Host address of its mapping; 0 if it is not mapped.
+        free: Free ranges as (offset, bytes), sorted by offset. Adjacent ones are merged.
+    """
 
     __slots__ = ("address", "buffer", "free", "memory", "size")
 
     def __init__(self, buffer: Any, memory: Any, size: int, address: int) -> None:
         self.buffer, self.memory, self.size, self.address = buffer, memory, size, address
-        self.free: list[tuple[int, int]] = [(0, size)]  # (offset, bytes), sorted, never touching
+        self.free: list[tuple[int, int]] = [(0, size)]
 
     def take(self, size: int) -> int | None:
         """Take the first free range that is large enough, and return its offset; None when there is none."""
@@ -54,7 +64,9 @@ class Block:
 
     Attributes:
         number: Identifies the block among all blocks of the pool.
-        offset: Offset in the buffer of the chunk, in bytes.
+        buffer: VkBuffer of the chunk.
+        offset: Offset of the block in that buffer, in bytes.
+        size: Bytes, a multiple of GRANULE.
         pointer: `char*` to the block if it is mapped, else None.
     """
 
@@ -67,7 +79,7 @@ class Block:
 
     @property
     def address(self) -> int:
-        """Where it is mapped, or 0."""
+        """Host address of the block; 0 if it is not mapped."""
         return self.chunk.address + self.offset if self.chunk.address else 0
 
 
@@ -84,9 +96,9 @@ class ChunkPool(BlockPool[Block]):
 
         Args:
             device: VkDevice.
-            calls: Its functions.
-            kind: Index of the memory type.
-            mapped: Whether the host can access the memory.
+            calls: Functions of the device by name.
+            kind: Index of the memory type in VkPhysicalDeviceMemoryProperties.
+            mapped: Whether the host can access the memory: chunks are mapped as long as they live.
             name: Name of the pool in messages.
             limit: Bytes of the largest block.
             total: Bytes of all blocks together.
@@ -115,7 +127,10 @@ class ChunkPool(BlockPool[Block]):
         return Block(self, *location, size, self._next_number())
 
     def _find(self, size: int) -> tuple[Chunk, int] | None:
-        """Take `size` bytes from the first chunk that has them; None if none has."""
+        """Take `size` bytes from the first chunk with a free range of this size, and return (chunk, offset).
+
+        Return None if there is no such chunk.
+        """
         for chunk in self.chunks:
             offset = chunk.take(size)
             if offset is not None:
@@ -123,7 +138,7 @@ class ChunkPool(BlockPool[Block]):
         return None
 
     def _merge(self) -> None:
-        """Return free blocks to the free ranges of their chunks."""
+        """Return the pool's free blocks to the free ranges of their chunks, so that other sizes can use the memory."""
         for blocks in self.free.values():
             for block in blocks:
                 block.chunk.give(block.offset, block.size)
@@ -131,12 +146,15 @@ class ChunkPool(BlockPool[Block]):
         self.free_bytes = 0
 
     def _new_chunk(self, size: int) -> Chunk:
-        """Allocate a chunk with room for `size` bytes. OutOfMemoryError."""
+        """Allocate a chunk of at least `size` bytes: of CHUNK_BYTES, or of `size` if that is larger or memory is short.
+
+        Raise OutOfMemoryError if there is no memory even after unused chunks were freed.
+        """
         if size > self.limit:
             raise OutOfMemoryError(f"{self.name}: {size} bytes in one buffer, the device has at most {self.limit}")
-        for bytes_ in dict.fromkeys((max(size, min(CHUNK_BYTES, self.limit)), size)):
+        for chunk_bytes in dict.fromkeys((max(size, min(CHUNK_BYTES, self.limit)), size)):  # each size once
             try:
-                return self._chunk(bytes_)
+                return self._chunk(chunk_bytes)
             except OutOfMemoryError:
                 continue
         self._free_blocks()
@@ -148,7 +166,10 @@ class ChunkPool(BlockPool[Block]):
             ) from None
 
     def _chunk(self, size: int) -> Chunk:
-        """Allocate a chunk of memory with a buffer over it, mapped if the pool is. Raise OutOfMemoryError."""
+        """Allocate a chunk of `size` bytes with a buffer over it, mapped if the pool is.
+
+        Raise OutOfMemoryError if the pool's total is exceeded or the driver has no memory.
+        """
         if sum(chunk.size for chunk in self.chunks) + size > self.total:
             raise OutOfMemoryError(f"the device has {self.total}")
         ffi, calls, arena = self.ffi, self.calls, api.Arena()
@@ -174,7 +195,10 @@ class ChunkPool(BlockPool[Block]):
         return Chunk(buffer[0], memory[0], size, int(ffi.cast("uintptr_t", address[0])) if self.mapped else 0)
 
     def _free_blocks(self) -> None:
-        """Return free blocks to their chunks, and destroy the chunks that are unused, which ends the epoch."""
+        """Return free blocks to their chunks, and destroy the chunks without blocks in use.
+
+        Destroying a chunk ends the epoch: recordings may refer to its buffer, and are recorded again.
+        """
         self._merge()
         used = []
         for chunk in self.chunks:
@@ -202,11 +226,16 @@ class ChunkPool(BlockPool[Block]):
 
 
 def memory_types(properties: Any, force_staging: bool) -> tuple[int, bool, int]:
-    """Return (type for buffers, whether it is mapped, type for staging) of a VkPhysicalDeviceMemoryProperties.
+    """Return (memory type for buffers, whether it is mapped, memory type for staging).
 
-    Memory that the CPU can access too is used for buffers where it is most of what the device has: nothing needs
-    staging then.
+    Types are indices of VkPhysicalDeviceMemoryProperties. Buffers use device memory that the CPU can access too if its
+    heap has at least half the size of the largest device-local heap; copies then need no staging.
+
+    Args:
+        properties: VkPhysicalDeviceMemoryProperties.
+        force_staging: Whether buffers use device memory that is not mapped even if it can be.
     """
+    # (VkMemoryPropertyFlags, index of the heap) of each type
     types = [
         (properties.memoryTypes[i].propertyFlags, properties.memoryTypes[i].heapIndex)
         for i in range(properties.memoryTypeCount)
@@ -214,8 +243,10 @@ def memory_types(properties: Any, force_staging: bool) -> tuple[int, bool, int]:
     sizes = [properties.memoryHeaps[i].size for i in range(properties.memoryHeapCount)]
 
     def best_type(required_flags: int, preferred_flags: int, min_heap_bytes: int = 0) -> int | None:
-        """Return the memory type with all required and most preferred flags; None if there is none in a heap of this
-        size."""
+        """Return the type with all required and most preferred flags in a heap of at least `min_heap_bytes`.
+
+        Of equal types it is the first, which Vulkan orders by speed. Return None if there is none.
+        """
         candidates = [
             i
             for i, (flags, heap) in enumerate(types)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pydispatch.runtime.accelerators.execute import Executable
 
 CONSTANT_BYTES = 4
-"""Size of a constant of a dispatch, which are push constants here."""
+"""Size of one constant of a dispatch, a 32-bit push constant."""
 
 
 class VulkanKernel:
@@ -32,13 +32,14 @@ class VulkanKernel:
 
     Attributes:
         executable, export: Names of its executable and export.
-        pipeline, layout, set_layout: The VkPipeline, its VkPipelineLayout, and the layout of its descriptor set.
-        bindings: Number of bindings in its descriptor set.
-        constants: Number of 32-bit push constants.
+        pipeline, layout: The VkPipeline and its VkPipelineLayout.
+        set_layout: VkDescriptorSetLayout of its only descriptor set.
+        bindings: Number of bindings in its descriptor set: those of the program, and those of the next two flags.
+        constants: Number of 32-bit push constants; 0 if `is_spilled`.
         is_spilled: Whether a binding after the program's own holds the constants, instead of push constants.
         is_watched: Whether the last binding reports loops that the device ended early.
         written: For each binding, whether the shader may write it.
-        grid_limits: Most workgroups along x, y and z.
+        grid_limits: Most workgroups along x, y and z that the device starts.
     """
 
     __slots__ = (
@@ -75,9 +76,9 @@ class Executables:
     """
 
     def __init__(self, context: LogicalDevice) -> None:
-        self.kernels: dict[tuple[int, int], VulkanKernel] = {}  # (executable, ordinal of the export) → kernel
-        self.modules: list[Any] = []  # VkShaderModule of each loaded module
-        self.layouts: dict[tuple[int, int], tuple[Any, Any]] = {}  # by numbers of bindings and of push constants
+        self.kernels: dict[tuple[int, int], VulkanKernel] = {}
+        self.modules: list[Any] = []
+        self.layouts: dict[tuple[int, int], tuple[Any, Any]] = {}
         self.context = context
 
     def load(self, executable: Executable, member: SpirvMember, modules: Sequence[bytes]) -> None:
@@ -99,18 +100,26 @@ class Executables:
         reflections = [reflect(module, where) for module in modules]
         entry_points = [self._entry_point(where, export, member, reflections) for export in executable.exports]
         values = member.values(executable.constants)
-        handles: dict[int, Any] = {}  # of shader modules, by their position in `modules`
+        handles: dict[int, Any] = {}  # index in `modules` → VkShaderModule
         for export, (module, entry) in zip(executable.exports, entry_points, strict=True):
             if module not in handles:
                 handles[module] = self._module(modules[module], f"@{name}")
             kernel = self._kernel(name, export, member, entry)
+            # A module need not declare all constants of its executable; only those that it has are specialized.
             constant_bytes = {c.id: c.bytes for c in reflections[module].spec_constants}
             specialization = {id: (value, constant_bytes[id]) for id, value in values.items() if id in constant_bytes}
             kernel.pipeline = self._pipeline(handles[module], modules[module], entry, kernel, specialization)
             self.kernels[executable.index, export.ordinal] = kernel
 
     def _kernel(self, executable: str, export: Export, member: SpirvMember, entry: EntryPoint) -> VulkanKernel:
-        """Return the kernel of an export with its layouts; its pipeline is still missing."""
+        """Return the kernel of an export with its layouts; the caller sets its pipeline.
+
+        Args:
+            executable: Name of the executable.
+            export: The export.
+            member: Layout of the executable's modules.
+            entry: Reflection of the entry point of the export.
+        """
         kernel = VulkanKernel()
         kernel.executable, kernel.export = executable, export.name
         kernel.is_spilled = member.is_spilled(export.ordinal)  # one more binding has the constants
@@ -137,11 +146,11 @@ class Executables:
         Args:
             where: The executable, for messages.
             export: The export of the program.
-            member: Names the module and the entry point.
-            reflections: Of each module of the executable.
+            member: Layout of the executable's modules, which names the module and the entry point.
+            reflections: Reflection of each module of the executable.
 
         Returns:
-            The position of its module, and the entry point.
+            The index of its module, and the reflection of the entry point.
 
         Raises:
             ArtifactError: There is no such entry point, or it does not fit the export.
@@ -170,7 +179,7 @@ class Executables:
                 f"{where}, export '@{name}' needs {', '.join(map(self._explain, lacking))} "
                 f"of vulkan:{self.context.index} ({self.context.model})"
             )
-        x, y, z = entry.workgroup_size or (1, 1, 1)
+        x, y, z = entry.workgroup_size or (1, 1, 1)  # None: specialization constants set it, so it is not known here
         subgroup = self.context.features.subgroup_size
         if entry.one_subgroup and x * y * z > subgroup:
             warnings.warn(
@@ -183,7 +192,7 @@ class Executables:
         return module, entry
 
     def _explain(self, need: str) -> str:
-        """Return a text for a missing feature or limit."""
+        """Return a text for a missing feature, or for a limit such as "maxPushConstantsSize>=128"."""
         limit, is_limit, minimum = need.partition(">=")
         if not is_limit:
             return f"{need}, which is missing,"
@@ -227,6 +236,7 @@ class Executables:
         ranges[0].stageFlags, ranges[0].offset, ranges[0].size = api.COMPUTE_STAGE, 0, constants * CONSTANT_BYTES
         layout = arena.new("VkPipelineLayoutCreateInfo", setLayoutCount=1, pSetLayouts=sets)
         if constants:
+            # Only then, because Vulkan forbids empty ranges.
             layout.pushConstantRangeCount, layout.pPushConstantRanges = 1, ranges
         handle = ffi.new("VkPipelineLayout*")
         api.check(
@@ -269,7 +279,7 @@ class Executables:
             code: Its SPIR-V code, for errors.
             entry: The entry point.
             kernel: The kernel, with its layouts.
-            specialization: SpecId of a specialization constant → (value, bytes).
+            specialization: SpecId of a specialization constant → (value, size in bytes).
         """
         context, ffi, arena = self.context, self.context.ffi, api.Arena()
         create = arena.new("VkComputePipelineCreateInfo", layout=kernel.layout, basePipelineIndex=-1)

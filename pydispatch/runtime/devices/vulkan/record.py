@@ -18,7 +18,8 @@ from pydispatch.runtime.devices.vulkan.memory import Block
 from pydispatch.runtime.devices.vulkan.pipelines import CONSTANT_BYTES, Executables, VulkanKernel
 from pydispatch.runtime.devices.vulkan.recorded_buffer import RecordedBuffer, free_garbage
 
-_COMPUTE, _TRANSFER, _HOST = 0x800, 0x1000, 0x4000  # pipeline stages
+_COMPUTE, _TRANSFER, _HOST = 0x800, 0x1000, 0x4000  # VkPipelineStageFlagBits
+# VkAccessFlagBits
 _SHADER_READ, _SHADER_WRITE, _COPY_READ, _COPY_WRITE, _HOST_READ, _HOST_WRITE = (
     0x20,
     0x40,
@@ -30,7 +31,7 @@ _SHADER_READ, _SHADER_WRITE, _COPY_READ, _COPY_WRITE, _HOST_READ, _HOST_WRITE = 
 _READS, _WRITES = _SHADER_READ | _COPY_READ, _SHADER_WRITE | _COPY_WRITE
 _PATTERN_BYTES = 64 << 10
 """Bytes of the staging block that holds a fill pattern repeatedly; a fill copies it as often as needed."""
-_TOP, _BOTTOM = 0x1, 0x2000
+_TOP, _BOTTOM = 0x1, 0x2000  # VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT
 
 
 class MovedOperand(NamedTuple):
@@ -56,9 +57,9 @@ class CommandBufferRecorder:
         context: The device.
         recorded: The command buffer, with the objects that live as long as it.
         buffer: VkCommandBuffer.
-        stages: Pipeline stages of the commands since the last barrier.
-        bound: Index of a dispatch among the commands → its descriptor set.
-        moved: Index of a dispatch → its operands that the device cannot bind in place.
+        stages: Pipeline stages (VkPipelineStageFlags) of the commands since the last barrier; 0 if there are none.
+        bound: Index of a dispatch among the commands of the plan → its VkDescriptorSet.
+        moved: Index of a dispatch → its operands whose offset the device cannot bind; dispatches without them lack.
     """
 
     def __init__(self, context: LogicalDevice) -> None:
@@ -68,9 +69,9 @@ class CommandBufferRecorder:
             free_garbage(context)
         self.recorded = RecordedBuffer(context, self._allocate())
         self.buffer = self.recorded.buffer
-        self.stages = 0  # pipeline stages (VkPipelineStageFlags) of the commands since the last barrier
-        self.bound: dict[int, Any] = {}  # index of a dispatch → its descriptor set
-        self.moved: dict[int, list[MovedOperand]] = {}  # index of a dispatch → operands bound to temporary blocks
+        self.stages = 0
+        self.bound: dict[int, Any] = {}
+        self.moved: dict[int, list[MovedOperand]] = {}
         begin = self.arena.new("VkCommandBufferBeginInfo")
         api.check(self.calls.vkBeginCommandBuffer(self.buffer, begin), "vkBeginCommandBuffer")
 
@@ -85,7 +86,10 @@ class CommandBufferRecorder:
         return buffers[0]
 
     def barrier(self, host: bool = False) -> None:
-        """Record a barrier: earlier commands complete and are visible to later commands, or with `host` to the host."""
+        """Record a barrier: earlier commands complete and are visible to later commands, or with `host` to the host.
+
+        Without commands since the last barrier it records nothing.
+        """
         if not self.stages:
             return
         target, reads = (_HOST, _HOST_READ) if host else (_COMPUTE | _TRANSFER, _READS | _WRITES)
@@ -124,7 +128,11 @@ class CommandBufferRecorder:
         return block
 
     def fill(self, target: Block, at: int, size: int, pattern: int, pattern_bytes: int) -> None:
-        """Record a fill with a pattern of 1, 2, 4 or 8 bytes; `size` is a multiple of the pattern's size."""
+        """Record a fill of `size` bytes from byte `at` of a block.
+
+        pattern: bits of a pattern of `pattern_bytes` (1, 2, 4 or 8) bytes, little-endian. `size` is a multiple of
+        `pattern_bytes`.
+        """
         all_bits = (1 << 8 * pattern_bytes) - 1
         eight_bytes = (pattern & all_bits).to_bytes(pattern_bytes, "little") * (8 // pattern_bytes)
         repeats_in_words = eight_bytes[:4] == eight_bytes[4:]
@@ -133,7 +141,7 @@ class CommandBufferRecorder:
             self.calls.vkCmdFillBuffer(self.buffer, target.buffer, target.offset + at, size, value)
             self.stages |= _TRANSFER
             return
-        # The fill command writes whole words with one value. Other fills copy a block that repeats the pattern.
+        # vkCmdFillBuffer writes one 32-bit value to aligned words. Other fills copy a block that repeats the pattern.
         length = min(-(-size // 8) * 8, _PATTERN_BYTES)
         block = self.context.staging.acquire(length)
         self.recorded.blocks.append(block)
@@ -163,12 +171,12 @@ class CommandBufferRecorder:
 
         Args:
             commands: Commands of the plan.
-            blocks: Memory of each buffer of the plan.
+            blocks: Memory of each buffer of the plan; None for one that no command uses.
             constants: Bytes of the constants of all dispatches, 32-bit words.
-            fill_patterns: Fill pattern of each command.
+            fill_patterns: Fill pattern of each command; 0 for other commands.
             executables: Kernels of the program.
-            timed: Whether to record a timestamp around each command.
-            host: Calls a host command, which records into `buffer`.
+            timed: Whether to record a timestamp before the first command and after each command.
+            host: Calls a host command, which records into `buffer`; None if the plan has none.
         """
         words = self.arena.array("char", constants or b"\0")
         self._descriptors(commands, blocks, executables, constants)
@@ -176,7 +184,8 @@ class CommandBufferRecorder:
             self._begin_timestamps(len(commands))
         region = None
         for index, command in enumerate(commands):
-            # Commands of one region do not depend on each other.
+            # Commands of one region do not depend on each other. Timed ones do not overlap, and the stages of those
+            # that a host command records are not known.
             if command.region != region or timed or isinstance(command, Custom):
                 self.barrier()
                 region = command.region
@@ -218,8 +227,8 @@ class CommandBufferRecorder:
         """Allocate one descriptor set per dispatch, and write all sets at once.
 
         A binding at an offset that the device cannot bind is added to `moved`, and bound to a temporary block. The
-        bindings of a kernel are those of the program, then one of the constants if it `is_spilled`, and one for reports
-        if it `is_watched`; `kernel.bindings` counts all of them.
+        bindings of a kernel are those of the program, then one for the constants if it `is_spilled`, and one for
+        reports of loops that ended early if it `is_watched`; `kernel.bindings` counts all of them.
         """
         dispatches = [(i, c, executables.kernel_of(c)) for i, c in enumerate(commands) if isinstance(c, Dispatch)]
         count = sum(kernel.bindings for _, _, kernel in dispatches)
@@ -266,7 +275,7 @@ class CommandBufferRecorder:
         block = self.context.staging.acquire(8)
         self.recorded.blocks.append(block)
         words = self.ffi.cast("uint32_t*", block.pointer)
-        words[0], words[1] = 0, 2  # the report, and the trip count
+        words[0], words[1] = 0, 2  # the report, and the trip count of the shader's test loop
         if self.context.ends_loops:
             self.recorded.watches.append((words, kernel))
         return block, 0, 8
@@ -274,13 +283,20 @@ class CommandBufferRecorder:
     def _bindable_range(
         self, index: int, slot: Slot, blocks: Sequence[Block | None], kernel: VulkanKernel, binding: int
     ) -> tuple[Block, int, int]:
-        """Return the (block, offset, bytes) to bind for an operand of command `index`.
+        """Return the (block, offset in it, bytes) to bind for an operand of the dispatch with index `index`.
 
-        An operand at an unaligned offset is moved to a temporary block. Raise InvalidArgumentError if it exceeds
-        maxStorageBufferRange.
+        An operand at an unaligned offset is added to `moved`, and its temporary block is bound. Raise
+        InvalidArgumentError if it exceeds maxStorageBufferRange.
+
+        Args:
+            index: Index of the dispatch among the commands of the plan.
+            slot: The operand.
+            blocks: Memory of each buffer of the plan.
+            kernel: Kernel of the dispatch.
+            binding: Index of the operand's binding.
         """
         block, offset, length = _block(blocks, slot.buffer), slot.offset, slot.size
-        bound_bytes = max(4, -(-length // 4) * 4)
+        bound_bytes = max(4, -(-length // 4) * 4)  # whole words, as shaders access them; Vulkan forbids 0 bytes
         if bound_bytes > self.context.max_range:
             raise InvalidArgumentError(
                 f"{kernel.label}, binding {binding}: {length} bytes, vulkan:{self.context.index} binds at most "
@@ -288,7 +304,7 @@ class CommandBufferRecorder:
             )
         if offset % self.context.alignment == 0:
             return block, offset, bound_bytes
-        if length == 0:
+        if length == 0:  # no byte is accessed: any aligned word does
             return block, 0, 4
         temporary = self.temporary(bound_bytes)
         operand = MovedOperand(temporary, block, offset, length, is_written=kernel.written[binding])
@@ -360,5 +376,5 @@ def _block(blocks: Sequence[Block | None], buffer: int) -> Block:
 
 
 def _write_access_of(stages: int) -> int:
-    """Return the write access mask of pipeline stages."""
+    """Return the VkAccessFlags of all writes that commands of these pipeline stages can do."""
     return (_SHADER_WRITE if stages & _COMPUTE else 0) | (_COPY_WRITE if stages & _TRANSFER else 0)

@@ -14,37 +14,39 @@ from pydispatch.runtime.devices.vulkan.pipelines import VulkanKernel
 
 
 class RecordedBuffer:
-    """Command buffer with the resources that its commands refer to. The submitting call holds it until it completes.
+    """Command buffer with the resources that its commands refer to. It may be submitted again once it is complete.
 
-    It owns the resources from the first command on, so that an exception at any time releases them.
+    The submitting call keeps it alive until then. It owns the resources from the first command on, so that an exception
+    while commands are recorded releases them.
 
     Attributes:
         buffer: VkCommandBuffer; None once it was released.
-        sets: Descriptor sets: (pool, array of sets, count).
+        sets: Descriptor sets: (descriptor pool, array of sets, length of the array).
         blocks: Memory that the recording owns.
-        queries: Query pool of the timestamps, or None.
+        queries: VkQueryPool of the timestamps; None if commands are not timed.
         watches: (`uint32_t*` to the word in which a dispatch reports loops that ended early, its kernel).
         submission: Structures that submit the command buffer.
-        epoch: `ChunkPool.epoch` at the time of the recording, which is void once memory was destroyed.
+        epoch: `ChunkPool.epoch` at the time of the recording. The recording is void if the pool's is greater: memory
+            that it refers to may have been destroyed.
     """
 
     __slots__ = ("__weakref__", "blocks", "buffer", "context", "epoch", "queries", "sets", "submission", "watches")
 
     def __init__(self, context: LogicalDevice, buffer: Any) -> None:
-        self.sets: list[tuple[Any, Any, int]] = []  # (descriptor pool, array of descriptor sets, count)
-        self.blocks: list[Block] = []  # memory that the recording owns
-        self.queries: Any = None  # query pool of the timestamps, or None
-        self.watches: list[tuple[Any, VulkanKernel]] = []  # word that reports loops that ended early, and its kernel
+        self.sets: list[tuple[Any, Any, int]] = []
+        self.blocks: list[Block] = []
+        self.queries: Any = None
+        self.watches: list[tuple[Any, VulkanKernel]] = []
         self.context, self.buffer = context, buffer
         self.submission: Submission = context.new_submission(buffer)
-        self.epoch = context.pool.epoch  # the recording is void if memory is destroyed after it
+        self.epoch = context.pool.epoch
         context.recordings.add(self)
 
     def raise_if_ended_early(self) -> None:
         """Raise KernelError if, in the completed run, the device ended a loop early."""
         for word, kernel in self.watches:
             if word[0]:
-                word[0] = 0
+                word[0] = 0  # for the next run
                 raise KernelError(
                     f"{kernel.label}: vulkan:{self.context.index} ({self.context.model}) ends all loops of a shader "
                     "when an invocation has run 65,535 iterations, and this kernel has longer ones: its results are "
@@ -71,7 +73,10 @@ class RecordedBuffer:
 
 
 def _free(context: LogicalDevice, buffer: Any, sets: list[tuple[Any, Any, int]], queries: Any) -> None:
-    """Free a command buffer, its descriptor sets and its query pool."""
+    """Free a command buffer, its descriptor sets and its query pool.
+
+    sets, queries: as in RecordedBuffer.
+    """
     ffi, calls, handle = context.ffi, context.calls, context.handle
     calls.vkFreeCommandBuffers(handle, context.command_pool, 1, ffi.new("VkCommandBuffer[]", [buffer]))
     for pool, members, count in sets:

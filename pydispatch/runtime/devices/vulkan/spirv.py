@@ -13,7 +13,9 @@ from pydispatch.link.spirv.link import LinkedSpirv, SpirvLibrary
 
 
 class Spirv:
-    """SPIR-V; implements `libraries.Dialect`."""
+    """SPIR-V; implements `libraries.Dialect`, which describes the fields. They are terms for error messages, except
+    `kind` and `prototypes`.
+    """
 
     kind = "spirv"
     language = "SPIR-V"
@@ -39,9 +41,14 @@ class Spirv:
 def check_writes(
     where: str, modules: Sequence[bytes], entries: Sequence[tuple[int, str]] | None, variant: Mapping[str, Any]
 ) -> None:
-    """InvalidArgumentError when a function writes a buffer that the program takes to be only read.
+    """Raise InvalidArgumentError if a linked function writes a buffer that the program expects to be only read.
 
-    entries: (module, entry point) per export, None where nothing is known of them.
+    Args:
+        where: Text that error messages begin with.
+        modules: SPIR-V modules, with imports linked.
+        entries: (index of the module, name of the entry point) of each export; None if they are not known.
+        variant: Entry of the variant in the manifest; its key "spirv" may have "read_only", a list of flags by export
+            and binding.
     """
     read_only = (variant.get("spirv") or {}).get("read_only")
     if entries is None or not isinstance(read_only, list):
@@ -50,8 +57,9 @@ def check_writes(
     for (module, name), flags in zip(entries, read_only, strict=False):
         entry = reflections[module].entry_point(name)
         for resource in entry.resources if entry is not None else ():
-            is_stated = isinstance(flags, list) and flags[resource.binding : resource.binding + 1] == [True]
-            if resource.written and is_stated:
+            # Flags may end before the last binding; bindings beyond them may be written.
+            is_read_only = isinstance(flags, list) and flags[resource.binding : resource.binding + 1] == [True]
+            if resource.written and is_read_only:
                 raise InvalidArgumentError(
                     f"{where}, export '@{name}': a function that was linked in writes the buffer at binding "
                     f"{resource.binding}, which the program takes to be only read"
