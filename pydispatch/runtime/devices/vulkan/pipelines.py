@@ -179,7 +179,7 @@ class Executables:
                 f"{where}, export '@{name}' needs {', '.join(map(self._explain, lacking))} "
                 f"of vulkan:{self.context.index} ({self.context.model})"
             )
-        x, y, z = entry.workgroup_size or (1, 1, 1)  # None: specialization constants set it, so it is not known here
+        x, y, z = entry.workgroup_size or (1, 1, 1)  # None: the module states no size
         subgroup = self.context.features.subgroup_size
         if entry.one_subgroup and x * y * z > subgroup:
             warnings.warn(

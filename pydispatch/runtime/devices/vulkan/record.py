@@ -184,8 +184,8 @@ class CommandBufferRecorder:
             self._begin_timestamps(len(commands))
         region = None
         for index, command in enumerate(commands):
-            # Commands of one region do not depend on each other. Timed ones do not overlap, and the stages of those
-            # that a host command records are not known.
+            # Commands of one region do not depend on each other. A host command may record work on any buffer, and
+            # timed commands must not overlap.
             if command.region != region or timed or isinstance(command, Custom):
                 self.barrier()
                 region = command.region
@@ -270,7 +270,7 @@ class CommandBufferRecorder:
         """Acquire the two words by which a dispatch reports loops that ended early; return (block, offset, bytes).
 
         The shader writes 1 to the first word if a loop has ended early. The second word is the trip count of the loop
-        by which it tests that (`emit/spirv/watch.py` of the compiler).
+        by which it tests that (pydispatch/compiler/emit/spirv/watch.py).
         """
         block = self.context.staging.acquire(8)
         self.recorded.blocks.append(block)

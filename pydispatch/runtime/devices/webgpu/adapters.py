@@ -13,13 +13,16 @@ from pydispatch.errors import DeviceUnavailableError, InvalidArgumentError
 from pydispatch.formats.wgsl.interface import FEATURES, WgslFeatures
 from pydispatch.runtime.devices.webgpu import api
 
+# Name → WGPUInstanceBackend
 BACKENDS = {"vulkan": 1, "gl": 2, "metal": 4, "d3d12": 8}
-_PRIMARY = 1 | 4 | 8  # OpenGL only when it is asked for: it is the slower way to the same devices
+_PRIMARY = 1 | 4 | 8
+"""All back ends but OpenGL, which must be requested: it is the slower way to the same devices."""
+# WGPUBackendType → name, and WGPUAdapterType → name
 _BACKEND_NAMES = {4: "d3d12", 5: "metal", 6: "vulkan", 7: "gl", 8: "gl"}
 _KINDS = {1: "discrete GPU", 2: "integrated GPU", 3: "CPU", 4: "other"}
 OPTIONAL_FEATURES = {"mappable-primary-buffers": 0x0003000E, "timestamp-query": 9,
                  "timestamp-query-inside-encoders": 0x00030024}  # fmt: skip
-"""Features that the device itself uses, besides those of shaders."""
+"""WGPUFeatureName of the features that the device itself uses, besides those of shaders."""
 
 
 class Adapter:
@@ -31,7 +34,7 @@ class Adapter:
         driver: Description of its driver.
         kind: "discrete GPU", "integrated GPU", "CPU" or "other".
         backend: API that wgpu uses, such as "vulkan".
-        subgroup: Smallest and largest number of invocations of a subgroup.
+        subgroup: Smallest and largest number of invocations of a subgroup; 0 if the adapter does not state them.
         supported_limits: WGPULimits with all limits of the adapter.
         limits: Name of a limit in the WebGPU standard → its value.
         features: Names of its features, of those in FEATURES and OPTIONAL_FEATURES.
@@ -68,7 +71,11 @@ def limits_of(limits: Any) -> dict[str, int]:
 
 @cache
 def _instance(owner: int, backends: int) -> Any:
-    """Return the wgpu instance of a process, which is part of the key: a forked child cannot use its parent's."""
+    """Return the wgpu instance of a process for some back ends, created on first use.
+
+    owner: the process id, part of the cache key: a forked child cannot use its parent's instance. backends: bits of
+    BACKENDS.
+    """
     ffi, lib = api.binding()
     extras = ffi.new("WGPUInstanceExtras*", {"chain": {"sType": api.INSTANCE_EXTRAS}, "backends": backends})
     descriptor = ffi.new("WGPUInstanceDescriptor*", {"nextInChain": ffi.addressof(extras, "chain")})
@@ -94,7 +101,7 @@ def _without_messages() -> Iterator[None]:
 
 @cache
 def _adapters(owner: int, backends: int) -> list[Adapter]:
-    """Return the adapters of an instance. owner: the process id, as a forked process has an instance of its own."""
+    """Return the adapters of an instance, in wgpu's order. owner, backends: as for `_instance`."""
     ffi, lib = api.binding()
     instance = _instance(owner, backends)
     with _without_messages():
@@ -105,12 +112,16 @@ def _adapters(owner: int, backends: int) -> list[Adapter]:
 
 
 def instance_of(backend: str) -> Any:
-    """Return the wgpu instance that owns the adapters of a back end."""
+    """Return the wgpu instance that owns the adapters of a back end; "" stands for all but OpenGL."""
     return _instance(os.getpid(), BACKENDS[backend] if backend else _PRIMARY)
 
 
 def adapters(backend: str, name_part: str = "") -> list[Adapter]:
-    """Return the adapters of a back end whose model contains `name_part`; "" stands for all back ends but OpenGL.
+    """Return the adapters of a back end whose model contains a text.
+
+    Args:
+        backend: Name of the back end, a key of BACKENDS; "" for all but OpenGL.
+        name_part: The text, in any case; "" for all adapters.
 
     Raises:
         InvalidArgumentError: There is no such back end.
@@ -123,7 +134,7 @@ def adapters(backend: str, name_part: str = "") -> list[Adapter]:
 
 
 def select_adapter(index: int, backend: str, name_part: str) -> Adapter:
-    """Return the adapter with an index among those of a back end whose names contain `name_part`, "" for any.
+    """Return the adapter with an index among those that `adapters` returns for `backend` and `name_part`.
 
     Raise DeviceUnavailableError if there is none.
     """

@@ -13,15 +13,17 @@ from pydispatch._core.driver import CALLBACKS, LOST, MAPPED, Mailbox
 from pydispatch.errors import DeviceUnavailableError, InternalError, InvalidArgumentError, OutOfMemoryError
 from pydispatch.packages import importing
 
-SPONTANEOUS = 3  # callback mode: from whatever call makes it happen
+SPONTANEOUS = 3  # WGPUCallbackMode: any call of wgpu may run the callback
+WAIT = 1  # argument of wgpuDevicePoll: return when the work is complete, not at once
 VALIDATION, OUT_OF_MEMORY = 2, 3  # WGPUErrorType
 VALIDATION_FILTER, OUT_OF_MEMORY_FILTER = 1, 2  # WGPUErrorFilter
 WGSL_SOURCE, INSTANCE_EXTRAS, NATIVE_LIMITS = 2, 0x00030004, 0x00030002  # WGPUSType
 UNIFORM, STORAGE, READ_ONLY_STORAGE = 2, 3, 4  # WGPUBufferBindingType
+# WGPUBufferUsage
 MAP_READ, MAP_WRITE, COPY_SOURCE, COPY_TARGET, UNIFORM_BUFFER, STORAGE_BUFFER, QUERY_RESOLVE = (
     1, 2, 4, 8, 0x40, 0x80, 0x200,
 )  # fmt: skip
-COMPUTE_STAGE = 4
+COMPUTE_STAGE = 4  # WGPUShaderStage
 MAP_SUCCEEDED = 1  # WGPUMapAsyncStatus
 TIMESTAMPS = 2  # WGPUQueryType
 
@@ -60,7 +62,10 @@ class Arena:
         self.retained: list[Any] = []
 
     def new(self, kind: str, /, **fields: Any) -> Any:
-        """Return a pointer to a structure with `fields` set."""
+        """Return a pointer to a zeroed structure of the C type `kind` with `fields` set.
+
+        A str or bytes value fills a WGPUStringView. All values live as long as the arena.
+        """
         pointer = self.ffi.new(f"{kind}*")
         for name, value in fields.items():
             if isinstance(value, (str, bytes)):
@@ -72,13 +77,16 @@ class Arena:
         return pointer
 
     def array(self, kind: str, items: Any) -> Any:
-        """Allocate an array of these items, or of this length, which lives as long as the arena."""
+        """Return an array of the C type `kind`, which lives as long as the arena.
+
+        items: the elements, or an int for so many zeroed ones.
+        """
         array = self.ffi.new(f"{kind}[]", items)
         self.retained.append(array)
         return array
 
     def text(self, view: Any, value: str | bytes) -> None:
-        """Fill a WGPUStringView."""
+        """Set a WGPUStringView to a text, which lives as long as the arena."""
         raw = value.encode() if isinstance(value, str) else value
         view.data = self.array("char", raw)
         view.length = len(raw)
@@ -93,8 +101,8 @@ class Errors:
     Attributes:
         name: Name of the device, for messages.
         box: Mailbox of the callbacks.
-        reported: Pairs (code, text) of the errors since the scope was opened.
-        mapping: Why the last mapping of a buffer failed; "" if it did not.
+        reported: Pairs (WGPUErrorType, text) of the errors since the scope was opened.
+        mapping: Why the most recent failed mapping of a buffer failed; "" if none did.
         on_lost: Callback field of the device's descriptor, for the loss of the device.
         on_error: Callback field of the device's descriptor, for errors outside of all scopes.
         device: The device, which is set once it is open.
@@ -104,9 +112,9 @@ class Errors:
         self.name = name
         self.ffi, self.lib = binding()
         self.box = Mailbox()
-        self.reported: list[tuple[int, str]] = []  # (code, text) of the errors since the scope was opened
-        self.mapping = ""  # why the last mapping failed
-        self._lost: str | None = None
+        self.reported: list[tuple[int, str]] = []
+        self.mapping = ""
+        self._lost: str | None = None  # why the device was lost
         # `callback` takes the C function of CALLBACKS for a type of callback; all of them put messages into the box.
         self._scope_callback = self.ffi.new(
             "WGPUPopErrorScopeCallbackInfo*", self.callback("WGPUPopErrorScopeCallback")
@@ -130,7 +138,7 @@ class Errors:
 
     @property
     def lost(self) -> str | None:
-        """Why the device was lost, or None."""
+        """Why the device was lost; None if it was not."""
         if self.box:
             self._read_mailbox()
         return self._lost
@@ -156,9 +164,9 @@ class Errors:
             self.fail(what)
 
     def take(self) -> tuple[int, str] | None:
-        """Close the error scope, and return its first error as (kind, message), or None.
+        """Close the error scope, and return its first error as (WGPUErrorType, message), or None.
 
-        Raise DeviceLostError if lost.
+        Raise DeviceLostError if the device was lost.
         """
         # The callback puts the first error of the scope into the mailbox.
         self._pop_scope(self.device, self._scope_callback[0])
@@ -176,7 +184,7 @@ class Errors:
     def fail(self, what: str) -> NoReturn:
         """Raise the first recorded error, or DeviceLostError. what: begins the message."""
         is_lost = self.lost
-        kind, message = self.reported[0] if self.reported else (0, "")
+        kind, message = self.reported[0] if self.reported else (0, "")  # the latter only for a lost device
         self.reported.clear()
         if is_lost or _LOST in message:
             self._lost = is_lost or message
@@ -187,17 +195,20 @@ class Errors:
 
 
 def error_of(kind: int, text: str) -> Exception:
-    """Return the exception for an error kind of wgpu."""
+    """Return the exception for a WGPUErrorType. text: its message."""
     if kind == OUT_OF_MEMORY:
         return OutOfMemoryError(text)
     return InvalidArgumentError(text) if kind == VALIDATION else InternalError(text)
 
 
 def without_frame(message: str) -> str:
-    """Return a message of wgpu without the lines that are common to all its messages."""
+    """Return a message of wgpu in one line, without the lines that say nothing about the error: _FRAME, and those that
+    name the function of wgpu.
+    """
     lines = [line.strip() for line in message.splitlines() if line.strip()]
     return "; ".join(line for line in lines if line not in _FRAME and not line.startswith("In wgpu"))
 
 
 _LOST = "device is lost"
+"""Part of the error message of any call on a lost device."""
 _FRAME = ("Validation Error", "Caused by:")

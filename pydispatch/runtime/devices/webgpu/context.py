@@ -38,7 +38,7 @@ class Context(Closing, base.Context):
         Args:
             name: Name of the device in messages.
             adapter: The adapter.
-            backend: Backend of wgpu that it belongs to, such as "vulkan".
+            backend: Back end by which the adapter was selected, such as "vulkan"; "" for all but OpenGL.
             staging: Whether buffers are never mapped, so that all copies use staging buffers.
             standard: Whether the device has only the limits that the WebGPU standard guarantees, and no features.
         """
@@ -148,8 +148,8 @@ class Context(Closing, base.Context):
         self._has_writes = False
         if len(self._submissions) > _MAX_IN_FLIGHT:
             self._submission_index[0] = self._submissions[_MAX_IN_FLIGHT // 2]
-            lib.wgpuDevicePoll(self.device, 1, self._submission_index)
-            for _ in range(_MAX_IN_FLIGHT // 2 + 1):
+            lib.wgpuDevicePoll(self.device, api.WAIT, self._submission_index)
+            for _ in range(_MAX_IN_FLIGHT // 2 + 1):  # those up to the one that was waited for
                 self._submissions.popleft()
 
     def abandon(self, encoder: Any) -> None:
@@ -161,9 +161,9 @@ class Context(Closing, base.Context):
         """Wait until all submitted work is complete."""
         with self.lock, traced.span(Kind.WAIT):
             self.require_usable()
-            self.lib.wgpuDevicePoll(self.device, 1, self.ffi.NULL)
+            self.lib.wgpuDevicePoll(self.device, api.WAIT, self.ffi.NULL)
             self._submissions.clear()
-            self.require_usable()
+            self.require_usable()  # the wait also ends if the device is lost
 
     def _release_garbage(self) -> None:
         """Release the objects in `garbage`. The garbage collector appends to it, also while a thread holds the lock."""
@@ -212,7 +212,7 @@ class Context(Closing, base.Context):
                 block, source, size, is_read=False, map_offset=0, map_length=_rounded_to_words(size), copy_offset=0
             )
             return
-        word_bytes = size & ~3
+        word_bytes = size & ~3  # bytes of whole words
         if word_bytes:
             self.errors.begin()
             self.lib.wgpuQueueWriteBuffer(self.queue, block.buffer, 0, source, word_bytes)
@@ -222,7 +222,7 @@ class Context(Closing, base.Context):
             self._write_tail(block, self.ffi.buffer(source, size)[word_bytes:], word_bytes)
 
     def _bytes(self, source: base.HostMemory, writable: bool = False) -> Any:
-        """Return host memory as a `char*` or a cffi buffer. writable: raise if the memory is read-only."""
+        """Return host memory as a `char*` or a cffi buffer. writable: raise BufferError if the memory is read-only."""
         if type(source) is int:
             return self.ffi.cast("char*", source)
         return self.ffi.from_buffer(source, require_writable=writable)
@@ -249,7 +249,7 @@ class Context(Closing, base.Context):
             return
         self.transfers.add("from_device", size)
         target = self._bytes(target, writable=True)
-        start = at & ~7
+        start = at & ~7  # of the mapped range
         length, copy_offset = _rounded_to_words(at + size - start), at - start
         with self.lock:
             if self.is_mapped:
@@ -309,7 +309,7 @@ class Context(Closing, base.Context):
             raise DeviceUnavailableError(f"{self.name}: {size} bytes cannot be mapped: {self.errors.mapping}")
 
     def copy(self, source: Block, target: Block, size: int, at: int = 0, to: int = 0) -> None:
-        """Enqueue a copy from one block to another."""
+        """Enqueue a copy of `size` bytes from byte `at` of a block to byte `to` of a block, which may be the same."""
         if size == 0:
             return
         with self.lock:
@@ -328,7 +328,7 @@ class Context(Closing, base.Context):
             if was_closed or self.is_forked:  # in the child of a fork the device belongs to the parent process
                 return
             if self.errors.lost is None:
-                self.lib.wgpuDevicePoll(self.device, 1, self.ffi.NULL)
+                self.lib.wgpuDevicePoll(self.device, api.WAIT, self.ffi.NULL)
             self.release_programs()
             self._release_garbage()
             self.trim()

@@ -20,10 +20,19 @@ from pydispatch.runtime.program.variants import DeviceProperties
 FORMAT = "webgpu-wgsl-fb"
 _opening = threading.Lock()
 _contexts: dict[tuple[Any, ...], Context] = {}
+"""(process id, arguments of `open_device`) → the device: a forked child cannot use that of its parent."""
 
 
 def open_device(index: int, adapter: str, backend: str, staging: bool, standard: bool) -> WebGPUDevice:
-    """Open a device. Devices with equal options share memory and queue within a process."""
+    """Open a device. Devices with equal arguments share memory and queue within a process.
+
+    Args:
+        index: Index among the adapters that `adapter` and `backend` leave.
+        adapter: Text in the name of the adapter; "" for any.
+        backend: Back end of wgpu, such as "vulkan"; "" for all but OpenGL.
+        staging: Whether buffers are never mapped.
+        standard: Whether the device has only what every WebGPU device has: the guaranteed limits, and no features.
+    """
     with _opening:
         key = (os.getpid(), index, adapter, backend, staging, standard)
         context = _contexts.get(key)
@@ -43,6 +52,7 @@ class WebGPUDevice(AcceleratorDevice):
         return Executor(self._context)
 
     def _properties(self) -> DeviceProperties:
+        """Return the properties by which variants are chosen, and which programs can query."""
         features = self._context.features
         return DeviceProperties(
             ids=("webgpu", self.name),

@@ -1,7 +1,8 @@
 """Execution of plans on WebGPU: recordings are cached by the buffers that they bind, and encoded for each run.
 
 A plan (`Record`) has commands that refer to buffers by index. `blocks` has the device memory of each buffer in one run;
-`constants` are the push constants of all dispatches, `fill_patterns` the fill patterns by command.
+`constants` are the push constants of all dispatches (bytes of 32-bit words), `fill_patterns` the fill pattern of each
+command, 0 for commands that are no fills.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class Executor(RecordingExecutor[RecordedPlan]):
         self.kernels.load(executable, parts, codes)
 
     def keep(self, data: PlanData) -> Record:
-        """Return the plan of the C core as a plan for this device."""
+        """Return the plan of the C core with its transients placed for this device, see `Plan`."""
         return Plan(data, self.context.alignment)
 
     def run(self, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> None:
@@ -79,7 +80,10 @@ class Executor(RecordingExecutor[RecordedPlan]):
                 self.context.release(block)
 
     def _run(self, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int]) -> None:
-        """Submit the cached recording for these blocks, or record one first."""
+        """Submit the cached recording for these blocks, or record one first.
+
+        The recording is taken out of the cache meanwhile, so that no other thread uses it.
+        """
         key = self.key_of(record, blocks, constants, fill_patterns)
         recordings = self.recordings(record)
         recorded = recordings.take(key)
@@ -96,14 +100,20 @@ class Executor(RecordingExecutor[RecordedPlan]):
     def record(
         self, record: Record, blocks: Blocks, constants: bytes, fill_patterns: Sequence[int], timed: bool = False
     ) -> RecordedPlan:
-        """Record commands over these blocks; under the context's lock."""
+        """Record the commands of a plan over these blocks; the caller holds the context's lock.
+
+        timed: whether each command gets a compute pass of its own, so that it can be timed.
+        """
         self.context.require_usable()
         recorder = PassRecorder(self.context)
         recorder.commands(record.commands, blocks, constants, fill_patterns, self.kernels, timed)
         return recorder.finish()
 
     def submit(self, recorded: RecordedPlan, record: Record, blocks: Blocks, constants: bytes) -> None:
-        """Submit a recording over the blocks that it was recorded for."""
+        """Submit a recording of `record` over the blocks and constants that it was recorded for.
+
+        These are passed to the host commands.
+        """
         if self.context.closed:
             self.context.require_usable()
         recorded.run(self.context.name, self._host_commands(record, blocks, constants))
@@ -119,7 +129,8 @@ class Executor(RecordingExecutor[RecordedPlan]):
     def surroundings(self, synchronous: bool, encoder: Any = None) -> Surroundings:
         """Return the device state that a host command receives.
 
-        encoder: the WGPUCommandEncoder that commands record into.
+        synchronous: unused, since a synchronous command gets no encoder. encoder: the WGPUCommandEncoder that the
+        command records into; None if all earlier work is complete.
         """
         context, ffi = self.context, self.context.ffi
 
@@ -146,7 +157,10 @@ class Executor(RecordingExecutor[RecordedPlan]):
 
 
 class _Host:
-    """Caller of the host commands of one run of a plan; implements `recorded_plan.HostCommands`."""
+    """Caller of the host commands of one run of a plan; implements `recorded_plan.HostCommands`.
+
+    arguments: (index of the function that the plan is of, blocks, constants) for `HostCalls.call`.
+    """
 
     def __init__(self, executor: Executor, function: int, blocks: Blocks, constants: bytes) -> None:
         assert executor.calls is not None
@@ -169,7 +183,7 @@ class Fixed(FixedRecording[RecordedPlan]):
     executor: Executor
 
     def run(self) -> None:
-        """Submit the recording once."""
+        """Submit the recording once; the first run records it."""
         recorded = self.recorded
         blocks, constants, fill_patterns = self.arguments
         if recorded is None:

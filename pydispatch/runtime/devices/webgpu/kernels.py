@@ -24,11 +24,12 @@ if TYPE_CHECKING:
 
 
 class ShaderKey(NamedTuple):
-    """Variant of a WGSL module.
+    """Key of a variant of a WGSL module.
 
     Attributes:
         keeps_access: Whether buffers keep their declared access; else all are read_write.
-        is_folded: Whether workgroup ids are computed from a folded grid.
+        is_folded: Whether workgroup ids are computed from a folded grid: one of another shape, because an axis of the
+            program's grid exceeds the device's limit.
         is_merged: Whether buffers are merged, because the device cannot bind as many.
         entry: Entry point of a folded or merged variant, whose text is for it alone; "" for other variants.
     """
@@ -43,11 +44,15 @@ class WebGPUKernel:
     """Loaded kernel of an export, ready to be dispatched.
 
     Attributes:
-        read_only: For each binding, whether the shader only reads it.
+        executable, export: Names of its executable and export.
+        module, entry: Its WGSL module and entry point.
+        read_only: For each binding, whether it is declared read-only; False for one that the shader lacks.
+        has_constants: Whether it has constants, in a uniform buffer.
         override_values: Values of overridable constants, by their keys in the pipeline's descriptor.
         merged: Variant of the kernel with merged buffers if it has more than the device can bind, else None.
-        shaders: Shader modules, shared by all kernels of the WGSL module.
-        variants: (pipeline, bind group layout) by which bindings are read-only and whether the grid is folded.
+        shaders: WGPUShaderModule of each variant, shared by all kernels of the WGSL module.
+        variants: (`read_only` of the bindings, whether the grid is folded) → (WGPUComputePipeline, layout of bind
+            group 0).
     """
 
     __slots__ = (
@@ -73,13 +78,12 @@ class WebGPUKernel:
         override_values: Mapping[str, float],
     ) -> None:
         self.executable, self.export, self.module, self.entry = executable, export, module, entry
-        # `entry.bindings` has, for each binding that the shader uses, whether it is writable.
+        # `entry.bindings` has, for each binding that the shader declares, whether it is writable.
         self.read_only = tuple(i in entry.bindings and not entry.bindings[i] for i in range(bindings))
         self.has_constants = entry.constant_bytes != 0
         self.override_values = override_values
         self.merged: Merged | None = None  # set if the device cannot bind as many buffers
         self.shaders: dict[ShaderKey, Any] = {}
-        # (which bindings are read-only, whether the grid is folded) → (pipeline, bind group layout)
         self.variants: dict[tuple[tuple[bool, ...], bool], tuple[Any, Any]] = {}
 
     @property
@@ -121,7 +125,9 @@ class Kernels:
         slowly.
 
         Args:
-            codes: WGSL modules, with imports linked.
+            executable: The executable.
+            parts: Layout of its WGSL modules.
+            codes: These modules, with imports linked.
 
         Raises:
             ArtifactError: A module is invalid or does not fit the program.
@@ -143,7 +149,7 @@ class Kernels:
             kernel = self._kernel(executable, export, modules[index], parts)
             kernel.shaders = shaders[index]
             with self.context.lock:
-                self._shader(kernel, keeps_access=True)
+                self._shader(kernel, keeps_access=True)  # reports errors in the text now, not at the first dispatch
             self.kernels[executable.index, export.ordinal] = kernel
 
     @staticmethod
@@ -151,7 +157,7 @@ class Kernels:
         """Return a user-supplied module with the bindings renumbered to match the program's layouts."""
         # The program may name the export instead of the entry point, if the module has only one.
         only_entry = module.entry_points[0].name if len(module.entry_points) == 1 else ""
-        layouts: dict[str, list[bool]] = {}
+        layouts: dict[str, list[bool]] = {}  # entry point → for each binding, whether the program declares it ReadOnly
         for export in executable.exports:
             name, flags = parts.entry_name(export), parts.read_only_of(export)
             if flags is not None:
@@ -169,7 +175,7 @@ class Kernels:
         if function is None:
             entry_names = ", ".join(e.name for e in module.entry_points) or "none"
             raise ArtifactError(f"{where}: there is no entry point '{name}'; the module has: {entry_names}")
-        words = executable.constants
+        words = executable.constants  # values of the executable constants
         overrides = overrides_of(module, parts.overrides, len(words))
         check(module, function, overrides)
         values = {override.name: override.value(words[override.word_index]) for override in overrides}
@@ -193,18 +199,19 @@ class Kernels:
         return kernel
 
     def _explain(self, need: str) -> str:
-        """Return a text for a missing feature or limit."""
+        """Return a text for a missing feature, or for a limit such as "maxBufferSize>=1024"."""
         limit, is_limit, minimum = need.partition(">=")
         if not is_limit:
             return f"the feature {need}"
         return f"{limit} of {minimum} (it has {self.context.limits.get(limit, 0)})"
 
     def pipeline(self, kernel: WebGPUKernel, read_only: tuple[bool, ...], is_folded: bool = False) -> tuple[Any, Any]:
-        """Return the pipeline and bind group layout of a kernel, created on first use.
+        """Return the pipeline of a kernel and the layout of its bind group 0, created on first use.
 
         Args:
-            read_only: The kernel's own flags, or all False: a buffer cannot be bound both read-only and writable in one
-                dispatch, so every buffer is then declared read_write.
+            kernel: The kernel.
+            read_only: For each binding, whether it is bound read-only: the kernel's own flags, or all False. A buffer
+                cannot be bound both read-only and writable in one dispatch, so every buffer is then read_write.
             is_folded: Whether the grid exceeds the device's limit and is folded, see `formats.wgsl.grid`.
         """
         cached = kernel.variants.get((read_only, is_folded))
@@ -232,7 +239,7 @@ class Kernels:
             is_folded: Whether the module computes workgroup ids from a folded grid.
             merged: Text of the kernel with merged buffers; None for the original one.
         """
-        is_for_one_entry = is_folded or merged is not None
+        is_for_one_entry = is_folded or merged is not None  # such a text is made for one entry point
         entry_name = kernel.entry.name if is_for_one_entry else ""
         key = ShaderKey(keeps_access, is_folded, is_merged=merged is not None, entry=entry_name)
         shader = kernel.shaders.get(key)
@@ -253,7 +260,13 @@ class Kernels:
         return self.kernels[command.executable, command.ordinal]
 
     def form_of(self, kernel: WebGPUKernel, grid: tuple[int, int, int]) -> tuple[int, int, int]:
-        """Return the grid to dispatch for a kernel: its own, or one folded to the device's limits.
+        """Return the grid to dispatch for a kernel: `grid`, or one of another shape that the device's limit allows.
+
+        Such a folded grid has at least as many workgroups, see `formats.wgsl.grid.form_of`.
+
+        Args:
+            kernel: The kernel.
+            grid: The program's grid, workgroups along x, y and z.
 
         Raises:
             InvalidArgumentError: No folded grid fits, or the kernel cannot be folded.
@@ -284,7 +297,8 @@ class WgslParts:
         overrides: Names of the executable constants.
         files: File names of the user's own modules, for messages; empty for generated modules.
         has_user_modules: Whether the modules are the user's own, not generated around the user's functions.
-        read_only: For a declared executable, by export and binding, whether the program expects it to be only read.
+        read_only: By export and binding, whether the program expects the buffer to be only read; [] for code in the
+            artifact, which the compiler has checked.
     """
 
     def __init__(self, size: int, notes: object, where: str, is_supplied: bool) -> None:
@@ -293,17 +307,17 @@ class WgslParts:
         Args:
             size: Bytes of the member.
             notes: Value of the key "wgsl" in the manifest, or None.
-            where: Begin of error messages.
+            where: Text that error messages begin with.
             is_supplied: Whether the code is supplied at load time, so that the notes only describe the executable.
 
         Raises:
-            ArtifactError: The notes do not fit `size` bytes.
+            ArtifactError: The notes are malformed or do not fit `size` bytes.
         """
-        self.modules: list[tuple[int, int]] = [(0, size)]  # (offset, size) of each module in bytes
-        self.entries: list[tuple[int, str]] | None = None  # of each export (module, name of the entry point)
-        self.overrides: list[str] = []  # names of executable constants
-        self.files: list[str] = []  # file of each of the user's own modules
-        self.read_only: list[list[bool]] = []  # by export and binding
+        self.modules: list[tuple[int, int]] = [(0, size)]
+        self.entries: list[tuple[int, str]] | None = None
+        self.overrides: list[str] = []
+        self.files: list[str] = []
+        self.read_only: list[list[bool]] = []
         self.has_user_modules = is_supplied
         if notes is None:
             return
@@ -337,12 +351,17 @@ class WgslParts:
             raise ValueError("an entry point is in a module that is not there")
 
     def read_only_of(self, export: Export) -> list[bool] | None:
-        """Return for each binding of an export whether it is only read; None if the compiler has checked it."""
+        """Return for each binding of an export whether the program expects it to be only read; None if it states
+        nothing, or not for this number of bindings.
+        """
         known = self.read_only[export.ordinal : export.ordinal + 1]
         return known[0] if known and len(known[0]) == export.bindings else None
 
     def module_of(self, export: Export, modules: Sequence[WgslModule], where: str) -> int:
-        """Return the index of the module that has the entry point of an export."""
+        """Return the index of the module that has the entry point of an export.
+
+        Raise ArtifactError, which begins with `where`, if the manifest lists no entry point for it.
+        """
         if self.entries is None:
             # If no module has it, the caller finds that out for the first module, and reports it.
             return next((i for i, module in enumerate(modules) if module.entry(export.name) is not None), 0)

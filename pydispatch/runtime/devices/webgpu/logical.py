@@ -15,8 +15,17 @@ class LogicalDevice(Protocol):
     """WGPUDevice. All functions of wgpu are called under `lock`.
 
     Attributes:
+        name: Name of the device, as in "webgpu:0".
+        ffi, lib: Binding of wgpu, of cffi.
+        lock: Reentrant lock of the device.
+        device, queue: WGPUDevice and its WGPUQueue.
+        adapter: Adapter that the device was opened on.
+        errors: Collector of the device's errors.
         enabled: Names of the WebGPU features that the device was opened with.
         features: Features and limits that variants may require.
+        limits: Name of a limit in the WebGPU standard → its value.
+        pool: Device memory.
+        readback: Staging buffers that the host can map, for downloads.
         alignment: Offsets of storage buffer bindings are multiples of it, in bytes.
         uniform_alignment: Offsets of uniform buffer bindings are multiples of it, in bytes.
         garbage: (release function, object) of unused objects; the garbage collector appends to it at any time.

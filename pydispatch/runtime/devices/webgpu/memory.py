@@ -12,12 +12,19 @@ from pydispatch.runtime.accelerators.pool import BlockPool
 from pydispatch.runtime.devices.webgpu import api
 
 GRANULE = 256
-"""Bytes that sizes of blocks are multiples of."""
+"""Bytes that sizes of blocks are multiples of: blocks of similar sizes can be reused for each other."""
 USAGE = api.STORAGE_BUFFER | api.UNIFORM_BUFFER | api.COPY_SOURCE | api.COPY_TARGET
 
 
 class Block:
-    """Buffer of wgpu. number: identifies it among all blocks of the pool."""
+    """Buffer of wgpu.
+
+    Attributes:
+        pool: Pool that the block is released to.
+        buffer: WGPUBuffer.
+        size: Its bytes, a multiple of GRANULE.
+        number: Identifies the block among all blocks of the pool.
+    """
 
     __slots__ = ("buffer", "number", "pool", "size")
 
@@ -38,8 +45,8 @@ class BufferPool(BlockPool[Block]):
             lock: Lock of the context.
             usage: WGPUBufferUsage of all buffers.
             name: Name of the pool in messages.
-            limit: Bytes of the largest buffer.
-            total: Bytes of all buffers together.
+            limit: Bytes of the largest buffer that the device allows.
+            total: Bytes that all buffers together may have.
         """
         super().__init__(lock)
         self.errors, self.usage, self.name = errors, usage, name
@@ -81,8 +88,8 @@ class BufferPool(BlockPool[Block]):
         lib.wgpuDevicePushErrorScope(errors.device, api.OUT_OF_MEMORY_FILTER)
         errors.begin()
         buffer = lib.wgpuDeviceCreateBuffer(errors.device, create)
-        problem = errors.take()  # of the scope that begin() opened
-        out_of_memory = errors.take()  # of the scope around it, which has OUT_OF_MEMORY_FILTER
+        problem = errors.take()  # of the inner scope, which begin() opened for validation errors
+        out_of_memory = errors.take()  # of the outer scope, which has OUT_OF_MEMORY_FILTER
         if problem is None and out_of_memory is None and buffer != self.ffi.NULL:
             return buffer
         if buffer != self.ffi.NULL:

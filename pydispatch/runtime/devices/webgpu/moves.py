@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from pydispatch.runtime.devices.webgpu.logical import LogicalDevice
 
 WORDS = 6
+"""32-bit words of the uniform structure `Move` in the shaders."""
 _TEXT = """\
 // Bytes start .. start + size of the target; invocations write a word each, whose other bytes stay.
 struct Move { start: u32, size: u32, first: u32, low: u32, high: u32, unused: u32 }
@@ -60,14 +61,14 @@ fn copy(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
 
 
 class Moves:
-    """Pipelines of unaligned copies and fills, created on first use."""
+    """Pipelines of copies and fills at any byte, also within one buffer. They are created on first use."""
 
     def __init__(self, context: LogicalDevice) -> None:
         self.context = context
         self._pipelines: dict[str, tuple[Any, Any]] = {}  # entry point → (pipeline, bind group layout)
 
     def release(self) -> None:
-        """Release the pipelines."""
+        """Hand the pipelines to the garbage of the device, which releases them later."""
         pipelines, self._pipelines = self._pipelines, {}
         self.context.garbage.extend(
             (self.context.lib.wgpuComputePipelineRelease, pipeline) for pipeline, _ in pipelines.values()

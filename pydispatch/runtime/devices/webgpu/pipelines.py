@@ -26,11 +26,13 @@ class Pipelines:
 
     def __init__(self, context: LogicalDevice) -> None:
         self.context, self.ffi, self.lib = context, context.ffi, context.lib
+        # WGPUBufferBindingType of each binding → WGPUBindGroupLayout
         self._groups: dict[tuple[int, ...], Any] = {}
+        # (flags `read_only`, groups `uniforms`) of `layout` → (layout of bind group 0, WGPUPipelineLayout)
         self._layouts: dict[tuple[tuple[bool, ...], frozenset[int]], tuple[Any, Any]] = {}
 
     def release(self) -> None:
-        """Release all layouts, and the pipelines of copies and fills."""
+        """Hand all layouts, and the pipelines of copies and fills, to the garbage of the device."""
         lib, garbage = self.lib, self.context.garbage
         garbage.extend((lib.wgpuPipelineLayoutRelease, layout) for _, layout in self._layouts.values())
         garbage.extend((lib.wgpuBindGroupLayoutRelease, group) for group in self._groups.values())
@@ -38,7 +40,10 @@ class Pipelines:
         self.context.moves.release()
 
     def module(self, code: str, where: str) -> Any:
-        """Create a shader module. Raise ArtifactError with the message of wgpu, including line and column."""
+        """Create a shader module from WGSL text. where: names the text in tools and messages.
+
+        Raise ArtifactError with the message of wgpu, including line and column, if the text is invalid.
+        """
         arena, context = api.Arena(), self.context
         source = arena.new("WGPUShaderSourceWGSL", code=code)
         source.chain.sType = api.WGSL_SOURCE
@@ -55,7 +60,10 @@ class Pipelines:
     def layout(self, read_only: tuple[bool, ...], uniforms: frozenset[int]) -> tuple[Any, Any]:
         """Return the layout of bind group 0 and the pipeline layout of a kernel, created on first use.
 
-        uniforms: indices of the bind groups that consist of one uniform buffer.
+        Args:
+            read_only: For each binding of group 0, a storage buffer, whether it is read-only.
+            uniforms: Indices, greater than 0, of the bind groups that consist of one uniform buffer. Groups between
+                them are empty.
         """
         cached = self._layouts.get((read_only, uniforms))
         if cached is None:
@@ -80,7 +88,10 @@ class Pipelines:
         return self._group((api.UNIFORM,))
 
     def _group(self, kinds: tuple[int, ...]) -> Any:
-        """Return the layout of a bind group of buffers with these binding types, created on first use."""
+        """Return the layout of a bind group of buffers, created on first use.
+
+        kinds: WGPUBufferBindingType of each binding; () for an empty group.
+        """
         layout = self._groups.get(kinds)
         if layout is None:
             arena, context = api.Arena(), self.context
@@ -104,9 +115,9 @@ class Pipelines:
             module: WGPUShaderModule.
             entry: Name of the entry point.
             layout: WGPUPipelineLayout.
-            values: Name of an overridable constant → its value.
+            values: Key of an overridable constant (its name, or its @id as text) → its value.
             label: Name of the pipeline for tools.
-            where: Begin of error messages.
+            where: Text that error messages begin with.
         """
         arena, context = api.Arena(), self.context
         create = arena.new("WGPUComputePipelineDescriptor", label=label, layout=layout)
@@ -125,7 +136,7 @@ class Pipelines:
         return pipeline
 
     def group(self, layout: Any, ranges: Sequence[BufferRange]) -> Any:
-        """Create a bind group with a range for each binding."""
+        """Create a bind group of binding 0, 1, ... with these ranges. layout: its WGPUBindGroupLayout."""
         arena, context = api.Arena(), self.context
         entries = arena.array("WGPUBindGroupEntry", max(1, len(ranges)))
         for index, (buffer, offset, size) in enumerate(ranges):

@@ -1,4 +1,4 @@
-"""Plans as WebGPU needs them: where transients lie."""
+"""Plans with the transients (tensors that live within one call) placed as WebGPU needs them."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ if TYPE_CHECKING:
     from pydispatch._core.plan_data import PlanData
 
 CORE_ALIGNMENT = 64
-"""Bytes: the alignment of transients in plans of the C core."""
+"""Alignment in bytes of transients in the arenas of plans of the C core."""
 
 
 class Plan(Record):
-    """Plan whose transients are in an arena, at multiples of `alignment` bytes, except those in
-    `transient_sizes`. ARENA_ALIGNMENT is a multiple of the alignment of every device.
+    """Plan whose transients start at offsets of one buffer, the arena, that the device can bind.
 
-    transient_sizes: (index of its buffer, bytes) of each transient with memory of its own: operands of host commands,
-    which cannot copy within one buffer.
+    Attributes:
+        alignment: Alignment in bytes that the device requires of bound offsets; it divides ARENA_ALIGNMENT.
+        transient_sizes: (index of its buffer, bytes) of each transient with memory of its own: operands of host
+            commands. WebGPU cannot copy within one buffer, so such commands could not use the arena.
     """
 
     __slots__ = ("alignment", "transient_sizes")
@@ -29,8 +30,7 @@ class Plan(Record):
         super().__init__(data)
 
     def _move_transients_to_arena(self) -> None:
-        """Give operands of host commands buffers of their own, which such commands bind whole, and the others offsets
-        in the arena."""
+        """Move transients to the arena, except operands of host commands, which get buffers of their own."""
         operands = {slot.buffer for c in self.commands if isinstance(c, Custom) for slot in c.slots}
         self.transient_sizes = [(index, self.sizes[index]) for index, _ in self.transients if index in operands]
         self.transients = [(index, offset) for index, offset in self.transients if index not in operands]
@@ -41,7 +41,8 @@ class Plan(Record):
     def _align_transients(self) -> None:
         """Move transients apart so that each starts at a multiple of ARENA_ALIGNMENT in the arena.
 
-        No two starts get closer, so that transients that share no byte share none afterwards.
+        The order of starts stays, and no two get closer. So transients that shared no byte share none afterwards;
+        those of disjoint lifetimes may overlap.
         """
         new_offset_of: dict[int, int] = {}
         last_offset = last_new_offset = 0

@@ -29,11 +29,15 @@ _INVOCATIONS = 64
 """Invocations of a workgroup of the shaders of `moves`, as their @workgroup_size states."""
 _MAX_GRID = 65535
 """Workgroups along one axis that every device starts."""
-MIN_BINDING_BYTES = 16  # bytes that are bound: one element of any type
+MIN_BINDING_BYTES = 16
+"""Bytes that a storage binding has at least: one element of any type, since WebGPU refuses to bind less."""
 
 
 class CopyBack(NamedTuple):
-    """Copy, after a dispatch, of `size` bytes from a temporary block to the operand that it stood for."""
+    """Copy, after a dispatch, of an operand that was bound in a temporary block back to its own memory.
+
+    It copies `size` bytes from byte `start` of `temporary` to byte `offset` of `block`.
+    """
 
     temporary: Block
     start: int
@@ -43,9 +47,13 @@ class CopyBack(NamedTuple):
 
 
 class PendingUniform(NamedTuple):
-    """Range of `uniform_bytes` whose bind group is created when recording ends.
+    """Uniform buffer of a launch whose bind group is created when recording ends.
 
-    It is appended to `groups` as (group_index, bind group). `offset` and `size` are in bytes.
+    Attributes:
+        groups: Receives (group_index, bind group); the bind groups of uniform buffers of the launch.
+        group_index: Index of the bind group in the pipeline layout.
+        offset: First byte in `PassRecorder.uniform_bytes`.
+        size: Bytes that are bound.
     """
 
     groups: list[tuple[int, Any]]
@@ -61,7 +69,8 @@ class PassRecorder:
         context: The device.
         lib: Functions of wgpu.
         recording: The recording.
-        uniform_bytes: Contents of the uniform buffers of all launches: push constants, offsets and grids.
+        uniform_bytes: Contents of the uniform buffers of all launches: push constants of dispatches and of `moves`,
+            offsets of merged buffers, and grids that were folded.
         pending_uniforms: The uniform buffers of all launches, ranges of one buffer that `finish` creates.
     """
 
@@ -92,15 +101,20 @@ class PassRecorder:
                 self._dispatch_move("copy", target, to + first, min(_MAX_MOVE_BYTES, size - first), source, at + first)
 
     def fill(self, target: Block, at: int, size: int, pattern: int, pattern_bytes: int) -> None:
-        """Record a fill with a pattern of 1, 2, 4 or 8 bytes; `size` is a multiple of the pattern's size."""
+        """Record a fill of `size` bytes from byte `at` of a block.
+
+        pattern: bits of a pattern of `pattern_bytes` (1, 2, 4 or 8) bytes, little-endian. `size` is a multiple of
+        `pattern_bytes`.
+        """
         if size == 0:
             return
-        word = (pattern & (1 << 8 * pattern_bytes) - 1).to_bytes(pattern_bytes, "little") * (8 // pattern_bytes)
-        if not any(word) and (at | size) & 3 == 0:
+        all_bits = (1 << 8 * pattern_bytes) - 1
+        eight_bytes = (pattern & all_bits).to_bytes(pattern_bytes, "little") * (8 // pattern_bytes)
+        if not any(eight_bytes) and (at | size) & 3 == 0:
             self.recording.pieces.append((self.lib.wgpuCommandEncoderClearBuffer, target.buffer, at, size))
             return
         for first in range(0, size, _MAX_MOVE_BYTES):
-            self._dispatch_move("fill", target, at + first, min(_MAX_MOVE_BYTES, size - first), pattern=word)
+            self._dispatch_move("fill", target, at + first, min(_MAX_MOVE_BYTES, size - first), pattern=eight_bytes)
 
     def _dispatch_move(
         self, name: str, target: Block, to: int, size: int, source: Block | None = None, at: int = 0,
@@ -109,11 +123,13 @@ class PassRecorder:
         """Record a dispatch of the shader that copies or fills ranges that are not aligned to words.
 
         Args:
-            name: "copy" or "fill", see `moves`.
+            name: Entry point "copy" or "fill" of the shader in `moves`.
+            target: Block to write.
             to: First byte in the target.
+            size: Bytes to write, at most _MAX_MOVE_BYTES.
             source: Source of a copy; None for a fill.
             at: First byte in the source.
-            pattern: Eight bytes to fill with.
+            pattern: Eight bytes that a fill repeats; unused by a copy.
         """
         pipeline, layout = self.context.moves.pipeline(name)
         target_range, target_start = self._aligned_range(target, to, size)
@@ -147,7 +163,7 @@ class PassRecorder:
         return block
 
     def _group(self, layout: Any, ranges: Sequence[BufferRange]) -> Any:
-        """Return a bind group of these ranges, which lives as long as the recording."""
+        """Return a bind group of bindings 0, 1, ... with these ranges, which lives as long as the recording."""
         group = self.context.pipelines.group(layout, ranges)
         self.recording.groups.append(group)
         return group
@@ -175,7 +191,9 @@ class PassRecorder:
         pieces[-1].append((pipeline, group, groups, *grid))
 
     def _last_piece_is_timed(self) -> bool:
-        """Return whether the last piece belongs to a command that is timed by itself, so that no other joins it."""
+        """Return whether the last piece belongs to an earlier command that is timed by itself: no launch of a later
+        command may join its pass.
+        """
         return bool(self.recording.marks) and self.recording.marks[-1] == len(self.recording.pieces)
 
     # Plans
@@ -188,9 +206,9 @@ class PassRecorder:
 
         Args:
             commands: Commands of the plan.
-            blocks: Memory of each buffer of the plan.
+            blocks: Memory of each buffer of the plan; None for one that no command uses.
             constants: Bytes of the constants of all dispatches, 32-bit words.
-            fill_patterns: Fill pattern of each command.
+            fill_patterns: Fill pattern of each command; 0 for other commands.
             kernels: Kernels of the program.
             timed: Whether each command gets a compute pass of its own, so that it can be timed.
         """
@@ -209,9 +227,12 @@ class PassRecorder:
                 self.recording.marks.append(len(self.recording.pieces))
 
     def _dispatch(self, command: Dispatch, blocks: Sequence[Block | None], constants: bytes, kernels: Kernels) -> None:
-        """Record a dispatch: bind its buffers and constants, and copy back the bindings that had to be copied."""
+        """Record a dispatch: bind its buffers and constants, and copy back the bindings that had to be copied.
+
+        constants: of all dispatches.
+        """
         kernel = kernels.kernel_of(command)
-        if 0 in command.grid:
+        if 0 in command.grid:  # no workgroup runs, and a folded grid cannot be computed
             return
         launch_grid = kernels.form_of(kernel, command.grid)
         copies_back: list[CopyBack] = []
@@ -220,14 +241,14 @@ class PassRecorder:
             ranges, offsets = self._merged_ranges(command, blocks, kernel, kernel.merged, copies_back)
             empty = bytes(16)  # a uniform buffer has at least 16 bytes
             uniforms[OFFSETS.group] = struct.pack(f"<{len(offsets)}I", *offsets) or empty
-            read_only = (False,) * len(ranges)
+            read_only = (False,) * len(ranges)  # a merged buffer may have operands that are written
         else:
             ranges = [
                 self._bindable_range(slot, blocks, kernel, i, copies_back) for i, slot in enumerate(command.slots)
             ]
             read_only = kernel.read_only
             if any(read_only):
-                # A buffer may not be bound read-only and writable in one dispatch.
+                # WebGPU refuses a buffer that is bound read-only and writable in one dispatch: then all are writable.
                 written = {bound.buffer for bound, flag in zip(ranges, read_only, strict=True) if not flag}
                 if any(bound.buffer in written for bound, flag in zip(ranges, read_only, strict=True) if flag):
                     read_only = (False,) * len(ranges)
@@ -253,7 +274,7 @@ class PassRecorder:
 
         Args:
             command: The dispatch, with the operand of each binding.
-            blocks: Memory by index, which operands refer to.
+            blocks: Memory of each buffer of the plan.
             kernel: The kernel.
             merged: Which bindings are one buffer, the bytes of an element of each, and which bindings are written.
             copies_back: Receives the copies to record after the dispatch.
@@ -262,12 +283,13 @@ class PassRecorder:
             The range of each merged buffer, and for each original binding the index of its first element.
         """
         ranges, offsets = [], []
+        # group: the original bindings in one merged buffer.
         for group, element_bytes in zip(merged.bindings, merged.bytes, strict=True):
             if len(group) == 1:
                 offsets.append(0)
                 ranges.append(self._bindable_range(command.slots[group[0]], blocks, kernel, group[0], copies_back))
                 continue
-            starts, total = [], 0
+            starts, total = [], 0  # first byte of each operand in the merged buffer, and its size
             for binding in group:
                 slot = command.slots[binding]
                 starts.append(total)
@@ -299,19 +321,24 @@ class PassRecorder:
     ) -> BufferRange:  # fmt: skip
         """Return the range to bind for an operand.
 
-        An operand at an unaligned offset, or at the end of its block, is copied to a temporary block.
+        An operand at an unaligned offset is copied to a temporary block. So is one that is shorter than the smallest
+        binding of the shader, if its block ends too early to bind more.
 
         Args:
             slot: The operand.
-            blocks: Memory by index, which operands refer to.
+            blocks: Memory of each buffer of the plan.
             kernel: The kernel.
-            binding: Index of its binding.
-            copies_back: Receives the copies to record after the dispatch, as in `_merged_ranges`.
+            binding: Index of the operand's binding.
+            copies_back: Receives the copies to record after the dispatch, of operands that the kernel may write.
+
+        Raises:
+            InvalidArgumentError: The operand is smaller than the shader's type, or larger than the device binds.
         """
         context, block, offset = self.context, _block(blocks, slot), slot.offset
         buffer = kernel.entry.buffers.get(binding)
-        min_bytes = MIN_BINDING_BYTES if buffer is None else max(MIN_BINDING_BYTES, buffer.bytes + 3 & ~3)
-        size = max(min_bytes, slot.size + 3 & ~3)
+        # Bindings are multiples of 4 bytes.
+        min_bytes = MIN_BINDING_BYTES if buffer is None else max(MIN_BINDING_BYTES, (buffer.bytes + 3) & ~3)
+        size = max(min_bytes, (slot.size + 3) & ~3)
         if buffer is not None and buffer.is_fixed_size and slot.size < buffer.bytes:
             raise InvalidArgumentError(
                 f"{kernel.label}, binding {binding}: {slot.size} bytes, and '{buffer.name}' of the shader is "
@@ -329,7 +356,7 @@ class PassRecorder:
         return BufferRange(temporary.buffer, 0, size)
 
     def finish(self) -> RecordedPlan:
-        """Finish the recording: write the constants of all dispatches to one uniform buffer, and return the
+        """Write the uniform buffers of all launches to one buffer, create their bind groups, and return the
         recording.
         """
         recorded, context = self.recording, self.context
@@ -343,7 +370,7 @@ class PassRecorder:
 
 
 def _block(blocks: Sequence[Block | None], slot: Slot) -> Block:
-    """Return the block of a buffer that a command names."""
+    """Return the block of the buffer that an operand refers to."""
     block = blocks[slot.buffer]
     assert block is not None, "a buffer that a command names has memory"
     return block

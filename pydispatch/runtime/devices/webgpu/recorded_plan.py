@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from pydispatch.runtime.devices.webgpu.logical import LogicalDevice
 
 Launch = tuple[Any, Any, Sequence[tuple[int, Any]], int, int, int]
-"""(pipeline, bind group, (number, bind group) of each uniform buffer, workgroups in x, y and z)."""
+"""Launch of a kernel: (WGPUComputePipeline, bind group 0 of its storage buffers, (index of the bind group, bind group)
+of each uniform buffer, workgroups along x, y and z)."""
 
 
 class HostCommands(Protocol):
@@ -29,19 +30,23 @@ class HostCommands(Protocol):
 
 
 class RecordedPlan:
-    """Recorded plan as a list of pieces; its owner keeps it alive until it is submitted.
+    """Recorded plan as a list of pieces, which its owner keeps alive until a run has been submitted.
 
-    A piece is a list of launches for one compute pass, a call (function, arguments) on the command encoder, or a host
-    command.
+    Attributes:
+        pieces: Pieces in order, each a list of `Launch` for one compute pass, a tuple (function of wgpu, its arguments
+            after the command encoder, ...), or a host command (`Custom`).
+        blocks: Memory that the recording owns.
+        groups: Bind groups that the recording owns.
+        marks: Number of pieces after each command, if commands are timed; else empty.
     """
 
     __slots__ = ("__weakref__", "blocks", "context", "groups", "marks", "pieces")
 
     def __init__(self, context: LogicalDevice) -> None:
         self.pieces: list[Any] = []
-        self.blocks: list[Block] = []  # memory of its own
-        self.groups: list[Any] = []  # bind groups, which the plan owns
-        self.marks: list[int] = []  # the number of pieces after each command, where they are timed
+        self.blocks: list[Block] = []
+        self.groups: list[Any] = []
+        self.marks: list[int] = []
         self.context = context
         context.recordings.add(self)
 
@@ -61,7 +66,7 @@ class RecordedPlan:
         """Submit the whole recording.
 
         Args:
-            what: Begin of error messages.
+            what: Text that error messages begin with.
             host: Caller of the host commands in the recording; None if it has none.
         """
         self.submit(self.pieces, what, host)
@@ -72,7 +77,7 @@ class RecordedPlan:
         They are one submission, split before each host command that requires all earlier work to be complete. `what`
         begins error messages. `host` is None for a plan without host commands.
         """
-        first = 0
+        first = 0  # index of the first piece that is not submitted yet
         for index, piece in enumerate(pieces):
             if type(piece) is Custom and host is not None and host.waits(piece):
                 self._encode(pieces[first:index], what, host)
@@ -83,7 +88,10 @@ class RecordedPlan:
             self._encode(pieces[first:], what, host)
 
     def _encode(self, pieces: list[Any], what: str, host: HostCommands | None) -> None:
-        """Encode pieces into one command encoder and submit it."""
+        """Encode pieces into one command encoder and submit it; an exception abandons it.
+
+        what, host: as for `submit`.
+        """
         context = self.context
         with context.lock:
             encoder = context.encoder()
@@ -107,11 +115,11 @@ class RecordedPlan:
         bind, start = lib.wgpuComputePassEncoderSetBindGroup, lib.wgpuComputePassEncoderDispatchWorkgroups
         use = lib.wgpuComputePassEncoderSetPipeline
         compute = lib.wgpuCommandEncoderBeginComputePass(encoder, null)
-        last = None
+        current = None  # pipeline that is set, so that equal ones are set once
         for pipeline, group, uniforms, x, y, z in launches:
-            if pipeline is not last:
+            if pipeline is not current:
                 use(compute, pipeline)
-                last = pipeline
+                current = pipeline
             bind(compute, 0, group, 0, null)
             for group_index, uniform in uniforms:
                 bind(compute, group_index, uniform, 0, null)

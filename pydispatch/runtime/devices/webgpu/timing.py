@@ -14,13 +14,19 @@ if TYPE_CHECKING:
     from pydispatch.runtime.devices.webgpu.logical import LogicalDevice
     from pydispatch.runtime.devices.webgpu.recorded_plan import HostCommands, RecordedPlan
 
-_MAX_STAMPS = 4096  # of one query set
+_MAX_STAMPS = 4096
+"""Timestamps of one query set at most, a limit of WebGPU."""
 
 
 def seconds_of(context: LogicalDevice, recorded: RecordedPlan, host: HostCommands | None) -> list[float]:
     """Run a recording once, and return the seconds of each command.
 
-    `recorded.marks` has, for each command, the end of its range in `recorded.pieces`.
+    Without timestamps within an encoder, each command is a submission of its own, measured by the host's clock.
+
+    Args:
+        context: The device.
+        recorded: Recording of a timed plan: `marks` has, for each command, the end of its range in `pieces`.
+        host: Caller of the host commands in the recording; None if it has none.
     """
     bounds = [0, *recorded.marks]
     spans = [recorded.pieces[first:end] for first, end in itertools.pairwise(bounds)]
@@ -34,7 +40,10 @@ def seconds_of(context: LogicalDevice, recorded: RecordedPlan, host: HostCommand
 
 
 def _alone(context: LogicalDevice, recorded: RecordedPlan, span: list[Any], host: HostCommands | None) -> float:
-    """Run one command in a submission of its own, and return its seconds. span: its pieces of the recording."""
+    """Run one command in a submission of its own, and return its seconds by the host's clock, waiting included.
+
+    span: its pieces of the recording.
+    """
     context.wait()
     begin = time.perf_counter()
     recorded.submit(span, context.name, host)
@@ -45,9 +54,9 @@ def _alone(context: LogicalDevice, recorded: RecordedPlan, span: list[Any], host
 def _stamped(
     context: LogicalDevice, recorded: RecordedPlan, spans: list[list[Any]], host: HostCommands | None
 ) -> list[float]:
-    """Run a recording with a timestamp after each command, and return the seconds of each.
+    """Run commands with a timestamp before the first and after each, and return the seconds of each.
 
-    spans: the pieces of each command.
+    spans: the pieces of each command, at most _MAX_STAMPS - 1.
     """
     ffi, lib, count = context.ffi, context.lib, len(spans) + 1
     create = ffi.new("WGPUQuerySetDescriptor*", {"type": api.TIMESTAMPS, "count": count})
@@ -73,5 +82,6 @@ def _stamped(
         context.release(stage)
         lib.wgpuQuerySetRelease(queries)
         lib.wgpuBufferRelease(buffer)
-    tick = lib.wgpuQueueGetTimestampPeriod(context.queue) * 1e-9
-    return [max(0, int(b) - int(a)) * tick for a, b in itertools.pairwise(stamps)]
+    seconds_per_tick = lib.wgpuQueueGetTimestampPeriod(context.queue) * 1e-9
+    # WebGPU allows timestamps that decrease; such a command counts as 0 seconds.
+    return [max(0, int(end) - int(begin)) * seconds_per_tick for begin, end in itertools.pairwise(stamps)]
