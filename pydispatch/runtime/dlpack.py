@@ -11,14 +11,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 EXTENDED = {row.name: row.dlpack for row in EXTENDED_TYPES if row.dlpack is not None}
-"""The type codes of DLPack for types of the package ml_dtypes, by their names."""
+"""Name of a type of the package ml_dtypes → its DLDataTypeCode, for types that NumPy does not export."""
 SMALL_FLOATS = {row.numerical: row.dlpack for row in EXTENDED_TYPES if row.dlpack is not None}
-"""The type codes of DLPack for the same types, by the numerical type of an `ElementType`."""
+"""`numerical` of an `ElementType` → the DLDataTypeCode of the same types."""
 CPU = 1  # DLDeviceType
 
 
 class Exported:
-    """A producer of DLPack capsules over a CPU array, which it keeps alive."""
+    """Producer of DLPack capsules over a CPU array, which it keeps alive; for `from_dlpack` of other packages."""
 
     __slots__ = ("array",)
 
@@ -26,7 +26,7 @@ class Exported:
         self.array = array
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return (CPU, 0)
+        return (CPU, 0)  # device type and device id; there is one CPU
 
     def __dlpack__(self, **options: Any) -> Any:
         return capsule_of_array(self.array, EXTENDED.get(self.array.dtype.name), options)
@@ -38,16 +38,21 @@ def dlpack(array: NDArray[Any]) -> Exported:
     NumPy's own export refuses bfloat16 and floats of 8 bits, which results of programs have.
 
     Args:
-        array: a C-contiguous array on the CPU, also of a type of ml_dtypes.
+        array: A C-contiguous array on the CPU, of a type of NumPy or of ml_dtypes.
     """
     return Exported(array)
 
 
 def capsule_of_array(array: NDArray[Any], code: int | None, options: dict[str, Any]) -> Any:
-    """Return a capsule over an array. code: of its elements, where NumPy cannot export them; options: of `__dlpack__`.
+    """Return a DLPack capsule over an array.
+
+    Args:
+        array: The array.
+        code: DLDataTypeCode of its elements; None for a type that NumPy exports itself.
+        options: Keyword arguments of `__dlpack__`, such as max_version, dl_device and copy.
 
     Raises:
-        BufferError: for another device, and for memory that is read-only or not contiguous.
+        BufferError: A device other than the CPU is requested, or the memory is read-only or not contiguous.
     """
     if code is None:
         return array.__dlpack__(**options)
@@ -61,4 +66,6 @@ def capsule_of_array(array: NDArray[Any], code: int | None, options: dict[str, A
     version = options.get("max_version")
     bits = array.dtype.itemsize * 8
     is_versioned = version is not None and version[0] >= 1
-    return make_capsule(array, array.ctypes.data, array.shape, code, bits, CPU, 0, versioned=is_versioned)
+    return make_capsule(
+        array, array.ctypes.data, array.shape, code, bits, device_type=CPU, device_id=0, versioned=is_versioned
+    )

@@ -31,7 +31,7 @@ class Device(Protocol):
 
     @property
     def workers(self) -> int:
-        """Threads that run one dispatch, including the calling one."""
+        """Number of threads that run one dispatch, including the calling one; 1 on a GPU."""
 
     def load(
         self,
@@ -62,7 +62,7 @@ class Device(Protocol):
         Args:
             plugin: The path or bytes of a system library (`.so`), an embedded ELF, or a `.sos` file with one ELF for
                 each architecture. On GPUs: PTX, SPIR-V or WGSL with functions.
-            priority: Plugins of higher priority are searched first; of equal priority, the one added last.
+            priority: Plugins of higher priority are searched first; of equal priority, the one added last is.
             params: Texts that are passed to the plugin's `load`.
 
         Returns:
@@ -95,7 +95,8 @@ class Device(Protocol):
                 program declares it written; a scalar is a number. It is called on any thread.
             context: An address or ctypes object that is passed to a C function.
             priority: As for `add_plugin`.
-            synchronous: Whether everything before the command is complete when it is called. Always so on the CPU.
+            synchronous: Whether all earlier work is complete when the command is called. If False, the command enqueues
+                or records work of a GPU. On the CPU all commands are synchronous.
         """
 
     def add_executable(self, name: str, code: str | os.PathLike[str] | bytes) -> None:
@@ -115,7 +116,7 @@ class Device(Protocol):
         """Remove what `add_plugin`, `add_import` or `add_command` registered. Loaded programs are not affected."""
 
     def upload(self, array: Any) -> Buffer:
-        """Copy an array into a new buffer of the device."""
+        """Copy an array of NumPy, or one that `numpy.asarray` takes, into a new buffer of the device."""
 
     def empty(self, shape: tuple[int, ...] | int, dtype: DTypeLike | ElementType = ...) -> Buffer:
         """Allocate a buffer without initializing it."""

@@ -16,6 +16,8 @@ from pydispatch.formats.program.opcodes import Numerical
 
 Array = NDArray[Any]
 Value = Array | int | float | bool
+"""Value that a check compares. Without the package ml_dtypes, floats of its types are unsigned integers with their
+bits."""
 
 
 @dataclass(frozen=True)
@@ -44,12 +46,17 @@ class Check:
 
 
 def verify(function: str, observed: Iterable[tuple[Check, Sequence[Value]]]) -> None:
-    """Raise CheckError that lists every failed check of one call."""
+    """Raise CheckError that lists every failed check of one call; return if all pass.
+
+    Args:
+        function: Name of the called function, for the message.
+        observed: Each check that the call has reached, with the values that it compares.
+    """
     failures = []
     for check, values in observed:
-        wrong = compare(check, values)
-        if wrong is not None:
-            failures.append(f"{check.location}: check.{check.kind}: {wrong}")
+        reason = compare(check, values)
+        if reason is not None:
+            failures.append(f"{check.location}: check.{check.kind}: {reason}")
     if failures:
         raise CheckError(f"@{function}: " + "\n".join(failures))
 
@@ -60,7 +67,7 @@ def compare(check: Check, values: Sequence[Value]) -> str | None:
 
 
 def _is_true(wanted: bool) -> Callable[[Check, list[Array]], str | None]:
-    """Return a check that the only value is `wanted`."""
+    """Return a check that its only value, a scalar, is true (`wanted`) or false. It returns a message if it is not."""
 
     def holds(check: Check, values: list[Array]) -> str | None:
         value = values[0].reshape(-1)[0]
@@ -70,16 +77,20 @@ def _is_true(wanted: bool) -> Callable[[Check, list[Array]], str | None]:
 
 
 def _all_true(check: Check, values: list[Array]) -> str | None:
-    """Check that all elements are true; return a message otherwise."""
+    """Check that all elements of the only value are true, not 0; return a message otherwise."""
     (actual,) = values
-    false = np.flatnonzero(actual.reshape(-1) == 0)
-    if not len(false):
+    false_indices = np.flatnonzero(actual.reshape(-1) == 0)
+    if not len(false_indices):
         return None
-    return f"expected all elements to be true; {_count(len(false), actual)} false, the first at {_at(false[0], actual)}"
+    count, first = _count(len(false_indices), actual), _at(false_indices[0], actual)
+    return f"expected all elements to be true; {count} false, the first at {first}"
 
 
 def _equal(check: Check, values: list[Array]) -> str | None:
-    """Check that two arrays have the same shape and bits, where a NaN equals any other; return a message otherwise."""
+    """Check that two arrays have the same shape and equal elements; return a message otherwise.
+
+    -0 equals +0, except for floats of ml_dtypes' types without that package. Any NaN equals any other.
+    """
     if not _alike(values):
         return _type_difference(check, values)
     same = _same_bits(*values)
@@ -90,8 +101,10 @@ def _equal(check: Check, values: list[Array]) -> str | None:
 
 
 def _almost_equal(check: Check, values: list[Array]) -> str | None:
-    """Check |a - b| <= atol + rtol |b| for all elements; equal bits, and NaN with NaN, pass too. Return a message
-    otherwise."""
+    """Check |a - b| <= atol + rtol |b| for all elements of an actual array a and an expected array b.
+
+    Equal elements, infinities too, and two NaNs pass in any case. Return a message otherwise.
+    """
     if not _alike(values):
         return _type_difference(check, values)
     same = _same_bits(*values)
@@ -104,7 +117,9 @@ def _almost_equal(check: Check, values: list[Array]) -> str | None:
 
 
 def _close(check: Check, values: list[Array]) -> str | None:
-    """Return why values are not within the allowed distance in units of the last place; None if they are."""
+    """Check that the distance of all elements in units of the last place is within `ulp_limits`, both inclusive; return
+    a message otherwise.
+    """
     if not _alike(values):
         return _type_difference(check, values)
     distances = _ulp_distances(values, check.types[0])
@@ -113,24 +128,25 @@ def _close(check: Check, values: list[Array]) -> str | None:
 
 
 def _ulp_distances(values: Sequence[Array], kind: ElementType) -> NDArray[np.float64]:
-    """Return the number of floats between the elements of two arrays, as StableHLO counts them.
+    """Return how many floats apart the elements of two arrays are, as StableHLO counts: 0 if equal, 1 for neighbors.
 
     A subnormal number counts as 0 or as the smallest normal number, whichever is nearer. The distance of two NaNs is 0.
     The distance of a finite number and a non-finite one, or of different non-finite ones, is infinite. For complex
-    numbers it is the larger distance of the two parts.
+    numbers it is the larger distance of the two parts. kind: element type of both arrays.
     """
     a, b = (_wide(value, kind) for value in values)
     if a.dtype.kind == "c":
+        # complex64 has 8 bytes, two f32.
         part = "f32" if values[0].dtype.itemsize == 8 else "f64"
         return np.maximum(_distances(a.real, b.real, part), _distances(a.imag, b.imag, part))
     return _distances(a, b, kind.name)
 
 
 def _distances(lhs: Array, rhs: Array, kind: str) -> NDArray[np.float64]:
-    """Return how many floats of a format lie between the elements of two arrays, counted in units in the last place.
+    """Return how many floats of a format the elements of two arrays are apart: 0 if equal, 1 for neighbors.
 
-    Across zero, this is the sum of both distances from zero. It is infinite if one of two unequal elements is not
-    finite. kind: name of the format, a key of `_FLOAT_LAYOUTS`.
+    The distance of numbers of different sign is the sum of both distances from zero. It is infinite if one of two
+    unequal elements is not finite, and 0 for two NaNs. kind: name of the format, a key of `_FLOAT_LAYOUTS`.
     """
     mantissa, min_exponent = _FLOAT_LAYOUTS[kind]
     x, y = (_count_from_zero(value, mantissa, min_exponent) for value in (lhs, rhs))
@@ -145,10 +161,15 @@ def _distances(lhs: Array, rhs: Array, kind: str) -> NDArray[np.float64]:
 def _count_from_zero(value: Array, mantissa: int, min_exponent: int) -> NDArray[np.int64]:
     """Return the number of floats from 0 to each finite value; 1 for the smallest normal number.
 
-    mantissa, min_exponent: bits of the mantissa, and the exponent of the smallest normal number.
+    Subnormal numbers are not counted: each is rounded to 0 or to the smallest normal number. Values that are not finite
+    count as 0.
+
+    mantissa, min_exponent: stored bits of the mantissa, and the exponent of the smallest normal number.
     """
     size = np.abs(np.where(np.isfinite(value), value, 0.0))
     smallest_normal = 2.0**min_exponent
+    # size = fraction * 2**exponent with 0.5 <= fraction < 1: its IEEE exponent is exponent - 1. `steps` counts floats
+    # from 2**(exponent - 1) on.
     fraction, exponent = np.frexp(np.maximum(size, smallest_normal))
     steps = np.ldexp(2 * fraction - 1, mantissa).astype(np.int64)
     count = ((exponent.astype(np.int64) - 1 - min_exponent) << mantissa) + steps + 1
@@ -162,7 +183,7 @@ _FLOAT_LAYOUTS = {
     "f8E4M3FN": (3, -6), "f8E5M2FNUZ": (2, -15), "f8E4M3FNUZ": (3, -7), "f8E4M3": (3, -6), "f8E3M4": (4, -2),
     "f8E4M3B11FNUZ": (3, -10), "f8E8M0FNU": (0, -127), "f6E2M3FN": (3, 0), "f6E3M2FN": (2, -2), "f4E2M1FN": (1, 0),
 }  # fmt: skip
-"""The bits of the mantissa of each float type, and the exponent of its smallest normal number."""
+"""Name of a float type → (stored bits of its mantissa, exponent of its smallest normal number)."""
 
 
 KINDS: dict[str, Callable[[Check, list[Array]], str | None]] = {
@@ -173,6 +194,8 @@ KINDS: dict[str, Callable[[Check, list[Array]], str | None]] = {
     "expect_almost_eq": _almost_equal,
     "expect_close": _close,
 }
+"""`Check.kind` → function that returns why values fail a check; None if they pass. The last three compare [actual,
+expected]; the others have one value."""
 
 
 def _is_float(kind: ElementType) -> bool:
@@ -186,7 +209,7 @@ def _alike(values: list[Array]) -> bool:
 
 
 def _same_bits(lhs: Array, rhs: Array) -> NDArray[np.bool_]:
-    """Return whether elements are equal as numbers (-0 equals +0) or as bits, elementwise."""
+    """Return for each pair of elements whether they are equal as numbers (-0 equals +0) or as bits (equal NaNs)."""
     with np.errstate(invalid="ignore"):
         equal: NDArray[np.bool_] = np.asarray(lhs == rhs)
     if equal.all():
@@ -197,11 +220,13 @@ def _same_bits(lhs: Array, rhs: Array) -> NDArray[np.bool_]:
 
 
 def _wide(array: Array, kind: ElementType) -> Array:
-    """Return the elements as f64 or complex128, in which their differences are computed. Floats that NumPy has no type
-    for are decoded from their bits.
+    """Return the elements as f64 or complex128, in which their differences are computed.
+
+    Integers with the bits of floats (see `Value`) are decoded. kind: element type of the array.
     """
     if array.dtype.kind in "iub" and _is_float(kind) and kind.dtype.kind in "iu":
         if kind.name == "bf16":
+            # bf16 is the upper half of an f32.
             return (array.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
         return decode(array, kind.name)
     return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
@@ -214,34 +239,34 @@ def _type_difference(check: Check, values: list[Array]) -> str:
 
 
 def _differences(check: Check, values: list[Array], same: NDArray[np.bool_]) -> str | None:
-    """Return a report of the differing elements; None if all are equal.
+    """Return a message about the elements that fail a check, with the first of them; None if all pass.
 
     Args:
         check: The check.
         values: Actual and expected values, of one shape and type.
-        same: Whether elements are equal, bool.
+        same: For each element, whether it passes the check.
     """
     actual, expected = values
-    wrong = np.flatnonzero(~same.reshape(-1))
-    if not len(wrong):
+    failing = np.flatnonzero(~same.reshape(-1))  # row-major indices
+    if not len(failing):
         return None
-    first = int(wrong[0])
+    first = int(failing[0])
     a, b = actual.reshape(-1)[first], expected.reshape(-1)[first]
     text = f"element {_at(first, actual)} is {_show(a, check)}, expected {_show(b, check)}"
     wide = [_wide(v, check.types[0]) for v in values]
     if _is_float(check.types[0]):
         with np.errstate(over="ignore", invalid="ignore"):
-            difference = np.abs(wide[0].reshape(-1)[wrong] - wide[1].reshape(-1)[wrong])
+            difference = np.abs(wide[0].reshape(-1)[failing] - wide[1].reshape(-1)[failing])
         largest = float(np.nanmax(difference)) if not np.isnan(difference).all() else float("nan")
-        text += f"; {_count(len(wrong), actual)} differ, by {largest:.3g} at most"
+        text += f"; {_count(len(failing), actual)} differ, by {largest:.3g} at most"
         if check.kind.startswith("expect_almost"):
             text += f" (atol {check.atol:g}, rtol {check.rtol:g})"
         if check.kind == "expect_close":
-            distance = _ulp_distances(values, check.types[0]).reshape(-1)[wrong].max()
+            distance = _ulp_distances(values, check.types[0]).reshape(-1)[failing].max()
             low, high = check.ulp_limits
             text += f" and by {distance:g} units of the last place (limits {low:g} and {high:g})"
         return text
-    return f"{text}; {_count(len(wrong), actual)} differ"
+    return f"{text}; {_count(len(failing), actual)} differ"
 
 
 def _show(value: Any, check: Check) -> str:
@@ -253,13 +278,13 @@ def _show(value: Any, check: Check) -> str:
 
 
 def _at(flat: int, array: Array) -> str:
-    """Return the index of an element as text, from its row-major position: "[1, 2]"."""
+    """Return the index of an element as text, "[1, 2]". flat: its row-major index from 0."""
     return "[" + ", ".join(str(int(i)) for i in np.unravel_index(flat, array.shape)) + "]"
 
 
-def _count(some: int, array: Array) -> str:
-    """Return a number of elements of an array as text."""
-    return f"{some} of {array.size} elements"
+def _count(count: int, array: Array) -> str:
+    """Return a number of elements of an array as text: "3 of 8 elements"."""
+    return f"{count} of {array.size} elements"
 
 
 def _type(array: Array, check: Check) -> str:

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from pydispatch.formats.program.tables import HostOperand
 
 Commands = Sequence[tuple[str, "Sequence[HostOperand]"]]
-"""Name and operands of each."""
+"""(name, operands) of each host command, in the order of the program's table."""
 
 
 def commands_of(module: Module) -> Commands:
-    """Return the host commands that a program calls."""
+    """Return the host commands (host functions called between dispatches) that a program calls."""
     called = module.commands()
-    if not called:  # most programs, which load faster without what follows
+    if not called:  # most programs, which load faster without these imports
         return []
     from pydispatch.formats.program.opcodes import Access
     from pydispatch.formats.program.tables import HostOperand
@@ -37,7 +37,13 @@ def commands_of(module: Module) -> Commands:
 
 
 def missing(lacking: Sequence[str], commands: Commands, queried: Iterable[str]) -> MissingImportError:
-    """Return the error for host commands without a provider. queried: labels of the providers."""
+    """Return the error for host commands without a provider.
+
+    Args:
+        lacking: Their names, at least one.
+        commands: All host commands of the program.
+        queried: Labels of the providers that were searched; a host command's label is its name.
+    """
     from pydispatch.formats.program.text import signature_text
 
     declared = dict(commands)
@@ -58,7 +64,7 @@ def missing(lacking: Sequence[str], commands: Commands, queried: Iterable[str]) 
 def check_signature(name: str, function: Callable[..., Any], operands: Sequence[HostOperand]) -> None:
     """Raise InvalidArgumentError unless a Python function can be called with a context and the operands."""
     try:
-        inspect.signature(function).bind(None, *operands)
+        inspect.signature(function).bind(None, *operands)  # None stands for the context
     except TypeError as error:
         from pydispatch.formats.program.text import signature_text
 
@@ -66,7 +72,7 @@ def check_signature(name: str, function: Callable[..., Any], operands: Sequence[
             f"host command '{name}': {function!r} cannot be called with a context and the operands "
             f"{signature_text(operands)} of the program: {error}"
         ) from None
-    except ValueError:  # a function of C that does not say what it takes
+    except ValueError:  # a function of an extension module without a signature: it is checked when it is called
         return
 
 
@@ -75,9 +81,9 @@ class Provided:
     """Implementation of a host command.
 
     Attributes:
-        function: Python function, or None.
-        address, context: Address and context pointer of a C function.
-        provider: Number of the provider.
+        function: Python function; None for a C function.
+        address, context: Address and context pointer of a C function; of a Python function those of its C wrapper.
+        provider: `Provider.id` of the provider.
     """
 
     function: Callable[..., Any] | None
@@ -88,6 +94,10 @@ class Provided:
 
 def provide(registry: Registry | None, commands: Commands) -> tuple[Resolution, list[Provided]]:
     """Find the implementation of each host command: the device's own, or else one that another package adds.
+
+    Args:
+        registry: Plugins and commands of the device; None if there are none.
+        commands: Host commands of the program.
 
     Returns:
         A resolution that keeps the implementations alive, and the implementation of each command.
@@ -108,7 +118,7 @@ def provide(registry: Registry | None, commands: Commands) -> tuple[Resolution, 
         queried = [p.label.removeprefix(PREFIX) for p in resolution.providers()]
         raise missing([symbol.removeprefix(PREFIX) for symbol in error.symbols], commands, queried) from None
     providers = {symbol.name: symbol.provider for symbol in resolution.report()}
-    resolution.end()  # releases the providers that have supplied nothing; it keeps the others alive
+    resolution.end()  # releases providers that supplied nothing; `resolution` keeps the others alive
     provided = []
     for (name, operands), (address, context) in zip(commands, functions, strict=True):
         provider = providers[PREFIX + name]

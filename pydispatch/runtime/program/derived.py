@@ -1,4 +1,4 @@
-"""Memory of derived constants, shared by programs of equal artifacts."""
+"""Memory of derived constants (computed from other constants at load time), shared by programs of equal artifacts."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Shared:
 
     Attributes:
         file: Artifact of the first of these programs.
-        memory: Host memory of the constants.
-        blocks: Device memory by constant.
+        memory: Host memory of the constants, each computed on first use.
+        blocks: Index of a constant → its device memory, once computed on a device other than the CPU.
         lock: Guards `blocks`.
     """
 
@@ -32,20 +32,30 @@ class Shared:
 
 
 class Sharing:
-    """Derived constants of the programs that are loaded on one device."""
+    """Registry of the derived constants of the programs that are loaded on one device.
+
+    It holds weak references: constants are freed with the last program that uses them.
+    """
 
     def __init__(self) -> None:
         self._known: weakref.WeakValueDictionary[Hashable, Shared] = weakref.WeakValueDictionary()
         self._lock = threading.Lock()
 
     def find(self, module: Module, file: ArtifactFile, variants: Sequence[Chosen]) -> Shared:
-        """Return the derived constants of a loaded program with an equal artifact and equal variants, else new ones."""
+        """Return the derived constants of a loaded program with an equal artifact and equal variants, else new ones.
+
+        Args:
+            module: The program.
+            file: Its artifact.
+            variants: Chosen variant of each executable.
+        """
         key = (file.size, file.checksums(), *((v.number, *v.constants) for v in variants))
         with self._lock:
             known = self._known.get(key)
             if known is None:
                 known = self._known[key] = Shared(module, file)
                 return known
+        # Files of equal checksums may differ: compare the bytes, without the lock because that takes long.
         return known if known.file.is_equal(file) else Shared(module, file)
 
 
@@ -54,6 +64,12 @@ def attach(module: Module, file: ArtifactFile, variants: Sequence[Chosen], shari
 
     Programs with parameters, imports or code supplied at load time share nothing, because their constants may differ
     even if their artifacts are equal.
+
+    Args:
+        module: The program.
+        file: Its artifact.
+        variants: Chosen variant of each executable.
+        sharing: Derived constants of the device's programs; None to share nothing.
     """
     # "dynamic": code is supplied at load time.
     differs = module.parameters() or any(v.entry.get("imports") or v.entry.get("dynamic") for v in variants)

@@ -21,7 +21,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Provider:
-    """Registration of a plugin, function or command: `add_plugin` etc. return it, `remove_plugin` removes it."""
+    """Registration of a plugin, function or host command: `add_plugin` etc. return it, `remove_plugin` removes it.
+
+    Attributes:
+        id: Number that identifies the registration on its device.
+        name: Label of the plugin, or name of the function or command.
+        kind: Kind of the plugin's code, or "function" or "command".
+    """
 
     id: int
     name: str
@@ -33,11 +39,14 @@ class Import:
     """Symbol that an executable of a program imports.
 
     Attributes:
-        provider: Name of the provider; None for a missing optional import.
-        searched: All queried providers, in order.
-        exports: Dispatches that call the symbol.
-        signatures: Signatures of its calls (formats.imports.ImportSignature).
-        declaration: Parameter structure and prototype in C.
+        symbol: Name of the imported function.
+        executable: Name of the executable.
+        exports: Names of the executable's exports (kernels) that call the symbol.
+        optional: Whether the program can be loaded without it.
+        provider: Label of the provider; None for a missing optional import.
+        searched: Labels of all queried providers, in order.
+        signatures: `formats.artifact.imports.ImportSignature` of its calls.
+        declaration: Parameter structure and prototype in C of each signature.
     """
 
     symbol: str
@@ -53,9 +62,9 @@ class Import:
         return "\n".join(dict.fromkeys(signature.prototype for signature in self.signatures))
 
     def __str__(self) -> str:
-        who = self.provider or "nobody (optional)"
-        order = f", searched: {', '.join(self.searched)}" if self.searched else ""
-        return f"{self.symbol} of @{self.executable} ({', '.join(self.exports) or 'no dispatch'}): {who}{order}"
+        provider = self.provider or "nobody (optional)"
+        searched = f", searched: {', '.join(self.searched)}" if self.searched else ""
+        return f"{self.symbol} of @{self.executable} ({', '.join(self.exports) or 'no dispatch'}): {provider}{searched}"
 
 
 @dataclass(frozen=True)
@@ -63,10 +72,10 @@ class SuppliedCode:
     """Code of an executable that a program only declares.
 
     Attributes:
-        source: Where it comes from, for messages.
-        elf: An embedded ELF; None for a loaded library.
-        query: Address of the query function of a loaded library.
-        owner: Keeps a loaded library alive.
+        source: Its path, or another description of where it comes from, for messages.
+        elf: Embedded ELF file; None for a library that the system's loader has loaded.
+        query: Address of the query function (QUERY_SYMBOL) of a loaded library; 0 for an ELF.
+        owner: Object that keeps a loaded library alive; None for an ELF.
     """
 
     source: str
@@ -76,10 +85,20 @@ class SuppliedCode:
 
 
 QUERY_SYMBOL = "iree_hal_executable_library_query"
+"""Symbol of the function that returns the table of kernels of an executable library."""
 
 
 def code_of(name: str, source: str | os.PathLike[str] | bytes) -> SuppliedCode:
-    """Open the code of an executable: a path or bytes of an embedded ELF or .sos, or the path of a system library."""
+    """Open the code of an executable that programs only declare, for the CPU of this machine.
+
+    Args:
+        name: Name of the executable, for messages.
+        source: Path or bytes of an embedded ELF (loaded by this package, without the system's loader) or of a .sos
+            (embedded ELFs of several architectures); or the path of a shared library for the system's loader.
+
+    Raises:
+        ArtifactError: The code is invalid, or of another architecture.
+    """
     from pydispatch._core import elf
     from pydispatch.formats.elf import fatelf
     from pydispatch.formats.elf.reader import is_elf
@@ -90,6 +109,7 @@ def code_of(name: str, source: str | os.PathLike[str] | bytes) -> SuppliedCode:
     try:
         machine = elf.validate(file)
     except ArtifactError as error:
+        # Only the path of a single ELF can be a library of the system's loader.
         if isinstance(source, (bytes, bytearray, memoryview)) or fatelf.is_fatelf(data) or not is_elf(data):
             raise ArtifactError(f"{what}: {label}: {error}") from None
         return _system_library(what, str(source), data, error)
@@ -99,7 +119,17 @@ def code_of(name: str, source: str | os.PathLike[str] | bytes) -> SuppliedCode:
 
 
 def _system_library(what: str, path: str, data: bytes, not_embedded: ArtifactError) -> SuppliedCode:
-    """Load a shared library of the system's loader, and return its code. not_embedded: why it is no embedded ELF."""
+    """Load a shared library with the system's loader, and return it as the code of an executable.
+
+    Args:
+        what: Text that error messages begin with.
+        path: Path of the library.
+        data: Content of the file.
+        not_embedded: Why it is no embedded ELF, for the message.
+
+    Raises:
+        ArtifactError: The loader cannot load it, or it lacks QUERY_SYMBOL.
+    """
     from pydispatch._core import elf
     from pydispatch._core.plugin import check_library
 
@@ -109,6 +139,7 @@ def _system_library(what: str, path: str, data: bytes, not_embedded: ArtifactErr
     except Error as error:
         raise ArtifactError(f"{what}: {path}: {error}") from None
     try:
+        # The loader would search a name without "/" in the system's folders.
         library = ctypes.CDLL(path if "/" in path else f"./{path}")
         query = getattr(library, QUERY_SYMBOL)
     except (OSError, AttributeError) as error:
@@ -121,16 +152,24 @@ def _system_library(what: str, path: str, data: bytes, not_embedded: ArtifactErr
 
 
 class Registry:
-    """The providers of one device."""
+    """Plugins, functions, host commands and executables that were added to one device.
+
+    Attributes:
+        manager: All providers, searched by priority.
+        executables: Name of an executable → its code that was added last.
+        commands: `Provider.id` of a host command of Python → its function.
+        packaged: Names of the host commands of other packages that `add_packaged` has added.
+        names: `Provider.id` of a function of `add_import` → its symbol, for suggestions in messages.
+    """
 
     def __init__(self) -> None:
         from pydispatch._core.plugin import Manager
 
         self.manager: Manager = Manager()
-        self.executables: dict[str, SuppliedCode] = {}  # name -> the last one added
-        self.commands: dict[int, Callable[..., Any]] = {}  # host commands of Python, by the number of their provider
-        self.packaged: set[str] = set()  # names of the host commands of other packages that `add_packaged` has added
-        self.names: dict[int, str] = {}  # of the functions registered individually, for "did you mean"
+        self.executables: dict[str, SuppliedCode] = {}
+        self.commands: dict[int, Callable[..., Any]] = {}
+        self.packaged: set[str] = set()
+        self.names: dict[int, str] = {}
 
     def add_plugin(
         self, source: str | os.PathLike[str] | bytes | Plugin, priority: int, params: Mapping[str, object]
@@ -139,15 +178,16 @@ class Registry:
 
         Args:
             source: Path or bytes of a plugin, or a plugin that is loaded already.
-            priority: Providers with a higher one are asked first.
+            priority: Providers with a higher one are searched first; of equal ones, the one added last is.
             params: Texts that the plugin receives when it is loaded.
         """
         from pydispatch._core.plugin import Plugin
 
         texts = {key: str(value) for key, value in params.items()}
         check_priority("add_plugin", priority)
-        for stream in (sys.stdout, sys.stderr):  # keeps the order with what its load prints
-            if stream is not None:
+        # The plugin's `load` may print through C: what Python has buffered comes first.
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:  # None in processes without a console
                 stream.flush()
         if not isinstance(source, (Plugin, bytes, bytearray, memoryview)):
             check_path("add_plugin", source, "a plugin (pydispatch plugin build makes one)")
@@ -159,9 +199,9 @@ class Registry:
 
         Args:
             name: Symbol.
-            function: Address of a C function, or an object that has one.
-            context: Pointer that the function receives; None for a null pointer.
-            priority: Providers with a higher one are asked first.
+            function: Address of a C function, or an object that `address_of` takes.
+            context: Pointer that the function receives, or an object with one; None for a null pointer.
+            priority: Providers with a higher one are searched first.
         """
         is_symbol = isinstance(name, str) and bool(name) and "\0" not in name and _is_utf8(name)
         if not is_symbol or name.startswith("?"):  # "?" marks optional imports in programs
@@ -176,13 +216,13 @@ class Registry:
         return Provider(provider_id, name, "function")
 
     def add_command(self, name: str, function: object, context: object, priority: int) -> Provider:
-        """Add a host command, a function of Python or an address.
+        """Add a host command (a function called between dispatches) of Python or C.
 
         Args:
             name: Name of the command in programs.
-            function: Called with the operands, or the address of a C function.
-            context: Pointer that a C function receives; None for a null pointer.
-            priority: Providers with a higher one are asked first.
+            function: Python function `f(context, *operands)`, or a C function as for `add_import`.
+            context: Pointer that a C function receives; None for a null pointer, and for a Python function.
+            priority: Providers with a higher one are searched first.
         """
         what = f"add_command '{name}'"
         if not isinstance(name, str) or not name or "\0" in name or not _is_utf8(name):
@@ -207,7 +247,10 @@ class Registry:
         return Provider(provider_id, name, "command")
 
     def add_packaged(self, name: str, load: Callable[[], Any]) -> None:
-        """Register a host command of another package, with the lowest priority. load: returns the function."""
+        """Register a host command of another package once, with the lowest priority, so that the user's come first.
+
+        load: returns the function.
+        """
         if name not in self.packaged:
             self.packaged.add(name)
             self.add_command(name, load(), context=None, priority=-(1 << 31))
@@ -224,22 +267,26 @@ class Registry:
 
 
 def _is_utf8(text: str) -> bool:
-    """Return whether a text can be encoded; one with a lone surrogate cannot."""
+    """Return whether a text can be encoded as UTF-8; one with a lone surrogate cannot."""
     try:
         text.encode()
-    except UnicodeEncodeError:  # a lone surrogate
+    except UnicodeEncodeError:
         return False
     return True
 
 
 def check_priority(what: str, priority: object) -> None:
-    """Raise InvalidArgumentError unless a priority is a 32-bit integer."""
+    """Raise InvalidArgumentError, which begins with `what`, unless a priority is a signed 32-bit integer."""
     if not isinstance(priority, int) or isinstance(priority, bool) or not -(1 << 31) <= priority < 1 << 31:
         raise InvalidArgumentError(f"{what}: priority: expected a whole number of 32 bits, got {priority!r}")
 
 
 def address_of(value: object, what: str) -> int:
-    """Return the address that an integer, ctypes object, cffi pointer, numba cfunc, or capsule represents."""
+    """Return the address that an integer, ctypes object, cffi pointer, numba cfunc, or capsule represents.
+
+    For a ctypes number, array, structure or union it is the address of the object itself; for a pointer the one that it
+    holds. Raise InvalidArgumentError, which begins with `what`, for other objects.
+    """
     if isinstance(value, int) and not isinstance(value, bool):
         if not 0 <= value < 1 << 64:
             raise InvalidArgumentError(f"{what}: {value} is no address")
@@ -278,7 +325,7 @@ def is_native(function: object) -> bool:
 
 
 def signatures_of(variant: Mapping[str, Any]) -> list[Any]:
-    """Return the import signatures of a variant in a manifest."""
+    """Return the `ImportSignature` of each call of an imported function, from a variant's entry in the manifest."""
     from pydispatch.formats.artifact.imports import ImportSignature
     from pydispatch.formats.artifact.strict import listed
 
@@ -289,9 +336,12 @@ def signatures_of(variant: Mapping[str, Any]) -> list[Any]:
 
 
 def report(resolution: Resolution | None, executables: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Import]:
-    """Return the imports of each executable and their providers.
+    """Return the imports of all executables with their providers.
 
-    executables: (name, variant) of those with imports. The group of a symbol is the index of its executable among them.
+    Args:
+        resolution: Resolution of the imports; None if nothing was resolved.
+        executables: (name, entry of the variant in the manifest) of each executable with imports, in the order in which
+            they were resolved: `group` of a symbol is the index of its executable.
     """
     imports: list[Import] = []
     symbols = resolution.report() if resolution is not None else []
@@ -311,17 +361,18 @@ def missing_imports(
     """Return the error for an executable with unresolved required imports.
 
     Args:
+        name: Name of the executable.
+        variant: Entry of its variant in the manifest.
         lacking: Unresolved symbols.
         searched: Labels of the queried providers.
         known: Symbols that some provider has, for suggestions.
     """
-
-    users: dict[str, tuple[str, ...]] = {s.symbol: s.exports for s in signatures_of(variant)}
+    callers: dict[str, tuple[str, ...]] = {s.symbol: s.exports for s in signatures_of(variant)}  # exports by symbol
     plural = "s" if len(lacking) != 1 else ""
     lines = [f"executable '@{name}' has {len(lacking)} unresolved function{plural}:"]
     candidates = list(known)
     for symbol in lacking:
-        by = ", ".join(f"@{export}" for export in users.get(symbol, ())) or "it"
+        by = ", ".join(f"@{export}" for export in callers.get(symbol, ())) or "it"
         hint = did_you_mean(symbol, candidates)
         lines.append(f"  '{symbol}', which {by} calls{'; ' * bool(hint)}{hint}".rstrip())
     lines.append(f"searched: {', '.join(searched)}" if searched else "no plugin or function is registered")

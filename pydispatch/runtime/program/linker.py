@@ -22,8 +22,8 @@ class ChainOptions(NamedTuple):
     """Tiling options of chains, which are dispatches that depend on each other tile by tile.
 
     Attributes:
-        cache_bytes: Bytes of a worker's cache that tiles may fill; 0 runs one dispatch after the other.
-        least_tiles: Minimum number of tiles of a chain.
+        cache_bytes: Bytes of a worker's cache that tiles may fill; 0 runs one dispatch after the other, without tiles.
+        least_tiles: Minimum number of tiles of a chain, so that all workers have some.
     """
 
     cache_bytes: int
@@ -34,26 +34,37 @@ class CpuLinker:
     """Linker of the executables of one program on the CPU; implements `loader.Linker`.
 
     Attributes:
-        imports: Provider of each import, set by `finish`.
-        processor_data: The eight words of processor features that kernels receive.
-        chains: How chains, dispatches that run tile by tile, are tiled.
+        registry: Providers of imports and supplied code of the device; None if nothing was added to it.
+        processor_data: The eight 64-bit words of processor features that kernels receive.
+        chains: How chains (dispatches that run tile by tile) are tiled.
+        imports: The program's imports with their providers, set by `finish`.
     """
 
     def __init__(self, processor_data: tuple[int, ...], registry: Registry | None, chains: ChainOptions) -> None:
         self.registry = registry
-        self.processor_data = processor_data  # words of processor features that kernels receive
-        self.chains = chains  # how chains of dispatches are tiled
+        self.processor_data = processor_data
+        self.chains = chains
         self.imports: Sequence[Import] = ()
-        self._resolution: Resolution | None = None  # of the registry's imports, once one is needed
+        self._resolution: Resolution | None = None  # search for imports in the registry, created on first use
         # Executables with imports. The index of one in this list is the number of its imports' group in the resolution.
         self._importing: list[Chosen] = []
 
     def link(self, module: Module, file: ArtifactFile, variants: list[Chosen]) -> None:
-        """Link all executables. Raise ArtifactError, or MissingImportError for unresolved imports or missing code."""
-        # Chains are dispatches that run tile by tile.
+        """Link all executables of a program.
+
+        Args:
+            module: The program.
+            file: Its artifact.
+            variants: Chosen variant of each executable.
+
+        Raises:
+            ArtifactError: The code of an executable is invalid.
+            MissingImportError: An import is unresolved, or code of a declared executable was not supplied.
+        """
         module.set_chains(self.chains.cache_bytes, self.chains.least_tiles)
         codes = [self._code(file, chosen) for chosen in variants]
         linked = list(zip(variants, codes, strict=True))
+        # All ELFs are mapped together: one mapping takes fewer system calls than many.
         module.map_executables([(chosen.index, chosen.name, elf) for chosen, (elf, _) in linked if elf is not None])
         for chosen, (elf, supplied) in linked:
             if supplied is not None:
@@ -62,7 +73,11 @@ class CpuLinker:
                 self._link_member(module, file, chosen, elf)
 
     def _code(self, file: ArtifactFile, chosen: Chosen) -> tuple[memoryview | bytes | None, SuppliedCode | None]:
-        """Return the ELF of an executable, and the supplied code if the program only declares the executable."""
+        """Return the ELF of an executable, and its supplied code.
+
+        The latter is None unless the program only declares the executable ("dynamic"); the ELF is None if the supplied
+        code is a library that the system's loader has loaded.
+        """
         if chosen.entry.get("dynamic"):
             code = self._supplied_code(chosen)
             return code.elf, code
@@ -88,7 +103,10 @@ class CpuLinker:
             )
 
     def _link_supplied(self, module: Module, chosen: Chosen, code: SuppliedCode) -> None:
-        """Link an executable that the program only declares, with code that was added to the device."""
+        """Link an executable that the program only declares, with code that was added to the device.
+
+        Only its code knows whether it has imports; it counts as importing while it is linked.
+        """
         resolution_group = len(self._importing)  # executable n of `_importing` has group n of the resolution's symbols
         self._importing.append(chosen)
         resolution = self._import_resolution()
