@@ -91,9 +91,9 @@ def _equal(check: Check, values: list[Array]) -> str | None:
 
     -0 equals +0, except for floats of ml_dtypes' types without that package. Any NaN equals any other.
     """
-    if not _alike(values):
+    if not _have_one_type(values):
         return _type_difference(check, values)
-    same = _same_bits(*values)
+    same = _equal_elements(*values)
     if not same.all() and _is_float(check.types[0]):
         a, b = (_wide(value, check.types[0]) for value in values)
         same = same | (np.isnan(a) & np.isnan(b))
@@ -105,9 +105,9 @@ def _almost_equal(check: Check, values: list[Array]) -> str | None:
 
     Equal elements, infinities too, and two NaNs pass in any case. Return a message otherwise.
     """
-    if not _alike(values):
+    if not _have_one_type(values):
         return _type_difference(check, values)
-    same = _same_bits(*values)
+    same = _equal_elements(*values)
     if not same.all():
         a, b = (_wide(value, check.types[0]) for value in values)
         with np.errstate(invalid="ignore", over="ignore"):
@@ -120,7 +120,7 @@ def _close(check: Check, values: list[Array]) -> str | None:
     """Check that the distance of all elements in units of the last place is within `ulp_limits`, both inclusive; return
     a message otherwise.
     """
-    if not _alike(values):
+    if not _have_one_type(values):
         return _type_difference(check, values)
     distances = _ulp_distances(values, check.types[0])
     smallest, largest = check.ulp_limits
@@ -203,12 +203,12 @@ def _is_float(kind: ElementType) -> bool:
     return kind.numerical >= Numerical.FLOAT
 
 
-def _alike(values: list[Array]) -> bool:
+def _have_one_type(values: list[Array]) -> bool:
     """Return whether two arrays have the same shape and dtype."""
     return values[0].shape == values[1].shape and values[0].dtype == values[1].dtype
 
 
-def _same_bits(lhs: Array, rhs: Array) -> NDArray[np.bool_]:
+def _equal_elements(lhs: Array, rhs: Array) -> NDArray[np.bool_]:
     """Return for each pair of elements whether they are equal as numbers (-0 equals +0) or as bits (equal NaNs)."""
     with np.errstate(invalid="ignore"):
         equal: NDArray[np.bool_] = np.asarray(lhs == rhs)
@@ -238,16 +238,16 @@ def _type_difference(check: Check, values: list[Array]) -> str:
     return f"expected {_type(expected, check)}, got {_type(actual, check)}"
 
 
-def _differences(check: Check, values: list[Array], same: NDArray[np.bool_]) -> str | None:
+def _differences(check: Check, values: list[Array], passes: NDArray[np.bool_]) -> str | None:
     """Return a message about the elements that fail a check, with the first of them; None if all pass.
 
     Args:
         check: The check.
         values: Actual and expected values, of one shape and type.
-        same: For each element, whether it passes the check.
+        passes: For each element, whether it passes the check.
     """
     actual, expected = values
-    failing = np.flatnonzero(~same.reshape(-1))  # row-major indices
+    failing = np.flatnonzero(~passes.reshape(-1))  # row-major indices
     if not len(failing):
         return None
     first = int(failing[0])
@@ -270,7 +270,7 @@ def _differences(check: Check, values: list[Array], same: NDArray[np.bool_]) -> 
 
 
 def _show(value: Any, check: Check) -> str:
-    """Return an element as text: floats with nine digits, which tell all f32 apart; others as NumPy writes them."""
+    """Return an element as text: real floats with nine digits, which tell f32 apart; others as NumPy writes them."""
     element_type = check.types[0]
     if not _is_float(element_type) or element_type.dtype.kind == "c":
         return str(value)

@@ -140,9 +140,9 @@ class Executor(execute.Executor):
             return loaded
 
     def _check_target(self, module: PtxModule, where: str) -> None:
-        """Raise DeviceUnavailableError if a module needs a newer compute capability."""
-        have = interface.capabilities(*self.context.capability)
-        if not have.issuperset(interface.requirements(module.target)):
+        """Raise DeviceUnavailableError, which begins with `where`, if a module needs a newer compute capability."""
+        supported = interface.capabilities(*self.context.capability)
+        if not supported.issuperset(interface.requirements(module.target)):
             major, minor = self.context.capability
             raise DeviceUnavailableError(
                 f"{where}: it is PTX for {module.target}, the interpreter has compute capability {major}.{minor}; "
@@ -150,12 +150,15 @@ class Executor(execute.Executor):
             )
 
     def _check_shared(self, entry: KernelEntry, module: PtxModule, where: str) -> None:
-        """Raise DeviceUnavailableError if a kernel needs more shared memory than a block can have."""
+        """Raise DeviceUnavailableError if a kernel needs more shared memory, static and dynamic, than a block can have.
+
+        module: the module of the kernel. where: text that the message begins with.
+        """
         function = module.function(entry.symbol)
         variables = [*module.variables, *(function.variables if function is not None else ())]
         static_bytes = sum(v.size for v in variables if v.space == "shared")
         major, minor = self.context.capability
-        limit = interface.shared_limit(10 * major + minor)
+        limit = interface.shared_limit(10 * major + minor)  # takes the number in sm_80
         if static_bytes + entry.shared > limit:
             raise DeviceUnavailableError(
                 f"{where}, export '@{entry.name}': {static_bytes} bytes of shared memory and {entry.shared} "

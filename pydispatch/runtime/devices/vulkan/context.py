@@ -87,7 +87,16 @@ class Context(Closing, base.Context):
     """Vulkan logical device (VkDevice).
 
     Uses of its queue hold `lock`; waits do not. The methods are synchronous: work is complete when the method that
-    submitted it returns or raises.
+    submitted it returns or raises. `logical.LogicalDevice` describes the attributes that are not listed here.
+
+    Attributes:
+        kind: Kind of the device, a value of KINDS.
+        family: Index of the queue family of `queue`, the only queue.
+        lost, closed: Whether the driver has lost the device, and whether the user has closed it.
+        semaphore, value: Timeline semaphore, and the value that the most recent submission sets it to when it is
+            complete.
+        is_mapped: Whether the host can access device memory; if not, copies use staging memory.
+        heap_bytes: Size of the largest memory heap.
     """
 
     def __init__(self, instance: Instance, physical: Any, index: int, force_staging: bool = False) -> None:
@@ -176,7 +185,10 @@ class Context(Closing, base.Context):
         self.value = 0
 
     def _make_pools(self, lib: Any, force_staging: bool) -> None:
-        """Create the pools of device memory and of staging memory, which are one pool if device memory is mapped."""
+        """Create the pools of device memory and of staging memory, which are one pool if device memory is mapped.
+
+        lib: functions of the loader. force_staging: as for the constructor.
+        """
         properties = self.ffi.new("VkPhysicalDeviceMemoryProperties*")
         lib.vkGetPhysicalDeviceMemoryProperties(self.physical, properties)
         kind, self.is_mapped, staging = memory_types(properties, force_staging)
@@ -198,7 +210,7 @@ class Context(Closing, base.Context):
             pool.name_buffer = lambda buffer, text: self.set_name(OBJECT_BUFFER, buffer, text)
 
     def set_name(self, kind: int, handle: Any, text: str) -> None:
-        """Set the debug name of a handle, which tools and the validation layer show."""
+        """Set the debug name of a Vulkan handle, which tools and the validation layer show. kind: its VkObjectType."""
         if self._set_object_name is None:  # without VK_EXT_debug_utils
             return
         arena = api.Arena()
@@ -291,7 +303,7 @@ class Context(Closing, base.Context):
                 pool.trim()
 
     def upload(self, block: Block, source: base.HostMemory, size: int) -> None:
-        """Copy bytes of the process into a block, through staging memory if the block is not mapped."""
+        """Copy `size` bytes of host memory to the start of a block, through staging memory if it is not mapped."""
         if type(source) is int:
             source = self.ffi.cast("char*", source)
         if block.pointer is not None:

@@ -58,8 +58,11 @@ def _save_caches() -> None:
 
 
 class VulkanDevice(AcceleratorDevice):
-    """A device with Vulkan 1.2 or newer. Functions of its programs take and return `pydispatch.Buffer`; kernels and
-    libraries are SPIR-V, docs/vulkan.md and docs/vulkan-functions.md."""
+    """Device with Vulkan 1.2 or newer.
+
+    Functions of its programs take and return `pydispatch.Buffer`. Kernels and libraries are SPIR-V, see docs/vulkan.md
+    and docs/vulkan-functions.md.
+    """
 
     def __init__(self, context: Context) -> None:
         super().__init__(context.name, context, Spirv())

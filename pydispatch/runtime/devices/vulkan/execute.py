@@ -164,7 +164,10 @@ class Executor(RecordingExecutor[RecordedBuffer]):
 
 
 class Fixed(FixedRecording[RecordedBuffer]):
-    """Command buffer over fixed memory; implements `pydispatch.runtime.accelerators.execute.Fixed`."""
+    """Command buffer of a plan over fixed memory; implements `pydispatch.runtime.accelerators.execute.Fixed`.
+
+    arguments: (blocks, constants, fill patterns) for `Executor.record`.
+    """
 
     def run(self) -> None:
         """Submit the command buffer once, and wait until it is complete."""

@@ -318,7 +318,7 @@ class Executables:
 
         None of the kernels may be running.
         """
-        if self.modules:
+        if self.modules:  # else there is nothing to destroy: a kernel has a module
             pipelines = [kernel.pipeline for kernel in self.kernels.values()]
             handles = pipelines, self.modules, list(self.layouts.values())
             self.context.garbage.append(partial(_destroy, self.context, *handles))

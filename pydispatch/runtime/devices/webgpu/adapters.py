@@ -87,7 +87,8 @@ def _instance(owner: int, backends: int) -> Any:
 def _without_messages() -> Iterator[None]:
     """Set XDG_RUNTIME_DIR during the `with` block.
 
-    Drivers look for a Wayland display; its library prints a warning to standard error if the variable is missing.
+    Drivers look for a Wayland display, whose library prints a warning to standard error if the variable is missing. A
+    display is not needed to compute.
     """
     if "XDG_RUNTIME_DIR" in os.environ:
         yield

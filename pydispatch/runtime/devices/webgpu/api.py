@@ -158,7 +158,10 @@ class Errors:
         self._push_scope(self.device, VALIDATION_FILTER)
 
     def end(self, what: str) -> None:
-        """Close the error scope, and raise its first error, or DeviceLostError. what: begins the message."""
+        """Close the error scope. Raise its first error if there is one, or DeviceLostError if the device was lost.
+
+        what: begins the message.
+        """
         self._pop_scope(self.device, self._scope_callback[0])
         if self.lost or self.reported:
             self.fail(what)
@@ -182,7 +185,10 @@ class Errors:
         self.fail(what="")  # the message begins with the name of the device
 
     def fail(self, what: str) -> NoReturn:
-        """Raise the first recorded error, or DeviceLostError. what: begins the message."""
+        """Raise DeviceLostError if the device was lost, else the first error in `reported`, which has one.
+
+        what: begins the message of the latter.
+        """
         is_lost = self.lost
         kind, message = self.reported[0] if self.reported else (0, "")  # the latter only for a lost device
         self.reported.clear()

@@ -29,7 +29,12 @@ _MAX_IN_FLIGHT = 64
 class Context(Closing, base.Context):
     """WebGPU device (WGPUDevice). All calls of wgpu hold `lock`.
 
-    Work is enqueued, but not complete, when the method that submits it returns.
+    Work is enqueued, but not complete, when the method that submits it returns. `logical.LogicalDevice` describes the
+    attributes that are not listed here.
+
+    Attributes:
+        closed: Whether the user has closed the device.
+        is_mapped: Whether the host can map the blocks of `pool`; if not, uploads and downloads use staging buffers.
     """
 
     def __init__(self, name: str, adapter: Adapter, backend: str, staging: bool, standard: bool) -> None:
@@ -60,10 +65,11 @@ class Context(Closing, base.Context):
         self.features = WgslFeatures(() if standard else adapter.features & FEATURES.keys(), self.limits)
         self.alignment = max(4, self.limits["minStorageBufferOffsetAlignment"])
         self.uniform_alignment = max(16, self.limits["minUniformBufferOffsetAlignment"])
-        # Whether the host can map the buffers of the device; else uploads and downloads use staging buffers.
         self.is_mapped = not staging and "mappable-primary-buffers" in self.enabled and adapter.kind != "discrete GPU"
-        total_bytes = 1 << 40  # no limit: a discrete GPU does not state its memory, and its driver reports a failure
-        if adapter.kind in ("CPU", "integrated GPU") and hasattr(os, "sysconf"):  # drivers promise more than there is
+        # No limit: WebGPU does not state the memory of a GPU, whose driver reports when there is none left. Drivers of
+        # the host's memory promise more than there is.
+        total_bytes = 1 << 40
+        if adapter.kind in ("CPU", "integrated GPU") and hasattr(os, "sysconf"):
             total_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         limit = self.limits["maxBufferSize"] // GRANULE * GRANULE
         usage = USAGE | (api.MAP_READ | api.MAP_WRITE if self.is_mapped else 0)
@@ -139,7 +145,7 @@ class Context(Closing, base.Context):
         commands[0] = lib.wgpuCommandEncoderFinish(encoder, self.ffi.NULL)
         lib.wgpuCommandEncoderRelease(encoder)
         try:
-            self.errors.end(what)  # before submitting: wgpu ends the process where it is given what is not valid
+            self.errors.end(what)  # before submitting: wgpu aborts the process if it is passed invalid commands
             with traced.span(Kind.SUBMIT):
                 index = lib.wgpuQueueSubmitForIndex(self.queue, 1, commands)
         finally:
@@ -294,7 +300,7 @@ class Context(Closing, base.Context):
         if self.errors.lost is not None:
             self.errors.raise_lost()
         if self._has_writes:  # of uploads that wait for the next submission
-            self.lib.wgpuQueueSubmit(self.queue, 0, self.ffi.NULL)
+            self.lib.wgpuQueueSubmit(self.queue, 0, self.ffi.NULL)  # no command buffers, only the uploads
             self._has_writes = False
         self.errors.begin()
         functions = self._read_functions if is_read else self._write_functions
@@ -364,7 +370,7 @@ def _rounded_to_words(size: int) -> int:
 
 
 def _guaranteed_limits(supported: Any) -> Any:
-    """Return limits that every WebGPU device supports, in the structure of an adapter's limits."""
+    """Return a copy of an adapter's WGPULimits, `supported`, in which the standard limits are the guaranteed ones."""
     ffi, _ = api.binding()
     limits = ffi.new("WGPULimits*", supported[0])
     for name, guaranteed in GUARANTEED_LIMITS.items():

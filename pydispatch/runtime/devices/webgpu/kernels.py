@@ -165,7 +165,18 @@ class Kernels:
         return adapted(module, layouts)
 
     def _kernel(self, executable: Executable, export: Export, module: WgslModule, parts: WgslParts) -> WebGPUKernel:
-        """Return the kernel of an export, checked against the program and the device."""
+        """Return the kernel of an export, checked against the program and the device.
+
+        Args:
+            executable: The executable.
+            export: The export.
+            module: WGSL module with the entry point of the export.
+            parts: Layout of the executable's modules.
+
+        Raises:
+            ArtifactError: The module lacks the entry point, or it does not fit the export.
+            DeviceUnavailableError: The device lacks a feature or a limit.
+        """
         name = parts.entry_name(export)
         function = module.entry(name)
         # `source` names code that the user supplied at load: its only entry point may have any name.
