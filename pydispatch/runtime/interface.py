@@ -42,9 +42,9 @@ class Device(Protocol):
 
         Args:
             source: The path of a `.pdx` file, its bytes, or an Artifact.
-            parameters: Weights that the artifact does not contain, by scope: a `.safetensors`, `.npz` or `.npy` file,
-                which is memory-mapped, a mapping from names to arrays, or a list of these. The scope of parameters
-                without one is "".
+            parameters: Values of parameters (weights) that the artifact does not contain. The key is the scope of the
+                parameters, "" for those without one. The value is the path of a `.safetensors`, `.npz` or `.npy` file,
+                which is memory-mapped, a mapping from names to arrays, or a list of these.
 
         Raises:
             ArtifactError: The artifact is damaged.
@@ -79,8 +79,8 @@ class Device(Protocol):
             name: The symbol.
             function: Its address, or a ctypes, cffi or numba function, which is kept alive. It is called from any
                 thread, concurrently. `program.imports` prints the structure of `params`.
-            context: An address or ctypes object that is passed to each call.
-            priority: As for `add_plugin`.
+            context: An address or ctypes object that is passed to each call; None for a null pointer.
+            priority: Providers of higher priority are searched first; of equal priority, the one added last is.
         """
 
     def add_command(
@@ -93,8 +93,8 @@ class Device(Protocol):
             function: `f(context, *operands)` in Python, or a C function of `pydispatch/host_command.h`. On the CPU, a
                 tensor is a NumPy array over its memory, valid until the function returns and read-only unless the
                 program declares it written; a scalar is a number. It is called on any thread.
-            context: An address or ctypes object that is passed to a C function.
-            priority: As for `add_plugin`.
+            context: An address or ctypes object that is passed to a C function; None for a null pointer.
+            priority: Providers of higher priority are searched first; of equal priority, the one added last is.
             synchronous: Whether all earlier work is complete when the command is called. If False, the command enqueues
                 or records work of a GPU. On the CPU all commands are synchronous.
         """

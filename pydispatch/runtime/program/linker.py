@@ -84,7 +84,10 @@ class CpuLinker:
         return file.find(chosen.entry["member"], verify=True), None
 
     def _link_member(self, module: Module, file: ArtifactFile, chosen: Chosen, elf: memoryview | bytes | None) -> None:
-        """Link an executable whose code `elf` is in the artifact, and mapped by `map_executables`."""
+        """Link an executable whose code, the ELF file `elf`, is in the artifact and mapped by `map_executables`.
+
+        Raise MissingImportError for unresolved imports, and ArtifactError if the code has too few exports.
+        """
         resolution = None
         if chosen.entry.get("imports"):
             self._importing.append(chosen)

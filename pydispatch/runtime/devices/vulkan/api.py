@@ -61,6 +61,7 @@ def binding() -> tuple[Any, Any]:
         with importing("Vulkan", "vulkan", DeviceUnavailableError):
             from vulkan._vulkan import ffi, lib
     except DeviceUnavailableError as error:
+        # The package loads libvulkan when it is imported: then the package is there, and the loader is not.
         if not isinstance(error.__cause__, OSError | AttributeError):
             raise
         raise DeviceUnavailableError(

@@ -153,7 +153,10 @@ class Context(Closing, base.Context):
         self.max_range = limits["maxStorageBufferRange"]
 
     def _create(self, lib: Any) -> Any:
-        """Create the VkDevice with one queue for compute."""
+        """Create the VkDevice with one queue of `family`, and with the features and extensions that shaders may use.
+
+        lib: functions of the loader.
+        """
         arena, features = self.arena, self.features
         extensions = [name for name in (ATOMIC_FLOAT,) if name in features.extensions]
         queue = arena.new(
@@ -360,7 +363,7 @@ class Context(Closing, base.Context):
             if self.closed:
                 return
             self.closed = True
-            if self.is_forked:
+            if self.is_forked:  # the driver's objects belong to the parent process
                 return
             if not self.lost:
                 self.calls.vkDeviceWaitIdle(self.handle)
@@ -373,7 +376,7 @@ class Context(Closing, base.Context):
     def _destroy(self) -> None:
         """Destroy all driver objects; no block is in use."""
         calls, handle, null = self.calls, self.handle, self.ffi.NULL
-        free_garbage(self)
+        free_garbage(self)  # first: command buffers and descriptor sets are freed to pools that are destroyed next
         calls.vkDestroyCommandPool(handle, self.command_pool, null)
         for pool in self.descriptors.pools:
             calls.vkDestroyDescriptorPool(handle, pool, null)

@@ -50,7 +50,7 @@ class SpirvMember:
 
     def _read(self, notes: Any, size: int) -> None:
         """Read the key "spirv" of the manifest. Raise KeyError or ValueError if it does not describe `size` bytes of
-        code. The class describes the attributes; `workgroup_sizes` and `read_only` are for other readers.
+        code. `workgroup_sizes` and `read_only` are only checked: other readers of the manifest use them.
         """
         notes = table(notes)
         pairs = [listed(pair, 2) for pair in listed(notes["modules"])]
@@ -60,7 +60,7 @@ class SpirvMember:
         self.specialization = [[count(id) for id in listed(ids)] for ids in listed(notes["specialization"])]
         self.spilled = [flag(value) for value in listed(notes.get("spilled", []))]
         self.watched = [flag(value) for value in listed(notes.get("watched", []))]
-        # Of each export, only checked here: the workgroup size, and whether each binding is only read.
+        # For each export the workgroup size (x, y, z), and whether each binding is only read.
         for sizes in listed(notes.get("workgroup_sizes", [])):
             list(map(count, listed(sizes, 3)))
         for flags in listed(notes.get("read_only", [])):

@@ -36,7 +36,10 @@ class Chunk:
         self.free: list[tuple[int, int]] = [(0, size)]
 
     def take(self, size: int) -> int | None:
-        """Take the first free range that is large enough, and return its offset; None when there is none."""
+        """Take `size` bytes from the start of the first free range that has them.
+
+        Return their offset in bytes; None if there is no such range.
+        """
         for i, (offset, room) in enumerate(self.free):
             if room >= size:
                 if room == size:

@@ -110,7 +110,10 @@ class CommandBufferRecorder:
         self.stages |= _TRANSFER
 
     def copy_within(self, source: Block, at: int, target: Block, to: int, size: int) -> None:
-        """Record a copy of `size` bytes between blocks, or within a block between ranges that may overlap."""
+        """Record a copy of `size` bytes between blocks, or within a block between ranges that may overlap.
+
+        Overlapping ranges are copied through a temporary block, because vkCmdCopyBuffer forbids them.
+        """
         if source is target and at == to:
             return
         if source is not target or abs(at - to) >= size:
@@ -312,9 +315,9 @@ class CommandBufferRecorder:
         return temporary, 0, bound_bytes
 
     def _sets(self, layouts: list[Any], bindings: list[int]) -> list[Any]:
-        """Allocate one descriptor set per layout, in groups that fit a descriptor pool, and return them.
+        """Allocate one descriptor set per layout, and return the VkDescriptorSets in the order of the layouts.
 
-        bindings: number of descriptors of each set.
+        One call allocates as many sets as fit an empty descriptor pool. bindings: number of descriptors of each set.
         """
         result: list[Any] = []
         first = 0
@@ -338,7 +341,14 @@ class CommandBufferRecorder:
         """Record a dispatch.
 
         Operands whose offset the device cannot bind are copied to temporary blocks before it, and back after it if it
-        writes them. words: pointer to the constants of all dispatches.
+        writes them.
+
+        Args:
+            index: Index of the dispatch among the commands of the plan.
+            command: The dispatch.
+            blocks: Memory of each buffer of the plan.
+            words: `char*` to the constants of all dispatches.
+            executables: Kernels of the program.
         """
         calls, buffer, kernel = self.calls, self.buffer, executables.kernel_of(command)
         moved = self.moved.get(index, ())

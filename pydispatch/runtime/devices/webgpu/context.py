@@ -94,7 +94,7 @@ class Context(Closing, base.Context):
     def _open(self, backend: str, standard: bool) -> Any:
         """Request the WGPUDevice of the adapter. Raise DeviceUnavailableError if the adapter gives none.
 
-        standard: request no more than the limits that every WebGPU device has; `enabled` is then empty.
+        backend, standard: as for the constructor. `enabled` has the features to request.
         """
         ffi, lib, arena, adapter = self.ffi, self.lib, api.Arena(), self.adapter
         feature_codes = FEATURES | OPTIONAL_FEATURES
@@ -108,7 +108,7 @@ class Context(Closing, base.Context):
         info = arena.new("WGPURequestDeviceCallbackInfo", **self.errors.callback("WGPURequestDeviceCallback"))
         mailbox = self.errors.box  # callbacks put (kind, code, handle, text) into it
         lib.wgpuAdapterRequestDevice(adapter.handle, create, info[0])
-        if not mailbox:
+        if not mailbox:  # the callback has not been called yet
             lib.wgpuInstanceProcessEvents(instance_of(backend))
         opened = [(handle, text) for kind, _, handle, text in mailbox.take() if kind == OPENED]
         handle, text = opened[0] if opened else (0, "no answer")

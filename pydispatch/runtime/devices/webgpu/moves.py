@@ -84,5 +84,5 @@ class Moves:
             module = pipelines.module(_TEXT, f"{self.context.name}: {name}")
             pipeline = pipelines.pipeline(module, entry=name, layout=layout, values={}, label=name, where=name)
             cached = self._pipelines[name] = pipeline, group
-            self.context.lib.wgpuShaderModuleRelease(module)
+            self.context.lib.wgpuShaderModuleRelease(module)  # the pipeline holds a reference of its own
         return cached

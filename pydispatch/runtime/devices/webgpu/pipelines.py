@@ -153,11 +153,11 @@ def _shader_error(message: str, where: str) -> str:
     """
     lines = [line.rstrip() for line in message.splitlines() if line.strip()]
     lines = [line for line in lines if line not in ("Validation Error", "Caused by:")]
-    said = "\n".join(line for line in lines if not line.strip().startswith("In wgpu")).strip()
-    location = _LOCATION.search(said)
+    text = "\n".join(line for line in lines if not line.strip().startswith("In wgpu")).strip()
+    location = _LOCATION.search(text)  # line and column
     if location is not None:
-        where, said = f"{where}:{location[1]}:{location[2]}", said[: location.start()].rstrip() + said[location.end() :]
-    return f"{where}: {_FRAME.sub('', said)}"
+        where, text = f"{where}:{location[1]}:{location[2]}", text[: location.start()].rstrip() + text[location.end() :]
+    return f"{where}: {_FRAME.sub('', text)}"
 
 
 _LOCATION = re.compile(r"\n *┌─ [^\n]*:(\d+):(\d+)(?=\n|$)")

@@ -85,7 +85,8 @@ class PassRecorder:
     def copy(self, source: Block, at: int, target: Block, to: int, size: int) -> None:
         """Record a copy of `size` bytes from byte `at` of a block to byte `to` of a block; the ranges may overlap.
 
-        Copies that are not aligned to words, or within one block, run as a shader.
+        Copies that are not aligned to 4-byte words, or within one block, run as a shader, since WebGPU's copy command
+        takes neither. Overlapping ranges are copied through a temporary block.
         """
         if size == 0 or (source is target and at == to):
             return
@@ -150,7 +151,7 @@ class PassRecorder:
         """Return what to bind for a range of a block, and the start of the range in that binding.
 
         The start is rounded down to the alignment that the device requires of bindings, the end up to whole words of 4
-        bytes.
+        bytes, but not beyond the block.
         """
         start = at & -self.context.alignment
         end = min(block.size, (at + size + 3) & ~3)
