@@ -17,20 +17,23 @@ static pyd_status_t derive_constant(const pyd_program_t* program, uint32_t index
 static size_t round_up(size_t size, size_t unit) { return (size + unit - 1) & ~(unit - 1); }
 
 // Returns the bytes of a block for constant |index|, of |size| bytes, and for the constants after it that are not
-// derived yet: as many as fit in the order of the table, in which most programs derive them.
+// derived yet: as many as fit in the order of the table, in which most programs derive them. The table is read
+// cyclically up to the first constant of the same derivation: from there to |index|, all have memory.
 static size_t block_bytes(const pyd_program_t* program, uint32_t index, size_t size) {
   const uint32_t count = program->constant_count;
   const uint32_t first = program->derivations[program->constants[index].derivation].first_constant;
   size_t sum = size;
   for (uint32_t i = (index + 1) % count; i != first; i = (i + 1) % count) {
     if (!pyd_constant_is_derived(program, i) || pyd_constant_bytes(program, i)) continue;
+    // |sum| is larger if constant |index| alone is.
     if (sum > BLOCK_BYTES || program->constants[i].length > BLOCK_BYTES - sum) break;
     sum += round_up((size_t)program->constants[i].length, PYD_POOL_ALIGNMENT);
   }
   return sum >= PYD_PAGES_UNIT ? round_up(sum, PYD_PAGES_UNIT) : sum;
 }
 
-// Acquires a block that begins with constant |index|, of |size| bytes, and has memory for others if there is that much.
+// Acquires a block that begins with constant |index|, of |size| bytes, and has memory for constants after it. If the
+// pool cannot provide that much, the block is for this constant alone.
 static pyd_status_t acquire_block(const pyd_program_t* program, uint32_t index, size_t size, size_t* out_bytes,
                                   uint8_t** out_block) {
   pyd_derived_t* derived = program->derived;
@@ -47,13 +50,14 @@ static pyd_status_t acquire_block(const pyd_program_t* program, uint32_t index, 
   return PYD_STATUS_OK;
 }
 
-// Returns memory for constant |index|, of |size| bytes.
+// Returns memory for constant |index|, of |size| bytes, in the free range of an earlier block if it fits there.
 static pyd_status_t acquire(const pyd_program_t* program, uint32_t index, size_t size, uint8_t** out_data) {
   pyd_derived_t* derived = program->derived;
   constant_memory_t* memory = &derived->memory;
   if (size > SIZE_MAX / 2)
     return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a constant of %zu bytes", size);
-  size = round_up(size ? size : 1, PYD_POOL_ALIGNMENT);  // the address of no bytes is one, too
+  size =
+      round_up(size ? size : 1, PYD_POOL_ALIGNMENT);  // also an empty constant has an address: NULL means not derived
   if (size <= memory->free_bytes) {
     *out_data = memory->free_memory;
     memory->free_memory += size;
@@ -62,7 +66,7 @@ static pyd_status_t acquire(const pyd_program_t* program, uint32_t index, size_t
     size_t bytes = 0;
     pyd_status_t status = acquire_block(program, index, size, &bytes, out_data);
     if (!pyd_ok(status)) return status;
-    if (bytes - size > memory->free_bytes) {
+    if (bytes - size > memory->free_bytes) {  // only the larger free range is remembered
       memory->free_memory = *out_data + size;
       memory->free_bytes = bytes - size;
     }
@@ -71,7 +75,7 @@ static pyd_status_t acquire(const pyd_program_t* program, uint32_t index, size_t
   return PYD_STATUS_OK;
 }
 
-// Releases all memory that was acquired after |memory| was the state of that of |derived|.
+// Releases the blocks that were acquired since the state of |derived->memory| was |memory|, and restores that state.
 static void release_after(pyd_derived_t* derived, constant_memory_t memory) {
   for (uint32_t i = memory.block_count; i < derived->memory.block_count; ++i)
     pyd_pool_release(derived->pool, derived->blocks[i]);
@@ -119,13 +123,14 @@ pyd_status_t pyd_program_set_derived(pyd_program_t* program, pyd_derived_t* deri
   return PYD_STATUS_OK;
 }
 
+// Returns whether the results of a derivation are published, the last of them being published last.
 static bool is_done(const pyd_program_t* program, uint32_t derivation) {
   const pyd_program_derivation_t* d = &program->derivations[derivation];
   uint32_t count = program->functions[d->function].info.result_count;
-  return pyd_constant_bytes(program, d->first_constant + count - 1) != NULL;  // the last one to be published
+  return pyd_constant_bytes(program, d->first_constant + count - 1) != NULL;
 }
 
-// Runs |plan|, and returns its results in |out_data|: the constants from |first_constant| on.
+// Runs |plan|, and returns the addresses of its results in |out_data|: of the constants from |first_constant| on.
 static pyd_status_t run(const pyd_program_t* program, const pyd_plan_t* plan, uint32_t first_constant,
                         uint8_t** out_data, const pyd_interrupt_t* interrupt) {
   pyd_derived_t* derived = program->derived;
@@ -150,6 +155,8 @@ static void drop_sources(const pyd_program_t* program, const pyd_function_t* fn)
   }
 }
 
+// Computes the constants of a derivation, whose sources are derived already, and publishes their addresses. After a
+// failure their memory is released. The caller is inside the gate.
 static pyd_status_t derive(const pyd_program_t* program, uint32_t derivation, const pyd_interrupt_t* interrupt) {
   const pyd_program_derivation_t* d = &program->derivations[derivation];
   pyd_derived_t* derived = program->derived;
@@ -178,8 +185,8 @@ static pyd_status_t derive(const pyd_program_t* program, uint32_t derivation, co
                              pyd_status_text(status));
 }
 
-// Runs |last| and what it needs that was not derived yet, in the order of the table: a derivation needs only earlier
-// ones.
+// Runs derivation |last|, and before it those that it reads and that have not run yet. Goes backwards through the table
+// to find them and forwards to run them, as a derivation reads the results of earlier ones only.
 static pyd_status_t derive_up_to(const pyd_program_t* program, uint32_t last, const pyd_interrupt_t* interrupt) {
   uint8_t* is_needed = calloc((size_t)last + 1, 1);
   if (!is_needed) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for the order of %u derivations", last);

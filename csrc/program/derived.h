@@ -12,8 +12,8 @@
 // pages, and memory of small pages is read at three quarters of the rate.
 typedef struct constant_memory_s {
   uint32_t block_count;
-  uint8_t* free_memory;  // in the block that has the most of it
-  size_t free_bytes;
+  uint8_t* free_memory;  // the largest unused end of a block
+  size_t free_bytes;     // its size
 } constant_memory_t;
 
 struct pyd_derived_s {

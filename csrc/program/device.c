@@ -6,9 +6,9 @@
 
 #include "program/commands/command.h"
 
-// Stands where a kernel of this process would; a call that gets here has no runner.
-static int nothing_here(const pyd_environment_t* environment, const pyd_dispatch_state_t* dispatch,
-                        const pyd_workgroup_state_t* workgroup) {
+// Fails, in place of a kernel that only a device has: a call that gets here has no runner.
+static int fail_without_runner(const pyd_environment_t* environment, const pyd_dispatch_state_t* dispatch,
+                               const pyd_workgroup_state_t* workgroup) {
   (void)environment, (void)dispatch, (void)workgroup;
   return 1;
 }
@@ -29,7 +29,7 @@ pyd_status_t pyd_program_set_device_executable(pyd_program_t* program, uint32_t 
   for (uint32_t i = program->exports_first[index]; i < program->exports_first[index + 1]; ++i) {
     pyd_export_t* export = &program->exports[program->exports_of[i]];
     export->linked_ordinal = export->ordinal;
-    export->function = nothing_here;
+    export->function = fail_without_runner;
     export->attrs = &kNoAttributes;
   }
   program->links[index] = (pyd_executable_link_t){.variant = variant, .alignment = alignment};
@@ -74,7 +74,7 @@ const int64_t* pyd_plan_command_sizes(const pyd_plan_t* plan, uint32_t index) {
 uint32_t pyd_plan_buffer_count(const pyd_plan_t* plan) { return plan->fn->buffer_count + (plan->stage_bytes != 0); }
 
 void pyd_plan_buffer(const pyd_plan_t* plan, uint32_t index, pyd_buffer_info_t* out_info) {
-  if (index == plan->fn->buffer_count) {
+  if (index == plan->fn->buffer_count) {  // the staging buffer, for aligned copies of bindings
     *out_info = (pyd_buffer_info_t){PYD_BUFFER_TRANSIENT, 0, plan->stage_bytes, plan->stage_offset};
     return;
   }
@@ -94,17 +94,17 @@ pyd_status_t pyd_plan_compute(const pyd_plan_t* plan, const uint64_t* scalars, u
                               uint64_t* out_patterns, uint64_t* out_scalars) {
   const pyd_function_t* fn = plan->fn;
   const uint64_t* regs = plan->regs;
-  uint64_t* own = NULL;
+  uint64_t* call_regs = NULL;  // a copy with the values of this call, if any value differs from call to call
   if (fn->deferred_count) {
-    own = malloc((size_t)fn->reg_count * sizeof(*own));
-    if (!own) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for %u registers", fn->reg_count);
-    memcpy(own, plan->regs, (size_t)fn->reg_count * sizeof(*own));
-    pyd_status_t status = pyd_function_interpret_late(plan->program, fn, scalars, own);
+    call_regs = malloc((size_t)fn->reg_count * sizeof(*call_regs));
+    if (!call_regs) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for %u registers", fn->reg_count);
+    memcpy(call_regs, plan->regs, (size_t)fn->reg_count * sizeof(*call_regs));
+    pyd_status_t status = pyd_function_interpret_late(plan->program, fn, scalars, call_regs);
     if (!pyd_ok(status)) {
-      free(own);
+      free(call_regs);
       return status;
     }
-    regs = own;
+    regs = call_regs;
   }
   if (plan->constant_count) memcpy(out_constants, plan->constants, plan->constant_count * sizeof(*out_constants));
   for (uint32_t i = 0; i < plan->command_count; ++i) out_patterns[i] = plan->commands[i].pattern;
@@ -117,14 +117,15 @@ pyd_status_t pyd_plan_compute(const pyd_plan_t* plan, const uint64_t* scalars, u
     }
   }
   for (uint32_t i = 0; i < fn->info.result_count; ++i) {
-    out_scalars[i] = fn->info.results[i].kind == 1 ? regs[fn->results[i].target] : 0;
+    out_scalars[i] = fn->info.results[i].kind == 1 /* scalar */ ? regs[fn->results[i].target] : 0;
   }
-  free(own);
+  free(call_regs);
   return PYD_STATUS_OK;
 }
 
 const pyd_plan_t* pyd_call_plan(const pyd_call_t* call) { return call->plan; }
 
+// The address is not stored by itself: it is the pointer of the buffer's first slot less the offset of that slot.
 void* pyd_call_buffer(const pyd_call_t* call, uint32_t buffer) {
   const pyd_plan_t* plan = call->plan;
   uint32_t first = plan->patch_first[buffer];

@@ -3,7 +3,7 @@
 
 #include <time.h>
 
-enum { kAskNanoseconds = 50000000 };  // between two questions whether to go on waiting
+enum { kAskNanoseconds = 50000000 };  // interval at which a waiting thread polls its interrupt
 
 void pyd_gate_init(pyd_gate_t* gate, pyd_sched_t* sched) {
   *gate = (pyd_gate_t){.sched = sched};
@@ -20,19 +20,20 @@ void pyd_gate_destroy(pyd_gate_t* gate) {
 void pyd_gate_fork_prepare(pyd_gate_t* gate) { pthread_mutex_lock(&gate->mutex); }
 void pyd_gate_fork_done(pyd_gate_t* gate) { pthread_mutex_unlock(&gate->mutex); }
 void pyd_gate_fork_child(pyd_gate_t* gate) {
-  // Whoever was inside or waited is gone. The thread that forks is inside only when a kernel forks, and then goes on.
+  // All threads but the forking one are gone. It is the holder only when a kernel of its call forks, and then stays so.
   pthread_cond_init(&gate->is_open, NULL);
   if (gate->is_taken && !pthread_equal(gate->holder, pthread_self())) gate->is_taken = false;
   pthread_mutex_unlock(&gate->mutex);
 }
 
-// Whether the caller inside is waiting for this thread. A thread of a pool works for whoever runs the job.
+// Returns whether this thread is the holder or works for it, as a pool thread in a job of the holder does: its scopes
+// include that of the holder. Such a thread would deadlock if it waited.
 static bool is_inside(const pyd_gate_t* gate) {
   return gate->is_taken && (pthread_equal(gate->holder, pthread_self()) || pyd_scope_has(gate->scopes, gate));
 }
 
-// Waits for a change of |is_open|, a while at most when there is an interrupt to ask. Under the mutex, which is not
-// held while the interrupt is asked.
+// Waits until |is_open| is signaled; with an interrupt, at most kAskNanoseconds, and polls the interrupt then. Returns
+// INTERRUPTED if it requests the end. The caller holds the mutex, which is released while the interrupt is polled.
 static pyd_status_t wait_a_while(pyd_gate_t* gate, const pyd_interrupt_t* interrupt) {
   if (!interrupt) {
     pthread_cond_wait(&gate->is_open, &gate->mutex);
@@ -58,7 +59,7 @@ pyd_status_t pyd_gate_enter(pyd_gate_t* gate, const pyd_interrupt_t* interrupt, 
   if (is_inside(gate)) status = pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s", refusal);
   const bool waits = pyd_ok(status) && gate->is_taken;
   pyd_blocking_t blocking;
-  if (waits) {
+  if (waits) {  // release the compute permit of this thread, without holding the mutex
     pthread_mutex_unlock(&gate->mutex);
     pyd_sched_block_begin(gate->sched, &blocking);
     pthread_mutex_lock(&gate->mutex);
@@ -68,7 +69,7 @@ pyd_status_t pyd_gate_enter(pyd_gate_t* gate, const pyd_interrupt_t* interrupt, 
     gate->is_taken = true;
     gate->holder = pthread_self();
   } else {
-    pthread_cond_signal(&gate->is_open);  // a signal that came to this thread meanwhile belongs to the next one
+    pthread_cond_signal(&gate->is_open);  // pass on a signal that this thread may have consumed
   }
   pthread_mutex_unlock(&gate->mutex);
   if (waits) pyd_sched_block_end(&blocking);

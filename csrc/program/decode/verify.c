@@ -12,12 +12,15 @@ pyd_status_t pyd_verify_optional(const pyd_verifier_t* v, uint32_t reg) {
   return reg == PYD_NONE ? PYD_STATUS_OK : pyd_verify_read(v, reg);
 }
 
+// |at|: index of the first word. |where| and |number| name the user of the words in the message: "step 3".
 pyd_status_t pyd_verify_pool(const char* where, uint32_t number, uint32_t pool_count, uint32_t at, uint64_t words) {
   if (at <= pool_count && words <= pool_count - at) return PYD_STATUS_OK;
   return pyd_status_make(PYD_CODE_CORRUPT, "%s %u: %llu words at pool word %u lie outside the pool of %u words", where,
                          number, (unsigned long long)words, at, pool_count);
 }
 
+// |text|: two words, the byte offset of a string in the program's string block and its length in bytes. |what| names
+// the string in the message.
 pyd_status_t pyd_verify_text(const char* where, uint32_t number, const pyd_program_t* program, const char* what,
                              const uint32_t* text, uint32_t limit) {
   size_t size = program->strings.size;
@@ -45,7 +48,8 @@ pyd_status_t pyd_verify_buffer(const pyd_verifier_t* v, uint32_t buffer, bool is
   return PYD_STATUS_OK;
 }
 
-// Verifies a command: its region does not precede that of the last command, and its record is valid for its kind.
+// Verifies a command instruction: its region (operand c) does not precede that of the previous command, and its record,
+// which begins at pool word a, is valid for its kind. Adds the instruction to the list of commands.
 static pyd_status_t verify_command(pyd_verifier_t* v) {
   const pyd_insn_t* insn = &v->fn->insns[v->insn];
   if (insn->c >= v->fn->region_count || insn->c < v->region) {
@@ -57,12 +61,13 @@ static pyd_status_t verify_command(pyd_verifier_t* v) {
   return pyd_command_type_of_insn(insn)->verify(v, insn->a);
 }
 
-// Verifies the message of a check.
+// Verifies the message of a check instruction; operand c is the pool index of its byte offset and length.
 static pyd_status_t verify_message(const pyd_verifier_t* v) {
   uint32_t at = v->fn->insns[v->insn].c;
   pyd_status_t status = pyd_verify_record(v, at, 2);
   if (!pyd_ok(status)) return status;
-  // Formatting a message replaces {a} and {b} by numbers, up to seven times as long; its length has to fit an int.
+  // When the check fails, {a} and {b} become numbers of up to 20 characters, so the message grows up to sevenfold; its
+  // length still has to fit an int.
   return pyd_verify_text("instruction", v->insn, v->program, "message", v->fn->pool + at, INT32_MAX / 8);
 }
 
@@ -75,7 +80,7 @@ static pyd_status_t verify_source(const pyd_verifier_t* v) {
       if (insn->a < info->arg_count && insn->b < info->args[insn->a].rank) return PYD_STATUS_OK;
       return PYD_INSN_CORRUPT(v, "axis %u of argument %u does not exist", insn->b, insn->a);
     case PYD_OP_SCALAR:
-      if (insn->a < info->arg_count && info->args[insn->a].kind == 1) {
+      if (insn->a < info->arg_count && info->args[insn->a].kind == 1 /* scalar */) {
         v->fn->args[insn->a].is_read = true;
         return PYD_STATUS_OK;
       }
@@ -90,7 +95,7 @@ static pyd_status_t verify_source(const pyd_verifier_t* v) {
   }
 }
 
-// Verifies one instruction, and marks the register that it writes.
+// Verifies one instruction, and marks its destination register as written.
 static pyd_status_t verify_insn(pyd_verifier_t* v) {
   const pyd_insn_t* insn = &v->fn->insns[v->insn];
   PYD_COUNT_WORK(1);
@@ -122,7 +127,8 @@ static pyd_status_t verify_buffers(const pyd_verifier_t* v) {
     bool fits = true;
     switch (b->kind) {
       case PYD_BUFFER_ARGUMENT:
-        fits = b->index < fn->info.arg_count && fn->info.args[b->index].kind == 0 && fn->args[b->index].buffer == i;
+        fits = b->index < fn->info.arg_count && fn->info.args[b->index].kind == 0 /* tensor */ &&
+               fn->args[b->index].buffer == i;
         break;
       case PYD_BUFFER_RESULT:
         fits = b->index < fn->info.result_count && fn->info.results[b->index].kind == 0 &&
@@ -145,8 +151,8 @@ static pyd_status_t verify_buffers(const pyd_verifier_t* v) {
     }
   }
   for (uint32_t i = 0; i < fn->info.arg_count; ++i) {
-    uint32_t buffer = fn->args[i].buffer;
-    if (fn->info.args[i].kind == 1 || buffer == PYD_NONE) continue;
+    uint32_t buffer = fn->args[i].buffer;  // less than buffer_count, see decode/function.c
+    if (fn->info.args[i].kind == 1 /* scalar */ || buffer == PYD_NONE) continue;
     if (fn->buffers[buffer].kind != PYD_BUFFER_ARGUMENT || fn->buffers[buffer].index != i) {
       return pyd_status_make(PYD_CODE_CORRUPT, "argument %u: buffer %u is not its own", i, buffer);
     }
@@ -154,15 +160,15 @@ static pyd_status_t verify_buffers(const pyd_verifier_t* v) {
   return PYD_STATUS_OK;
 }
 
-// Verifies where the results come from: scalars from registers, tensors from buffers of their own, sizes from
-// registers.
+// Verifies where the results come from: scalars and the sizes of tensors from registers that are written, tensors from
+// a result buffer of their own, whose index is below buffer_count (decode/function.c).
 static pyd_status_t verify_results(const pyd_verifier_t* v) {
   const pyd_function_t* fn = v->fn;
   for (uint32_t i = 0; i < fn->info.result_count; ++i) {
     const pyd_program_value_t* value = &fn->info.results[i];
     const pyd_result_slot_t* slot = &fn->results[i];
     bool fits = true;
-    if (value->kind == 1) {
+    if (value->kind == 1 /* scalar */) {
       fits = slot->target < fn->reg_count && fn->reg_flags[slot->target] & PYD_REG_WRITTEN;
     } else {
       fits = fn->buffers[slot->target].kind == PYD_BUFFER_RESULT && fn->buffers[slot->target].index == i;
@@ -193,7 +199,7 @@ static pyd_status_t verify_tied(const pyd_verifier_t* v) {
   const pyd_function_t* fn = v->fn;
   for (uint32_t i = 0; i < fn->info.result_count; ++i) {
     uint32_t tied = fn->info.results[i].tied;
-    if (tied == PYD_NONE) continue;
+    if (tied == PYD_NONE) continue;  // it always has memory of its own
     bool fits = tied < fn->info.arg_count && fn->info.args[tied].kind == 0 && fn->info.results[i].kind == 0 &&
                 fn->args[tied].buffer != PYD_NONE;
     if (!fits) return tied_corrupt(i, tied);
@@ -213,7 +219,7 @@ static pyd_status_t verify_tied(const pyd_verifier_t* v) {
 pyd_status_t pyd_function_verify(pyd_program_t* program, pyd_function_t* fn) {
   fn->commands = pyd_program_allocate(program, fn->insn_count, sizeof(*fn->commands));
   if (!fn->commands) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for the commands of a function");
-  pyd_verifier_t v = {program, fn, 0, 0};
+  pyd_verifier_t v = {.program = program, .fn = fn};
   pyd_status_t status = PYD_STATUS_OK;
   for (v.insn = 0; v.insn < fn->insn_count && pyd_ok(status); ++v.insn) status = verify_insn(&v);
   if (pyd_ok(status)) status = verify_buffers(&v);

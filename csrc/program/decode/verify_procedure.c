@@ -46,12 +46,15 @@ static pyd_status_t check_slot(const verifier_t* v, uint32_t slot, uint32_t kind
 static pyd_status_t check_tensor(const verifier_t* v, uint32_t slot) { return check_slot(v, slot, 0); }
 static pyd_status_t check_scalar(const verifier_t* v, uint32_t slot) { return check_slot(v, slot, 1); }
 
-// Returns whether a slot has this kind and, for tensors, this element type and rank.
+// Returns whether a slot has this kind (0 tensor, 1 scalar) and, if it is a tensor, this element type and rank. Scalars
+// are 64-bit words whatever their dtype.
 static bool has_type(const pyd_slot_type_t* slot, uint32_t kind, uint32_t dtype, uint32_t rank) {
   return slot->kind == kind && (kind == 1 || (slot->dtype == dtype && slot->rank == rank));
 }
 
-// Checks that |slot| exists and has the type that |what| |index| needs. A slot that |is_read| may carry PYD_LAST_USE.
+// Checks that |slot| exists and has the given kind (0 tensor, 1 scalar), dtype and rank. |what| and |index| name the
+// user of the slot in the message: "argument 2". |is_read|: the step reads the slot, so the operand may have the flag
+// PYD_LAST_USE.
 static pyd_status_t check_type(const verifier_t* v, const char* what, uint32_t index, uint32_t slot, bool is_read,
                                uint32_t kind, uint32_t dtype, uint32_t rank) {
   if (is_read) slot &= ~PYD_LAST_USE;
@@ -62,7 +65,7 @@ static pyd_status_t check_type(const verifier_t* v, const char* what, uint32_t i
                  slot, what, index, type->kind, type->dtype, type->rank, kind, dtype, rank);
 }
 
-// The same as check_type, with the type of |value|.
+// Calls check_type() with the kind, dtype and rank of |value|.
 static pyd_status_t check_value(const verifier_t* v, const char* what, uint32_t index, uint32_t slot, bool is_read,
                                 const pyd_program_value_t* value) {
   return check_type(v, what, index, slot, is_read, value->kind, value->dtype, value->rank);
@@ -80,13 +83,14 @@ static pyd_status_t check_jump(const verifier_t* v, uint32_t step) {
   return step < v->p->step_count ? PYD_STATUS_OK : CORRUPT(v, "step %u, the procedure has %u", step, v->p->step_count);
 }
 
-// Raises |*limit| to |value| where it is lower.
+// Raises |*maximum| to |value| if it is lower.
 static void update_max(uint32_t* maximum, uint32_t value) {
   if (*maximum < value) *maximum = value;
 }
 
-// Verifies a step that calls a function: the types of arguments and results. Also updates the sizes of the arrays that
-// running the procedure needs.
+// Verifies a step that calls function a: pool word b begins its argument slots, then its result slots (PYD_NONE drops a
+// result), and all have the types of the function. Also updates the sizes of the arrays that running the procedure
+// needs.
 static pyd_status_t verify_run(const verifier_t* v, const pyd_step_t* step) {
   if (step->a >= v->program->function_count) {
     return CORRUPT(v, "function %u, the program has %u", step->a, v->program->function_count);
@@ -110,7 +114,8 @@ static pyd_status_t verify_run(const verifier_t* v, const pyd_step_t* step) {
   return status;
 }
 
-// Verifies parallel moves between slots: source and target of each have one type.
+// Verifies parallel moves between slots: pool word a holds their number, then a target and a source slot per move,
+// which have the same type.
 static pyd_status_t verify_move(const verifier_t* v, const pyd_step_t* step) {
   uint32_t count;
   pyd_status_t status = claim_records(v, step->a, 2, &count);
@@ -125,8 +130,9 @@ static pyd_status_t verify_move(const verifier_t* v, const pyd_step_t* step) {
   return status;
 }
 
-// Verifies a step that reads one element of a tensor into a scalar: an index per axis, and an element of a readable
-// width.
+// Verifies a step that reads one element of tensor slot b into scalar slot a: pool word c holds the number of indices,
+// then one scalar slot per axis; pool word d, if not PYD_NONE, begins the source location. An element has a power of
+// two of at most 64 bits; a boolean (numerical type 0x13) at most 8.
 static pyd_status_t verify_read(const verifier_t* v, const pyd_step_t* step) {
   uint32_t count = 0;
   pyd_status_t status = check_scalar(v, step->a);
@@ -145,17 +151,18 @@ static pyd_status_t verify_read(const verifier_t* v, const pyd_step_t* step) {
   return pyd_verify_text("step", v->step, v->program, "location", v->p->pool + step->d, UINT32_MAX);
 }
 
-// Verifies a load from or store to a global, and notes that the procedure has one.
+// Verifies a load from or store to global |number|, and notes in the procedure that it has one.
 static pyd_status_t verify_global(const verifier_t* v, uint32_t number, uint32_t slot, bool is_store) {
   if (number >= v->program->global_count)
     return CORRUPT(v, "global %u, the program has %u", number, v->program->global_count);
   const pyd_global_t* global = &v->program->globals[number];
   v->p->has_stores |= is_store;
   v->p->loads_mutable |= !is_store && global->is_mutable;
-  return check_value(v, "global", number, slot, is_store, &global->type);
+  return check_value(v, "global", number, slot, /* is_read */ is_store, &global->type);
 }
 
-// Verifies a step that records values for a check: it exists and takes that many.
+// Verifies a step that records values for check a: the check exists, and takes as many values as pool word b says. The
+// slots of the values follow that word.
 static pyd_status_t verify_observe(const verifier_t* v, const pyd_step_t* step) {
   uint32_t count;
   if (step->a >= v->program->check_count)
@@ -182,7 +189,8 @@ static pyd_status_t verify_return(const verifier_t* v, const pyd_step_t* step) {
   return status;
 }
 
-// Verifies a step that loads a constant: the sizes match its bytes.
+// Verifies a step that stores constant b in tensor slot a: the sizes from pool word c on (low word, then high word of
+// each) make up the bytes of the constant.
 static pyd_status_t verify_constant(const verifier_t* v, const pyd_step_t* step) {
   pyd_status_t status = check_tensor(v, step->a);
   if (!pyd_ok(status)) return status;
@@ -203,7 +211,8 @@ static pyd_status_t verify_constant(const verifier_t* v, const pyd_step_t* step)
                         (unsigned long long)v->program->constants[step->b].length);
 }
 
-// Verifies a step that makes a view: a tensor slot, an offset (optional) and a size per axis, which are scalars.
+// Verifies a step that stores a view of tensor slot b in tensor slot a: pool word c is the scalar slot of the byte
+// offset, or PYD_NONE, and the words after it are a scalar slot per size of the view.
 static pyd_status_t verify_view(const verifier_t* v, const pyd_step_t* step) {
   pyd_status_t status = check_tensor(v, step->a);
   if (pyd_ok(status)) status = check_tensor(v, step->b & ~PYD_LAST_USE);
@@ -216,10 +225,10 @@ static pyd_status_t verify_view(const verifier_t* v, const pyd_step_t* step) {
   return pyd_ok(status) ? check_scalars(v, words + 1, rank) : status;
 }
 
-enum { kPositionDtype = 0x10000040 };  // i64, or index
+enum { kPositionDtype = 0x10000040 };  // dtype of row numbers: i64 or index, which are signless integers of 64 bits
 
-// Verifies a step that saves rows: source and target have one type, as do saved elements apart from their rank, and
-// positions are integers of 64 bits.
+// Verifies a step that saves rows of tensor slot b, so that they may be updated in place in tensor slot a, of the same
+// type. Pool word c is the slot of the row numbers, the next word that of the saved elements, whose rank may differ.
 static pyd_status_t verify_save(const verifier_t* v, const pyd_step_t* step) {
   pyd_status_t status = check_tensor(v, step->a);
   if (!pyd_ok(status)) return status;
@@ -250,8 +259,8 @@ static pyd_status_t verify_step(const verifier_t* v) {
       if (pyd_ok(status)) status = check_jump(v, step->b);
       return pyd_ok(status) ? check_jump(v, step->c) : status;
     case PYD_STEP_READ: return verify_read(v, step);
-    case PYD_STEP_LOAD: return verify_global(v, step->b, step->a, false);
-    case PYD_STEP_STORE: return verify_global(v, step->a, step->b, true);
+    case PYD_STEP_LOAD: return verify_global(v, step->b, step->a, /* is_store */ false);
+    case PYD_STEP_STORE: return verify_global(v, step->a, step->b, /* is_store */ true);
     case PYD_STEP_OBSERVE: return verify_observe(v, step);
     case PYD_STEP_DROP:
       if (step->a < v->p->slot_count) return status;
@@ -274,7 +283,7 @@ static pyd_status_t verify_step(const verifier_t* v) {
 
 pyd_status_t pyd_procedure_verify(const pyd_program_t* program, pyd_procedure_t* p) {
   uint64_t pool_left = p->pool_count;
-  verifier_t v = {program, p, 0, &pool_left};
+  verifier_t v = {.program = program, .p = p, .pool_left = &pool_left};
   pyd_status_t status = PYD_STATUS_OK;
   for (uint32_t i = 0; i < p->info.arg_count && pyd_ok(status); ++i) {
     if (p->arg_slots[i] < p->slot_count) {
@@ -286,7 +295,7 @@ pyd_status_t pyd_procedure_verify(const pyd_program_t* program, pyd_procedure_t*
   }
   for (; v.step < p->step_count && pyd_ok(status); ++v.step) status = verify_step(&v);
   if (!pyd_ok(status)) return status;
-  uint32_t last = p->step_count ? p->steps[p->step_count - 1].op : 0;
-  if (last == PYD_STEP_RETURN || last == PYD_STEP_JUMP || last == PYD_STEP_BRANCH) return status;
+  uint32_t last_op = p->step_count ? p->steps[p->step_count - 1].op : 0;  // 0 is no opcode
+  if (last_op == PYD_STEP_RETURN || last_op == PYD_STEP_JUMP || last_op == PYD_STEP_BRANCH) return status;
   return pyd_status_make(PYD_CODE_CORRUPT, "the last of %u steps goes on to one that does not exist", p->step_count);
 }
