@@ -25,7 +25,7 @@ static size_t block_bytes(const pyd_program_t* program, uint32_t index, size_t s
   size_t sum = size;
   for (uint32_t i = (index + 1) % count; i != first; i = (i + 1) % count) {
     if (!pyd_constant_is_derived(program, i) || pyd_constant_bytes(program, i)) continue;
-    // |sum| is larger if constant |index| alone is.
+    // Constant |index| alone may be larger than BLOCK_BYTES.
     if (sum > BLOCK_BYTES || program->constants[i].length > BLOCK_BYTES - sum) break;
     sum += round_up((size_t)program->constants[i].length, PYD_POOL_ALIGNMENT);
   }

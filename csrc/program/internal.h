@@ -29,25 +29,25 @@ enum {
 };
 
 typedef struct pyd_buffer_s {
-  uint32_t kind;
-  uint32_t index;        // of the argument, result or constant
-  uint32_t size_reg;     // or NONE
-  uint32_t first, last;  // transient: the first and the last region that use it
+  uint32_t kind;         // PYD_BUFFER_ARGUMENT, RESULT, TRANSIENT or CONSTANT
+  uint32_t index;        // of the argument, result or constant; meaningless for a transient
+  uint32_t size_reg;     // result and transient: the register that holds its size in bytes; else unused
+  uint32_t first, last;  // transient: the first and the last region that use it, both included
   uint32_t tile_bytes;   // transient: its bytes per tile of its chain; 0 if it is used outside of one chain
 } pyd_buffer_t;
 
 typedef struct pyd_arg_slot_s {
-  uint32_t buffer;     // or NONE
-  uint32_t first_dim;  // tensor: index into the caller's sizes
-  uint32_t scalar;     // scalar: index into the caller's scalars
+  uint32_t buffer;     // tensor: its buffer, or NONE if no command uses it; scalar: NONE
+  uint32_t first_dim;  // tensor: index of its first size in the caller's array of the sizes of all tensors
+  uint32_t scalar;     // scalar: index into the caller's array of scalars
   bool keyed;          // scalar: it is part of a plan's key
   bool is_read;        // scalar: an instruction reads it
 } pyd_arg_slot_t;
 
 typedef struct pyd_result_slot_s {
-  uint32_t target;       // buffer or register
-  const uint32_t* dims;  // one register per size
-  uint32_t first_dim;    // index into the plan's result sizes
+  uint32_t target;       // tensor: its buffer; scalar: the register that holds its value
+  const uint32_t* dims;  // tensor: one register per size
+  uint32_t first_dim;    // tensor: index of its first size in |result_dims| of a plan
 } pyd_result_slot_t;
 
 // Numbers of host commands in a function, and of their operands and sizes.
@@ -61,11 +61,11 @@ typedef struct pyd_function_s {
   pyd_result_slot_t* results;
   pyd_buffer_t* buffers;
   pyd_insn_t* insns;
-  const uint32_t* pool;
-  uint8_t* reg_flags;
-  uint32_t* commands;  // instruction index of each
-  uint32_t* deferred;  // instruction index of each instruction that every call computes again
-  uint32_t* keyed;     // scalar number of each keyed scalar
+  const uint32_t* pool;  // words that instructions refer to by index: records of commands, positions of messages
+  uint8_t* reg_flags;    // by register: PYD_REG_*
+  uint32_t* commands;    // instruction index of each command
+  uint32_t* deferred;    // instruction index of each instruction that every call computes again
+  uint32_t* keyed;       // of each scalar that is part of a plan's key: its index in the caller's array of scalars
   uint32_t buffer_count, insn_count, pool_count, reg_count, region_count;
   uint32_t scalar_count, keyed_count, result_dims_count;
   uint32_t command_count, deferred_count;
@@ -85,8 +85,8 @@ enum { PYD_TILE_ALIGNMENT = 64 };
 
 typedef struct pyd_export_s {
   uint32_t executable;
-  uint32_t ordinal;
-  pyd_string_t name;
+  uint32_t ordinal;   // in the library for which the program was compiled
+  pyd_string_t name;  // by which it is found in the linked library; empty: it is found by |ordinal|
   uint32_t constant_count, binding_count;
   uint32_t* costs;  // cost history: picoseconds of a workgroup by size class, 0 if unknown; accessed atomically
   // Linked:
@@ -105,15 +105,15 @@ typedef struct pyd_command_link_s {
 typedef struct pyd_executable_link_s {
   const pyd_executable_t* executable;  // NULL on a device that loads it by itself
   const pyd_environment_t* environment;
-  uint32_t variant;
-  uint32_t alignment;  // 0 until linked
+  uint32_t variant;    // index of the chosen variant
+  uint32_t alignment;  // bytes, required of its bindings; 0 until linked
   bool is_embedded;    // see base/embedded_library.h
 } pyd_executable_link_t;
 
 typedef struct pyd_query_link_s {
-  uint64_t fallback;
-  uint64_t value;
-  bool found;
+  uint64_t fallback;  // the result of the query if not |found|
+  uint64_t value;     // its result if |found|
+  bool found;         // the device has a result
 } pyd_query_link_t;
 
 // The opcodes of procedures, one row each; a test compares them with pydispatch/formats/program/steps.py.
@@ -140,24 +140,26 @@ typedef enum pyd_step_op_e {
 #undef X
 } pyd_step_op_t;
 
+// Flag of a slot operand: the step is the last to read the slot, and empties it.
 #define PYD_LAST_USE 0x80000000u
 
 typedef struct pyd_slot_type_s {
-  uint32_t kind;  // 0 tensor, 1 scalar
-  uint32_t dtype;
-  uint32_t rank;
+  uint32_t kind;   // 0 tensor, 1 scalar
+  uint32_t dtype;  // as in pyd_program_value_t
+  uint32_t rank;   // 0 for a scalar
 } pyd_slot_type_t;
 
 typedef struct pyd_step_s {
-  uint32_t op, a, b, c, d;
+  uint32_t op;          // pyd_step_op_t
+  uint32_t a, b, c, d;  // operands, whose meaning depends on |op|: docs/program.md, "Procedures"
 } pyd_step_t;
 
 typedef struct pyd_procedure_s {
   pyd_program_function_t info;
-  uint32_t* arg_slots;
-  pyd_slot_type_t* slots;
+  uint32_t* arg_slots;     // by argument: the slot that holds it when the first step begins
+  pyd_slot_type_t* slots;  // types of the slots
   pyd_step_t* steps;
-  const uint32_t* pool;
+  const uint32_t* pool;  // words that steps refer to by index: lists of slots, sizes
   uint32_t slot_count, step_count, pool_count;
   // Maxima over all steps, which size the scratch arrays of a frame.
   uint32_t max_moves, max_dims, max_scalars, max_regs, max_args, max_results;
@@ -168,8 +170,8 @@ typedef struct pyd_procedure_s {
 typedef struct pyd_global_s {
   pyd_string_t name;
   pyd_program_value_t type;  // dims: static sizes, or -1
-  uint32_t constant;         // initial tensor or NONE
-  uint64_t value;            // initial scalar
+  uint32_t constant;         // tensor: the constant that is its initial value, or NONE: it has none
+  uint64_t value;            // scalar: its initial value, as a register holds it
   bool is_mutable;
 } pyd_global_t;
 
@@ -197,7 +199,7 @@ struct pyd_program_s {
   uint32_t procedure_count, global_count, initializer_count, check_count, parameter_count;
   pyd_procedure_t* procedures;
   pyd_global_t* globals;
-  const uint32_t* initializers;  // procedures
+  const uint32_t* initializers;  // numbers of procedures that run in this order when the program is loaded
   pyd_program_check_t* checks;
   pyd_program_parameter_t* parameters;
   bool has_contracts;
@@ -232,6 +234,7 @@ static inline pyd_dispatch_view_t pyd_dispatch_view(const uint32_t* record) {
   return view;
 }
 
+// Flag of a register operand that is a 32-bit constant: the upper half of the register instead of the lower.
 #define PYD_CONSTANT_HIGH 0x80000000u
 
 // decode/verify.c: verifies the instructions of |fn| and computes the fields that are derived from them.
@@ -242,9 +245,10 @@ pyd_status_t pyd_function_analyse(pyd_program_t* program, pyd_function_t* fn);
 // Finds for each register of |fn| the export whose number it holds; PYD_NONE if it is not a constant.
 void pyd_function_find_exports(const pyd_program_t* program, const pyd_function_t* fn, uint32_t* out_exports);
 
-// plan/contract.c: indices of the results of a contract.
+// plan/contract.c: indices of the results of a contract, the function that states which grid and bindings a kernel
+// requires: the largest grid (x, y, z), the bit set of written bindings, and from BYTES on a size per binding.
 enum { PYD_CONTRACT_GRID = 0, PYD_CONTRACT_WRITTEN = 3, PYD_CONTRACT_BYTES = 4 };
-// Returns whether the contract of |export| reads constant |word|.
+// Returns whether |export| has a contract that reads constant |word|, a number among the export's 32-bit constants.
 bool pyd_contract_reads(const pyd_export_t* export, uint32_t word);
 // decode/verify_procedure.c: verifies the steps of |procedure|, after all functions and globals are decoded.
 pyd_status_t pyd_procedure_verify(const pyd_program_t* program, pyd_procedure_t* procedure);

@@ -21,7 +21,7 @@ pyd_status_t pyd_program_set_constant(pyd_program_t* program, uint32_t index, py
                            (int)constant->member.length, constant->member.data, (unsigned long long)constant->length,
                            bytes.size);
   }
-  // An empty constant is linked, too.
+  // NULL would mean that the constant is not linked, so an empty one gets any other address.
   program->constant_links[index] = (pyd_span_t){bytes.data ? bytes.data : (const uint8_t*)program->words, bytes.size};
   return PYD_STATUS_OK;
 }
@@ -30,29 +30,34 @@ void pyd_program_set_constant_mapped(pyd_program_t* program, uint32_t index) {
   if (index < program->constant_count) program->constant_is_mapped[index] = true;
 }
 
+// Compares as memcmp does; of two names of which one begins with the other, the shorter one is less.
 static int compare_names(const char* left, size_t left_length, const char* right, size_t right_length) {
   int order = memcmp(left, right, left_length < right_length ? left_length : right_length);
   return order ? order : (left_length > right_length) - (left_length < right_length);
 }
 
+// The name of an export of a library.
 typedef struct name_s {
-  const char* text;
+  const char* text;  // not NULL; empty for an export without a name
   size_t length;
   uint32_t ordinal;
 } name_t;
 
+// Compares by name, and equal names by ordinal, for qsort.
 static int by_name(const void* left, const void* right) {
   const name_t *a = left, *b = right;
   int order = compare_names(a->text, a->length, b->text, b->length);
   return order ? order : a->ordinal < b->ordinal ? -1 : 1;
 }
 
-// The exports of a library. Their names are sorted when the first one is not where the program expects it.
+// The exports of a library, with an index that is created when the first export does not have the ordinal that the
+// program expects.
 typedef struct lookup_s {
   const pyd_library_exports_t* exports;
-  name_t* names;
+  name_t* names;  // one per export, sorted by name; NULL until created
 } lookup_t;
 
+// Returns whether the export with this ordinal has this name.
 static bool is_named(const pyd_library_exports_t* exports, uint32_t ordinal, pyd_string_t name) {
   const char* candidate = exports->names[ordinal];
   PYD_COUNT_WORK(1);
@@ -61,6 +66,7 @@ static bool is_named(const pyd_library_exports_t* exports, uint32_t ordinal, pyd
          memcmp(candidate, name.data, name.length) == 0;
 }
 
+// Creates the sorted names of |lookup|.
 static pyd_status_t sort_names(lookup_t* lookup) {
   uint32_t count = lookup->exports->count;
   lookup->names = calloc(count, sizeof(*lookup->names));
@@ -74,8 +80,9 @@ static pyd_status_t sort_names(lookup_t* lookup) {
   return PYD_STATUS_OK;
 }
 
-// By name, first at the ordinal; an export without a name, or a library without names, by ordinal alone. PYD_NONE: not
-// there.
+// Finds the ordinal of |export| in the library: by its name, of which the expected ordinal is tried first, or by
+// ordinal alone if the export or the library has no names. |*out_ordinal| is PYD_NONE if the library does not have the
+// export.
 static pyd_status_t find_export(lookup_t* lookup, const pyd_export_t* export, uint32_t* out_ordinal) {
   const pyd_library_exports_t* exports = lookup->exports;
   bool is_inside = export->ordinal < exports->count;
@@ -86,7 +93,7 @@ static pyd_status_t find_export(lookup_t* lookup, const pyd_export_t* export, ui
   if (exports->count == 0) return PYD_STATUS_OK;
   pyd_status_t status = lookup->names ? PYD_STATUS_OK : sort_names(lookup);
   if (!pyd_ok(status)) return status;
-  uint32_t low = 0, high = exports->count;  // the first name that does not sort before this one
+  uint32_t low = 0, high = exports->count;  // |low| becomes the number of names that are less than the wanted one
   while (low < high) {
     uint32_t middle = low + (high - low) / 2;
     const name_t* name = &lookup->names[middle];
@@ -104,6 +111,8 @@ static pyd_status_t find_export(lookup_t* lookup, const pyd_export_t* export, ui
   return status;
 }
 
+// Finds the ordinal of |export| in the library, and checks that its function takes as many constants and bindings as
+// the program passes.
 static pyd_status_t check_export(const pyd_program_t* program, const pyd_export_t* export, lookup_t* lookup,
                                  uint32_t* out_ordinal) {
   const pyd_library_exports_t* exports = lookup->exports;
@@ -111,11 +120,12 @@ static pyd_status_t check_export(const pyd_program_t* program, const pyd_export_
   pyd_status_t status = find_export(lookup, export, out_ordinal);
   if (!pyd_ok(status)) return status;
   if (*out_ordinal == PYD_NONE) {
-    const char* there = export->ordinal < exports->count && exports->names ? exports->names[export->ordinal] : NULL;
+    const char* other_name =
+        export->ordinal < exports->count && exports->names ? exports->names[export->ordinal] : NULL;
     return pyd_status_make(
         PYD_CODE_CORRUPT, "executable '%.*s' has no export '%.*s': its library has %u exports, number %u is %s%s%s",
         (int)executable.length, executable.data, (int)export->name.length, export->name.data, exports->count,
-        export->ordinal, there ? "'" : "", there ? there : "not among them", there ? "'" : "");
+        export->ordinal, other_name ? "'" : "", other_name ? other_name : "not among them", other_name ? "'" : "");
   }
   const pyd_library_export_attrs_t* attrs = &exports->attrs[*out_ordinal];
   if (!exports->ptrs[*out_ordinal] || attrs->constant_count != export->constant_count ||
@@ -135,7 +145,7 @@ static pyd_status_t link_exports(pyd_program_t* program, uint32_t index, const p
   const uint32_t* numbers = program->exports_of + program->exports_first[index];
   uint32_t count = program->exports_first[index + 1] - program->exports_first[index];
   if (count == 0) return PYD_STATUS_OK;
-  lookup_t lookup = {exports, NULL};
+  lookup_t lookup = {.exports = exports};
   pyd_status_t status = PYD_STATUS_OK;
   uint32_t* ordinals = calloc(count, sizeof(*ordinals));
   if (!ordinals) status = pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory to link %u exports", count);
@@ -182,9 +192,9 @@ void pyd_program_set_allocator(pyd_program_t* program, const pyd_allocator_t* al
 }
 
 void pyd_program_set_chains(pyd_program_t* program, pyd_chain_options_t options) {
-  const uint64_t most = UINT64_C(1) << 32;  // keeps the sums of plan/chain.c far below 2^64
+  const uint64_t max_cache_bytes = UINT64_C(1) << 32;  // keeps the sums of plan/chain.c far below 2^64
   program->chains = options;
-  if (options.cache_bytes > most) program->chains.cache_bytes = most;
+  if (options.cache_bytes > max_cache_bytes) program->chains.cache_bytes = max_cache_bytes;
 }
 
 const pyd_executable_t* pyd_program_linked_executable(const pyd_program_t* program, uint32_t index,

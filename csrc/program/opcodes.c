@@ -27,13 +27,14 @@ static bool is_function(uint32_t number) {
   }
 }
 
+// Returns whether |value| of a modifier or of operand b is valid for |field|, its row in the table of opcodes.
 static bool fits(pyd_field_t field, uint32_t value) {
   switch (field) {
     case PYD_FIELD_ANY: return true;
     case PYD_FIELD_WIDTH: return is_width(value);
     case PYD_FIELD_FORMAT: return is_format(value);
-    case PYD_FIELD_WIDTH_PREDICATE: return is_width(value & 0xFF) && value >> 8 <= 9;
-    case PYD_FIELD_FORMAT_PREDICATE: return is_format(value & 0xFF) && value >> 8 <= 15;
+    case PYD_FIELD_WIDTH_PREDICATE: return is_width(value & 0xFF) && value >> 8 <= 9;     // of arith.cmpi
+    case PYD_FIELD_FORMAT_PREDICATE: return is_format(value & 0xFF) && value >> 8 <= 15;  // of arith.cmpf
     case PYD_FIELD_FUNCTION: return is_function(value);
   }
   return false;

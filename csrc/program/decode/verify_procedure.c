@@ -131,8 +131,8 @@ static pyd_status_t verify_move(const verifier_t* v, const pyd_step_t* step) {
 }
 
 // Verifies a step that reads one element of tensor slot b into scalar slot a: pool word c holds the number of indices,
-// then one scalar slot per axis; pool word d, if not PYD_NONE, begins the source location. An element has a power of
-// two of at most 64 bits; a boolean (numerical type 0x13) at most 8.
+// then one scalar slot per axis; pool word d, if not PYD_NONE, begins the source location. The width of an element is a
+// power of two up to 64 bits, of a boolean (numerical type 0x13) up to 8.
 static pyd_status_t verify_read(const verifier_t* v, const pyd_step_t* step) {
   uint32_t count = 0;
   pyd_status_t status = check_scalar(v, step->a);

@@ -16,12 +16,14 @@ typedef struct placed_s {
   uint32_t first, last;
 } placed_t;
 
+// The keys by which blocks are sorted before they are placed.
 typedef struct order_s {
   uint64_t bytes;
-  uint32_t first;
-  uint32_t index;
+  uint32_t first;  // region in which the block becomes live
+  uint32_t index;  // of the block
 } order_t;
 
+// Compares blocks for qsort: larger ones are less; of equally large ones, those that become live earlier.
 static int by_size(const void* left, const void* right) {
   const order_t *a = left, *b = right;
   if (a->bytes != b->bytes) return a->bytes > b->bytes ? -1 : 1;
@@ -56,7 +58,7 @@ pyd_status_t pyd_arena_place(pyd_arena_block_t* blocks, uint32_t count, uint64_t
   *out_bytes = 0;
   if (count == 0) return PYD_STATUS_OK;
   uint64_t sum = 0;
-  for (uint32_t i = 0; i < count; ++i) {  // kAlignment more, as each block is rounded up
+  for (uint32_t i = 0; i < count; ++i) {  // rounding up a block adds less than kAlignment bytes
     bool fits = blocks[i].bytes <= INT64_MAX && !__builtin_add_overflow(sum, blocks[i].bytes + kAlignment, &sum);
     if (!fits || sum > INT64_MAX) {
       return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "%u transient buffers need more than 2^63 bytes", count);
@@ -81,7 +83,7 @@ pyd_status_t pyd_arena_place(pyd_arena_block_t* blocks, uint32_t count, uint64_t
         placed_count =
             insert(placed, placed_count, (placed_t){block->offset, block->offset + bytes, block->first, block->last});
       } else {
-        block->offset = total;
+        block->offset = total;  // append
       }
       if (block->offset + bytes > total) total = block->offset + bytes;
     }

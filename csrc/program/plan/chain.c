@@ -5,6 +5,8 @@
 
 #include "program/plan/plan.h"
 
+// Returns the instruction of a command. Of a dispatch, operand b is the number of workgroups of a tile, 0 outside of
+// chains; the modifier is 1 if it continues the chain of the command before, else 0; operand c is its region.
 static const pyd_insn_t* insn_of(const pyd_plan_t* plan, const pyd_plan_command_t* command) {
   return &plan->fn->insns[plan->fn->commands[command->number]];
 }
@@ -22,7 +24,8 @@ static bool is_alone(const pyd_plan_t* plan, uint32_t index) {
          (index + 1 == plan->command_count || command[1].region != command->region);
 }
 
-// Returns the number of consecutive commands from |first| on that form one chain with |tiles| tiles.
+// Returns the number of consecutive commands from |first| on that form one chain: each is alone in its region, has
+// |tiles| tiles, and is declared by the program to continue the chain, apart from the first one.
 static uint32_t count_links(const pyd_plan_t* plan, uint32_t first, uint64_t tiles) {
   uint32_t end = first;
   for (; end < plan->command_count && end - first < PYD_CHAIN_MAX_COMMANDS; ++end) {
@@ -36,8 +39,8 @@ static uint32_t count_links(const pyd_plan_t* plan, uint32_t first, uint64_t til
   return end - first;
 }
 
-// Returns the bytes of all bindings of the commands per tile, at least 1; UINT64_MAX on overflow, which an artifact
-// with huge transients can cause.
+// Returns the bytes that one tile needs in all bindings of |count| commands from |first| on, each binding rounded up.
+// At least 1; UINT64_MAX on overflow, which an artifact with huge transients can cause.
 static uint64_t tile_bytes_of(const pyd_plan_t* plan, uint32_t first, uint32_t count, uint64_t tiles) {
   uint64_t bytes = 0;
   for (uint32_t i = first; i < first + count; ++i) {
@@ -57,9 +60,10 @@ bool pyd_plan_form_chain(pyd_plan_t* plan, uint32_t first, pyd_plan_step_t* out_
   const uint32_t count = count_links(plan, first, tiles);
   if (count < 2) return false;
   const uint64_t chunk = options->cache_bytes / tile_bytes_of(plan, first, count, tiles);
-  if (chunk == 0 || chunk >= tiles) return false;  // no tile fits the cache, or all of them do
+  // Not even one tile fits in the cache, or all do, and then running one dispatch after another is as fast.
+  if (chunk == 0 || chunk >= tiles) return false;
   *out_step = (pyd_plan_step_t){.first_command = first, .command_count = count, .total = tiles, .chunk = chunk};
-  uint64_t start = 0;
+  uint64_t start = 0;  // workgroups of the earlier commands of the chain
   for (uint32_t i = first; i < first + count; ++i) {
     plan->commands[i].tile_groups = insn_of(plan, &plan->commands[i])->b;
     plan->commands[i].start = start;
@@ -68,7 +72,8 @@ bool pyd_plan_form_chain(pyd_plan_t* plan, uint32_t first, pyd_plan_step_t* out_
   return true;
 }
 
-// Users of a buffer that are no chain: none, and several or another kind of step.
+// Values in place of the chain that alone uses a buffer: no step uses it; several steps do, or a step that needs the
+// whole buffer.
 enum { kUnused = 0, kElsewhere = UINT32_MAX };
 
 // Returns whether slot |index| of a command in the chain |step| can be bound to tiles in place of the whole buffer.
@@ -82,8 +87,8 @@ static bool can_store_tiles(const pyd_plan_t* plan, const pyd_plan_step_t* step,
          pyd_plan_keeps_tile(plan, command, index, tile);
 }
 
-// Finds the user of each buffer: one more than the number of the chain if only that chain uses it, and by tiles;
-// otherwise kUnused or kElsewhere.
+// Finds the user of each buffer: 1 + the index of the chain in plan->steps if that chain alone uses the buffer, and by
+// tiles; otherwise kUnused or kElsewhere.
 static void find_users(const pyd_plan_t* plan, uint32_t* users) {
   for (uint32_t i = 0; i < plan->step_count; ++i) {
     const pyd_plan_step_t* step = &plan->steps[i];
@@ -98,8 +103,9 @@ static void find_users(const pyd_plan_t* plan, uint32_t* users) {
   }
 }
 
-// Assigns offsets in the tile area to the buffers of which only tiles are stored. Different chains share the area, as
-// they do not run at the same time.
+// Assigns offsets in the tile area, the memory of a worker for the tiles of a chunk, to the buffers of which only tiles
+// are stored. Different chains share the area, as they do not run at the same time. |users|: see find_users();
+// |areas|: by step, zeros, the bytes assigned so far.
 static void place_tiles(pyd_plan_t* plan, const uint32_t* users, uint64_t* areas) {
   for (uint32_t i = 0; i < plan->fn->buffer_count; ++i) {
     if (users[i] == kUnused || users[i] == kElsewhere) continue;
@@ -120,7 +126,7 @@ static void extend_lifetimes(const pyd_plan_t* plan, const pyd_plan_step_t* chai
   for (uint32_t k = 0; k < chain->command_count; ++k) {
     const pyd_plan_slot_t* slots = plan->slots + commands[k].first_slot;
     for (uint32_t j = 0; j < commands[k].slot_count; ++j) {
-      if (slots[j].buffer == plan->fn->buffer_count) continue;
+      if (slots[j].buffer == plan->fn->buffer_count) continue;  // the staging buffer is always live
       pyd_arena_block_t* block = &lifetimes[slots[j].buffer];
       if (block->first > first) block->first = first;
       if (block->last < last) block->last = last;

@@ -4,6 +4,7 @@
 typedef long long ll_t;
 typedef unsigned long long ull_t;
 
+// |what| names the command, and the binding of a dispatch, in messages.
 pyd_status_t pyd_plan_add_slot(pyd_plan_t* plan, pyd_plan_command_t* command, uint32_t buffer, uint32_t offset_reg,
                                uint32_t length_reg, const char* what) {
   uint64_t size = plan->buffer_bytes[buffer];
@@ -22,6 +23,8 @@ pyd_status_t pyd_plan_add_slot(pyd_plan_t* plan, pyd_plan_command_t* command, ui
   return PYD_STATUS_OK;
 }
 
+// |target|: index of the constant word in the plan, or, with |is_pattern|, of the command. |is_high|: the word is the
+// upper half of the register.
 void pyd_plan_add_late(pyd_plan_t* plan, uint32_t reg, uint32_t target, bool is_pattern, bool is_high) {
   if (!(plan->fn->reg_flags[reg] & PYD_REG_LATE)) return;
   plan->deferred[plan->deferred_count++] = (pyd_plan_deferred_t){reg, target, is_pattern, is_high};
@@ -33,11 +36,11 @@ pyd_status_t pyd_plan_add_commands(pyd_plan_t* plan) {
   for (uint32_t i = 0; i < fn->command_count && pyd_ok(status); ++i) {
     const pyd_insn_t* insn = &fn->insns[fn->commands[i]];
     pyd_plan_command_t* command = &plan->commands[plan->command_count++];
-    command->kind = (uint8_t)(insn->op - PYD_OP_DISPATCH);
+    command->kind = (uint8_t)(insn->op - PYD_OP_DISPATCH);  // opcodes of commands are in the order of their kinds
     command->number = i;
     command->region = insn->c;
     command->first_slot = plan->slot_count;
-    command->alignment = 1;
+    command->alignment = 1;  // a dispatch raises it
     status = pyd_command_type(command)->plan(plan, command, fn->pool + insn->a);
   }
   return status;

@@ -1,8 +1,8 @@
 // Contracts: preconditions of generated kernels, stated by the compiler and checked for each dispatch of a plan.
 //
 // A contract is a function from the constants of an export to scalars: the largest grid, the bit set of written
-// bindings, and for each binding the number of bytes that the kernel may access. Its check instructions are further
-// preconditions.
+// bindings, for each binding the number of bytes that the kernel may access, and, optionally, for each binding the
+// number of bytes that belong to one workgroup alone. Its check instructions are further preconditions.
 #include <stdlib.h>
 
 #include "program/plan/plan.h"
@@ -14,15 +14,16 @@ bool pyd_contract_reads(const pyd_export_t* export, uint32_t word) {
   return contract && word < contract->info.arg_count && contract->args[word].is_read;
 }
 
-// Returns whether |fn| takes one scalar per constant of the export and returns the scalars of a contract.
+// Returns whether |fn| takes one scalar (kind 1) per constant of the export and returns the scalars of a contract, with
+// one or two scalars per binding.
 static bool has_contract_signature(const pyd_export_t* export, const pyd_function_t* fn) {
   const pyd_program_function_t* info = &fn->info;
-  bool all = info->arg_count == export->constant_count && fn->command_count == 0 &&
-             (info->result_count == PYD_CONTRACT_BYTES + export->binding_count ||
-              info->result_count == PYD_CONTRACT_BYTES + 2 * export->binding_count);
-  for (uint32_t i = 0; all && i < info->arg_count; ++i) all = info->args[i].kind == 1;
-  for (uint32_t i = 0; all && i < info->result_count; ++i) all = info->results[i].kind == 1;
-  return all;
+  bool is_valid = info->arg_count == export->constant_count && fn->command_count == 0 &&
+                  (info->result_count == PYD_CONTRACT_BYTES + export->binding_count ||
+                   info->result_count == PYD_CONTRACT_BYTES + 2 * export->binding_count);
+  for (uint32_t i = 0; is_valid && i < info->arg_count; ++i) is_valid = info->args[i].kind == 1;
+  for (uint32_t i = 0; is_valid && i < info->result_count; ++i) is_valid = info->results[i].kind == 1;
+  return is_valid;
 }
 
 pyd_status_t pyd_program_set_contracts(pyd_program_t* program, uint32_t executable, pyd_program_t* contracts,
@@ -56,18 +57,21 @@ pyd_status_t pyd_program_apply_contracts(pyd_program_t* program) {
   return status;
 }
 
+// A dispatch that is checked.
 typedef struct dispatch_s {
   const pyd_plan_t* plan;
   const pyd_plan_command_t* command;
-  const pyd_export_t* export;
-  pyd_string_t executable;
+  const pyd_export_t* export;  // that it calls
+  pyd_string_t executable;     // name of the executable that has the export
 } dispatch_t;
 
+// The status of a dispatch that breaks its contract.
 #define BROKEN(d, format, ...)                                                                     \
   pyd_status_make(PYD_CODE_CORRUPT, "function '%.*s', command %u: @%.*s::@%.*s, " format,          \
                   STRING((d)->plan->fn->info.name), (d)->command->number, STRING((d)->executable), \
                   STRING((d)->export->name), __VA_ARGS__)
 
+// Checks the grid against the largest one, x, y, z. Without a limit (-1 of the contract) it is UINT64_MAX.
 static pyd_status_t check_grid(const dispatch_t* d, const uint64_t* limits) {
   for (uint32_t i = 0; i < 3; ++i) {
     if (d->command->grid[i] <= limits[i]) continue;
@@ -77,12 +81,13 @@ static pyd_status_t check_grid(const dispatch_t* d, const uint64_t* limits) {
   return PYD_STATUS_OK;
 }
 
-// Checks that binding |index| has the |needed| bytes that the kernel may access, and may be written if it is.
+// Checks that binding |index| has the |needed| bytes that the kernel may access, and, if the kernel writes it, is
+// neither an argument nor a constant.
 static pyd_status_t check_binding(const dispatch_t* d, uint32_t index, bool is_written, uint64_t needed) {
   const pyd_plan_slot_t* slot = &d->plan->slots[d->command->first_slot + index];
   uint32_t kind = d->plan->fn->buffers[slot->buffer].kind;
   bool is_fixed = kind == PYD_BUFFER_ARGUMENT || kind == PYD_BUFFER_CONSTANT;
-  if (needed <= slot->length && !(is_written && is_fixed && needed)) return PYD_STATUS_OK;
+  if (needed <= slot->length && !(is_written && is_fixed && needed)) return PYD_STATUS_OK;  // 0 bytes: writes none
   char who[128];
   pyd_plan_name_buffer(d->plan->fn, slot->buffer, who, sizeof(who));
   if (needed <= slot->length) return BROKEN(d, "binding %u: the kernel writes %s, which is never written", index, who);
@@ -123,7 +128,7 @@ static uint64_t evaluate_result(const pyd_plan_t* plan, const pyd_plan_command_t
   uint64_t memory[kMaxWords];
   if (!contract || index >= contract->info.result_count) return otherwise;
   if ((uint64_t)contract->reg_count + command->constant_count > kMaxWords) return otherwise;
-  uint64_t* scalars = memory + contract->reg_count;
+  uint64_t* scalars = memory + contract->reg_count;  // after the registers
   for (uint32_t i = 0; i < command->constant_count; ++i) scalars[i] = plan->constants[command->first_constant + i];
   pyd_status_t status = pyd_function_interpret(export->contracts, contract, NULL, scalars, memory);
   uint64_t result = pyd_ok(status) ? memory[contract->results[index].target] : otherwise;
@@ -137,8 +142,9 @@ uint64_t pyd_plan_written_bindings(const pyd_plan_t* plan, const pyd_plan_comman
 
 bool pyd_plan_keeps_tile(const pyd_plan_t* plan, const pyd_plan_command_t* command, uint32_t index, uint64_t bytes) {
   if (!plan->program->exports[command->export].contract) return true;
-  const uint64_t each = evaluate_result(plan, command, PYD_CONTRACT_BYTES + command->slot_count + index, 0);
-  return each != 0 && bytes % command->tile_groups == 0 && bytes / command->tile_groups == each;
+  // The second size of a binding: the bytes that belong to one workgroup, 0 if it may access those of others.
+  const uint64_t group_bytes = evaluate_result(plan, command, PYD_CONTRACT_BYTES + command->slot_count + index, 0);
+  return group_bytes != 0 && bytes % command->tile_groups == 0 && bytes / command->tile_groups == group_bytes;
 }
 
 pyd_status_t pyd_plan_check_contract(const pyd_plan_t* plan, const pyd_plan_command_t* command,

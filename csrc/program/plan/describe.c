@@ -15,6 +15,7 @@ bool pyd_plan_matches(const pyd_plan_t* plan, const int64_t* dims, const uint64_
   return true;
 }
 
+// Returns |hash| updated by |value|.
 static uint64_t mix(uint64_t hash, uint64_t value) {
   hash = (hash ^ value) * UINT64_C(0x9E3779B97F4A7C15);  // 2^64 over the golden ratio
   return hash ^ hash >> 32;
@@ -41,6 +42,7 @@ const int64_t* pyd_plan_result_dims(const pyd_plan_t* plan, uint32_t result) {
   return result < plan->fn->info.result_count ? plan->result_dims + plan->fn->results[result].first_dim : NULL;
 }
 
+// Returns the buffer of a tensor result; PYD_NONE for a scalar and for a result that does not exist.
 static uint32_t result_buffer(const pyd_plan_t* plan, uint32_t result) {
   if (result >= plan->fn->info.result_count || plan->fn->info.results[result].kind != 0) return PYD_NONE;
   return plan->fn->results[result].target;
@@ -78,7 +80,7 @@ void pyd_plan_name_argument(const pyd_function_t* fn, uint32_t argument, char* t
 }
 
 void pyd_plan_name_buffer(const pyd_function_t* fn, uint32_t buffer, char* text, size_t size) {
-  if (buffer == fn->buffer_count) {
+  if (buffer == fn->buffer_count) {  // the staging buffer, see stage.c
     snprintf(text, size, "the aligned copies");
     return;
   }

@@ -9,11 +9,12 @@ static uint32_t* cost_bucket(const pyd_plan_t* plan, const pyd_plan_command_t* c
   for (uint32_t i = 0; i < command->slot_count; ++i)
     bytes += plan->slots[command->first_slot + i].length / command->count;
   const uint32_t size_class = bytes ? (63 - (uint32_t)__builtin_clzll(bytes)) / 2 : 0;
-  const uint32_t last = PYD_EXPORT_COST_CLASSES - 1;
-  return &plan->program->exports[command->export].costs[size_class < last ? size_class : last];
+  const uint32_t last_class = PYD_EXPORT_COST_CLASSES - 1;  // holds all larger workgroups, too
+  return &plan->program->exports[command->export].costs[size_class < last_class ? size_class : last_class];
 }
 
-// Returns the average cost of an index of |step| in picoseconds; 0 if the cost of one of its commands is unknown.
+// Returns the average cost of an index of |step| in picoseconds; 0 if the cost of one of its commands is unknown, as it
+// always is for fills, copies and host commands.
 static uint32_t expected_cost(const pyd_plan_t* plan, const pyd_plan_step_t* step) {
   double sum = 0;
   for (uint32_t i = 0; i < step->command_count; ++i) {
@@ -34,6 +35,7 @@ void pyd_plan_expect_costs(pyd_plan_t* plan) {
 
 void pyd_plan_note_cost(const pyd_plan_t* plan, uint32_t step) {
   const pyd_plan_command_t* command = &plan->commands[plan->steps[step].first_command];
+  // The cost of several commands together is the cost of none of them.
   if (plan->steps[step].command_count != 1 || command->kind != PYD_COMMAND_DISPATCH) return;
   const uint32_t cost = pyd_plan_known_cost(plan, step);
   if (cost) __atomic_store_n(cost_bucket(plan, command), cost, __ATOMIC_RELAXED);

@@ -11,6 +11,7 @@
 typedef long long ll_t;
 typedef unsigned long long ull_t;
 
+// |dims|: as many sizes as the rank of the argument. Its declared sizes are -1 where any size is allowed.
 pyd_status_t pyd_program_check_argument(const pyd_program_function_t* function, uint32_t index, const int64_t* dims,
                                         uint64_t* out_bytes) {
   const pyd_program_value_t* arg = &function->args[index];
@@ -35,10 +36,11 @@ pyd_status_t pyd_program_check_argument(const pyd_program_function_t* function, 
   return status;
 }
 
-// Checks the sizes of all tensor arguments and computes the bytes of their buffers.
+// Checks the sizes of all tensor arguments, which |dims| holds one after another, and computes the bytes of their
+// buffers.
 static pyd_status_t check_arguments(const pyd_function_t* fn, const int64_t* dims, uint64_t* buffer_bytes) {
   for (uint32_t i = 0; i < fn->info.arg_count; ++i) {
-    if (fn->info.args[i].kind != 0) continue;
+    if (fn->info.args[i].kind != 0) continue;  // a scalar
     uint64_t bytes;
     pyd_status_t status = pyd_program_check_argument(&fn->info, i, dims + fn->args[i].first_dim, &bytes);
     if (!pyd_ok(status)) return status;
@@ -57,13 +59,14 @@ static pyd_status_t size_buffers(pyd_plan_t* plan) {
     if (buffer->kind == PYD_BUFFER_CONSTANT) {
       plan->buffer_bytes[i] = plan->program->constants[buffer->index].length;
       bool is_derived = plan->program->constants[buffer->index].derivation != PYD_NONE;
+      // A derived constant is linked when the program has a table for them; a call computes its bytes.
       if (is_derived ? (void*)plan->program->derived : (void*)plan->program->constant_links[buffer->index].data)
         continue;
       return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "function '%.*s': constant %u ('%.*s') is not linked",
                              STRING(fn->info.name), buffer->index,
                              STRING(plan->program->constants[buffer->index].member));
     }
-    if (buffer->kind == PYD_BUFFER_ARGUMENT) continue;
+    if (buffer->kind == PYD_BUFFER_ARGUMENT) continue;  // check_arguments() has set its bytes
     plan->buffer_bytes[i] = plan->regs[buffer->size_reg];
     if (plan->buffer_bytes[i] <= INT64_MAX) continue;
     pyd_plan_name_buffer(fn, i, who, sizeof(who));
@@ -78,7 +81,7 @@ static pyd_status_t size_results(pyd_plan_t* plan) {
   const pyd_function_t* fn = plan->fn;
   for (uint32_t i = 0; i < fn->info.result_count; ++i) {
     const pyd_program_value_t* result = &fn->info.results[i];
-    if (result->kind != 0) continue;
+    if (result->kind != 0) continue;  // a scalar
     int64_t* dims = plan->result_dims + fn->results[i].first_dim;
     for (uint32_t axis = 0; axis < result->rank; ++axis) {
       dims[axis] = (int64_t)plan->regs[fn->results[i].dims[axis]];
@@ -103,6 +106,7 @@ static pyd_status_t size_results(pyd_plan_t* plan) {
   return PYD_STATUS_OK;
 }
 
+// Returns whether a buffer is a transient that is stored whole, rather than only the tiles that a chain works on.
 static bool is_in_arena(const pyd_plan_t* plan, uint32_t buffer) {
   return plan->fn->buffers[buffer].kind == PYD_BUFFER_TRANSIENT && !plan->buffer_tile[buffer];
 }
@@ -116,7 +120,7 @@ static pyd_status_t place_transients(pyd_plan_t* plan) {
     const pyd_buffer_t* buffer = &fn->buffers[i];
     blocks[i] = (pyd_arena_block_t){plan->buffer_bytes[i], buffer->first, buffer->last, 0};
   }
-  pyd_status_t status = pyd_plan_place_tiles(plan, blocks);
+  pyd_status_t status = pyd_plan_place_tiles(plan, blocks);  // before the arena, as it extends lifetimes
   uint32_t count = 0;
   for (uint32_t i = 0; i < fn->buffer_count; ++i) {
     if (is_in_arena(plan, i)) blocks[count++] = blocks[i];
@@ -143,7 +147,8 @@ static void sort_patches(pyd_plan_t* plan) {
   for (uint32_t i = 0; i < plan->slot_count; ++i) ++first[plan->slots[i].buffer + 1];
   uint32_t buffers = plan->fn->buffer_count + 1;
   for (uint32_t i = 0; i < buffers; ++i) first[i + 1] += first[i];
-  // The loop advances each start to the start of the next buffer; the last loop shifts them back.
+  // This loop advances first[b] to the end of buffer b, which is the start of buffer b + 1; the last loop moves each
+  // value to that entry.
   for (uint32_t i = 0; i < plan->slot_count; ++i) {
     const pyd_plan_slot_t* slot = &plan->slots[i];
     plan->patches[first[slot->buffer]++] = (pyd_plan_patch_t){slot->offset, i};
@@ -152,13 +157,14 @@ static void sort_patches(pyd_plan_t* plan) {
   first[0] = 0;
 }
 
-// Groups the commands into steps: one per chain, and one per region otherwise.
+// Groups the commands into steps, each of which runs as one job: one per chain, and one per region otherwise. An empty
+// command is part of the step before it in the order of commands, if that is no chain; it adds no index to the job.
 static pyd_status_t form_steps(pyd_plan_t* plan) {
   pyd_plan_step_t* step = NULL;
   for (uint32_t i = 0; i < plan->command_count; ++i) {
     pyd_plan_command_t* command = &plan->commands[i];
     if (pyd_plan_form_chain(plan, i, &plan->steps[plan->step_count])) {
-      i += plan->steps[plan->step_count++].command_count - 1;
+      i += plan->steps[plan->step_count++].command_count - 1;  // the loop adds 1
       step = NULL;
       continue;
     }
@@ -185,6 +191,7 @@ static pyd_status_t form_steps(pyd_plan_t* plan) {
 // bytes. Counts are below 2^32 (see decode/program.c).
 static size_t lay_out(pyd_plan_t* plan, const pyd_function_t* fn, uint8_t* base) {
   pyd_carve_t block = {base, sizeof(*plan), 16};
+  // Each staged binding adds two copies, of two slots each. The staging buffer counts as one buffer more.
   size_t staged = pyd_plan_stage_count(fn);
   size_t commands = fn->command_count + 2 * staged, slots = fn->slot_count + 4 * staged;
   PYD_CARVE(&block, plan->dims, fn->info.dims_count);
@@ -216,7 +223,7 @@ pyd_status_t pyd_plan_create(const pyd_program_t* program, uint32_t function, co
   }
   const pyd_function_t* fn = &program->functions[function];
   pyd_plan_t measure;
-  size_t size = lay_out(&measure, fn, NULL);
+  size_t size = lay_out(&measure, fn, /* base */ NULL);
   pyd_plan_t* plan = pyd_allocate_zeroed(&program->allocator, size);
   if (!plan) {
     return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a plan of function '%.*s'", STRING(fn->info.name));

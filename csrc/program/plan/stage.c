@@ -1,5 +1,6 @@
 // Staging: bindings that are less aligned than their executable requires, such as slices of a tensor, are copied to
-// aligned memory and back. The copies are in regions of their own, before and after that of the dispatch.
+// aligned memory, the staging buffer, and back. The copies are in regions of their own, before and after that of the
+// dispatch: the commands of region r move to region 3r + 1, their copies are in regions 3r and 3r + 2.
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,15 +16,18 @@ uint32_t pyd_plan_stage_count(const pyd_function_t* fn) {
     const pyd_command_type_t* type = pyd_command_type_of_insn(insn);
     if (!type->bindings) continue;
     pyd_command_bindings_t bindings = type->bindings(fn->pool + insn->a);
+    // A binding without an offset register begins at offset 0 of its buffer, which is aligned.
     for (uint32_t k = 0; k < bindings.count; ++k) count += bindings.words[3 * k + 1] != PYD_NONE;
   }
   return count;
 }
 
+// Returns whether a range is not empty and begins at an offset that is no multiple of |alignment| bytes.
 static bool is_misaligned(const pyd_plan_slot_t* slot, uint32_t alignment) {
   return slot->length && slot->offset % alignment;
 }
 
+// Adds a copy of range |from| to range |to|, of equal length, to the plan. |number|: of the command that it serves.
 static void add_copy(pyd_plan_t* plan, uint32_t number, uint32_t region, pyd_plan_slot_t from, pyd_plan_slot_t to) {
   plan->commands[plan->command_count++] = (pyd_plan_command_t){
       .kind = PYD_COMMAND_COPY,
@@ -39,8 +43,8 @@ static void add_copy(pyd_plan_t* plan, uint32_t number, uint32_t region, pyd_pla
   plan->slots[plan->slot_count++] = to;
 }
 
-// Adds a copy of each misaligned binding of |command| before it, and binds the copy in its place. Returns false if the
-// copies are too large.
+// Adds a copy of each misaligned binding of |command|, in the region before it, and binds the copy in its place.
+// Returns false if the copies together are larger than 2^63 bytes.
 static bool copy_in(pyd_plan_t* plan, const pyd_plan_command_t* command) {
   uint32_t alignment = command->alignment, fn_buffers = plan->fn->buffer_count;
   pyd_plan_slot_t* slots = plan->slots + command->first_slot;
@@ -60,7 +64,8 @@ static bool copy_in(pyd_plan_t* plan, const pyd_plan_command_t* command) {
   return true;
 }
 
-// Adds copies back after |command|, for the buffers that the copies |first| to |end| before it have staged.
+// Adds copies in the region after |command| that undo the copies with the indices [first, end): they write staged
+// results and transients back.
 static void copy_out(pyd_plan_t* plan, const pyd_plan_command_t* command, uint32_t first, uint32_t end) {
   for (uint32_t i = first; i < end; ++i) {
     PYD_COUNT_WORK(1);
@@ -82,10 +87,10 @@ pyd_status_t pyd_plan_stage(pyd_plan_t* plan) {
   }
   if (!is_needed) return PYD_STATUS_OK;
   uint32_t count = plan->command_count;
-  pyd_plan_command_t* old = malloc(count * sizeof(*old));
-  uint32_t* moved = malloc(count * sizeof(*moved));
-  uint32_t* copies = malloc(((size_t)count + 1) * sizeof(*copies));  // by command: the first of its copies
-  const bool has_memory = old && moved && copies;
+  pyd_plan_command_t* old = malloc(count * sizeof(*old));            // the commands before staging
+  uint32_t* new_index = malloc(count * sizeof(*new_index));          // by old index: the new index of the command
+  uint32_t* copies = malloc(((size_t)count + 1) * sizeof(*copies));  // by old index: index of its first copy
+  const bool has_memory = old && new_index && copies;
   bool fits = true;
   if (has_memory) {
     memcpy(old, plan->commands, count * sizeof(*old));
@@ -99,18 +104,18 @@ pyd_status_t pyd_plan_stage(pyd_plan_t* plan) {
       }
       if (!fits) break;
       for (uint32_t i = begin; i < end; ++i) {
-        moved[i] = plan->command_count;
+        new_index[i] = plan->command_count;
         plan->commands[plan->command_count] = old[i];
         plan->commands[plan->command_count++].region = 3 * old[i].region + 1;
       }
       for (uint32_t i = begin; i < end; ++i) copy_out(plan, &old[i], copies[i], copies[i + 1]);
     }
-    for (uint32_t i = 0; i < plan->deferred_count && fits; ++i) {
-      if (plan->deferred[i].is_pattern) plan->deferred[i].target = moved[plan->deferred[i].target];
+    for (uint32_t i = 0; i < plan->deferred_count && fits; ++i) {  // patterns refer to their command by index
+      if (plan->deferred[i].is_pattern) plan->deferred[i].target = new_index[plan->deferred[i].target];
     }
   }
   free(copies);
-  free(moved);
+  free(new_index);
   free(old);
   if (has_memory && fits) return PYD_STATUS_OK;
   return pyd_status_make(PYD_CODE_OUT_OF_MEMORY,

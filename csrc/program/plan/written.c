@@ -10,10 +10,11 @@ static bool is_copy_in_place(const pyd_plan_t* plan, const pyd_plan_command_t* c
          slots[0].offset == slots[1].offset;
 }
 
-// Returns whether |command| may write its slot |slot|.
+// Returns whether |command| may write its slot |slot|; of a copy, slot 0 is the source and slot 1 the target.
 static bool writes(const pyd_plan_t* plan, const pyd_plan_command_t* command, uint32_t slot) {
   if (command->kind == PYD_COMMAND_COPY) return slot == 1;
   if (command->kind != PYD_COMMAND_DISPATCH) return true;
+  // Contracts state the written ones of the first 64 bindings.
   return slot >= 64 || pyd_plan_written_bindings(plan, command) >> slot & 1;
 }
 

@@ -43,8 +43,9 @@ static pyd_status_t run_steps(pyd_frame_t* frame) {
   }
 }
 
-// Returns whether |tensor| can be handed to the caller without a copy: no other tensor shares its block, and it is
-// stored in |memory|, on a device from the beginning of a block on.
+// Returns whether |tensor| can be handed to the caller without a copy: it is the only reference to its block, directly
+// or as a view, and the block is in |memory|. On a device it begins at the beginning of the block, as callers get
+// blocks.
 static bool is_exclusive_result(const pyd_tensor_t* tensor, pyd_memory_t memory) {
   if (tensor->memory.device != memory.device || (memory.device && tensor->offset)) return false;
   return pyd_tensor_is_alone(tensor) ||
@@ -65,12 +66,12 @@ static pyd_status_t copy_shared_results(const pyd_frame_t* frame) {
 }
 
 // Creates the tensor of an argument: over |block|, device memory of the caller, if that is not NULL; else over |data|,
-// host memory of the caller, or a copy of it if tensors of the call are stored on a device.
+// host memory of the caller, or a copy of it if |memory|, where the tensors of the call are stored, is on a device.
 static pyd_status_t wrap_argument(pyd_memory_t memory, pyd_shape_t shape, const void* data, void* block,
                                   pyd_tensor_t** out_tensor) {
-  if (block) return pyd_tensor_wrap_block(memory, shape, block, NULL, true, out_tensor);
+  if (block) return pyd_tensor_wrap_block(memory, shape, block, /* data */ NULL, /* is_lent */ true, out_tensor);
   pyd_tensor_t* host_tensor;
-  pyd_status_t status = pyd_tensor_wrap(shape, data, true, &host_tensor);
+  pyd_status_t status = pyd_tensor_wrap(shape, data, /* is_lent */ true, &host_tensor);
   *out_tensor = host_tensor;
   if (!pyd_ok(status) || !memory.device) return status;
   status = pyd_tensor_copy(memory, host_tensor, out_tensor);
@@ -78,13 +79,14 @@ static pyd_status_t wrap_argument(pyd_memory_t memory, pyd_shape_t shape, const 
   return status;
 }
 
-// Checks the inputs of the call against the signature, and stores them in the slots of the arguments.
+// Checks the inputs of the call, one per argument, against the signature, and stores them in the slots of the
+// arguments.
 static pyd_status_t set_arguments(pyd_frame_t* frame, const pyd_input_t* inputs) {
   const pyd_program_function_t* info = &frame->p->info;
   for (uint32_t i = 0; i < info->arg_count; ++i) {
     const pyd_program_value_t* type = &info->args[i];
     pyd_cell_t* cell = &frame->slots[frame->p->arg_slots[i]];
-    if (type->kind == 1) {
+    if (type->kind == 1) {  // a scalar
       pyd_cell_set_word(cell, inputs[i].word);
       continue;
     }
@@ -106,7 +108,7 @@ static pyd_status_t set_arguments(pyd_frame_t* frame, const pyd_input_t* inputs)
 }
 
 // Lays out the arrays of a frame in memory from |base| on, or only measures when |base| is NULL. Returns the size in
-// bytes; |*out_cleared| is the size of the leading arrays, which the caller has to clear.
+// bytes; |*out_cleared| is the size of the leading arrays, of cells, which the caller has to set to zero: empty.
 static size_t lay_out(pyd_frame_t* frame, uint8_t* base, size_t* out_cleared) {
   const pyd_procedure_t* p = frame->p;
   pyd_carve_t carve = {base, 0, sizeof(uint64_t)};
@@ -124,7 +126,8 @@ static size_t lay_out(pyd_frame_t* frame, uint8_t* base, size_t* out_cleared) {
   return carve.size;
 }
 
-// Runs all steps, clears the slots, and makes the results exclusive to the caller.
+// Runs all steps, clears the slots, so that they share no memory with results any more, and makes the results exclusive
+// to the caller.
 static pyd_status_t run_to_results(pyd_frame_t* frame) {
   pyd_status_t status = run_steps(frame);
   for (uint32_t i = 0; i < frame->p->slot_count; ++i) pyd_cell_clear(&frame->slots[i]);
@@ -149,7 +152,8 @@ static pyd_status_t run_storing(pyd_frame_t* frame) {
   return status;
 }
 
-// Runs a call whose frame has its arrays, and clears all cells at the end.
+// Runs a call whose frame has its arrays, and clears all cells at the end. Without stores it does not wait for other
+// calls: what it loads of mutable globals is a snapshot.
 static pyd_status_t run(pyd_frame_t* frame, const pyd_input_t* inputs) {
   pyd_status_t status = set_arguments(frame, inputs);
   if (pyd_ok(status) && frame->p->has_stores) {
@@ -196,7 +200,7 @@ static pyd_status_t allocate_and_run(pyd_frame_t frame, uint32_t procedure, cons
   return status;
 }
 
-// Runs a call, as an event of the trace if that is on.
+// Runs a call of |procedure|, an index, and records it in the trace if one is on. For |frame| see allocate_and_run().
 static pyd_status_t call(pyd_frame_t frame, uint32_t procedure, const pyd_input_t* inputs,
                          pyd_invocation_t** out_invocation) {
   const pyd_state_t* state = frame.state;
@@ -215,7 +219,7 @@ static pyd_status_t call(pyd_frame_t frame, uint32_t procedure, const pyd_input_
 
 pyd_status_t pyd_procedure_call(pyd_state_t* state, uint32_t procedure, const pyd_input_t* inputs,
                                 const pyd_interrupt_t* interrupt, pyd_invocation_t** out_invocation) {
-  const pyd_memory_t process = {.pool = state->memory.pool};
+  const pyd_memory_t process = {.pool = state->memory.pool};  // results are in memory of this process
   return call((pyd_frame_t){.state = state, .interrupt = interrupt, .result_memory = process}, procedure, inputs,
               out_invocation);
 }
@@ -231,7 +235,7 @@ pyd_status_t pyd_procedure_call_on_device(pyd_state_t* state, uint32_t procedure
 pyd_status_t pyd_procedure_call_timed(pyd_state_t* state, uint32_t procedure, const pyd_input_t* inputs,
                                       const pyd_interrupt_t* interrupt, pyd_procedure_observer_t* observer,
                                       pyd_invocation_t** out_invocation) {
-  const pyd_memory_t process = {.pool = state->memory.pool};
+  const pyd_memory_t process = {.pool = state->memory.pool};  // results are in memory of this process
   return call((pyd_frame_t){.state = state, .interrupt = interrupt, .result_memory = process, .observer = observer},
               procedure, inputs, out_invocation);
 }

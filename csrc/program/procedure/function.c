@@ -9,10 +9,10 @@
 // One execution of a RUN step.
 typedef struct run_s {
   pyd_frame_t* frame;
-  uint32_t function;
+  uint32_t function;  // its number in the program
   const pyd_function_t* fn;
-  const uint32_t* inputs;   // slots, with PYD_LAST_USE
-  const uint32_t* outputs;  // slots or NONE
+  const uint32_t* inputs;   // by argument: its slot, with PYD_LAST_USE if this step is the last to read the slot
+  const uint32_t* outputs;  // by result: the slot that gets it, or NONE: it is dropped
 } run_t;
 
 // Returns the cell that argument |index| of the function is read from.
@@ -67,7 +67,8 @@ static bool needs_copy(const pyd_tensor_t* tensor, uint32_t alignment) {
   return alignment > 1 && (uintptr_t)tensor->data % alignment != 0;
 }
 
-// Binds the tensor arguments to the call, and sets its scalars. Tensors that cannot be bound in place are copied.
+// Binds the tensor arguments to the leased call, and sets its scalars. Tensors that cannot be bound in place are
+// copied; the copies are in |frame->staged|.
 static pyd_status_t bind_inputs(const run_t* run, pyd_state_lease_t lease) {
   pyd_frame_t* frame = run->frame;
   memset(frame->staged, 0, run->fn->info.arg_count * sizeof(*frame->staged));
@@ -88,13 +89,13 @@ static pyd_status_t bind_inputs(const run_t* run, pyd_state_lease_t lease) {
   return PYD_STATUS_OK;
 }
 
-// Returns the tensor of the argument that result |index| is tied to, if this step is the last to read it and passes it
-// once only; else NULL. The result may then reuse its memory.
+// Returns the tensor of the argument that result |index| is tied to, whose memory the result may reuse in place, if
+// this step is the last to read it, passes it as one argument only and binds no copy of it; else NULL.
 static pyd_tensor_t* last_use_of_tied(const run_t* run, uint32_t index) {
   uint32_t tied = run->fn->info.results[index].tied;
   if (tied == PYD_NONE || !(run->inputs[tied] & PYD_LAST_USE) || run->frame->staged[tied]) return NULL;
   for (uint32_t i = 0; i < run->fn->info.arg_count; ++i) {
-    if (i != tied && ((run->inputs[i] ^ run->inputs[tied]) & ~PYD_LAST_USE) == 0) return NULL;
+    if (i != tied && ((run->inputs[i] ^ run->inputs[tied]) & ~PYD_LAST_USE) == 0) return NULL;  // the same slot
   }
   return input_cell(run, tied)->tensor;
 }
@@ -108,8 +109,9 @@ static bool can_take_over(const run_t* run, uint32_t index, uint64_t bytes) {
 
 enum { kMaxRanges = 16 };  // written ranges that an update of a global in place may have; each is saved separately
 
-// Creates result |index| over the memory of its tied argument, although a global has it too, when the function writes
-// saved rows or little of it. |*out_made| stays NULL when that is not possible.
+// Creates result |index|, of |bytes| bytes, over the memory of its tied argument, although a global has that memory
+// too: if the function writes only rows that a SAVE step has saved, or ranges that are small enough to be saved now.
+// |*out_made| is NULL if neither is possible.
 static pyd_status_t update_global_in_place(const run_t* run, pyd_state_lease_t lease, uint32_t index, pyd_shape_t shape,
                                            uint64_t bytes, pyd_tensor_t** out_made) {
   uint32_t count;
@@ -147,7 +149,8 @@ static pyd_status_t make_results(const run_t* run, pyd_state_lease_t lease) {
   return status;
 }
 
-// Stores the results of the call in their slots, and releases those that no slot takes.
+// Stores the results of the call in their slots, and releases those that no slot takes. |new_results| has NULL for
+// scalars, which are read from the call.
 static void set_outputs(const run_t* run, pyd_state_lease_t lease) {
   for (uint32_t i = 0; i < run->fn->info.result_count; ++i) {
     pyd_tensor_t* made = run->frame->new_results[i];
@@ -180,6 +183,7 @@ static pyd_status_t run_timed(const pyd_frame_t* frame, pyd_state_lease_t lease)
   return status;
 }
 
+// Runs the leased call: timed for an observer, on the device that has the tensors, or in this process.
 static pyd_status_t run_call(const pyd_frame_t* frame, pyd_state_lease_t lease) {
   if (frame->observer) return run_timed(frame, lease);
   if (frame->state->memory.device) return pyd_call_run_on_device(lease.call);
@@ -195,6 +199,7 @@ pyd_status_t pyd_frame_run(pyd_frame_t* frame, const pyd_step_t* step) {
   pyd_state_lease_t lease;
   status = pyd_state_lease(frame->state, run.function, frame->dims, frame->scalars, &lease);
   if (!pyd_ok(status)) return status;
+  // bind_inputs() may fail before make_results() clears them, and they are released below.
   memset(frame->new_results, 0, fn->info.result_count * sizeof(*frame->new_results));
   status = bind_inputs(&run, lease);
   if (pyd_ok(status)) status = make_results(&run, lease);

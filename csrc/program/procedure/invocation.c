@@ -15,7 +15,7 @@ void pyd_invocation_free(pyd_invocation_t* invocation) {
   free(invocation);
 }
 
-// Describes the value in |cell| to a caller, without passing ownership.
+// Describes the value in |cell| to a caller, without passing ownership. A cell without a tensor is a scalar (kind 1).
 static void describe_cell(const pyd_cell_t* cell, uint32_t dtype, pyd_value_t* out) {
   const pyd_tensor_t* tensor = cell->tensor;
   *out = (pyd_value_t){.kind = !tensor, .dtype = dtype, .word = cell->word};
@@ -32,6 +32,7 @@ bool pyd_invocation_result(const pyd_invocation_t* invocation, uint32_t index, p
   return true;
 }
 
+// The block of a view is that of its base. Without a block, the tensor does not release it.
 void* pyd_invocation_take(pyd_invocation_t* invocation, uint32_t index) {
   if (index >= invocation->p->info.result_count) return NULL;
   pyd_tensor_t* tensor = invocation->results[index].tensor;
