@@ -80,9 +80,8 @@ static pyd_status_t sort_names(lookup_t* lookup) {
   return PYD_STATUS_OK;
 }
 
-// Finds the ordinal of |export| in the library: by its name, of which the expected ordinal is tried first, or by
-// ordinal alone if the export or the library has no names. |*out_ordinal| is PYD_NONE if the library does not have the
-// export.
+// Finds the ordinal of |export| in the library: by name, trying the expected ordinal first, or by ordinal alone if the
+// export or the library has no names. |*out_ordinal| is PYD_NONE if the library does not have the export.
 static pyd_status_t find_export(lookup_t* lookup, const pyd_export_t* export, uint32_t* out_ordinal) {
   const pyd_library_exports_t* exports = lookup->exports;
   bool is_inside = export->ordinal < exports->count;

@@ -21,12 +21,12 @@ enum { kRangesAtOnce = 256 };
 // The saved old bytes of what was changed in place: of one range, or of rows.
 struct pyd_change_s {
   pyd_change_t* next;         // the previous change
-  const pyd_tensor_t* owner;  // of the block, which a global holds
-  uint64_t offset;            // of the range, into the block
-  pyd_tensor_t* saved;
-  pyd_tensor_t* positions;  // of the rows; NULL for a range
-  uint64_t bytes;           // of the tensor that has the rows
-  uint64_t saved_bytes;     // of the owner, by this change and those before it
+  const pyd_tensor_t* owner;  // of the changed block, which a global holds
+  uint64_t offset;            // range: its first byte in the block
+  pyd_tensor_t* saved;        // the old bytes: of the range, or of all rows one after another
+  pyd_tensor_t* positions;    // rows: their numbers, i64; NULL for a range
+  uint64_t bytes;             // rows: of the whole tensor that has them
+  uint64_t saved_bytes;       // sum over this change and earlier ones of the same owner
 };
 
 bool pyd_state_has_changed(const pyd_state_t* state, const pyd_tensor_t* tensor) {
@@ -37,7 +37,7 @@ bool pyd_state_has_changed(const pyd_state_t* state, const pyd_tensor_t* tensor)
 }
 
 // Returns whether one global and the slot with |tensor|, which is read for the last time, are the only references to
-// the tensor's block. The caller holds the mutex.
+// the tensor's block, and both have it from its beginning. The caller holds the mutex.
 static bool is_shared_with_global_only(const pyd_state_t* state, const pyd_tensor_t* tensor) {
   const pyd_tensor_t *owner = pyd_tensor_owner(tensor), *shared_global = NULL;
   for (uint32_t i = 0; i < state->program->global_count && !shared_global; ++i) {
@@ -45,7 +45,8 @@ static bool is_shared_with_global_only(const pyd_state_t* state, const pyd_tenso
     if (global && pyd_tensor_owner(global) == owner) shared_global = global;
   }
   if (!shared_global || !owner->block || owner->is_fixed || tensor->offset || shared_global->offset) return false;
-  // References from the slot, from the global, and from each of the two that is a view.
+  // To the owner: from the slot and from the global if they have it directly, and from each different view that they
+  // have in its place.
   uint32_t expected_references = (tensor == owner) + (shared_global == owner) + (tensor != owner) +
                                  (shared_global != owner && shared_global != tensor);
   if (atomic_load_explicit(&owner->references, memory_order_acquire) != expected_references) return false;
@@ -62,8 +63,8 @@ static uint64_t count_saved_bytes(const pyd_state_t* state, const pyd_tensor_t* 
   return change ? change->saved_bytes : 0;
 }
 
-// Returns whether the call may change |bytes| bytes of |tensor| in place after saving them as |count| changes, and
-// notes that the state is changing if so. The caller holds |changing|.
+// Returns whether the call may change |bytes| bytes of |tensor| in place after saving them as |count| changes. If so,
+// sets |is_changing| of the state, so that readers look for changes. The caller holds the mutex |changing|.
 static bool begin_changes(pyd_state_t* state, const pyd_tensor_t* tensor, uint32_t count, uint64_t bytes) {
   pthread_mutex_lock(&state->mutex);
   bool is_possible = state->change_count + count <= kMaxChanges &&
@@ -74,7 +75,8 @@ static bool begin_changes(pyd_state_t* state, const pyd_tensor_t* tensor, uint32
   return is_possible;
 }
 
-// Adds |change|, with its references, to those of the call. The caller holds |changing|.
+// Adds |change| to those of the call, which takes over its references to tensors if that succeeds. The caller holds
+// |changing|.
 static pyd_status_t add_change(pyd_state_t* state, pyd_change_t change) {
   pyd_change_t* added = malloc(sizeof(*added));
   if (!added) return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory to note a change of a global");
@@ -88,12 +90,14 @@ static pyd_status_t add_change(pyd_state_t* state, pyd_change_t change) {
   return PYD_STATUS_OK;
 }
 
-// Saves the bytes of |range| before they are overwritten.
+enum { kByteDtype = 0x10000008 };  // signless integers of 8 bits
+
+// Saves the bytes of |range| of the block of |owner| before they are overwritten. The caller holds |changing|.
 static pyd_status_t save(pyd_state_t* state, const pyd_tensor_t* owner, const pyd_range_t* range) {
   const int64_t size = (int64_t)range->bytes;
   pyd_change_t change = {.owner = owner, .offset = range->offset};
   pyd_status_t status =
-      pyd_tensor_make(state->memory, (pyd_shape_t){0x10000008, 1, &size}, range->bytes, &change.saved);
+      pyd_tensor_make(state->memory, (pyd_shape_t){kByteDtype, 1, &size}, range->bytes, &change.saved);
   if (pyd_ok(status)) status = pyd_tensor_move(owner, range->offset, change.saved, 0, range->bytes);
   if (pyd_ok(status)) status = add_change(state, change);
   if (!pyd_ok(status) && change.saved) pyd_tensor_release(change.saved);
@@ -109,7 +113,7 @@ pyd_status_t pyd_state_change(pyd_state_t* state, pyd_tensor_t* tensor, const py
   bool is_possible = begin_changes(state, tensor, count, written);
   pyd_tensor_t* changed = NULL;
   pyd_status_t status = PYD_STATUS_OK;
-  if (is_possible) status = pyd_tensor_view(tensor, 0, false, shape, &changed);
+  if (is_possible) status = pyd_tensor_view(tensor, 0, /* is_whole */ false, shape, &changed);
   for (uint32_t i = 0; is_possible && i < count && pyd_ok(status); ++i) {
     status = save(state, pyd_tensor_owner(tensor), &ranges[i]);
   }
@@ -122,9 +126,10 @@ pyd_status_t pyd_state_change(pyd_state_t* state, pyd_tensor_t* tensor, const py
   return status;
 }
 
+// Returns how many row numbers, of 8 bytes each, a tensor holds.
 static uint64_t count_positions(const pyd_tensor_t* positions) { return positions->bytes / sizeof(int64_t); }
 
-// Returns whether |change| is one of rows of |tensor|.
+// Returns whether |change| saved rows of the block of |tensor|.
 static bool is_of_rows(const pyd_change_t* change, const pyd_tensor_t* tensor) {
   return change->positions && change->owner == pyd_tensor_owner(tensor);
 }
@@ -132,7 +137,7 @@ static bool is_of_rows(const pyd_change_t* change, const pyd_tensor_t* tensor) {
 pyd_status_t pyd_state_save_rows(pyd_state_t* state, pyd_tensor_t* tensor, pyd_tensor_t* positions, pyd_tensor_t* saved,
                                  pyd_tensor_t** out_tensor) {
   *out_tensor = NULL;
-  uint64_t rows = count_positions(positions);
+  uint64_t rows = count_positions(positions);  // also those with negative numbers
   if (rows && (saved->bytes % rows || saved->bytes / rows == 0 || tensor->bytes % (saved->bytes / rows))) {
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%llu rows of %llu bytes are no rows of a tensor of %llu bytes",
                            (unsigned long long)rows, (unsigned long long)saved->bytes,
@@ -140,8 +145,8 @@ pyd_status_t pyd_state_save_rows(pyd_state_t* state, pyd_tensor_t* tensor, pyd_t
   }
   pyd_status_t status = PYD_STATUS_OK;
   pthread_mutex_lock(&state->changing);
-  bool is_possible = begin_changes(state, tensor, 1, saved->bytes);
-  if (is_possible) status = pyd_tensor_view(tensor, 0, true, pyd_tensor_shape(tensor), out_tensor);
+  bool is_possible = begin_changes(state, tensor, /* count */ 1, saved->bytes);
+  if (is_possible) status = pyd_tensor_view(tensor, 0, /* is_whole */ true, pyd_tensor_shape(tensor), out_tensor);
   if (is_possible && pyd_ok(status)) {
     const pyd_change_t change = {.owner = pyd_tensor_owner(tensor),
                                  .saved = pyd_tensor_retain(saved),
@@ -169,10 +174,10 @@ pyd_status_t pyd_state_change_rows(pyd_state_t* state, pyd_tensor_t* tensor, pyd
   }
   bool is_possible = has_saved && is_shared_with_global_only(state, tensor);
   pthread_mutex_unlock(&state->mutex);
-  return is_possible ? pyd_tensor_view(tensor, 0, true, shape, out_tensor) : PYD_STATUS_OK;
+  return is_possible ? pyd_tensor_view(tensor, 0, /* is_whole */ true, shape, out_tensor) : PYD_STATUS_OK;
 }
 
-// Reads |count| positions of the rows of |change|, from number |first| on.
+// Reads |count| of the row numbers of |change|, beginning with the one at index |first|.
 static pyd_status_t read_positions(const pyd_change_t* change, uint64_t first, uint64_t count, int64_t* out_rows) {
   const pyd_tensor_t* positions = change->positions;
   const pyd_device_memory_t* device = positions->memory.device;
@@ -188,8 +193,9 @@ static uint64_t count_ranges(const pyd_change_t* change) {
   return change->positions ? count_positions(change->positions) : 1;
 }
 
-// Lists the ranges of bytes that |change| has saved, from number |first| on, at most kRangesAtOnce. Their order is that
-// of their bytes in |change->saved|. Rows outside of the tensor, where updates write nothing, have no bytes.
+// Lists at most kRangesAtOnce of the ranges of bytes that |change| has saved, beginning with the one at index |first|.
+// Their order is that of their bytes in |change->saved|; offsets count from the beginning of the block. A row outside
+// of the tensor, for which updates write nothing, gets an empty range. |first| < count_ranges(change).
 static pyd_status_t list_ranges(const pyd_change_t* change, uint64_t first, pyd_range_t* out_ranges,
                                 uint64_t* out_count) {
   uint64_t count = count_ranges(change), row_bytes = change->saved->bytes / count;
@@ -207,7 +213,7 @@ static pyd_status_t list_ranges(const pyd_change_t* change, uint64_t first, pyd_
   return status;
 }
 
-// Writes what |change| has saved to |target|, whose bytes are those of the changed block.
+// Writes the old bytes that |change| has saved to their offsets in |target|: the changed block itself, or a copy of it.
 static pyd_status_t restore(const pyd_change_t* change, const pyd_tensor_t* target) {
   pyd_status_t status = PYD_STATUS_OK;
   uint64_t count = count_ranges(change), listed = 0;
@@ -227,7 +233,8 @@ static int compare_offsets(const void* lhs, const void* rhs) {
   return (a->offset > b->offset) - (a->offset < b->offset);
 }
 
-// Lists the ranges of bytes that were changed in the memory of |source|, in ascending order of their offsets.
+// Lists the ranges of bytes that were changed in the memory of |source|, in ascending order of their offsets. They may
+// overlap. The caller frees |*out_ranges|.
 static pyd_status_t list_changes(const pyd_state_t* state, const pyd_tensor_t* source, pyd_range_t** out_ranges,
                                  uint64_t* out_count) {
   *out_ranges = NULL;
@@ -265,7 +272,7 @@ static pyd_status_t copy_unchanged(const pyd_state_t* state, const pyd_tensor_t*
   uint64_t count, position = 0;
   pyd_status_t status = list_changes(state, source, &ranges, &count);
   if (!pyd_ok(status)) return status;
-  for (uint64_t i = 0; i <= count && pyd_ok(status); ++i) {
+  for (uint64_t i = 0; i <= count && pyd_ok(status); ++i) {  // at |count|: the bytes after the last range
     uint64_t begin = i < count ? ranges[i].offset : source->bytes;
     if (begin > position) status = pyd_tensor_move(source, position, target, position, begin - position);
     uint64_t end = i < count ? begin + ranges[i].bytes : begin;
@@ -292,6 +299,7 @@ pyd_status_t pyd_state_copy_old(const pyd_state_t* state, pyd_cell_t* cell) {
   return status;
 }
 
+// Releases the saved bytes, and ends changing in place. The caller holds both mutexes, or nothing else runs.
 static void drop_changes(pyd_state_t* state) {
   while (state->changes) {
     pyd_change_t* change = state->changes;
@@ -310,7 +318,7 @@ void pyd_state_undo_changes(pyd_state_t* state) {
   for (const pyd_change_t* change = state->changes; change; change = change->next) {
     pyd_status_t status = restore(change, change->owner);
     if (pyd_ok(status)) continue;
-    pyd_status_free(status);  // the device is lost, and the values with it
+    pyd_status_free(status);  // the device is lost, and the values with it: the changed globals become empty
     for (uint32_t i = 0; i < state->program->global_count; ++i) {
       if (pyd_state_has_changed(state, state->globals[i].tensor)) pyd_cell_clear(&state->globals[i]);
     }

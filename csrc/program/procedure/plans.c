@@ -12,6 +12,8 @@ void pyd_state_free_entry(pyd_state_entry_t* entry) {
   free(entry);
 }
 
+// Returns the entry of the plan for these sizes and scalars, whose pyd_plan_hash() is |key|; NULL if none is cached.
+// The caller holds the mutex.
 static pyd_state_entry_t* find_entry(const pyd_state_cache_t* cache, uint64_t key, const int64_t* dims,
                                      const uint64_t* scalars) {
   for (uint32_t i = 0; i < PYD_STATE_PLANS && cache->entries[i]; ++i) {
@@ -21,8 +23,8 @@ static pyd_state_entry_t* find_entry(const pyd_state_cache_t* cache, uint64_t ke
   return NULL;
 }
 
-// Inserts |entry| into the cache in place of the oldest one. Returns the evicted entry if it is no longer in use; else
-// its last user frees it.
+// Inserts |entry| into the cache in place of the oldest one. Returns the evicted entry, for the caller to free, if no
+// call of it is leased; else NULL, and its last user frees it. The caller holds the mutex.
 static pyd_state_entry_t* insert_entry(pyd_state_cache_t* cache, pyd_state_entry_t* entry) {
   pyd_state_entry_t* old = cache->entries[cache->next];
   cache->entries[cache->next] = entry;
@@ -33,7 +35,8 @@ static pyd_state_entry_t* insert_entry(pyd_state_cache_t* cache, pyd_state_entry
   return old->users ? NULL : old;
 }
 
-// Returns an idle call of the cached plan for these sizes, or creates call and plan.
+// Leases an idle call of the cached plan for these sizes and scalars. Creates the call, and before it the plan, if the
+// cache does not have them. The mutex is not held meanwhile.
 static pyd_status_t lease(pyd_state_t* state, uint32_t function, const int64_t* dims, const uint64_t* scalars,
                           pyd_state_lease_t* out_lease) {
   pyd_state_cache_t* cache = &state->caches[function];

@@ -5,6 +5,7 @@
 
 #include "program/plan/plan.h"
 
+// On a device, the tensor has the device's block of the constant, and the bytes in this process if they are linked.
 pyd_status_t pyd_state_constant(const pyd_state_t* state, uint32_t index, pyd_shape_t shape,
                                 pyd_tensor_t** out_tensor) {
   const pyd_device_memory_t* device = state->memory.device;
@@ -13,11 +14,12 @@ pyd_status_t pyd_state_constant(const pyd_state_t* state, uint32_t index, pyd_sh
     void* block;
     pyd_status_t status = device->constant(device->self, index, &block);
     const uint8_t* data = state->program->constant_links[index].data;
-    return pyd_ok(status) ? pyd_tensor_wrap_block(state->memory, shape, block, data, false, out_tensor) : status;
+    if (!pyd_ok(status)) return status;
+    return pyd_tensor_wrap_block(state->memory, shape, block, data, /* is_lent */ false, out_tensor);
   }
   const uint8_t* data;
   pyd_status_t status = pyd_program_constant_data(state->program, index, &data);
-  return pyd_ok(status) ? pyd_tensor_wrap(shape, data, false, out_tensor) : status;
+  return pyd_ok(status) ? pyd_tensor_wrap(shape, data, /* is_lent */ false, out_tensor) : status;
 }
 
 // Gives globals their initial values. A tensor without a constant stays empty until the first store.
@@ -51,6 +53,7 @@ pyd_status_t pyd_state_create(const pyd_program_t* program, pyd_sched_t* sched, 
   pthread_mutex_init(&state->submit_mutex, NULL);
   pthread_mutex_init(&state->changing, NULL);
   pyd_gate_init(&state->gate, sched);
+  // One element more than needed, as calloc may return NULL for no bytes.
   state->caches = calloc((size_t)program->function_count + 1, sizeof(*state->caches));
   state->globals = calloc((size_t)program->global_count + 1, sizeof(*state->globals));
   pyd_status_t status = PYD_STATUS_OK;
@@ -83,7 +86,8 @@ void pyd_state_free(pyd_state_t* state) {
   free(state);
 }
 
-// On a device |changing| is not taken: its holder may wait for Python's interpreter lock, which the forking thread has.
+// Locks the mutexes of the gate and of the state over a fork, so that the child sees consistent globals. On a device
+// |changing| is not taken: its holder may wait for Python's interpreter lock, which the forking thread has.
 void pyd_state_fork_prepare(pyd_state_t* state) {
   pyd_gate_fork_prepare(&state->gate);
   if (!state->memory.device) pthread_mutex_lock(&state->changing);
@@ -133,9 +137,9 @@ static void unlock_both(pyd_state_t* state) {
 pyd_status_t pyd_state_load(pyd_state_t* state, uint32_t global, pyd_cell_t* out) {
   pthread_mutex_lock(&state->mutex);
   pyd_cell_share(&state->globals[global], out);
-  bool is_old = state->is_changing && pyd_state_has_changed(state, out->tensor);
+  bool has_changed = state->is_changing && pyd_state_has_changed(state, out->tensor);
   pthread_mutex_unlock(&state->mutex);
-  if (!is_old) return PYD_STATUS_OK;
+  if (!has_changed) return PYD_STATUS_OK;
   // Only the call inside the gate loads without a snapshot: it has changed the global, but not stored it yet.
   pthread_mutex_lock(&state->changing);
   pyd_status_t status = pyd_state_copy_old(state, out);
@@ -144,7 +148,8 @@ pyd_status_t pyd_state_load(pyd_state_t* state, uint32_t global, pyd_cell_t* out
   return status;
 }
 
-// Stores the values of the globals that |p| loads in the cells |out|. The caller holds the mutex.
+// Stores the values of the globals that |p| loads in the cells |out|, one per global of the program; other cells stay
+// empty. The caller holds the mutex.
 static void share_loaded(const pyd_state_t* state, const pyd_procedure_t* p, pyd_cell_t* out) {
   for (uint32_t i = 0; i < p->step_count; ++i) {
     const pyd_step_t* step = &p->steps[i];
@@ -158,6 +163,8 @@ pyd_status_t pyd_state_snapshot(pyd_state_t* state, const pyd_procedure_t* p, py
   if (!is_changing) share_loaded(state, p, out);
   pthread_mutex_unlock(&state->mutex);
   if (!is_changing) return PYD_STATUS_OK;
+  // |changing| is held until old values are copied, so that the call inside the gate neither changes more bytes nor
+  // ends its changes before.
   lock_both(state);
   share_loaded(state, p, out);
   pthread_mutex_unlock(&state->mutex);

@@ -6,12 +6,13 @@
 
 typedef long long ll_t;
 
-// MOVE: copies values between slots in parallel. All sources are read before any target is written.
+// MOVE: copies values between slots in parallel, given by pairs of a target and a source. All sources are read before
+// any target is written, as a target may be the source of a later pair.
 static pyd_status_t move(pyd_frame_t* frame, const pyd_step_t* step) {
   uint32_t count = frame->p->pool[step->a];
   const uint32_t* pairs = frame->p->pool + step->a + 1;
   pyd_status_t status = PYD_STATUS_OK;
-  uint32_t read_count = 0;
+  uint32_t read_count = 0;  // sources that were read; less than |count| after a failure
   for (; read_count < count; ++read_count) {
     pyd_cell_t* cell;
     status = pyd_frame_read(frame, pairs[2 * read_count + 1] & ~PYD_LAST_USE, &cell);
@@ -29,7 +30,8 @@ static pyd_status_t move(pyd_frame_t* frame, const pyd_step_t* step) {
   return status;
 }
 
-// Returns the status for an element index that is out of range, with the location of the read in the source, if known.
+// Returns the status for an element index that is out of range, with the location of the read in the source, if known:
+// pool word d is the byte offset of its text in the strings of the program, the next word its length.
 static pyd_status_t refuse_index(const pyd_frame_t* frame, const pyd_step_t* step, ll_t index, uint32_t axis,
                                  ll_t size) {
   pyd_string_t where = {"", 0};
@@ -43,17 +45,17 @@ static pyd_status_t refuse_index(const pyd_frame_t* frame, const pyd_step_t* ste
   return where.length ? pyd_status_add_name(status, PYD_STATUS_LOCATION, where.data, where.length) : status;
 }
 
-// READ: stores one element of a tensor in a scalar slot.
+// READ: stores the element of tensor slot b at the indices in the slots from pool word c + 1 on in scalar slot a.
 static pyd_status_t read_element(pyd_frame_t* frame, const pyd_step_t* step) {
   pyd_cell_t *cell, *index;
   pyd_status_t status = pyd_frame_read(frame, step->b, &cell);
   if (!pyd_ok(status)) return status;
   const pyd_tensor_t* tensor = cell->tensor;
-  uint64_t position = 0;
+  uint64_t position = 0;  // of the element in row-major order
   for (uint32_t axis = 0; axis < tensor->rank; ++axis) {
     status = pyd_frame_read(frame, frame->p->pool[step->c + 1 + axis], &index);
     if (!pyd_ok(status)) return status;
-    if (index->word >= (uint64_t)tensor->dims[axis]) {
+    if (index->word >= (uint64_t)tensor->dims[axis]) {  // also a negative index
       return refuse_index(frame, step, (ll_t)index->word, axis, (ll_t)tensor->dims[axis]);
     }
     position = position * (uint64_t)tensor->dims[axis] + index->word;
@@ -64,7 +66,8 @@ static pyd_status_t read_element(pyd_frame_t* frame, const pyd_step_t* step) {
   return status;
 }
 
-// LOAD: stores the value of a global in a slot, as this call sees it.
+// LOAD: stores global b in slot a, as this call sees it: the value that it has stored, that of its snapshot, or else
+// the committed one.
 static pyd_status_t load(pyd_frame_t* frame, const pyd_step_t* step) {
   pyd_cell_t value = {NULL, 0, false};
   if (frame->local_globals && frame->local_globals[step->b].is_set) {
@@ -82,8 +85,8 @@ static pyd_status_t load(pyd_frame_t* frame, const pyd_step_t* step) {
   return PYD_STATUS_OK;
 }
 
-// Stores the value of |cell| in |out| for an owner that outlives the call. Memory of the caller is copied, as is device
-// memory if |memory| is that of this process.
+// Stores the value of |cell| in the empty cell |out|, whose owner outlives the call. A tensor in memory that the caller
+// lends is copied to |memory|, as is one on a device if |memory| is that of this process; others are shared.
 static pyd_status_t retain_or_copy(pyd_memory_t memory, const pyd_cell_t* cell, pyd_cell_t* out) {
   const pyd_tensor_t* tensor = cell->tensor;
   if (!tensor || (!tensor->is_lent && (!tensor->memory.device || memory.device))) {
@@ -96,7 +99,7 @@ static pyd_status_t retain_or_copy(pyd_memory_t memory, const pyd_cell_t* cell, 
   return status;
 }
 
-// STORE: notes the value of a slot as the new value of a global, which the end of the call commits.
+// STORE: notes the value of slot b as the new value of global a, which the end of the call commits.
 static pyd_status_t store(pyd_frame_t* frame, const pyd_step_t* step) {
   const pyd_global_t* global = &frame->state->program->globals[step->a];
   uint32_t slot = step->b & ~PYD_LAST_USE;
@@ -104,6 +107,7 @@ static pyd_status_t store(pyd_frame_t* frame, const pyd_step_t* step) {
   pyd_status_t status = pyd_frame_read(frame, slot, &cell);
   if (!pyd_ok(status)) return status;
   for (uint32_t axis = 0; cell->tensor && axis < global->type.rank; ++axis) {
+    // -1: any size.
     if (global->type.dims[axis] == -1 || global->type.dims[axis] == cell->tensor->dims[axis]) continue;
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "global '@%.*s': axis %u: expected %lld elements, got %lld",
                            STRING(global->name), axis, (ll_t)global->type.dims[axis], (ll_t)cell->tensor->dims[axis]);
@@ -116,7 +120,8 @@ static pyd_status_t store(pyd_frame_t* frame, const pyd_step_t* step) {
   return status;
 }
 
-// OBSERVE: records values for a check, with copies that the caller can read.
+// OBSERVE: records the values of the slots from pool word b + 1 on, one or two, for check a. Those that the caller
+// could not read after the call are copied.
 static pyd_status_t observe(pyd_frame_t* frame, const pyd_step_t* step) {
   pyd_invocation_t* invocation = frame->invocation;
   if (invocation->observation_count == invocation->observation_capacity) {
@@ -146,7 +151,8 @@ static pyd_status_t observe(pyd_frame_t* frame, const pyd_step_t* step) {
   return status;
 }
 
-// CONSTANT: stores a constant of the program in a slot.
+// CONSTANT: stores constant b of the program in slot a. Pool words from c on are its sizes: low word, high word of
+// each.
 static pyd_status_t make_constant(pyd_frame_t* frame, const pyd_step_t* step) {
   const pyd_slot_type_t* type = &frame->p->slots[step->a];
   int64_t dims[PYD_PROGRAM_MAX_RANK];
@@ -161,7 +167,8 @@ static pyd_status_t make_constant(pyd_frame_t* frame, const pyd_step_t* step) {
   return status;
 }
 
-// VIEW: stores a tensor in a slot that shares the memory of another one, with other sizes and an offset in bytes.
+// VIEW: stores a tensor in slot a that shares the memory of tensor slot b. Pool word c is the scalar slot of its offset
+// in bytes, and the words after it those of its sizes. Without an offset (NONE) it has all bytes of the other tensor.
 static pyd_status_t view(pyd_frame_t* frame, const pyd_step_t* step) {
   const pyd_slot_type_t* type = &frame->p->slots[step->a];
   const uint32_t* words = frame->p->pool + step->c;
@@ -180,7 +187,7 @@ static pyd_status_t view(pyd_frame_t* frame, const pyd_step_t* step) {
   pyd_tensor_t* tensor;
   if (pyd_ok(status)) {
     const pyd_shape_t shape = {type->dtype, type->rank, dims};
-    status = pyd_tensor_view(source->tensor, offset, words[0] == PYD_NONE, shape, &tensor);
+    status = pyd_tensor_view(source->tensor, offset, /* is_whole */ words[0] == PYD_NONE, shape, &tensor);
   }
   if (!pyd_ok(status)) return status;
   if (step->b & PYD_LAST_USE) pyd_cell_clear(source);
@@ -188,9 +195,9 @@ static pyd_status_t view(pyd_frame_t* frame, const pyd_step_t* step) {
   return status;
 }
 
-// Returns in |out_tensor| a tensor with the value of |source| in which updates may overwrite the rows at |positions|:
-// over the same memory if no other reference has it, or after |saved| was noted for the only other one, a global; else
-// a copy. |is_last|: the slot of |source| is not read again.
+// Returns in |out_tensor| a tensor with the value of |source| in which updates may overwrite the rows whose numbers are
+// |positions| and whose old elements are |saved|. It has the same memory if no other reference does, or if only a
+// global does, which |saved| can restore; else it is a copy. |is_last|: the slot of |source| is not read again.
 static pyd_status_t save_rows(const pyd_frame_t* frame, pyd_tensor_t* source, bool is_last, pyd_tensor_t* positions,
                               pyd_tensor_t* saved, pyd_tensor_t** out_tensor) {
   *out_tensor = NULL;
@@ -204,7 +211,8 @@ static pyd_status_t save_rows(const pyd_frame_t* frame, pyd_tensor_t* source, bo
   return pyd_tensor_copy(frame->state->memory, source, out_tensor);
 }
 
-// SAVE: stores a value in a slot whose rows may be overwritten in place.
+// SAVE: stores the value of slot b in slot a, where its rows may be overwritten in place. Pool word c is the slot of
+// the row numbers, the next word that of the rows' elements.
 static pyd_status_t save(pyd_frame_t* frame, const pyd_step_t* step) {
   const uint32_t* slots = frame->p->pool + step->c;
   pyd_cell_t *source, *positions, *saved;
@@ -213,7 +221,8 @@ static pyd_status_t save(pyd_frame_t* frame, const pyd_step_t* step) {
   if (pyd_ok(status)) status = pyd_frame_read(frame, slots[1] & ~PYD_LAST_USE, &saved);
   if (!pyd_ok(status)) return status;
   pyd_tensor_t* tensor;
-  status = save_rows(frame, source->tensor, step->b & PYD_LAST_USE, positions->tensor, saved->tensor, &tensor);
+  status =
+      save_rows(frame, source->tensor, /* is_last */ step->b & PYD_LAST_USE, positions->tensor, saved->tensor, &tensor);
   if (!pyd_ok(status)) return status;
   if (step->b & PYD_LAST_USE) pyd_cell_clear(source);
   for (uint32_t i = 0; i < 2; ++i) {

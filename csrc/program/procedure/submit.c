@@ -6,7 +6,7 @@
 #include "program/procedure/state.h"
 #include "program/traced.h"
 
-// The payload of the task: a copy of the inputs, and the invocation once it has run.
+// The payload of the task: a copy of the inputs, and the invocation once it has run; NULL before and after a failure.
 typedef struct submission_s {
   pyd_state_t* state;
   uint32_t procedure;
@@ -19,6 +19,7 @@ static pyd_status_t run(void* self, const pyd_interrupt_t* interrupt) {
   return pyd_procedure_call(s->state, s->procedure, s->inputs, interrupt, &s->invocation);
 }
 
+// Runs the whole call and returns true: it has ended. Implements pyd_task_kind_t.advance.
 static bool advance(void* self, pyd_task_t* task, uint32_t worker, pyd_status_t* out_status) {
   (void)worker;
   *out_status = run(self, pyd_task_interrupt(task));
@@ -41,8 +42,8 @@ static void copy_inputs(submission_t* s, const pyd_procedure_t* p, const pyd_inp
   }
 }
 
-// Submits a call that would wait for others at the gate as a successor of the last such call, so that no thread blocks
-// at the gate for a submitted call.
+// Submits a call that uses mutable globals as a successor of the last submitted one that does. It could otherwise have
+// to wait at the gate, which admits one such call at a time, and would block a thread there.
 static pyd_status_t submit_in_order(pyd_state_t* state, pyd_task_t* task, const pyd_submit_options_t* options) {
   pyd_submit_options_t ordered = options ? *options : (pyd_submit_options_t){.priority = PYD_PRIORITY_NORMAL};
   pthread_mutex_lock(&state->submit_mutex);
@@ -65,6 +66,7 @@ pyd_status_t pyd_procedure_submit_task(pyd_state_t* state, uint32_t procedure, p
   return p->has_stores || p->loads_mutable ? submit_in_order(state, task, options) : pyd_task_submit(task, options);
 }
 
+// Creates the task of a call with a copy of its inputs, and submits it. |*out_task| is unchanged after a failure.
 static pyd_status_t submit(pyd_state_t* state, uint32_t procedure, const pyd_input_t* inputs,
                            const pyd_submit_options_t* options, pyd_task_t** out_task) {
   const pyd_procedure_t* p = &state->program->procedures[procedure];

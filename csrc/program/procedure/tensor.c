@@ -18,7 +18,8 @@ void pyd_memory_release(pyd_memory_t memory, void* block) {
   }
 }
 
-// Allocates a tensor without memory for its elements. INVALID_ARGUMENT if a size is negative or the sizes overflow.
+// Allocates a tensor without memory for its elements, with one reference. INVALID_ARGUMENT if a size is negative or the
+// sizes overflow. |*out_tensor| is NULL after a failure.
 static pyd_status_t allocate_header(pyd_shape_t shape, pyd_tensor_t** out_tensor) {
   *out_tensor = NULL;
   uint64_t bytes;
@@ -60,7 +61,7 @@ pyd_status_t pyd_tensor_wrap_block(pyd_memory_t memory, pyd_shape_t shape, void*
   return status;
 }
 
-// Gives |tensor|, which has no memory yet, a block with arbitrary content.
+// Gives |tensor|, which has no memory yet, a block of |capacity| bytes of |memory| with arbitrary content.
 static void take_block(pyd_tensor_t* tensor, pyd_memory_t memory, void* block, uint64_t capacity) {
   tensor->memory = memory;
   tensor->block = block;
@@ -89,7 +90,7 @@ pyd_status_t pyd_tensor_remake(pyd_tensor_t* source, pyd_shape_t shape, pyd_tens
   pyd_status_t status = allocate_header(shape, out_tensor);
   if (!pyd_ok(status)) return status;
   take_block(*out_tensor, source->memory, source->block, source->capacity);
-  free(source);
+  free(source);  // without its block
   return status;
 }
 
@@ -131,7 +132,7 @@ pyd_status_t pyd_tensor_move(const pyd_tensor_t* source, uint64_t source_offset,
 static pyd_status_t copy_bytes(const pyd_tensor_t* target, const pyd_tensor_t* source) {
   const pyd_device_memory_t *to = target->memory.device, *from = source->memory.device;
   if (!source->bytes) return PYD_STATUS_OK;
-  if (from && !to && !source->data) {
+  if (from && !to && !source->data) {  // with |data|, this process has the same bytes
     return from->read(from->self, pyd_tensor_owner(source)->block, source->offset, target->block, source->bytes);
   }
   if (to && !from) return to->write(to->self, target->block, source->data, source->bytes);
@@ -158,14 +159,15 @@ void pyd_tensor_release(pyd_tensor_t* tensor) {
   }
 }
 
+// Numerical types from 0x21 on are floats, from IEEE to those of 4 bits; less are integers and booleans.
 static bool is_float(uint32_t dtype) { return dtype >> 24 >= 0x21; }
 
 pyd_status_t pyd_tensor_element(const pyd_tensor_t* tensor, uint64_t index, uint64_t* out_word) {
   uint32_t bits = tensor->dtype & 0xFFFFFF;
-  bool is_truth = bits == 1 || tensor->dtype >> 24 == 0x13;
+  bool is_boolean = bits == 1 || tensor->dtype >> 24 == 0x13;
   // Elements of less than 8 bits are packed, the first one in the lowest bits, but for booleans, which take a byte
-  // each.
-  uint64_t size = is_truth || bits < 8 ? 1 : bits / 8, at = !is_truth && bits < 8 ? index * bits / 8 : index * size;
+  // each. |at|: the byte in which the element begins.
+  uint64_t size = is_boolean || bits < 8 ? 1 : bits / 8, at = !is_boolean && bits < 8 ? index * bits / 8 : index * size;
   uint64_t word = 0;  // on little-endian machines, the only ones supported, the element is in the low bytes
   if (tensor->data) {
     memcpy(&word, tensor->data + at, size);
@@ -174,8 +176,8 @@ pyd_status_t pyd_tensor_element(const pyd_tensor_t* tensor, uint64_t index, uint
     pyd_status_t status = device->read(device->self, pyd_tensor_owner(tensor)->block, tensor->offset + at, &word, size);
     if (!pyd_ok(status)) return status;
   }
-  if (is_truth) {
-    *out_word = word & 1 ? UINT64_MAX : 0;
+  if (is_boolean) {
+    *out_word = word & 1 ? UINT64_MAX : 0;  // an integer of 1 bit, sign-extended
     return PYD_STATUS_OK;
   }
   if (bits < 8) word >>= index * bits % 8;

@@ -8,7 +8,7 @@
 
 // Where tensors are allocated: in the memory of a device, or in a pool of this process.
 typedef struct pyd_memory_s {
-  pyd_pool_t* pool;
+  pyd_pool_t* pool;                   // used without |device|
   const pyd_device_memory_t* device;  // NULL: this process
 } pyd_memory_t;
 
@@ -23,9 +23,9 @@ typedef struct pyd_tensor_s {
   uint64_t capacity;    // of the block, in bytes
   bool is_fixed;        // memory of a constant or of the caller, which must not be reused
   bool is_lent;         // memory of the caller, valid during the call only
-  uint64_t offset;      // into the block
-  const uint8_t* data;  // its bytes in this process; may be NULL on a device
-  uint64_t bytes;
+  uint64_t offset;      // of its first byte in the block of its owner (pyd_tensor_owner), in bytes
+  const uint8_t* data;  // its first byte in this process; may be NULL on a device
+  uint64_t bytes;       // of its elements
   uint32_t dtype;
   uint32_t rank;
   int64_t dims[];
@@ -34,8 +34,8 @@ typedef struct pyd_tensor_s {
 // The value of a slot, a global or an observation.
 typedef struct pyd_cell_s {
   pyd_tensor_t* tensor;  // a reference; NULL for a scalar
-  uint64_t word;
-  bool is_set;
+  uint64_t word;         // of a scalar: integers sign-extended, floats as their bits
+  bool is_set;           // false: the cell is empty
 } pyd_cell_t;
 
 // Element type and sizes of a tensor.
@@ -83,6 +83,7 @@ static inline pyd_tensor_t* pyd_tensor_retain(pyd_tensor_t* tensor) {
 // |tensor| may be NULL.
 void pyd_tensor_release(pyd_tensor_t* tensor);
 
+// Returns whether |tensor| has one reference only.
 static inline bool pyd_tensor_is_single(const pyd_tensor_t* tensor) {
   return atomic_load_explicit(&tensor->references, memory_order_acquire) == 1;
 }

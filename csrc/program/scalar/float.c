@@ -27,6 +27,7 @@ static uint64_t of_f64(double f) {
   return bits;
 }
 
+// Decodes 1 bit of sign, 5 of exponent (biased by 15) and 10 of mantissa.
 static double as_f16(uint64_t bits) {
   uint32_t exponent = bits >> 10 & 31, mantissa = bits & 1023;
   double value = exponent == 0    ? ldexp(mantissa, -24)
@@ -39,19 +40,21 @@ static double as_f16(uint64_t bits) {
 // normal exponent |min_exponent|. |infinity| and |nan|: the encodings of these values.
 static uint64_t narrow(double value, int digits, int min_exponent, uint32_t infinity, uint32_t nan) {
   uint64_t negative = signbit(value) ? UINT64_C(0x8000) : 0;
-  double size = fabs(value);
+  double magnitude = fabs(value);
   if (isnan(value)) return negative | nan;
   if (isinf(value)) return negative | infinity;
-  if (size == 0) return negative;
+  if (magnitude == 0) return negative;
   int exponent;
-  frexp(size, &exponent);  // size = [0.5, 1) * 2^exponent
+  frexp(magnitude, &exponent);  // magnitude = [0.5, 1) * 2^exponent
   if (exponent - 1 < min_exponent) exponent = min_exponent + 1;
-  double steps = nearbyint(ldexp(size, digits - exponent + 1));  // in units of the last digit; exact before rounding
+  double steps =
+      nearbyint(ldexp(magnitude, digits - exponent + 1));  // in units of the last digit; exact before rounding
   // A carry out of the mantissa increments the exponent.
   double code = (double)(exponent - 1 - min_exponent) * ldexp(1, digits) + steps;
   return negative | (code >= infinity ? infinity : (uint64_t)code);
 }
 
+// Decodes a register with a float of |format|, exactly.
 static double load(uint32_t format, uint64_t bits) {
   switch (format) {
     case PYD_F16: return as_f16(bits);
@@ -60,6 +63,7 @@ static double load(uint32_t format, uint64_t bits) {
     default: return as_f64(bits);
   }
 }
+// Rounds |value| to |format| and encodes it for a register.
 static uint64_t store(uint32_t format, double value) {
   switch (format) {
     case PYD_F16: return narrow(value, 10, -14, 0x7C00, 0x7E00);
@@ -69,14 +73,16 @@ static uint64_t store(uint32_t format, double value) {
   }
 }
 
-// Converts an integer to a double, rounding to odd: bits that do not fit set the lowest bit that does. Rounding the
-// result to a narrower format then equals rounding the integer once.
+// Converts an integer, signed if |negative|, to a double, rounding to odd: bits that do not fit set the lowest bit that
+// does. Rounding the result to a narrower format then equals rounding the integer once.
 static double round_to_odd(bool negative, uint64_t bits) {
-  uint64_t size = negative ? 0 - bits : bits;
-  if (size >> 53) size = (size & ~UINT64_C(2047)) | (size & 2047 ? 2048 : 0);
-  return negative ? -(double)size : (double)size;
+  uint64_t magnitude = negative ? 0 - bits : bits;
+  if (magnitude >> 53) magnitude = (magnitude & ~UINT64_C(2047)) | (magnitude & 2047 ? 2048 : 0);
+  return negative ? -(double)magnitude : (double)magnitude;
 }
 
+// Returns whether the predicate of arith.cmpf with this number (0 to 15) holds: 1 to 6 are ordered, false for a NaN; 8
+// to 13 are unordered, true for a NaN; 7 and 14 ask for that alone.
 static bool compare(uint32_t predicate, double a, double b) {
   bool unordered = isnan(a) || isnan(b);
   switch (predicate) {
@@ -108,10 +114,11 @@ static double extreme(double a, double b, bool want_max, bool skips_nan) {
   return (a < b) == want_max ? b : a;
 }
 
+// Rounds to the nearest integer, ties to even, whatever the rounding mode of the thread.
 static double round_even(double x) {
-  double integer = floor(x), rest = x - integer;
-  if (rest > 0.5 || (rest == 0.5 && fmod(integer, 2) != 0)) integer += 1;
-  return copysign(integer, x);
+  double integer = floor(x), fraction = x - integer;
+  if (fraction > 0.5 || (fraction == 0.5 && fmod(integer, 2) != 0)) integer += 1;
+  return copysign(integer, x);  // -0.3 becomes -0
 }
 
 static float round_evenf(float x) { return (float)round_even(x); }
@@ -134,12 +141,12 @@ static float math_f32(uint32_t function, float x) {
   case number: return f32(x);
     PYD_MATH_FUNCTIONS(X)
 #undef X
-    default: return x;
+    default: return x;  // does not exist, see pyd_insn_is_valid
   }
 }
 
-// Converts towards zero, saturating, NaN to 0. 2^63 and 2^64 are exact in a double, so the comparisons decide every
-// case.
+// Convert to an integer of |width| bits, towards zero, saturating, NaN to 0. The limits are powers of two, which are
+// exact in a double, so the comparisons decide every case. The results are sign-extended, as registers hold integers.
 static uint64_t to_signed(double value, uint32_t width) {
   double limit = ldexp(1.0, (int)width - 1);
   if (isnan(value)) return 0;
@@ -182,6 +189,7 @@ static bool compute_f64(uint32_t op, double x, double y, double z, double* out) 
 }
 
 static uint64_t bit_of_sign(uint32_t format) { return UINT64_C(1) << (format <= PYD_BF16 ? 15 : format - 1); }
+// Returns the bits of a float in a register, without bits above its width, which |format| is for f32 and f64.
 static uint64_t bits_of(uint32_t format, uint64_t word) {
   return format == 64 ? word : zero(word, format <= PYD_BF16 ? 16 : format);
 }
@@ -190,13 +198,15 @@ static uint64_t bits_of(uint32_t format, uint64_t word) {
 // rounded to odd, so that rounding it again to 16 bits gives the correctly rounded result.
 static double fma_exact(double a, double b, double c) {
   double product = a * b, sum = product + c;
-  double rest = isfinite(sum) ? (product - (sum - (sum - product))) + (c - (sum - product)) : 0;
+  // What the addition rounded away, exactly (Knuth's two-sum).
+  double error = isfinite(sum) ? (product - (sum - (sum - product))) + (c - (sum - product)) : 0;
   uint64_t bits = of_f64(sum);
-  if (rest == 0 || !isfinite(sum) || bits & 1) return sum;
-  bool is_larger = (rest > 0) == !signbit(sum);  // the exact value is farther from zero
+  if (error == 0 || !isfinite(sum) || bits & 1) return sum;
+  bool is_larger = (error > 0) == !signbit(sum);  // the exact value is farther from zero
   return as_f64(is_larger ? bits + 1 : bits - 1);
 }
 
+// Converts an integer, signed if |negative|, to a float of |format|, rounded once.
 static uint64_t from_integer(uint32_t format, bool negative, uint64_t bits) {
   // Directly from the integer to f32, as large integers would be rounded twice by way of f64.
   if (format == PYD_F32) return of_f32(negative ? (float)(int64_t)bits : (float)bits);
@@ -204,7 +214,8 @@ static uint64_t from_integer(uint32_t format, bool negative, uint64_t bits) {
   return store(format, round_to_odd(negative, bits));
 }
 
-// Computes an operation whose operands and result all have the format of its modifier.
+// Computes an operation whose operands and result all have the format of its modifier. Returns PYD_FAULT_NO_RULE if it
+// is none of those that this file computes.
 static pyd_fault_t compute(const pyd_insn_t* insn, uint64_t a, uint64_t b, uint64_t c, uint64_t* out) {
   const uint32_t format = insn->modifier;
   if (insn->op == PYD_OP_FMA && format <= PYD_BF16) {
@@ -221,9 +232,12 @@ static pyd_fault_t compute(const pyd_insn_t* insn, uint64_t a, uint64_t b, uint6
 }
 
 pyd_fault_t pyd_arith_float(const pyd_insn_t* insn, uint64_t a, uint64_t b, uint64_t c, uint64_t* out) {
-  const uint32_t format = insn->modifier & 0xFF, from = insn->b;  // |from|: of a conversion
+  // |format|: of the result, or of the operands of FCMP; of FPTOSI and FPTOUI the width of the result. |from|: format
+  // or width of the operand of a conversion; of FMATH the number of the function.
+  const uint32_t format = insn->modifier & 0xFF, from = insn->b;
   switch (insn->op) {
     case PYD_OP_FCMP: *out = compare(insn->modifier >> 8, load(format, a), load(format, b)); break;
+    // extreme(a, b, want_max, skips_nan)
     case PYD_OP_FMIN: *out = store(format, extreme(load(format, a), load(format, b), false, false)); break;
     case PYD_OP_FMAX: *out = store(format, extreme(load(format, a), load(format, b), true, false)); break;
     case PYD_OP_FMINNUM: *out = store(format, extreme(load(format, a), load(format, b), false, true)); break;

@@ -2,6 +2,8 @@
 // docs/program.md, so that no program causes undefined behaviour in this code.
 #include "program/scalar/arith.h"
 
+// Returns whether the predicate of arith.cmpi with this number (0 to 9) holds for the lower |width| bits of |a| and
+// |b|.
 static bool compare(uint32_t predicate, uint64_t a, uint64_t b, uint32_t width) {
   int64_t sa = sign(a, width), sb = sign(b, width);
   uint64_t ua = zero(a, width), ub = zero(b, width);
@@ -19,6 +21,8 @@ static bool compare(uint32_t predicate, uint64_t a, uint64_t b, uint32_t width) 
   }
 }
 
+// Computes a division or remainder of |sa| and |sb|, which are sign-extended from |width| bits. |*out| may have other
+// bits above |width|. Returns a fault, without a result, for a divisor of 0 and a quotient that overflows.
 static pyd_fault_t divide(uint32_t op, uint32_t width, int64_t sa, int64_t sb, uint64_t* out) {
   uint64_t ua = zero((uint64_t)sa, width), ub = zero((uint64_t)sb, width);
   if (ub == 0) return PYD_FAULT_ZERO_DIVISOR;
@@ -35,14 +39,16 @@ static pyd_fault_t divide(uint32_t op, uint32_t width, int64_t sa, int64_t sb, u
     }
     if (sa == INT64_MIN >> (64 - width)) return PYD_FAULT_DIVISION_OVERFLOW;
   }
-  int64_t quotient = sa / sb, rest = sa % sb;
-  bool below = rest != 0 && (sa < 0) != (sb < 0);  // the exact quotient is negative and was rounded up
+  int64_t quotient = sa / sb, remainder = sa % sb;
+  bool was_rounded_up = remainder != 0 && (sa < 0) != (sb < 0);  // C rounds a negative quotient up
   switch (op) {
     case PYD_OP_DIVS: *out = (uint64_t)quotient; return PYD_FAULT_NONE;
-    case PYD_OP_REMS: *out = (uint64_t)rest; return PYD_FAULT_NONE;
-    case PYD_OP_CEILDIVS: *out = (uint64_t)(quotient + (rest != 0 && !below)); return PYD_FAULT_NONE;
-    case PYD_OP_FLOORDIVS: *out = (uint64_t)(quotient - below); return PYD_FAULT_NONE;
-    case PYD_OP_MODS: *out = (uint64_t)(below ? rest + sb : rest); return PYD_FAULT_NONE;  // the sign of the divisor
+    case PYD_OP_REMS: *out = (uint64_t)remainder; return PYD_FAULT_NONE;
+    case PYD_OP_CEILDIVS: *out = (uint64_t)(quotient + (remainder != 0 && !was_rounded_up)); return PYD_FAULT_NONE;
+    case PYD_OP_FLOORDIVS: *out = (uint64_t)(quotient - was_rounded_up); return PYD_FAULT_NONE;
+    case PYD_OP_MODS:
+      *out = (uint64_t)(was_rounded_up ? remainder + sb : remainder);
+      return PYD_FAULT_NONE;  // the sign of the divisor
     default: return PYD_FAULT_NO_RULE;
   }
 }
@@ -59,7 +65,7 @@ pyd_fault_t pyd_arith_integer(const pyd_insn_t* insn, uint64_t a, uint64_t b, ui
   uint32_t width = insn->modifier & 0xFF, predicate = insn->modifier >> 8;
   int64_t sa = sign(a, width), sb = sign(b, width), exact = 0;
   uint64_t ua = zero(a, width), ub = zero(b, width), result = 0;
-  bool wrapped = false;
+  bool wrapped = false;  // the exact result does not fit into 64 bits; narrower ones may wrap unnoticed
   switch (insn->op) {
     case PYD_OP_ADD:
       wrapped = __builtin_add_overflow(sa, sb, &exact);
@@ -89,6 +95,7 @@ pyd_fault_t pyd_arith_integer(const pyd_insn_t* insn, uint64_t a, uint64_t b, ui
     case PYD_OP_SHRU: result = ub >= width ? 0 : ua >> ub; break;
     case PYD_OP_ABS: result = (uint64_t)(sa < 0 ? (int64_t) - (uint64_t)sa : sa); break;
     case PYD_OP_CTPOP: result = (uint64_t)__builtin_popcountll(ua); break;
+    // The builtins for zeros are undefined for 0; MLIR has the width.
     case PYD_OP_CTLZ: result = ua ? (uint64_t)__builtin_clzll(ua) - (64 - width) : width; break;
     case PYD_OP_CTTZ: result = ua ? (uint64_t)__builtin_ctzll(ua) : width; break;
     case PYD_OP_MULHS: result = (uint64_t)((__extension__(__int128) sa * sb) >> width); break;

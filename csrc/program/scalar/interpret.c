@@ -6,7 +6,8 @@
 
 #include "program/scalar/arith.h"
 
-// Returns the status of a failed check: its text with {a} and {b} replaced by the operands.
+// Returns the status of a failed check: its text, whose offset and length in bytes are pool words c and c + 1, with {a}
+// and {b} replaced by the operands. Without memory, the text as it is.
 static pyd_status_t refuse_check(const pyd_program_t* program, const pyd_function_t* fn, const pyd_insn_t* insn,
                                  uint64_t a, uint64_t b) {
   const char* text = (const char*)program->strings.data + fn->pool[insn->c];
@@ -33,6 +34,7 @@ static pyd_status_t refuse_check(const pyd_program_t* program, const pyd_functio
   return status;
 }
 
+// Returns the status of an instruction with a fault. |a| and |b|: its operands.
 static pyd_status_t refuse_fault(const pyd_function_t* fn, const pyd_insn_t* insn, pyd_fault_t fault, uint64_t a,
                                  uint64_t b) {
   int name_length = (int)fn->info.name.length;
@@ -52,7 +54,7 @@ static pyd_status_t refuse_fault(const pyd_function_t* fn, const pyd_insn_t* ins
                              "function '%.*s', instruction %u: opcode %u is in the table of opcodes, but "
                              "nothing computes it",
                              name_length, name, at, insn->op);
-    default: {
+    default: {  // PYD_FAULT_WRAPPED
       const char* sign = insn->op == PYD_OP_ADD ? "+" : insn->op == PYD_OP_MUL ? "*" : "-";
       return pyd_status_make(PYD_CODE_INVALID_ARGUMENT,
                              "function '%.*s', instruction %u: a size computed as %" PRId64 " %s %" PRId64
@@ -63,7 +65,8 @@ static pyd_status_t refuse_fault(const pyd_function_t* fn, const pyd_insn_t* ins
   }
 }
 
-// Reads a value that does not come from registers: a constant, size, scalar argument, query or variant.
+// Reads a value that does not come from registers: a constant, size, scalar argument, query or variant. |dims|: the
+// sizes of all tensor arguments, one after another. A query with modifier 1 asks whether the device has a result.
 static pyd_status_t read_source(const pyd_program_t* program, const pyd_function_t* fn, const pyd_insn_t* insn,
                                 const int64_t* dims, const uint64_t* scalars, uint64_t* out) {
   switch (insn->op) {
@@ -88,6 +91,8 @@ static pyd_status_t read_source(const pyd_program_t* program, const pyd_function
   }
 }
 
+// Runs one instruction: writes its destination register. A failed check and a fault are INVALID_ARGUMENT. Commands are
+// skipped.
 static pyd_status_t step(const pyd_program_t* program, const pyd_function_t* fn, const pyd_insn_t* insn,
                          const int64_t* dims, const uint64_t* scalars, uint64_t* regs) {
   const pyd_opcode_t* op = pyd_opcode(insn);
