@@ -5,9 +5,11 @@
 #include "platform/topology.h"
 #include "sched/internal.h"
 
+// Returns the CPUs that this thread may use, in an array that the caller frees; NULL when out of memory. The order is
+// that of pyd_topology_read: fast cores, slow cores, their siblings.
 static pyd_topology_cpu_t* read_topology(uint32_t* out_count) {
   pyd_topology_cpu_t* cpus = malloc(PYD_TOPOLOGY_MOST * sizeof(*cpus));
-  *out_count = cpus ? pyd_topology_read("", cpus, PYD_TOPOLOGY_MOST) : 0;
+  *out_count = cpus ? pyd_topology_read(/* root */ "", cpus, PYD_TOPOLOGY_MOST) : 0;
   return cpus;
 }
 
@@ -21,8 +23,8 @@ uint32_t pyd_sched_default_workers(void) {
   return cores < PYD_SCHED_MAX_WORKERS ? cores : PYD_SCHED_MAX_WORKERS;
 }
 
-// Lists the other workers, nearest first. Equally near ones begin with the next higher number, so that not all workers
-// steal from the same victim first.
+// Lists the workers - 1 other workers, nearest first. Equally near ones begin with the next higher number, so that not
+// all workers steal from the same victim first. Worker i is on the CPU cpus[i % count].
 static void order_others(uint16_t* out_others, uint32_t worker, uint32_t workers, const pyd_topology_cpu_t* cpus,
                          uint32_t count) {
   for (uint32_t distance = 0; distance <= PYD_TOPOLOGY_FARTHEST; ++distance) {
@@ -34,8 +36,8 @@ static void order_others(uint16_t* out_others, uint32_t worker, uint32_t workers
   }
 }
 
-// Assigns a CPU to each worker, in the order of the topology, and orders the others by distance. Returns false when out
-// of memory.
+// Assigns a CPU to each worker, in the order of the topology, and lists for each worker the others by distance. More
+// workers than CPUs share them. Returns false when out of memory; then the scheduler frees what was allocated.
 static bool assign_cpus(pyd_sched_t* sched) {
   const uint32_t workers = sched->workers, count = sched->machine_count;
   const pyd_topology_cpu_t* cpus = sched->machine;

@@ -17,8 +17,8 @@ static bool may_begin(const pyd_sched_t* sched) {
   return sched->blocking.queued && sched->blocking.active < sched->workers;
 }
 
-// Waits until a task may begin, counts it as active and returns it; NULL when the scheduler stops. The caller holds the
-// mutex.
+// Waits until a task may begin, counts its thread as active and returns it; NULL when the scheduler stops. The caller
+// holds the mutex, which is released while it waits.
 static pyd_task_t* await_task(pyd_sched_t* sched) {
   pyd_blocking_pool_t* pool = &sched->blocking;
   while (!atomic_load_explicit(&sched->closing, memory_order_relaxed)) {
@@ -53,6 +53,8 @@ static void run_tasks(pyd_blocking_thread_t* self) {
   if (options->on_stop) options->on_stop(options->context, number);
 }
 
+// The start function of a blocking thread. A thread on which the last reference to the scheduler was released destroys
+// it: it waits for all others, and cannot be joined itself.
 static void blocking_main(void* argument) {
   pyd_blocking_thread_t* self = argument;
   run_tasks(self);
@@ -76,7 +78,7 @@ static void start_thread(pyd_sched_t* sched) {
 
 bool pyd_blocking_ensure_thread(pyd_sched_t* sched) {
   pyd_blocking_pool_t* pool = &sched->blocking;
-  if (sched->options.are_lent) return false;
+  if (sched->options.are_lent) return false;  // a scheduler of donated threads starts none itself
   if (!may_begin(sched)) return true;
   const uint32_t room = sched->workers - pool->active, wanted = pool->queued < room ? pool->queued : room;
   if (pool->idle < wanted) start_thread(sched);
@@ -112,7 +114,8 @@ pyd_blocking_thread_t* pyd_blocking_own_thread(pyd_sched_t* sched) {
 // ---- blocking sections
 
 // Returns whether the calling thread is one of the blocking threads. A pool thread in a job of a blocking thread has
-// the scopes of both; its own scope, which holds a permit, is found first.
+// the scopes of both, innermost first; its own scope, which holds a permit, is found before that of the blocking
+// thread.
 static bool is_blocking_thread(const pyd_sched_t* sched) {
   for (const pyd_scope_t* scope = pyd_scope_now(sched->scopes); scope; scope = scope->outer) {
     if (scope->owner == &sched->blocking) return true;

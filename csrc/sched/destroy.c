@@ -6,7 +6,7 @@
 pyd_sched_thread_t* pyd_sched_own_thread(pyd_sched_t* sched) {
   const bool are_lent = sched->options.are_lent;
   pyd_sched_thread_t* own = NULL;
-  if (are_lent) pthread_mutex_lock(&sched->lifecycle);
+  if (are_lent) pthread_mutex_lock(&sched->lifecycle);  // guards |is_taken|
   const uint32_t count = are_lent ? sched->workers : atomic_load_explicit(&sched->started, memory_order_acquire);
   for (uint32_t i = 0; i < count && !own; ++i) {
     pyd_sched_thread_t* thread = &sched->threads[i];
@@ -17,6 +17,7 @@ pyd_sched_thread_t* pyd_sched_own_thread(pyd_sched_t* sched) {
   return own;
 }
 
+// All threads are woken, as sleeping ones would not see that the scheduler is closing.
 bool pyd_sched_destroy_later(pyd_sched_t* sched) {
   pyd_sched_thread_t* self = pyd_sched_own_thread(sched);
   pyd_blocking_thread_t* blocking = self ? NULL : pyd_blocking_own_thread(sched);
@@ -24,7 +25,7 @@ bool pyd_sched_destroy_later(pyd_sched_t* sched) {
   pthread_mutex_lock(&sched->lifecycle);
   *(self ? &self->destroys_sched : &blocking->destroys_sched) = true;
   atomic_store_explicit(&sched->closing, 1, memory_order_seq_cst);
-  pyd_sched_pool_wake(sched, sched->workers, sched->workers);
+  pyd_sched_pool_wake(sched, /* among */ sched->workers, /* count */ sched->workers);
   pthread_mutex_unlock(&sched->lifecycle);
   return true;
 }

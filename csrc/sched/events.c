@@ -11,7 +11,7 @@ void pyd_sched_trace_end(const pyd_sched_t* sched, pyd_trace_kind_t kind, uint64
 
 void pyd_sched_trace_idle(pyd_sched_thread_t* self) {
   const pyd_sched_t* sched = self->sched;
-  const uint64_t begin = atomic_load_explicit(&self->idle_since, memory_order_relaxed);
+  const uint64_t begin = atomic_load_explicit(&self->idle_since, memory_order_relaxed);  // ticks
   atomic_store_explicit(&self->idle_since, 0, memory_order_relaxed);
   if (pyd_trace_is_on(sched->trace)) pyd_sched_trace_end(sched, PYD_TRACE_IDLE, begin, 0);
 }
@@ -22,6 +22,7 @@ void pyd_sched_trace_exit(const pyd_sched_thread_t* self) {
 }
 
 bool pyd_sched_permit_take(pyd_sched_t* sched, uint32_t priority, bool is_for_tasks, const pyd_interrupt_t* interrupt) {
+  // 0: no event. With a free permit the thread is not going to wait.
   const uint64_t begin = pyd_permit_is_free(sched->permits) ? 0 : pyd_sched_trace_begin(sched);
   const bool is_uninterrupted = pyd_permit_take(sched->permits, priority, is_for_tasks ? sched : NULL, interrupt);
   pyd_sched_trace_end(sched, PYD_TRACE_WAIT, begin, 0);
@@ -40,6 +41,7 @@ void pyd_sched_trace_threads(pyd_sched_t* sched) {
     const pyd_trace_event_t event = {.begin = atomic_load_explicit(&self->idle_since, memory_order_relaxed),
                                      .end = pyd_cpu_ticks(),
                                      .kind = PYD_TRACE_IDLE};
+    // A working thread has no time since which it is idle.
     if (event.begin) pyd_trace_record_for(sched->trace, thread, &event, NULL, 0);
     pyd_trace_label(sched->trace, thread, self->worker);
   }

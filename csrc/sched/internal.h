@@ -57,8 +57,8 @@
 
 #define PYD_SLOT_OPEN 0x80000000u     // may be joined
 #define PYD_SLOT_WAITING 0x40000000u  // the caller sleeps on |done|
-#define PYD_SLOT_COUNT 0x0000FFFFu    // number of participating pool threads
-#define PYD_SLOT_ROOM_SHIFT 16        // and its limit
+#define PYD_SLOT_COUNT 0x0000FFFFu    // mask: number of participating pool threads
+#define PYD_SLOT_ROOM_SHIFT 16        // first bit of the limit of that number
 #define PYD_SLOT_ROOM (0xFFFu << PYD_SLOT_ROOM_SHIFT)
 
 // slot.failure without a failure. Otherwise the upper half is the index within the window, so that a lower index
@@ -75,10 +75,10 @@ typedef struct pyd_sched_cell_s {
 
 // A job that pool threads can join, or room for one.
 typedef struct pyd_sched_slot_s {
-  alignas(PYD_CPU_CACHE_LINE) _Atomic uint32_t state;
-  _Atomic uint32_t wakes_left;      // threads that joining threads should still wake
-  _Atomic uint32_t has_left_early;  // a participant has left and perhaps left indices in its cell
-  _Atomic uint32_t cpu;             // on which the caller runs; PYD_PLACEMENT_NONE without a caller
+  alignas(PYD_CPU_CACHE_LINE) _Atomic uint32_t state;  // PYD_SLOT_*
+  _Atomic uint32_t wakes_left;                         // threads that joining threads should still wake
+  _Atomic uint32_t has_left_early;                     // a participant has left and perhaps left indices in its cell
+  _Atomic uint32_t cpu;                                // on which the caller runs; PYD_PLACEMENT_NONE without a caller
   // Written by the caller while the slot is closed.
   const pyd_sched_job_t* job;
   const pyd_scope_t* scope;   // the caller's innermost scope
@@ -91,8 +91,8 @@ typedef struct pyd_sched_slot_s {
   bool is_guess;              // |cost| is a default, not an estimate
   bool has_permit;            // the caller holds a compute permit
   pyd_sched_cell_t* cells;    // one per worker number, allocated with the scheduler
-  alignas(PYD_CPU_CACHE_LINE) _Atomic uint64_t failure;
-  pyd_event_t done;
+  alignas(PYD_CPU_CACHE_LINE) _Atomic uint64_t failure;  // the lowest failed index so far, see PYD_SCHED_NO_FAILURE
+  pyd_event_t done;                                      // set by the last participant for the caller that sleeps
 } pyd_sched_slot_t;
 
 #define PYD_PLACEMENT_NONE 0xFFFFu
@@ -106,7 +106,7 @@ typedef enum pyd_placement_state_e {
 
 // The affinity and current CPU of a pool thread (placement.c).
 typedef struct pyd_placement_s {
-  _Atomic uint32_t state;
+  _Atomic uint32_t state;           // pyd_placement_state_t
   _Atomic uint32_t cpu;             // on which the thread ran last
   bool is_checked;                  // used by the thread itself only: no other thread was on |cpu|
   pyd_thread_t thread;              // its handle, which the thread stores itself
@@ -127,7 +127,7 @@ typedef struct pyd_sched_thread_s {
   uint64_t spin;                          // nanoseconds for which it spins before it parks
   uint64_t last_idle;                     // when it was last idle, in ticks
   bool has_slept;                         // since |last_idle|
-  uint64_t worth_spinning, worth_waking;  // its own estimates of the shared values of pyd_sched_t
+  uint64_t worth_spinning, worth_waking;  // its own estimates, in picoseconds, of the shared values of pyd_sched_t
   pyd_placement_t place;
 } pyd_sched_thread_t;
 
@@ -144,6 +144,7 @@ typedef struct pyd_task_queue_s {
   pyd_task_t* live;            // all tasks that have not ended
 } pyd_task_queue_t;
 
+// A thread that runs tasks which may block.
 typedef struct pyd_blocking_thread_s {
   struct pyd_sched_s* sched;
   pyd_thread_t thread;
@@ -164,8 +165,8 @@ typedef struct pyd_blocking_pool_s {
 
 struct pyd_sched_s {
   uint32_t workers;
-  bool oversubscribed;  // more workers than CPUs: no thread spins
-  int32_t spin_us;
+  bool oversubscribed;          // more workers than CPUs: no thread spins
+  int32_t spin_us;              // microseconds for which an idle thread spins; -1: adaptive
   uint64_t tick;                // length of a tick of the CPU's clock, in picoseconds / 256
   pyd_sched_threads_t options;  // of the threads
   // With pinned workers, else NULL: the CPU of each worker, and for each worker the other workers, nearest first.
@@ -196,8 +197,8 @@ struct pyd_sched_s {
   _Atomic uint32_t queued;                            // tasks in the queue; idle threads spin on it
   _Atomic uint32_t callers;                           // one bit per slot whose job has a caller
   alignas(PYD_CPU_CACHE_LINE) _Atomic uint32_t used;  // one bit per slot that is in use
-  alignas(PYD_CPU_CACHE_LINE) _Atomic uint32_t sleepers;
-  _Atomic uint32_t spinners;
+  alignas(PYD_CPU_CACHE_LINE) _Atomic uint32_t sleepers;  // parked pool threads
+  _Atomic uint32_t spinners;                              // idle pool threads that look for work
   // A thread parked, or was not woken, because no permit was free: participants wake one when a permit becomes free.
   _Atomic uint32_t lacks_permits;
   // Recent work that callers did alone because no thread was awake, in picoseconds, and the tick at which it ended.
@@ -209,8 +210,8 @@ struct pyd_sched_s {
   // multiples of measured delays.
   _Atomic uint64_t worth_spinning, worth_waking;
   pyd_permits_t* permits;
-  pyd_permit_share_t share;
-  bool owns_permits;
+  pyd_permit_share_t share;  // its contribution to |permits|
+  bool owns_permits;         // they are not shared with other schedulers, and destroyed with this one
 };
 
 // Measurements of one participant in a job.
@@ -221,12 +222,13 @@ typedef struct pyd_sched_meter_s {
   uint64_t waited;      // picoseconds that it waited for a permit
 } pyd_sched_meter_t;
 
-// Returns the product, UINT64_MAX if it is larger.
+// Returns the product; UINT64_MAX if it overflows.
 static inline uint64_t pyd_sched_multiply(uint64_t a, uint64_t b) {
   uint64_t product;
   return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
 }
 
+// Converts ticks of the CPU's clock. Many ticks are divided first, so that the product does not overflow.
 static inline uint64_t pyd_sched_picoseconds(const pyd_sched_t* sched, uint64_t ticks) {
   return ticks < UINT64_C(1) << 40 ? ticks * sched->tick >> 8 : (ticks >> 8) * sched->tick;
 }
@@ -237,6 +239,7 @@ static inline pyd_scope_t pyd_sched_scope_of(const pyd_sched_t* sched, const pyd
   return (pyd_scope_t){slot->scope, sched, slot->max_participants < sched->workers, PYD_SCOPE_PERMIT_INHERITED};
 }
 
+// Returns whether one more pool thread may participate. |state|: slot.state.
 static inline bool pyd_slot_has_room(uint32_t state) {
   return (state & PYD_SLOT_COUNT) < (state & PYD_SLOT_ROOM) >> PYD_SLOT_ROOM_SHIFT;
 }

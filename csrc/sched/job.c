@@ -1,13 +1,13 @@
 // Parallel jobs of callers: what a caller runs alone, when sharing pays, and waiting for the other participants.
 #include "sched/internal.h"
 
-// Runs indices [begin, end) on this thread in one call of the body. Returns false when an index failed.
+// Runs indices [begin, end) on this thread, as worker 0, in one call of the body. Returns false when an index failed.
 static bool run_chunk(const pyd_sched_job_t* job, uint64_t begin, uint64_t end, pyd_sched_failure_t* out_failure) {
   uint64_t failed = begin;
   int32_t code = job->body(job->self, 0, begin, end, &failed);
   if (!code) return true;
   out_failure->code = code;
-  out_failure->index = failed >= begin && failed < end ? failed : begin;
+  out_failure->index = failed >= begin && failed < end ? failed : begin;  // the body is not trusted
   return false;
 }
 
@@ -21,6 +21,7 @@ static uint32_t learned_cost(const pyd_sched_job_t* job) {
 static bool run_interruptible(const pyd_sched_job_t* job, uint64_t begin, uint64_t end,
                               pyd_sched_failure_t* out_failure) {
   const uint64_t known = learned_cost(job);
+  // Without an estimate the first chunk is one index; later ones follow the measured time.
   uint64_t chunk = known ? UINT64_C(1000) * PYD_SCHED_ASK_TIME / known : 1, before = pyd_cpu_nanoseconds();
   for (;;) {
     if (chunk > PYD_SCHED_ASK_INDICES) chunk = PYD_SCHED_ASK_INDICES;
@@ -48,8 +49,8 @@ static bool run_range(const pyd_sched_job_t* job, uint64_t begin, uint64_t end, 
   return is_short ? run_chunk(job, begin, end, out_failure) : run_interruptible(job, begin, end, out_failure);
 }
 
-// Runs indices [begin, end) on this thread and stores their time and count in |meter|. Returns false when an index
-// failed or the job was interrupted.
+// Runs indices [begin, end) on this thread and stores their time and count in |meter|, in place of earlier ones.
+// Returns false when an index failed or the job was interrupted.
 static bool run_range_metered(const pyd_sched_t* sched, const pyd_sched_job_t* job, uint64_t begin, uint64_t end,
                               pyd_sched_meter_t* meter, pyd_sched_failure_t* out_failure) {
   uint64_t start = pyd_cpu_ticks();
@@ -63,11 +64,11 @@ static bool run_range_metered(const pyd_sched_t* sched, const pyd_sched_job_t* j
 // the old estimate, because a thread that lost its CPU measures far too much; the next runs halve such an outlier away.
 void pyd_sched_learn(const pyd_sched_job_t* job, const pyd_sched_meter_t* meter) {
   if (!job->cost || !meter->indices) return;
-  uint64_t known = learned_cost(job), now = meter->picoseconds / meter->indices;
-  if (known) now = now < known ? (now + known) / 2 : now > 4 * known ? 4 * known : now;
-  if (now == 0) now = 1;
-  if (now > UINT32_MAX) now = UINT32_MAX;
-  if (now != known) __atomic_store_n(&job->cost->picoseconds, (uint32_t)now, __ATOMIC_RELAXED);
+  uint64_t known = learned_cost(job), cost = meter->picoseconds / meter->indices;
+  if (known) cost = cost < known ? (cost + known) / 2 : cost > 4 * known ? 4 * known : cost;
+  if (cost == 0) cost = 1;  // 0 means unknown
+  if (cost > UINT32_MAX) cost = UINT32_MAX;
+  if (cost != known) __atomic_store_n(&job->cost->picoseconds, (uint32_t)cost, __ATOMIC_RELAXED);
 }
 
 // Returns the picoseconds of work from which sharing a job pays: the wake-up threshold while all pool threads sleep,
@@ -97,9 +98,9 @@ static void update_wake_threshold(pyd_sched_t* sched, bool has_woken, bool has_g
   if (wake_threshold != old) atomic_store_explicit(&sched->wake_threshold, wake_threshold, memory_order_relaxed);
 }
 
-// Adds a job that ran on its caller alone to the recent serial work with which a spinning thread would have helped. The
-// sum starts again at 0 when the gap to the previous job is longer than a thread spins. |picoseconds| is the time of
-// the job.
+// Adds a job that ran on its caller alone, in |picoseconds|, to the recent serial work with which a spinning thread
+// would have helped. The sum starts again at 0 when the gap to the previous job is longer than a thread spins. Also
+// lowers the wake-up threshold a little if it alone kept the job from being shared.
 static void note_serial_work(pyd_sched_t* sched, uint64_t picoseconds) {
   if (picoseconds < atomic_load_explicit(&sched->worth_spinning, memory_order_relaxed)) return;
   uint64_t wake_threshold = atomic_load_explicit(&sched->wake_threshold, memory_order_relaxed);
@@ -110,14 +111,14 @@ static void note_serial_work(pyd_sched_t* sched, uint64_t picoseconds) {
   uint64_t now = pyd_cpu_ticks();
   uint64_t until = atomic_load_explicit(&sched->alone_until, memory_order_relaxed);
   uint64_t sum = atomic_load_explicit(&sched->serial_work, memory_order_relaxed);
-  uint64_t gap = pyd_sched_picoseconds(sched, pyd_cpu_elapsed(until, now));
+  uint64_t gap = pyd_sched_picoseconds(sched, pyd_cpu_elapsed(until, now));  // includes the time of this job
   if (gap > picoseconds + UINT64_C(1000) * PYD_SCHED_SPIN_MAX / 2) sum = 0;
   atomic_store_explicit(&sched->serial_work, sum + picoseconds, memory_order_relaxed);
   atomic_store_explicit(&sched->alone_until, now, memory_order_relaxed);
 }
 
-// Returns whether this run of a job should be timed. Short jobs are timed in every PYD_SCHED_MEASURE_EVERY-th run only,
-// because reading the clock would cost more than the estimate gains.
+// Returns whether this run of a job, of estimated |picoseconds|, should be timed. Short jobs are timed in every
+// PYD_SCHED_MEASURE_EVERY-th run only, because reading the clock would cost more than the estimate gains.
 static bool is_measured(const pyd_sched_job_t* job, uint64_t picoseconds) {
   if (picoseconds >= UINT64_C(1000) * PYD_SCHED_WORTH_MEASURING) return true;
   uint32_t runs = __atomic_load_n(&job->cost->runs, __ATOMIC_RELAXED) + 1;
@@ -143,7 +144,7 @@ static void sleep_until_done(pyd_sched_slot_t* slot) {
   while (polls && !pyd_event_wait_for(&slot->done, PYD_SCHED_ASK_ASLEEP)) {
     if (!pyd_sched_is_interrupted(job)) continue;
     pyd_sched_interrupt(slot);
-    polls = false;
+    polls = false;  // the participants stop now: wait for them
   }
   pyd_event_wait(&slot->done);
 }
@@ -181,13 +182,15 @@ void pyd_sched_settle(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t count
                       pyd_sched_failure_t* out_failure) {
   uint64_t failure = atomic_load_explicit(&slot->failure, memory_order_relaxed);
   if (failure == PYD_SCHED_NO_FAILURE) {
+    // A guessed cost, and a job that was not shared, say nothing about a gain: less than 7/8 of the expected time.
     if (!slot->is_guess && slot->max_participants > 1)
       update_wake_threshold(sched, has_woken, picoseconds < pyd_sched_multiply(slot->cost, count) / 8 * 7);
     return;
   }
   out_failure->is_interrupted = failure == PYD_SCHED_INTERRUPTED;
-  out_failure->code = out_failure->is_interrupted ? -1 : (int32_t)(uint32_t)failure;
+  out_failure->code = out_failure->is_interrupted ? -1 : (int32_t)(uint32_t)failure;  // -1: any that is not 0
   out_failure->index = out_failure->is_interrupted ? 0 : slot->base + (failure >> 32);
+  // The indices that did not run are dropped, so that the next job of the slot begins with empty cells.
   for (uint32_t i = 0; i < sched->workers; ++i) pyd_range_store(&slot->cells[i].range, (pyd_range_t){0, 0});
 }
 
@@ -204,9 +207,9 @@ static void run_shared(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint64_t begi
     uint32_t window = left < PYD_SCHED_WINDOW ? (uint32_t)left : PYD_SCHED_WINDOW;
     slot->base = begin;
     const uint64_t start = slot->opened = pyd_cpu_ticks(), waited = meter->waited;
-    bool has_woken = pyd_sched_publish(sched, slot, 0, window, 0);
+    bool has_woken = pyd_sched_publish(sched, slot, /* worker */ 0, window, /* state */ 0);
     do {
-      pyd_sched_work(sched, slot, 0, meter);
+      pyd_sched_work(sched, slot, /* worker */ 0, meter);
       close_and_wait(sched, slot);
     } while (pyd_sched_has_leftovers(sched, slot));
     pyd_sched_hide(sched, slot);  // a participant that left early may have set the slot's bit again
@@ -229,7 +232,7 @@ static uint64_t probe(const pyd_sched_t* sched, const pyd_sched_job_t* job, pyd_
     if (!run_range_metered(sched, job, begin, begin + chunk, meter, out_failure)) return job->count;
     begin += chunk;
     left -= chunk;
-    *out_cost = meter->picoseconds / chunk + 1;
+    *out_cost = meter->picoseconds / chunk + 1;  // not 0, which means unknown
     if (left > 1 && pyd_sched_multiply(*out_cost, left) >= sharing_threshold(sched)) break;
     chunk *= 2;
   }
@@ -303,13 +306,14 @@ void pyd_sched_run(pyd_sched_t* sched, const pyd_sched_job_t* job, pyd_sched_fai
   }
   if (begin < job->count) {
     pyd_sched_slot_t* slot = pyd_sched_acquire_slot(sched, job, cost, NULL);
-    meter = (pyd_sched_meter_t){0};
+    meter = (pyd_sched_meter_t){0};  // drops the times of probe(), whose last one is |cost|
     if (slot) {
       slot->has_permit = has_permit;
       const uint64_t start = cost ? 0 : pyd_cpu_ticks();
       run_shared(sched, slot, begin, &meter, out_failure);
       pyd_sched_release_slot(sched, slot);
-      // Other threads may have run all indices, so that this thread has measured none: estimate from the total time.
+      // Other threads may have run all indices, so that this thread has measured none. Then the cost is that of
+      // probe(), or, without one, the total time over all indices.
       if (!meter.indices && !learned_cost(job)) {
         const uint64_t spent = cost ? cost : pyd_sched_picoseconds(sched, pyd_cpu_elapsed(start, pyd_cpu_ticks()));
         meter = (pyd_sched_meter_t){.indices = cost ? 1 : job->count, .picoseconds = spent};

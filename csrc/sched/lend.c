@@ -43,13 +43,13 @@ pyd_status_t pyd_sched_lend(pyd_sched_t* sched, const pyd_interrupt_t* until) {
   if (!thread)
     return refuse(
         "the device has as many threads as workers; end the lending of another one, or create it with more workers");
-  const uint64_t fp_mode = pyd_cpu_fp_mode();
+  const uint64_t fp_mode = pyd_cpu_fp_mode();  // jobs run in the floating-point mode of their callers
   pyd_sched_pool_main(thread);
   pyd_cpu_set_fp_mode(fp_mode);
   const bool destroys_sched = thread->destroys_sched;
   release_entry(sched, thread);
   if (destroys_sched) {
-    pyd_sched_end_threads(sched, NULL, NULL);
+    pyd_sched_end_threads(sched, /* self */ NULL, /* blocking */ NULL);  // this thread has left
     pyd_sched_free(sched);
   }
   return PYD_STATUS_OK;

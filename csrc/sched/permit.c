@@ -20,6 +20,7 @@ static bool take_free(pyd_permits_t* permits) {
 
 // ---- the queue, under its mutex
 
+// Appends |waiter| to the list of its priority.
 static void enqueue(pyd_permits_t* permits, pyd_permit_waiter_t* waiter) {
   pyd_permit_waiter_t** tail = &permits->tail[waiter->priority];
   waiter->previous = *tail;
@@ -35,14 +36,15 @@ static void dequeue(pyd_permits_t* permits, pyd_permit_waiter_t* waiter) {
   atomic_fetch_sub_explicit(&permits->waiting, 1, memory_order_relaxed);
 }
 
+// Returns the waiter that has waited longest of those with the most preferred priority (the lowest number); NULL: none.
 static pyd_permit_waiter_t* first_waiter(const pyd_permits_t* permits) {
   pyd_permit_waiter_t* waiter = NULL;
   for (int priority = 0; priority < PYD_PRIORITIES && !waiter; ++priority) waiter = permits->head[priority];
   return waiter;
 }
 
-// Hands free permits to the first waiters. They are notified under the mutex: a waiter takes the mutex before it leaves
-// the stack frame that it is stored in.
+// Hands free permits to the first waiters, and begins a new quantum with each. They are notified under the mutex: a
+// waiter takes the mutex before it leaves the stack frame that it is stored in.
 static void serve(pyd_permits_t* permits) {
   for (pyd_permit_waiter_t* waiter; (waiter = first_waiter(permits)) && take_free(permits);) {
     dequeue(permits, waiter);
@@ -129,7 +131,9 @@ void pyd_permits_remove(pyd_permits_t* permits, pyd_permit_share_t* share) {
 
 bool pyd_permit_try(pyd_permits_t* permits) { return pyd_permit_is_free(permits) && take_free(permits); }
 
-// Acquires a permit that is reserved for callers that call again at once, although other threads wait.
+// Acquires a free permit, although other threads wait, during the quantum in which permits are reserved for callers
+// that call again at once. Notes that callers do, if one has released its permit just now. Returns whether it acquired
+// one.
 static bool take_reserved(pyd_permits_t* permits) {
   const uint64_t now = pyd_cpu_nanoseconds(),
                  released = atomic_load_explicit(&permits->released_at, memory_order_relaxed);
@@ -142,7 +146,7 @@ static bool take_reserved(pyd_permits_t* permits) {
 // Sleeps until |waiter| is granted a permit, or for |handover_timeout| without any handover. Returns false if
 // interrupted.
 static bool sleep_until_granted(pyd_permits_t* permits, pyd_permit_waiter_t* waiter, const pyd_interrupt_t* interrupt) {
-  uint32_t seen = atomic_load_explicit(&permits->handovers, memory_order_relaxed);
+  uint32_t seen = atomic_load_explicit(&permits->handovers, memory_order_relaxed);  // of all threads
   for (uint64_t start = pyd_cpu_nanoseconds(), passed = 0; passed < permits->handover_timeout;) {
     // Sleep about as long as it takes to serve all waiters. After that, a free permit may be reserved for a caller that
     // does not call again, and this waiter ends the reservation.
@@ -176,7 +180,7 @@ bool pyd_permit_take(pyd_permits_t* permits, uint32_t priority, const pyd_sched_
   pthread_mutex_unlock(&permits->mutex);
   const bool is_uninterrupted = sleep_until_granted(permits, &waiter, interrupt);
   pthread_mutex_lock(&permits->mutex);
-  if (pyd_event_claim(&waiter.is_granted)) {
+  if (pyd_event_claim(&waiter.is_granted)) {  // no permit was granted: go on without one, below zero if need be
     dequeue(permits, &waiter);
     atomic_fetch_sub_explicit(&permits->free_count, 1, memory_order_relaxed);
   }
@@ -188,6 +192,7 @@ bool pyd_permit_take(pyd_permits_t* permits, uint32_t priority, const pyd_sched_
 void pyd_permit_raise(pyd_permits_t* permits, const pyd_sched_t* sched, uint32_t priority) {
   pthread_mutex_lock(&permits->mutex);
   pyd_permit_waiter_t* waiter = NULL;
+  // Larger numbers are lower priorities: of the threads below |priority|, take one of the lowest.
   for (uint32_t lower = PYD_PRIORITIES; --lower > priority && !waiter;) {
     for (waiter = permits->head[lower]; waiter && waiter->sched != sched;) waiter = waiter->next;
   }

@@ -47,8 +47,8 @@ static uint64_t narrow(double value, int digits, int min_exponent, uint32_t infi
   int exponent;
   frexp(magnitude, &exponent);  // magnitude = [0.5, 1) * 2^exponent
   if (exponent - 1 < min_exponent) exponent = min_exponent + 1;
-  double steps =
-      nearbyint(ldexp(magnitude, digits - exponent + 1));  // in units of the last digit; exact before rounding
+  // In units of the last digit; exact before it is rounded.
+  double steps = nearbyint(ldexp(magnitude, digits - exponent + 1));
   // A carry out of the mantissa increments the exponent.
   double code = (double)(exponent - 1 - min_exponent) * ldexp(1, digits) + steps;
   return negative | (code >= infinity ? infinity : (uint64_t)code);
@@ -82,7 +82,7 @@ static double round_to_odd(bool negative, uint64_t bits) {
 }
 
 // Returns whether the predicate of arith.cmpf with this number (0 to 15) holds: 1 to 6 are ordered, false for a NaN; 8
-// to 13 are unordered, true for a NaN; 7 and 14 ask for that alone.
+// to 13 are unordered, true for a NaN; 7 is true without a NaN, 14 with one.
 static bool compare(uint32_t predicate, double a, double b) {
   bool unordered = isnan(a) || isnan(b);
   switch (predicate) {
@@ -189,7 +189,7 @@ static bool compute_f64(uint32_t op, double x, double y, double z, double* out) 
 }
 
 static uint64_t bit_of_sign(uint32_t format) { return UINT64_C(1) << (format <= PYD_BF16 ? 15 : format - 1); }
-// Returns the bits of a float in a register, without bits above its width, which |format| is for f32 and f64.
+// Returns the bits of a float in a register, without bits above its width. The format of f32 and f64 is their width.
 static uint64_t bits_of(uint32_t format, uint64_t word) {
   return format == 64 ? word : zero(word, format <= PYD_BF16 ? 16 : format);
 }

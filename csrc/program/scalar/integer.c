@@ -95,7 +95,7 @@ pyd_fault_t pyd_arith_integer(const pyd_insn_t* insn, uint64_t a, uint64_t b, ui
     case PYD_OP_SHRU: result = ub >= width ? 0 : ua >> ub; break;
     case PYD_OP_ABS: result = (uint64_t)(sa < 0 ? (int64_t) - (uint64_t)sa : sa); break;
     case PYD_OP_CTPOP: result = (uint64_t)__builtin_popcountll(ua); break;
-    // The builtins for zeros are undefined for 0; MLIR has the width.
+    // The builtins for zeros are undefined for 0, where MLIR gives the width.
     case PYD_OP_CTLZ: result = ua ? (uint64_t)__builtin_clzll(ua) - (64 - width) : width; break;
     case PYD_OP_CTTZ: result = ua ? (uint64_t)__builtin_ctzll(ua) : width; break;
     case PYD_OP_MULHS: result = (uint64_t)((__extension__(__int128) sa * sb) >> width); break;
