@@ -208,6 +208,7 @@ static pyd_status_t derive_up_to(const pyd_program_t* program, uint32_t last, co
   return status;
 }
 
+// Implements pyd_derived_t.derive. The gate admits one thread at a time; those that waited find the constant derived.
 static pyd_status_t derive_constant(const pyd_program_t* program, uint32_t index, const pyd_interrupt_t* interrupt) {
   pyd_derived_t* derived = program->derived;
   pyd_scope_t scope;

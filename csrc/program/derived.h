@@ -11,7 +11,7 @@
 // Memory of derived constants, which are consecutive in a few large blocks: smaller ones would not consist of huge
 // pages, and memory of small pages is read at three quarters of the rate.
 typedef struct constant_memory_s {
-  uint32_t block_count;
+  uint32_t block_count;  // in |blocks| of pyd_derived_t
   uint8_t* free_memory;  // the largest unused end of a block
   size_t free_bytes;     // its size
 } constant_memory_t;
@@ -20,7 +20,7 @@ struct pyd_derived_s {
   // Computes constant |index| of |program|, and before it the constants that it is derived from, unless another thread
   // has.
   pyd_status_t (*derive)(const pyd_program_t* program, uint32_t index, const pyd_interrupt_t* interrupt);
-  pyd_sched_t* sched;
+  pyd_sched_t* sched;  // may be NULL: derivations run on the thread of the call
   pyd_pool_t* pool;
   pyd_gate_t gate;           // one thread derives at a time
   constant_memory_t memory;  // guarded by |gate|
@@ -34,7 +34,7 @@ static inline bool pyd_constant_is_derived(const pyd_program_t* program, uint32_
   return program->derived && program->constants[index].derivation != PYD_NONE;
 }
 
-// Returns the bytes of a constant; NULL while it is not linked or not derived.
+// Returns the address of the bytes of a constant; NULL while it is not linked or not derived.
 static inline const uint8_t* pyd_constant_bytes(const pyd_program_t* program, uint32_t index) {
   if (!pyd_constant_is_derived(program, index)) return program->constant_links[index].data;
   return atomic_load_explicit(&program->derived->data[index], memory_order_acquire);

@@ -63,8 +63,8 @@ void pyd_plan_command(const pyd_plan_t* plan, uint32_t index, pyd_command_info_t
 }
 
 void pyd_plan_command_slot(const pyd_plan_t* plan, uint32_t index, uint32_t slot, pyd_command_slot_t* out_slot) {
-  const pyd_plan_slot_t* found = &plan->slots[plan->commands[index].first_slot + slot];
-  *out_slot = (pyd_command_slot_t){found->buffer, found->offset, found->length};
+  const pyd_plan_slot_t* range = &plan->slots[plan->commands[index].first_slot + slot];
+  *out_slot = (pyd_command_slot_t){range->buffer, range->offset, range->length};
 }
 
 const int64_t* pyd_plan_command_sizes(const pyd_plan_t* plan, uint32_t index) {

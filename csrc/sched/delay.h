@@ -8,8 +8,8 @@
 #include "sched/tuning.h"
 
 // Returns the estimate |delay| updated by the measurement |sample|, between |least| and PYD_SCHED_DELAY_MOST * |least|;
-// all in picoseconds. It moves by a fixed fraction in the direction of the sample, so it converges to the lower
-// quartile of the samples, which outliers do not affect.
+// all in picoseconds. It moves in the direction of the sample by a fixed fraction, downwards by three times as much as
+// upwards. So it converges to the lower quartile of the samples, which outliers do not affect.
 static inline uint64_t pyd_delay_learned(uint64_t delay, uint64_t sample, uint64_t least) {
   const uint64_t most = least * PYD_SCHED_DELAY_MOST;
   const uint64_t step = delay / PYD_SCHED_DELAY_STEP;

@@ -60,8 +60,9 @@ static bool run_range_metered(const pyd_sched_t* sched, const pyd_sched_job_t* j
   return ok;
 }
 
-// Averages the measured time per index into the cost estimate of the job. A measurement counts at most as four times
-// the old estimate, because a thread that lost its CPU measures far too much; the next runs halve such an outlier away.
+// Updates the cost estimate of the job by the measured time per index. A lower one is averaged with the old estimate, a
+// higher one replaces it, up to four times the old estimate, because a thread that lost its CPU measures far too much;
+// the next runs halve such an outlier away.
 void pyd_sched_learn(const pyd_sched_job_t* job, const pyd_sched_meter_t* meter) {
   if (!job->cost || !meter->indices) return;
   uint64_t known = learned_cost(job), cost = meter->picoseconds / meter->indices;
@@ -182,7 +183,8 @@ void pyd_sched_settle(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t count
                       pyd_sched_failure_t* out_failure) {
   uint64_t failure = atomic_load_explicit(&slot->failure, memory_order_relaxed);
   if (failure == PYD_SCHED_NO_FAILURE) {
-    // A guessed cost, and a job that was not shared, say nothing about a gain: less than 7/8 of the expected time.
+    // Sharing has gained if the job took less than 7/8 of its estimate, which must not be a guess. A job that is
+    // limited to one thread cannot gain.
     if (!slot->is_guess && slot->max_participants > 1)
       update_wake_threshold(sched, has_woken, picoseconds < pyd_sched_multiply(slot->cost, count) / 8 * 7);
     return;

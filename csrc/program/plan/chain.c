@@ -11,7 +11,8 @@ static const pyd_insn_t* insn_of(const pyd_plan_t* plan, const pyd_plan_command_
   return &plan->fn->insns[plan->fn->commands[command->number]];
 }
 
-// Returns the number of tiles of a dispatch; 0 if it is empty or cannot be part of a chain.
+// Returns the number of tiles of a dispatch, of which the last may have fewer workgroups; 0 if it is empty or cannot be
+// part of a chain.
 static uint64_t tiles_of(const pyd_plan_t* plan, const pyd_plan_command_t* command) {
   const uint32_t groups = command->kind == PYD_COMMAND_DISPATCH ? insn_of(plan, command)->b : 0;
   return groups ? command->count / groups + (command->count % groups != 0) : 0;
@@ -76,7 +77,8 @@ bool pyd_plan_form_chain(pyd_plan_t* plan, uint32_t first, pyd_plan_step_t* out_
 // whole buffer.
 enum { kUnused = 0, kElsewhere = UINT32_MAX };
 
-// Returns whether slot |index| of a command in the chain |step| can be bound to tiles in place of the whole buffer.
+// Returns whether slot |index| of a command in the chain |step| can be bound to tiles in place of the whole buffer: it
+// has the whole buffer, as many tiles as the chain, and the workgroups of a tile access only that tile of it.
 static bool can_store_tiles(const pyd_plan_t* plan, const pyd_plan_step_t* step, const pyd_plan_command_t* command,
                             uint32_t index) {
   const pyd_plan_slot_t* slot = &plan->slots[command->first_slot + index];

@@ -1,8 +1,8 @@
 // The ranges that the commands of a plan write of a result that is stored in place of its argument.
 #include "program/commands/command.h"
 
-// Returns whether |command| copies the argument of a result to the same offset of the result, which does nothing when
-// both share memory.
+// Returns whether |command| copies bytes of buffer |argument| to the same offset of buffer |result|, which does nothing
+// when both share memory.
 static bool is_copy_in_place(const pyd_plan_t* plan, const pyd_plan_command_t* command, uint32_t argument,
                              uint32_t result) {
   const pyd_plan_slot_t* slots = plan->slots + command->first_slot;

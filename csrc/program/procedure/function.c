@@ -15,7 +15,7 @@ typedef struct run_s {
   const uint32_t* outputs;  // by result: the slot that gets it, or NONE: it is dropped
 } run_t;
 
-// Returns the cell that argument |index| of the function is read from.
+// Returns the cell of the slot from which argument |index| of the function is read.
 static pyd_cell_t* input_cell(const run_t* run, uint32_t index) {
   return &run->frame->slots[run->inputs[index] & ~PYD_LAST_USE];
 }
@@ -46,7 +46,8 @@ static void drop_inputs(const run_t* run) {
   }
 }
 
-// Runs a function that has neither commands nor buffers, only scalar instructions, without a plan.
+// Runs a function that has neither commands nor buffers, only scalar instructions, without a plan. Its arguments are in
+// the frame, see gather_arguments().
 static pyd_status_t run_scalar_function(const run_t* run) {
   pyd_frame_t* frame = run->frame;
   pyd_status_t status =
