@@ -205,7 +205,8 @@ void pyd_permit_raise(pyd_permits_t* permits, const pyd_sched_t* sched, uint32_t
   pthread_mutex_unlock(&permits->mutex);
 }
 
-// The counterpart of enqueue and serve: the permit is free before the queue is examined.
+// Frees the permit before it looks for waiters, while a waiter enters the queue before it looks for a free permit: at
+// least one of them sees the other.
 void pyd_permit_release(pyd_permits_t* permits) {
   atomic_fetch_add_explicit(&permits->free_count, 1, memory_order_seq_cst);
   if (atomic_load_explicit(&permits->waiting, memory_order_seq_cst)) lock_and_serve(permits);

@@ -78,7 +78,7 @@ static pyd_status_t check_scalars(const verifier_t* v, const uint32_t* slots, ui
   return status;
 }
 
-// Checks that the target of a jump exists.
+// Checks that |step|, the target of a jump, exists.
 static pyd_status_t check_jump(const verifier_t* v, uint32_t step) {
   return step < v->p->step_count ? PYD_STATUS_OK : CORRUPT(v, "step %u, the procedure has %u", step, v->p->step_count);
 }
@@ -101,10 +101,11 @@ static pyd_status_t verify_run(const verifier_t* v, const pyd_step_t* step) {
   if (!pyd_ok(status)) return status;
   const uint32_t* slots = v->p->pool + step->b;
   for (uint32_t i = 0; i < args && pyd_ok(status); ++i) {
-    status = check_value(v, "argument", i, slots[i], true, &fn->info.args[i]);
+    status = check_value(v, "argument", i, slots[i], /* is_read */ true, &fn->info.args[i]);
   }
   for (uint32_t i = 0; i < results && pyd_ok(status); ++i) {
-    if (slots[args + i] != PYD_NONE) status = check_value(v, "result", i, slots[args + i], false, &fn->info.results[i]);
+    if (slots[args + i] == PYD_NONE) continue;
+    status = check_value(v, "result", i, slots[args + i], /* is_read */ false, &fn->info.results[i]);
   }
   update_max(&v->p->max_dims, fn->info.dims_count);
   update_max(&v->p->max_scalars, fn->scalar_count);
@@ -124,7 +125,7 @@ static pyd_status_t verify_move(const verifier_t* v, const pyd_step_t* step) {
     uint32_t target = pairs[2 * i];
     if (target >= v->p->slot_count) return CORRUPT(v, "slot %u, the procedure has %u", target, v->p->slot_count);
     const pyd_slot_type_t* type = &v->p->slots[target];
-    status = check_type(v, "move", i, pairs[2 * i + 1], true, type->kind, type->dtype, type->rank);
+    status = check_type(v, "move", i, pairs[2 * i + 1], /* is_read */ true, type->kind, type->dtype, type->rank);
   }
   update_max(&v->p->max_moves, count);
   return status;
@@ -140,7 +141,7 @@ static pyd_status_t verify_read(const verifier_t* v, const pyd_step_t* step) {
   if (pyd_ok(status)) status = claim_records(v, step->c, 1, &count);
   if (!pyd_ok(status)) return status;
   const pyd_slot_type_t* tensor = &v->p->slots[step->b];
-  uint32_t bits = tensor->dtype & 0xFFFFFF;
+  uint32_t bits = tensor->dtype & 0xFFFFFF;  // a dtype is numerical type << 24 | bits
   if (count != tensor->rank) return CORRUPT(v, "%u indices for %u axes", count, tensor->rank);
   if (bits > 64 || (bits & (bits - 1)) != 0 || (tensor->dtype >> 24 == 0x13 && bits > 8))
     return CORRUPT(v, "an element of %u bits cannot be read", bits);
@@ -179,12 +180,12 @@ static pyd_status_t verify_observe(const verifier_t* v, const pyd_step_t* step) 
   return status;
 }
 
-// Verifies a return: a value of the right type for each result.
+// Verifies a return: the slots from pool word a on have the types of the results.
 static pyd_status_t verify_return(const verifier_t* v, const pyd_step_t* step) {
   const pyd_program_function_t* info = &v->p->info;
   pyd_status_t status = claim_pool(v, step->a, info->result_count);
   for (uint32_t i = 0; i < info->result_count && pyd_ok(status); ++i) {
-    status = check_value(v, "result", i, v->p->pool[step->a + i], true, &info->results[i]);
+    status = check_value(v, "result", i, v->p->pool[step->a + i], /* is_read */ true, &info->results[i]);
   }
   return status;
 }
@@ -233,7 +234,8 @@ static pyd_status_t verify_save(const verifier_t* v, const pyd_step_t* step) {
   pyd_status_t status = check_tensor(v, step->a);
   if (!pyd_ok(status)) return status;
   const pyd_slot_type_t* type = &v->p->slots[step->a];
-  status = check_type(v, "the tensor of save", step->a, step->b, true, 0, type->dtype, type->rank);
+  status =
+      check_type(v, "the tensor of save", step->a, step->b, /* is_read */ true, type->kind, type->dtype, type->rank);
   if (pyd_ok(status)) status = claim_pool(v, step->c, 2);
   const uint32_t dtypes[2] = {kPositionDtype, type->dtype};
   for (uint32_t i = 0; i < 2 && pyd_ok(status); ++i) {

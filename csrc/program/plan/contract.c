@@ -96,7 +96,7 @@ static pyd_status_t check_binding(const dispatch_t* d, uint32_t index, bool is_w
 }
 
 // Evaluates the contract for the constants of a dispatch, and checks its grid and bindings. |scalars| and |regs|:
-// scratch arrays for the evaluation.
+// scratch arrays, with an element per constant of the dispatch and per register of the contract.
 static pyd_status_t check_dispatch(const dispatch_t* d, uint64_t* scalars, uint64_t* regs) {
   const pyd_function_t* contract = d->export->contract;
   for (uint32_t i = 0; i < d->command->constant_count; ++i)
@@ -154,7 +154,7 @@ pyd_status_t pyd_plan_check_contract(const pyd_plan_t* plan, const pyd_plan_comm
   const dispatch_t d = {plan, command, export, plan->program->executables[export->executable].name};
   for (uint32_t i = 0; i < command->constant_count; ++i) {
     bool is_late = plan->fn->reg_flags[constants[i] & ~PYD_CONSTANT_HIGH] & PYD_REG_LATE;
-    if (is_late && pyd_contract_reads(export, i)) {
+    if (is_late && pyd_contract_reads(export, i)) {  // its value is known in a call only
       return BROKEN(&d, "constant %u: sizes depend on it, and it may differ from call to call", i);
     }
   }

@@ -22,7 +22,7 @@ static uint64_t mix(uint64_t hash, uint64_t value) {
 }
 
 uint64_t pyd_plan_hash(const pyd_program_t* program, uint32_t function, const int64_t* dims, const uint64_t* scalars) {
-  uint64_t hash = mix(0, (uint64_t)function + 1);
+  uint64_t hash = mix(0, (uint64_t)function + 1);  // mix(0, 0) would be 0
   if (function >= program->function_count) return hash;
   const pyd_function_t* fn = &program->functions[function];
   for (uint32_t i = 0; i < fn->info.dims_count; ++i) hash = mix(hash, (uint64_t)dims[i]);

@@ -170,6 +170,7 @@ static void set_outputs(const run_t* run, pyd_state_lease_t lease) {
 // that it does not count as part of the call.
 static pyd_status_t run_timed(const pyd_frame_t* frame, pyd_state_lease_t lease) {
   const pyd_plan_t* plan = lease.entry->plan;
+  // One more than needed, as calloc may return NULL for no bytes.
   pyd_command_time_t* times = calloc((size_t)plan->command_count + 1, sizeof(*times));
   if (!times) {
     return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for the times of %u commands", plan->command_count);

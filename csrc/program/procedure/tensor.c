@@ -163,7 +163,7 @@ void pyd_tensor_release(pyd_tensor_t* tensor) {
 static bool is_float(uint32_t dtype) { return dtype >> 24 >= 0x21; }
 
 pyd_status_t pyd_tensor_element(const pyd_tensor_t* tensor, uint64_t index, uint64_t* out_word) {
-  uint32_t bits = tensor->dtype & 0xFFFFFF;
+  uint32_t bits = tensor->dtype & 0xFFFFFF;  // a dtype is numerical type << 24 | bits
   bool is_boolean = bits == 1 || tensor->dtype >> 24 == 0x13;
   // Elements of less than 8 bits are packed, the first one in the lowest bits, but for booleans, which take a byte
   // each. |at|: the byte in which the element begins.
