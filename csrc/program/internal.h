@@ -28,6 +28,7 @@ enum {
   PYD_REG_NEEDED = 8,      // a constant, a pattern or a scalar result depends on it
 };
 
+// A buffer of a function: the memory of an argument, result or constant, or transient memory of the call.
 typedef struct pyd_buffer_s {
   uint32_t kind;         // PYD_BUFFER_ARGUMENT, RESULT, TRANSIENT or CONSTANT
   uint32_t index;        // of the argument, result or constant; meaningless for a transient
@@ -36,6 +37,7 @@ typedef struct pyd_buffer_s {
   uint32_t tile_bytes;   // transient: its bytes per tile of its chain; 0 if it is used outside of one chain
 } pyd_buffer_t;
 
+// Where the value of an argument of a function is.
 typedef struct pyd_arg_slot_s {
   uint32_t buffer;     // tensor: its buffer, or NONE if no command uses it; scalar: NONE
   uint32_t first_dim;  // tensor: index of its first size in the caller's array of the sizes of all tensors
@@ -44,6 +46,7 @@ typedef struct pyd_arg_slot_s {
   bool is_read;        // scalar: an instruction reads it
 } pyd_arg_slot_t;
 
+// Where the value of a result of a function is, and the sizes of a tensor.
 typedef struct pyd_result_slot_s {
   uint32_t target;       // tensor: its buffer; scalar: the register that holds its value
   const uint32_t* dims;  // tensor: one register per size
@@ -55,6 +58,7 @@ typedef struct pyd_custom_counts_s {
   uint32_t commands, operands, sizes;
 } pyd_custom_counts_t;
 
+// A function: straight-line code of scalar instructions on registers, some of which are commands on buffers.
 typedef struct pyd_function_s {
   pyd_program_function_t info;
   pyd_arg_slot_t* args;
@@ -69,10 +73,10 @@ typedef struct pyd_function_s {
   uint32_t buffer_count, insn_count, pool_count, reg_count, region_count;
   uint32_t scalar_count, keyed_count, result_dims_count;
   uint32_t command_count, deferred_count;
-  uint32_t slot_count;      // buffers named by all commands together
+  uint32_t slot_count;      // ranges of buffers that all commands together name
   uint32_t constant_count;  // constants of all commands together
   pyd_custom_counts_t custom;
-  uint32_t deferred_value_count;  // constants and patterns with a deferred register
+  uint32_t deferred_value_count;  // constants and patterns in registers with PYD_REG_LATE
 } pyd_function_t;
 
 // Limits of dispatch chains (plan/chain.c): a workgroup of a chain, given by tile, command and number within the tile,
@@ -83,6 +87,7 @@ enum { PYD_TILE_ALIGNMENT = 64 };
 
 #define PYD_EXPORT_COST_CLASSES 16  // size classes of the cost history, see plan/learned.c
 
+// A kernel of an executable. The fields after "Linked" are set with the executable.
 typedef struct pyd_export_s {
   uint32_t executable;
   uint32_t ordinal;   // in the library for which the program was compiled
@@ -97,11 +102,13 @@ typedef struct pyd_export_s {
   const struct pyd_function_s* contract;  // of |contracts|: what the kernel requires of a dispatch
 } pyd_export_t;
 
+// The code of a host command.
 typedef struct pyd_command_link_s {
   pyd_import_fn_t function;  // NULL until linked
   void* context;
 } pyd_command_link_t;
 
+// What is linked as an executable of the program.
 typedef struct pyd_executable_link_s {
   const pyd_executable_t* executable;  // NULL on a device that loads it by itself
   const pyd_environment_t* environment;
@@ -110,6 +117,7 @@ typedef struct pyd_executable_link_s {
   bool is_embedded;    // see base/embedded_library.h
 } pyd_executable_link_t;
 
+// The result of a query, a property of the device that the program asks for.
 typedef struct pyd_query_link_s {
   uint64_t fallback;  // the result of the query if not |found|
   uint64_t value;     // its result if |found|
@@ -143,6 +151,7 @@ typedef enum pyd_step_op_e {
 // Flag of a slot operand: the step is the last to read the slot, and empties it.
 #define PYD_LAST_USE 0x80000000u
 
+// The type of a slot of a procedure.
 typedef struct pyd_slot_type_s {
   uint32_t kind;   // 0 tensor, 1 scalar
   uint32_t dtype;  // as in pyd_program_value_t
@@ -154,6 +163,7 @@ typedef struct pyd_step_s {
   uint32_t a, b, c, d;  // operands, whose meaning depends on |op|: docs/program.md, "Procedures"
 } pyd_step_t;
 
+// A procedure: steps with jumps over slots, each of which holds a tensor, a scalar or nothing.
 typedef struct pyd_procedure_s {
   pyd_program_function_t info;
   uint32_t* arg_slots;     // by argument: the slot that holds it when the first step begins
@@ -167,6 +177,7 @@ typedef struct pyd_procedure_s {
   bool loads_mutable;  // it loads mutable globals; without stores, its calls take a snapshot at their beginning
 } pyd_procedure_t;
 
+// A variable of a loaded program, which procedures load and store.
 typedef struct pyd_global_s {
   pyd_string_t name;
   pyd_program_value_t type;  // dims: static sizes, or -1
@@ -227,6 +238,7 @@ typedef struct pyd_dispatch_view_s {
   const uint32_t* bindings;  // 3 words each: buffer, offset register, length register
 } pyd_dispatch_view_t;
 
+// Reads the DISPATCH record that begins at |record|, which the verifier has accepted or whose extent it has checked.
 static inline pyd_dispatch_view_t pyd_dispatch_view(const uint32_t* record) {
   pyd_dispatch_view_t view = {record[0], record + 1, record[4], record + 5, 0, NULL};
   view.binding_count = record[5 + view.constant_count];

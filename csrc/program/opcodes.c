@@ -17,6 +17,7 @@ static bool is_format(uint32_t format) {
   return format == PYD_F16 || format == PYD_BF16 || format == PYD_F32 || format == PYD_F64;
 }
 
+// Returns whether the instruction FMATH has a function with this number.
 static bool is_function(uint32_t number) {
   switch (number) {
 #define X(number, ...) case number:

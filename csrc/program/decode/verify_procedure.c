@@ -2,6 +2,7 @@
 // value when it is read is checked at run time.
 #include "program/decode/verify.h"
 
+// The state of the verification of a procedure.
 typedef struct verifier_s {
   const pyd_program_t* program;
   pyd_procedure_t* p;

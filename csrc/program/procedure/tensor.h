@@ -15,6 +15,8 @@ typedef struct pyd_memory_s {
 pyd_status_t pyd_memory_acquire(pyd_memory_t memory, uint64_t bytes, void** out_block);
 void pyd_memory_release(pyd_memory_t memory, void* block);  // |block| may be NULL
 
+// A tensor over a block of its own, over memory that it does not own, or over a part of another tensor (a view). Its
+// elements are dense and in row-major order.
 typedef struct pyd_tensor_s {
   atomic_uint references;
   struct pyd_tensor_s* base;  // of a view: the tensor whose memory it shares; else NULL

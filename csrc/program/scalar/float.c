@@ -5,6 +5,7 @@
 
 #include "program/scalar/arith.h"
 
+// as_ and of_ convert from and to the bits of a float; of_f32 leaves the upper half of the register zero.
 static float as_f32(uint64_t bits) {
   uint32_t low = (uint32_t)bits;
   float f;
@@ -126,6 +127,7 @@ static float round_evenf(float x) { return (float)round_even(x); }
 static double inverse_root(double x) { return 1 / sqrt(x); }
 static float inverse_rootf(float x) { return (float)(1 / sqrt((double)x)); }
 
+// Compute the function of FMATH with this number (PYD_MATH_FUNCTIONS), in f64 and in f32.
 static double math_f64(uint32_t function, double x) {
   switch (function) {
 #define X(number, name, f64, f32) \
@@ -160,7 +162,7 @@ static uint64_t to_unsigned(double value, uint32_t width) {
   return (uint64_t)sign(result, width);
 }
 
-// Computes one operation in f32, or in f64. Returns false for an operation that is not listed.
+// Compute opcode |op| of up to three operands, in f32 and in f64. Return false for an operation that is not listed.
 static bool compute_f32(uint32_t op, float x, float y, float z, float* out) {
   switch (op) {
     case PYD_OP_FADD: *out = x + y; return true;
