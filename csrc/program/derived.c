@@ -54,7 +54,7 @@ static pyd_status_t acquire_block(const pyd_program_t* program, uint32_t index, 
 static pyd_status_t acquire(const pyd_program_t* program, uint32_t index, size_t size, uint8_t** out_data) {
   pyd_derived_t* derived = program->derived;
   constant_memory_t* memory = &derived->memory;
-  if (size > SIZE_MAX / 2)
+  if (size > SIZE_MAX / 2)  // could overflow when it is rounded up
     return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a constant of %zu bytes", size);
   size =
       round_up(size ? size : 1, PYD_POOL_ALIGNMENT);  // also an empty constant has an address: NULL means not derived

@@ -73,7 +73,8 @@ static void start_thread(pyd_sched_t* sched) {
   snprintf(name, sizeof(name), "pydispatch-b%u", (unsigned)(pool->started + 1));
   pyd_blocking_thread_t* thread = &pool->threads[pool->started];
   thread->sched = sched;
-  if (!pyd_thread_start(&thread->thread, blocking_main, thread, name)) ++pool->started;
+  const bool has_started = pyd_thread_start(&thread->thread, blocking_main, thread, name) == 0;
+  if (has_started) ++pool->started;
 }
 
 bool pyd_blocking_ensure_thread(pyd_sched_t* sched) {

@@ -105,6 +105,7 @@ static void update_total(pyd_permits_t* permits) {
   }
   atomic_fetch_add_explicit(&permits->free_count, total - permits->total, memory_order_seq_cst);
   permits->total = total;
+  // With one handover in each quantum, each of the |total| permits is held for PYD_SCHED_PERMIT_QUANTUM_NS.
   atomic_store_explicit(&permits->quantum, PYD_SCHED_PERMIT_QUANTUM_NS / (uint64_t)(total ? total : 1),
                         memory_order_relaxed);
   serve(permits);

@@ -178,6 +178,7 @@ static pyd_status_t allocate_and_run(pyd_frame_t frame, uint32_t procedure, cons
   frame.p = p;
   size_t cleared, size = lay_out(&frame, NULL, &cleared);
   void* memory = size <= sizeof(stack) ? NULL : malloc(size);
+  // One allocation: the invocation, and its results after it.
   pyd_invocation_t* invocation = calloc(1, sizeof(*invocation) + p->info.result_count * sizeof(pyd_cell_t));
   pyd_status_t status = PYD_STATUS_OK;
   if ((size > sizeof(stack) && !memory) || !invocation) {

@@ -5,6 +5,7 @@
 
 void pyd_invocation_free(pyd_invocation_t* invocation) {
   if (!invocation) return;
+  // Without |p| the call has failed before it had results.
   for (uint32_t i = 0; invocation->p && i < invocation->p->info.result_count; ++i)
     pyd_cell_clear(&invocation->results[i]);
   for (uint32_t i = 0; i < invocation->observation_count; ++i) {
