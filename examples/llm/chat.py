@@ -24,12 +24,17 @@ HERE = Path(__file__).resolve().parent
 
 
 def loaded(path: Path, device: str, max_tokens: int) -> tuple[pd.Program, Config]:
-    """Compile a model for one conversation, and load it on a device."""
+    """Compile a model for one conversation, and load it on a device.
+
+    device: name such as "cpu" or "vulkan:0", whose part before the first ":" or "?" is the target to compile for.
+    max_tokens: longest prompt and answer together.
+    """
     decoder = Decoder.read(path, max_sequences=1, max_tokens=max_tokens)
     return pd.device(device).load(pd.compile(decoder.programs(), targets=re.split("[:?]", device)[0])), decoder.config
 
 
 def lines_of(stream: Iterable[str]) -> Iterable[str]:
+    """Return the lines of a text that are not blank, without their line breaks."""
     return (line.rstrip("\n") for line in stream if line.strip())
 
 

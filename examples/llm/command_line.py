@@ -31,7 +31,7 @@ def run(main: Callable[[], int]) -> None:
     try:
         status = main()
     except KeyboardInterrupt:
-        status = 130
+        status = 130  # as a shell reports a process that SIGINT ended
     except (pd.Error, ImportError, OSError, ValueError) as error:
         if os.environ.get("PYDISPATCH_DEBUG", "0") not in ("", "0"):
             raise

@@ -15,7 +15,7 @@ DEFAULTS: dict[str, Any] = {
     "scale_attn_weights": True, "add_cross_attention": False, "quantization_config": None,
     "use_bidirectional_attention": False,
 }  # fmt: skip
-"""Fields that these decoders have one value of; null is that value too."""
+"""Optional fields, with the only value that these decoders implement; null and a missing field stand for it too."""
 
 ACTIVATIONS = {
     "gemma2": ("hidden_activation", "gelu_pytorch_tanh"), "gpt2": ("activation_function", "gelu_new"),
@@ -26,14 +26,15 @@ ACTIVATIONS = {
 GEMMA2_FIELDS = (
     "head_dim", "sliding_window", "query_pre_attn_scalar", "attn_logit_softcapping", "final_logit_softcapping",
 )  # fmt: skip
-"""Fields that a Gemma 2 model states, if only as null: without them, `transformers` has other values than null."""
+"""Fields that a Gemma 2 model has to state, if only as null: `transformers` replaces a missing one by a number."""
 
 
 @dataclass(frozen=True)
 class Rotary:
     """Rotary position embedding over the `size` features of each head.
 
-    scaling: `rope_type` and its parameters, of the configuration; empty for none. is_interleaved: whether features that
+    theta: base of the frequencies, of which pair i has theta ** (-2 * i / size). scaling: `rope_type` and its
+    parameters, of the configuration; empty for none. is_interleaved: whether features that
     are rotated together are neighbours, as GGUF stores Llama; otherwise they are size / 2 apart.
     """
 
@@ -49,7 +50,7 @@ class Rotary:
         kind = parameters.get("rope_type", parameters.get("type", "default"))
         if kind == "linear":
             return np.float32(values / parameters["factor"])
-        if kind == "llama3":  # low frequencies are divided by the factor, those between are interpolated
+        if kind == "llama3":  # high frequencies stay, low ones are divided by the factor
             context = parameters["original_max_position_embeddings"]
             low, high = parameters["low_freq_factor"], parameters["high_freq_factor"]
             smooth = np.clip((context * values / (2 * np.pi) - low) / (high - low), 0, 1)
@@ -64,31 +65,39 @@ class Config:
     """Sizes and variants of a decoder of the Llama, Qwen, Gemma-2 or GPT-2 type."""
 
     architecture: str
+    """`model_type` of the `config.json`, a key of `ACTIVATIONS`."""
     vocabulary: int
+    """Number of different tokens."""
     width: int
+    """Features of a token between the layers."""
     layers: int
     heads: int
+    """Heads of queries, a multiple of `kv_heads`."""
     kv_heads: int
+    """Heads of keys and values, each shared by heads / kv_heads heads of queries."""
     head_size: int
+    """Features of a head."""
     epsilon: float
+    """What normalizations add to the variance or the mean square."""
     max_positions: int
     """Largest number of tokens of a sequence."""
     rotary: Rotary | None = None
     """None: positions are learned, as in GPT-2."""
     has_qk_norm: bool = False
     window: int | None = None
-    """Number of keys that a query sees, its own included; None for all keys before it."""
+    """Number of keys that a query sees, its own included; None for its own and all before it."""
     full_layers: frozenset[int] = frozenset()
-    """Layers without the window."""
+    """Indices, from 0, of layers to which `window` does not apply."""
     query_scale: float | None = None
     """Factor of the products of queries and keys; None for 1 / sqrt(head_size)."""
     attention_cap: float | None = None
     """Bound of the scores of attention, which cap * tanh(score / cap) keeps them within; None for no bound."""
     score_cap: float | None = None
-    """Bound of the scores of words, in the same form."""
+    """Bound of the scores of words, applied like `attention_cap`; None for no bound."""
     is_tied: bool = False
-    """Whether the head multiplies by the embedding."""
+    """Whether the scores of words are products with the embedding, instead of a weight of their own."""
     end_tokens: tuple[int, ...] = ()
+    """Tokens that end an answer."""
 
     def attention_of(self, layer: int) -> dict[str, Any]:
         """Return the arguments `scale`, `window` and `cap` of the attention of a layer."""
@@ -132,6 +141,7 @@ class Config:
 
 
 def _of_gpt2(fields: dict[str, Any], architecture: str, end_tokens: tuple[int, ...]) -> Config:
+    """Return the configuration of a `config.json` of GPT-2, whose fields have names of their own."""
     width, heads = fields["n_embd"], fields["n_head"]
     return Config(
         architecture, fields["vocab_size"], width, fields["n_layer"], heads, heads, width // heads,
@@ -141,12 +151,14 @@ def _of_gpt2(fields: dict[str, Any], architecture: str, end_tokens: tuple[int, .
 
 
 def _of_llama(fields: dict[str, Any], architecture: str, end_tokens: tuple[int, ...]) -> Config:
+    """Return the configuration of a `config.json` of any other architecture."""
     heads = fields["num_attention_heads"]
     head_size = fields.get("head_dim") or fields["hidden_size"] // heads
     scaling = dict(fields.get("rope_parameters") or fields.get("rope_scaling") or {})
     is_gemma, layers = architecture == "gemma2", fields["num_hidden_layers"]
     stated = {name: fields[name] for name in GEMMA2_FIELDS} if is_gemma else {}
     window = fields.get("sliding_window") or None if is_gemma or architecture == "mistral" else None  # 0 is none too
+    # Without `layer_types`, every second layer of Gemma 2 has the window, the first one included.
     types = fields.get("layer_types") or [("sliding_attention", "full_attention")[n % 2] for n in range(layers)]
     theta = scaling.pop("rope_theta", None) or fields.get("rope_theta") or 10000.0
     return Config(

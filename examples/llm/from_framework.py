@@ -22,11 +22,11 @@ HERE = Path(__file__).resolve().parent
 
 
 def continued(step: Step, prompt: list[int], count: int) -> list[int]:
-    """Return `count` tokens after those of the prompt."""
+    """Return the `count` tokens that follow those of the prompt, the most probable one each time."""
     tokens = list(prompt)
     for position in range(len(prompt) + count - 1):
         scores = step(tokens[position], position)
-        if position >= len(prompt) - 1:
+        if position >= len(prompt) - 1:  # before, the prompt has the next token
             tokens.append(int(np.argmax(scores)))
     return tokens[len(prompt) :]
 

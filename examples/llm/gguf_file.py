@@ -40,6 +40,7 @@ def read_gguf(path: str | Path) -> tuple[Config, dict[str, Any]]:
 
 
 def _name(path: str | Path, name: str) -> str:
+    """Return the name of `transformers` for a tensor of a GGUF file. path: of the file, for the message of an error."""
     match = re.fullmatch(r"(?:blk\.(\d+)\.)?(\w+)\.(weight|bias)", name)
     if match is None or match[2] not in NAMES:
         raise ValueError(f"{path}: tensor '{name}' is not part of a Llama or Qwen model as examples/llm has it")
@@ -48,7 +49,10 @@ def _name(path: str | Path, name: str) -> str:
 
 
 def weight_of(path: str | Path, tensor: Any) -> Any:
-    """Return an array or blocks. `gguf.quants` states the layouts of blocks."""
+    """Return a tensor of a `GGUFReader` as an array, or as `Blocks` if it is quantized.
+
+    `gguf.quants` states the layouts of blocks.
+    """
     kind, data = tensor.tensor_type.name, tensor.data
     if kind in ("F32", "F16"):
         return data
@@ -61,20 +65,23 @@ def weight_of(path: str | Path, tensor: Any) -> Any:
 
 
 def _f16(parts: Array, begin: int) -> Array:
+    """Return the f16 at byte `begin` of each block. parts: u8[rows, blocks, bytes], as for all readers of blocks."""
     return np.ascontiguousarray(parts[..., begin : begin + 2]).view(np.float16)[..., 0]
 
 
 def _q8_0(parts: Array) -> Blocks:
+    """Read blocks of a scale f16 and 32 signed bytes."""
     return Blocks(np.ascontiguousarray(parts[..., 2:]).view(np.int8), _f16(parts, 0))
 
 
 def _q4_0(parts: Array) -> Blocks:
+    """Read blocks of a scale f16 and 16 bytes with two integers each."""
     return Blocks(np.ascontiguousarray(parts[..., 2:]), _f16(parts, 0))
 
 
 def _q4_k(parts: Array) -> Blocks:
-    """Read super-blocks of 8 blocks of 32 integers. Their factors and minima have 6 bits: of the last four, the low 4
-    bits are together, and the high 2 bits are those of the bytes of the first four.
+    """Read super-blocks of 8 blocks of 32 integers. Factors and minima of the blocks have 6 bits. Of the last four
+    blocks, bytes 12 to 15 hold the low 4 bits, and the high bits of bytes 4 to 11 hold the high 2 bits.
     """
     low, low_minima, rest = (parts[..., begin : begin + 4] for begin in (4, 8, 12))
     factors = np.concatenate([low & 63, rest & 15 | low >> 2 & 48], axis=-1)
@@ -98,6 +105,7 @@ _READERS = {"Q4_0": (18, _q4_0), "Q8_0": (34, _q8_0), "Q4_K": (144, _q4_k), "Q6_
 
 
 def _config(path: str | Path, fields: dict[str, Any], weights: dict[str, Any]) -> Config:
+    """Return the configuration of a GGUF file. fields: its metadata by key; path: of the file, for messages."""
     architecture = fields["general.architecture"]
     if architecture not in ("llama", "qwen2", "qwen3"):
         raise ValueError(f"{path}: architecture {architecture!r} is not one of llama, qwen2, qwen3")

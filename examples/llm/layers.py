@@ -69,7 +69,7 @@ def attend(
 
     Args:
         queries: [s, t, heads, size].
-        keys: [s, c, kv_heads, size]; key number p is that of position p.
+        keys: [s, c, kv_heads, size], of c positions from 0 on.
         values: [s, c, kv_heads, size].
         positions: i32[s, t]; a query sees the keys of positions up to its own.
         scale: Factor of the products of queries and keys.

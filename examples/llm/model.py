@@ -22,7 +22,7 @@ Array = Any
 """An array of NumPy, or one of a program."""
 
 SCRAP_PAGE = 0
-"""Page of the cache that takes keys and values of tokens that are none."""
+"""Page of the cache that padding writes to, the tokens of a row after its count; it belongs to no sequence."""
 
 
 class Decoder:
@@ -35,8 +35,8 @@ class Decoder:
         max_sequences: Rows of a call of `decode`.
         max_tokens: Tokens of the longest sequence; the default and the limit is that of the model.
         page_size: Tokens of a page of the cache.
-        num_pages: Pages of the cache, one of which takes the rows that are not kept. The default holds
-            `max_sequences` of the longest sequences.
+        num_pages: Pages of the cache, `SCRAP_PAGE` included. The default holds `max_sequences` of the longest
+            sequences.
         cache_dtype: Type of keys and values in the cache.
     """
 
@@ -62,7 +62,7 @@ class Decoder:
 
     def programs(self) -> dict[str, Any]:
         """Return the programs of an artifact by name: `prefill`, `decode`, `cache_shape`."""
-        shape = np.array([self.num_pages, self.page_size], np.int32)
+        shape = np.array([self.num_pages, self.page_size], np.int32)  # for the engine that assigns pages
 
         @pd.program
         def cache_shape() -> np.ndarray[Any, Any]:
@@ -115,10 +115,14 @@ class Decoder:
         return all_scores
 
     def features(self, tokens: Array, starts: Array, counts: Array, pages: Array) -> Array:
-        """Add tokens to the cache, and return what the head takes of each: f32[s, t, width]."""
+        """Add tokens to the cache, and return the features of each after the last layer: f32[s, t, width].
+
+        The arguments are those of `step`.
+        """
         rows, length = tokens.shape
         offsets = np.arange(length, dtype=np.int32)[None]
         positions = starts[:, None] + offsets
+        # A position of padding may be beyond the last page.
         column = np.minimum(positions // self.page_size, self.pages_per_sequence - 1)
         page = np.where(offsets < counts[:, None], np.take_along_axis(pages, column, axis=1), SCRAP_PAGE)
         slot = positions % self.page_size

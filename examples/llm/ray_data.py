@@ -22,7 +22,7 @@ HERE = Path(__file__).resolve().parent
 
 
 class Answers:
-    """A worker: it maps a batch of prompts to the batch with their answers."""
+    """A worker: it maps a batch of prompts to the batch with their answers. options: arguments of `Engine.submit`."""
 
     def __init__(self, served: Served, options: dict[str, Any]) -> None:
         self.engine, self.options = served.engine(), options

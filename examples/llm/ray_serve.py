@@ -25,7 +25,7 @@ REQUESTS_PER_SEQUENCE = 4
 
 
 class Model:
-    """A replica."""
+    """A replica: an engine and its HTTP endpoint. name: of the model, as answers state it."""
 
     def __init__(self, served: Served, name: str) -> None:
         self.completions = Completions(served.engine(), name)
@@ -35,7 +35,7 @@ class Model:
 
 
 def deployment(served: Served, name: str, replicas: int, sequences: int) -> serve.Application:
-    """Return the application that `serve.run` starts."""
+    """Return the application that `serve.run` starts. sequences: requests that a replica generates at once."""
     options = serve.deployment(num_replicas=replicas, max_ongoing_requests=REQUESTS_PER_SEQUENCE * sequences)
     return options(Model).bind(served, name)
 

@@ -44,6 +44,7 @@ def sample(scores: Array, positions: Array, temperature: Array, top_k: Array, to
         is_limited = (top_k > 0) | (top_p < 1)
         shares = pd.cond(is_limited.any(), lambda: limited(scaled, shares, top_k, top_p), lambda: shares)
         total = shares.sum(axis=-1, dtype=np.int32)
+        # Token i is drawn for bounds from the sum of the shares before it to that with its own.
         bound = below(total, seeds, positions)
         return (np.cumsum(shares, axis=-1, dtype=np.int32) <= bound[:, None]).sum(axis=-1, dtype=np.int32)
 
@@ -54,14 +55,15 @@ def sample(scores: Array, positions: Array, temperature: Array, top_k: Array, to
 def limited(scaled: Array, shares: Array, top_k: Array, top_p: Array) -> Array:
     """Return integer probabilities, i32[s, vocabulary], with 0 for what the limits of a row exclude.
 
-    shares: those without limits, which rows without limits keep bit by bit.
+    scaled: scores divided by the temperature. shares: integer probabilities without limits, which rows without limits
+    keep bit by bit.
     """
     order = ordered(scaled)
 
-    def is_enough(bounds: Array) -> Array:
+    def has_k_tokens(bounds: Array) -> Array:
         return (order[:, None] >= bounds[..., None]).sum(axis=-1, dtype=np.int32) >= top_k[:, None]
 
-    best = order >= threshold(order, is_enough)
+    best = order >= threshold(order, has_k_tokens)
     of_best = integers(np.where(best, np.exp(scaled - highest(scaled)), np.float32(0)))
     shares = np.where(top_k[:, None] > 0, of_best, shares)
     total = shares.sum(axis=-1, dtype=np.int32)
@@ -76,7 +78,7 @@ def limited(scaled: Array, shares: Array, top_k: Array, top_p: Array) -> Array:
 
 
 def highest(x: Array) -> Array:
-    """Return the highest element of each row, as a column."""
+    """Return the highest element of each row, as a column, which keeps exp(x - highest(x)) from overflowing."""
     return x.max(axis=-1, keepdims=True)
 
 
@@ -86,20 +88,20 @@ def integers(powers: Array) -> Array:
 
 
 def ordered(x: Array) -> Array:
-    """Return integers, u32, in the order of floats f32."""
+    """Return integers u32 that compare as the floats f32 do: bits with an inverted sign, or all inverted if negative."""
     bits = x.view(np.int32)
     return bits.view(np.uint32) ^ np.where(bits < 0, np.uint32(0xFFFFFFFF), np.uint32(0x80000000))
 
 
-def threshold(order: Array, is_low: Callable[[Array], Array]) -> Array:
+def threshold(order: Array, holds: Callable[[Array], Array]) -> Array:
     """Return for each row of `order`, u32[s, vocabulary], the largest bound, u32[s, 1], for which a condition holds.
 
-    is_low: the condition, of bounds u32[s, 15]. It holds for 0, and for every bound below one for which it holds.
+    holds: the condition, of bounds u32[s, 15]. It holds for 0, and for every bound below one for which it holds.
     """
     bound = np.zeros_like(order[:, :1])
-    for shift in range(28, -1, -4):  # four bits at a time
+    for shift in range(28, -1, -4):  # four bits at a time: their value is the number of bounds for which it holds
         bounds = bound + (np.arange(1, 16, dtype=np.uint32) << np.uint32(shift))
-        bound = bound + (is_low(bounds).sum(axis=-1, keepdims=True).astype(np.uint32) << np.uint32(shift))
+        bound = bound + (holds(bounds).sum(axis=-1, keepdims=True).astype(np.uint32) << np.uint32(shift))
     return bound
 
 

@@ -15,7 +15,10 @@ from pydispatch.generate import Engine
 
 @dataclass(frozen=True)
 class Served:
-    """A compiled model that can be pickled. `engine` loads it."""
+    """A compiled model that can be pickled. `engine` loads it.
+
+    artifact: contents of a .pdx file. tokenizer: text of the `tokenizer.json`. end_tokens: tokens that end an answer.
+    """
 
     artifact: bytes
     tokenizer: str

@@ -41,12 +41,14 @@ OPTIONS = {
 }  # fmt: skip
 """Fields of a request, and the arguments of `Engine.submit` that they become. null is the default."""
 IGNORED = frozenset(("model", "stream", "prompt", "user"))
+"""Fields that are no argument of `Engine.submit` by name: read elsewhere, or without effect."""
 NEUTRAL = {"n": 1, "best_of": 1, "echo": False, "logprobs": None, "suffix": None, "logit_bias": None}
 """Fields of the protocol that have no counterpart here, with the values that change nothing."""
 STATUS = (
     (QueueFullError, 429, "rate_limit_error"), (pd.InvalidArgumentError, 400, "invalid_request_error"),
     (DeadlineError, 504, "timeout_error"), (EngineStoppedError, 503, "server_error"),
 )  # fmt: skip
+"""HTTP status and OpenAI's `type` of each error."""
 
 
 class Completions:
@@ -114,7 +116,7 @@ async def body_of(request: Request) -> dict[str, Any]:
 
 
 def submitted(engine: Engine[str], fields: dict[str, Any]) -> Handle[str]:
-    """Submit the request of these fields."""
+    """Submit the request of the fields of a body. Raise InvalidArgumentError for fields that cannot be honoured."""
     for field, value in fields.items():
         if field in NEUTRAL and value not in (None, NEUTRAL[field]):
             raise pd.InvalidArgumentError(f"{field}: {value!r} is not supported here")
@@ -144,7 +146,10 @@ async def unless_disconnected(request: Request, handle: Handle[str]) -> Completi
 
 
 async def events(handle: Handle[str], head: dict[str, Any]) -> AsyncIterator[str]:
-    """Yield the server-sent events of a request. The server ends the iteration when the client disconnects."""
+    """Yield the server-sent events of a request. The server ends the iteration when the client disconnects.
+
+    head: fields that all events have.
+    """
     try:
         async for piece in handle:
             yield event({**head, "choices": [choice(piece, finish_reason=None)]})
@@ -158,10 +163,12 @@ async def events(handle: Handle[str], head: dict[str, Any]) -> AsyncIterator[str
 
 
 def event(fields: dict[str, Any]) -> str:
+    """Return the text of a server-sent event."""
     return f"data: {json.dumps(fields)}\n\n"
 
 
 def choice(text: str | None, finish_reason: str | None) -> dict[str, Any]:
+    """Return the only choice of an answer. finish_reason: None while more text follows."""
     return {"index": 0, "text": text, "logprobs": None, "finish_reason": finish_reason}
 
 

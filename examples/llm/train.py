@@ -58,9 +58,12 @@ def tokenizer_of(texts: list[str]) -> Tokenizer:
 
 
 def train(model: LlamaForCausalLM, tokens: torch.Tensor, steps: int, length: int = 256, batch: int = 4) -> None:
-    """Train on random windows of the tokens with AdamW and a learning rate that falls to zero."""
+    """Train with AdamW on random windows of the tokens, `batch` windows of `length` tokens in a step.
+
+    The learning rate rises for 50 steps, and then falls to zero. tokens: i64[n], all documents one after the other.
+    """
     optimizer = torch.optim.AdamW(model.parameters(), lr=LEARNING_RATE, weight_decay=0.05, betas=(0.9, 0.98))
-    average = 0.0
+    average = 0.0  # of the loss, over about the last 50 steps
     for step in range(steps):
         for group in optimizer.param_groups:
             group["lr"] = LEARNING_RATE * min((step + 1) / 50, 1 - step / steps)

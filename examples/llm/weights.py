@@ -51,7 +51,10 @@ def read_safetensors(path: Path) -> dict[str, Array]:
 
 
 def _tensor(path: Path, name: str, entry: Any, data: Array) -> Array:
-    """Return one array of a file. entry: its part of the header, which is checked."""
+    """Return one array of a file.
+
+    entry: its part of the header, which is checked. data: the bytes of the file after the header, u8[n].
+    """
     try:
         dtype, shape, (begin, end) = np.dtype(DTYPES[entry["dtype"]]), entry["shape"], entry["data_offsets"]
         count = math.prod(shape)
@@ -101,7 +104,7 @@ class Weights(Mapping[str, Array]):
         names = {"model.safetensors"}
         if index.exists():
             names = set(json.loads(index.read_text("utf-8"))["weight_map"].values())
-        if any(Path(name).name != name for name in names):
+        if any(Path(name).name != name for name in names):  # an index may not read files of other folders
             raise ValueError(f"{index}: files are in the folder itself, but it names {sorted(names)}")
         self._arrays: dict[str, Array] = {}
         for name in sorted(names):

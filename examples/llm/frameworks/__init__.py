@@ -31,7 +31,9 @@ class Framework(Protocol):
 
 
 def read_llama(folder: str) -> Config:
-    """Read the configuration of a model of the Llama type. Raise ValueError for another one, and as `Config.read`.
+    """Read the configuration of a model of the Llama type without a sliding window.
+
+    Raise ValueError for other models, and the errors of `Config.read`.
 
     Qwen 2 is such a model: its projections of queries, keys and values have biases, as those of a Llama may have.
     """
@@ -46,7 +48,8 @@ def steps_with_caches(function: Callable[..., Sequence[Any]], shapes: Sequence[S
     """Return steps of function(token i64[1, 1], *pasts) -> (scores f32[1, 1, words], *presents).
 
     Pasts are the keys and values of earlier tokens, [1, kv_heads, p, size], and presents those of one token more: the
-    arguments of the next call. shapes: those of the pasts; p is not read.
+    arguments of the next call. shapes: those of the pasts; p is not read, since the caches begin with no token. Their
+    length tells the function the position, so that the step does not pass it.
     """
     caches: Sequence[Any] = [np.zeros((*shape[:2], 0, shape[3]), np.float32) for shape in shapes]
 

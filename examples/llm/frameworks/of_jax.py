@@ -17,7 +17,8 @@ from frameworks import Array, Step, read_llama
 def function_of(config: Config, max_tokens: int) -> Any:
     """Return step(weights, token, position, keys, values) -> (scores, keys, values).
 
-    token and position are i32[], the caches f32[layers, kv_heads, max_tokens, size].
+    weights: arrays by the names of `transformers`. token and position are i32[], scores f32[words], and the caches of
+    keys and values f32[layers, kv_heads, max_tokens, size].
     """
     assert config.rotary is not None
     heads, groups, size = config.heads, config.kv_heads, config.head_size
@@ -55,10 +56,11 @@ def function_of(config: Config, max_tokens: int) -> Any:
         head = "model.embed_tokens" if config.is_tied else "lm_head"
         return linear(weights, head, norm(weights, "model.norm", x)), keys, values
 
-    return jax.jit(step, donate_argnums=(3, 4))
+    return jax.jit(step, donate_argnums=(3, 4))  # keys and values
 
 
 def caches_of(config: Config, max_tokens: int) -> tuple[Array, Array]:
+    """Return the empty caches of keys and values."""
     shape = (config.layers, config.kv_heads, max_tokens, config.head_size)
     return np.zeros(shape, np.float32), np.zeros(shape, np.float32)
 
@@ -70,7 +72,7 @@ def compile_decoder(folder: str, max_tokens: int, **options: Any) -> pd.Artifact
 
 
 def step_of(program: pd.Program) -> Step:
-    keys, values = (np.zeros(entry.shape, np.float32) for entry in program.main.inputs[2:])
+    keys, values = (np.zeros(entry.shape, np.float32) for entry in program.main.inputs[2:])  # after token, position
 
     def step(token: int, position: int) -> Array:
         scores, _, _ = program.main(np.int32(token), np.int32(position), keys, values, out=(None, keys, values))

@@ -23,12 +23,13 @@ class Graph:
         self.weights, self.nodes, self.constants = weights, list[Any](), list[Any]()
 
     def add(self, op_type: str, *inputs: str, results: tuple[str, ...] = (), **attributes: Any) -> str:
-        """Add a node, and return the name of its first result."""
+        """Add a node, and return the name of its first result. results: names of all; empty for one new name."""
         names = results or (f"{op_type}_{len(self.nodes)}",)
         self.nodes.append(helper.make_node(op_type, inputs, names, **attributes))
         return names[0]
 
     def constant(self, name: str, array: Array) -> str:
+        """Add an array unless there is one of this name, and return the name."""
         if all(constant.name != name for constant in self.constants):
             self.constants.append(numpy_helper.from_array(np.ascontiguousarray(array), name))
         return name
@@ -52,7 +53,7 @@ def model_of(folder: str, max_tokens: int) -> onnx.ModelProto:
     angles = np.arange(max_tokens, dtype=np.float32)[:, None] * config.rotary.frequencies()
     tables = graph.constant("cosine", np.cos(angles)), graph.constant("sine", np.sin(angles))
     table = graph.constant("embedding", graph.weights["model.embed_tokens.weight"].astype(np.float32))
-    position = graph.add("Shape", "past_keys.0", start=2, end=3)
+    position = graph.add("Shape", "past_keys.0", start=2, end=3)  # as many tokens as the cache has
     position = graph.add("Unsqueeze", position, graph.constant("axis", np.array([0])))
     heads = {"q": config.heads, "k": config.kv_heads, "v": config.kv_heads}
     x = graph.add("Gather", table, "token")

@@ -26,6 +26,7 @@ class CachedModel(nn.Module):
         return output.logits, *presents
 
     def cache_shapes(self, length: int) -> list[tuple[int, ...]]:
+        """Return the shapes of the keys and the values of each layer in turn, for `length` earlier tokens."""
         config = self.model.config
         size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
         heads = getattr(config, "num_key_value_heads", config.num_attention_heads)
@@ -34,7 +35,7 @@ class CachedModel(nn.Module):
 
 def compile_decoder(folder: str, max_tokens: int, **options: Any) -> pd.Artifact:
     module = CachedModel(folder)
-    pasts = tuple(torch.zeros(shape) for shape in module.cache_shapes(2))
+    pasts = tuple(torch.zeros(shape) for shape in module.cache_shapes(2))  # export makes sizes 0 and 1 static
     dynamic_shapes = {"token": None, "pasts": tuple({2: torch.export.Dim.AUTO} for _ in pasts)}
     return pd.from_torch(
         module, (torch.zeros(1, 1, dtype=torch.int64), *pasts), dynamic_shapes=dynamic_shapes, **options
