@@ -88,7 +88,7 @@ def integers(powers: Array) -> Array:
 
 
 def ordered(x: Array) -> Array:
-    """Return integers u32 that compare as the floats f32 do: bits with an inverted sign, or all inverted if negative."""
+    """Return integers u32 that compare as floats f32: bits with an inverted sign, or all inverted if negative."""
     bits = x.view(np.int32)
     return bits.view(np.uint32) ^ np.where(bits < 0, np.uint32(0xFFFFFFFF), np.uint32(0x80000000))
 

@@ -11,6 +11,7 @@ QUERIES = pd.f32["sequence", "query", "group", "member", "feature"]
 """Heads that share keys and values are members of one group."""
 KEYS = pd.f32["sequence", "key", "group", "feature"]
 SEEN = pd.i1["sequence", 1, 1, "query", "key"]
+"""Whether a query attends to a key, in all heads."""
 
 
 @pd.pattern
@@ -34,7 +35,10 @@ def one_query_each(
     seen: Annotated[pd.View, SEEN],
     out: Annotated[pd.View, QUERIES],
 ) -> None:
-    """Compute one query of one head in each invocation; scores are never in memory."""
+    """Compute one query of one head in each invocation; scores are never in memory.
+
+    `total` and `out` are sums relative to exp(highest), so that a new highest score scales them down (online softmax).
+    """
     row = pd.global_id(0)
     member, rest = row % q.shape[3], row // q.shape[3]
     group, rest = rest % q.shape[2], rest // q.shape[2]

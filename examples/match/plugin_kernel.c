@@ -1,6 +1,7 @@
 // The same kernel as an external function: it is found when the program is loaded, and gets one struct.
 #include "pydispatch/plugin.h"
 
+// The arguments of the call in the program, in their order. Offsets count elements.
 typedef struct {
   const float* a;
   size_t a_offset;
@@ -11,6 +12,7 @@ typedef struct {
   int32_t n;
 } arguments_t;
 
+// (a - b)^2 + 100: the 100 shows in results that this function has computed them.
 static int square_diff_external(void* params, void* context, void* reserved) {
   const arguments_t* p = params;
   for (int32_t i = 0; i < p->n; ++i) {

@@ -28,7 +28,7 @@ KERNELS = {"mylib::FastGelu": pd.CustomOperation(GELU, results=lambda x: [x])}
 
 
 class Model:
-    """Collects the nodes and weights of an encoder."""
+    """Collects the nodes and weights of an encoder. Methods that add nodes take and return names of tensors."""
 
     def __init__(self, layers: int, width: int, heads: int, vocabulary: int) -> None:
         self.nodes: list[Any] = []
@@ -43,6 +43,7 @@ class Model:
         self.node("Identity", x, output="last_hidden_state")
 
     def weight(self, name: str, shape: tuple[int, ...], scale: float = 0.02) -> str:
+        """Add random weights with the standard deviation `scale`."""
         array = self.random.normal(0, scale, shape).astype(np.float32)
         return self.constant(name, array)
 
@@ -53,26 +54,29 @@ class Model:
     def node(
         self, kind: str, *inputs: str, output: str = "", domain: str = "", name: str = "", **attributes: Any
     ) -> str:
+        """Add a node with one result. output, name: "" for a new name."""
         output = output or f"{name or kind}_{len(self.nodes)}"
         self.nodes.append(helper.make_node(kind, inputs, [output], name=name or output, domain=domain, **attributes))
         return output
 
     def mask(self) -> str:
-        """0 where a token counts, -1e9 where it does not, [batch, 1, 1, length]."""
+        """Return what is added to scores, [batch, 1, 1, length]: 0 where a token counts, -1e9 where it does not."""
         visible = self.node("Cast", "attention_mask", to=TensorProto.FLOAT)
         wide = self.node("Unsqueeze", visible, self.constant("axes", np.array([1, 2])))
-        apart = self.node("Sub", self.constant("one", np.float32([1])), wide)
-        return self.node("Mul", apart, self.constant("far", np.float32([-1e9])))
+        is_hidden = self.node("Sub", self.constant("one", np.float32([1])), wide)
+        return self.node("Mul", is_hidden, self.constant("far", np.float32([-1e9])))
 
-    def dense(self, name: str, x: str, wide: int, into: int) -> str:
-        product = self.node("MatMul", x, self.weight(f"{name}.weight", (wide, into)), name=f"{name}.matmul")
-        return self.node("Add", product, self.weight(f"{name}.bias", (into,)), name=f"{name}.add")
+    def dense(self, name: str, x: str, inputs: int, outputs: int) -> str:
+        product = self.node("MatMul", x, self.weight(f"{name}.weight", (inputs, outputs)), name=f"{name}.matmul")
+        return self.node("Add", product, self.weight(f"{name}.bias", (outputs,)), name=f"{name}.add")
 
     def norm(self, name: str, x: str) -> str:
         scale = self.constant(f"{name}.weight", np.ones(self.width, np.float32))
         return self.node("LayerNormalization", x, scale, self.weight(f"{name}.bias", (self.width,)), name=name, axis=-1)
 
     def split(self, x: str, order: list[int]) -> str:
+        """Split features into heads, [batch, length, heads, size], and permute these dimensions."""
+        # A size of 0 keeps the dimension.
         shape = self.constant(f"heads_{len(self.nodes)}", np.array([0, 0, self.heads, self.width // self.heads]))
         return self.node("Transpose", self.node("Reshape", x, shape), perm=order)
 
@@ -91,7 +95,7 @@ class Model:
         return self.norm(f"{name}.norm", self.node("Add", x, self.dense(f"{name}.down", inner, 4 * wide, wide)))
 
     def proto(self, with_function: bool) -> Any:
-        """The model; with what onnxruntime needs to know of the own operation, or without."""
+        """Return the model. with_function: with the formula of `FastGelu`, which onnxruntime needs."""
         sizes = ["batch", "length"]
         inputs = [helper.make_tensor_value_info(n, TensorProto.INT64, sizes) for n in ("input_ids", "attention_mask")]
         output = helper.make_tensor_value_info("last_hidden_state", TensorProto.FLOAT, [*sizes, self.width])
@@ -111,19 +115,20 @@ def main() -> None:
     parser.add_argument("--device", default="cpu", help="cpu, vulkan, ...")
     parser.add_argument("--write", type=Path, help="write the model, an input and its result into a folder")
     arguments = parser.parse_args()
-    model = Model(2, 32, 2, 50) if arguments.small else Model(12, 768, 12, 30522)
+    layers, width, heads, words = (2, 32, 2, 50) if arguments.small else (12, 768, 12, 30522)
+    model = Model(layers, width, heads, words)
     ids = model.random.integers(0, 50, (2, 7 if arguments.small else 64))
     mask = np.ones_like(ids)
-    mask[1, 5:] = 0
+    mask[1, 5:] = 0  # the second text is shorter
     folder = arguments.write or Path(tempfile.mkdtemp())
     folder.mkdir(parents=True, exist_ok=True)
-    onnx.save(model.proto(False), folder / "bert.onnx")
+    onnx.save(model.proto(with_function=False), folder / "bert.onnx")
     began = time.perf_counter()
     artifact = pd.compile(folder / "bert.onnx", kernels=KERNELS)
     print(f"compiled in {time.perf_counter() - began:.1f} s")
     program = pd.device(arguments.device).load(artifact)
     result = np.asarray(program.main(ids, mask))
-    session = onnxruntime.InferenceSession(model.proto(True).SerializeToString())
+    session = onnxruntime.InferenceSession(model.proto(with_function=True).SerializeToString())
     (wanted,) = session.run(None, {"input_ids": ids, "attention_mask": mask})
     error = np.abs(result - wanted).max() / np.abs(wanted).max()
     print(f"largest difference to onnxruntime: {error:.1e} of the largest result")

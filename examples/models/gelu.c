@@ -9,6 +9,7 @@ static float tanh_of(float x) {
   return above / below;
 }
 
+// For the 4096 elements from |first| on, the tile of the CFunction.
 void gelu(const float *x, float *out, size_t count, size_t first) {
   size_t end = first + 4096 < count ? first + 4096 : count;
   for (size_t i = first; i < end; ++i) {

@@ -37,7 +37,10 @@ def _(x: Tensor) -> Tensor:
 
 
 class Block(nn.Module):
-    """Attention over earlier and new tokens, and two linear layers."""
+    """Attention over earlier and new tokens, and two linear layers.
+
+    x: [1, new, width], mask: [new, earlier + new], added to scores; keys, values: [1, heads, earlier, size].
+    """
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
@@ -83,12 +86,15 @@ class Model(nn.Module):
 
 
 def generate(step: Any, prompt: list[int], count: int, empty: np.ndarray[Any, Any]) -> tuple[list[int], Any]:
-    """The tokens with the best scores, one after the other, and the scores of the last."""
+    """Return `count` tokens after the prompt, the one with the best score each time, and the scores of the last.
+
+    step: (ids, keys, values) -> (scores of the next token, keys, values). empty: keys or values of no tokens.
+    """
     tokens, keys, values, ids = [], empty, empty, np.array([prompt])
     for _ in range(count):
         scores, keys, values = step(ids, keys, values)
         tokens.append(int(np.argmax(scores[0])))
-        ids = np.array([tokens[-1:]])
+        ids = np.array([tokens[-1:]])  # the caches have those before
     return tokens, scores
 
 
@@ -104,7 +110,7 @@ def main() -> None:
     model = Model(layers, width, heads, words, context).eval()
     new, earlier = torch.export.Dim("new", max=context - 1), torch.export.Dim("earlier", max=context - 1)
     sizes = ({1: new}, {3: earlier}, {3: earlier})
-    # Two tensors: an export takes one that is given twice for one argument.
+    # Two tensors: an export would take the same tensor twice for one argument.
     caches = [torch.zeros(layers, 1, heads, 4, width // heads) for _ in range(2)]
     exported = torch.export.export(model, (torch.zeros(1, 3, dtype=torch.int64), *caches), dynamic_shapes=sizes)
     folder = arguments.write or Path(tempfile.mkdtemp())

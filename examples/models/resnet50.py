@@ -32,7 +32,7 @@ def custom_hard_swish(x: Any) -> Any:
 
 
 class Bottleneck(nn.Module):
-    """Three convolutions with a shortcut."""
+    """Three convolutions with a shortcut. features: of the inner ones, a quarter of the result's."""
 
     features: int
     stride: int
@@ -43,14 +43,14 @@ class Bottleneck(nn.Module):
         y = nn.Conv(self.features, (3, 3), (self.stride, self.stride), use_bias=False)(y)
         y = nn.relu(nn.BatchNorm(use_running_average=True)(y))
         y = nn.BatchNorm(use_running_average=True)(nn.Conv(4 * self.features, (1, 1), use_bias=False)(y))
-        if x.shape != y.shape:
+        if x.shape != y.shape:  # the shortcut needs the size and the features of the result
             x = nn.Conv(4 * self.features, (1, 1), (self.stride, self.stride), use_bias=False)(x)
             x = nn.BatchNorm(use_running_average=True)(x)
         return nn.relu(x + y)
 
 
 class ResNet(nn.Module):
-    """A residual network. blocks: how many in each stage."""
+    """A residual network. blocks: how many in each stage. features: of the first stage, doubled in each later one."""
 
     blocks: Sequence[int]
     features: int
@@ -64,7 +64,8 @@ class ResNet(nn.Module):
         x = nn.max_pool(x, (3, 3), (2, 2), [(1, 1), (1, 1)])
         for stage, count in enumerate(self.blocks):
             for block in range(count):
-                x = Bottleneck(self.features << stage, 2 if stage and not block else 1)(x)
+                stride = 2 if stage > 0 and block == 0 else 1  # all stages but the first halve the size
+                x = Bottleneck(self.features << stage, stride)(x)
         return nn.Dense(self.classes)(self.activation(jnp.mean(x, (1, 2))))
 
 

@@ -21,6 +21,7 @@ import pydispatch as pd
 
 HERE = Path(__file__).resolve().parent
 TARGETS = {"ptx-interpreter": "cuda"}
+"""Targets of devices whose names are no targets."""
 X = np.array([[1, -2, 0.5], [0.25, 3, -1], [-0.5, 0.75, 2], [0, 1, -1.5]], np.float32)
 SQUARE = np.array([[1, -2, 3, 0.5], [0.25, 4, -1, 2], [-3, 1.5, 0.5, 1], [2, 2, -2, 0.75]], np.float32)
 

@@ -30,6 +30,7 @@ def swish(x: View, y: View) -> None:
 
 @pd.kernel(workgroup=(16, 4))
 def swish_backward(x: View, dy: View, dx: View) -> None:
+    """Write to dx the gradient of x, from the gradient dy of the result."""
     i, j = pd.global_id(1), pd.global_id(0)
     if i < x.shape[0] and j < x.shape[1]:
         s = 1 / (1 + pd.exp(-x[i, j]))
@@ -41,6 +42,7 @@ pd.vjp(swish, swish_backward)
 
 @pd.program
 def loss(x: Points, t: Targets, w1: Inner, b1: Bias, w2: Outer) -> Any:
+    """Return the mean squared error of swish(x @ w1 + b1) @ w2 from the targets t."""
     inner = x @ w1 + b1
     hidden = np.zeros_like(inner)
     swish(inner, hidden)

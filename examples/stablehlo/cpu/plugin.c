@@ -8,7 +8,7 @@ typedef struct clip_params_s {
   size_t x_offset;
   float* out;
   size_t out_offset;
-  size_t size, first;
+  size_t size, first;  // of all workgroups; of this one
 } clip_params_t;
 
 // min(max(x, -1), 1), for the 64 elements from |first| on.
@@ -34,6 +34,7 @@ typedef struct squared_difference_params_s {
   int32_t count;
 } squared_difference_params_t;
 
+// out[i] = (a[i] - b[i])^2
 static int squared_difference(void* params, void* context, void* reserved) {
   (void)context, (void)reserved;
   const squared_difference_params_t* p = params;

@@ -11,5 +11,5 @@ static int32_t residual(const pyd_environment_t* environment, const pyd_dispatch
   return 0;
 }
 
-#define EXPORTS(X) X(residual, 3, 1, 0)
+#define EXPORTS(X) X(residual, /* bindings */ 3, /* constants */ 1, /* bytes of local memory */ 0)
 PYD_LIBRARY("residual", EXPORTS)

@@ -11,5 +11,5 @@ static int32_t scale_rows(const pyd_environment_t* environment, const pyd_dispat
   return 0;
 }
 
-#define EXPORTS(X) X(scale_rows, 3, 1, 0)
+#define EXPORTS(X) X(scale_rows, /* bindings */ 3, /* constants */ 1, /* bytes of local memory */ 0)
 PYD_LIBRARY("scale_rows", EXPORTS)

@@ -36,13 +36,13 @@ STROKES: list[list[list[tuple[float, float]]]] = [  # of each digit: lines throu
 
 
 def draw(digit: int, random: np.random.Generator) -> Array:
-    """One digit, 28x28, 0 to 1."""
+    """Draw a digit with random width, position, scale, rotation and slant: 28x28, 0 for paper to 1 for ink."""
     y, x = np.mgrid[0:28, 0:28]
     points = np.stack([x, y], -1).reshape(-1, 1, 2).astype(np.float32)
     angle, lean = random.uniform(-0.2, 0.2), random.uniform(-0.25, 0.25)
     turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]) @ np.array([[1, lean], [0, 1]])
     scale, centre = random.uniform(7.5, 10.5, 2), 13.5 + random.uniform(-2, 2, 2)
-    nearest = np.full(784, np.inf)
+    nearest = np.full(784, np.inf)  # distance of each pixel from the strokes
     for line in STROKES[digit]:
         at = (np.array(line) + random.normal(0, 0.06, (len(line), 2))) @ turn.T * scale + centre
         start, along = at[:-1], at[1:] - at[:-1]
@@ -52,7 +52,7 @@ def draw(digit: int, random: np.random.Generator) -> Array:
 
 
 def filters() -> Array:
-    """Edges in eight directions, 8x5x5."""
+    """Return filters for edges in eight directions, 8x5x5."""
     y, x = np.mgrid[-2:3, -2:3]
     angles = np.arange(8)[:, None, None] * np.pi / 4
     along = np.cos(angles) * x + np.sin(angles) * y
@@ -60,14 +60,20 @@ def filters() -> Array:
 
 
 def features(images: Array, kernels: Array) -> Array:
-    """What the dense layer reads, n x 288: the network in NumPy."""
+    """Return what the dense layer reads, n x 288, computed as by the network: 8 maps of 24x24, pooled to 6x6.
+
+    images: n x 28 x 28.
+    """
     windows = np.lib.stride_tricks.sliding_window_view(images, (5, 5), (1, 2))
     maps = np.maximum(np.einsum("nhwij,cij->nchw", windows, kernels, optimize=True), 0)
     return maps.reshape(len(images), 8, 6, 4, 6, 4).max((3, 5)).reshape(len(images), -1)
 
 
 def fit(count: int = 6000) -> tuple[Array, Array, Array]:
-    """(filters, weights 288x10, bias)."""
+    """Return the filters, and weights 288x10 and bias of the dense layer, fitted to `count` digits by ridge regression.
+
+    The targets of the scores are 4 for the right digit and -4 for the others.
+    """
     random = np.random.default_rng(19)
     labels = np.arange(count) % 10
     images = np.stack([draw(int(digit), random) for digit in labels])
@@ -79,7 +85,7 @@ def fit(count: int = 6000) -> tuple[Array, Array, Array]:
 
 
 def program(kernels: Array, weights: Array, bias: Array) -> str:
-    """The network as a program: pixels → probabilities."""
+    """Return the network as a program in MLIR: pixels → probabilities."""
 
     def dense(array: Array, shape: str) -> str:
         return f'arith.constant dense<"0x{array.astype("<f4").tobytes().hex().upper()}"> : tensor<{shape}xf32>'
