@@ -16,7 +16,7 @@ Rows = Annotated[pd.View, pd.f32["m", "n"]]
 
 @pd.kernel(workgroup=(ROWS, PAIRS), grid=lambda x, *_: pd.cdiv(x.shape[0], ROWS))
 def bitonic_sort(x: Rows, values: Rows, indices: Annotated[pd.View, pd.i32["m", "n"]]) -> None:
-    """Rows of at most 128 elements, 16 in a workgroup. Equal elements are in the order of their indices.
+    """Sort rows of at most 128 elements, 16 in a workgroup. Equal elements are in the order of their indices.
 
     Invocations that follow each other have the same elements of different rows, so they agree in all conditions on
     indices.
@@ -29,7 +29,7 @@ def bitonic_sort(x: Rows, values: Rows, indices: Annotated[pd.View, pd.i32["m", 
         keys[j, lane] = x[row, j] if is_inside else -math.inf
         numbers[j, lane] = pd.i32(j)
     pd.barrier()
-    run = 2
+    run = 2  # elements that are sorted together; every second run is ascending
     while run <= SIZE:
         distance = run // 2
         while distance > 0:
@@ -37,7 +37,7 @@ def bitonic_sort(x: Rows, values: Rows, indices: Annotated[pd.View, pd.i32["m", 
                 low = 2 * pair - pair % distance
                 high = low + distance
                 a, b, m, n = keys[low, lane], keys[high, lane], numbers[low, lane], numbers[high, lane]
-                is_first = a > b or (a == b and m < n)
+                is_first = a > b or (a == b and m < n)  # a before b in the result
                 stays = is_first == (low & run == 0)
                 keys[low, lane], keys[high, lane] = pd.where(stays, a, b), pd.where(stays, b, a)
                 numbers[low, lane], numbers[high, lane] = pd.where(stays, m, n), pd.where(stays, n, m)

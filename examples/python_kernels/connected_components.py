@@ -25,7 +25,10 @@ def root_of(parents: pd.View, vertex: int) -> int:
 
 @pd.kernel(workgroup=64)
 def connected_components(edges: Edges, parents: Annotated[pd.View, pd.i32["n"]]) -> None:
-    """Join the trees of both ends of each edge: the root with the larger number below the other one."""
+    """Join the trees of both ends of each edge: the root with the larger number below the other one.
+
+    parents[v] is the parent of vertex v, and v itself for a root, as for all vertices before.
+    """
     i = pd.global_id(0)
     if i >= edges.shape[0]:
         return
@@ -33,7 +36,7 @@ def connected_components(edges: Edges, parents: Annotated[pd.View, pd.i32["n"]])
     while a != b:
         low, high = min(a, b), max(a, b)
         seen = pd.atomic_cas(parents, high, high, low)
-        if seen == high:
+        if seen == high:  # it was still a root; else another invocation has joined it
             break
         a, b = root_of(parents, seen), root_of(parents, low)
 
@@ -41,7 +44,7 @@ def connected_components(edges: Edges, parents: Annotated[pd.View, pd.i32["n"]])
 def cases(random: np.random.Generator) -> list[Case]:
     n = 40
     edges = random.integers(0, n, (30, 2)).astype(np.int32)
-    lowest = np.arange(n)
+    lowest = np.arange(n)  # the lowest vertex of the component of each: the root of its tree
     for _ in range(n):
         for a, b in edges:
             lowest[lowest == max(lowest[a], lowest[b])] = min(lowest[a], lowest[b])

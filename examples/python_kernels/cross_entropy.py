@@ -19,6 +19,7 @@ Labels = Annotated[pd.View, pd.i32["m"]]
 
 @pd.kernel(workgroup=64, grid=lambda x, *_: x.shape[0])
 def cross_entropy(x: Rows, labels: Labels, losses: Annotated[pd.View, pd.f32["m"]], dx: Rows) -> None:
+    """Compute the losses of the logits x, and the gradient dx of their sum."""
     row, lane = pd.group_id(0), pd.local_id(0)
     top = pd.f32(-math.inf)
     for j in range(lane, x.shape[1], 64):

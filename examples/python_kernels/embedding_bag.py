@@ -17,6 +17,7 @@ def embedding_bag(
     starts: Annotated[pd.View, pd.i64["bags"]],
     y: Annotated[pd.View, pd.f32["bags", "n"]],
 ) -> None:
+    """Compute bag b from the rows numbers[starts[b] : starts[b + 1]] of the table, the last one up to the end."""
     j, bag = pd.global_id(0), pd.global_id(1)
     if bag < y.shape[0] and j < y.shape[1]:
         begin = starts[bag]

@@ -19,7 +19,10 @@ Sums = Annotated[pd.View, pd.f32["heads", "n"]]
 
 @pd.kernel(workgroup=64, grid=lambda q, *_: (pd.cdiv(q.shape[1], BLOCK), q.shape[0]))
 def attention(q: Queries, k: Keys, v: Keys, y: Queries, log_sums: Sums) -> None:
-    """A workgroup for 16 queries of a head. The logarithms of the sums are for the backward kernels."""
+    """Compute 16 queries of a head in each workgroup. Heads of queries that share keys and values are a group.
+
+    log_sums: log(sum(exp(scores))) of each query, from which the backward kernels get the probabilities again.
+    """
     i, head = pd.group_id(0) * BLOCK, pd.group_id(1)
     group = head // (q.shape[0] // k.shape[0])
     queries, rows = q[head, i : i + BLOCK, :], i + pd.arange(BLOCK)[:, None]
@@ -41,7 +44,10 @@ def attention(q: Queries, k: Keys, v: Keys, y: Queries, log_sums: Sums) -> None:
 def gradient_of_scores(
     q: pd.View, k: pd.View, v: pd.View, y: pd.View, dy: pd.View, log_sums: pd.View, head: int, i: int, j: int
 ) -> Any:
-    """Return a block of the probabilities, and the gradient of the scores that they come from."""
+    """Return the probabilities of a block, and SCALE times the gradient of its scores.
+
+    i, j: first query and first key of the block. dy: gradient of the result y.
+    """
     group = head // (q.shape[0] // k.shape[0])
     rows, columns = i + pd.arange(BLOCK)[:, None], j + pd.arange(BLOCK)
     outer = dy[head, i : i + BLOCK, :]
@@ -54,7 +60,7 @@ def gradient_of_scores(
 
 @pd.kernel(workgroup=64, grid=lambda q, *_: (pd.cdiv(q.shape[1], BLOCK), q.shape[0]))
 def attention_of_queries(q: Queries, k: Keys, v: Keys, y: Queries, dy: Queries, log_sums: Sums, dq: Queries) -> None:
-    """The gradient of 16 queries."""
+    """Compute the gradient of 16 queries of a head in each workgroup."""
     i, head = pd.group_id(0) * BLOCK, pd.group_id(1)
     total = pd.zeros((BLOCK, HEAD), pd.f32)
     for j in range(0, min(i + BLOCK, k.shape[1]), BLOCK):
@@ -67,7 +73,7 @@ def attention_of_queries(q: Queries, k: Keys, v: Keys, y: Queries, dy: Queries, 
 def attention_of_keys(
     q: Queries, k: Keys, v: Keys, y: Queries, dy: Queries, log_sums: Sums, dk: Keys, dv: Keys
 ) -> None:
-    """The gradients of 16 keys and values, over the queries of all heads that share them."""
+    """Compute the gradients of 16 keys and values in each workgroup, over the queries of all heads that share them."""
     j, group = pd.group_id(0) * BLOCK, pd.group_id(1)
     share = q.shape[0] // k.shape[0]
     keys, values = pd.zeros((BLOCK, HEAD), pd.f32), pd.zeros((BLOCK, HEAD), pd.f32)

@@ -19,14 +19,14 @@ Gathered = Annotated[pd.View, pd.f32["count", "n"]]
 
 @pd.kernel(workgroup=64)
 def gathered_rows(table: Table, numbers: Numbers, y: Gathered) -> None:
-    """A number outside of the table gives a row of zeros."""
+    """Compute y[i] = table[numbers[i]]; a number outside of the table gives a row of zeros."""
     i, j = pd.group_id(1) * ROWS, pd.group_id(0) * COLUMNS
     y[i : i + ROWS, j : j + COLUMNS] = table[numbers[i : i + ROWS], j : j + COLUMNS]
 
 
 @pd.kernel(workgroup=64, grid=lambda dy, *_: pd.cdiv(dy.shape[1], OWNED))
 def scattered_rows(dy: Gathered, numbers: Numbers, dtable: Table) -> None:
-    """Numbers may be equal: each row of the table gets the sum of its gradients.
+    """Compute dtable[numbers[i]] += dy[i], where numbers may be equal; those outside of the table are left out.
 
     Each workgroup adds to columns of its own, row after row, so that no addition is atomic and sums are reproducible.
     """
@@ -40,7 +40,7 @@ def scattered_rows(dy: Gathered, numbers: Numbers, dtable: Table) -> None:
 def scattered_tiles(dy: Gathered, numbers: Numbers, dtable: Table) -> None:
     """Compute `scattered_rows` by atomic additions of tiles, for devices that run many workgroups at a time."""
     i, j = pd.group_id(1) * ROWS, pd.group_id(0) * COLUMNS
-    rows = pd.load(numbers[i : i + ROWS], -1)
+    rows = pd.load(numbers[i : i + ROWS], -1)  # -1 after the end, where nothing is added
     columns = j + pd.arange(COLUMNS)
     pd.atomic_add(dtable, (rows[:, None], columns), dy[i : i + ROWS, j : j + COLUMNS])
 

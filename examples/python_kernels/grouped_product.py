@@ -27,7 +27,7 @@ def grouped_product(a: Matrices, b: Matrices, y: Matrices) -> None:
                 total += left[i : i + BLOCK, k : k + DEPTH] @ right[k : k + DEPTH, j : j + BLOCK]
             result[i : i + BLOCK, j : j + BLOCK] = total
             block += pd.grid_size(0)
-        block -= count
+        block -= count  # the next block of this workgroup, within the next result
 
 
 def cases(random: np.random.Generator) -> list[Case]:

@@ -19,7 +19,10 @@ def int4_matmul(
     scales: Annotated[pd.View, pd.f32["groups", "n"]],
     y: Annotated[pd.View, pd.f32["m", "n"]],
 ) -> None:
-    """The low half of a byte is the even row; weights are stored plus 8."""
+    """Unpack and multiply 32 rows of w at a time, which have one scale in each column.
+
+    The low half of a byte is the even row of w, the high half the odd one; weights from -8 to 7 are stored plus 8.
+    """
     i, j = pd.group_id(1) * ROWS, pd.group_id(0) * COLUMNS
     row = pd.arange(GROUP)
     total = pd.zeros((ROWS, COLUMNS), pd.f32)

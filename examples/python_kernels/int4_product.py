@@ -19,7 +19,10 @@ def int4_product(
     x: Annotated[pd.View, pd.f32["n"]],
     y: Annotated[pd.View, pd.f32["m"]],
 ) -> None:
-    """The low half of a byte is the even column; weights are stored plus 8. Each invocation reads a byte of a group."""
+    """Compute a row in each workgroup, whose invocations read one byte each of the 32 columns with one scale.
+
+    The low half of a byte is the even column, the high half the odd one; weights from -8 to 7 are stored plus 8.
+    """
     row, lane = pd.group_id(0), pd.local_id(0)
     part = 0.0
     for group in range(scales.shape[1]):

@@ -37,7 +37,7 @@ def inverses(x: Matrices, y: Matrices) -> None:
             a[row, column] = x[i, row, column]
             a[row, SIZE + column] = 1.0 if row == column else 0.0
     for step in range(SIZE):
-        for row in range(step + 1, SIZE):
+        for row in range(step + 1, SIZE):  # the largest element becomes the pivot
             if abs(a[row, step]) > abs(a[step, step]):
                 exchange(a, step, row)
         scale = 1 / a[step, step]

@@ -32,7 +32,7 @@ def swish(x: Vector, y: Vector, beta: F32) -> None:
 
 @pd.kernel(workgroup=64, grid=lambda x, y: x.shape[0])
 def softmax(x: Matrix, y: Matrix) -> None:
-    """A workgroup for each row, in which the invocations take every 64th element."""
+    """Compute a row in each workgroup, whose invocations take every 64th element."""
     row, lane = pd.group_id(0), pd.local_id(0)
     top = pd.f32(-math.inf)
     for j in range(lane, x.shape[1], 64):
@@ -81,11 +81,12 @@ def matmul(
 
 
 BINS, EACH = 256, 128
+"""Bins, one for each invocation of a workgroup, and elements that an invocation counts."""
 
 
 @pd.kernel(workgroup=BINS, grid=lambda x, bins: pd.cdiv(x.shape[0], BINS * EACH))
 def histogram(x: Annotated[pd.View, pd.i32["n"]], bins: Annotated[pd.View, pd.i32[BINS]]) -> None:
-    """Each workgroup counts 32,768 elements in memory of its own, then adds what it found."""
+    """Count in each workgroup 32,768 elements in memory of its own, then add the counts to the bins."""
     counts = pd.shared(BINS, pd.i32)
     lane = pd.local_id(0)
     counts[lane] = 0
@@ -100,7 +101,7 @@ def histogram(x: Annotated[pd.View, pd.i32["n"]], bins: Annotated[pd.View, pd.i3
 
 @pd.kernel(workgroup=(512, 1))
 def blur(x: Matrix, y: Matrix) -> None:
-    """The mean of each element and its four neighbours; 0 outside."""
+    """Compute the mean of each element and its four neighbours, which are 0 outside of x."""
     j, i = pd.global_id(0), pd.global_id(1)
     if i < x.shape[0] and j < x.shape[1]:
         total = x[i, j]
@@ -112,15 +113,16 @@ def blur(x: Matrix, y: Matrix) -> None:
 
 
 LANES, MARGIN = 128, 64
+"""Elements of a workgroup, and zeros before them, so that no step checks for the first element."""
 
 
 @pd.kernel(workgroup=LANES)
 def prefix_sums(x: Vector, y: Vector) -> None:
-    """The sums of the elements up to each one, within each 128.
+    """Compute in each workgroup of 128 elements the sum of the elements up to each one, itself included.
 
-    A step adds four sums, so that the next ones are of four times as many elements. Zeros precede the elements.
+    A step adds four sums, so that the next ones are of four times as many elements.
     """
-    sums = pd.shared((2, MARGIN + LANES), pd.f32)  # of a step and of the one before
+    sums = pd.shared((2, MARGIN + LANES), pd.f32)  # of a step and of the one before, which take turns
     lane, i = pd.local_id(0), pd.global_id(0)
     if lane < MARGIN:
         sums[0, lane], sums[1, lane] = 0.0, 0.0
@@ -131,7 +133,7 @@ def prefix_sums(x: Vector, y: Vector) -> None:
         near, far = sums[last, at] + sums[last, at - step], sums[last, at - 2 * step] + sums[last, at - 3 * step]
         sums[1 - last, at] = near + far
         pd.barrier()
-    if i < x.shape[0]:  # the last step adds two
+    if i < x.shape[0]:  # the last step adds two sums of 64
         y[i] = sums[1, MARGIN + lane] + sums[1, lane]
 
 

@@ -34,7 +34,10 @@ def layer_norm(x: Rows, w: Vector, b: Vector, y: Rows) -> None:
 
 @pd.kernel(workgroup=64, grid=lambda x, w, dy, dx, dw, db, share: pd.cdiv(x.shape[0], share))
 def layer_norm_backward(x: Rows, w: Vector, dy: Rows, dx: Rows, dw: Vector, db: Vector, share: Share = 128) -> None:
-    """A workgroup takes `share` rows: one atomic addition adds that many terms of the gradient of a weight."""
+    """Compute the gradients of x, w and b from that of the result, dy. dw and db are added to.
+
+    A workgroup takes `share` rows, so that one atomic addition adds that many terms of the gradient of a weight.
+    """
     moments = pd.shared((share, 2), pd.f32)  # the mean of each row, and one over its standard deviation
     first, lane = pd.group_id(0) * share, pd.local_id(0)
     end = min(first + share, x.shape[0])
@@ -45,7 +48,7 @@ def layer_norm_backward(x: Rows, w: Vector, dy: Rows, dx: Rows, dw: Vector, db: 
             part += x[row, j]
         total = pd.group_sum(part)
         mean = total / n
-        part, along, whole = 0.0, 0.0, 0.0
+        part, along, whole = 0.0, 0.0, 0.0  # terms of the variance, and of the gradients of the deviation and the mean
         for j in range(lane, x.shape[1], pd.group_size(0)):
             part += (x[row, j] - mean) ** 2
             along += dy[row, j] * w[j] * (x[row, j] - mean)

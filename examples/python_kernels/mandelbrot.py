@@ -14,7 +14,7 @@ STEPS = 40
 
 @pd.kernel(workgroup=(16, 4))
 def mandelbrot(counts: Annotated[pd.View, pd.i32["m", "n"]], step: Annotated[float, pd.f32]) -> None:
-    """Steps until the point is known to escape, at most 40."""
+    """Count the steps until a point is known to escape, at most 40. step: distance of neighbouring points."""
     j, i = pd.global_id(0), pd.global_id(1)
     if i >= counts.shape[0] or j >= counts.shape[1]:
         return
@@ -36,7 +36,7 @@ def cases(random: np.random.Generator) -> list[Case]:
     z, counts = np.zeros_like(c), np.full(c.shape, STEPS, np.int32)
     for k in range(STEPS):
         counts = np.where((np.abs(z) > 2) & (counts == STEPS), k, counts)
-        z = np.where(counts == STEPS, z * z + c, 3)
+        z = np.where(counts == STEPS, z * z + c, 3)  # points that have escaped do not overflow
     return [Case(mandelbrot, (np.zeros(c.shape, np.int32), step), (counts,))]
 
 

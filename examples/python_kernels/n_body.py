@@ -15,13 +15,13 @@ Bodies = Annotated[pd.View, pd.f32["n", 4]]
 
 @pd.kernel(workgroup=BLOCK)
 def accelerations(bodies: Bodies, result: Annotated[pd.View, pd.f32["n", 3]]) -> None:
-    """Bodies are x, y, z and mass."""
+    """Add up the pull of all bodies on each. A body is x, y, z and mass."""
     block = pd.shared((BLOCK, 4), pd.f32)
     i, lane = pd.global_id(0), pd.local_id(0)
     ax, ay, az = 0.0, 0.0, 0.0
     for begin in range(0, bodies.shape[0], BLOCK):
         for k in range(4):
-            block[lane, k] = bodies[begin + lane, k] if begin + lane < bodies.shape[0] else 0.0
+            block[lane, k] = bodies[begin + lane, k] if begin + lane < bodies.shape[0] else 0.0  # without mass
         pd.barrier()
         if i < bodies.shape[0]:
             for j in range(BLOCK):

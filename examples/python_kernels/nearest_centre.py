@@ -20,6 +20,7 @@ def nearest_centre(
     numbers: Annotated[pd.View, pd.i32["n"]],
     distances: Annotated[pd.View, pd.f32["n"]],
 ) -> None:
+    """Write the index of the nearest centre of each point to `numbers`; of equal distances, the lowest index."""
     near = pd.shared((CENTRES, SIZE), pd.f32)
     lane, i = pd.local_id(0), pd.global_id(0)
     if lane < CENTRES * SIZE:

@@ -25,11 +25,13 @@ class Words(NamedTuple):
 
 
 def product(a: Any, b: Any) -> Words:
+    """Return the 64 bits of a product of two u32."""
     return Words(high=pd.u32(pd.u64(a) * pd.u64(b) >> 32), low=a * b)
 
 
 @pd.kernel(workgroup=64)
 def philox(seed: U32, stream: U32, words: Annotated[pd.View, pd.u32["n", 4]]) -> None:
+    """Write words[i] for the counter (i, 0, 0, 0) and the key (seed, stream)."""
     i = pd.global_id(0)
     if i >= words.shape[0]:
         return
@@ -43,6 +45,7 @@ def philox(seed: U32, stream: U32, words: Annotated[pd.View, pd.u32["n", 4]]) ->
 
 
 def expected(n: int, seed: int, stream: int) -> np.ndarray:
+    """Return the first n rows of `philox`, u32[n, 4]."""
     words, mask = [np.arange(n, dtype=np.uint64), *np.zeros((3, n), np.uint64)], np.uint64(0xFFFFFFFF)
     keys = [np.uint64(seed), np.uint64(stream)]
     for _ in range(10):
@@ -56,8 +59,8 @@ def expected(n: int, seed: int, stream: int) -> np.ndarray:
 def cases(random: np.random.Generator) -> list[Case]:
     del random
     published = [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]  # of Random123: counter 0, key 0
-    assert expected(1, 0, stream=0)[0].tolist() == published
-    return [Case(philox, (7, 9, np.zeros((100, 4), np.uint32)), (expected(100, 7, stream=9),))]
+    assert expected(1, seed=0, stream=0)[0].tolist() == published
+    return [Case(philox, (7, 9, np.zeros((100, 4), np.uint32)), (expected(100, seed=7, stream=9),))]
 
 
 if __name__ == "__main__":

@@ -24,7 +24,10 @@ Integers = Annotated[pd.View, pd.i32["n"]]
 def prefix_sum(
     x: Integers, y: Integers, blocks: Annotated[pd.View, pd.i32["blocks"]], ticket: Annotated[pd.View, pd.i32[1]]
 ) -> None:
-    """Sums are below 2^29. Blocks are taken in the order in which workgroups begin: none waits for a later one."""
+    """Compute sums below 2^29. A workgroup takes the next block when it begins, so that none waits for a later one.
+
+    blocks: a word for each block, its sum plus a mark, 0 before. ticket: the number of blocks taken, 0 before.
+    """
     sums = pd.shared((2, LANES), pd.i32)  # up to the end of each invocation's elements: of a step and of the one before
     shared = pd.shared(2, pd.i32)  # the number of the block, and the sum of the elements before it
     lane = pd.local_id(0)
@@ -51,7 +54,7 @@ def prefix_sum(
             if word >= ALL:
                 before += word - ALL
                 break
-            if word >= OWN:
+            if word >= OWN:  # else the block has no sum yet, and is read again
                 before += word - OWN
                 earlier -= 1
         pd.atomic_exchange(blocks, block, before + own + ALL)

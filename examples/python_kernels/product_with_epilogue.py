@@ -9,7 +9,9 @@ from running import Case, run
 
 import pydispatch as pd
 
-ROWS, COLUMNS, DEPTH, BAND = 32, 32, 16, 4
+ROWS, COLUMNS, DEPTH = 32, 32, 16
+BAND = 4
+"""Rows of blocks of which workgroups take all columns before those of the next rows: they share blocks of b."""
 
 
 @pd.kernel(
@@ -24,9 +26,9 @@ def product_with_epilogue(
 ) -> None:
     down, across = pd.cdiv(y.shape[0], ROWS), pd.cdiv(y.shape[1], COLUMNS)
     first = pd.group_id(0) // (BAND * across) * BAND
-    height = min(down - first, BAND)
-    place = pd.group_id(0) - first * across
-    i, j = (first + place % height) * ROWS, place // height * COLUMNS
+    height = min(down - first, BAND)  # the last band may have fewer rows
+    in_band = pd.group_id(0) - first * across
+    i, j = (first + in_band % height) * ROWS, in_band // height * COLUMNS
     total = pd.zeros((ROWS, COLUMNS), pd.f32)
     for k in range(0, a.shape[1], DEPTH):
         total += a[i : i + ROWS, k : k + DEPTH] @ b[k : k + DEPTH, j : j + COLUMNS]

@@ -16,7 +16,10 @@ Heads = Annotated[pd.View, pd.f32["tokens", "heads", "size"]]
 
 @pd.kernel(workgroup=64)
 def rotary_embedding(x: Heads, positions: Annotated[pd.View, pd.i32["tokens"]], y: Heads) -> None:
-    """Each invocation turns one pair of all heads, which have the same angle."""
+    """Turn one pair of a token in each invocation, for all heads, which have the same angle.
+
+    Pair p consists of the elements p and p + size / 2.
+    """
     pair, token = pd.global_id(0), pd.group_id(1)
     half = x.shape[2] // 2
     if pair < half:

@@ -21,7 +21,7 @@ def scaled_product(
     b_scales: Annotated[pd.View, pd.f32["n", "groups"]],
     y: Annotated[pd.View, pd.f32["m", "n"]],
 ) -> None:
-    """a times b transposed."""
+    """Compute a times b transposed, where scales[i, g] is the factor of the columns from 32 * g on of row i."""
     i, j = pd.group_id(1) * BLOCK, pd.group_id(0) * BLOCK
     total = pd.zeros((BLOCK, BLOCK), pd.f32)
     for group in range(a_scales.shape[1]):

@@ -10,7 +10,7 @@ from running import Case, run
 import pydispatch as pd
 
 SHARE, RUN = 256, 8
-"""Elements that each invocation adds up, and elements of a run, of which it first compares the last."""
+"""Elements that each invocation adds up, in runs of RUN elements."""
 
 
 @pd.kernel(workgroup=64, grid=lambda x, *_: pd.cdiv(x.shape[0], 64 * SHARE))
@@ -19,7 +19,10 @@ def segmented_sum(
     segments: Annotated[pd.View, pd.i32["n"]],
     sums: Annotated[pd.View, pd.f32["segments"]],
 ) -> None:
-    """Segments are sorted: if the last element of a run is of the current segment, so are those before it."""
+    """Add x[i] to sums[segments[i]], where segments are sorted and sums are 0 before.
+
+    If the last element of a run is of the current segment, so are those before it, and no other is compared.
+    """
     begin = pd.global_id(0) * SHARE
     end = min(begin + SHARE, x.shape[0])
     if begin < end:

@@ -18,6 +18,7 @@ def sparse_product(
     b: Annotated[pd.View, pd.f32["k", "n"]],
     y: Annotated[pd.View, pd.f32["m", "n"]],
 ) -> None:
+    """Multiply a matrix whose row r has values[starts[r] : starts[r + 1]] in the columns of the same indices."""
     row, j = pd.group_id(1), pd.global_id(0)
     if j < y.shape[1]:
         total = 0.0

@@ -19,9 +19,10 @@ def top_k(
     values: Annotated[pd.View, pd.f32["m", K]],
     indices: Annotated[pd.View, pd.i32["m", K]],
 ) -> None:
-    """Of equal elements the one with the lower index comes first. Rows have K elements or more.
+    """Write the K largest elements of each row in descending order, of equal ones that with the lower index first.
 
-    A block of columns is read row by row, and stored column by column: invocations read its rows together.
+    Rows have K elements or more. The invocations read a block of x row by row, 32 neighbouring elements at a time, and
+    then each its own row from workgroup memory.
     """
     block = pd.shared((COLUMNS, ROWS + 1), pd.f32)  # one column more: a row of x is stored in other banks
     largest = pd.shared((K + 1, ROWS), pd.f32)  # infinity, then those of each row in descending order
@@ -41,6 +42,7 @@ def top_k(
                 rank = K - step
                 value, index = largest[rank, lane], numbers[rank, lane]
                 before, index_before = largest[rank - 1, lane], numbers[rank - 1, lane]
+                # Stay, take the element, or move down the one before, from the last rank to the first.
                 largest[rank, lane] = value if element <= value else element if element <= before else before
                 numbers[rank, lane] = index if element <= value else column if element <= before else index_before
         pd.barrier()
