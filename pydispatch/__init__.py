@@ -243,7 +243,7 @@ __all__ = [
     "zeros",
 ]  # fmt: skip
 
-# Imported on first use: a machine that only runs artifacts needs only NumPy.
+# Modules of the public names that are imported on first use: a machine that only runs artifacts needs only NumPy.
 _LAZY = {
     "Artifact": "pydispatch.formats.artifact.artifact",
     "Buffer": "pydispatch.runtime.buffer",

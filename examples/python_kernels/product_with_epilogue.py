@@ -26,7 +26,7 @@ def product_with_epilogue(
 ) -> None:
     down, across = pd.cdiv(y.shape[0], ROWS), pd.cdiv(y.shape[1], COLUMNS)
     first = pd.group_id(0) // (BAND * across) * BAND
-    height = min(down - first, BAND)  # the last band may have fewer rows
+    height = min(down - first, BAND)
     in_band = pd.group_id(0) - first * across
     i, j = (first + in_band % height) * ROWS, in_band // height * COLUMNS
     total = pd.zeros((ROWS, COLUMNS), pd.f32)

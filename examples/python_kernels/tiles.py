@@ -63,7 +63,7 @@ def attention(q: Head, k: Keys, v: Keys, y: Head) -> None:
     result = pd.zeros((QUERIES, HEAD), pd.f32)
     for j in range(0, k.shape[0], 32):
         scores = queries @ k[j : j + 32, :].T
-        scores = pd.where(j + pd.arange(32) < k.shape[0], scores * 0.125, -math.inf)  # 1 / sqrt(HEAD)
+        scores = pd.where(j + pd.arange(32) < k.shape[0], scores * 0.125, -math.inf)
         highest = pd.maximum(top, pd.max(scores, axis=1, keepdims=True))
         powers = pd.exp(scores - highest)
         scale = pd.exp(top - highest)

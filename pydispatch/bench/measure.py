@@ -17,6 +17,7 @@ ROUND = 5e-3
 """Seconds that calls are counted in one piece, so that reading the clock costs nothing; one call may take longer."""
 
 FEWEST_ROUNDS = 7
+"""Rounds of a measurement, also where they take longer than its seconds."""
 
 
 @dataclass(frozen=True)
@@ -34,15 +35,17 @@ class Samples:
 
     @property
     def median(self) -> float:
+        """Median of the rounds, in seconds."""
         return statistics.median(self.seconds)
 
     @property
     def least(self) -> float:
+        """Fastest round, in seconds of a call."""
         return min(self.seconds)
 
     @property
     def middle(self) -> tuple[float, float]:
-        """Return the 10th and the 90th percentile of the rounds, in seconds."""
+        """The 10th and the 90th percentile of the rounds, in seconds."""
         return _percentiles_10_and_90(self.seconds)
 
 
@@ -60,14 +63,14 @@ class Ratio:
 
 
 def ratio(samples: Samples, base: Samples) -> Ratio:
-    """Return the ratio of two contenders' durations, computed per round."""
+    """Return the ratio of the durations of `samples` to those of `base`, computed per round."""
     ratios = [one / other for one, other in zip(samples.seconds, base.seconds, strict=True)]
     return Ratio(statistics.median(ratios), _percentiles_10_and_90(ratios))
 
 
 def _percentiles_10_and_90(values: Sequence[float]) -> tuple[float, float]:
     """Return the 10th and the 90th percentile."""
-    ordered = sorted(values)
+    ordered = sorted(values)  # at least FEWEST_ROUNDS, so that some remain between the ends
     cut = round(len(ordered) / 10)
     return ordered[cut], ordered[-1 - cut]
 
@@ -86,7 +89,7 @@ def measure(
         seconds: Approximate measuring time per contender.
         warm_up: Seconds for which each contender is called before; at least two calls.
         pause: Seconds of sleep between contenders, for contenders whose threads spin after a call.
-        clock: Clock that measures the durations.
+        clock: Clock that measures the durations, in seconds; another one than the default is for tests.
     """
     now = time.perf_counter
     counts = {name: _warm(call, warm_up) for name, call in contenders.items()}
@@ -98,7 +101,7 @@ def measure(
         for name, call in order if rounds % 2 == 0 else reversed(order):
             if pause:
                 time.sleep(pause)
-                call()
+                call()  # the first call after a sleep is slower
             count = range(counts[name])
             start = clock()
             for _ in count:
@@ -120,4 +123,4 @@ def _warm(call: Call, seconds: float) -> int:
         now = clock()
         least = min(least, now - start)
         if now - begin >= seconds:
-            return max(1, int(ROUND / max(least, 1e-8)))
+            return max(1, int(ROUND / max(least, 1e-8)))  # 10 ns for a call shorter than a tick of the clock

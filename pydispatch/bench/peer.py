@@ -38,7 +38,10 @@ def names() -> list[str]:
 
 
 def parse(text: str) -> list[tuple[str, str]]:
-    """Parse `--peer` into pairs (name, file or ""); raise InvalidArgumentError for an unknown peer."""
+    """Parse the value of `--peer` into pairs (name, file); raise InvalidArgumentError for an unknown peer.
+
+    The file is "" for a peer that reads the file of the program.
+    """
     selected = []
     for part in text.split(","):
         name, _, file = part.partition("=")
@@ -49,7 +52,11 @@ def parse(text: str) -> list[tuple[str, str]]:
 
 
 def contender(name: str, question: Question) -> Any:
-    """Return a peer's Work; raise InvalidArgumentError if the peer is not installed or cannot read the file."""
+    """Return the call of a peer that is measured; raise InvalidArgumentError if it is not installed.
+
+    A peer is a module of `peers` with `READS` (suffixes of its files), `PACKAGES` (to install) and `work`. A file with
+    another suffix is refused.
+    """
     module = importlib.import_module(f"{peers.__name__}.{name}")
     if question.file.suffix not in module.READS:
         wanted = " or ".join(module.READS)

@@ -9,10 +9,13 @@ from html import escape
 
 WIDTH, HEIGHT = 380, 230
 BOTTOM_MARGIN = 6
+"""Size of a panel, and space below the legend, in units of the drawing."""
 PIXELS_PER_UNIT = 1.4
 """Pixels on the screen for each unit of the drawing."""
 LEFT, RIGHT, TOP, BOTTOM = 56, 14, 26, 38
+"""Space between the edges of a panel and its axes, for labels."""
 LEGEND_LINE = 17
+"""Height of a line of the legend."""
 DASHES = ("", "6 3", "2 3", "8 3 2 3")
 MARKERS = (
     "M-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0-7 0z", "M-3.2-3.2h6.4v6.4h-6.4z", "M0-4L4 3.4H-4z", "M0 4L4-3.4H-4z",
@@ -20,6 +23,7 @@ MARKERS = (
     "M-1.6-4h3.2v8h-3.2z", "M-4-1.6h8v3.2h-8z",
 )  # fmt: skip
 SHADES = 6
+"""Number of colours of series: the CSS classes s0 to s5."""
 STYLE = (
     ".plot{color:#111;font:11px system-ui,sans-serif}.plot text{fill:currentColor}.plot .grid{stroke:#8884;fill:none}"
     ".plot .axis{stroke:currentColor;fill:none}.plot .line{fill:none;stroke-width:1.5}.plot .one{stroke:currentColor;"
@@ -37,9 +41,10 @@ class Panel:
     """Pair of axes of a plot, with the series drawn on them.
 
     Attributes:
+        x: Label of the x axis, as `y` of the y axis.
         series: Points (x, y) of each series by name; positive on a logarithmic axis.
-        x_text: Formats a tick label of the x axis.
-        y_text: Formats a tick label of the y axis.
+        x_text: Function that formats a tick label of the x axis; None for `short`.
+        y_text: Function that formats a tick label of the y axis; None for `short`.
         level: y position of a horizontal line; None for no line.
     """
 
@@ -94,7 +99,7 @@ def axes(panel: Panel, names: Sequence[str]) -> str:
 
 
 def legend(names: Sequence[str], columns: int = 2) -> str:
-    """Return the SVG of a legend with a line and a marker for each name."""
+    """Return the SVG of a legend with a line and a marker for each name, `columns` of them side by side."""
     parts = []
     for index, name in enumerate(names):
         x, y = 8 + index % columns * WIDTH / 2, 8 + index // columns * LEGEND_LINE
@@ -103,7 +108,7 @@ def legend(names: Sequence[str], columns: int = 2) -> str:
 
 
 def marker(x: float, y: float, index: int) -> str:
-    """Return the SVG of the marker of series number `index`."""
+    """Return the SVG of the marker of series number `index`, from 0, centred at a point."""
     shape = MARKERS[index % len(MARKERS)]
     return f'<path class="s{index % SHADES}" transform="translate({x:.1f} {y:.1f})" d="{shape}"/>'
 
@@ -118,6 +123,7 @@ def _series(points: Sequence[tuple[float, float]], index: int, name: str, marked
 
 
 def _text(x: float, y: float, text: str, anchor: str = "start", css: str = "") -> str:
+    """Return the SVG of a text. anchor: the part of it that is at x: start, middle or end. css: class; "" for none."""
     named = f' class="{css}"' if css else ""
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{named}>{escape(text)}</text>'
 
@@ -156,13 +162,14 @@ class Axis:
         return Axis(least, most if most > least else least + 1, begin, end, is_logarithmic=False, text=text or short)
 
     def __call__(self, value: float) -> float:
+        """Return the coordinate of a value."""
         low, high, at = self.least, self.most, value
         if self.is_logarithmic:
             low, high, at = math.log(low), math.log(high), math.log(value)
         return self.begin + (self.end - self.begin) * (at - low) / (high - low)
 
     def ticks(self) -> list[tuple[float, str]]:
-        """Return at most seven pairs (value, label)."""
+        """Return at most seven pairs (value, label): round numbers on a logarithmic axis, else equal distances."""
         if not self.is_logarithmic:
             return [(v := self.least + (self.most - self.least) * i / 4, self.text(v)) for i in range(5)]
         decades = math.log10(self.most / self.least)

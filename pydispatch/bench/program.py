@@ -16,7 +16,7 @@ from pydispatch.errors import InvalidArgumentError
 from pydispatch.runtime.buffer import Buffer, HostMemory
 
 RUNS = 7
-"""Number of runs per profile."""
+"""Number of calls that a profile measures."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Work:
 
     Attributes:
         call: The call.
-        results: Results of a first call, as arrays.
+        results: Results of a first call, as arrays in host memory.
         nbytes: Size of arguments and results in bytes.
         profile: Returns a Profile of a call; None if profiling is not supported.
     """
@@ -104,7 +104,7 @@ def array_of(value: Any) -> Any:
 def difference(results: Sequence[Any], expected: Sequence[Any]) -> float:
     """Return the largest difference between elements, relative to the largest magnitude of the expected result.
 
-    Different shapes or numbers of results give infinity.
+    It is that of the worst result. Different shapes or numbers of results, and NaN, give infinity.
     """
     if len(results) != len(expected):
         return float("inf")
@@ -113,7 +113,7 @@ def difference(results: Sequence[Any], expected: Sequence[Any]) -> float:
         if one.shape != other.shape:
             return float("inf")
         wide = other.astype(np.float64)
-        size = max(float(np.abs(wide).max(initial=0.0)), 1e-30)
+        size = max(float(np.abs(wide).max(initial=0.0)), 1e-30)  # not 0, for a result of zeros
         off = float(np.abs(one.astype(np.float64) - wide).max(initial=0.0)) / size
         worst = max(worst, float("inf") if np.isnan(off) else off)
     return worst

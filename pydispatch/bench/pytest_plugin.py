@@ -17,13 +17,14 @@ import pydispatch
 ROUND_S = 100e-6
 """Seconds of a round at least: with less, reading the clock shows in calls below a microsecond."""
 _TRIES = 3
+"""Times that a number of calls is timed."""
 
 
 def calibrated(call: Callable[[], object], clock: Callable[[], float] = time.perf_counter) -> tuple[int, float]:
     """Return the number of calls per round, and the duration of a call in seconds.
 
-    Each candidate is timed several times and the minimum counts, so that interruptions and slow first calls have no
-    effect.
+    The number grows until a round takes ROUND_S. Each candidate is timed several times and the minimum counts, so that
+    interruptions and slow first calls have no effect.
     """
     iterations = 1
     while True:
@@ -36,6 +37,7 @@ def calibrated(call: Callable[[], object], clock: Callable[[], float] = time.per
         least = max(min(times), 1e-9)
         if least >= ROUND_S:
             return iterations, least / iterations
+        # At least twice as many calls, at most ten times: a first estimate may be far off.
         iterations = max(2 * iterations, min(10 * iterations, math.ceil(ROUND_S / least * iterations)))
 
 
@@ -46,8 +48,9 @@ def dispatch_benchmark(request: pytest.FixtureRequest) -> Callable[..., Any]:
     The function takes:
 
     - the function to measure and its arguments: a program's function gets fixed shapes in advance, any other callable
-    is called with the arguments; - `device`: device of the program, or its name; it is synchronized if calls return
-    before they are complete; - `items`: number of items that one call computes.
+      is called with the arguments
+    - `device`: device of the program, or its name; it is synchronized if calls return before they are complete
+    - `items`: number of items that one call computes
 
     `extra_info` of the benchmark contains items and bytes per second and the machine. A round has as many calls as take
     100 µs; warm-up calls are not counted.

@@ -8,11 +8,12 @@ from typing import Any
 from pydispatch._core.profile import Profile
 from pydispatch.bench.measure import Samples, ratio
 
+# Units of a duration by their seconds, the largest first.
 UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
 
 
 def time_text(seconds: float, digits: int = 3) -> str:
-    """Format a duration in the unit that leaves one to three digits before the decimal point."""
+    """Format a duration in the unit that leaves one to three digits before the decimal point, with `digits` in all."""
     scale, unit = next(((s, u) for s, u in UNITS if seconds >= s), UNITS[-1])
     return f"{seconds / scale:.{digits}g} {unit}" if seconds < 1000 else f"{seconds:.0f} s"
 
@@ -20,7 +21,8 @@ def time_text(seconds: float, digits: int = 3) -> str:
 def rows(contenders: Sequence[Samples], nbytes: int, items: float) -> list[dict[str, Any]]:
     """Return a dict of figures for each contender, with ratios to the first.
 
-    `nbytes` and `items` are the bytes accessed and the items computed by one call.
+    Keys that end in `_s` are seconds of a call or rates per second. `nbytes` and `items` are the bytes accessed and the
+    items computed by one call.
     """
     table = []
     for samples in contenders:
@@ -40,7 +42,10 @@ def rows(contenders: Sequence[Samples], nbytes: int, items: float) -> list[dict[
 
 
 def text(table: Sequence[dict[str, Any]], items_name: str) -> str:
-    """Return the rows as a text table; ranges in parentheses are the 10th and 90th percentile of the rounds."""
+    """Return the rows of `rows` as a text table, with the column `items_name`/s.
+
+    Ranges in parentheses are the 10th and 90th percentile of the rounds.
+    """
     with_bytes = any(row["bytes_per_s"] for row in table)
     lines = [["", "median", "(10 to 90 %)", f"{items_name}/s", *(["GB/s"] if with_bytes else []), "times the first"]]
     for row in table:
@@ -60,6 +65,7 @@ def profiles(by_contender: Mapping[str, Profile], most: int = 10) -> str:
     """Return a table of the seconds that each command takes in each contender.
 
     The commands that differ most from the first contender come first, or with one contender those that take longest.
+    `most` commands have a line; the last line counts the others.
     """
     first = next(iter(by_contender.values()))
     times = {name: _by_command(profile) for name, profile in by_contender.items()}
@@ -80,12 +86,12 @@ def profiles(by_contender: Mapping[str, Profile], most: int = 10) -> str:
         row = [f"{time_text(t[command])} {100 * t[command] / (sum(t.values()) or 1):.0f} %" if command in t else "-"
                for t in times.values()]  # fmt: skip
         lines.append([command, *row])
-    rest = f"\nand {len(ordered) - most} more" if len(ordered) > most else ""
-    return columns(lines) + rest
+    others = f"\nand {len(ordered) - most} more" if len(ordered) > most else ""
+    return columns(lines) + others
 
 
 def _by_command(profile: Profile) -> dict[str, float]:
-    """Return the seconds per command, with equal commands of all regions added up."""
+    """Return the seconds per command, with equal commands of all regions added up: "region 3: f" is the command f."""
     seconds: dict[str, float] = {}
     for timing in profile:
         name = timing.command.partition(": ")[2] if timing.command.startswith("region ") else timing.command

@@ -15,12 +15,13 @@ from pydispatch.bench.program import Direct
 from pydispatch.errors import DeviceUnavailableError
 
 SYMBOL = "mul_arrays"
+"""Name of the function of `mul.c` that multiplies whole arrays."""
 Make = Callable[[Path], tuple[Any, Any]]
 """Function that takes a folder and returns the pair (device, function); the device is None for a direct call."""
 
 
 def _package(name: str) -> Any:
-    """Import and return an optional package; raise DeviceUnavailableError if it is not installed."""
+    """Import and return an optional package; raise DeviceUnavailableError, which skips the mode, without it."""
     try:
         return import_module(name)
     except ImportError as error:
@@ -28,12 +29,12 @@ def _package(name: str) -> Any:
 
 
 def by_numpy(folder: Path) -> tuple[Any, Any]:
-    """Return (None, Direct call of numpy.multiply); there is no device."""
+    """Return (None, Direct call of numpy.multiply); there is no device, and no file in the folder."""
     return None, Direct(lambda lhs, rhs, out: partial(np.multiply, lhs, rhs, out))
 
 
 def by_ctypes(library: Path) -> tuple[Any, Any]:
-    """Return (None, Direct call of the C function through ctypes); there is no device.
+    """Return (None, Direct call of the C function in `library` through ctypes); there is no device.
 
     Arguments are converted to C types in advance.
     """
@@ -48,7 +49,7 @@ def by_ctypes(library: Path) -> tuple[Any, Any]:
 
 
 def by_cffi(library: Path) -> tuple[Any, Any]:
-    """Return (None, Direct call of the C function through cffi); there is no device."""
+    """Return (None, Direct call of the C function in `library` through cffi); there is no device."""
     ffi = _package("cffi").FFI()
     ffi.cdef(f"void {SYMBOL}(const float*, const float*, float*, size_t);")
     opened = ffi.dlopen(str(library))
@@ -61,10 +62,7 @@ def by_cffi(library: Path) -> tuple[Any, Any]:
 
 
 def by_numba(folder: Path) -> tuple[Any, Any]:
-    """Return (device, function) of a single-threaded loop compiled by Numba, which runs on no device: it is None.
-
-    The function is a Direct, so its `bind` returns the call that is measured instead of calling.
-    """
+    """Return (None, Direct call of a single-threaded loop compiled by Numba); there is no device."""
 
     def multiply(lhs: Any, rhs: Any, out: Any) -> None:
         for i in range(out.size):

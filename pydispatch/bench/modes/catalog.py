@@ -12,6 +12,7 @@ from pydispatch.bench.modes import baselines, programs
 from pydispatch.errors import Error
 
 SOURCE = Path(__file__).with_name("mul.c")
+# Names of Windows and macOS for architectures that MLIR and C compilers call differently.
 ARCH = {"AMD64": "x86_64", "arm64": "aarch64"}.get(platform.machine(), platform.machine())
 
 
@@ -83,7 +84,14 @@ def _generated(device: str, target: str) -> Callable[[Path], tuple[Any, Any]]:
 
 
 def _loaded(text: str, device: Any = None, target: str | None = None, patterns: Any = ()) -> tuple[Any, Any]:
-    """Compile a program and load it; return the device (None: the CPU) and its function main."""
+    """Compile a program and load it; return the device and the program's function main.
+
+    Args:
+        text: MLIR.
+        device: Device to load the program on; None for the CPU.
+        target: Target to compile for; None for the one that the program names.
+        patterns: Patterns whose matches are replaced.
+    """
     import pydispatch
 
     device = pydispatch.device("cpu") if device is None else device
@@ -99,14 +107,14 @@ def _with_define(folder: Path, name: str) -> Path:
 
 
 def _level() -> str:
-    """Return the name of this CPU's ISA level for the C compiler, or `generic`."""
+    """Return this CPU's ISA level, such as x86-64-v3, as the C compiler names it, or `generic`."""
     import pydispatch
 
     return str(pydispatch.device("cpu").describe().get("level") or "generic")
 
 
 def _object(folder: Path, form: str) -> Path:
-    """Compile a variant of the C source into an object file; return its path. form: the macro that selects it."""
+    """Compile a variant of the C source into an object file; return its path. form: macro that selects the variant."""
     import pydispatch
     from pydispatch.compiler.toolchain import tools
 
@@ -121,15 +129,17 @@ def _object(folder: Path, form: str) -> Path:
 
 
 def _inlined(folder: Path) -> tuple[Any, Any]:
+    """Load a program that calls a C function whose source it names, which the compiler can inline."""
     return _loaded(programs.function(ARCH, str(_with_define(folder, "FUNCTION"))))
 
 
 def _linked(folder: Path) -> tuple[Any, Any]:
+    """Load a program that calls a C function of an object file, which is linked into its kernel."""
     return _loaded(programs.function(ARCH, str(_object(folder, "FUNCTION"))))
 
 
 def _standalone(form: str) -> bytes:
-    """Return a variant of the C source, linked as an embedded ELF. form: the macro that selects it."""
+    """Return a variant of the C source as an ELF plugin that needs no libc. form: macro that selects the variant."""
     import pydispatch
     from pydispatch.compiler.driver import plugin
 
@@ -139,7 +149,10 @@ def _standalone(form: str) -> bytes:
 
 
 def _with_plugin(folder: Path, data: bytes, text: str) -> tuple[Any, Any]:
-    """Load a program whose imports a plugin resolves; return the device and the function."""
+    """Load a program whose imports a plugin resolves; return the device and the function.
+
+    data: contents of the plugin's file. text: the program in MLIR.
+    """
     import pydispatch
 
     path = folder / "mul.so"

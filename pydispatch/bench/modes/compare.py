@@ -53,7 +53,10 @@ def figures(sizes: Sequence[int] = SIZES, seconds: float = 0.2) -> dict[str, Any
 
 
 def text(data: dict[str, Any]) -> str:
-    """Return a table with the time of a call, and below it nanoseconds per element, for each size."""
+    """Return a table with the time of a call, and below it nanoseconds per element, for each size.
+
+    data: the result of `figures`, as for `picture`.
+    """
     sizes = data["sizes"]
     lines = [["a call", *(f"{n:,}" for n in sizes)]]
     seconds = data["seconds"].items()
@@ -64,8 +67,8 @@ def text(data: dict[str, Any]) -> str:
         for name, row in seconds
     ]
     lines += [[""]] if data["missing"] else []
-    rest = "\n".join(f"not here: {name}: {why.splitlines()[0]}" for name, why in data["missing"].items())
-    return report.columns(lines) + ("\n" + rest if rest else "")
+    missing = "\n".join(f"not here: {name}: {why.splitlines()[0]}" for name, why in data["missing"].items())
+    return report.columns(lines) + ("\n" + missing if missing else "")
 
 
 def picture(data: dict[str, Any]) -> str:

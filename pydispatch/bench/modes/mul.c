@@ -9,6 +9,7 @@ static inline void mul(const float* restrict lhs, const float* restrict rhs, flo
   for (size_t i = first; i < end; ++i) out[i] = lhs[i] * rhs[i];
 }
 
+// Linked or inlined into a generated kernel. Offsets count elements.
 #if defined(FUNCTION)
 
 void mul_tile(const float* lhs, size_t lhs_offset, const float* rhs, size_t rhs_offset, float* out, size_t out_offset,
@@ -16,6 +17,7 @@ void mul_tile(const float* lhs, size_t lhs_offset, const float* rhs, size_t rhs_
   mul(lhs + lhs_offset, rhs + rhs_offset, out + out_offset, size, first);
 }
 
+// Resolved by a plugin when the program is loaded: one struct has the arguments of the function.
 #elif defined(PLUGIN)
 #include "pydispatch/plugin.h"
 
@@ -43,12 +45,14 @@ __attribute__((visibility("default"))) void mul_arrays(const float* lhs, const f
   for (size_t first = 0; first < size; first += kTile) mul(lhs, rhs, out, size, first);
 }
 
+// Called instead of the operations that a pattern matches.
 #elif defined(MATCHED)
 
 void mul_matched(const float* lhs, const float* rhs, float* out, size_t n, size_t first) {
   mul(lhs, rhs, out, n, first);
 }
 
+// A whole kernel, which is called once for each workgroup.
 #elif defined(KERNEL)
 #include "pydispatch/library_author.h"
 
@@ -60,9 +64,10 @@ static int32_t mul_kernel(const pyd_environment_t* environment, const pyd_dispat
   return 0;
 }
 
-#define EXPORTS(X) X(mul_kernel, 3, 1, 0)
+#define EXPORTS(X) X(mul_kernel, /* bindings */ 3, /* constants */ 1, /* bytes of local memory */ 0)
 PYD_LIBRARY("mul", EXPORTS)
 
+// A host command, which divides the arrays among the workers itself.
 #elif defined(COMMAND)
 #include "pydispatch/host_command.h"
 #include "pydispatch/plugin.h"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+# In these texts, words in capitals are replaced; format() fills in {arch} alone, so that HEAD doubles its braces.
 HEAD = """
 #x86_64 = #hal.executable.target<"llvm-cpu", "embedded-elf-x86_64">
 #aarch64 = #hal.executable.target<"llvm-cpu", "embedded-elf-arm_64">
@@ -79,7 +80,7 @@ COMMAND = """
 
 
 def objects(arch: str, path: str) -> str:
-    """Return the MLIR attribute that names the object file of an executable."""
+    """Return the MLIR attribute that names the object file, or the C source, of an executable."""
     return (
         "attributes { hal.executable.objects = #hal.executable.objects<{ "
         f'#{arch} = [#hal.executable.object<{{path = "{path}"}}>] }}> }}'
@@ -87,7 +88,10 @@ def objects(arch: str, path: str) -> str:
 
 
 def function(arch: str, path: str | None) -> str:
-    """Return a program that calls a C function: linked from the object at `path`, or imported if it is None."""
+    """Return a program that calls a C function.
+
+    path: C source or object file that the function is linked from; None to import it when the program is loaded.
+    """
     call = DISPATCH.replace("EXPORT", "mul").replace("OPERANDS", "%lhs, %rhs, %size")
     attributes = "llvm.bareptr = true" if path is None else "hal.import.static, llvm.bareptr = true"
     body = FUNCTION.replace("OBJECTS", "" if path is None else objects(arch, path)).replace("ATTRIBUTES", attributes)
@@ -95,7 +99,10 @@ def function(arch: str, path: str | None) -> str:
 
 
 def kernel(arch: str, path: str | None) -> str:
-    """Return a program that runs a C kernel: from the object at `path`, or supplied at load if it is None."""
+    """Return a program that runs a C kernel.
+
+    path: C source or object file with the kernel; None for an executable that the device gets before the load.
+    """
     call = (
         "%r = flow.dispatch @kernels::@mul_kernel[%size](%size_i32, %lhs, %rhs)\n"
         "        : (i32, tensor<?xf32>{%size}, tensor<?xf32>{%size}) -> tensor<?xf32>{%size}"

@@ -17,17 +17,19 @@ from pydispatch.bench.program import Work, array_of
 from pydispatch.errors import InvalidArgumentError
 
 READS = (".mlir", ".vmfb")
+"""Suffixes of files: programs, and programs that IREE has compiled."""
 PACKAGES = "iree-base-compiler iree-base-runtime"
 CPU = ("--iree-hal-target-device=local", "--iree-hal-local-target-device-backends=llvm-cpu")
 """Flags for any CPU."""
 THIS_CPU = (*CPU, "--iree-llvmcpu-target-cpu=host", "--iree-opt-level=O2")
-"""Flags with which it is fastest here."""
+"""Flags for the fastest code on the CPU of this machine."""
 
 
 def work(question: Question) -> Work:
-    """Compile the program with IREE if necessary, and return the Work."""
+    """Compile the program with IREE unless the file is a .vmfb, call it once, and return the call to measure."""
     set_workers(question.workers)
     file = question.file if question.file.suffix == ".vmfb" else _compiled(question)
+    # The driver "local-sync" runs in the calling thread, "local-task" in worker threads.
     module = Module(file, "local-sync" if question.workers == 1 else "local-task")
     returned = module.function(question.function)(*question.inputs)
     results = [array_of(value) for value in (returned if isinstance(returned, tuple | list) else [returned])]
@@ -43,7 +45,7 @@ def set_workers(count: int) -> None:
 
 
 class Module:
-    """Compiled program, loaded on a device."""
+    """Compiled program, loaded on a device. device: name of an IREE driver."""
 
     def __init__(self, file: Path | str, device: str) -> None:
         import iree.runtime as rt
@@ -63,7 +65,7 @@ class Module:
         once."""
         rt, function, context = self.rt, self.module.lookup_function(name), self.context.vm_context
         arguments = rt.VmVariantList(len(inputs))
-        referenced = []  # what the list refers to
+        referenced = []  # device arrays of `arguments`, which have to live as long as the call
         for value in inputs:
             if isinstance(value, np.ndarray):
                 referenced.append(rt.asdevicearray(self.config.device, value))
@@ -82,8 +84,10 @@ class Module:
 
 
 def compiler() -> str:
-    """Return the path of the iree-compile binary, bypassing its Python wrapper; raise InvalidArgumentError if there
-    is none."""
+    """Return the path of the iree-compile binary, if possible that of the package instead of its Python wrapper.
+
+    Raise InvalidArgumentError if there is none.
+    """
     if importlib.util.find_spec("iree") and importlib.util.find_spec("iree.compiler"):
         from iree.compiler.tools.binaries import find_tool
 
@@ -96,7 +100,7 @@ def compiler() -> str:
 
 
 def _compiled(question: Question) -> Path:
-    """Return the module of a program, compiled for this CPU."""
+    """Compile a program for this CPU, and return the path of the .vmfb in the question's folder."""
     output = question.folder / "iree.vmfb"
     command = [compiler(), str(question.file), "-o", str(output), *THIS_CPU]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -20,7 +20,7 @@ def work(question: Question) -> Work:
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = question.workers
-    options.log_severity_level = 3
+    options.log_severity_level = 3  # errors, without warnings
     session = onnxruntime.InferenceSession(str(question.file), options, providers=["CPUExecutionProvider"])
     names = [argument.name for argument in session.get_inputs()]
     if len(names) != len(question.inputs):
