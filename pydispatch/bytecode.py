@@ -27,6 +27,7 @@ _MOST_TEXTS = 20_000
 
 _lock = threading.Lock()
 _users = 0
+"""Number of `cached` blocks that run now, in all threads."""
 _in_file: dict[bytes, CodeType] = {}
 """Bytecode that was read from the file, or written to it, by the digest of its text."""
 _used: dict[bytes, CodeType] = {}
@@ -44,7 +45,7 @@ def cached() -> Iterator[None]:
         if _users == 1:
             if not _in_file:
                 _in_file.update(_read())
-            vars(dataclasses)["exec"] = _exec  # before the built-in function, for that module alone
+            vars(dataclasses)["exec"] = _exec  # a global of that module hides the built-in function from it alone
     try:
         yield
     finally:
@@ -57,7 +58,10 @@ def cached() -> Iterator[None]:
 
 
 def _exec(text: str, names: dict[str, Any], into: Mapping[str, Any]) -> None:
-    """Execute generated code like the built-in `exec`, with the cached bytecode of the text."""
+    """Execute generated code like the built-in `exec`, with the cached bytecode of the text.
+
+    names, into: the globals and the locals of the code.
+    """
     key = hashlib.blake2b(text.encode(), digest_size=16).digest()
     code = _used.get(key) or _in_file.get(key)
     if code is None:
@@ -67,10 +71,12 @@ def _exec(text: str, names: dict[str, Any], into: Mapping[str, Any]) -> None:
 
 
 def _path() -> Path:
+    """Return the path of the cache file, whose name contains the version of Python."""
     return Path(importlib.util.cache_from_source(__file__)).with_suffix(".dataclasses")
 
 
 def _read() -> dict[bytes, CodeType]:
+    """Return the bytecode in the cache file by digest; empty if there is none of this version of Python."""
     with suppress(OSError, ValueError, EOFError, TypeError, NotImplementedError):
         data = _path().read_bytes()
         if data.startswith(importlib.util.MAGIC_NUMBER):

@@ -18,7 +18,10 @@ from pydispatch.suggestions import did_you_mean
 
 
 def commands(only: str | None = None) -> dict[str, ModuleType]:
-    """Return every subcommand by name, or `only` alone if it is one, so that the others are not imported."""
+    """Return the modules of the subcommands by name, or that of `only` alone, so that the others are not imported.
+
+    An `only` that is no subcommand has no effect, and neither has None.
+    """
     one = extensions.part("subcommand", only) if only is not None else None
     return {part.name: part.load() for part in ([one] if one else sorted(extensions.parts("subcommand"), key=_name))}
 
@@ -53,9 +56,12 @@ def _parser(only: str | None) -> argparse.ArgumentParser:
     return parser
 
 
-def _quoting(words: Sequence[str], unknown: Sequence[str]) -> str:
-    """Return a hint about quotes if the shell seems to have split a value: extra words follow an option
-    --name=value."""
+def _quoting_hint(words: Sequence[str], unknown: Sequence[str]) -> str:
+    """Return a hint about quotes if the shell seems to have split a value, else "".
+
+    That is so if extra words follow an option --name=value. words: all of the command line. unknown: the words that no
+    option or argument takes.
+    """
     at = words.index(unknown[0])
     before = next((i for i in reversed(range(at)) if words[i].startswith("-")), None)
     if unknown[0].startswith("-") or before is None or "=" not in words[before]:
@@ -114,7 +120,7 @@ def _run(words: Sequence[str]) -> int:
         parser.error(f"there is no command '{command}'; {did_you_mean(command, names)}commands: {', '.join(names)}")
     args, unknown = parser.parse_known_args(words)
     if unknown:
-        parser.error(f"unrecognized arguments: {' '.join(unknown)}{_quoting(words, unknown)}")
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}{_quoting_hint(words, unknown)}")
     if args.version:
         import pydispatch
 
@@ -125,7 +131,7 @@ def _run(words: Sequence[str]) -> int:
         return 2
     if args.verbose and not os.environ.get("PYDISPATCH_LOG"):
         logs.set_up("info" if args.verbose == 1 else "debug")
-    with warnings.catch_warnings():
+    with warnings.catch_warnings():  # restores showwarning
         warnings.showwarning = _show_warning  # type: ignore[assignment]
         code = int(args.run(args))
     _flush()
@@ -136,7 +142,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one subcommand.
 
     Returns:
-        Exit status: 0; 1 after an error, which is reported on stderr; 2 for wrong usage.
+        Exit status: 0; 1 after an error, which is reported on stderr; 2 for wrong usage; 130 after Ctrl-C.
     """
     try:
         return _run(sys.argv[1:] if argv is None else argv)

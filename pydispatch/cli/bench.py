@@ -91,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
         off = {title: difference(work.results, first.results) for title, work in works.items()}
         profiles = {title: work.profile() for title, work in works.items()
                     if work.profile is not None and (args.profile or args.compare)}  # fmt: skip
-        pause = 0.02 if args.peer else 0.0  # idle threads of others spin for a while
+        pause = 0.02 if args.peer else 0.0  # worker threads of peers spin for a while after a call
         with traced(args):
             samples = measure({title: work.call for title, work in works.items()}, args.seconds, args.warm_up, pause)
     table = report.rows(samples, first.nbytes, args.items)
@@ -119,7 +119,7 @@ def _check(args: argparse.Namespace) -> None:
 
 
 def _modes(args: argparse.Namespace) -> int:
-    """Measure all ways to dispatch one operation; see bench/modes."""
+    """Measure all ways to dispatch one operation at the sizes of `--modes`; return 0. See bench/modes."""
     from pydispatch.bench.modes import compare
 
     if args.file is not None or args.peer or args.compare or args.input:
@@ -138,7 +138,7 @@ def _modes(args: argparse.Namespace) -> int:
 
 
 def _calls_to_measure(args: argparse.Namespace, folder: Path) -> tuple[Any, str, dict[str, Work]]:
-    """Return the device, the name of the function, and the calls to measure by title.
+    """Return the device, the name of the function, and the calls to measure by title: a path or the name of a peer.
 
     There is one for FILE and for each file of --compare, and one for each --peer, another system that is measured with
     the same inputs. folder: where peers may write files.
@@ -181,8 +181,8 @@ def _print(name: str, about: dict[str, Any], samples: list[Samples], table: list
         name: Name of the function.
         about: Properties of the device and the machine.
         samples: Measured times of each contender.
-        table: Rows of the report.
-        items: What one call computes, for rates.
+        table: Rows of the report, as `report.rows` returns them.
+        items: Number of items that one call computes; 1 for rates in calls.
     """
     from pydispatch.bench import report
 
@@ -194,7 +194,7 @@ def _print(name: str, about: dict[str, Any], samples: list[Samples], table: list
 
 
 def _print_profiles(profiles: dict[str, Any]) -> None:
-    """Print how long the dispatches take: of one contender alone, of several beside each other."""
+    """Print how long the dispatches of contenders take, side by side if there are several profiles."""
     from pydispatch.bench import report
 
     if len(profiles) > 1:
@@ -204,7 +204,7 @@ def _print_profiles(profiles: dict[str, Any]) -> None:
 
 
 def _print_failures(off: dict[str, float], reference: str) -> bool:
-    """Print the contenders whose results are wrong, and return whether there are any.
+    """Print the contenders whose results differ by more than MOST_OFF, and return whether there are any.
 
     `off` has the relative difference of each contender's results from those of the contender `reference`.
     """

@@ -22,7 +22,8 @@ from pydispatch.errors import CompileError, Error, InvalidArgumentError
 from pydispatch.files import read_text, write
 from pydispatch.packages import importing
 
-_MOST_SECONDS = 10_000_000  # the limit of the waiting functions
+_MOST_SECONDS = 10_000_000
+"""Largest --timeout: functions of the operating system that wait refuse longer times."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,9 @@ class Outcome:
     """Result of one test on one device.
 
     Attributes:
+        file: Path of the file, as the command line names it or as it is in a folder.
         function: Name of the test; "" for a file that does not compile, load or finish.
+        device: Name of the device, as the command line has it.
         failure: Reason of the failure; "" if the test passed.
         seconds: Duration.
     """
@@ -65,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the tests in files, on each device, and report them; return 1 if a test failed or there are none, else 0.
 
-    A test is a public function without arguments. Each file runs in a process of its own.
+    A test is a public function without arguments. Each file runs on each device in a process of its own.
     """
     if args.jobs < 0:  # 0, the default, stands for the number of CPUs
         raise InvalidArgumentError(f"--jobs={args.jobs}: expected 0 (all CPUs) or more")
@@ -104,7 +107,10 @@ def _counts(outcomes: Sequence[Outcome]) -> str:
 
 
 def _files(paths: Sequence[str]) -> Iterator[Path]:
-    """Yield the given files; for a folder its .mlir and .pdx files, sorted."""
+    """Yield the files at `paths`; for a folder the .mlir and .pdx files in it and its subfolders, sorted.
+
+    Raise InvalidArgumentError for a folder without such files.
+    """
     for text in paths:
         path = Path(text)
         if path.is_dir():
@@ -127,7 +133,7 @@ def _run_all(work: Sequence[tuple[Path, str]], args: argparse.Namespace) -> Iter
         for file, device in work:
             yield _run_file(file, device, args)
         return
-    if all(file.suffix != ".mlir" for file, _ in work):
+    if all(file.suffix != ".mlir" for file, _ in work):  # nothing is compiled
         yield from _run_in_children(work, args)
         return
     with _llvm_in_process():
@@ -159,17 +165,20 @@ def _run_in_children(work: Sequence[tuple[Path, str]], args: argparse.Namespace)
     """Run each (file, device) pair in a forked process, `--jobs` at a time, and yield the outcomes in their order."""
     jobs = args.jobs or os.cpu_count() or 1
     waiting = list(reversed(work))
-    running: list[_Child] = []
-    while waiting or running:
-        while waiting and sum(not child.done for child in running) < jobs:
-            running.append(_Child(*waiting.pop(), args))
-        _listen(running, args.timeout)
-        while running and running[0].done:
-            yield running.pop(0).result()
+    children: list[_Child] = []  # those whose outcomes have not been yielded, in order, running or done
+    while waiting or children:
+        while waiting and sum(not child.done for child in children) < jobs:
+            children.append(_Child(*waiting.pop(), args))
+        _listen(children, args.timeout)
+        while children and children[0].done:
+            yield children.pop(0).result()
 
 
 def _listen(children: Sequence[_Child], timeout: float) -> None:
-    """Wait until a child sends its result or times out; kill those that have timed out."""
+    """Wait until a child sends its outcomes, exits or times out; kill those that have timed out.
+
+    timeout: seconds from the start of each child. At least one of the children is not done.
+    """
     from multiprocessing.connection import wait
 
     running = [child for child in children if not child.done]
@@ -195,7 +204,9 @@ class _Child:
     """Process that runs the tests of one file on one device.
 
     Attributes:
-        start_time: When it was started, on the monotonic clock.
+        start_time: When it was started, in seconds of the monotonic clock.
+        pipe: End of the pipe that receives the outcomes; it is closed at the other end when the child exits.
+        errors: File with what the child writes to stderr.
         done: Whether it has sent its result, exited or been killed.
         outcomes: What it sent; None if it sent nothing.
         timeout_message: Message about a timeout; "" if there was none.
@@ -212,10 +223,10 @@ class _Child:
         self.errors = tempfile.TemporaryFile()  # noqa: SIM115  (result() closes it)
         self.pipe, child = context.Pipe(duplex=False)
         self.process = context.Process(target=self._main, args=(child, args))
-        sys.stdout.flush()
+        sys.stdout.flush()  # else the child would write buffered text once more
         sys.stderr.flush()
         self.process.start()
-        child.close()
+        child.close()  # so that `pipe` ends when the child exits
 
     def _main(self, pipe, args: argparse.Namespace) -> None:  # type: ignore[no-untyped-def]
         """Run the tests in the child process, with its error output in a file, and send the outcomes."""
@@ -230,7 +241,7 @@ class _Child:
         self.done = True
 
     def stop(self, timeout: float) -> None:
-        """Kill a child that has exceeded the timeout."""
+        """Kill a child that has exceeded the timeout, in seconds."""
         self.process.kill()
         self.process.join()
         self.timeout_message, self.done = f"it was ended after {timeout:g} s (--timeout)", True
@@ -268,7 +279,7 @@ def _run_file(file: Path, device: str, args: argparse.Namespace) -> list[Outcome
         parts = _split_programs(file) if file.suffix == ".mlir" else []
     except (OSError, UnicodeDecodeError):
         parts = []  # the compiler says what is wrong
-    if len(parts) < 2:
+    if len(parts) < 2:  # without a separator the file is read as a whole
         return _run_part(file, text=None, args=args)
     return [outcome for text in parts for outcome in _run_part(file, text, args)]
 
@@ -282,7 +293,7 @@ def _split_programs(file: Path) -> list[str]:
 
 
 def _run_part(file: Path, text: str | None, args: argparse.Namespace) -> list[Outcome]:
-    """Run the tests of a file, or of the part of it in `text`, and return their outcomes.
+    """Run the tests of a file (text: None), or of the part of it in `text`, and return their outcomes.
 
     A file that cannot be compiled or loaded has one outcome, without the name of a function. An outcome without a
     failure has the text "" for it.
@@ -294,7 +305,7 @@ def _run_part(file: Path, text: str | None, args: argparse.Namespace) -> list[Ou
         module = None
         if text is not None:
             if not any(line.strip() and not line.lstrip().startswith("//") for line in text.splitlines()):
-                return []
+                return []  # comments alone, such as those before the first separator
             module = _parsed(text, file)
         program = load_program(file, args, module)
     except (Error, OSError) as error:
@@ -324,7 +335,7 @@ def _parsed(text: str, file: Path) -> object:
 
 
 def _report(outcome: Outcome, *, names_device: bool) -> None:
-    """Print the outcome of one test, with the lines of its failure."""
+    """Print the outcome of one test, with the lines of its failure. names_device: whether to print its device."""
     name = f"{outcome.file} @{outcome.function}" if outcome.function else outcome.file
     print(f"{'FAIL' if outcome.failure else 'ok  '} {name}{f' on {outcome.device}' if names_device else ''}")
     for line in outcome.failure.splitlines():

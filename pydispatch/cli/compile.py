@@ -48,7 +48,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _targets(targets: list[str] | None, architectures: list[str] | None) -> list[str] | None:
-    """Return the targets, with `cuda` replaced by the given architectures."""
+    """Return the targets, with `cuda` replaced by the architectures, which are targets too, such as sm_80.
+
+    targets: those of `--target`; None if the option is missing, which with architectures leaves these alone.
+    """
     if not architectures:
         return targets
     if targets is None:
@@ -59,7 +62,7 @@ def _targets(targets: list[str] | None, architectures: list[str] | None) -> list
 
 
 def run(args: argparse.Namespace) -> int:
-    """Compile, and write the artifact, or the program after a phase; raise CompileError."""
+    """Compile, and write the artifact, or the program after a phase; return 0, or raise CompileError."""
     with rarely_collected(), bytecode.cached(), running("compiling", "compiler", CompileError):
         return _run(args)
 
@@ -78,7 +81,7 @@ def source_of(path: str) -> str | Path:
 
 
 def _measured_on(args: argparse.Namespace) -> Device | None:
-    """Return a device with the plugins that --tune needs; None if it needs none."""
+    """Return a device with the plugins of --tune-plugin, on which --tune measures; None for no plugins."""
     if not args.tune_plugins:
         return None
     from pydispatch.runtime.device import device
@@ -108,7 +111,7 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _write_phase(args: argparse.Namespace, source: str | Path, options: dict[str, Any]) -> None:
-    """Write the program after the phase of `--compile-to`."""
+    """Write the program after the phase of `--compile-to`. options: arguments of `pydispatch.compile`."""
     if args.elide_constants is not None and args.elide_constants < 0:
         raise InvalidArgumentError(f"--elide-constants={args.elide_constants}: expected 0 or more bytes")
     if "tune" in options:
@@ -119,7 +122,7 @@ def _write_phase(args: argparse.Namespace, source: str | Path, options: dict[str
         llvm_process.start()
         from pydispatch.compiler.driver import pipeline
     is_printed = args.output is None or args.output == "-"
-    limit = _SHOWN_BYTES if is_printed and sys.stdout.isatty() else None
+    limit = _SHOWN_BYTES if is_printed and sys.stdout.isatty() else None  # None: all constants are written
     if args.elide_constants is not None:
         limit = args.elide_constants
     text = pipeline.compile_to(args.compile_to, source, elide_bytes=limit, **options)

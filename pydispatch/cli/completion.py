@@ -40,17 +40,20 @@ def _words(parser: argparse.ArgumentParser, path: tuple[str, ...]) -> dict[tuple
 
 
 def _bash(words: dict[tuple[str, ...], list[str]], zsh: bool) -> str:
-    """Return a script that completes subcommands and options, else file names. zsh runs it through bashcompinit."""
+    """Return a script that completes subcommands and options, else file names. zsh runs it through bashcompinit.
+
+    words: the result of `_words`.
+    """
     cases = "\n".join(
         f'    "{" ".join(path)}") words="{" ".join(choices)}" ;;' for path, choices in words.items() if path
     )
-    deep = "|".join(sorted({path[0] for path in words if len(path) > 1}))
+    nesting = "|".join(sorted({path[0] for path in words if len(path) > 1}))  # commands with subcommands of their own
     start = "autoload -U +X compinit bashcompinit && compinit && bashcompinit\n" if zsh else ""
     return f"""{start}_pydispatch() {{
   local path="" words="{" ".join(words[()])}" word="${{COMP_WORDS[COMP_CWORD]}}"
   [ "$COMP_CWORD" -gt 1 ] && path="${{COMP_WORDS[1]}}"
   case "$path" in
-    {deep}) [ "$COMP_CWORD" -gt 2 ] && path="$path ${{COMP_WORDS[2]}}" ;;
+    {nesting}) [ "$COMP_CWORD" -gt 2 ] && path="$path ${{COMP_WORDS[2]}}" ;;
   esac
   case "$path" in
 {cases}
@@ -61,7 +64,7 @@ complete -o default -F _pydispatch pydispatch"""
 
 
 def _fish(words: dict[tuple[str, ...], list[str]]) -> str:
-    """Return a script that completes subcommands and options in fish."""
+    """Return a script that completes subcommands and options in fish. words: the result of `_words`."""
     lines = ["complete -c pydispatch -n __fish_use_subcommand -a '" + " ".join(words[()]) + "'"]
     for path, choices in words.items():
         if path:

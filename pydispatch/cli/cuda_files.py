@@ -16,8 +16,14 @@ def is_ptx(data: bytes) -> bool:
 
 
 def describe(data: bytes, name: str) -> dict[str, Any]:
-    """Return the kernels, functions and imports of a PTX text or cubin as JSON values; raise ArtifactError if it is
-    broken."""
+    """Return the kernels, functions and imports of a PTX text or cubin as JSON values.
+
+    Parameters are sizes in bytes; `required` and `maximum` are block sizes in threads along x, y, z, or null.
+    `functions` are those that other modules can link. name: of the file, for messages.
+
+    Raises:
+        ArtifactError: The file is broken.
+    """
     if cubin.is_cubin(data):
         facts = cubin.read(data, name)
         kernels: list[dict[str, Any]] = [
@@ -48,12 +54,15 @@ def describe(data: bytes, name: str) -> dict[str, Any]:
 
 
 def _is_offered(function: PtxFunction) -> bool:
-    """Return whether other modules can link a function."""
+    """Return whether other modules can link a function, by its linkage."""
     return function.linkage in ("visible", "weak")
 
 
 def rows_of(facts: dict[str, Any]) -> list[tuple[str, str, str, str]]:
-    """Return table rows with kind, name, parameter sizes and block size of each function."""
+    """Return table rows (kind, name, parameter sizes, block size) of the kernels and functions; "-" for none.
+
+    facts: the result of `describe`.
+    """
     rows = []
     for kind in ("kernels", "functions"):
         for function in facts[kind]:
