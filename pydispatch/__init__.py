@@ -354,6 +354,7 @@ _MODULES = ("generate",)
 
 
 def __getattr__(name: str) -> Any:
+    """Import a public name on its first use; later uses find it among the globals."""
     if name == "__version__":
         from importlib import metadata
 

@@ -79,6 +79,7 @@ def attend(
     Returns:
         [s, t, heads * size]
     """
+    # Heads of queries are [g, r]: r heads share the keys and values of a group g.
     rows, length, heads, size = queries.shape
     count, groups = keys.shape[1], keys.shape[2]
     grouped = queries.reshape(rows, length, groups, heads // groups, size) * np.float32(scale)

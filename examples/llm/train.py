@@ -36,8 +36,9 @@ def documents(root: Path) -> Iterator[str]:
         if any(part.startswith(".") or part == "build" for part in path.relative_to(root).parts):
             continue
         text = re.sub(r"^```.*?^```", "", path.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
-        text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", text)
+        text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", text)  # the texts of links
         blocks = [block for block in re.split(r"\n\s*\n", text) if not block.lstrip().startswith(("|", "<", "!"))]
+        # Lines of a paragraph are joined, but items of lists keep lines of their own.
         paragraphs = [re.sub(r"\s*\n(?!\s*(?:[-*]|\d+\.) )\s*", " ", block).strip() for block in blocks]
         yield "\n".join(paragraph for paragraph in paragraphs if paragraph)
 

@@ -39,7 +39,7 @@ def one_query_each(
 
     `total` and `out` are sums relative to exp(highest), so that a new highest score scales them down (online softmax).
     """
-    row = pd.global_id(0)
+    row = pd.global_id(0)  # counts [sequence, query, group, member], members first
     member, rest = row % q.shape[3], row // q.shape[3]
     group, rest = rest % q.shape[2], rest // q.shape[2]
     query, sequence = rest % q.shape[1], rest // q.shape[1]

@@ -67,15 +67,15 @@ class Model(nn.Module):
 
     def __init__(self, layers: int, width: int, heads: int, vocabulary: int, context: int) -> None:
         super().__init__()
-        self.words, self.places = nn.Embedding(vocabulary, width), nn.Embedding(context, width)
+        self.words, self.positions = nn.Embedding(vocabulary, width), nn.Embedding(context, width)
         self.blocks = nn.ModuleList(Block(width, heads) for _ in range(layers))
         self.norm = nn.LayerNorm(width)
 
     def forward(self, ids: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         earlier, new = keys.shape[3], ids.shape[1]
-        place = torch.arange(new) + earlier
-        x = self.words(ids) + self.places(place)
-        allowed = torch.arange(earlier + new)[None, :] <= place[:, None]
+        positions = torch.arange(new) + earlier
+        x = self.words(ids) + self.positions(positions)
+        allowed = torch.arange(earlier + new)[None, :] <= positions[:, None]
         mask = torch.where(allowed, 0.0, float("-inf"))
         cached = []
         for layer, block in enumerate(self.blocks):

@@ -11,7 +11,7 @@ Points = Sequence[tuple[float, float]]
 
 
 class Plot:
-    """A picture that a notebook shows."""
+    """A picture that a notebook shows. text: SVG."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -30,7 +30,7 @@ def plot(title: str, x: str, y: str, series: Mapping[str, Points]) -> Plot:
 
 
 def microseconds(call: Callable[..., object], *arguments: object) -> float:
-    """Return the time of the fastest call among those of a fifth of a second."""
+    """Return the microseconds of the fastest call among those of a fifth of a second."""
     best, end = float("inf"), perf_counter() + 0.2
     while perf_counter() < end:
         began = perf_counter()

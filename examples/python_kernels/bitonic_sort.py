@@ -34,7 +34,7 @@ def bitonic_sort(x: Rows, values: Rows, indices: Annotated[pd.View, pd.i32["m", 
         distance = run // 2
         while distance > 0:
             for pair in range(pd.local_id(1), SIZE // 2, PAIRS):
-                low = 2 * pair - pair % distance
+                low = 2 * pair - pair % distance  # the first of a pair of elements that are `distance` apart
                 high = low + distance
                 a, b, m, n = keys[low, lane], keys[high, lane], numbers[low, lane], numbers[high, lane]
                 is_first = a > b or (a == b and m < n)  # a before b in the result

@@ -16,7 +16,7 @@ Edges = Annotated[pd.View, pd.i32["m", 2]]
 def root_of(parents: pd.View, vertex: int) -> int:
     """Return the root of the tree of a vertex; other invocations may join trees at the same time."""
     here = vertex
-    above = pd.atomic_or(parents, here, 0)
+    above = pd.atomic_or(parents, here, 0)  # an atomic load
     while above != here:
         here = above
         above = pd.atomic_or(parents, here, 0)

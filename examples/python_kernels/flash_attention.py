@@ -78,7 +78,7 @@ def attention_of_keys(
     share = q.shape[0] // k.shape[0]
     keys, values = pd.zeros((BLOCK, HEAD), pd.f32), pd.zeros((BLOCK, HEAD), pd.f32)
     for head in range(group * share, (group + 1) * share):
-        for i in range(j, q.shape[1], BLOCK):
+        for i in range(j, q.shape[1], BLOCK):  # earlier queries do not see these keys
             powers, scores = gradient_of_scores(q, k, v, y, dy, log_sums, head, i, j)
             values += powers.T @ dy[head, i : i + BLOCK, :]
             keys += scores.T @ q[head, i : i + BLOCK, :]

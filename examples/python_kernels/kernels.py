@@ -49,7 +49,7 @@ def softmax(x: Matrix, y: Matrix) -> None:
 
 
 def at(x: pd.View, row: int, column: int) -> Any:
-    """An element, or 0 outside: a function that kernels call is written like a kernel."""
+    """Return an element, or 0 outside of x. Functions that kernels call are written like kernels."""
     if row < 0 or column < 0 or row >= x.shape[0] or column >= x.shape[1]:
         return 0.0
     return x[row, column]

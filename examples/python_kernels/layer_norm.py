@@ -48,19 +48,19 @@ def layer_norm_backward(x: Rows, w: Vector, dy: Rows, dx: Rows, dw: Vector, db: 
             part += x[row, j]
         total = pd.group_sum(part)
         mean = total / n
-        part, along, whole = 0.0, 0.0, 0.0  # terms of the variance, and of the gradients of the deviation and the mean
+        part, slope_part, shift_part = 0.0, 0.0, 0.0  # the gradient of a row has neither slope along x nor mean
         for j in range(lane, x.shape[1], pd.group_size(0)):
             part += (x[row, j] - mean) ** 2
-            along += dy[row, j] * w[j] * (x[row, j] - mean)
-            whole += dy[row, j] * w[j]
+            slope_part += dy[row, j] * w[j] * (x[row, j] - mean)
+            shift_part += dy[row, j] * w[j]
         squares = pd.group_sum(part)
-        along_all = pd.group_sum(along)
-        whole_all = pd.group_sum(whole)
+        slope = pd.group_sum(slope_part)
+        shift = pd.group_sum(shift_part)
         scale = pd.rsqrt(squares / n + EPSILON)
-        mean_whole, mean_along = whole_all / n, along_all * scale / n
+        mean_shift, mean_slope = shift / n, slope * scale / n
         for j in range(lane, x.shape[1], pd.group_size(0)):
             normal = (x[row, j] - mean) * scale
-            dx[row, j] = (dy[row, j] * w[j] - mean_whole - normal * mean_along) * scale
+            dx[row, j] = (dy[row, j] * w[j] - mean_shift - normal * mean_slope) * scale
         if lane == 0:
             moments[row - first, 0], moments[row - first, 1] = mean, scale
     pd.barrier()

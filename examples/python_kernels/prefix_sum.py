@@ -50,7 +50,7 @@ def prefix_sum(
         pd.atomic_exchange(blocks, block, own + OWN)
         earlier = block - 1
         while earlier >= 0:
-            word = pd.atomic_or(blocks, earlier, 0)
+            word = pd.atomic_or(blocks, earlier, 0)  # an atomic load
             if word >= ALL:
                 before += word - ALL
                 break

@@ -41,5 +41,6 @@ def run(cases: Cases) -> None:
     for case in cases(np.random.default_rng(1)):
         arrays = [device.upload(a) if isinstance(a, np.ndarray) else a for a in case.arguments]
         case.kernel(*arrays)
-        case.compare([np.asarray(arrays[position]) for position in case.kernel.written])
+        # `written` has the indices of the parameters that the kernel writes.
+        case.compare([np.asarray(arrays[index]) for index in case.kernel.written])
         print(f"{case.kernel.name}: right on {device.name}")

@@ -112,7 +112,7 @@ def measure(
 
 
 def _warm(call: Call, seconds: float) -> int:
-    """Call a contender for at least `seconds`, and return the number of calls per round."""
+    """Call a contender for at least `seconds`, and return the number of its fastest calls that fit into ROUND."""
     clock = time.perf_counter
     call()
     begin = clock()

@@ -173,7 +173,7 @@ class Axis:
         if not self.is_logarithmic:
             return [(v := self.least + (self.most - self.least) * i / 4, self.text(v)) for i in range(5)]
         decades = math.log10(self.most / self.least)
-        # Leading digits of the labelled values: the fewer decades the axis has, the more labels has each.
+        # Leading digits of the labelled values: a decade has more labels on an axis of few decades.
         steps: tuple[float, ...] = (1, 2, 5) if decades < 2.2 else (1,)
         if decades < 0.5:
             steps = (1, 1.2, 1.5, 2, 3, 4, 5, 6, 8)

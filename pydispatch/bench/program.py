@@ -83,8 +83,8 @@ def work_of(device: Any, function: Any, inputs: Sequence[Any], named: Mapping[st
     arguments = [array_of(value) for value in (*inputs, *given_by_name.values())]
     arrays = [value for value in (*arguments, *results) if isinstance(value, np.ndarray)]
     nbytes = sum(array.nbytes for array in arrays if array.ndim > 0)  # numbers are passed in the call
-    measured = getattr(function, "profile", None)
-    profile = None if measured is None else lambda: measured(*inputs, runs=RUNS, **given_by_name)
+    profile_of = getattr(function, "profile", None)
+    profile = None if profile_of is None else lambda: profile_of(*inputs, runs=RUNS, **given_by_name)
     wait = getattr(device, "synchronize", None)
     if wait is None:
         return Work(call, results, nbytes, profile)

@@ -21,7 +21,7 @@ HERE = Path(__file__).parent
 Array = NDArray[np.float32]
 CIRCLE = [(np.cos(t), np.sin(t)) for t in np.linspace(0, 2 * np.pi, 13)]
 ARC = [(np.sin(t), -np.cos(t)) for t in np.linspace(-0.9, np.pi, 9)]
-STROKES: list[list[list[tuple[float, float]]]] = [  # of each digit: lines through points, x to the right and y down
+STROKES: list[list[list[tuple[float, float]]]] = [  # of each digit: lines through points, x right, y down, -1 to 1
     [[(0.62 * x, y) for x, y in CIRCLE]],
     [[(-0.35, -0.6), (0.05, -1), (0.05, 1)]],
     [[(-0.6, -0.6), (-0.3, -0.95), (0.2, -1), (0.55, -0.7), (0.5, -0.25), (-0.6, 1), (0.65, 1)]],

@@ -55,7 +55,7 @@ def modes() -> list[Mode]:
     ]
 
 
-def made(folder: Path) -> tuple[list[tuple[Mode, Any, Any]], list[tuple[str, str]]]:
+def create_modes(folder: Path) -> tuple[list[tuple[Mode, Any, Any]], list[tuple[str, str]]]:
     """Create all modes; return (mode, device, function) of those that run here, and (name, error) of the others."""
     runnable: list[tuple[Mode, Any, Any]] = []
     missing: list[tuple[str, str]] = []

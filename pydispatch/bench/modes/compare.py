@@ -11,7 +11,7 @@ import numpy as np
 
 from pydispatch.bench import plot, report
 from pydispatch.bench.measure import measure
-from pydispatch.bench.modes.catalog import made
+from pydispatch.bench.modes.catalog import create_modes
 from pydispatch.bench.program import difference, machine, work_of
 from pydispatch.errors import Error
 
@@ -35,7 +35,7 @@ def figures(sizes: Sequence[int] = SIZES, seconds: float = 0.2) -> dict[str, Any
     import pydispatch
 
     with tempfile.TemporaryDirectory() as folder:
-        runnable, missing = made(Path(folder))
+        runnable, missing = create_modes(Path(folder))
         table: dict[str, list[float | None]] = {mode.name: [] for mode, _, _ in runnable}
         for size in sizes:
             rng = np.random.default_rng(size)
