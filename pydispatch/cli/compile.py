@@ -98,7 +98,7 @@ def _run(args: argparse.Namespace) -> int:
 
     source, options = source_of(args.source), given(args)
     options["targets"] = _targets(options.get("targets"), args.cuda_targets)
-    if args.compile_to and args.compile_to != "end":
+    if args.compile_to and args.compile_to != "end":  # the phase "end" leaves the artifact
         _write_phase(args, source, options)
         return 0
     with shown(sys.stderr) as show:
