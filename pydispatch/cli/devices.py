@@ -16,7 +16,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print one block per device, then the compiler tools."""
+    """Print the properties of each device, then the compiler tools; return 0.
+
+    With `args.names` these devices alone are printed, without the tools.
+    """
     from pydispatch.runtime.device import device, devices
 
     described = {name: dict(device(name).describe()) for name in args.names or devices()}
@@ -29,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
     for name, facts in described.items():
         print(name)
         for key, value in facts.items():
-            if key != "name" and value:
+            if key != "name" and value:  # an empty property states nothing
                 print(f"  {key}: {_text(value)}")
     if tools:
         print("tools")
@@ -46,7 +49,10 @@ def _text(value: Any) -> str:
 
 
 def _tools() -> dict[str, str]:
-    """Return the versions of the tools that compile and link, or the error that states why none are usable."""
+    """Return the version of each tool that compiles or links, by its name.
+
+    If none are usable, return the reason under the key "compiler".
+    """
     try:
         with importing("compiling", "compiler"):
             import llvmlite  # noqa: F401

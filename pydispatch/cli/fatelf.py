@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _split(source: Path, content: bytes, folder: Path) -> None:
-    """Write each ELF file of a FatELF file into a folder."""
+    """Write each ELF file of a FatELF file (`content`) into a folder, as NAME.TARGET.so with the name of `source`."""
     parts = fatelf.split(content)
     folder.mkdir(parents=True, exist_ok=True)
     for i, (target, data) in enumerate(parts):
@@ -73,7 +73,7 @@ def _split(source: Path, content: bytes, folder: Path) -> None:
 
 
 def _write(data: bytes, output: str | None) -> None:
-    """Write to the output file, or to standard output if none is given."""
+    """Write to the output file, or to standard output if `output` is None or "-"."""
     if output not in (None, "-"):
         write("the output", str(output), data)
     elif sys.stdout.isatty():

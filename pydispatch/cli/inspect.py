@@ -109,7 +109,9 @@ def _run_artifact(args: argparse.Namespace) -> int:
 
 
 def _print(text: str) -> None:
-    """Print a text whose names are out of a file: control characters and unencodable ones are printed as escapes."""
+    """Print a text with names from a file that may be hostile: control characters, except for line ends, and characters
+    that standard output cannot encode are printed as escapes.
+    """
     encoding = sys.stdout.encoding or "utf-8"
     shown = text.translate(_CONTROLS).encode(encoding, "backslashreplace").decode(encoding)
     sys.stdout.write(shown.rstrip("\n") + "\n")
@@ -160,7 +162,7 @@ def _run_elf(args: argparse.Namespace) -> int:
 
 
 def _run_cuda(args: argparse.Namespace) -> int:
-    """Print a PTX text or a cubin."""
+    """Print the kernels, functions and imports of a PTX text or a cubin."""
     data = read(args.file)
     facts = cuda_files.describe(data, args.file)
     if args.json:
@@ -266,7 +268,7 @@ def _chosen_here(entry: ExecutableEntry) -> str | None:
     from pydispatch.runtime.program.variants import best_of
 
     try:
-        index = best_of(cpu.host(1), [(variant.format, variant.requires) for variant in entry.variants])
+        index = best_of(cpu.host(workers=1), [(variant.format, variant.requires) for variant in entry.variants])
     except DeviceUnavailableError:
         return None
     return None if index is None else entry.variants[index].name
@@ -283,7 +285,10 @@ def _requirements(names: Sequence[str]) -> str:
 
 
 def _kernel_lines(exports: Sequence[str], variant: VariantEntry) -> list[str]:
-    """Return a line for each kernel of a CUDA variant: source location, block size, parameters."""
+    """Return the table of the kernels of a CUDA variant: symbol, block size, dynamic memory and sizes of scalars.
+
+    Return no lines for other variants.
+    """
     notes = variant.extra.get("ptx")
     if not isinstance(notes, dict) or not all(isinstance(notes.get(k), list) for k in ("blocks", "shared")):
         return []
@@ -291,10 +296,12 @@ def _kernel_lines(exports: Sequence[str], variant: VariantEntry) -> list[str]:
     try:
         entries, scalar_bytes = notes.get("entries") or [], notes.get("parameters") or []
         symbols = [str(symbol) for _, symbol in entries]  # an entry is [module number, symbol of the kernel]
-        for i, (name, block, shared) in enumerate(zip(exports, notes["blocks"], notes["shared"], strict=False)):
+        for i, (name, block, shared_bytes) in enumerate(zip(exports, notes["blocks"], notes["shared"], strict=False)):
             symbol = symbols[i] if i < len(symbols) else "-"
             scalars = ", ".join(map(str, scalar_bytes[i])) if i < len(scalar_bytes) and scalar_bytes[i] else "-"
-            rows.append((name, symbol, "x".join(map(str, block)) if block else "-", size_text(int(shared)), scalars))
+            rows.append(
+                (name, symbol, "x".join(map(str, block)) if block else "-", size_text(int(shared_bytes)), scalars)
+            )
     except (TypeError, ValueError, IndexError, KeyError):
         raise ArtifactError(f"the key \"ptx\" of variant '{variant.name}' cannot be read") from None
     heads = (f"kernel of {variant.name}", "symbol", "block", "dynamic memory", "scalars (bytes)")
@@ -302,7 +309,10 @@ def _kernel_lines(exports: Sequence[str], variant: VariantEntry) -> list[str]:
 
 
 def render(name: str, artifact: Artifact) -> str:
-    """Return the text about an artifact."""
+    """Return what `inspect` prints about an artifact: functions, executables, constants, parameters and members.
+
+    name: the path to show.
+    """
     manifest = artifact.manifest
     members = artifact.members
     producers = ", ".join(f"{tool} {version}" for tool, version in sorted(manifest.producers.items()))
@@ -342,7 +352,13 @@ def _signature(function: FunctionEntry) -> str:
 
 
 def render_elf(name: str, size: int, facts: elf.ElfFacts) -> str:
-    """Return the text about an ELF file."""
+    """Return what `inspect` prints about an ELF file.
+
+    Args:
+        name: The path to show.
+        size: Size of the file in bytes.
+        facts: Its segments and symbols.
+    """
     lines = [f"{name}: ELF {facts.type} for {facts.machine}, {size_text(size)}"]
     if facts.segments:
         rows = [

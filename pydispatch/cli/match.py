@@ -38,13 +38,14 @@ def run(args: argparse.Namespace) -> int:
 def _run(args: argparse.Namespace, dry_run: ModuleType) -> int:
     """Match patterns without compiling, and print what they match; return the exit status.
 
-    It is 1 if a pattern matches nothing and --require-match is given, else 0.
+    The status is 1 if a pattern matches nothing and --require-match is given, else 0. `dry_run` is the module of the
+    compiler, which is imported late.
     """
     for spec in args.spec:
         option = _option_of(spec)  # a file of --spec becomes a file of its own option, such as `patterns`
         setattr(args, option, [*getattr(args, option, []), spec])
     source, options = source_of(args.source), given(args, MATCH)
-    is_required = options.pop("require_match", False)
+    is_required = options.pop("require_match", False)  # no option of dry_run(): a missing match is reported below
     if not options:
         raise Error("nothing to look for: give --spec=FILE or --patterns=FILE.py")
     report, diff = dry_run.dry_run(source, **options)

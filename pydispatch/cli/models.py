@@ -10,6 +10,9 @@ from typing import Any
 def describe(path: Path, results: Mapping[str, Sequence[str]] = {}) -> dict[str, Any] | None:
     """Return the functions, weights and custom operations of a model; None if no frontend reads the file.
 
+    The keys are "functions" and "weights", lists of mappings with names and types as text, and "custom", a mapping from
+    an operation to its signature as text.
+
     Args:
         path: The file.
         results: Declared result types of custom operations, by operation (`CustomOperation.results`). An
@@ -52,7 +55,12 @@ def describe(path: Path, results: Mapping[str, Sequence[str]] = {}) -> dict[str,
 
 
 def _values(types: Any, attributes: Any) -> list[dict[str, Any]]:
-    """Return the names and types of arguments or results."""
+    """Return the names and types of arguments or results as text.
+
+    Args:
+        types: The type of each.
+        attributes: The list of their attribute dictionaries, `arg_attrs` or `res_attrs`; None without attributes.
+    """
     values = []
     for index, type in enumerate(types):
         stated = attributes.data[index].data if attributes is not None else {}
@@ -64,12 +72,12 @@ def _values(types: Any, attributes: Any) -> list[dict[str, Any]]:
 
 
 def render(path: str, facts: dict[str, Any]) -> str:
-    """Return the description of a model as text."""
+    """Return what `describe` returned for the model at `path` as text."""
     lines = [f"{path}: a model"]
     for function in facts["functions"]:
         lines += ["", f"function {function['name']}"]
         for what in ("inputs", "outputs"):
-            lines += [f"  {what[:-1]:6} {value['name']}: {value['type']}" for value in function[what]]
+            lines += [f"  {what.removesuffix('s'):6} {value['name']}: {value['type']}" for value in function[what]]
     lines += ["", f"weights: {len(facts['weights'])}", *(f"  {w['name']}: {w['type']}" for w in facts["weights"])]
     if facts["custom"]:
         lines += ["", "custom operations, which need a kernel: compile(..., kernels={name: ...})"]

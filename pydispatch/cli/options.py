@@ -18,7 +18,7 @@ MATCH = ("transform_spec", "pdl_spec", "patterns", "require_match")
 
 
 def add_flags(parser: argparse.ArgumentParser, names: Sequence[str] = FLAGS) -> None:
-    """Add the flags of options. Namespaces have only the options that are given."""
+    """Add the flags of the options `names`. Parsed arguments lack the options that the command line does not give."""
     for name in names:
         option = OPTIONS[name]
         assert option.flag is not None, name
@@ -63,7 +63,10 @@ def given(args: argparse.Namespace, names: Sequence[str] = FLAGS) -> dict[str, A
 
 
 def _with_results(options: Mapping[str, Any], stated: Mapping[str, list[str]]) -> dict[str, Any]:
-    """Return the option `kernels` with the result types of `--results`; nothing if there are none."""
+    """Return the option `kernels` with the result types of `--results`; an empty mapping if none are stated.
+
+    stated: operation → the types of its results, as text.
+    """
     kernels = dict(options.get("kernels", {}))
     if unknown := next((name for name in stated if name not in kernels), None):
         raise InvalidArgumentError(f"--results={unknown}=...: there is no --kernel={unknown}=...")
@@ -95,18 +98,19 @@ def _kernels(options: Sequence[str]) -> dict[str, CFunction]:
 
 def _kernel(option: str) -> tuple[str, CFunction]:
     """Parse one value of `--kernel`, NAME=FILE:SYMBOL[:ARGUMENT,...], into (name, C function)."""
-    name, equals, rest = option.rpartition("=")
-    file, *more = rest.split(":")
-    if not equals or not name or not 1 <= len(more) <= 2:
+    name, equals, function = option.rpartition("=")
+    file, *symbol_and_arguments = function.split(":")
+    if not equals or not name or not 1 <= len(symbol_and_arguments) <= 2:
         raise InvalidArgumentError(
             f"--kernel={option}: expected NAME=FILE:SYMBOL or NAME=FILE:SYMBOL:ARGUMENT,..., such as "
             "mylib::swish=swish.c:swish:x,out,count"
         )
-    return name, CFunction(file, more[0], *(more[1].split(",") if more[1:] else ()))
+    symbol, *arguments = symbol_and_arguments
+    return name, CFunction(file, symbol, *(arguments[0].split(",") if arguments else ()))
 
 
 def _specs(options: Sequence[str]) -> dict[str, list[str]]:
-    """Group `PHASE=FILE` and `FILE` by phase; the default phase is preprocessing."""
+    """Return the files of options `PHASE=FILE` and `FILE` by phase; the default phase is preprocessing."""
     files: dict[str, list[str]] = {}
     for option in options:
         phase, equals, path = option.partition("=")
@@ -132,6 +136,7 @@ def _patterns_of(path: str) -> list[object]:
         names = runpy.run_path(path)
     except Exception as error:
         lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
+        # lines[-1] is the innermost frame in the file itself; deeper frames are in functions that it calls.
         line = error.lineno if isinstance(error, SyntaxError) else lines[-1] if lines else None
         what = error.msg if isinstance(error, SyntaxError) else f"{type(error).__name__}: {error}"
         raise Error(f"{path}{'' if line is None else f':{line}'}: {what}") from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import platform
 from pathlib import Path
@@ -48,7 +49,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Build a plugin and write it; raise CompileError, also for tools that are missing or fail."""
+    """Build a plugin, write it and return 0; raise CompileError for sources that do not compile, and for tools that are
+    missing or fail.
+    """
     import pydispatch
     from pydispatch.compiler.driver import plugin
     from pydispatch.compiler.toolchain.tools import ToolchainError
@@ -70,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
     }
     for source in sources:
         if not source.exists():
-            raise FileNotFoundError(2, os.strerror(2), str(source))
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(source))
     try:
         if args.system:
             if args.arch:

@@ -22,28 +22,33 @@ def shown(stream: TextIO) -> Iterator[Callable[[Progress], None]]:
 
     The line of a terminal is cleared at the end.
     """
-    terminal, last, written = stream.isatty(), 0.0, False
+    is_terminal = stream.isatty()
+    seconds_of_last_line = 0.0  # since the compilation began
+    shows_line = False  # on the terminal, to be cleared
 
     def show(progress: Progress) -> None:
         """Rewrite the line of a terminal; on another stream write a line every EVERY seconds."""
-        nonlocal last, written
-        if terminal:
+        nonlocal seconds_of_last_line, shows_line
+        if is_terminal:
             stream.write("\r" + text(progress)[:WIDTH].ljust(WIDTH))
             stream.flush()
-            written = True
-        elif progress.seconds - last >= EVERY:
-            last = progress.seconds
+            shows_line = True
+        elif progress.seconds - seconds_of_last_line >= EVERY:
+            seconds_of_last_line = progress.seconds
             stream.write(text(progress) + "\n")
 
     try:
         yield show
     finally:
-        if written:
+        if shows_line:
             stream.write("\r" + " " * WIDTH + "\r")
 
 
 def text(progress: Progress) -> str:
-    """Format a progress report, such as `12 s: code 34 of 66, about 11 s left: f_dispatch_33_matmul`."""
+    """Format a progress report, such as `12 s: code 34 of 66, about 11 s left: f_dispatch_33_matmul`.
+
+    Counts, remaining seconds and the name of the dispatch are left out while they are not known.
+    """
     line = f"{progress.seconds:.0f} s: {progress.phase}"
     if progress.total:
         line += f" {progress.done} of {progress.total}"

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pydispatch.runtime.program.program import Program
 
 _COMPILED_WITH = ("object_search_path", "kernels", "weights")
-"""Names of the compiler's options that subcommands take which run sources."""
+"""Names of the compiler's options that are flags of the subcommands that compile and run a source, such as `run`."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -132,11 +132,11 @@ def run(args: argparse.Namespace) -> int:
             raise InvalidArgumentError(
                 f"--output: @{function.name} has {len(function.results)} results, got {len(args.output)}"
             )
-        print(f"EXEC @{function.name}")  # before whatever kernels print
+        print(f"EXEC @{function.name}")  # before the call, since kernels may print
         with traced(args):
             results = function(*inputs, **named)
         returned = [results] if len(function.results) == 1 else list(results or ())
-        returned = [value.numpy() if hasattr(value, "numpy") else value for value in returned]  # of a device
+        returned = [value.numpy() if hasattr(value, "numpy") else value for value in returned]  # buffers of a device
         if args.expected_output:
             return _compare(function, returned, args, reader)
     finally:
@@ -159,7 +159,7 @@ def _path(args: argparse.Namespace) -> Path:
 
 
 def _artifact(path: Path, args: argparse.Namespace, options: dict[str, Any], module: Any) -> Any:
-    """Return the artifact of a file, which is compiled if it is a source.
+    """Return the path of a .pdx itself, and for a source the artifact that it is compiled to.
 
     Args:
         path: The file.
@@ -196,7 +196,7 @@ def _is_source(path: Path) -> bool:
 
 
 def _parameters(specs: list[str]) -> dict[str, list[str]]:
-    """Group options `scope=file`, or `file` for the empty scope, by scope."""
+    """Return the files of options `scope=file`, or `file` for the scope "", by scope."""
     files: dict[str, list[str]] = {}
     for spec in specs:
         scope, equals, path = spec.partition("=")
@@ -221,7 +221,10 @@ def _add_plugin(target: Device, spec: str) -> None:
 
 
 def function_of(program: Program, name: str | None) -> Function | Procedure:
-    """Return the function `name`, or else `main`, or else the only function; raise InvalidArgumentError."""
+    """Return the function `name`; if it is None, the function `main`, or else the only function.
+
+    Raises InvalidArgumentError if `name` is None and there are several functions, or none.
+    """
     functions = program.functions
     if name is not None:
         return program[name]
@@ -237,7 +240,7 @@ def function_of(program: Program, name: str | None) -> Function | Procedure:
 def inputs_of(
     function: Function | Procedure, texts: list[str], reader: values.Reader
 ) -> tuple[list[Value], dict[str, Value]]:
-    """Parse the arguments of a call; return the positional ones and those by name.
+    """Parse the arguments of a call from texts `value` or `name=value`; return the positional ones and those by name.
 
     An argument that is named `out` has no keyword, because a call's keyword `out` is for its result arrays.
     """
@@ -274,7 +277,7 @@ def _compare(function: Function | Procedure, returned: list[Value], args: argpar
     ):  # fmt: skip
         if text in ("(ignored)", "(null)"):
             continue
-        expected = reader.read_all([text], [kind if rank is None else None])[0]
+        expected = reader.read_all([text], [kind if rank is None else None])[0]  # numbers have no rank
         wrong = values.mismatch(value, expected, kind, args.equality_mode == "exact")
         if wrong is None:
             continue
@@ -303,7 +306,7 @@ def _write(function: Function | Procedure, returned: list[Value], args: argparse
 
 
 def _write_value(stream: IO[bytes], value: Value, dtype: Any, is_npy: bool) -> None:
-    """Write one result, as .npy or as raw bytes."""
+    """Write one result, as .npy or as raw bytes; a number becomes an array of rank 0 and type `dtype`."""
     import numpy as np
 
     array = np.asarray(value, dtype)

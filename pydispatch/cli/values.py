@@ -57,7 +57,7 @@ class Spec:
     """Parsed tensor type.
 
     Attributes:
-        shape: Sizes.
+        shape: Sizes; () for rank 0.
         kind: Element type.
         is_hex: Whether elements are written as hexadecimal bytes.
     """
@@ -103,7 +103,7 @@ class Reader:
             if text[:1] == "+":
                 return [_read_npy(self.open(text[1:]))]
             if text[:1] == "*" and not text.startswith(_MISSPELLED_TENSOR):
-                return self._rest(self.open(text[1:]))
+                return self._remaining_arrays(self.open(text[1:]))
             return [self.tensor(text.removeprefix("&"))]
         except (ValueError, OverflowError, EOFError, MemoryError) as error:
             raise InvalidArgumentError(f"input '{_short(text)}': {error}") from None
@@ -154,10 +154,10 @@ class Reader:
         for stream in self.streams.values():
             stream.close()
 
-    def _rest(self, stream: IO[bytes]) -> list[Value]:
+    def _remaining_arrays(self, stream: IO[bytes]) -> list[Value]:
         """Return all arrays from the current position of a stream on."""
         values: list[Value] = []
-        while stream.read(1):
+        while stream.read(1):  # no end of file yet
             stream.seek(-1, os.SEEK_CUR)
             values.append(_read_npy(stream))
         return values
@@ -198,8 +198,8 @@ def _elements(tokens: list[str], spec: Spec) -> Array:
     """Return the elements that tokens of this type spell, as a flat array. Raise ValueError or OverflowError for wrong
     ones.
 
-    Opaque and complex elements are hexadecimal digits of their bytes. Integers of fewer than 8 bits have a byte each,
-    and floats that NumPy lacks are bits.
+    Tokens of opaque and complex elements are hexadecimal digits of their bytes. In the result, integers of fewer than 8
+    bits have a byte each, and floats without a NumPy type (bf16, f8, f4) are unsigned integers with their bits.
     """
     dtype = spec.kind.dtype
     if spec.is_hex:
@@ -238,7 +238,9 @@ def _elements(tokens: list[str], spec: Spec) -> Array:
 
 
 def _number(text: str | int, kind: ElementType) -> Value:
-    """Convert a text or a number to an element type; raise ValueError if it does not fit."""
+    """Convert a text to a number of an element type; raise ValueError if it is none. An int, the 0 of `(null)`, is
+    returned unchanged.
+    """
     if isinstance(text, int):
         return text
     try:
@@ -289,9 +291,10 @@ def format_array(array: Array, kind: ElementType, limit: int = 1024) -> str:
 
 
 def _rows(shape: tuple[int, ...], texts: list[str], start: int, limit: int) -> str:
-    """Format the sub-array whose elements start at `start`, with brackets around each row.
+    """Format a sub-array of size `shape`, with brackets around each row.
 
-    `texts` has the first `limit` elements of the whole array.
+    `start` is the index of its first element in the flattened whole array, of which `texts` has the first `limit`
+    elements, or all.
     """
     if not shape:
         return texts[start] if start < limit else "..."
@@ -343,10 +346,10 @@ def mismatch(actual: Value, expected: Value, kind: ElementType, exact: bool) -> 
         return "value is a tensor; expected a number"
     if actual.shape != expected.shape or actual.dtype != expected.dtype:
         return f"metadata is {_metadata(actual)}; expected that the view matches {_metadata(expected)}"
-    bad = np.flatnonzero(~_close(actual.reshape(-1), expected.reshape(-1), kind, exact))
-    if not len(bad):
+    mismatches = np.flatnonzero(~_close(actual.reshape(-1), expected.reshape(-1), kind, exact))
+    if not len(mismatches):
         return None
-    k = int(bad[0])
+    k = int(mismatches[0])
     left, right = (format_array(a.reshape(-1)[k : k + 1], kind).partition("=")[2] for a in (actual, expected))
     return f"element at index {k} ({left}) does not match the expected ({right})"
 
