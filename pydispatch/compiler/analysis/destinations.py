@@ -59,7 +59,9 @@ def _integers(op: Operation, name: str) -> list[int]:
 
 
 def destination_of(value: SSAValue) -> SSAValue:
-    """Return the destination that a tensor result of a microkernel overwrites."""
+    """Return the destination that a tensor result of a microkernel overwrites: the tensor in `outs` with the same index
+    among the tensors as the result has among the tensor results.
+    """
     op = value.owner
     assert isinstance(op, iree_codegen.UkernelGenericOp) and isinstance(value, OpResult)
     check_destinations(op)
@@ -84,7 +86,7 @@ def base_of(value: SSAValue) -> SSAValue:
     """Return the tensor whose memory `value` overwrites: follow insertions and microkernels to their destinations."""
     while isinstance(value.owner, Operation):
         if value.owner.name == "tensor.insert_slice":
-            value = value.owner.operands[1]
+            value = value.owner.operands[1]  # the destination of the insertion
         elif isinstance(value.owner, iree_codegen.UkernelGenericOp):
             value = destination_of(value)
         else:
@@ -98,7 +100,7 @@ def final_write_of(value: SSAValue) -> Operation | None:
     Updates of the tensor are followed: insertions into it, and microkernels that overwrite it. Return None if there is
     no such operation, or if there are several.
     """
-    ends = set[Operation | None]()
+    ends = set[Operation | None]()  # with None for an update that has no final write, or several
     for use in value.uses:
         user = use.operation
         if isinstance(user, iree_codegen.UkernelGenericOp):
@@ -106,6 +108,7 @@ def final_write_of(value: SSAValue) -> Operation | None:
             tensors = [r for r in user.results if isinstance(r.type, TensorType)]
             if value in outputs and len(outputs) == len(tensors):
                 ends.add(final_write_of(tensors[outputs.index(value)]))
+        # Operand 0 of a store or insertion is the tensor whose elements it writes; operand 1 of an insertion is its destination.
         elif ((user.name in STORES or user.name == "tensor.insert_slice") and use.index == 0) or user.name.endswith(
             ".return"
         ):

@@ -15,7 +15,8 @@ GRID = "grid"
 
 
 BARRIER = "util.optimization_barrier"
-"""The identity in front of the destination of an update, which has no other reader for this reason."""
+"""Name of the operation that returns its operands unchanged, and that the formation of dispatches does not look
+through. The destination of an update may be the result of a barrier, which then has no other reader."""
 
 
 def destination_operand(op: Operation) -> int | None:
@@ -39,7 +40,9 @@ def overwritten_values(op: Operation) -> list[SSAValue]:
 
 
 def _behind_barriers(value: SSAValue) -> SSAValue:
-    """Return the value that optimization barriers pass on as `value`; `value` itself if none does."""
+    """Return the operand of the first of the optimization barriers that `value` has passed through; `value` itself if
+    it is no result of a barrier.
+    """
     while isinstance(value, OpResult) and value.op.name == BARRIER:
         value = value.op.operands[value.index]
     return value
@@ -76,11 +79,15 @@ def updated_arguments(function: func.FuncOp) -> list[int | None]:
     end = function.body.block.last_op
     assert isinstance(end, func.ReturnOp)
     roots = [_root(value) for value in end.arguments]
-    return [n if roots.count(n) == 1 else None for n in roots]
+    # Two results cannot have the memory of one argument.
+    return [index if roots.count(index) == 1 else None for index in roots]
 
 
 def _root(value: SSAValue) -> int | None:
-    """Return the number of the argument that `value` updates in place; None if it updates none."""
+    """Return the index of the argument that `value` is, after one or more updates in place; None if there is none.
+
+    `value`, the argument and all tensors between them must have one reader each.
+    """
     updates = 0
     while isinstance(value.owner, Operation):
         if value.uses.get_length() != 1:

@@ -37,9 +37,9 @@ LONGEST = 80
 
 
 def argument_names(function: Operation) -> list[str]:
-    """Return the name of each argument; `arg0` and the like for those without one.
+    """Return the name of each argument: that of `pyd.name`, else that of the program text, else `arg0` and the like.
 
-    CompileError for a wrong attribute.
+    Raises CompileError for a wrong attribute.
     """
     arguments = function.regions[0].blocks[0].args
     stated = _names(function, "arg_attrs", len(arguments))
@@ -47,7 +47,7 @@ def argument_names(function: Operation) -> list[str]:
 
 
 def result_names(function: Operation) -> list[str]:
-    """Return the name of each result, "" for those without one. CompileError for a wrong attribute."""
+    """Return the name of each result, "" for those without one. Raises CompileError for a wrong attribute."""
     return _names(function, "res_attrs", len(cast(FunctionType, function.properties["function_type"]).outputs))
 
 
@@ -99,7 +99,10 @@ class _SizeNames:
         self._sizes: Sizes | None = None
 
     def record_stated(self, value: SSAValue, shape: Sequence[int | str] | None) -> None:
-        """Record the names that the program states for the sizes of an argument. shape: names or sizes, or None."""
+        """Record the names that the program states for the sizes of an argument.
+
+        shape: for each axis the name of its dynamic size, or its static size; None if the program states none.
+        """
         for axis, name in enumerate(shape or ()):
             if isinstance(name, str):
                 self._taken.add(name)
@@ -111,6 +114,8 @@ class _SizeNames:
         self, type: Attribute, value: SSAValue | None, stated: Sequence[int | str] | None
     ) -> tuple[str, list[int | str] | None]:
         """Return the element type and the shape of an argument or result; the shape of a scalar is None.
+
+        The shape has a string for each dynamic size: its name, or an expression such as "n * 4".
 
         Raises CompileError for a type that callers cannot pass.
 
@@ -147,7 +152,7 @@ class _SizeNames:
         return list(ends[0].operands) if len(ends) == 1 else [None] * count
 
     def _resolved(self, value: SSAValue) -> list[Term]:
-        """Return the sizes of a tensor, with one term for all that are known to be equal."""
+        """Return the size of each axis of a tensor as a term. Sizes that are known to be equal have the same term."""
         with size_cache(self._known):  # size lookups inside are cached in self._known
             if self._sizes is None:
                 self._sizes = Sizes()
@@ -227,8 +232,8 @@ def _names(function: Operation, key: str, count: int) -> list[str]:
 
 
 def _shape(function: Operation, type: Attribute, attributes: dict[str, Attribute]) -> tuple[int | str, ...] | None:
-    """Return the shape that the attribute `pyd.shape` states, None without it. CompileError where it does not fit the
-    type.
+    """Return the shape that the attribute `pyd.shape` states, None without it. Raises CompileError where it does not
+    fit the type.
     """
     stated = attributes.get(SHAPE)
     if stated is None:
@@ -237,7 +242,7 @@ def _shape(function: Operation, type: Attribute, attributes: dict[str, Attribute
     try:
         entries = [_entry(axis_attribute) for axis_attribute in cast(Any, stated)]
         if len(entries) != len(sizes) or not all(map(_fits, entries, sizes)):
-            raise VerifyException("it does not fit")
+            raise VerifyException("it does not fit")  # replaced by the CompileError below
     except (TypeError, VerifyException):
         raise CompileError(
             f"the attribute {SHAPE} of '@{symbol_name(function)}' is {_shown(stated)}, of a value of type {type}",

@@ -27,10 +27,12 @@ def is_constant(value: SSAValue) -> bool:
 
 
 ONCE = "pyd.once"
-"""Of an operation on constants alone: its result is derived once, whatever its size."""
+"""Attribute of an operation on constants alone: its result is computed once, when the program is loaded, and stored,
+whatever its size."""
 
 KEPT_ORDER = "pyd.kept_order"
-"""Of a generic: the order of its operands' dimensions was chosen; it reads and writes none of them transposed."""
+"""Attribute of a `linalg.generic` whose operands have their dimensions in the order that a pass has chosen. Later
+passes leave this order alone."""
 
 
 def inputs_of(op: Operation) -> list[SSAValue]:
@@ -47,9 +49,14 @@ def inputs_of(op: Operation) -> list[SSAValue]:
     return inputs
 
 
-MOST_SCALARS = 28  # two 32-bit constants each at most, of 64 that an export may have
-MOST_BINDINGS = 64  # of an export: which of them it writes is one word
-MOST_TENSORS = 16  # bindings that every Vulkan device in use has; on a CPU more of them save nothing either
+MOST_SCALARS = 28
+"""Maximum number of scalars and dynamic sizes of a dispatch. An export has up to 64 constants of 32 bits, and each
+scalar takes one or two."""
+MOST_BINDINGS = 64
+"""Maximum number of bindings of an export: a bit mask of 64 bits states which of them it writes."""
+MOST_TENSORS = 16
+"""Maximum number of bindings of a dispatch where targets set no other: every Vulkan device in use has so many, and on a
+CPU more of them save nothing."""
 
 
 @dataclass(frozen=True)
@@ -65,8 +72,9 @@ class DispatchArguments:
     scalars: frozenset[SSAValue]
 
     def joined(self, other: DispatchArguments, is_inside: Callable[[Operation], bool]) -> DispatchArguments:
-        """Return the values that two groups of operations read together. is_inside: whether an operation is in one of
-        the two.
+        """Return the values that the union of two groups of operations reads from outside.
+
+        is_inside: whether an operation is in one of the two; their results are dropped.
         """
 
         def outside(values: frozenset[SSAValue]) -> frozenset[SSAValue]:
@@ -77,7 +85,9 @@ class DispatchArguments:
     def too_many(self, results: int, most_tensors: int) -> str | None:
         """Return why a dispatch with these arguments would have more constants or bindings than fit, or None.
 
-        results: tensors that it computes for others.
+        Args:
+            results: Number of tensors that the dispatch computes for operations outside.
+            most_tensors: Maximum number of bindings.
         """
         if len(self.tensors) + results > most_tensors:
             return reasons.too_many_tensors(most_tensors)
@@ -110,7 +120,7 @@ def arguments_of(ops: Sequence[Operation]) -> DispatchArguments:
 
 
 def is_read_outside(value: SSAValue, is_inside: Callable[[Operation], bool]) -> bool:
-    """Return whether operations read a value of which `is_inside` is false."""
+    """Return whether a value is read by an operation for which `is_inside` returns False."""
     return any(not is_inside(use.operation) for use in value.uses)
 
 
@@ -132,19 +142,21 @@ def is_fill(op: Operation) -> bool:
 
 
 def is_view(op: Operation) -> bool:
-    """Return whether the result has the elements of operand 0 in their order, or a run of them."""
+    """Return whether the result is the memory of operand 0, or a contiguous part of it, so that nothing is copied."""
     rule = rule_of(op)
     return rule is not None and rule.is_view(op)
 
 
 def stays_on_host(op: Operation) -> bool:
-    """Return whether host code runs the operation itself, when no dispatch has taken it in."""
+    """Return whether host code runs the operation itself, unless it has become a part of a dispatch."""
     rule = rule_of(op)
     return rule is None or rule.runs_on_host(op)
 
 
 def is_scalar_code(op: Operation) -> bool:
-    """Pure arithmetic on scalars, or an element of a tensor at a place that is surely inside."""
+    """Return whether an operation is pure arithmetic on scalars, or reads an element of a tensor at constant indices
+    that are in bounds.
+    """
     if len(op.results) != 1 or isinstance(op.results[0].type, TensorType) or op.name == "arith.constant":
         return False
     if op.name == "tensor.extract":
@@ -175,15 +187,21 @@ def needs_dispatch(op: Operation) -> bool:
 
 
 def may_join(op: Operation) -> bool:
-    """Return whether the operation may be in a group: also copies that host code can do, next to other operations."""
+    """Return whether the operation may be in a dispatch together with others. These include updates, which host code
+    could do as copies.
+    """
     return needs_dispatch(op) or isinstance(rule_of(op), Update)
 
 
 def has_effects(op: Operation) -> bool:
-    """Return whether the order of `op` and others with effects matters."""
+    """Return whether `op` must keep its order among operations with effects. An operation with a tensor rule has none:
+    it only computes its results.
+    """
     return info_of(op).effects is Effects.ORDERED and rule_of(op) is None
 
 
 def is_pure(op: Operation) -> bool:
-    """Return whether an operation may be dropped, repeated, and made once for several equal ones."""
+    """Return whether an operation may be dropped if unused, repeated, and merged with equal ones: it has no effects, or
+    has a tensor rule and so only computes its results.
+    """
     return info_of(op).is_pure or (info_of(op).effects is Effects.ORDERED and rule_of(op) is not None)

@@ -50,9 +50,10 @@ class Sizes:
                     self._same[term] = representative
 
     def _preference(self, term: Term) -> tuple[int, int]:
-        """Return a sort key by which the representative of equal sizes is chosen, the least one.
+        """Return a sort key; of equal sizes the one with the least key becomes the representative.
 
-        Integers are first, then the terms that are defined earliest.
+        The key is (order of definition, axis or one of the ranks above). Integers are first, then the terms that are
+        defined earliest; the order of values that were not recorded is -1.
         """
         if isinstance(term, int):
             return (-1, term)
@@ -73,14 +74,14 @@ class Sizes:
         return term
 
     def of(self, value: SSAValue) -> list[Term]:
-        """Return the sizes of a tensor."""
+        """Return the size of each dimension of a tensor, as the representative of its equal sizes."""
         return [self.resolve(t) for t in sizes_of(value)]
 
     def replace_dims(self, op: Operation) -> None:
         """Replace each `tensor.dim` in an operation by the representative of its size.
 
-        It is the operation itself, or one in the body of an operation on tensors if its tensor is defined outside of
-        the operation. Loops and branches are left out, because their blocks are treated on their own.
+        The `tensor.dim` is the operation itself, or one in the body of an operation on tensors if its tensor is defined
+        outside of the operation. Loops and branches are left out, because their blocks are treated on their own.
         """
         if op.name == "tensor.dim":
             self._replace_dim(op, op)

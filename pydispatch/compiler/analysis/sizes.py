@@ -1,7 +1,8 @@
 """Sizes of tensors as terms over values of the host function: two equal terms are the same size.
 
-What an operation says of its results is in its rule (`compiler/tensor_ops`); here it is followed to where sizes begin.
-A `Dim` in what is found is a size that nothing else tells: of an argument, or of the result of an opaque operation.
+The rule of an operation (`compiler/tensor_ops`) states the sizes of its results by those of its operands; this module
+follows such statements through producers. A `Dim` that remains in a term is the size of an argument, or of the result
+of an operation whose rule states nothing.
 """
 
 from __future__ import annotations
@@ -22,11 +23,13 @@ from pydispatch.compiler.tensor_ops.terms import Entry, Product, Stated, Sum, Te
 from pydispatch.ir.values import Dim, constant_index, shape_of
 
 Known = dict[tuple[SSAValue, int], Term]
+"""(tensor, axis) → its size."""
 _CACHE = threading.local()
+"""Has the attribute `known`, a `Known`, inside of `size_cache` only."""
 
 
 def term_of(value: SSAValue) -> Term:
-    """Return the term of an index value."""
+    """Return the term of an index value: an integer for a constant, the size for a `tensor.dim`, else the value itself."""
     known = constant_index(value)
     if known is not None:
         return known
@@ -46,8 +49,8 @@ def sizes_of(value: SSAValue) -> tuple[Term, ...]:
 
 
 def dynamic_sizes(value: SSAValue, op: Operation) -> list[SSAValue]:
-    """Create the dynamic sizes of a tensor as values before `op`, and return them. Each is read from the tensor in
-    which it originates, so that no operation waits for `value`.
+    """Insert operations before `op` that compute the dynamic sizes of a tensor, and return these. Each is read from the
+    tensor in which it originates, so that no operation waits for `value`.
     """
     sizes: list[SSAValue] = []
     for axis, n in enumerate(shape_of(value)):
@@ -60,7 +63,7 @@ def dynamic_sizes(value: SSAValue, op: Operation) -> list[SSAValue]:
 
 
 def size_of(value: SSAValue, axis: int) -> Term:
-    """Return one size of a tensor."""
+    """Return the size of a tensor along an axis as a term over the values in which it originates."""
     known: Known = getattr(_CACHE, "known", {})
     passed: list[tuple[SSAValue, int]] = []
     # Follow the size to the tensor in which it originates. `stated` is then None for an argument or an opaque result,
@@ -100,7 +103,7 @@ def _resolved(stated: Stated) -> Term | None:
 
 
 def _listed_size(entry: Entry) -> Term | None:
-    """Return an entry of a shape, where the shape is composed of index values; None for other shapes."""
+    """Return an element of a tensor of sizes that `tensor.from_elements` builds; None if its value is not known."""
     shape = entry.tensor.owner
     if not isinstance(shape, Operation) or shape.name != "tensor.from_elements":
         return None
@@ -131,7 +134,12 @@ def size_cache(known: Known) -> Iterator[None]:
 def kept_dims(op: Operation, shape: Sequence[int]) -> list[int] | None:
     """Return the dimension of the larger tensor for each dimension of the smaller tensor of a slice operation.
 
-    Return None when the types do not determine the mapping. shape: shape of the smaller tensor.
+    A slice of 4x1x8 that drops the dimension of size 1 has the shape 4x8, and the result is [0, 2]. Return None when
+    the types do not determine the mapping.
+
+    Args:
+        op: The slice operation.
+        shape: Shape of the smaller tensor; dynamic sizes are negative.
     """
     sizes = [n if isinstance(n, int) else -1 for n in slice_of(op).sizes]
     kept: list[int] = []
@@ -158,7 +166,9 @@ def _can_drop_ones(sizes: Sequence[int], shape: Sequence[int], count: int) -> bo
 
 
 def reassociation(op: Operation) -> list[list[int]]:
-    """Return the groups of dimensions of an expand_shape or collapse_shape."""
+    """Return, for each dimension of the tensor of lower rank of an expand_shape or collapse_shape, the adjacent
+    dimensions of the other tensor that it stands for.
+    """
     rows = cast("ArrayAttr[ArrayAttr[IntegerAttr]]", op.properties["reassociation"])
     return [[int(n.value.data) for n in row.data] for row in rows.data]
 

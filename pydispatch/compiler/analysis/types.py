@@ -18,7 +18,7 @@ from xdsl.ir import Attribute
 from pydispatch.errors import CompileError, Location
 from pydispatch.formats.program.program import Numerical, dtype_word
 
-FLOATS: dict[type[Attribute], int] = {
+FLOATS: dict[type[Attribute], int] = {  # dtype words
     Float16Type: dtype_word(Numerical.FLOAT, 16),
     Float32Type: dtype_word(Numerical.FLOAT, 32),
     Float64Type: dtype_word(Numerical.FLOAT, 64),
@@ -44,7 +44,11 @@ SIGNS = {
 
 
 def dtype_of(type: Attribute, location: Location | None = None) -> int:
-    """Return the dtype word of an element type; CompileError for one that buffers cannot hold."""
+    """Return the dtype word of an element type: its numerical type and bits as one integer.
+
+    i1 has the word of a bool of 8 bits, `index` that of i64. Raises CompileError, at `location`, for a type that
+    buffers cannot hold.
+    """
     if isinstance(type, IndexType):
         return dtype_word(Numerical.INTEGER, 64)
     if isinstance(type, IntegerType):

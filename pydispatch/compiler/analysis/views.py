@@ -17,8 +17,9 @@ overwrites in place, and supports no more of them (procedure/function.c)."""
 
 
 def is_contiguous(op: Operation, walked: int = 0) -> bool:
-    """Return whether a `tensor.extract_slice` or `tensor.insert_slice` covers one run of the whole tensor's memory, or
-    does for each index of the `walked` outer dimensions.
+    """Return whether a `tensor.extract_slice` or `tensor.insert_slice` covers one run of the whole tensor's memory.
+
+    With `walked`, return whether it covers one run for each index of the `walked` outermost dimensions.
 
     It does if the strides are 1, and every dimension outside the innermost partly covered one has size 1. A run of
     elements that share bytes must also begin, and for an insertion end, at a byte boundary in every call.
@@ -38,7 +39,7 @@ def is_contiguous(op: Operation, walked: int = 0) -> bool:
             open_ended = True
     bits = bit_width(whole.type.element_type)
     per_byte = 8 // bits if bits in (2, 4) else 1
-    if walked:
+    if walked:  # runs of packed elements are not examined one by one: their type is refused
         return per_byte == 1
     return per_byte == 1 or not open_ended or _in_bytes(op, whole.type, per_byte)
 
@@ -99,4 +100,5 @@ def _known_or_term(n: int | SSAValue) -> object:
 
 
 def _covers(whole: SSAValue, axis: int, offsets: Mixed, sizes: Mixed) -> bool:
+    """Return whether a slice is known to cover an axis of the whole tensor from end to end."""
     return _known_or_term(offsets[axis]) == 0 and _known_or_term(sizes[axis]) == size_of(whole, axis)
