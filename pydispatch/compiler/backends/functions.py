@@ -21,9 +21,9 @@ class Language:
 
     Attributes:
         name: Name of the API.
-        key: Key of the prototypes in the manifest.
+        key: Key of the prototypes in a call's description in the manifest.
         prototype: Function of (symbol, its declaration) that returns the prototype as text.
-        remedy: Sentence that states which object to add, with {prototype} to fill in.
+        remedy: Clause for messages that states which object to add, with {prototype} to fill in.
     """
 
     name: str
@@ -42,11 +42,11 @@ def check_static(
     """Raise CompileError for a function that must be linked statically and is in no object.
 
     Args:
-        unresolved: Symbols that linking left.
-        functions: The functions of the kernels.
+        unresolved: Symbols that are still undefined after linking.
+        functions: Functions of the module of the kernels by name, also declared ones.
         language: The language of the backend.
-        known: The functions that the objects define.
-        files: The names of the objects.
+        known: The functions that the objects define, of which the message suggests similar ones.
+        files: The names of the objects, for the message.
     """
     for function in functions.values():
         name = import_symbol(function)
@@ -63,8 +63,14 @@ def check_static(
 def imports_at_load(
     unresolved: Sequence[str], functions: Mapping[str, FuncOp], variant: Variant, language: Language
 ) -> tuple[tuple[str, ...], list[dict[str, object]]]:
-    """Return the symbols that are resolved when the program is loaded, and descriptions of their calls for the
-    manifest.
+    """Return the symbols that are resolved when the program is loaded, with `?` before optional ones, and descriptions
+    of their calls for the manifest.
+
+    Args:
+        unresolved: Symbols that are still undefined after linking.
+        functions: Functions of the module of the kernels by name, also declared ones.
+        variant: The variant, whose exports may call the symbols.
+        language: The language of the prototypes.
     """
     names = [export.name for export in variant.exports]
     wanted = [entry for entry in imports_of(functions, names) if entry.symbol in unresolved]

@@ -27,6 +27,7 @@ BITCODE = (".bc",)
 SOURCES = (".c",)
 LINKED = (".o", ".obj", ".a", ".lib")
 LIBRARIES = (".so",)
+"""Suffixes of objects: LLVM bitcode, C, machine code that is linked, and whole libraries that are used as they are."""
 
 
 def compile_variant(variant: Variant, *, dump: Dump | None = None) -> Binary:
@@ -40,7 +41,7 @@ def compile_variant(variant: Variant, *, dump: Dump | None = None) -> Binary:
 
 
 def _compile(variant: Variant, dump: Dump | None) -> Binary:
-    """Compile a variant for a CPU; `dump` receives intermediate files."""
+    """Compile a variant for a CPU without locating its errors; `dump` receives intermediate files."""
     machine = machine_of(variant.target)
     check_features(machine.arch, (feature for feature in variant.target.features if feature[0] == "+"))
     _check_exports(variant)
@@ -64,25 +65,30 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
     if dump is not None:
         dump(".so", elf)
     objects.check_library(elf, machine.arch, QUERY_SYMBOL)
-    is_users = variant.module is None
-    if is_users:
+    has_user_code_only = variant.module is None
+    if has_user_code_only:
         _check_tables(variant, elf)
     notes: dict[str, object] = {"seconds": clock.seconds, "cpu": machine.cpu, "features": machine.llvm_features}
-    if not is_users:
+    if not has_user_code_only:
         notes["machine_model"] = str(machine.model)
     notes["imports"] = [signature.to_json() for signature in units.signatures]
     return Binary(
         data=elf,
         suffix=".so",
         requires=machine.requires,
-        alignment=variant.alignment if is_users else units.alignment,
+        alignment=variant.alignment if has_user_code_only else units.alignment,
         imports=units.imports,
         notes=notes,
     )
 
 
 def _provided(checked: Sequence[objects.Checked], modules: Sequence[Linked]) -> frozenset[str]:
-    """Return the symbols that the objects of the variant define."""
+    """Return the symbols that the objects of the variant define.
+
+    Args:
+        checked: Objects with machine code.
+        modules: Bitcode.
+    """
     own = (file.defined for file in checked)
     return frozenset[str]().union(*own, *(bitcode_symbols(data) for _, data, _ in modules))
 
@@ -110,12 +116,19 @@ def _bitcode(file: ObjectFile, machine: Machine) -> bytes:
 def _link(codes: Sequence[bytes], variant: Variant, checked: list[objects.Checked], machine: Machine) -> bytes:
     """Link the generated code, the user's objects and the device library to a shared object. Raises CompileError for
     undefined symbols.
+
+    Args:
+        codes: Relocatable objects of the generated code.
+        variant: The variant, with the user's objects.
+        checked: The symbols of those user's objects that are linked.
+        machine: The CPU to link for.
     """
     linked = [file for file in variant.objects if file.suffix in LINKED]
     ours = [f"object{index}.o" for index in range(len(codes))]
     inputs, labels = [*codes, *(file.data for file in linked)], [*ours, *(file.name for file in linked)]
     missing = objects.undefined_symbols(codes).union(*(checked_file.undefined for checked_file in checked))
     missing -= {symbol for checked_file in checked for symbol in checked_file.defined}
+    # Without undefined symbols the device library, which is compiled on first use, is not needed.
     archives = devlib.objects(machine.arch, machine.cpu, machine.features) if missing else []
     try:
         return tools.find().link_shared(

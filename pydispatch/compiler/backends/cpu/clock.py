@@ -15,6 +15,7 @@ class Clock:
 
     @contextmanager
     def __call__(self, phase: str) -> Iterator[None]:
+        """Add the time of the `with` block to a phase."""
         start = time.perf_counter()
         try:
             yield

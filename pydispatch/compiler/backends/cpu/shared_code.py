@@ -21,9 +21,10 @@ _OPERAND = re.compile(r"(?<=i64 )-?\d+\b|(?<=, )-?\d+(?=,|$)|(?<=\[ )-?\d+(?=,)"
 _DEFINITION = re.compile(
     r'^define (?P<linkage>\w+) i32 @(?P<symbol>"[^"]+")\((?P<parameters>.*)\) #0 \{$', re.MULTILINE
 )
+"""Definition of a function that an export calls, with its attribute group `#0`."""
 _ANY_DEFINITION = re.compile(r"^define ", re.MULTILINE)
 _HOLE = "\0"
-"""Stands for an integer in a template."""
+"""Character that replaces an integer in a template, where each instance has its own."""
 
 
 @dataclass(frozen=True)
@@ -43,13 +44,13 @@ class Template:
 
 @dataclass(frozen=True)
 class Instance:
-    """The LLVM IR of one export as a template and what stands in its holes.
+    """LLVM IR of one export as a template and the integers that fill its holes.
 
     Attributes:
         template: The template.
         linkage: Linkage of the export's function.
         symbol: Quoted symbol of the export's function.
-        integers: The integer of each hole.
+        integers: The text of the integer in each hole, in order.
     """
 
     template: Template
@@ -85,12 +86,12 @@ def shared_module(instances: Sequence[Instance]) -> str:
     """
     template = instances[0].template
     arguments: dict[tuple[str, ...], str] = {}  # integers that the instances have in a hole → argument
-    operands = []  # of the holes
+    operands = []  # text for each hole: an integer that all instances share, or an argument
     for integers in zip(*(instance.integers for instance in instances), strict=True):
         is_equal = len(set(integers)) == 1
         operands.append(integers[0] if is_equal else arguments.setdefault(integers, f"%integer{len(arguments)}"))
-    start, *rest = template.body.split(_HOLE)
-    body = start + "".join(operand + text for operand, text in zip(operands, rest, strict=True))
+    start, *texts_after_holes = template.body.split(_HOLE)
+    body = start + "".join(operand + text for operand, text in zip(operands, texts_after_holes, strict=True))
     shared = f'@{instances[0].symbol[:-1]}.shared"'
     parameters = ", ".join([template.parameters, *(f"i64 {argument}" for argument in arguments.values())])
     # Without "noinline" LLVM would compile a copy of the code for each export.

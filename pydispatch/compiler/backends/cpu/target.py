@@ -51,7 +51,11 @@ class Cpu(Backend):
     def with_options(
         self, target: ExecutableTargetAttr, cpus: Sequence[str], features: str
     ) -> list[ExecutableTargetAttr]:
-        """Return one target for each CPU of the architecture of `target`; `target` itself if there is none."""
+        """Return one target for each of `cpus` that has the architecture of `target`; `target` itself if none has.
+
+        `cpus` that exist only for other architectures are for the other targets of the compilation. `features` are
+        LLVM's, such as "+avx2,-fma".
+        """
         arch = ARCHITECTURES.get(target.format.data.removeprefix(PREFIX))
         targets = []
         for cpu in cpus or [""]:
@@ -62,7 +66,7 @@ class Cpu(Backend):
             config = dict(target.configuration.data)
             if cpu:
                 config["cpu"] = StringAttr("native" if cpu == "host" else cpu)
-                config.pop("cpu_features", None)
+                config.pop("cpu_features", None)  # they were stated for the CPU that is replaced
             if features:
                 check_features(arch or "", filter(None, features.split(",")))
                 config["cpu_features"] = StringAttr(features)

@@ -43,7 +43,8 @@ from pydispatch.ir.core.walk import is_defined_outside, walk
 from pydispatch.ir.dialects.pyd.contract import ContractOp
 
 Linked = tuple[str, bytes, bool]
-"""Bitcode that is linked into a module: its name, its bytes, and whether its CPU features must be checked."""
+"""Bitcode that is linked into a module: its name, its bytes, and whether its CPU features must be checked, since it was
+not compiled here."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ class Units:
         machine: The CPU to compile for.
         alignment: Alignment in bytes that the code requires of bindings.
         imports: Symbols to resolve at load, with '?' before optional ones.
-        signatures: Their signatures.
+        signatures: Types of the arguments and results of the imports.
     """
 
     variant: Variant
@@ -96,7 +97,7 @@ class Units:
         """Yield the units of code of the dispatches.
 
         Args:
-            provided: The symbols that objects of the variant define.
+            provided: Function that returns the symbols that objects of the variant define.
 
         Raises:
             CompileError: At the operation that cannot be lowered.
@@ -106,9 +107,9 @@ class Units:
             yield self._tables_of_objects(is_whole_library=QUERY_SYMBOL in provided())
             return
         symbols = symbols_of(resolve_fallbacks(variant.module, provided))
-        calls = any(is_declaration(function) for function in symbols.functions.values())
+        calls_imports = any(is_declaration(function) for function in symbols.functions.values())
         # Objects, constants and imports are shared by the exports of a library, so these need one module.
-        if len(variant.exports) == 1 or variant.objects or variant.constants or calls:
+        if len(variant.exports) == 1 or variant.objects or variant.constants or calls_imports:
             text, notes = self._emit(variant.executable, variant.exports, symbols)
             unit = Unit(variant, text, frozenset([QUERY_SYMBOL]), notes=notes)
             yield _with_properties_of_loops(unit, symbols)
@@ -215,7 +216,7 @@ class UnitContext:
                 raise
 
     def _object(self, unit: Unit) -> bytes:
-        """Return the object of a unit, from the cache if possible.
+        """Return the object code of a unit, from the cache if possible.
 
         Units with bitcode or objects of the user are not cached, because they are checked together.
         """
@@ -270,7 +271,9 @@ class UnitContext:
         return code
 
     def _effort(self, unit: Unit) -> machines.Effort:
-        """Return the optimization effort: full for code of users, less for a variant that is only a fallback."""
+        """Return the optimization effort: full for code of users, less for a variant that is only a fallback, and the
+        short pipeline `BLOCKS` for products in register blocks.
+        """
         if self.user_bitcode or self.user_objects:
             return machines.FULL
         if unit.variant.is_fallback:
@@ -304,7 +307,7 @@ class UnitContext:
 
 
 def _with_shared_code(units: Sequence[Unit]) -> list[Unit]:
-    """Return the units of single exports; those that differ only in integers are joined to one unit."""
+    """Return the units of single exports, where units that differ only in integers are replaced by one joined unit."""
     alike: dict[tuple[Template, bool], list[tuple[Unit, Instance]]] = {}
     others: list[Unit] = []
     for unit in units:
@@ -332,7 +335,7 @@ def _joined(members: Sequence[tuple[Unit, Instance]]) -> Unit:
 
 
 def _with_properties_of_loops(unit: Unit, symbols: Symbols) -> Unit:
-    """Return a unit with the properties of its kernels' loops that its optimization depends on."""
+    """Return the unit with the attributes `has_register_blocks` and `guards_strided_loads` of its kernels."""
     functions = [symbols.functions[export.name] for export in unit.variant.exports]
     return replace(
         unit,
@@ -371,6 +374,8 @@ def _is_strided(load: memref.LoadOp, body: Block) -> bool:
 
 @functools.cache
 def _tools() -> str:
-    """Return a digest of everything but text and machine that the generated code depends on."""
+    """Return a digest of what the generated code depends on besides text and machine: LLVM, this pipeline of passes,
+    and the device library.
+    """
     pipeline = [Path(file).read_bytes() for file in (__file__, llvm.__file__, foreign.__file__)]
     return cache.digest(version("llvmlite"), llvm_process.version(), pipeline, devlib.fingerprint())

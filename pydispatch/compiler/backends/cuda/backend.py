@@ -77,7 +77,7 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
         _check_export(export, kernel, None if linked is None else linked.blocks.get(export.name))
         for export, (_, kernel) in zip(variant.exports, chosen, strict=True)
     ]
-    offsets: list[list[object]] = []
+    offsets: list[list[object]] = []  # [offset, size, kind] of each module in `data`
     data = b""
     for i, image in enumerate(modules):
         offsets.append([len(data), len(image.data), image.kind])
@@ -149,7 +149,11 @@ def _declared_binary(variant: Variant) -> Binary:
 
 
 def _parameter_descriptions(variant: Variant) -> dict[str, object]:
-    """Return the descriptions of kernel parameters by export, for the manifest; nothing if there are none."""
+    """Return the entry "described" of the manifest: for each export the description of its kernel's parameters, or
+    None.
+
+    Return an empty mapping if no export describes its parameters.
+    """
     if all(export.parameters is None for export in variant.exports):
         return {}
     return {"described": [export.parameters for export in variant.exports]}
@@ -203,14 +207,14 @@ def _generated_symbol(name: str) -> str:
 
 
 def _is_mangled(symbol: str, name: str) -> bool:
-    """Return whether a symbol is the mangled C++ name of `name`."""
+    """Return whether a symbol is the mangled C++ name of `name`: _Z6squarePf of `square`."""
     return symbol.startswith("_Z") and f"{len(name)}{name}" in symbol
 
 
 def _check_export(export: Export, kernel: CudaKernel, generated: Threads | None) -> Threads:
     """Check the kernel of an export against its layout, and return the block size. Raises CompileError for a mismatch.
 
-    generated: the block size of a generated kernel.
+    generated: the block size of a generated kernel; None for a hand-written one, whose block size is stated.
     """
     problem = _mismatch(export, kernel)
     if problem is not None:
@@ -272,7 +276,7 @@ def _mismatch(export: Export, kernel: CudaKernel) -> str | None:
     for i, size in enumerate(sizes):
         if size != 8 and (i < bindings or size > 8):
             return f"its parameter {i} has {size} bytes, expected {'a pointer of 8' if i < bindings else 'at most 8'}"
-    words = sum(2 if size > 4 else 1 for size in sizes[bindings:])
+    words = sum(2 if size > 4 else 1 for size in sizes[bindings:])  # a smaller parameter has a word of its own
     if words != constants:
         return f"its parameters after the bindings take {words} words of 32 bits, the layout has {constants} constants"
     return None
@@ -319,7 +323,9 @@ def _constants(variant: Variant, modules: Sequence[CudaModule]) -> list[str]:
 
 
 def _warnings(variant: Variant, modules: Sequence[CudaModule], linked: LinkedKernels | None) -> list[str]:
-    """Return warnings about objects for other architectures than the target states, and for newer versions of PTX."""
+    """Return warnings of the linker, and about user's objects for another architecture than the target states, or in a
+    newer version of PTX than is known.
+    """
     warnings = [] if linked is None else list(linked.warnings)
     declared = dict(variant.target.config).get("target")
     for module in modules:
@@ -339,8 +345,10 @@ def _warnings(variant: Variant, modules: Sequence[CudaModule], linked: LinkedKer
 
 
 def _size(block: Sequence[int]) -> str:
+    """Format a block size, such as 16x8x1."""
     return "x".join(map(str, block))
 
 
 def _count(count: int, what: str) -> str:
+    """Format a number of things, such as "1 binding" or "2 bindings"."""
     return f"{count} {what}" if count == 1 else f"{count} {what}s"

@@ -22,9 +22,9 @@ ARCH, TRIPLE = "nvptx64", "nvptx64-nvidia-cuda"
 SHIM = Path(__file__).parent / "cuda_shim.h"
 """Replacement for the parts of CUDA's headers that sources need, for a clang without CUDA."""
 
-# Threads do not vectorize their loops, and vector intrinsics could not be replaced by calls.
 _CALLED = ("llrint", "llround", "lrint", "lround", "modf", "sincos")
 """C functions that clang would turn into intrinsics which LLVM cannot lower for CUDA."""
+# Threads do not vectorize their loops, and vector intrinsics could not be replaced by calls.
 _FLAGS = (
     "-fno-vectorize", "-fno-slp-vectorize",
     *(f"-fno-builtin-{name}{suffix}" for name in _CALLED for suffix in ("", "f")),
@@ -36,6 +36,7 @@ b.initialize_all_targets(); b.initialize_all_asmprinters()
 m = b.parse_bitcode(sys.stdin.buffer.read())
 b.Target.from_triple("nvptx64-nvidia-cuda").create_target_machine(cpu=sys.argv[1], opt=3).emit_assembly(m)
 """
+"""Python program that compiles bitcode from standard input to PTX for the architecture in its argument."""
 
 
 def of_bitcode(file: ObjectFile, arch: str) -> bytes:
@@ -64,7 +65,15 @@ def of_cu(file: ObjectFile, arch: str) -> bytes:
 
 
 def _compiled(file: ObjectFile, arch: str, include: list[Path], flags: tuple[str, ...], language: str) -> bytes:
-    """Compile C, C++ or CUDA to bitcode for a GPU. Raises CompileError with the compiler's messages."""
+    """Compile C or CUDA C++ to bitcode for a GPU. Raises CompileError with the compiler's messages.
+
+    Args:
+        file: The source.
+        arch: Architecture, such as "sm_80".
+        include: Folders of includes.
+        flags: Further flags of clang.
+        language: "c" or "c++".
+    """
     try:
         data = tools.find().compile_c(
             file.data, arch=ARCH, cpu=arch, emit="bc", include_dirs=include, defines=file.defines,
@@ -83,7 +92,8 @@ def prepared(data: bytes, arch: str, file: ObjectFile) -> bytes:
     """Return bitcode that can be linked into a generated module: without attributes of a machine, and with the device
     library's mathematics.
 
-    data: of a file that LLVM can read. Raises CompileError for another machine, or undefined functions.
+    data: bitcode that LLVM can read; `file` is only for messages. Raises CompileError for bitcode of another machine,
+    and for code that LLVM cannot compile to PTX.
     """
     try:
         wanted = llvm_process.call(prepare.undefined, data) & devlib.inlinable_symbols()
@@ -111,12 +121,13 @@ def serial_functions(data: bytes) -> frozenset[str]:
 def _codegen_problem(data: bytes, arch: str) -> str:
     """Return why LLVM cannot compile bitcode to PTX; '' if it can. Runs in another process, since LLVM may abort."""
     key = cache.digest("emits PTX", llvm_process.version(), arch, data)
-    if cache.load(key) is not None:
+    if cache.load(key) is not None:  # an entry means success; failures are not cached
         return ""
     done = subprocess.run([sys.executable, "-c", _EMIT, arch], input=data, capture_output=True, check=False)
     if done.returncode == 0:
         cache.store(key, b"ok")
         return ""
     lines = [line for line in done.stderr.decode(errors="replace").splitlines() if line.strip()]
+    # The line that states the error, else the last one, which is usually the reason of an abort.
     message = next((line for line in lines if "error" in line.lower() or "Cannot" in line), "")
     return message or (lines[-1] if lines else f"LLVM ended with code {done.returncode}")

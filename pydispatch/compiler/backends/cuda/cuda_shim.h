@@ -13,7 +13,7 @@
 
 typedef __SIZE_TYPE__ size_t;
 
-// threadIdx.x reads the register where it is written.
+// Members without storage: an access to threadIdx.x converts it to unsigned, which reads the special register.
 #define PYD_REGISTERS(type, name)                                                              \
   struct type {                                                                                \
     struct X { operator unsigned() const { return __nvvm_read_ptx_sreg_##name##_x(); } } x;    \
@@ -35,6 +35,8 @@ static __forceinline__ void __syncwarp(unsigned mask = 0xFFFFFFFFu) { __nvvm_bar
 static __forceinline__ void __threadfence() { __nvvm_membar_gl(); }
 static __forceinline__ void __threadfence_block() { __nvvm_membar_cta(); }
 
+// clamp: the lane of a segment that a shuffle does not go beyond: the first one for up, else the last one. The operand
+// of shfl.sync has it in bits 0 to 4, and from bit 8 on a mask that divides the warp into segments of `width` lanes.
 #define PYD_SHUFFLE(name, builtin, clamp)                                                                    \
   static __forceinline__ int name(unsigned mask, int value, int lane, int width = 32) {                      \
     return __nvvm_shfl_sync_##builtin##_i32(mask, value, lane, ((32 - width) << 8) | clamp);                 \

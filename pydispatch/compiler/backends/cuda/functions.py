@@ -36,6 +36,7 @@ BITCODE, C, CU, PTX = ".bc", ".c", ".cu", ".ptx"
 MACHINE = {".cubin": "CUBIN", ".o": "OBJECT", ".obj": "OBJECT", ".a": "LIBRARY", ".fatbin": "FATBIN", ".ltoir": "LTOIR"}
 """Suffixes of objects for NVIDIA's linker, and its name of each kind."""
 KINDS = (BITCODE, C, CU, PTX, *MACHINE)
+"""Suffixes of objects that define functions for generated kernels."""
 
 
 @dataclass(frozen=True)
@@ -46,8 +47,8 @@ class LinkedKernels:
         data: The kernels in the format `kind`.
         kind: "ptx", or "cubin" for machine code.
         imports: Symbols to resolve at load, with '?' before optional ones.
-        calls: Their descriptions in the manifest.
-        blocks: Export → block size.
+        calls: Descriptions of the imports for the manifest, with their prototypes.
+        blocks: Export → threads of a block along x, y and z.
         shared: Export → bytes of dynamic workgroup memory.
         alignment: Alignment in bytes that the kernels require of bindings.
         warnings: Warnings of the linkers.
@@ -70,7 +71,7 @@ class Inputs:
     Attributes:
         bitcode: (name, bitcode) of objects that LLVM links.
         libraries: PTX objects that pydispatch links.
-        machine: (object, its kind as nvJitLink names it) of objects that nvJitLink links.
+        machine: (machine code or LTO-IR, its kind as nvJitLink names it) of objects that nvJitLink links.
         serial: Names of C functions that do not use thread ids.
     """
 
@@ -250,7 +251,7 @@ def _require_all_resolved(unresolved: Sequence[str], imports: Sequence[str], var
 def prototype(symbol: str, function: FuncOp) -> str:
     """Return the CUDA C++ prototype of a function. Each memref is passed as two pointers, an offset, sizes and strides:
     `extern "C" __device__ float f(float* a0, float* a0_aligned, size_t a0_offset, size_t a0_size0, ..., int)`. A scalar
-    parameter has no name.
+    parameter has no name. With the attribute `llvm.bareptr`, a memref is one pointer to its elements.
     """
     bare = is_set(function, "llvm.bareptr")
     parameters: list[str] = []
@@ -280,4 +281,4 @@ def _cuda(type_: Attribute) -> str:
     return {1: "bool", 8: "signed char", 16: "short", 32: "int"}.get(width, "long long")
 
 
-LANGUAGE = Language("CUDA", "cuda", prototype, "add a .ptx, .bc, .cu or .c with {prototype}")
+LANGUAGE = Language(name="CUDA", key="cuda", prototype=prototype, remedy="add a .ptx, .bc, .cu or .c with {prototype}")

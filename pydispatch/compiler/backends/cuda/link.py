@@ -15,7 +15,9 @@ from pydispatch.compiler.toolchain import cache
 from pydispatch.errors import CompileError
 
 SECONDS = 300
-_REFUSED, _MISSING = 3, 4  # exit codes
+"""Time limit of the linker."""
+_REFUSED, _MISSING = 3, 4
+"""Exit codes of the linker's process: an input was refused; nvJitLink cannot be loaded."""
 
 _PROGRAM = f"""
 import json, sys
@@ -46,8 +48,8 @@ sys.stdout.buffer.write(code)
 def link_machine_code(ptx: str, inputs: Sequence[tuple[ObjectFile, str]], arch: str) -> bytes:
     """Link PTX with machine code or LTO-IR to a cubin, and cache the result.
 
-    inputs: objects, each with its kind, a name of nvJitLink's InputType. Raises CompileError with the linker's
-    diagnostics, for an undefined symbol, or if there is no linker.
+    ptx: the generated kernels. inputs: objects, each with its kind, a name of nvJitLink's InputType. Raises
+    CompileError with the linker's diagnostics, for an undefined symbol, or if there is no linker.
     """
     files = [("kernels.ptx", "PTX", ptx.encode() + b"\0"), *((file.name, kind, file.data) for file, kind in inputs)]
     options = [f"-arch={arch}", *(["-lto"] if any(kind == "LTOIR" for _, kind in inputs) else [])]

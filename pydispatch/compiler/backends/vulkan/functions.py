@@ -34,7 +34,7 @@ class GeneratedSpirv:
     Attributes:
         data: The module.
         imports: Symbols to resolve at load, with '?' before optional ones.
-        calls: Their descriptions in the manifest.
+        calls: Descriptions of the imports for the manifest, with their prototypes.
     """
 
     data: bytes
@@ -129,4 +129,4 @@ def _glsl(type_: Attribute) -> str:
     return "bool" if width == 1 else "int" if width <= 32 else "int64_t"
 
 
-LANGUAGE = Language("Vulkan", "glsl", prototype, "add a .spv or .glsl with it")
+LANGUAGE = Language(name="Vulkan", key="glsl", prototype=prototype, remedy="add a .spv or .glsl with it")

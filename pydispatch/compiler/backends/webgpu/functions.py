@@ -28,7 +28,7 @@ class GeneratedWgsl:
     Attributes:
         text: The module.
         imports: Symbols to resolve at load, with '?' before optional ones.
-        calls: Their descriptions in the manifest.
+        calls: Descriptions of the imports for the manifest, with their prototypes.
     """
 
     text: str
@@ -100,4 +100,4 @@ def _element(type_: Attribute) -> str:
     return {64: "vec2u", 32: "i32"}.get(storage_bits(type_), "atomic<u32>")
 
 
-LANGUAGE = Language("WebGPU", "wgsl", prototype, "wanted is {prototype}; add a .wgsl with it")
+LANGUAGE = Language(name="WebGPU", key="wgsl", prototype=prototype, remedy="wanted is {prototype}; add a .wgsl with it")
