@@ -37,6 +37,7 @@ from pydispatch.ir.core.locations import location_of
 from pydispatch.ir.functions import CALLS
 
 INVOCATIONS = Invocations(warp=32, divides_in_words=True, unrolls=True)
+"""Description of the GPU for the distribution of work over the invocations (threads) of a workgroup (block)."""
 TOGETHER = (*PARALLEL, *CALLS, AVAILABLE)
 """Operations that all invocations of a workgroup execute together: among them calls of external functions."""
 
@@ -82,7 +83,7 @@ class GeneratedPtx:
     Attributes:
         ptx: The text; external functions are declared `.extern .func`.
         blocks: Export → workgroup size.
-        shared: Export → bytes of dynamic workgroup memory.
+        shared: Export → bytes of dynamic workgroup memory; 0 if the memory that the kernel uses is static.
         alignment: Alignment in bytes that the kernels require of bindings.
         llvm: The LLVM IR, for dumps.
     """
@@ -116,9 +117,15 @@ def generate(
 ) -> GeneratedPtx:  # fmt: skip
     """Generate the kernels of a variant as PTX for an architecture; deterministic and thread-safe.
 
-    bitcode: (name, LLVM bitcode) whose functions are inlined. provided: symbols that objects define, for which no
-    fallback is compiled. keep: called with (suffix, LLVM IR) when LLVM aborts; returns the path of the file. Raises
-    CompileError at the operation that cannot be compiled.
+    Raises CompileError at the operation that cannot be compiled.
+
+    Args:
+        variant: The variant.
+        arch: Architecture, such as "sm_80".
+        bitcode: (name, LLVM bitcode) whose functions are inlined.
+        provided: Symbols that objects define, for which no fallback is compiled.
+        keep: Function that stores a text: called with (suffix, LLVM IR) when LLVM aborts, it returns the path of the
+            file, for the message; None to store nothing.
     """
     assert variant.module is not None
     machine = machine_of(arch)
@@ -150,13 +157,14 @@ def generate(
 
 
 def _functions(ops: object) -> dict[str, FuncOp]:
+    """Return the functions among the operations of a module, by name."""
     return {op.sym_name.data: op for op in ops if isinstance(op, FuncOp)}  # type: ignore[attr-defined]
 
 
 def _check_sizes(exports: Sequence[Export]) -> None:
     """Raise CompileError for a workgroup of more than 1024 invocations."""
     for export in exports:
-        x, y, z = (max(1, n) for n in export.workgroup_size)
+        x, y, z = (max(1, n) for n in export.workgroup_size)  # 0: not stated
         if x * y * z > 1024:
             raise CompileError(
                 f"export '{export.name}' has workgroups of {x}x{y}x{z} invocations, the limit is 1024", export.location
@@ -164,7 +172,10 @@ def _check_sizes(exports: Sequence[Export]) -> None:
 
 
 def _check_shared(shared: Mapping[str, int], machine: NvptxMachine, variant: Variant) -> None:
-    """Raise CompileError for an export with more workgroup memory than the architecture has."""
+    """Raise CompileError for an export with more workgroup memory than the architecture has.
+
+    shared: export → bytes of workgroup memory, static or dynamic.
+    """
     arch_number, _ = split(machine.cpu)  # 90 and "a" of sm_90a
     limit = shared_limit(arch_number)
     for export in variant.exports:
@@ -192,12 +203,14 @@ def _assembly(text: str, machine: NvptxMachine, bitcode: Sequence[tuple[str, byt
 
 
 _CALL_NUMBER = re.compile(r"// callseq [0-9, ]+$")
+"""Comment at the end of a line of PTX by which LLVM numbers calls."""
 
 
 def _tidied(ptx: str) -> str:
     """Return PTX without comments and empty lines.
 
-    LLVM numbers the calls in comments, by a counter of its process: equal programs would have different texts.
+    LLVM numbers the calls in comments, by a counter of its process: with them, equal programs would have different
+    texts.
     """
     lines = [_CALL_NUMBER.sub("", line).rstrip() for line in ptx.splitlines()]
     kept = [line for line in lines if line and not line.lstrip().startswith("//")]

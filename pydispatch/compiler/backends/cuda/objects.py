@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 PTX, CUBIN, SOURCES = ".ptx", ".cubin", (".cu",)
 KINDS = (PTX, CUBIN, *SOURCES)
+"""Suffixes of objects that may hold whole kernels."""
 NEWEST = (9, 5)
 """The newest PTX `.version` that this reader knows."""
 
@@ -29,6 +30,7 @@ UNNAMED = "inline.o"
 """The name of an inline object without a name."""
 
 Threads = tuple[int, int, int]
+"""Block size: threads along x, y and z."""
 
 
 @dataclass(frozen=True)
@@ -62,10 +64,10 @@ class CudaModule:
         name: Its name in messages.
         target: GPU architecture that it is for, such as "sm_80".
         kernels: Its entry points.
-        requires: Features that a device must have.
+        requires: Features that a device must have, such as "sm_80" for PTX or "cubin_sm_80".
         file: The object that it was read from; None for a generated module.
         ptx: The parsed module; None for a cubin.
-        unresolved: Functions to be resolved at load.
+        unresolved: Functions that it calls and no object defines; they are resolved when the program is loaded.
     """
 
     data: bytes
@@ -130,14 +132,15 @@ def with_kind(file: ObjectFile) -> ObjectFile:
     """
     if file.name != UNNAMED:
         return file
-    suffix = CUBIN if cubin.is_cubin(file.data) else ".bc" if file.data[:2] == b"BC" else ".cu"
+    suffix = CUBIN if cubin.is_cubin(file.data) else ".bc" if file.data[:2] == b"BC" else ".cu"  # "BC" begins bitcode
+    # PTX begins with these directives; only comments may precede them.
     if b".version" in file.data[:65536] and b".target" in file.data[:65536]:
         suffix = PTX
     return replace(file, name=f"inline{suffix}")
 
 
 def _library(module: CudaModule) -> PtxLibrary | None:
-    """Return the functions that a module offers to other modules; None if there are none."""
+    """Return a PTX module as a library of the functions that other modules can call; None if there are none."""
     if module.ptx is None or not any(f.body is not None and not f.is_entry for f in module.ptx.functions):
         return None
     try:
@@ -170,7 +173,7 @@ def _linked_and_checked(module: CudaModule, libraries: Sequence[PtxLibrary]) -> 
 
 
 def _remedy(file: ObjectFile) -> str:
-    """Return how to compile an object again, for messages."""
+    """Return the command that compiles an object again, for messages."""
     if file.suffix == CUBIN:
         return "compile it again: nvcc -cubin -arch=sm_80 kernels.cu"
     return "compile it again: nvcc -ptx -arch=sm_80 kernels.cu -o kernels.ptx"
@@ -201,7 +204,11 @@ def of_ptx(data: bytes, name: str, file: ObjectFile | None = None) -> CudaModule
 
 
 def _threads(entry: PtxFunction, name: str) -> Threads | None:
-    """Return the block size that a directive of an entry states; None if it is absent."""
+    """Return the block size that the directive `name` ("reqntid" or "maxntid") of an entry states; None if it is
+    absent.
+
+    A directive may state fewer than three sizes; the others are 1.
+    """
     sizes = entry.directives.get(name)
     if not sizes:
         return None

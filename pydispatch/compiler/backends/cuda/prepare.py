@@ -15,17 +15,24 @@ _CALLED = (
     "acos", "asin", "atan", "atan2", "cos", "cosh", "exp", "exp2", "exp10", "log", "log10", "log2", "pow", "sin",
     "sinh", "tan", "tanh",
 )  # fmt: skip
+"""C functions, without the suffix f, whose LLVM intrinsics are replaced by calls, since LLVM cannot lower them for
+PTX."""
 _INTRINSIC = re.compile(rf"@llvm\.({'|'.join(_CALLED)})\.(f32|f64)\b")
+# Attributes of functions that describe the machine or the C library that the bitcode was compiled for:
 _TARGET = re.compile(r' "(?:no-builtins?[^"=]*|target-cpu|target-features|tune-cpu|frame-pointer|no-trapping-math|'
                      r'stack-protector[^"=]*|min-legal-vector-width|probe-stack|uniform-work-group-size)"'
                      r'(?:="[^"]*")?')  # fmt: skip
 _GROUPS = re.compile(r"^attributes #\d+ = \{.*\}$", re.MULTILINE)
+"""Definition of an attribute group, to which functions refer by its number."""
 _DROPPED = re.compile(r"(?<= )(?:ssp|sspstrong|sspreq|uwtable(?:\(\w+\))?|sanitize_\w+|optnone) ")
+"""Attributes of hosts: stack protectors, unwind tables, sanitizers; and `optnone`, which forbids optimization."""
 _METADATA = re.compile(
     r"^!(?:llvm\.(?:module\.flags|ident|dbg\.cu|errno\.tbaa)|nvvm\.annotations|nvvmir\.version) = .*\n", re.MULTILINE
 )
 _THREAD = "llvm.nvvm.read.ptx.sreg.tid."
+"""Beginning of the names of the intrinsics that read threadIdx."""
 _TRIPLES = ("nvptx64",)
+"""Beginnings of accepted target triples."""
 
 T = TypeVar("T")
 
@@ -51,7 +58,7 @@ def prepared(data: bytes, library: bytes) -> bytes:
     """
 
     def linked(llvm: Any, context: Any) -> bytes:
-        """Return the bitcode of the module, with the library linked in and all symbols but its own hidden."""
+        """Return the bitcode of the module with the library linked in, whose definitions become internal."""
         module = llvm.parse_assembly(_machine_neutral_ir(llvm, data, context), context)
         own = {v.name for v in (*module.functions, *module.global_variables) if not v.is_declaration}
         if library:
@@ -65,7 +72,10 @@ def prepared(data: bytes, library: bytes) -> bytes:
 
 
 def serial_functions(data: bytes) -> frozenset[str]:
-    """Return the functions of a module that do not read thread ids, directly or through calls."""
+    """Return the visible functions of a module that do not read thread ids, directly or through calls.
+
+    All threads of a block compute the same in such a function.
+    """
 
     def read(llvm: Any, context: Any) -> tuple[dict[str, str], set[str]]:
         """Return the text of each function that bitcode defines, and the names of those that others may call."""
@@ -78,10 +88,10 @@ def serial_functions(data: bytes) -> frozenset[str]:
 
     texts, visible = _in_context(read)
     called = {name: set(re.findall(r"@([\w.$]+)", text)) for name, text in texts.items()}
-    aware = {name for name, names in called.items() if any(n.startswith(_THREAD) for n in names)}
-    while more := {name for name, names in called.items() if names & aware} - aware:
-        aware |= more
-    return frozenset(visible & texts.keys() - aware)
+    reads_ids = {name for name, names in called.items() if any(n.startswith(_THREAD) for n in names)}
+    while callers := {name for name, names in called.items() if names & reads_ids} - reads_ids:
+        reads_ids |= callers
+    return frozenset(visible & texts.keys() - reads_ids)
 
 
 def _in_context(work: Callable[[Any, Any], T]) -> T:

@@ -21,7 +21,9 @@ ENTRIES = ("target", "target_arch", "iree.gpu.target", "iree_codegen.target_info
 """Entries of a configuration that may state the architecture, in order of precedence."""
 
 _NAME = re.compile(r"(?:sm|compute)_(\d+)([af]?)")
+"""Name of an architecture: its number, and the suffix of features that other architectures lack."""
 _QUOTED = re.compile(r'\barch\s*=\s*"([^"]*)"')
+"""Architecture among the parameters of `#iree_gpu.target`."""
 
 
 def is_architecture(name: str) -> bool:
@@ -38,7 +40,7 @@ def number_of(name: str) -> int:
 
 
 def stated(configuration: DictionaryAttr) -> str:
-    """Return the architecture that a configuration states, as it is written, '' for none.
+    """Return the architecture that a configuration states, such as "sm_80"; "" for none.
 
     It may be `target = "sm_80"`, `target_arch = "sm_80"`, or inside an `#iree_gpu.target<arch = "sm_80", ...>`.
     """
@@ -53,9 +55,9 @@ def stated(configuration: DictionaryAttr) -> str:
 
 
 def _opaque(value: Attribute | None) -> str:
-    """Return the text of an attribute of another dialect, of which `arch` is read.
+    """Return a text with the `arch = "sm_80"` of an attribute of another dialect; "" if the attribute cannot have one.
 
-    A dictionary with an `arch` is written like the parameters of `#iree_gpu.target`: `arch = "sm_80"`.
+    It is the text of the parameters of `#iree_gpu.target`. A dictionary with an `arch` is written likewise.
     """
     if isinstance(value, UnregisteredAttr):
         return value.value.data
@@ -83,14 +85,14 @@ class _Architectures(Architectures):
         return stated(configuration)
 
     def best(self, have: Iterable[str], wanted: str) -> str | None:
-        """Return the requested architecture if available, else the newest one whose code runs on it; None if there is
-        none.
+        """Return the architecture `wanted` if it is among those of `have`, else the newest of these whose code runs on
+        it; None if there is none.
         """
         fitting = [name for name in have if is_architecture(name) and runs_on(name, wanted)]
         return max(fitting, key=lambda name: (name == wanted, number_of(name)), default=None)
 
     def target(self, target: ExecutableTargetAttr, name: str) -> ExecutableTargetAttr:
-        """Return the target with another architecture, such as "sm_80"."""
+        """Return `target` with the architecture `name`, such as "sm_80", instead of its own."""
         own = target.configuration.data
         rest = {key: value for key, value in own.items() if key not in ("target", "target_arch")}
         return ExecutableTargetAttr(target.backend, target.format, DictionaryAttr({"target": StringAttr(name), **rest}))

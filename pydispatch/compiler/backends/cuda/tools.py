@@ -20,18 +20,21 @@ from pydispatch.compiler.toolchain import cache
 from pydispatch.errors import CompileError
 
 SECONDS = 300
+"""Time limit of a tool."""
 
 _INTEGERS = "".join(
     f"typedef {sign}{kind} {name}{bits}_t;\n"
     for bits, kind in ((8, "char"), (16, "short"), (32, "int"), (64, "long long"))
     for sign, name in (("signed ", "int"), ("unsigned ", "uint"))
 )
+"""Fixed-width integer types of <stdint.h>."""
 _HEADERS = {
     "stddef.h": "typedef decltype(nullptr) nullptr_t;\n", "cstddef": "", "math.h": "", "cmath": "",
     "stdint.h": _INTEGERS, "cstdint": _INTEGERS, "cuda_runtime.h": "",
 }  # fmt: skip
-"""Replacements for headers that sources include: NVRTC has their content built in, or it is given here."""
-_OLDEST_OF_PTXAS = 75  # ptxas 13 no longer knows older architectures; their PTX is checked for this one
+"""Name → content of headers that sources include and NVRTC lacks. Those with "" are built into NVRTC."""
+_OLDEST_OF_PTXAS = 75
+"""Architecture for which ptxas checks PTX of older ones, which ptxas 13 no longer knows."""
 
 
 def tool(name: str) -> str | None:
@@ -139,7 +142,11 @@ def _nvcc(nvcc: str, file: ObjectFile, arch: str, relocatable: bool) -> bytes:
 
 
 def _flags_of(file: ObjectFile, include: str, define: str) -> list[str]:
-    """Return the flags for the folders of includes and the defines of a source."""
+    """Return the flags for the folders of includes and the defines of a source.
+
+    A source that is a file includes from its own folder first. include, define: the options before a folder and a
+    macro.
+    """
     own = [Path(file.name).parent] if Path(file.name).is_file() else []
     folders = [f"{include}{folder.resolve()}" for folder in (*own, *file.include_dirs)]
     return [*folders, *(f"{define}{macro}" for macro in file.defines)]
@@ -147,7 +154,11 @@ def _flags_of(file: ObjectFile, include: str, define: str) -> list[str]:
 
 def _included(text: str, toolkit: Path) -> list[str]:
     """Return the files of a dependency list, without those of the toolkit and the system, which the tool's version
-    identifies.
+    identifies. Relative names are the source itself.
+
+    Args:
+        text: File names, separated by blanks.
+        toolkit: Folder of the CUDA toolkit.
     """
     files = [Path(name).resolve() for name in text.split() if Path(name).is_absolute()]
     own = (toolkit, Path("/usr/include"), Path("/usr/lib"))
@@ -162,7 +173,7 @@ def _nvrtc(nvrtc: Any, file: ObjectFile, arch: str, relocatable: bool) -> bytes:
     try:
         texts = [f"#pragma once\n{text}".encode() for text in _HEADERS.values()]
         names = [name.encode() for name in _HEADERS]
-        code, program = nvrtc.nvrtcCreateProgram(file.data, file.name.encode(), len(names), texts, names)
+        _, program = nvrtc.nvrtcCreateProgram(file.data, file.name.encode(), len(names), texts, names)
     except Exception as error:  # the bindings load their library here; its loader has its own errors
         raise CompileError(
             f"compiling '{file.name}' needs nvcc or NVRTC; NVRTC cannot be loaded: {error}",
@@ -185,7 +196,7 @@ def _nvrtc(nvrtc: Any, file: ObjectFile, arch: str, relocatable: bool) -> bytes:
 
 
 def _compile_error(file: ObjectFile, arch: str, said: str) -> CompileError:
-    """Return the CompileError for a source that does not compile, with the compiler's output."""
+    """Return the CompileError for a source that does not compile. said: the output of the compiler."""
     note = None
     if "Unsupported gpu architecture" in said or "invalid value for --gpu-architecture" in said:
         note = f"this compiler knows no {arch} any more, or not yet: name another target, or give a .ptx for {arch}"
@@ -221,7 +232,7 @@ def assemble_problem(text: bytes, name: str, target: str, *, is_open: bool = Fal
     said = (done.stdout + done.stderr).replace("module.ptx", name).strip()
     if re.search(r"Unsupported \.version|is not defined for option 'gpu-name'|Unsupported \.target|SM version", said):
         return ""  # an older or newer ptxas than this text is for: the driver decides
-    lines = [line for line in said.splitlines() if "aborted" not in line and line.strip()]
+    lines = [line for line in said.splitlines() if "aborted" not in line and line.strip()]  # without the closing line
     return re.sub(r"(?m)^ptxas ", "", "\n".join(lines[:8])) or f"ptxas ended with code {done.returncode}"
 
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 FORMAT = "vulkan-spirv-fb"
 SPIRV = (".spv",)
 SOURCES = (".glsl", ".comp")
+"""Suffixes of objects: SPIR-V, and GLSL that is compiled here."""
 ALIGNMENT = 4
 """Alignment in bytes that host code guarantees for bindings. Devices that need more copy less aligned bindings."""
 
@@ -62,7 +63,7 @@ def compile_variant(variant: Variant, *, dump: Dump | None = None) -> Binary:
 
 
 def _compile(variant: Variant, dump: Dump | None) -> Binary:
-    """Compile a variant for Vulkan; `dump` receives intermediate files."""
+    """Compile a variant for Vulkan without locating its errors; `dump` receives the modules."""
     if variant.target.format != FORMAT:
         raise CompileError(f"there is no format '{variant.target.format}' for Vulkan", note=f"known is: {FORMAT}")
     if variant.module is None and not variant.objects:  # "dynamic": code is supplied when the program is loaded
@@ -86,7 +87,7 @@ def _compile(variant: Variant, dump: Dump | None) -> Binary:
     for export, (module, entry) in zip(variant.exports, entries, strict=True):
         _check_export(export, modules[module], entry, generated)
     specialization = _specialization(variant, modules)
-    offsets, data = [], b""
+    offsets, data = [], b""  # [offset, size] of each module in `data`
     for i, binary in enumerate(modules):
         offsets.append([len(data), len(binary.data)])
         data += binary.data
@@ -197,9 +198,10 @@ def _check_export(export: Export, module: SpirvModule, entry: EntryPoint, genera
         read_only.append(True)  # a further buffer that holds the constants
     if generated is not None and _is_watched(entry, export):
         read_only.append(False)  # a further buffer, into which the shader reports failed checks
-    is_open = generated is not None and bool(generated.imports)  # functions that may write are missing
+    # Imports may write to buffers; they are not known yet, so that read-only buffers cannot be checked.
+    has_imports = generated is not None and bool(generated.imports)
     problem = interface.mismatch(
-        entry, layout.constants, bindings=len(read_only), read_only=None if is_open else read_only
+        entry, layout.constants, bindings=len(read_only), read_only=None if has_imports else read_only
     )
     if problem is None and any(export.workgroup_size) and entry.workgroup_size is not None:
         fixed = entry.size_spec == (None, None, None)

@@ -25,6 +25,7 @@ from pydispatch.link.spirv.link import SpirvLibrary
 
 KINDS = (".spv", ".glsl", ".comp")
 _SIZES_BY_CONSTANTS = "layout(local_size_x_id = 0, local_size_y_id = 1, local_size_z_id = 2) in;"
+"""GLSL declaration that makes the workgroup size three specialization constants."""
 
 
 @dataclass(frozen=True)
@@ -98,8 +99,10 @@ def _compiled(file: ObjectFile) -> bytes:
 def _with_sizes(text: str) -> str:
     """Return the text with workgroup sizes set by linking, after its #version and #extension lines."""
     lines = text.split("\n")
-    last = max((i for i, line in enumerate(lines) if re.match(r"\s*#\s*(version|extension)\b", line)), default=-1)
-    return "\n".join([*lines[: last + 1], _SIZES_BY_CONSTANTS, f"#line {last + 2}", *lines[last + 1 :]])
+    directive_lines = (i for i, line in enumerate(lines) if re.match(r"\s*#\s*(version|extension)\b", line))
+    begin = max(directive_lines, default=-1) + 1
+    # #line states the number, counted from 1, of the line after it in the user's file.
+    return "\n".join([*lines[:begin], _SIZES_BY_CONSTANTS, f"#line {begin + 1}", *lines[begin:]])
 
 
 def prototype(symbol: str, function: FuncOp) -> str:
@@ -118,13 +121,13 @@ def prototype(symbol: str, function: FuncOp) -> str:
 
 
 def _glsl(type_: Attribute) -> str:
-    """Return a type in GLSL; floats narrower than f32 are passed as their bits."""
+    """Return a scalar type in GLSL; floats narrower than f32 are passed as their bits in a uint."""
     if isinstance(type_, Float32Type):
         return "float"
     if isinstance(type_, Float64Type):
         return "double"
     if isinstance(type_, IndexType) or is_float(type_):
-        return "uint"  # small floats are their bits
+        return "uint"
     width = bit_width(type_)
     return "bool" if width == 1 else "int" if width <= 32 else "int64_t"
 

@@ -14,6 +14,7 @@ from pydispatch.errors import CompileError
 
 ENVIRONMENT = "vulkan1.1"  # target: SPIR-V 1.3, which every supported device accepts
 SECONDS = 60
+"""Time limit of a compiler."""
 INCLUDES = b"GL_GOOGLE_include_directive"
 """The extension for `#include`: always enabled in glslc, but in glslangValidator only where a shader requests it."""
 
@@ -51,12 +52,14 @@ def compile_functions(file: ObjectFile) -> bytes:
 
 
 def _validator(path: str) -> list[str]:
+    """Return the command of the glslangValidator at `path` for compute shaders, without files."""
     return [path, "-V", "-S", "comp", "--target-env", ENVIRONMENT]
 
 
 def _compiled(file: ObjectFile, command: list[str]) -> bytes:
-    """Compile a source by a command, and record the files that it includes. command: ends with the option for the
-    dependency file.
+    """Compile a source by a command, return the SPIR-V, and record the files that the source includes.
+
+    command: ends with the option for the dependency file, whose path is appended here.
     """
     with tempfile.TemporaryDirectory(prefix="pydispatch-glsl-") as folder:
         source, output, depends = (Path(folder) / name for name in ("shader.comp", "shader.spv", "depends"))
@@ -78,6 +81,6 @@ def _with_includes(data: bytes) -> bytes:
     if re.search(rb"^[ \t]*#[ \t]*include\b", data, re.MULTILINE) is None or INCLUDES in data:
         return data
     version = re.search(rb"^[ \t]*#[ \t]*version\b[^\n]*\n", data, re.MULTILINE)
-    at = version.end() if version is not None else 0
+    at = version.end() if version is not None else 0  # #version must be the first directive
     line = data.count(b"\n", 0, at) + 1
     return data[:at] + b"#extension %s : enable\n#line %d\n" % (INCLUDES, line) + data[at:]

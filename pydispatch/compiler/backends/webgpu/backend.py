@@ -35,7 +35,7 @@ def compile_variant(variant: Variant, *, dump: Dump | None = None) -> Binary:
 
 
 def _compile(variant: Variant, dump: Dump | None) -> Binary:
-    """Compile a variant for WebGPU; `dump` receives intermediate files."""
+    """Compile a variant for WebGPU without locating its errors; `dump` receives the WGSL."""
     if variant.target.format != FORMAT:
         raise CompileError(f"there is no format '{variant.target.format}' for WebGPU", note=f"known is: {FORMAT}")
     if variant.module is None and not variant.objects:  # "dynamic": code is supplied when the program is loaded

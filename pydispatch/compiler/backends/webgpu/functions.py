@@ -53,7 +53,14 @@ def libraries_of(objects: Sequence[ObjectFile]) -> list[WgslLibrary]:
 
 
 def with_functions(text: str, module: ModuleOp, libraries: Sequence[WgslLibrary], variant: Variant) -> GeneratedWgsl:
-    """Link a generated module with the functions of the libraries. Raises CompileError."""
+    """Link a generated module with the functions of the libraries. Raises CompileError.
+
+    Args:
+        text: The generated WGSL.
+        module: The kernel IR that it was generated from.
+        libraries: The user's objects.
+        variant: The variant.
+    """
     functions = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, FuncOp)}
     if not any(is_declaration(function) for function in functions.values()):
         return GeneratedWgsl(text, (), calls=[])
@@ -94,7 +101,9 @@ def _wgsl(type_: Attribute) -> str:
 
 
 def _element(type_: Attribute) -> str:
-    """Return the WGSL type of the elements of a buffer: small elements share words."""
+    """Return the WGSL type of the elements of a buffer: elements below 32 bits share words, which are written
+    atomically.
+    """
     if isinstance(type_, Float32Type):
         return "f32"
     return {64: "vec2u", 32: "i32"}.get(storage_bits(type_), "atomic<u32>")

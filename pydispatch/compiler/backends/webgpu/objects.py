@@ -48,7 +48,7 @@ def compile_objects(variant: Variant, dump: Dump | None) -> Binary:
     entries: list[WgslEntryPoint] = []
     for export, (index, name) in zip(variant.exports, entry_points, strict=True):
         entries.append(_checked_entry(export, objects[index].wgsl, name, variant.constants))
-    modules, data = [], b""
+    modules, data = [], b""  # [offset, size] of each module in `data`
     for index, module in enumerate(objects):
         modules.append([len(data), len(module.data)])
         data += module.data
@@ -68,9 +68,9 @@ def compile_objects(variant: Variant, dump: Dump | None) -> Binary:
 
 
 def preprocessed(file: ObjectFile) -> bytes:
-    """Preprocess the WGSL of an object, which removes its directives.
+    """Return the WGSL of an object after preprocessing: #include, #define and other directives are replaced.
 
-    ArtifactError for a directive that is not valid.
+    Raises ArtifactError for a directive that is not valid.
     """
     return preprocess(file.data, file.name, defines=file.defines, include_dirs=file.include_path)
 
@@ -99,8 +99,10 @@ def _user_module(file: ObjectFile) -> UserModule:
 def _with_adapted_bindings(
     index: int, source: UserModule, variant: Variant, entry_points: Sequence[tuple[int, str]]
 ) -> UserModule:
-    """Move the uniform block of module `index` to the binding of the constants. Declare storage buffers as read that
-    the layouts of its exports declare as ReadOnly.
+    """Return module `index`, `source`, with its uniform block at the binding of the constants. Storage buffers that no
+    entry point writes, and a layout of its exports declares as ReadOnly, become `var<storage, read>`.
+
+    entry_points: (module index, name of the entry point) of each export.
     """
     read_only_flags = {
         name: [binding.read_only for binding in export.layout.bindings]
@@ -142,6 +144,12 @@ def _entry_point_of(export: Export, objects: Sequence[UserModule], variant: Vari
 def _checked_entry(export: Export, module: WgslModule, name: str, constants: Sequence[str]) -> WgslEntryPoint:
     """Check an entry point against the layout of its export, and return its interface. Raises CompileError for a
     mismatch.
+
+    Args:
+        export: The export.
+        module: The module of the entry point.
+        name: The name of the entry point.
+        constants: The names of the executable constants, which set overrides of the module.
     """
     function = module.entry(name)
     assert function is not None
