@@ -108,7 +108,7 @@ def final_write_of(value: SSAValue) -> Operation | None:
             tensors = [r for r in user.results if isinstance(r.type, TensorType)]
             if value in outputs and len(outputs) == len(tensors):
                 ends.add(final_write_of(tensors[outputs.index(value)]))
-        # Operand 0 of a store or insertion is the tensor whose elements it writes; operand 1 of an insertion is its destination.
+        # Operand 0 of a store or insertion has the elements to write; operand 1 of an insertion is its destination.
         elif ((user.name in STORES or user.name == "tensor.insert_slice") and use.index == 0) or user.name.endswith(
             ".return"
         ):

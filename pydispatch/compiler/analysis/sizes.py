@@ -29,7 +29,7 @@ _CACHE = threading.local()
 
 
 def term_of(value: SSAValue) -> Term:
-    """Return the term of an index value: an integer for a constant, the size for a `tensor.dim`, else the value itself."""
+    """Return the term of an index value: an integer for a constant, the size for a `tensor.dim`, else the value."""
     known = constant_index(value)
     if known is not None:
         return known

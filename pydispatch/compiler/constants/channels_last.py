@@ -91,7 +91,7 @@ def put_channels_last(function: Operation, converts_floats: bool) -> None:
     ops = [cast(GenericOp, op) for op in walk(function) if op.name == GENERIC and op.parent is not None]
     known = known_of(function)
     candidates = [w for op in ops if (w := _window_reduction(op, known, converts_floats)) is not None]
-    if not any(w.pays for w in candidates):  # even with transpositions at both ends
+    if not any(w.pays for w in candidates):
         return
     if any(_is_grouped_convolution(op) for op in ops):
         return
@@ -106,7 +106,7 @@ def put_channels_last(function: Operation, converts_floats: bool) -> None:
     for op in list(walk(function)):
         if op.name == GENERIC and op.parent is not None:
             _order_filter(cast(GenericOp, op), known)
-    _read_transposed_copies(function)  # of those that remain between rewritten operations and others
+    _read_transposed_copies(function)  # transpositions that remain between rewritten operations and others
 
 
 def _has_windows(op: Operation) -> bool:
@@ -135,7 +135,8 @@ def _is_grouped_convolution(op: GenericOp) -> bool:
 def _window_reduction(op: GenericOp, known: KnownConstants, converts_floats: bool) -> WindowReduction | None:
     """Return a generic as a window reduction that can be rewritten; None for other operations.
 
-    converts_floats: whether float convolutions, and operations on each channel alone, are rewritten too.
+    known: the values that are constant when the program runs. converts_floats: whether float convolutions, and
+    operations on each channel alone, are rewritten too.
     """
     generic = structured(op)
     if (
@@ -169,7 +170,7 @@ def _convolution(
 
     The convolution sums over windows and channels of an image, times a filter [filters, channels, height, width]. The
     filter loop indexes the channels of the result. `pays` is decided by the element types, and by the numbers of
-    filters, channels and pixels.
+    filters, channels and pixels. `known` has the values that are constant when the program runs.
     """
     generic = contraction.generic
     result_dims = [cast(AffineDimExpr, r).position for r in generic.maps[-1].results]
@@ -177,7 +178,8 @@ def _convolution(
         filter_loop = _filter_loop(filter_, set(generic.reduced_loops))
         if filter_loop is None or filter_loop not in result_dims or filter_loop in image.dims:
             continue
-        exprs = generic.maps[image.main_input].results
+        exprs = generic.maps[image.main_input].results  # the index of each image axis
+        # In channels-first order the loops over the pixels of the result follow its filters.
         pixel_loops = result_dims[result_dims.index(filter_loop) + 1 :]
         channel_axes = [
             a for a, r in enumerate(exprs) if isinstance(r, AffineDimExpr) and r.position in generic.reduced_loops
@@ -185,7 +187,7 @@ def _convolution(
         spatial_axes = [a for a, r in enumerate(exprs) if not set(pixel_loops).isdisjoint(r.used_dims())]
         if len(channel_axes) != 1 or not spatial_axes:
             continue
-        sizes = [size or 0 for size in generic.extents]
+        sizes = [size or 0 for size in generic.extents]  # 0 for a dynamic one, which only the batch size can be
         filters, pixels = sizes[filter_loop], math.prod(sizes[loop] for loop in pixel_loops)
         has_window = len(generic.reduced_loops) > 1
         is_channels_last = spatial_axes[0] < channel_axes[0]
@@ -297,7 +299,7 @@ def _order_filter(op: GenericOp, known: KnownConstants) -> None:
         dims = [cast(AffineDimExpr, r).position for r in map_.results]
         if not set(dims) <= set(wanted_order):
             continue
-        order = sorted(range(len(dims)), key=lambda a: wanted_order.index(dims[a]))
+        order = sorted(range(len(dims)), key=lambda a: wanted_order.index(dims[a]))  # old axis of each new one
         if order != sorted(order):
             inverse = [order.index(a) for a in range(len(order))]  # transposed() takes the new axis of each old one
             op.operands[index] = transposed(value, inverse, op)
@@ -315,7 +317,7 @@ def _read_transposed_copies(function: Operation) -> None:
         source, order = copy.inputs[0], copy.maps[0].inverse_permutation()
         if order is None or not is_identity(copy.maps[1]) or is_identity(copy.maps[0]):
             continue  # no transposition
-        axes = [cast(AffineDimExpr, r).position for r in order.results]
+        axes = [cast(AffineDimExpr, r).position for r in order.results]  # for each axis of the copy, the source's
         for use in list(source.uses):
             reader, index = use.operation, use.index
             if reader.name != GENERIC or reader is copy.op or reader.parent is not copy.op.parent:

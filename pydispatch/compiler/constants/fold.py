@@ -49,7 +49,9 @@ class Unknown(Exception):
 
 
 def folded(chain: Sequence[Operation], value: SSAValue) -> arith.ConstantOp | None:
-    """Compute a value with NumPy and return it as a constant; None if NumPy has no equal operation, or it is too large.
+    """Compute a value with NumPy and return it as a detached `arith.constant`.
+
+    Return None if an operation is not supported, or if a tensor has more than `MOST_ELEMENTS` elements.
 
     Args:
         chain: The operations that compute the value, producers first.
@@ -57,7 +59,7 @@ def folded(chain: Sequence[Operation], value: SSAValue) -> arith.ConstantOp | No
     """
     known: dict[SSAValue, Array] = {}
     try:
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"):  # infinities and NaNs are results like others
             for op in chain:
                 if any(isinstance(r.type, TensorType) and prod(shape_of(r)) > MOST_ELEMENTS for r in op.results):
                     return None
@@ -104,7 +106,7 @@ def _numpy_dtype(type_: Attribute) -> np.dtype[Any]:
 
 def _constant_array(op: Operation) -> Array:
     """Return the array of a constant operation; splats are broadcast. Raises Unknown if its elements are not in the
-    program.
+    program, such as those of a derived constant.
     """
     value = op.properties["value"]
     if isinstance(value, IntegerAttr | FloatAttr):
@@ -131,7 +133,7 @@ def _generic(generic: Structured, known: Mapping[SSAValue, Array]) -> list[Array
         raise Unknown
     if not generic.is_parallel or not all(_is_permutation(m) for m in generic.output_maps):
         raise Unknown
-    points: dict[SSAValue, Array] = dict(known)
+    points: dict[SSAValue, Array] = dict(known)  # scalar → its values in all iterations
     for argument, operand, map_ in zip(generic.block.args, generic.operands, generic.maps, strict=True):
         points[argument] = _over_loops(known[operand], map_, len(extents)) if argument.uses.get_length() else None
     *body, last = generic.block.ops
@@ -150,7 +152,7 @@ def _generic(generic: Structured, known: Mapping[SSAValue, Array]) -> list[Array
 
 
 def _is_permutation(map_: AffineMap) -> bool:
-    """Return whether a map uses each loop dimension."""
+    """Return whether each loop dimension is an index of the map, so that no two iterations write the same element."""
     return {r.position for r in map_.results if isinstance(r, AffineDimExpr)} == {*range(map_.num_dims)}
 
 
@@ -178,7 +180,7 @@ def _over_loops(array: Array, map_: AffineMap, rank: int) -> Array:
 
 def _scalar(op: Operation, known: Mapping[SSAValue, Array]) -> Array:
     """Compute an elementwise or scalar operation on arrays. Raises Unknown for other operations."""
-    exact = _EXACT.get(op.name) or _CONVERTED.get(op.name)
+    exact = _EXACT.get(op.name) or _CONVERTED.get(op.name)  # the cast to the result's type below is the conversion
     rounded = _ROUNDED.get(op.name)
     if len(op.results) != 1 or op.regions or (exact is None and rounded is None):
         raise Unknown

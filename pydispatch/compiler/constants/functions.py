@@ -43,7 +43,9 @@ class DerivedFunctions:
         """Add a function that consists of `ops` and returns `values`, and return its name. If an equal function exists,
         return the name of that one.
 
-        ops: detached operations, producers first.
+        Args:
+        ops: Operations that belong to no block yet, producers first.
+        values: The results of `ops` that the function returns.
         """
         body = Block([*ops, util.ReturnOp(operands=[list(values)])])
         function = util.FuncOp(
@@ -55,7 +57,7 @@ class DerivedFunctions:
             regions=[Region(body)],
         )  # fmt: skip
         set_location(function, ops[-1])
-        key = structural_key(function)
+        key = structural_key(function)  # ignores names: equal functions have equal keys
         if key not in self._known:
             suffix = len(self._known)
             while f"derived_{suffix}" in self._names:
@@ -69,8 +71,10 @@ class DerivedFunctions:
 
 
 def constant_of(name: str, result: int, value: OpResult, type_: TensorType[Attribute]) -> tensors.TensorConstantOp:
-    """Insert a constant before the operation that defines `value`, and return it. Its elements are result number
-    `result` of the function `name`, computed when the program is loaded.
+    """Insert a constant of type `type_` before the operation that defines `value`, and return it.
+
+    Its elements are the result with index `result` of the function `name`, computed when the program is loaded. The
+    caller replaces `value` by the constant.
     """
     constant = tensors.TensorConstantOp(result_types=[type_], properties={"value": DerivedAttr.of(name, result, type_)})
     set_location(constant, value.op)
