@@ -69,7 +69,11 @@ class Spec:
 
 @dataclass
 class Reader:
-    """Reader of command-line values. Files stay open, so that `+` continues after the last array that was read."""
+    """Reader of command-line values. Files stay open, so that `+` continues after the last array that was read.
+
+    Attributes:
+        streams: Path → open file.
+    """
 
     streams: dict[str, IO[bytes]] = field(default_factory=dict)
 
@@ -255,9 +259,9 @@ def _number(text: str | int, kind: ElementType) -> Value:
 
 
 def _read_npy(stream: IO[bytes]) -> Array:
-    """Return the next array of a stream of .npy files."""
+    """Return the next array of a stream of .npy files, in C order."""
     array: Array = np.lib.format.read_array(stream, allow_pickle=False)
-    return np.ascontiguousarray(array).reshape(array.shape)
+    return np.ascontiguousarray(array).reshape(array.shape)  # which gives an array of rank 0 the rank 1
 
 
 def _short(text: str) -> str:

@@ -37,6 +37,7 @@ passes leave this order alone."""
 
 def inputs_of(op: Operation) -> list[SSAValue]:
     """Return the operands of an operation and of everything inside its regions."""
+    # xDSL's private fields: this runs for every operation, and the properties take longer.
     inputs = list(op._operands)
     for region in op.regions:
         block = region._first_block

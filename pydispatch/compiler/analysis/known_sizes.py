@@ -6,9 +6,9 @@ from xdsl.dialects import arith, tensor
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import Block, Operation, SSAValue
 
+from pydispatch.compiler.analysis.edit import insert_before
 from pydispatch.compiler.analysis.sizes import equal_sizes, size_of, sizes_of, term_of
 from pydispatch.compiler.tensor_ops.terms import Product, Sum, Term, add, multiply
-from pydispatch.ir.core.locations import set_location
 from pydispatch.ir.core.rewriting import erase_op
 from pydispatch.ir.core.walk import walk
 from pydispatch.ir.values import Dim
@@ -29,7 +29,7 @@ class Sizes:
     """
 
     def __init__(self, outer: Sizes | None = None) -> None:
-        self._computed: dict[tuple[Block, Term], SSAValue] = {}
+        self._computed: dict[tuple[Block, Term], SSAValue] = {}  # (block, size) → the value that holds it there
         # Size → an equal size. It is a copy, since facts of an inner block may not hold after the block.
         self._same: dict[Term, Term] = dict(outer._same) if outer is not None else {}
         # Value → order of definition. Nested blocks share it, so that values of all of them are ordered.
@@ -69,8 +69,8 @@ class Sizes:
             term = self._same[term]
         if isinstance(term, (Sum, Product)):
             parts = [self.resolve(p) for p in term.parts]
-            again = (add if isinstance(term, Sum) else multiply)(parts)
-            return again if again == term else self.resolve(again)
+            rebuilt = (add if isinstance(term, Sum) else multiply)(parts)
+            return rebuilt if rebuilt == term else self.resolve(rebuilt)  # the new term may have another representative
         return term
 
     def of(self, value: SSAValue) -> list[Term]:
@@ -124,19 +124,11 @@ class Sizes:
     def _make(self, term: int | Dim | Sum | Product, before: Operation) -> SSAValue:
         """Emit the operations that compute a term before an operation, and return the value."""
         if isinstance(term, int):
-            return _put(arith.ConstantOp.from_int_and_width(term, IndexType()), before)
+            return insert_before(arith.ConstantOp.from_int_and_width(term, IndexType()), before)
         if isinstance(term, Dim):
-            return _put(tensor.DimOp(term.tensor, self.value(term.axis, before)), before)
+            return insert_before(tensor.DimOp(term.tensor, self.value(term.axis, before)), before)
         kind = arith.AddiOp if isinstance(term, Sum) else arith.MuliOp
         total = self.value(term.parts[0], before)
         for part in term.parts[1:]:
-            total = _put(kind(total, self.value(part, before)), before)
+            total = insert_before(kind(total, self.value(part, before)), before)
         return total
-
-
-def _put(op: Operation, before: Operation) -> SSAValue:
-    """Insert an operation before another one, with its location, and return its result."""
-    assert before.parent is not None
-    set_location(op, before)
-    before.parent.insert_op_before(op, before)
-    return op.results[0]

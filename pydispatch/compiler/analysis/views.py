@@ -47,8 +47,8 @@ def is_contiguous(op: Operation, walked: int = 0) -> bool:
 def walked_axes(op: Operation) -> int | None:
     """Return how many outer dimensions an insertion is copied into index by index; None if it is not copied by runs.
 
-    It is 0 for one run of memory. Several runs, at most MOST_RUNS, only pay in the previous value of a global: a
-    dispatch would write all of the global.
+    It is 0 for one run of memory. Several runs, at most MOST_RUNS, are only copied into the previous value of a global:
+    a dispatch would write all of the global instead.
     """
     if is_contiguous(op):
         return 0
@@ -79,7 +79,7 @@ def _in_bytes(op: Operation, whole: TensorType[Attribute], per_byte: int) -> boo
     part = slice_of(op)
 
     def known(size: int | SSAValue) -> int:
-        """Return a constant size or offset; 1, which no `per_byte` divides, for a dynamic one."""
+        """Return a constant size or offset; for a dynamic one 1, which is no multiple of `per_byte`."""
         value = _known_or_term(size)
         return value if isinstance(value, int) else 1
 

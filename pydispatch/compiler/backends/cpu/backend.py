@@ -164,6 +164,7 @@ def _check_tables(variant: Variant, elf: bytes) -> None:
     names = [export.name for export in facts.exports]
     for export in variant.exports:
         declared = f"export '{export.name}' (ordinal {export.ordinal})"
+        # The ordinal in the library; an export that has another name there is identified by its ordinal.
         actual = names.index(export.name) if export.name in names else export.ordinal
         if actual >= len(names):
             raise CompileError(
