@@ -63,13 +63,13 @@ def run(args: argparse.Namespace) -> int:
 
 def _split(source: Path, content: bytes, folder: Path) -> None:
     """Write each ELF file of a FatELF file (`content`) into a folder, as NAME.TARGET.so with the name of `source`."""
-    parts = fatelf.split(content)
+    records = fatelf.split(content)
     folder.mkdir(parents=True, exist_ok=True)
-    for i, (target, data) in enumerate(parts):
+    for i, (target, data) in enumerate(records):
         path = folder / f"{source.stem}.{target}.so"
         print(f"Writing record[{i}] to '{path}'...")
         write("the ELF file", path, data)
-    print(f"Wrote {len(parts)} records to {folder}!")
+    print(f"Wrote {len(records)} records to {folder}!")
 
 
 def _write(data: bytes, output: str | None) -> None:

@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
     sources = [Path(source).absolute() if source[:1] in ("@", "-") else Path(source) for source in args.sources]
     if args.flags and not args.system:
         raise InvalidArgumentError("--flag: only a --system plugin takes the compiler's own flags")
-    common = {
+    common = {  # arguments of both builders
         "exports": args.exports,
         "name": args.name or output.stem,
         "description": args.description,

@@ -14,7 +14,9 @@ from pydispatch.ir.dialects import iree_codegen
 
 LOADS = ("iree_tensor_ext.dispatch.tensor.load", "flow.dispatch.tensor.load")
 STORES = ("iree_tensor_ext.dispatch.tensor.store", "flow.dispatch.tensor.store")
+"""Operations that read a slice of a binding of a dispatch as a tensor, and that write a tensor to such a slice."""
 ALIASES = ("iree_tensor_ext.dispatch.workload.ordinal", "flow.dispatch.workload.ordinal", "flow.dispatch.tie_shape")
+"""Operations whose result is operand 0 itself."""
 LAZY = ("tensor.empty", "tensor.extract_slice", *LOADS)
 """Operations that compute nothing: their results are views of memory, which are emitted before each use."""
 

@@ -92,7 +92,7 @@ class DispatchArguments:
         """
         if len(self.tensors) + results > most_tensors:
             return reasons.too_many_tensors(most_tensors)
-        sizes = sum(1 for v in self.tensors for n in shape_of(v) if n < 0)
+        sizes = sum(1 for v in self.tensors for n in shape_of(v) if n < 0)  # dynamic ones are passed as constants
         return reasons.too_many_scalars(MOST_SCALARS) if len(self.scalars) + sizes > MOST_SCALARS else None
 
 
@@ -112,6 +112,7 @@ def arguments_of(ops: Sequence[Operation]) -> DispatchArguments:
         if owner in blocks or owner in inside:
             continue
         if isinstance(owner, Operation) and is_fill(owner):
+            # The copy reads the element of a splat; its sizes are not passed.
             pending += [v for v in owner.operands if v not in size_operands(owner)]
         elif isinstance(value.type, TensorType):
             tensors.add(value)

@@ -291,6 +291,7 @@ class UnitContext:
                 module.link(name, data, check_features=check_features)
             undefined = module.undefined()
             inlined = undefined & devlib.inlinable_symbols()
+            # A definition of the user has precedence over that of the device library.
             inlined -= {symbol for file in self.user_objects for symbol in file.defined}
             if inlined:
                 machine = self.machine

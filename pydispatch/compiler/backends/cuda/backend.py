@@ -298,12 +298,12 @@ def _stated_block(export: Export, kernel: CudaKernel) -> Threads:
 
 
 def _constants(variant: Variant, modules: Sequence[CudaModule]) -> list[str]:
-    """Return the names of the executable constants. Raises CompileError if a PTX module has no suitable variable for
-    one.
+    """Return the names of the executable constants, each of which sets the variables of its name. Raises CompileError
+    if no PTX module has a variable of 4 or 8 bytes, in constant or global memory, for one.
     """
     for key in variant.constants:
         if any(module.kind == "cubin" for module in modules):
-            continue  # its variables are looked up when it is loaded
+            continue  # the variables of machine code are looked up when it is loaded
         variables = [v for module in modules if module.ptx is not None for v in module.ptx.variables if v.name == key]
         variables = [v for v in variables if v.space in ("const", "global")]
         names = [v.name for module in modules if module.ptx is not None for v in module.ptx.variables]

@@ -217,7 +217,7 @@ def _with_one_thread_if_serial(export: Export, module: ModuleOp, inputs: Inputs)
 
 
 def _library(data: bytes, file: ObjectFile) -> PtxLibrary:
-    """Parse the PTX of an object file; raise CompileError if it is malformed."""
+    """Return PTX as a library of functions; raise CompileError, at the object `file`, if it is malformed."""
     try:
         return link.open_library(data, file.name)
     except (ArtifactError, InvalidArgumentError) as error:
@@ -235,8 +235,13 @@ def _functions_of(file: ObjectFile) -> list[str]:
 
 
 def _require_all_resolved(unresolved: Sequence[str], imports: Sequence[str], variant: Variant, inputs: Inputs) -> None:
-    """Raise CompileError if an undefined symbol is left that no other object defines and the program does not import.
-    In `imports`, `?name` marks an optional import.
+    """Raise CompileError for an undefined symbol that the program does not import.
+
+    Args:
+        unresolved: Symbols that are still undefined after linking.
+        imports: Symbols to resolve at load; `?name` marks an optional one.
+        variant: The variant.
+        inputs: Its objects, for the message.
     """
     missing = [name for name in unresolved if name not in imports and f"?{name}" not in imports]
     if missing:

@@ -204,8 +204,8 @@ def _check_export(export: Export, module: SpirvModule, entry: EntryPoint, genera
         entry, layout.constants, bindings=len(read_only), read_only=None if has_imports else read_only
     )
     if problem is None and any(export.workgroup_size) and entry.workgroup_size is not None:
-        fixed = entry.size_spec == (None, None, None)
-        if fixed and export.workgroup_size != entry.workgroup_size:
+        has_fixed_size = entry.size_spec == (None, None, None)  # no specialization constant sets it
+        if has_fixed_size and export.workgroup_size != entry.workgroup_size:
             problem = (
                 f"the export declares workgroup_size = {list(export.workgroup_size)}, "
                 f"the shader has {list(entry.workgroup_size)}"

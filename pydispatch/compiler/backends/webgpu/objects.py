@@ -123,8 +123,8 @@ def _entry_point_of(export: Export, objects: Sequence[UserModule], variant: Vari
     if not named:
         single = [(i, source) for i, source in enumerate(objects) if len(source.wgsl.entry_points) == 1]
         alike = [(i, source.wgsl.entry_points[0].name) for i, source in single if source.stem == export.name]
-        only = len(objects) == len(variant.exports) == len(single) == 1
-        named = alike or ([(0, objects[0].wgsl.entry_points[0].name)] if only else [])
+        is_only_one = len(objects) == len(variant.exports) == len(single) == 1
+        named = alike or ([(0, objects[0].wgsl.entry_points[0].name)] if is_only_one else [])
     if len(named) == 1:
         return named[0]
     if named:
@@ -134,7 +134,9 @@ def _entry_point_of(export: Export, objects: Sequence[UserModule], variant: Vari
             "leave one of them out, or name the exports after the files of the shaders",
         )  # fmt: skip
     names = [entry.name for source in objects for entry in source.wgsl.entry_points]
-    have = "; ".join(f"{g.wgsl.where}: {', '.join(e.name for e in g.wgsl.entry_points)}" for g in objects)
+    have = "; ".join(
+        f"{source.wgsl.where}: {', '.join(e.name for e in source.wgsl.entry_points)}" for source in objects
+    )
     raise CompileError(
         f"export '@{export.name}' is no entry point of the objects of executable '@{variant.executable}'",
         export.location, f"{did_you_mean(export.name, names)}entry points: {have}",
