@@ -21,11 +21,12 @@
 typedef struct pyd_permit_waiter_s {
   struct pyd_permit_waiter_s *next, *previous;
   const pyd_sched_t* sched;  // whose task the pool thread is going to run; NULL: the thread waits for a job
-  uint32_t priority;
-  pyd_event_t is_granted;
+  uint32_t priority;         // pyd_priority_t
+  pyd_event_t is_granted;    // set by the thread that hands its permit over
 } pyd_permit_waiter_t;
 
-// The contribution of one scheduler to the count of permits; stored in the scheduler.
+// The contribution of one scheduler to the count of permits; stored in the scheduler. The semaphore has as many permits
+// as the largest of its shares.
 typedef struct pyd_permit_share_s {
   struct pyd_permit_share_s *next, *previous;
   uint32_t total;  // permits that this scheduler alone would have
@@ -33,22 +34,22 @@ typedef struct pyd_permit_share_s {
 
 struct pyd_permits_s {
   alignas(PYD_CPU_CACHE_LINE) _Atomic int32_t free_count;  // negative: some threads compute without a permit
-  _Atomic uint32_t waiting;
+  _Atomic uint32_t waiting;                                // number of threads in the queue
   uint64_t handover_timeout;  // nanoseconds without a handover after which a waiting thread goes on without a permit
   // Reservation of permits for callers that call again at once, see pyd_permit_release_after_call():
   _Atomic uint64_t quantum;         // nanoseconds between two handovers
-  _Atomic uint64_t quantum_ends;    // time until which a released permit is not handed over
-  _Atomic uint64_t released_at;     // time at which a caller last released its permit
-  _Atomic uint32_t callers_return;  // callers have lately called again at once
-  _Atomic uint32_t handovers;
-  pthread_mutex_t mutex;  // guards the queue and the shares; never held while waiting
-  pyd_permit_waiter_t *head[PYD_PRIORITIES], *tail[PYD_PRIORITIES];
-  pyd_permit_share_t* shares;
-  int32_t total;  // the largest share
+  _Atomic uint64_t quantum_ends;    // pyd_cpu_nanoseconds until which a released permit is not handed over
+  _Atomic uint64_t released_at;     // pyd_cpu_nanoseconds at which a caller last released its permit
+  _Atomic uint32_t callers_return;  // 1: callers have lately called again at once
+  _Atomic uint32_t handovers;       // how many there have been: shows waiting threads that permits still move
+  pthread_mutex_t mutex;            // guards the queue and the shares; never held while waiting
+  pyd_permit_waiter_t *head[PYD_PRIORITIES], *tail[PYD_PRIORITIES];  // by priority: waiting threads, oldest first
+  pyd_permit_share_t* shares;                                        // of all schedulers that use this semaphore
+  int32_t total;                                                     // number of permits: the largest share
 };
 
-// Adds a scheduler. The count of permits becomes at least |total|: the number of CPUs, or of its workers if that is
-// more.
+// Adds |share| of a scheduler. The count of permits becomes at least |total|: the number of CPUs, or of its workers if
+// that is more.
 void pyd_permits_add(pyd_permits_t* permits, pyd_permit_share_t* share, uint32_t total);
 void pyd_permits_remove(pyd_permits_t* permits, pyd_permit_share_t* share);
 // Returns whether a permit is free and no thread waits for it.
@@ -65,6 +66,7 @@ static inline bool pyd_permit_is_wanted(const pyd_permits_t* permits) {
 // Returns whether the current thread holds a permit.
 static inline bool pyd_permit_is_held(pyd_scope_access_t scopes) {
   const pyd_scope_t* scope = pyd_scope_now(scopes);
+  // The innermost scope that states whether the thread holds a permit decides.
   while (scope && scope->permit == PYD_SCOPE_PERMIT_INHERITED) scope = scope->outer;
   return scope && scope->permit == PYD_SCOPE_PERMIT_HELD;
 }

@@ -19,6 +19,7 @@ bool pyd_placement_choose(const pyd_topology_cpu_t* machine, uint32_t count, con
                           const pyd_cpu_set_t* occupied, pyd_cpu_set_t* out_cpus) {
   *out_cpus = *allowed;
   if (!pyd_cpu_set_subtract(out_cpus, occupied)) return false;
+  // |cores|: groups of SMT siblings with an occupied CPU, by the lowest number in each. |siblings|: all CPUs of them.
   pyd_cpu_set_t cores = {{0}}, siblings = {{0}}, slow = {{0}};
   for (uint32_t i = 0; i < count; ++i) {
     if (pyd_cpu_set_has(occupied, machine[i].number)) pyd_cpu_set_add(&cores, machine[i].core);
@@ -27,7 +28,7 @@ bool pyd_placement_choose(const pyd_topology_cpu_t* machine, uint32_t count, con
     if (pyd_cpu_set_has(&cores, machine[i].core)) pyd_cpu_set_add(&siblings, machine[i].number);
     if (!machine[i].is_fast) pyd_cpu_set_add(&slow, machine[i].number);
   }
-  remove_unless_all(out_cpus, &slow);
+  remove_unless_all(out_cpus, &slow);  // first: a fast CPU with a busy sibling is preferred to a slow CPU
   remove_unless_all(out_cpus, &siblings);
   return true;
 }
@@ -42,6 +43,7 @@ static void keep_first(pyd_cpu_set_t* cpus) {
 
 // ---- which CPUs are occupied
 
+// Returns the index of a pool thread in sched->threads and sched->occupied; its worker number is another one.
 static uint32_t index_of(const pyd_sched_thread_t* thread) { return (uint32_t)(thread - thread->sched->threads); }
 
 // Publishes |cpu|, or PYD_PLACEMENT_NONE, as the CPU that the thread occupies.
@@ -57,6 +59,7 @@ static bool any_occupied(const pyd_sched_thread_t* thread, bool (*visit)(void* c
     const uint32_t cpu = atomic_load_explicit(&sched->occupied[i], memory_order_relaxed);
     if (cpu != PYD_PLACEMENT_NONE && i != index_of(thread) && visit(context, cpu)) return true;
   }
+  // One bit per slot that is in use by a job with a caller:
   uint32_t slots = atomic_load_explicit(&sched->used, memory_order_relaxed) &
                    atomic_load_explicit(&sched->callers, memory_order_relaxed);
   for (; slots; slots &= slots - 1) {
@@ -66,6 +69,7 @@ static bool any_occupied(const pyd_sched_thread_t* thread, bool (*visit)(void* c
   return false;
 }
 
+// Visitors of any_occupied(). is_same() stops at the CPU that |cpu|, a uint32_t, holds; add_to_set() collects all.
 static bool is_same(void* cpu, uint32_t other) { return *(uint32_t*)cpu == other; }
 
 static bool add_to_set(void* set, uint32_t cpu) {
@@ -81,15 +85,16 @@ static bool find_cpus(const pyd_sched_thread_t* thread, uint32_t here, const pyd
   pyd_cpu_set_add(&occupied, here);
   any_occupied(thread, add_to_set, &occupied);
   if (!pyd_placement_choose(sched->machine, sched->machine_count, allowed, &occupied, out_cpus)) return false;
-  if (sched->cpus) keep_first(out_cpus);
+  if (sched->cpus) keep_first(out_cpus);  // a pinned thread has exactly one CPU
   return true;
 }
 
 // ---- affinity masks
 
-// Changes the affinity mask of |thread|, whose state is CHANGING. Returns whether the thread has to restore its mask
-// later. A pinned thread is pinned to another CPU of its scheduler instead, for good. If the program has changed the
-// mask of a pinned thread, it stays as it is.
+// Changes the affinity mask of |thread|, whose state is CHANGING, so that it leaves CPU |here| and avoids other
+// occupied CPUs. Returns whether the thread has to restore its mask later; false too if nothing was changed. A pinned
+// thread is pinned to another CPU of its scheduler instead, for good. If the program has changed the mask of a pinned
+// thread, it stays as it is.
 static bool change_mask(pyd_sched_thread_t* thread, uint32_t here) {
   pyd_placement_t* place = &thread->place;
   const bool is_pinned = thread->sched->cpus != NULL;
@@ -102,13 +107,15 @@ static bool change_mask(pyd_sched_thread_t* thread, uint32_t here) {
   return !is_pinned;
 }
 
-// Locks the mask for a change. Returns false if another thread changes it, has moved the thread, or it left the pool.
+// Sets the state to CHANGING, which locks the mask. Returns false if another thread is changing the mask or has moved
+// the thread already, or if the thread has left the pool.
 static bool begin_change(pyd_placement_t* place) {
   uint32_t old = PYD_PLACEMENT_OWN_MASK;
   return atomic_compare_exchange_strong_explicit(&place->state, &old, PYD_PLACEMENT_CHANGING, memory_order_acquire,
                                                  memory_order_relaxed);
 }
 
+// Unlocks the mask. |is_moved|: the thread has to restore its own mask when it runs next.
 static void end_change(pyd_placement_t* place, bool is_moved) {
   atomic_store_explicit(&place->state, is_moved ? PYD_PLACEMENT_MOVED : PYD_PLACEMENT_OWN_MASK, memory_order_release);
 }
@@ -124,7 +131,7 @@ static void move_away(pyd_sched_thread_t* thread, uint32_t here) {
 // Restores the mask of the calling thread if another thread has changed it.
 static void restore_mask(pyd_placement_t* place) {
   if (atomic_load_explicit(&place->state, memory_order_acquire) != PYD_PLACEMENT_MOVED) return;
-  pyd_cpu_set_t now;
+  pyd_cpu_set_t now;  // differs from |moved_to| if the program has set a mask meanwhile, which is then left alone
   if (pyd_affinity_get(&place->thread, &now) && pyd_cpu_set_is_equal(&now, &place->moved_to))
     pyd_affinity_set(&place->thread, &place->allowed);
   end_change(place, false);
@@ -148,7 +155,8 @@ void pyd_placement_leave(pyd_sched_thread_t* self) {
   occupy(self, PYD_PLACEMENT_NONE);
   pyd_placement_t* place = &self->place;
   uint32_t old = PYD_PLACEMENT_OWN_MASK;
-  // In the child of a fork the entry was reset, and the thread is gone already.
+  // Waits until no other thread changes the mask, and restores the mask if it was changed. In the child of a fork the
+  // entry was reset to GONE, and the thread does not exist any more.
   for (uint32_t pass = 1; !atomic_compare_exchange_weak_explicit(&place->state, &old, PYD_PLACEMENT_GONE,
                                                                  memory_order_acquire, memory_order_relaxed) &&
                           old != PYD_PLACEMENT_GONE;
@@ -165,7 +173,7 @@ void pyd_placement_record(pyd_sched_thread_t* self) {
   if (atomic_load_explicit(&self->sched->occupied[index_of(self)], memory_order_relaxed) == cpu) return;
   atomic_store_explicit(&self->place.cpu, cpu, memory_order_relaxed);
   occupy(self, cpu);
-  self->place.is_checked = false;
+  self->place.is_checked = false;  // the thread has migrated: another thread may compute on the new CPU
 }
 
 void pyd_placement_sleep(pyd_sched_thread_t* self) {
@@ -183,10 +191,11 @@ void pyd_placement_check(pyd_sched_thread_t* self, const pyd_sched_slot_t* slot)
   pyd_placement_awake(self);
   uint32_t here = atomic_load_explicit(&self->place.cpu, memory_order_relaxed);
   bool is_shared = atomic_load_explicit(&slot->cpu, memory_order_relaxed) == here;
+  // The scan of all threads is made once per CPU; only the caller of this job is compared each time.
   if (!is_shared && !self->place.is_checked) is_shared = any_occupied(self, is_same, &here);
   self->place.is_checked = true;
   if (!is_shared || !begin_change(&self->place)) return;
-  end_change(&self->place, change_mask(self, here));
+  end_change(&self->place, change_mask(self, here));  // the system migrates the thread before this returns
   restore_mask(&self->place);
   pyd_placement_record(self);
   self->place.is_checked = true;  // if another thread has moved to the same CPU, that thread moves away by itself
@@ -197,7 +206,7 @@ void pyd_placement_check(pyd_sched_thread_t* self, const pyd_sched_slot_t* slot)
 // Returns whether |thread| has slept long enough that the system may wake it on the CPU of its waker, even if the CPU
 // on which it ran last is idle.
 static bool may_be_pulled(const pyd_sched_thread_t* thread) {
-  if (thread->sched->cpus) return false;
+  if (thread->sched->cpus) return false;  // pinned: it wakes on its own CPU
   const uint64_t since = atomic_load_explicit(&thread->idle_since, memory_order_relaxed);
   return since && pyd_sched_picoseconds(thread->sched, pyd_cpu_elapsed(since, pyd_cpu_ticks())) >=
                       UINT64_C(1000) * PYD_SCHED_PLACEMENT_SLEEP_NS;
@@ -207,6 +216,7 @@ void pyd_placement_before_wake(pyd_sched_thread_t* thread) {
   const uint32_t here = thread->sched->places_threads ? pyd_affinity_cpu() : PYD_AFFINITY_UNKNOWN;
   if (here == PYD_AFFINITY_UNKNOWN) return;
   uint32_t last = atomic_load_explicit(&thread->place.cpu, memory_order_relaxed);
+  // Nothing to do for a thread that slept briefly and whose CPU is neither the waker's nor taken by another thread.
   if (!may_be_pulled(thread) && last != here && !any_occupied(thread, is_same, &last)) return;
   move_away(thread, here);
 }

@@ -6,12 +6,12 @@
 #include "sched/internal.h"
 
 // Chooses the CPUs to which a thread should move, among those that it is |allowed| to use and that are not |occupied|.
-// Prefers fast CPUs, and then cores without an occupied CPU. |machine|: the CPUs of the process. Returns false if all
-// allowed CPUs are occupied.
+// Prefers fast CPUs, and then cores without an occupied CPU. |machine|: the |count| CPUs of the process. Returns false
+// if all allowed CPUs are occupied.
 bool pyd_placement_choose(const pyd_topology_cpu_t* machine, uint32_t count, const pyd_cpu_set_t* allowed,
                           const pyd_cpu_set_t* occupied, pyd_cpu_set_t* out_cpus);
 
-// In functions with |self| that is the calling thread, a pool thread.
+// In the following functions |self| is the calling thread, which is a pool thread.
 // Registers the thread in the pool, and pins it if the scheduler has affinity.
 void pyd_placement_enter(pyd_sched_thread_t* self);
 // Removes the thread from the pool and restores its own affinity mask.

@@ -2,21 +2,22 @@
 #include "sched/placement.h"
 #include "sched/task.h"
 
-// Becomes a participant of the job of |slot|. Returns false if the slot is closed or has no room.
+// Becomes a participant of the job of |slot|: increments the count in the low bits of its state. Returns false if the
+// slot is closed or has no room.
 static bool join(pyd_sched_t* sched, pyd_sched_slot_t* slot) {
   uint32_t state = atomic_load_explicit(&slot->state, memory_order_relaxed);
   while (state & PYD_SLOT_OPEN && pyd_slot_has_room(state)) {
     if (atomic_compare_exchange_weak_explicit(&slot->state, &state, state + 1, memory_order_acquire,
                                               memory_order_relaxed)) {
-      if (!pyd_slot_has_room(state + 1)) pyd_sched_hide(sched, slot);
+      if (!pyd_slot_has_room(state + 1)) pyd_sched_hide(sched, slot);  // the last one that may join
       return true;
     }
   }
   return false;
 }
 
-// Wakes up to two more threads for the job of |slot|. Each woken thread does that, so the caller pays for one wake
-// only.
+// Wakes up to two more threads for the job of |slot|. Each woken thread does that, as in a binary tree, so the caller
+// pays for one wake only.
 static void relay_wakes(pyd_sched_t* sched, pyd_sched_slot_t* slot) {
   for (int i = 0; i < 2; ++i) {
     uint32_t left = atomic_load_explicit(&slot->wakes_left, memory_order_relaxed);
@@ -63,7 +64,7 @@ static bool help(pyd_sched_t* sched, pyd_sched_thread_t* self, uint32_t open) {
     if (!(open >> index & 1)) continue;
     pyd_sched_slot_t* slot = &sched->slots[index];
     if (!join(sched, slot)) continue;
-    if (!worker && !slot->task) {  // the slot now has a job whose caller is worker 0, as this thread is
+    if (!worker && !slot->task) {  // the slot was reused for a job of a caller, which already has number 0
       pyd_sched_leave(slot);
       continue;
     }
@@ -81,7 +82,7 @@ static bool help(pyd_sched_t* sched, pyd_sched_thread_t* self, uint32_t open) {
       if (!has_left) pyd_sched_yield(sched, slot, &meter);
     }
     pyd_scope_set(sched->scopes, NULL);
-    if (has_left) return true;
+    if (has_left) return true;  // pyd_sched_leave_early() has left the job
     if (slot->task) {
       pyd_task_leave(sched, slot, worker, &meter);
     } else {
@@ -106,22 +107,24 @@ static bool run_task(pyd_sched_t* sched, uint32_t worker) {
   return task != NULL;
 }
 
-// Returns the bit set of open jobs that |worker| may join now; 0 without a free permit.
+// Returns the slots of open jobs that |worker| may join now, one bit each; 0 without a free permit. Worker 0 joins jobs
+// of tasks only, because in other jobs the caller has that number.
 static uint32_t joinable_jobs(const pyd_sched_t* sched, uint32_t worker, memory_order order) {
   uint32_t open = atomic_load_explicit(&sched->open, order);
   if (!open || !pyd_permit_is_free(sched->permits)) return 0;
   return worker ? open : open & ~atomic_load_explicit(&sched->callers, order);
 }
 
+// Returns whether |worker| must not park: there is a job or a task for it, or the scheduler is closing.
 static bool has_work(const pyd_sched_t* sched, uint32_t worker, memory_order order) {
   return joinable_jobs(sched, worker, order) || atomic_load_explicit(&sched->queued, order) ||
          atomic_load_explicit(&sched->closing, order);
 }
 
-// Spins until there may be work. Returns false after self->spin nanoseconds, or when the thread was preempted, which
-// wastes the CPU of another thread.
+// Spins until there may be work, and returns true. Returns false after self->spin nanoseconds, or with |*out_preempted|
+// when the system gave the CPU to another thread meanwhile: spinning on would take the CPU from that thread.
 static bool spin_for_work(const pyd_sched_t* sched, pyd_sched_thread_t* self, bool* out_preempted) {
-  const uint64_t limit = self->spin * 1000, preemption_gap = UINT64_C(1000) * PYD_SCHED_PREEMPTED;
+  const uint64_t limit = self->spin * 1000, preemption_gap = UINT64_C(1000) * PYD_SCHED_PREEMPTED;  // picoseconds
   uint64_t start = pyd_cpu_ticks(), previous = start;
   for (;;) {
     for (int i = 0; i < PYD_SCHED_PAUSES_PER_TICK; ++i) {
@@ -148,11 +151,13 @@ static bool is_donation_over(const pyd_sched_thread_t* self) {
 static void park(pyd_sched_t* sched, pyd_sched_thread_t* self) {
   atomic_fetch_add_explicit(&sched->sleepers, 1, memory_order_seq_cst);
   pyd_event_reset(&self->wake);  // claimable from here on
+  // Checked after announcing the sleeper, so that a publisher sees the sleeper or this thread sees the work. If the
+  // claim fails, another thread is waking this one, and the wait below returns at once.
   if (has_work(sched, self->worker, memory_order_seq_cst) && pyd_event_claim(&self->wake)) {
     atomic_fetch_sub_explicit(&sched->sleepers, 1, memory_order_relaxed);
     return;
   }
-  if (atomic_load_explicit(&sched->open, memory_order_relaxed)) {
+  if (atomic_load_explicit(&sched->open, memory_order_relaxed)) {  // a permit may be all that was lacking
     atomic_store_explicit(&sched->lacks_permits, 1, memory_order_relaxed);
   }
   while (self->until && !pyd_event_wait_for(&self->wake, PYD_SCHED_ASK_ASLEEP)) {
@@ -179,7 +184,7 @@ static void idle(pyd_sched_t* sched, pyd_sched_thread_t* self) {
   pyd_placement_sleep(self);
   park(sched, self);
   pyd_placement_awake(self);
-  if (sched->spin_us >= 0 || sched->oversubscribed || !self->worker) return;
+  if (sched->spin_us >= 0 || sched->oversubscribed || !self->worker) return;  // the spin time is fixed
   // If the longest spin would have lasted until this job, spin that long next time; otherwise half as long as this
   // time.
   uint64_t gap = pyd_sched_picoseconds(sched, pyd_cpu_elapsed(start, pyd_cpu_ticks()));

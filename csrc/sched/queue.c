@@ -1,6 +1,7 @@
 // The queues of submitted tasks that are ready to run: one for pool threads, one for blocking threads.
 #include "sched/task.h"
 
+// Returns the queue of |task|: that of blocking threads for a task with host commands, else that of pool threads.
 static pyd_task_list_t* list_of(const pyd_task_t* task) {
   return task->is_blocking ? &task->sched->blocking.ready : &task->sched->queue.ready;
 }
@@ -25,7 +26,8 @@ static void unlink_queued(pyd_task_t* task) {
   }
 }
 
-// Queues a task for the blocking threads. Returns false if there is none to run it.
+// Queues a task for the blocking threads. Returns false, without having queued it, if there is no such thread and none
+// can be started.
 static bool push_blocking(pyd_task_t* task) {
   append(list_of(task), task);
   ++task->sched->blocking.queued;
@@ -35,7 +37,7 @@ static bool push_blocking(pyd_task_t* task) {
 }
 
 void pyd_task_push(pyd_task_t* task) {
-  if (task->is_blocking) task->is_blocking = push_blocking(task);
+  if (task->is_blocking) task->is_blocking = push_blocking(task);  // if no such thread can run it, a pool thread does
   if (!task->is_blocking) append(list_of(task), task);
   atomic_store_explicit(&task->state, PYD_TASK_QUEUED, memory_order_release);
   if (!task->is_blocking) atomic_fetch_add_explicit(&task->sched->queued, 1, memory_order_seq_cst);
@@ -43,6 +45,7 @@ void pyd_task_push(pyd_task_t* task) {
 
 pyd_task_t* pyd_task_pop(pyd_task_list_t* list) {
   pyd_task_t* task = NULL;
+  // Priority 0 is the highest.
   for (int priority = 0; priority < PYD_PRIORITIES && !task; ++priority) task = list->head[priority];
   if (task) unlink_queued(task);
   return task;
@@ -64,7 +67,7 @@ uint32_t pyd_task_next_priority(pyd_sched_t* sched) {
 }
 
 bool pyd_task_claim(pyd_task_t* task) {
-  if (pyd_task_state(task) != PYD_TASK_QUEUED) return false;
+  if (pyd_task_state(task) != PYD_TASK_QUEUED) return false;  // checked without the mutex first
   pyd_task_lock(task->sched);
   bool is_queued = pyd_task_state(task) == PYD_TASK_QUEUED;
   if (is_queued) unlink_queued(task);

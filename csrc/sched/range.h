@@ -19,6 +19,7 @@ typedef struct pyd_range_s {
   uint32_t end;
 } pyd_range_t;
 
+// Returns the value of a cell: |begin| in the lower half, |end| in the upper half.
 static inline uint64_t pyd_range_pack(uint32_t begin, uint32_t end) { return (uint64_t)end << 32 | begin; }
 
 static inline pyd_range_t pyd_range_unpack(uint64_t bits) {
@@ -44,14 +45,16 @@ static inline bool pyd_range_take(pyd_range_cell_t* cell, pyd_range_t seen, uint
                                                  memory_order_relaxed, memory_order_relaxed);
 }
 
+// Returns whether all indices of the cell are claimed. Acquires what the thief that emptied the cell wrote before.
 static inline bool pyd_range_is_empty(const pyd_range_cell_t* cell) {
   return !pyd_range_size(pyd_range_unpack(atomic_load_explicit(cell, memory_order_acquire)));
 }
 
-// Steals the upper half of a range, rounded up. Returns false if the range is empty.
+// Claims the upper half of a range for another participant, rounded up, so that a single index can be stolen. Returns
+// false if the range is empty.
 static inline bool pyd_range_steal(pyd_range_cell_t* cell, pyd_range_t* out_stolen) {
   uint64_t bits = atomic_load_explicit(cell, memory_order_relaxed);
-  for (;;) {
+  for (;;) {  // a failed exchange has read the new value into |bits|
     pyd_range_t seen = pyd_range_unpack(bits);
     if (seen.begin == seen.end) return false;
     uint32_t middle = seen.begin + pyd_range_size(seen) / 2;
