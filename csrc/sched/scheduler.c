@@ -6,7 +6,7 @@
 #include "sched/placement.h"
 #include "sched/task.h"
 
-// Allocates zeroed memory on whole cache lines.
+// Allocates zeroed memory for |count| elements of |size| bytes, on whole cache lines. Returns NULL when out of memory.
 static void* allocate(size_t count, size_t size) {
   size_t bytes = count * size;  // both are bounded by PYD_SCHED_MAX_WORKERS, nothing can wrap
   bytes = (bytes + PYD_CPU_CACHE_LINE - 1) / PYD_CPU_CACHE_LINE * PYD_CPU_CACHE_LINE;
@@ -22,7 +22,7 @@ static void reset_thread(pyd_sched_t* sched, uint32_t index) {
   atomic_init(&thread->wake.is_set, 1);  // not parked
   atomic_init(&thread->idle_since, 0);
   thread->sched = sched;
-  thread->worker = (index + 1) % sched->workers;
+  thread->worker = (index + 1) % sched->workers;  // entry 0 is worker 1, the last entry worker 0
   thread->is_taken = false;
   thread->destroys_sched = false;
   thread->has_slept = false;
@@ -43,7 +43,7 @@ static void reset_slot(pyd_sched_slot_t* slot, uint32_t workers) {
   atomic_init(&slot->failure, PYD_SCHED_NO_FAILURE);
   pyd_event_init(&slot->done);
   for (uint32_t i = 0; i < workers; ++i) {
-    atomic_init(&slot->cells[i].range, 0);
+    atomic_init(&slot->cells[i].range, 0);   // empty
     atomic_init(&slot->cells[i].thefts, 0);  // it is odd if another thread was stealing at the fork
   }
 }
@@ -59,6 +59,7 @@ static void reset(pyd_sched_t* sched) {
   sched->queue.live = NULL;
   atomic_init(&sched->queued, 0);
   atomic_init(&sched->callers, 0);
+  // All workers but worker 0, which is started with the first task. Threads that an embedder donates are not started.
   atomic_init(&sched->wanted, sched->options.are_lent ? 0 : sched->workers - 1);
   atomic_init(&sched->started, 0);
   atomic_init(&sched->start_failed, 0);
@@ -78,6 +79,8 @@ static void reset(pyd_sched_t* sched) {
   for (uint32_t i = 0; i < PYD_SCHED_SLOTS; ++i) reset_slot(&sched->slots[i], sched->workers);
 }
 
+// Allocates the arrays that |sched|, which has its number of workers, points to, and permits of its own if |permits| is
+// NULL. Returns false when out of memory; free_parts() then frees the others.
 static bool allocate_parts(pyd_sched_t* sched, pyd_permits_t* permits) {
   const size_t workers = sched->workers;
   sched->slots = allocate(PYD_SCHED_SLOTS, sizeof(*sched->slots));
@@ -100,7 +103,7 @@ static void free_parts(pyd_sched_t* sched) {
   free(sched->near);
   free(sched->machine);
   if (sched->owns_permits) pyd_permits_destroy(sched->permits);
-  if (sched->slots) pyd_aligned_free(sched->slots[0].cells);
+  if (sched->slots) pyd_aligned_free(sched->slots[0].cells);  // the cells of all slots are one array
   pyd_aligned_free(sched->slots);
   pyd_aligned_free(sched->threads);
   pyd_aligned_free(sched->occupied);
@@ -140,7 +143,7 @@ pyd_status_t pyd_sched_create(const pyd_sched_options_t* options, pyd_sched_t** 
   sched->scopes = options->scopes;
   sched->trace = options->trace;
   sched->options = options->threads;
-  sched->tick = workers > 1 ? pyd_cpu_measure_tick() : 256000;
+  sched->tick = workers > 1 ? pyd_cpu_measure_tick() : 256000;  // 1 ns, not measured: one worker shares no jobs
   reset(sched);
 
   int error = pyd_sched_start_threads(sched);
@@ -155,6 +158,7 @@ pyd_status_t pyd_sched_create(const pyd_sched_options_t* options, pyd_sched_t** 
   return PYD_STATUS_OK;
 }
 
+// A participant of a job has a scope of the scheduler. The scheduler's own threads are inside between jobs, too.
 bool pyd_sched_is_inside(pyd_sched_t* sched) {
   if (pyd_scope_has(sched->scopes, sched)) return true;
   return pyd_sched_own_thread(sched) != NULL || pyd_blocking_own_thread(sched) != NULL;
@@ -182,6 +186,7 @@ pyd_status_t pyd_sched_stop(pyd_sched_t* sched) {
                            "for one another; end them when the call has returned");
   }
   pthread_mutex_lock(&sched->lifecycle);
+  // Waits for another thread that is stopping the scheduler.
   while (atomic_load_explicit(&sched->closing, memory_order_relaxed))
     pthread_cond_wait(&sched->stopped, &sched->lifecycle);
   atomic_store_explicit(&sched->closing, 1, memory_order_seq_cst);
@@ -199,7 +204,7 @@ pyd_status_t pyd_sched_stop(pyd_sched_t* sched) {
 }
 
 void pyd_sched_destroy(pyd_sched_t* sched) {
-  if (!sched || pyd_sched_destroy_later(sched)) return;
+  if (!sched || pyd_sched_destroy_later(sched)) return;  // a thread of the scheduler destroys it when it exits
   pyd_status_free(pyd_sched_stop(sched));
   pyd_sched_free(sched);
 }

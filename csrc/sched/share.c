@@ -1,8 +1,8 @@
 // Parallel jobs of asynchronous tasks. There is no join: the last participant to finish continues the task.
 #include "sched/task.h"
 
-// Leaves the window after all of its indices are claimed. Returns true if this was the last participant. If others left
-// indices behind, the last participant runs them first.
+// Leaves the window, the range of at most PYD_SCHED_WINDOW indices that is open now, after all of them are claimed.
+// Returns true if this was the last participant. If others left indices behind, the last participant runs them first.
 static bool leave_window(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t worker, pyd_sched_meter_t* meter) {
   for (;;) {
     atomic_fetch_and_explicit(&slot->state, ~PYD_SLOT_OPEN, memory_order_relaxed);  // so that the count only falls
@@ -11,13 +11,14 @@ static bool leave_window(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t wo
       pyd_sched_hide(sched, slot);  // a participant that left early may have set the slot's bit again
       return true;
     }
-    atomic_store_explicit(&slot->state, 1, memory_order_relaxed);
-    while (pyd_sched_work(sched, slot, worker, meter)) {  // as the last participant it must not leave early
+    atomic_store_explicit(&slot->state, 1, memory_order_relaxed);  // closed, with this thread as the only participant
+    while (pyd_sched_work(sched, slot, worker, meter)) {           // as the last participant it must not leave early
     }
   }
 }
 
-// Ends a window that all participants have left. Returns true, after releasing the slot, if the job has ended.
+// Ends a window that all participants have left: records its failure, or learns from how long it took. Returns true,
+// after releasing the slot, if the job has ended, with its last index or a failure. |meter|: of the calling thread.
 static bool end_window(pyd_sched_t* sched, pyd_sched_slot_t* slot, const pyd_sched_meter_t* meter) {
   pyd_task_t* task = slot->task;
   uint64_t spent = pyd_sched_picoseconds(sched, pyd_cpu_elapsed(task->start, pyd_cpu_ticks())) - meter->waited;
@@ -25,7 +26,7 @@ static bool end_window(pyd_sched_t* sched, pyd_sched_slot_t* slot, const pyd_sch
   task->begin += task->window;
   if (task->begin < task->job.count && !task->failure.code) return false;
   pyd_sched_release_slot(sched, slot);
-  if (!task->failure.code) pyd_sched_learn(&task->job, meter);
+  if (!task->failure.code) pyd_sched_learn(&task->job, meter);  // a job that failed has not run all indices
   return true;
 }
 
@@ -38,7 +39,7 @@ static bool work_windows(pyd_sched_t* sched, pyd_sched_slot_t* slot, pyd_task_t*
     task->window = left < PYD_SCHED_WINDOW ? (uint32_t)left : PYD_SCHED_WINDOW;
     slot->base = task->begin;
     task->start = slot->opened = pyd_cpu_ticks();
-    task->has_woken = pyd_sched_publish(sched, slot, worker, task->window, 1);
+    task->has_woken = pyd_sched_publish(sched, slot, worker, task->window, /* initial participants */ 1);
     while (pyd_sched_work(sched, slot, worker, &meter)) {
       if (pyd_sched_leave_early(sched, slot)) return false;
       pyd_sched_yield(sched, slot, &meter);
@@ -58,19 +59,22 @@ static bool work_in_scope(pyd_sched_t* sched, pyd_sched_slot_t* slot, pyd_task_t
   return has_ended;
 }
 
+// The last participant opens the next window, and continues the task after the last window.
 void pyd_task_leave(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t worker, pyd_sched_meter_t* meter) {
   if (!leave_window(sched, slot, worker, meter)) return;
   pyd_task_t* task = slot->task;
   if (end_window(sched, slot, meter) || work_in_scope(sched, slot, task, worker)) pyd_task_resume(task, worker);
 }
 
+// Runs the first indices on this thread to learn their cost, then shares the rest, or runs it here if all slots are in
+// use. Returns true if the job has ended, false if another participant will continue the task.
 bool pyd_task_share(pyd_task_t* task, const pyd_sched_job_t* job, uint32_t worker) {
   pyd_sched_t* sched = task->sched;
   pyd_sched_meter_t meter = {0};
   task->failure = (pyd_sched_failure_t){0};
   if (job->count == 0) return true;
   task->job = *job;
-  task->job.interrupt = &task->interrupt;
+  task->job.interrupt = &task->interrupt;  // wanted when the task is cancelled
   task->begin = pyd_sched_begin(sched, &task->job, &task->cost, &meter, &task->failure);
   if (task->begin < job->count) {
     pyd_sched_slot_t* slot = pyd_sched_acquire_slot(sched, &task->job, task->cost, task);

@@ -4,6 +4,8 @@
 
 #include "sched/internal.h"
 
+// Starts threads until sched->wanted exist. Returns 0, or the errno of the thread that could not be started. The caller
+// holds the lifecycle mutex, or is creating the scheduler.
 int pyd_sched_start_threads(pyd_sched_t* sched) {
   uint32_t started = atomic_load_explicit(&sched->started, memory_order_relaxed);
   while (started < atomic_load_explicit(&sched->wanted, memory_order_relaxed)) {
@@ -17,6 +19,8 @@ int pyd_sched_start_threads(pyd_sched_t* sched) {
   return 0;
 }
 
+// Returns whether the pool has a thread that could share a job, after starting its threads if none exist (after a
+// fork).
 bool pyd_sched_ensure_started(pyd_sched_t* sched) {
   if (sched->options.are_lent) return atomic_load_explicit(&sched->started, memory_order_relaxed) != 0;
   uint32_t wanted = atomic_load_explicit(&sched->wanted, memory_order_relaxed);
@@ -33,6 +37,7 @@ bool pyd_sched_ensure_started(pyd_sched_t* sched) {
   return atomic_load_explicit(&sched->started, memory_order_acquire) != 0;
 }
 
+// Starts all threads of the pool, worker 0 included. Fails with SYSTEM only if the pool has no thread at all.
 pyd_status_t pyd_sched_start_for_tasks(pyd_sched_t* sched) {
   if (sched->options.are_lent || atomic_load_explicit(&sched->started, memory_order_acquire) == sched->workers)
     return PYD_STATUS_OK;

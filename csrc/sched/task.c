@@ -13,10 +13,12 @@ static int32_t is_cancel_wanted(void* self) { return pyd_task_is_cancelled(self)
 
 enum { kPayloadAlignment = 16 };
 
+// Returns the offset of the payload from the task, in bytes: both are one allocation.
 static size_t payload_offset(void) {
   return (sizeof(pyd_task_t) + kPayloadAlignment - 1) / kPayloadAlignment * kPayloadAlignment;
 }
 
+// |bytes|: size of the payload, which is zeroed. The owner gets the first reference.
 pyd_status_t pyd_task_create(pyd_sched_t* sched, const pyd_task_kind_t* kind, size_t bytes, pyd_task_t** out_task) {
   pyd_task_t* task = bytes < SIZE_MAX / 2 ? calloc(1, payload_offset() + bytes) : NULL;
   *out_task = task;
@@ -43,6 +45,7 @@ static bool drop_reference(_Atomic uint32_t* references) {
   return atomic_fetch_sub_explicit(references, 1, memory_order_acq_rel) == 1;
 }
 
+// Drops one reference to the payload, and destroys it with the last one.
 static void release_payload(pyd_task_t* task) {
   if (drop_reference(&task->payload_references) && task->kind->drop) task->kind->drop(pyd_task_payload(task));
 }
@@ -98,13 +101,14 @@ static bool unblock(pyd_task_t* task) {
 // at the root of the dependency chain and the number of skipped tasks in between, but not these tasks, so that the text
 // has the same length for chains of any length.
 static void skip(pyd_task_t* task, const pyd_task_t* predecessor) {
-  if (task->is_skipped) return;
+  if (task->is_skipped) return;  // because of an earlier dependency
   char between[40] = "", prefix[96];
   task->is_skipped = true;
   task->skips = predecessor->is_skipped ? predecessor->skips + 1 : 0;
   if (task->skips) snprintf(between, sizeof(between), ", %u calls before it,", task->skips);
   const char* text = pyd_status_text(predecessor->status);
-  // A status for which there was no memory has a shorter text, without the prefix.
+  // Drops the prefix of a skipped predecessor, so that only the text of the failure at the root is repeated. A status
+  // for which there was no memory has a shorter text, without the prefix.
   if (strlen(text) >= predecessor->prefix) text += predecessor->prefix;
   task->prefix = (uint32_t)snprintf(prefix, sizeof(prefix), "a call that this one waits for%s has failed: ", between);
   task->status = pyd_status_make(pyd_status_code(predecessor->status), "%s%s", prefix, text);
@@ -166,10 +170,11 @@ static void end(pyd_task_t* task, pyd_status_t status) {
 // further shared job.
 static void advance(pyd_task_t* task, uint32_t worker) {
   pyd_sched_t* sched = task->sched;
-  const pyd_scope_t scope = {NULL, sched, task->workers, PYD_SCOPE_PERMIT_HELD};
+  const pyd_scope_t scope = {/* outer */ NULL, sched, task->workers, PYD_SCOPE_PERMIT_HELD};
   pyd_status_t status = PYD_STATUS_OK;
   pyd_cpu_set_fp_mode(task->fp_mode);
   pyd_scope_set(sched->scopes, &scope);
+  // False: another thread has continued the task or will, so it must not be used any more.
   bool has_ended = task->kind->advance(pyd_task_payload(task), task, worker, &status);
   if (has_ended) end(task, status);
   pyd_scope_set(sched->scopes, NULL);
@@ -208,11 +213,11 @@ void pyd_task_run_here(pyd_task_t* task, const pyd_interrupt_t* interrupt) {
   const pyd_interrupt_t both = {is_either_wanted, &either};
   pyd_status_t status = refusal(task);
   if (pyd_ok(status)) {
-    uint64_t fp_mode = pyd_cpu_fp_mode();
+    uint64_t fp_mode = pyd_cpu_fp_mode();  // of this thread, restored afterwards
     if (fp_mode != task->fp_mode) pyd_cpu_set_fp_mode(task->fp_mode);
     const pyd_scope_access_t scopes = task->sched->scopes;
     const pyd_scope_t *outer = pyd_scope_now(scopes), limit = {outer, task, task->workers, PYD_SCOPE_PERMIT_INHERITED};
-    if (task->workers) pyd_scope_set(scopes, &limit);
+    if (task->workers) pyd_scope_set(scopes, &limit);  // 0: no worker limit
     status = task->kind->run(pyd_task_payload(task), &both);
     if (task->workers) pyd_scope_set(scopes, outer);
     if (fp_mode != task->fp_mode) pyd_cpu_set_fp_mode(fp_mode);
@@ -238,7 +243,7 @@ static void add_dependency(pyd_task_t* task, pyd_task_t* predecessor, pyd_task_e
     if (!pyd_ok(predecessor->status) && !is_order_only) skip(task, predecessor);
     return;
   }
-  *edge = (pyd_task_edge_t){predecessor->dependents, task, is_order_only};
+  *edge = (pyd_task_edge_t){/* next */ predecessor->dependents, task, is_order_only};
   predecessor->dependents = edge;
   ++task->pending;
 }
@@ -246,6 +251,7 @@ static void add_dependency(pyd_task_t* task, pyd_task_t* predecessor, pyd_task_e
 // Completes a task that was submitted before this process was forked, as the threads that would run it exist only in
 // the parent. Returns whether it did. The caller holds the mutex.
 static bool complete_if_lost_in_fork(pyd_task_t* task) {
+  // The epoch counts the forks of the process. A NEW task was not submitted, and can be submitted here.
   if (pyd_task_state(task) == PYD_TASK_DONE || task->epoch == task->sched->epoch ||
       pyd_task_state(task) == PYD_TASK_NEW)
     return false;
@@ -300,10 +306,11 @@ pyd_status_t pyd_task_submit(pyd_task_t* task, const pyd_submit_options_t* optio
   for (uint32_t i = 0; i < options->after_count; ++i) {
     add_dependency(task, options->after[i], &task->edges[i], false);
   }
+  // A task of another epoch never ends in this process, as its threads exist in the parent only.
   if (options->order_after && options->order_after->epoch == sched->epoch) {
     add_dependency(task, options->order_after, &task->edges[options->after_count], true);
   }
-  bool is_ready = unblock(task);
+  bool is_ready = unblock(task);  // drops the 1 that |pending| began with
   pyd_task_unlock(sched);
   // The pool threads may have been stopped since the start above. If no thread can be started, the waiter runs the
   // task.
@@ -343,7 +350,7 @@ bool pyd_task_cancel(pyd_task_t* task) {
   if (!is_done) atomic_store_explicit(&task->is_cancelled, 1, memory_order_relaxed);
   pyd_task_unlock(task->sched);
   if (is_done) return false;
-  if (pyd_task_claim(task)) end(task, refusal(task));
+  if (pyd_task_claim(task)) end(task, refusal(task));  // it was queued, so it ends without having run
   return true;
 }
 
@@ -363,6 +370,8 @@ void pyd_task_cancel_all(pyd_sched_t* sched) {
 void pyd_task_drain(pyd_sched_t* sched) {
   pyd_task_lock(sched);
   while (sched->queue.live) {
+    // Ending a task queues its dependents, so both queues are searched again each time. If both are empty, the live
+    // tasks run on threads that wait for them, and their ends are signaled.
     pyd_task_t* task = pyd_task_pop(&sched->queue.ready);
     if (!task) task = pyd_task_pop(&sched->blocking.ready);
     if (!task) {

@@ -13,7 +13,7 @@ typedef enum pyd_task_state_e {
   PYD_TASK_DONE,
 } pyd_task_state_t;
 
-// A dependency, in the list of the predecessor.
+// A dependency of one task on another, in the |dependents| of the predecessor. The dependent owns it.
 typedef struct pyd_task_edge_s {
   struct pyd_task_edge_s* next;
   pyd_task_t* dependent;
@@ -28,25 +28,26 @@ typedef struct pyd_task_waiter_s {
 
 struct pyd_task_s {
   _Atomic uint32_t state;  // pyd_task_state_t; changed under the mutex of the queue
-  // References of the owner, and of the scheduler from submission on. The scheduler releases the payload before the
-  // task becomes DONE, so that the owner's last reference may free what the payload uses.
+  // Counts of references: one for each owner, and one for the scheduler from submission until the end. Each reference
+  // is counted in both, unless it is to the end only (pyd_task_retain_end). The scheduler releases the payload before
+  // the task becomes DONE, so that the owner's last reference may free what the payload uses.
   _Atomic uint32_t references, payload_references;
   _Atomic uint32_t is_cancelled;
-  uint32_t priority;
-  uint32_t workers;  // worker limit; 0: none
-  uint32_t epoch;    // of the scheduler at submission: tells which tasks a fork lost
+  uint32_t priority;  // pyd_priority_t
+  uint32_t workers;   // worker limit; 0: none
+  uint32_t epoch;     // of the scheduler at submission: tells which tasks a fork lost
   bool is_skipped;
   uint32_t skips;              // of a skipped task: the number of tasks in its chain that were skipped before it
-  uint32_t prefix;             // bytes of the status text before the text of the task that failed
+  uint32_t prefix;             // of a skipped task: bytes of its status text before the text of the task that failed
   bool is_blocking;            // it runs on a thread of blocking.c
   _Atomic uint32_t has_ended;  // end() of the payload was called, which must happen once, also across a fork
   pyd_sched_t* sched;
   const pyd_task_kind_t* kind;
   pyd_interrupt_t interrupt;
-  uint64_t fp_mode;  // of the thread that submitted it
-  void (*on_done)(void* context, pyd_task_t* task);
+  uint64_t fp_mode;                                  // of the thread that submitted it
+  void (*on_done)(void* context, pyd_task_t* task);  // may be NULL
   void* context;
-  pyd_status_t status;
+  pyd_status_t status;  // of a task that is DONE or will be skipped
   // Under the mutex of the queue:
   pyd_task_t *next, *previous;            // in the queue
   pyd_task_t *live_next, *live_previous;  // in the list of submitted tasks that have not ended
@@ -56,10 +57,10 @@ struct pyd_task_s {
   pyd_task_edge_t* edges;  // its edges, which are in the lists of its predecessors
   // The job that the task shares now (share.c); used by the thread that advances the task:
   pyd_sched_job_t job;
-  uint64_t begin;  // first index of the window
-  uint32_t window;
-  bool has_woken;
-  uint64_t cost, start;
+  uint64_t begin;        // first index of the window
+  uint32_t window;       // number of its indices
+  bool has_woken;        // opening the window has woken a thread
+  uint64_t cost, start;  // picoseconds per index, 0 if unknown; when the window was opened, in ticks
   pyd_sched_failure_t failure;
 };
 

@@ -1,6 +1,7 @@
-// The recorder of pydispatch/trace.h. A ring has one writer at a time, which marks its track while it writes. A reader
-// copies an event word by word and looks afterwards whether the writer has come there meanwhile: each word is stored
-// with release order after |writing|, so that whoever has seen a word of a newer event sees a |writing| that says so.
+// The recorder of pydispatch/trace.h. A track is a ring of events with one writer at a time, which marks the track
+// while it writes. A reader copies an event word by word, and then checks whether the writer has overwritten it
+// meanwhile. Each word is stored with release order after |writing|, so that a reader that has seen a word of a newer
+// event also sees a |writing| that counts this event.
 #include "pydispatch/trace.h"
 
 #include <pthread.h>
@@ -12,34 +13,36 @@
 #include "base/aligned.h"
 #include "platform/cpu_inline.h"
 
+// Size of an event in words of 64 bits, and the offset of its name in bytes.
 enum { kWords = sizeof(pyd_trace_event_t) / sizeof(uint64_t), kNameOffset = offsetof(pyd_trace_event_t, name) };
 _Static_assert(sizeof(pyd_trace_event_t) == 128, "two cache lines");
 
 #define IS_WRITING UINT64_C(1)
 
 typedef struct track_s {
-  alignas(PYD_CPU_CACHE_LINE) _Atomic uint64_t owner;  // the thread times two, and IS_WRITING; 0: free
-  _Atomic uint64_t writing;                            // events that were begun, ever
-  _Atomic uint64_t head;                               // and completed
-  _Atomic uint64_t from;                               // |head| at the start
-  _Atomic uint32_t worker;
-  _Atomic uint64_t* ring;
+  alignas(PYD_CPU_CACHE_LINE) _Atomic uint64_t owner;  // thread << 1 | IS_WRITING while it writes; 0: free
+  _Atomic uint64_t writing;                            // number of events that were begun, over all traces
+  _Atomic uint64_t head;    // number of events that were completed; head % events is the next one in the ring
+  _Atomic uint64_t from;    // |head| when this trace was started: earlier events do not count
+  _Atomic uint32_t worker;  // number of the pool thread, or PYD_TRACE_NO_WORKER
+  _Atomic uint64_t* ring;   // |events| times kWords words, in tracks_t.words
 } track_t;
 
-// Memory for traces of one size. A thread may still write into that of an earlier trace, so it is kept.
+// Memory for traces of one size: a hash table of tracks by thread. It lives as long as the recorder, because a thread
+// may still write into the memory of an earlier trace.
 typedef struct tracks_s {
   struct tracks_s* next;
-  uint32_t events, count;  // powers of two
-  _Atomic uint64_t* words;
+  uint32_t events, count;   // events in a ring, and number of tracks; both are powers of two
+  _Atomic uint64_t* words;  // the rings of all tracks, one after another
   track_t* tracks;
 } tracks_t;
 
 typedef struct recorder_s {
-  pyd_trace_t head;
-  pthread_mutex_t mutex;  // of start and stop
-  tracks_t* all;
-  _Atomic(tracks_t*) now;  // NULL before the first start
-  _Atomic uint64_t without_track;
+  pyd_trace_t head;                // first member: pyd_trace_t* is cast to recorder_t*
+  pthread_mutex_t mutex;           // guards |all| and serializes starts
+  tracks_t* all;                   // one entry for each size that was asked for
+  _Atomic(tracks_t*) now;          // NULL before the first start
+  _Atomic uint64_t without_track;  // events of this trace that were dropped because no track was free
 } recorder_t;
 
 pyd_status_t pyd_trace_create(pyd_trace_t** out_trace) {
@@ -69,16 +72,19 @@ void pyd_trace_destroy(pyd_trace_t* trace) {
 
 // ---- start and stop
 
+// Returns the least power of two that is at least |number|.
 static uint32_t round_up(uint32_t number) {
   uint32_t power = 1;
   while (power < number) power *= 2;
   return power;
 }
 
+// Allocates |count| free tracks with rings of |events| events each. Returns NULL when out of memory.
 static tracks_t* make_tracks(uint32_t events, uint32_t count) {
   tracks_t* tracks = calloc(1, sizeof(*tracks));
   if (!tracks) return NULL;
   *tracks = (tracks_t){.events = events, .count = count};
+  // Not touched here, so that the system provides the pages of a ring only when they are written.
   tracks->words = calloc(count, (size_t)events * kWords * sizeof(*tracks->words));
   tracks->tracks = pyd_aligned_alloc(PYD_CPU_CACHE_LINE, count * sizeof(track_t));
   if (!tracks->words || !tracks->tracks) {
@@ -90,6 +96,7 @@ static tracks_t* make_tracks(uint32_t events, uint32_t count) {
   return tracks;
 }
 
+// Returns the memory for traces of that size, which is created by the first such trace. NULL: out of memory.
 static tracks_t* tracks_of(recorder_t* recorder, uint32_t events, uint32_t count) {
   for (tracks_t* tracks = recorder->all; tracks; tracks = tracks->next) {
     if (tracks->events == events && tracks->count == count) return tracks;
@@ -100,7 +107,8 @@ static tracks_t* tracks_of(recorder_t* recorder, uint32_t events, uint32_t count
   return recorder->all = tracks;
 }
 
-// A track that is just being written stays its thread's.
+// Makes the tracks of earlier traces available to any thread, and excludes their events. A track that a thread is just
+// writing to remains the track of that thread.
 static void forget_events(tracks_t* tracks) {
   for (uint32_t i = 0; i < tracks->count; ++i) {
     track_t* track = &tracks->tracks[i];
@@ -125,7 +133,7 @@ static pyd_status_t start_trace(recorder_t* recorder, uint32_t events, uint32_t 
   forget_events(tracks);
   atomic_store_explicit(&recorder->without_track, 0, memory_order_relaxed);
   atomic_store_explicit(&recorder->now, tracks, memory_order_release);
-  __atomic_store_n(&recorder->head.is_on, 1, __ATOMIC_RELEASE);
+  __atomic_store_n(&recorder->head.is_on, 1, __ATOMIC_RELEASE);  // last: from here on threads record
   return PYD_STATUS_OK;
 }
 
@@ -146,12 +154,14 @@ void pyd_trace_stop(pyd_trace_t* trace) { __atomic_store_n(&trace->is_on, 0, __A
 
 // ---- recording
 
+// Returns the track at probe |probe|, from 0 on, of the hash table: linear probing from the hash of |thread|.
 static track_t* probe_track(const tracks_t* tracks, uint64_t thread, uint32_t probe) {
   const uint64_t hash = thread * UINT64_C(0x9E3779B97F4A7C15) >> 32;  // 2^64 over the golden ratio
   return &tracks->tracks[(hash + probe) & (tracks->count - 1)];
 }
 
-// The track of |thread|, or a free one, marked as being written. NULL: there is none, or another thread writes to it.
+// Returns the track of |thread|, or a free one that becomes its track, marked as being written. Returns NULL if all
+// tracks belong to other threads, or if an event is being written to the track already (pyd_trace_record_for).
 static track_t* begin_writing(const tracks_t* tracks, uint64_t thread) {
   const uint64_t mine = thread << 1;
   for (uint32_t i = 0; i < tracks->count; ++i) {
@@ -167,6 +177,7 @@ static track_t* begin_writing(const tracks_t* tracks, uint64_t thread) {
   return NULL;
 }
 
+// Writes the words of |event| that are in use, up to the end of its name, as the next event of |track|.
 static void write_event(const tracks_t* tracks, track_t* track, const pyd_trace_event_t* event) {
   uint64_t words[kWords];
   const uint32_t count = (kNameOffset + event->name_length + sizeof(uint64_t) - 1) / sizeof(uint64_t);
@@ -189,7 +200,7 @@ void pyd_trace_record_for(pyd_trace_t* trace, uint64_t thread, const pyd_trace_e
     return;
   }
   pyd_trace_event_t copy;
-  memcpy(&copy, event, kNameOffset);
+  memcpy(&copy, event, kNameOffset);  // without the name, which the caller may have left uninitialized
   copy.name_length = (uint16_t)(name_length < PYD_TRACE_NAME_BYTES ? name_length : PYD_TRACE_NAME_BYTES);
   if (copy.name_length) memcpy(copy.name, name, copy.name_length);
   memset(copy.name + copy.name_length, 0, PYD_TRACE_NAME_BYTES - copy.name_length);
@@ -209,7 +220,7 @@ void pyd_trace_label(pyd_trace_t* trace, uint64_t thread, uint32_t worker) {
   for (uint32_t i = 0; tracks && i < tracks->count; ++i) {
     track_t* track = probe_track(tracks, thread, i);
     const uint64_t owner = atomic_load_explicit(&track->owner, memory_order_relaxed) & ~IS_WRITING;
-    if (owner == 0) return;
+    if (owner == 0) return;  // the end of the probe sequence: the thread has recorded nothing
     if (owner != thread << 1) continue;
     atomic_store_explicit(&track->worker, worker, memory_order_relaxed);
     return;
@@ -245,9 +256,10 @@ uint64_t pyd_trace_read(pyd_trace_t* trace, uint32_t number, pyd_trace_event_t* 
   track_t* track = &tracks->tracks[number];
   const uint64_t head = atomic_load_explicit(&track->head, memory_order_acquire);
   const uint64_t recorded = head - atomic_load_explicit(&track->from, memory_order_relaxed);
+  // A ring has the newest |events| of them; |count| is how many were copied.
   uint64_t kept = recorded < tracks->events ? recorded : tracks->events, count = 0;
   if (kept > room) kept = room;
-  for (uint64_t at = head - kept; at < head; ++at) {
+  for (uint64_t at = head - kept; at < head; ++at) {  // |at| counts the events of the track over all traces
     _Atomic uint64_t* slot = track->ring + (at & (tracks->events - 1)) * kWords;
     uint64_t words[kWords];
     for (uint32_t i = 0; i < kWords; ++i) words[i] = atomic_load_explicit(&slot[i], memory_order_acquire);

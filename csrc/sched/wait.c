@@ -4,6 +4,7 @@
 // Spins for at most PYD_SCHED_WAIT_SPIN nanoseconds. Returns whether the task is done.
 static bool spin_until_done(const pyd_task_t* task) {
   const pyd_sched_t* sched = task->sched;
+  // Picoseconds. No spinning where it would take the CPU of the thread that runs the task.
   const uint64_t limit = sched->oversubscribed || sched->workers == 1 ? 0 : UINT64_C(1000) * PYD_SCHED_WAIT_SPIN;
   uint64_t start = pyd_cpu_ticks();
   while (pyd_task_state(task) != PYD_TASK_DONE) {
@@ -28,7 +29,7 @@ static pyd_wait_t park_until_done(pyd_task_waiter_t* waiter, uint64_t nanosecond
   }
 }
 
-// Removes |waiter| from the list of |task|. The caller holds the mutex.
+// Removes |waiter| from the list of threads that wait for |task|. The caller holds the mutex.
 static void unlink_waiter(pyd_task_t* task, pyd_task_waiter_t* waiter) {
   *(waiter->previous ? &waiter->previous->next : &task->waiters) = waiter->next;
   if (waiter->next) waiter->next->previous = waiter->previous;
@@ -63,6 +64,7 @@ static pyd_wait_t sleep_until_ended(pyd_task_t* task, uint64_t nanoseconds, cons
 pyd_wait_t pyd_task_wait(pyd_task_t* task, uint64_t nanoseconds, const pyd_interrupt_t* interrupt) {
   if (pyd_task_is_done(task)) return PYD_WAIT_DONE;
   if (nanoseconds == 0) return PYD_WAIT_TIMEOUT;
+  // A queued task is run here, without a switch of threads. With a time limit it is not: running cannot be given up.
   if (nanoseconds == PYD_WAIT_FOREVER && pyd_task_claim(task)) {
     pyd_task_run_here(task, interrupt);
     return PYD_WAIT_DONE;

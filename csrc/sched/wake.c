@@ -2,15 +2,16 @@
 #include "sched/placement.h"
 #include "sched/task.h"
 
+// Wakes up to |count| of the threads with index less than |among| that are parked, and returns how many.
 uint32_t pyd_sched_pool_wake(pyd_sched_t* sched, uint32_t among, uint32_t count) {
   const uint64_t begin = pyd_sched_trace_begin(sched);
   uint32_t woken = 0;
   // Lowest first: the same few threads serve a light load and stay warm, the others sleep on.
   for (uint32_t i = 0; i < among && woken < count; ++i) {
     pyd_event_t* event = &sched->threads[i].wake;
-    if (pyd_event_is_set(event)) continue;
+    if (pyd_event_is_set(event)) continue;  // not parked
     pyd_placement_before_wake(&sched->threads[i]);
-    if (!pyd_event_claim(event)) continue;
+    if (!pyd_event_claim(event)) continue;  // another thread wakes it, or it has found work itself
     atomic_fetch_sub_explicit(&sched->sleepers, 1, memory_order_relaxed);
     pyd_event_notify(event);
     ++woken;
@@ -26,7 +27,8 @@ void pyd_sched_wake_for_tasks(pyd_sched_t* sched) {
   if (atomic_load_explicit(&sched->sleepers, memory_order_seq_cst)) pyd_sched_pool_wake(sched, sched->workers, 1);
 }
 
-// After the decrement the slot may belong to another job; its event lives as long as the scheduler.
+// The last participant wakes the caller if it sleeps. After the decrement the slot may belong to another job; its event
+// lives as long as the scheduler.
 void pyd_sched_leave(pyd_sched_slot_t* slot) {
   uint32_t before = atomic_fetch_sub_explicit(&slot->state, 1, memory_order_acq_rel);
   if ((before & PYD_SLOT_WAITING) && (before & PYD_SLOT_COUNT) == 1 && pyd_event_claim(&slot->done)) {

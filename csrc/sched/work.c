@@ -7,7 +7,8 @@ static bool has_failed(const pyd_sched_slot_t* slot) {
   return atomic_load_explicit(&slot->failure, memory_order_relaxed) != PYD_SCHED_NO_FAILURE;
 }
 
-// Records that |index| of the window failed with |code|, unless a lower index has failed already.
+// Records that |index|, counted from the begin of the window, failed with |code|, unless a lower index has failed
+// already.
 static void record_failure(pyd_sched_slot_t* slot, uint32_t index, int32_t code) {
   uint64_t mine = (uint64_t)index << 32 | (uint32_t)code;
   uint64_t seen = atomic_load_explicit(&slot->failure, memory_order_relaxed);
@@ -34,7 +35,7 @@ static uint32_t chunk_size(uint64_t cost, uint32_t left, uint32_t previous) {
   if (size > maximum) size = maximum;
   if (size > 2 * (uint64_t)previous) size = 2 * (uint64_t)previous;
   if (size > left) size = left;
-  return size ? (uint32_t)size : 1;
+  return size ? (uint32_t)size : 1;  // one index may cost more than the longest chunk should
 }
 
 // Steals half of the unclaimed indices of another participant. Returns false when all indices are claimed or the job
@@ -44,6 +45,7 @@ static uint32_t chunk_size(uint64_t cost, uint32_t left, uint32_t previous) {
 // there. So empty cells do not prove that all indices are claimed. They do if two passes over all cells see the same
 // counts of thefts, all even: then no theft was in progress between the passes.
 static bool steal(const pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t worker) {
+  // With pinned workers: the others, nearest first. Else they are visited in a circle, beginning after this one.
   const uint16_t* near = sched->near ? sched->near + (size_t)worker * (sched->workers - 1) : NULL;
   pyd_sched_cell_t* own_cell = &slot->cells[worker];
   (void)atomic_load_explicit(&own_cell->range,
@@ -73,6 +75,7 @@ static bool steal(const pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t wor
   }
 }
 
+// In the job of a task the last participant must stay, as no caller would run the indices that it leaves.
 bool pyd_sched_leave_early(pyd_sched_t* sched, pyd_sched_slot_t* slot) {
   atomic_store_explicit(&slot->has_left_early, 1, memory_order_relaxed);        // released by leaving
   if (slot->max_participants > 1 && slot->max_participants < sched->workers) {  // another thread may join again
@@ -98,6 +101,7 @@ bool pyd_sched_has_leftovers(const pyd_sched_t* sched, const pyd_sched_slot_t* s
   return false;
 }
 
+// Returns whether a pool thread spins or sleeps.
 static bool has_idle_thread(const pyd_sched_t* sched) {
   return atomic_load_explicit(&sched->spinners, memory_order_relaxed) ||
          atomic_load_explicit(&sched->sleepers, memory_order_relaxed);
@@ -126,7 +130,7 @@ static void wake_for_free_permit(pyd_sched_t* sched, const pyd_sched_slot_t* slo
   if (!pyd_permit_is_free(sched->permits) || atomic_load_explicit(&sched->spinners, memory_order_relaxed)) return;
   if (!pyd_slot_has_room(atomic_load_explicit(&slot->state, memory_order_relaxed))) return;
   if (!atomic_load_explicit(&sched->sleepers, memory_order_relaxed)) {
-    atomic_store_explicit(&sched->lacks_permits, 0, memory_order_relaxed);
+    atomic_store_explicit(&sched->lacks_permits, 0, memory_order_relaxed);  // no thread is left to wake
   } else if (left >= atomic_load_explicit(&sched->wake_threshold, memory_order_relaxed)) {
     pyd_sched_pool_wake(sched, pyd_sched_joiners(sched, slot), 1);
   }
@@ -134,29 +138,29 @@ static void wake_for_free_permit(pyd_sched_t* sched, const pyd_sched_slot_t* slo
 
 // Publishes the CPU of a caller, or moves a pool thread away from a CPU that it shares.
 static void check_placement(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t worker) {
-  if (!worker && !slot->task) {
+  if (!worker && !slot->task) {  // worker 0 of such a job is the caller, not a pool thread
     pyd_placement_record_caller(sched, slot);
-  } else {
+  } else {  // worker 0 has the last entry of the pool
     pyd_placement_check(&sched->threads[worker ? worker - 1 : sched->workers - 1], slot);
   }
 }
 
 bool pyd_sched_work(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t worker, pyd_sched_meter_t* meter) {
   const pyd_sched_job_t* job = slot->job;
-  const bool may_leave = slot->task || worker;
+  const bool may_leave = slot->task || worker;  // not the caller of the job, which waits for its end anyway
   pyd_range_cell_t* cell = &slot->cells[worker].range;
   uint64_t cost = slot->cost;
-  uint32_t chunk = chunk_size(cost, UINT32_MAX, UINT32_MAX);
+  uint32_t chunk = chunk_size(cost, /* left */ UINT32_MAX, /* previous */ UINT32_MAX);  // bounds the first chunk
   uint64_t chunk_start = pyd_cpu_ticks(), last_poll = chunk_start, last_placement = chunk_start;
   while (!has_failed(slot)) {
     pyd_range_t range = pyd_range_load(cell);
     if (range.begin == range.end) {
       if (!steal(sched, slot, worker)) break;
-      chunk_start = pyd_cpu_ticks();
+      chunk_start = pyd_cpu_ticks();  // the time of the search is not work
       continue;
     }
     chunk = chunk_size(cost, pyd_range_size(range), chunk);
-    if (!pyd_range_take(cell, range, chunk)) continue;
+    if (!pyd_range_take(cell, range, chunk)) continue;  // a thief has taken the upper half: read the range again
 
     uint64_t begin = slot->base + range.begin, failed = begin;
     int32_t code = job->body(job->self, worker, begin, begin + chunk, &failed);
@@ -164,13 +168,13 @@ bool pyd_sched_work(pyd_sched_t* sched, pyd_sched_slot_t* slot, uint32_t worker,
     uint64_t spent = pyd_sched_picoseconds(sched, pyd_cpu_elapsed(chunk_start, chunk_end));
     chunk_start = chunk_end;
     if (code) {
-      uint64_t offset = failed - begin;
+      uint64_t offset = failed - begin;  // outside of the chunk if the body stored a wrong index: then the first counts
       record_failure(slot, range.begin + (offset < chunk ? (uint32_t)offset : 0), code);
       break;
     }
     meter->indices += chunk;
     meter->picoseconds += spent;
-    cost = spent / chunk + 1;
+    cost = spent / chunk + 1;  // never 0, as chunk_size() divides by it
     // A caller's interrupt may only be polled on the caller's thread; that of a task by any participant.
     if (job->interrupt && (worker == 0 || slot->task) &&
         pyd_sched_picoseconds(sched, pyd_cpu_elapsed(last_poll, chunk_end)) >= UINT64_C(1000) * PYD_SCHED_ASK_TIME) {
