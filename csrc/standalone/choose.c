@@ -32,8 +32,11 @@ static bool has_feature(pyd_string_t name, bool* out_known) {
 
 // ---- queries
 
-// Returns whether |name| matches a glob pattern with '*' and '?'. Takes time up to the product of both lengths.
+// Returns whether |name| as a whole matches a glob pattern with '*' and '?'. Takes time up to the product of both
+// lengths.
 static bool matches(pyd_string_t pattern, const char* name) {
+  // After a mismatch the last '*', at |star| in the pattern, takes one byte more of the name, up to |back|. NULL: no
+  // '*' so far. Earlier ones need no other length, as the last one can match any text.
   uint32_t at = 0, star = UINT32_MAX;
   const char* back = NULL;
   while (*name) {
@@ -51,6 +54,8 @@ static bool matches(pyd_string_t pattern, const char* name) {
   return at == pattern.length;
 }
 
+// Answers a query of the program, a category and a key, for example "hal.cpu" and "avx512f". |*out_value| is 0 if
+// |*out_found| is false.
 pyd_status_t pyd_standalone_answer(const pyd_program_query_t* query, uint32_t workers, bool* out_found,
                                    uint64_t* out_value) {
   *out_found = true;
@@ -82,7 +87,7 @@ pyd_status_t pyd_standalone_answer(const pyd_program_query_t* query, uint32_t wo
 
 // Returns the first CPU feature that a variant requires and the machine lacks; NULL when there is none.
 static const pyd_string_t* missing_feature(const pyd_manifest_t* manifest, const pyd_manifest_variant_t* variant) {
-  bool is_known;
+  bool is_known;  // unused: a feature without a known name is missing, too
   for (uint32_t i = 0; i < variant->requirement_count; ++i) {
     const pyd_string_t* required = &manifest->requirements[variant->first_requirement + i];
     if (!has_feature(*required, &is_known)) return required;
@@ -90,12 +95,13 @@ static const pyd_string_t* missing_feature(const pyd_manifest_t* manifest, const
   return NULL;
 }
 
-// Evaluates the condition of a variant, a function of the program; PYD_PROGRAM_NONE always holds.
+// Evaluates the condition of a variant: |condition| is the index of a function of the program without arguments, or
+// PYD_PROGRAM_NONE, which always holds.
 static pyd_status_t evaluate_condition(const pyd_program_t* program, uint32_t condition, bool* out_holds) {
   uint64_t result = 1, no_argument = 0;
   pyd_status_t status =
       condition == PYD_PROGRAM_NONE ? PYD_STATUS_OK : pyd_program_evaluate(program, condition, &no_argument, &result);
-  *out_holds = result & 1;
+  *out_holds = result & 1;  // an i1
   return status;
 }
 
@@ -105,6 +111,7 @@ static pyd_status_t no_variant(const pyd_manifest_t* manifest, const pyd_manifes
   const pyd_manifest_variant_t* variants = &manifest->variants[executable->first_variant];
   const pyd_string_t* lacks = NULL;
   char why[200] = "";
+  // Variants of other architectures explain nothing: a feature is named for those of this one only.
   for (uint32_t i = 0; i < executable->variant_count && !lacks; ++i) {
     if (is_format(variants[i].format)) lacks = missing_feature(manifest, &variants[i]);
   }
@@ -130,6 +137,7 @@ pyd_status_t pyd_standalone_choose(const pyd_manifest_t* manifest, const pyd_pro
   for (uint32_t i = 0; i < executable->variant_count; ++i) {
     const pyd_manifest_variant_t* variant = &manifest->variants[executable->first_variant + i];
     bool is_better = best == PYD_PROGRAM_NONE || variant->requirement_count > best_requirements, is_wanted = false;
+    // Conditions last: they run code of the program.
     if (!is_better || !is_format(variant->format) || missing_feature(manifest, variant)) continue;
     pyd_status_t status = evaluate_condition(program, found->variant_conditions[i], &is_wanted);
     if (!pyd_ok(status)) return status;

@@ -4,15 +4,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { kMaxDepth = 64 };
+enum { kMaxDepth = 64 };  // of nested lists: pyd_json_skip() calls itself for each level
 
+// |expected|: what should have been there, for "expected ...". Only the first fault is recorded. Always returns false.
 bool pyd_json_refuse(pyd_json_t* json, const char* expected) {
   if (!json->fault) json->fault = expected;
   return false;
 }
 
 void* pyd_json_grow(pyd_json_t* json, void** list, uint32_t* count, size_t size) {
-  if ((*count & (*count - 1)) == 0) {
+  if ((*count & (*count - 1)) == 0) {  // 0 or a power of two: the list is full
     void* larger = realloc(*list, (size_t)(*count ? *count : 1) * 2 * size);
     json->is_out_of_memory |= !larger;
     if (!larger) return pyd_json_refuse(json, "memory"), NULL;
@@ -46,7 +47,7 @@ static bool take_word(pyd_json_t* json, const char* word) {
 
 // ---- strings
 
-// Reads four hexadecimal digits.
+// Reads four hexadecimal digits as a UTF-16 code unit.
 static bool take_hex(pyd_json_t* json, uint32_t* out_unit) {
   *out_unit = 0;
   for (int i = 0; i < 4; ++i) {
@@ -62,7 +63,7 @@ static bool take_hex(pyd_json_t* json, uint32_t* out_unit) {
   return true;
 }
 
-// Writes a code point in UTF-8, and returns its length in bytes.
+// Writes a code point in UTF-8 to |out|, which has room for 4 bytes, and returns its length in bytes.
 static size_t encode(uint32_t point, char* out) {
   if (point < 0x80) return out[0] = (char)point, 1;
   if (point < 0x800) return out[0] = (char)(0xC0 | point >> 6), out[1] = (char)(0x80 | (point & 63)), 2;
@@ -79,7 +80,8 @@ static size_t encode(uint32_t point, char* out) {
 // UTF-16 surrogates: high ones, low ones, and the first code point that takes a pair.
 enum { kHighSurrogate = 0xD800, kLowSurrogate = 0xDC00, kSurrogatesEnd = 0xE000, kFirstOfPairs = 0x10000 };
 
-// Reads the digits of a \u escape, and those of a second one after a high surrogate.
+// Reads the digits of a \u escape, and those of a second one after a high surrogate, as one code point. NUL is refused,
+// because strings have no NUL inside.
 static bool take_point(pyd_json_t* json, uint32_t* out_point) {
   uint32_t low;
   if (!take_hex(json, out_point)) return false;
@@ -117,7 +119,7 @@ bool pyd_json_text(pyd_json_t* json, pyd_string_t* out_text) {
   char *begin = json->text + json->at, *end = begin;
   while (!take(json, '"')) {
     unsigned char c = (unsigned char)peek(json);
-    if (c < 0x20) return pyd_json_refuse(json, "the end of a string");
+    if (c < 0x20) return pyd_json_refuse(json, "the end of a string");  // a control character, or the end of the text
     ++json->at;
     if (c != '\\') {
       *end++ = (char)c;
@@ -139,10 +141,10 @@ static bool take_digits(pyd_json_t* json) {
   return json->at > from || pyd_json_refuse(json, "a digit");
 }
 
-// Skips a number of any form.
+// Skips a number of any form. A fault, but no result, says whether it is well-formed.
 static void skip_number(pyd_json_t* json) {
   take(json, '-');
-  if (!take(json, '0') && !take_digits(json)) return;
+  if (!take(json, '0') && !take_digits(json)) return;  // no further digit may follow a leading 0
   if (take(json, '.') && !take_digits(json)) return;
   if (!take(json, 'e') && !take(json, 'E')) return;
   if (!take(json, '+')) take(json, '-');
@@ -151,7 +153,7 @@ static void skip_number(pyd_json_t* json) {
 
 bool pyd_json_number(pyd_json_t* json, uint64_t* out_number) {
   *out_number = 0;
-  size_t from = json->at;
+  size_t from = json->at;  // the number is read twice: for its form, then for its value
   if (peek(json) < '0' || peek(json) > '9') return pyd_json_refuse(json, "a whole number");
   skip_number(json);
   for (size_t i = from; i < json->at && !json->fault; ++i) {
@@ -173,13 +175,14 @@ bool pyd_json_null(pyd_json_t* json) { return take_word(json, "null"); }
 
 // ---- lists
 
-// Whether there is another entry.
+// Moves to the next entry of |list|. Returns false after its last entry, when the closing bracket has been skipped, and
+// after a fault. |brackets|: the opening and the closing one. |what|: name of the list for a fault.
 static bool next(pyd_json_t* json, pyd_json_list_t* list, const char* brackets, const char* what) {
   bool is_first = !list->has_begun;
   if (is_first && (json->depth == kMaxDepth || !take(json, brackets[0]))) {
     return pyd_json_refuse(json, json->depth == kMaxDepth ? "less nesting" : what);
   }
-  json->depth += is_first;
+  json->depth += is_first;  // an open list counts until its closing bracket
   list->has_begun = true;
   pyd_json_skip_space(json);
   if (take(json, brackets[1])) {

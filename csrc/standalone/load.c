@@ -8,7 +8,7 @@
 #include "pydispatch/program_device.h"
 #include "standalone/standalone.h"
 
-enum { kMaxConstants = 256 };
+enum { kMaxConstants = 256 };  // of one executable: 32-bit words, which are on the stack while it is linked
 
 // State of a loaded program, released with its last handle.
 typedef struct loaded_s {
@@ -16,21 +16,22 @@ typedef struct loaded_s {
   pyd_sched_t* sched;
   pyd_pool_t* pool;
   pyd_plugin_manager_t* manager;
-  pyd_api_device_t* device;  // while it is loaded
+  pyd_api_device_t* device;  // valid only while the program is loaded
   pyd_standalone_parameters_t* parameters;
   pyd_artifact_t* artifact;
   pyd_manifest_t manifest;
   pyd_program_t* program;
-  pyd_program_t* contracts;
-  pyd_resolution_t* resolution;  // who supplies imports and host commands
-  pyd_executable_t** executables;
+  pyd_program_t* contracts;        // functions that say which elements kernels read and write; NULL if unused
+  pyd_resolution_t* resolution;    // who supplies imports and host commands
+  pyd_executable_t** executables;  // by index: the variant that was chosen; NULL until it is linked
   uint32_t executable_count;
   void** blocks;  // by constant: a copy of one that is not aligned in the file, or NULL
   uint32_t constant_count;
-  pyd_derived_t* derived;
-  pyd_state_t* state;
+  pyd_derived_t* derived;  // constants that are computed from others; NULL without any
+  pyd_state_t* state;      // variables of the program; NULL without procedures
 } loaded_t;
 
+// Frees a loaded_t in any stage of loading.
 static void drop(void* self) {
   loaded_t* p = self;
   if (p->state) pyd_state_free(p->state);
@@ -55,7 +56,8 @@ static void drop(void* self) {
   free(p);
 }
 
-// The bytes of a member, compared with their checksum when |is_checked|.
+// Finds the bytes of the artifact's member |name|, which has |length| bytes. |is_checked|: they are compared with their
+// checksum; large members of constants are not, so that their pages are read on use only.
 static pyd_status_t find(const loaded_t* p, const char* name, size_t length, bool is_checked, pyd_span_t* out_bytes) {
   *out_bytes = (pyd_span_t){NULL, 0};
   const pyd_artifact_member_t* member = pyd_artifact_find(p->artifact, name, length);
@@ -64,6 +66,7 @@ static pyd_status_t find(const loaded_t* p, const char* name, size_t length, boo
   return is_checked ? pyd_artifact_verify(member) : PYD_STATUS_OK;
 }
 
+// Opens the artifact, reads its manifest, decodes its program, and allocates the tables that their counts determine.
 static pyd_status_t open_members(loaded_t* p) {
   pyd_span_t manifest, program;
   pyd_status_t status = pyd_artifact_open(p->source.file, &p->artifact);
@@ -75,6 +78,7 @@ static pyd_status_t open_members(loaded_t* p) {
   pyd_program_set_allocator(p->program, pyd_pool_allocator(p->pool));
   p->executable_count = pyd_program_executable_count(p->program);
   p->constant_count = pyd_program_constant_count(p->program);
+  // One more element than needed, as calloc may return NULL for none.
   p->executables = calloc((size_t)p->executable_count + 1, sizeof(*p->executables));
   p->blocks = calloc((size_t)p->constant_count + 1, sizeof(*p->blocks));
   if (!p->executables || !p->blocks)
@@ -84,6 +88,7 @@ static pyd_status_t open_members(loaded_t* p) {
                          p->manifest.executable_count, p->executable_count);
 }
 
+// Answers the queries of the program about this machine, such as whether its CPU has a feature.
 static pyd_status_t answer_queries(const loaded_t* p) {
   pyd_status_t status = PYD_STATUS_OK;
   for (uint32_t i = 0; i < pyd_program_query_count(p->program) && pyd_ok(status); ++i) {
@@ -97,6 +102,8 @@ static pyd_status_t answer_queries(const loaded_t* p) {
 
 // ---- executables
 
+// Links the contracts of |variant|, functions that say which elements its kernels read and write, to executable
+// |index|.
 static pyd_status_t link_contracts(loaded_t* p, uint32_t index, const pyd_manifest_variant_t* variant) {
   if (!variant->has_contracts) return PYD_STATUS_OK;
   pyd_span_t bytes;
@@ -106,11 +113,13 @@ static pyd_status_t link_contracts(loaded_t* p, uint32_t index, const pyd_manife
     if (pyd_ok(status)) status = pyd_program_decode(bytes, &p->contracts);
   }
   if (!pyd_ok(status)) return status;
-  static const uint32_t kNone = 0;
+  static const uint32_t kNone = 0;  // an address for an empty list
   const uint32_t* functions = variant->contract_count ? &p->manifest.contracts[variant->first_contract] : &kNone;
   return pyd_program_set_contracts(p->program, index, p->contracts, functions, variant->contract_count);
 }
 
+// Runs |function| of the program, which computes the specialization constants of an executable for one of its variants.
+// PYD_PROGRAM_NONE: there are none. |out_words| has room for kMaxConstants.
 static pyd_status_t compute_constants(const loaded_t* p, uint32_t function, uint32_t variant, uint32_t* out_words,
                                       uint32_t* out_count) {
   uint64_t results[kMaxConstants], argument = variant;
@@ -127,6 +136,7 @@ static pyd_status_t compute_constants(const loaded_t* p, uint32_t function, uint
   return status;
 }
 
+// Chooses a variant of executable |index|, loads its machine code, and links both to the program.
 static pyd_status_t link_executable(loaded_t* p, uint32_t index) {
   uint32_t number, words[kMaxConstants];
   uint64_t processor[PYD_CPU_WORDS];
@@ -165,12 +175,14 @@ static pyd_status_t link_executables(loaded_t* p) {
 
 // ---- constants
 
+// Makes |data| the bytes of constant |index|; its size is that of the constant.
 static pyd_status_t link_bytes(loaded_t* p, uint32_t index, const void* data) {
   return pyd_program_set_constant(p->program, index,
                                   (pyd_span_t){data, (size_t)pyd_program_constant(p->program, index)->length});
 }
 
-// Returns the bytes of a constant in place if they are aligned, else an aligned copy.
+// Links a constant to the memory of its parameter if that is row-major and aligned, else to an aligned copy of it.
+// Called twice, see link_constant(): the alignment matters only if |is_linking| is false.
 static pyd_status_t link_parameter(loaded_t* p, uint32_t index, bool is_linking, uint32_t alignment) {
   const pyd_program_constant_t* constant = pyd_program_constant(p->program, index);
   const pyd_api_memory_t* memory = pyd_standalone_parameter(p->parameters, constant->parameter);
@@ -191,6 +203,9 @@ static pyd_status_t link_parameter(loaded_t* p, uint32_t index, bool is_linking,
   return link_bytes(p, index, p->blocks[index]);
 }
 
+// Links constant |index| unless it is derived, i.e. computed later. With |is_linking|, the first call, it is linked to
+// its bytes in place. The second call, when the alignment in bytes is known, replaces them by a copy if they are not
+// aligned.
 static pyd_status_t link_constant(loaded_t* p, uint32_t index, bool is_linking, uint32_t alignment) {
   const pyd_program_constant_t* constant = pyd_program_constant(p->program, index);
   if (constant->derivation != PYD_PROGRAM_NONE) return PYD_STATUS_OK;
@@ -217,17 +232,19 @@ static pyd_status_t link_constant(loaded_t* p, uint32_t index, bool is_linking, 
 // Links all constants in place first: the executables, which are linked later, determine their alignment.
 static pyd_status_t link_constants(loaded_t* p) {
   pyd_status_t status = PYD_STATUS_OK;
-  for (uint32_t i = 0; i < p->constant_count && pyd_ok(status); ++i) status = link_constant(p, i, true, 1);
+  for (uint32_t i = 0; i < p->constant_count && pyd_ok(status); ++i)
+    status = link_constant(p, i, /* is_linking */ true, 1);
   return status;
 }
 
+// Copies the constants that are not aligned as the linked executables need, and marks those that are in mapped files.
 static pyd_status_t align_constants(loaded_t* p) {
   uint32_t* alignments = calloc((size_t)p->constant_count + 1, sizeof(*alignments));
   if (!alignments)
     return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for the alignments of %u constants", p->constant_count);
   pyd_status_t status = pyd_program_constant_alignments(p->program, alignments);
   for (uint32_t i = 0; i < p->constant_count && pyd_ok(status); ++i) {
-    status = link_constant(p, i, false, alignments[i] ? alignments[i] : 1);
+    status = link_constant(p, i, /* is_linking */ false, alignments[i] ? alignments[i] : 1);
     pyd_span_t bytes = pyd_program_constant_bytes(p->program, i);
     if (pyd_file_is_mapped(&p->source.map, bytes) || pyd_standalone_is_mapped(p->parameters, bytes))
       pyd_program_set_constant_mapped(p->program, i);
@@ -238,6 +255,7 @@ static pyd_status_t align_constants(loaded_t* p) {
 
 // ---- the whole
 
+// Loads the program: links all that it refers to, and runs its initializers.
 static pyd_status_t link_all(loaded_t* p, const pyd_api_load_t* options) {
   pyd_status_t status = open_members(p);
   if (pyd_ok(status)) status = pyd_standalone_parameters_open(p->program, p->device, options, &p->parameters);
