@@ -8,21 +8,23 @@
 
 typedef struct reader_s {
   pyd_json_t json;
-  pyd_manifest_t* made;
+  pyd_manifest_t* made;  // the result so far
 } reader_t;
 
-// A member that may be there once: marks it in |seen|.
+// Marks a member of an object, a bit of its own, in |seen|. A member that was seen already is a fault.
 static void once(reader_t* r, uint32_t* seen, uint32_t bit) {
   if (*seen & bit) pyd_json_refuse(&r->json, "no member twice");
   *seen |= bit;
 }
 
+// Requires that the members |bits| were seen. |expected|: the text of the fault.
 static void need(reader_t* r, uint32_t seen, uint32_t bits, const char* expected) {
   if ((seen & bits) != bits) pyd_json_refuse(&r->json, expected);
 }
 
 enum { kMaxAlignment = 4096 };  // bytes
 
+// Reads the alignment that a variant needs of its operands, in bytes.
 static void read_alignment(reader_t* r, pyd_manifest_variant_t* out) {
   uint64_t number;
   if (!pyd_json_number(&r->json, &number)) return;
@@ -31,6 +33,7 @@ static void read_alignment(reader_t* r, pyd_manifest_variant_t* out) {
     pyd_json_refuse(&r->json, "a power of two up to 4096");
 }
 
+// Reads the names of the CPU features that a variant requires. They become one range of the manifest's list.
 static void read_requirements(reader_t* r, pyd_manifest_variant_t* out) {
   pyd_manifest_t* m = r->made;
   pyd_json_list_t list = {false};
@@ -43,10 +46,12 @@ static void read_requirements(reader_t* r, pyd_manifest_variant_t* out) {
   out->requirement_count = m->requirement_count - out->first_requirement;
 }
 
+// Reads, for each export of a variant, the function of contracts.bin that says which elements the export reads and
+// writes: its index, or null. They become one range of the manifest's list.
 static void read_contracts(reader_t* r, pyd_manifest_variant_t* out) {
   pyd_manifest_t* m = r->made;
   pyd_json_list_t list = {false};
-  out->has_contracts = true;
+  out->has_contracts = true;  // also for an empty list
   out->first_contract = m->contract_count;
   while (pyd_json_element(&r->json, &list)) {
     uint64_t number = PYD_PROGRAM_NONE;
@@ -59,6 +64,7 @@ static void read_contracts(reader_t* r, pyd_manifest_variant_t* out) {
   out->contract_count = m->contract_count - out->first_contract;
 }
 
+// Reads one variant, an object, and appends it to the manifest. Unknown members are skipped.
 static void read_variant(reader_t* r) {
   enum { NAME = 1, MEMBER = 2, FORMAT = 4, ALIGNMENT = 8, REQUIRES = 16, CONTRACTS = 32, DYNAMIC = 64 };
   pyd_manifest_variant_t v = {.alignment = 1};
@@ -90,6 +96,7 @@ static void read_variant(reader_t* r) {
   if (added) *added = v;
 }
 
+// Reads one executable with its variants, which are consecutive in the manifest.
 static void read_executable(reader_t* r) {
   enum { NAME = 1, VARIANTS = 2 };
   pyd_manifest_executable_t e = {.first_variant = r->made->variant_count};
@@ -113,6 +120,7 @@ static void read_executable(reader_t* r) {
   if (added) *added = e;
 }
 
+// Reads the member "pydispatch", whose format must be 1.
 static void read_header(reader_t* r) {
   pyd_json_list_t list = {false};
   pyd_string_t key;
@@ -120,7 +128,7 @@ static void read_header(reader_t* r) {
   uint32_t seen = 0;
   while (pyd_json_member(&r->json, &list, &key)) {
     if (pyd_text_is(key, "format")) {
-      once(r, &seen, 1), pyd_json_number(&r->json, &format);
+      once(r, &seen, /* bit */ 1), pyd_json_number(&r->json, &format);
     } else {
       pyd_json_skip(&r->json);
     }
@@ -155,6 +163,7 @@ pyd_status_t pyd_manifest_read(pyd_span_t bytes, pyd_manifest_t* out_manifest) {
     return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for a manifest of %zu bytes", bytes.size);
   }
   if (bytes.size) memcpy(out_manifest->text, bytes.data, bytes.size);
+  // The parser decodes strings in place, so it works on a copy.
   reader_t r = {.json = {.text = out_manifest->text, .size = bytes.size}, .made = out_manifest};
   read_all(&r);
   if (!r.json.fault) return PYD_STATUS_OK;

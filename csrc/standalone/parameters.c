@@ -7,14 +7,14 @@
 #include "standalone/weights.h"
 
 typedef struct file_s {
-  const char* scope;  // of the caller's options, while they are read
+  const char* scope;  // borrowed from the caller's options, like |path|: valid while they are read
   const char* path;
   pyd_file_map_t map;
-  pyd_weights_t weights;
+  pyd_weights_t weights;  // the file's tensors by name
 } file_t;
 
 struct pyd_standalone_parameters_s {
-  pyd_api_memory_t** memories;  // by parameter, each held
+  pyd_api_memory_t** memories;  // by index of the parameter: one reference each, NULL if not found
   uint32_t count;
   file_t* files;
   uint32_t file_count;
@@ -35,6 +35,7 @@ static pyd_status_t check_options(const pyd_api_load_t* options) {
   return PYD_STATUS_OK;
 }
 
+// Maps a .safetensors file and reads its header. Failures name the path.
 static pyd_status_t open_file(const pyd_api_parameter_file_t* source, file_t* out_file) {
   out_file->scope = source->scope, out_file->path = source->path;
   pyd_status_t status = pyd_file_map(source->path, &out_file->map);
@@ -42,6 +43,7 @@ static pyd_status_t open_file(const pyd_api_parameter_file_t* source, file_t* ou
   return pyd_status_annotate(status, "%s: %s", source->path, pyd_status_text(status));
 }
 
+// Checks that |memory| has the element type and the dimensions of |parameter|, and returns a reference to it.
 static pyd_status_t take_memory(pyd_api_memory_t* memory, const pyd_program_parameter_t* parameter,
                                 pyd_api_memory_t** out_memory) {
   const pyd_api_value_t value = {.dtype = parameter->dtype, .rank = parameter->rank};
@@ -52,6 +54,7 @@ static pyd_status_t take_memory(pyd_api_memory_t* memory, const pyd_program_para
   return status;
 }
 
+// Returns the elements of |tensor|, which stay in the mapped |file|, as memory of |device| that fits |parameter|.
 static pyd_status_t take_tensor(pyd_api_device_t* device, const file_t* file, const pyd_weight_t* tensor,
                                 const pyd_program_parameter_t* parameter, pyd_api_memory_t** out_memory) {
   const pyd_api_memory_info_t info = {.struct_size = sizeof(info),
@@ -65,10 +68,12 @@ static pyd_status_t take_tensor(pyd_api_device_t* device, const file_t* file, co
                             ? pyd_api_memory_import(device, &info, &memory)
                             : pyd_status_make(PYD_CODE_UNSUPPORTED, "its type is one that programs do not have");
   if (pyd_ok(status)) status = take_memory(memory, parameter, out_memory);
-  pyd_api_memory_release(memory);
+  pyd_api_memory_release(memory);  // |*out_memory| has a reference of its own
   return pyd_status_annotate(status, "%s: %s", file->path, pyd_status_text(status));
 }
 
+// Returns memory for |parameter|, from the caller's memories or else from the files of its scope, in their order. A
+// scope is a name space of parameters; several sources may have the same one.
 static pyd_status_t find(const pyd_standalone_parameters_t* p, pyd_api_device_t* device, const pyd_api_load_t* options,
                          const pyd_program_parameter_t* parameter, pyd_api_memory_t** out_memory) {
   bool has_scope = false;
@@ -96,12 +101,13 @@ pyd_status_t pyd_standalone_parameters_open(const pyd_program_t* program, pyd_ap
   if (!pyd_ok(status)) return status;
   pyd_standalone_parameters_t* p = calloc(1, sizeof(*p));
   const uint32_t count = pyd_program_parameter_count(program);
+  // One more element than needed, as calloc may return NULL for none.
   if (p) p->memories = calloc((size_t)count + 1, sizeof(*p->memories));
   if (p) p->files = calloc((size_t)options->file_count + 1, sizeof(*p->files));
   if (!p || !p->memories || !p->files) {
     status = pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "no memory for the parameters of a program");
   } else {
-    p->count = count;
+    p->count = count;  // from here on pyd_standalone_parameters_free() releases the elements
     p->file_count = options->file_count;
   }
   for (uint32_t i = 0; i < options->file_count && pyd_ok(status); ++i)

@@ -5,13 +5,16 @@
 
 #include "standalone/standalone.h"
 
+// Registers |function| for the symbol |prefix| + |name|. |slot|: the function of the API that was called, for messages.
+// |priority|: of several providers of a symbol, the one with the highest is queried first. |release| is called with
+// |owner| when the provider is gone; may be NULL. |*out_id| removes it again, 0 after a failure; may be NULL.
 static pyd_status_t add_function(const char* slot, const char* prefix, pyd_api_device_t* device, const char* name,
                                  pyd_plugin_fn_t function, void* context, int32_t priority,
                                  void (*release)(void* owner), void* owner, uint64_t* out_id) {
   uint64_t id = 0;
   if (out_id) *out_id = 0;
   if (!device || !name || !function) return pyd_api_null(slot, "device, name or function");
-  if (!name[0] || name[0] == '?') {
+  if (!name[0] || name[0] == '?') {  // '?' marks an optional import of a program
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: expected the name of a symbol, got '%s'", slot, name);
   }
   size_t size = strlen(prefix) + strlen(name) + 1;
@@ -63,14 +66,15 @@ pyd_status_t pyd_standalone_remove_provider(pyd_api_device_t* device, uint64_t i
 
 typedef struct commands_s {
   uint32_t count;
-  const char** names;  // with the prefix
-  pyd_import_fn_t* functions;
+  const char** names;          // by index of the command, with PYD_HOST_COMMAND_PREFIX
+  pyd_import_fn_t* functions;  // likewise; NULL: no provider
   void** contexts;
 } commands_t;
 
-// The names in one block, which is returned; NULL without memory.
+// Fills commands->names with pointers into one block, which is returned and which the caller frees. Returns NULL when
+// out of memory.
 static char* name_all(const pyd_program_t* program, commands_t* commands) {
-  size_t size = 1;
+  size_t size = 1;  // never 0, as malloc may then return NULL
   const size_t prefix = strlen(PYD_HOST_COMMAND_PREFIX);
   for (uint32_t i = 0; i < commands->count; ++i) size += prefix + pyd_program_command(program, i)->name.length + 1;
   char *block = malloc(size), *at = block;
@@ -82,12 +86,13 @@ static char* name_all(const pyd_program_t* program, commands_t* commands) {
   return block;
 }
 
+// Returns the MISSING_IMPORT failure that names all commands without a function.
 static pyd_status_t refuse_missing(const commands_t* commands) {
   char list[400] = "";
   size_t used = 0;
   const size_t prefix = strlen(PYD_HOST_COMMAND_PREFIX);
   for (uint32_t i = 0; i < commands->count; ++i) {
-    if (commands->functions[i] || used > sizeof(list) - 4) continue;
+    if (commands->functions[i] || used > sizeof(list) - 4) continue;  // the text is full
     used += (size_t)snprintf(list + used, sizeof(list) - used, "%s'%s'", used ? ", " : "", commands->names[i] + prefix);
   }
   pyd_status_t status = pyd_status_make(PYD_CODE_MISSING_IMPORT,
@@ -102,6 +107,7 @@ static pyd_status_t refuse_missing(const commands_t* commands) {
   return status;
 }
 
+// Finds a provider for each command, and stores its function and context in the program.
 static pyd_status_t link(pyd_program_t* program, const commands_t* commands, const pyd_resolver_t* resolver) {
   pyd_status_t status =
       resolver->resolve(resolver->self, commands->count, commands->names, commands->functions, commands->contexts);

@@ -6,17 +6,20 @@
 #include "pydispatch/process.h"
 #include "standalone/standalone.h"
 
+// Free memory that the pool of a device keeps for later calls. Larger: fewer allocations; smaller: less idle memory.
 static const uint64_t kRetainBytes = UINT64_C(256) << 20;
 
+// Frees a device in any stage of its creation. |self|: a pyd_standalone_device_t.
 static void drop_device(void* self) {
   pyd_standalone_device_t* t = self;
   pyd_sched_destroy(t->sched);
   pyd_plugin_manager_release(t->manager);
   if (t->pool) pyd_pool_destroy(t->pool);
-  const pyd_allocator_t allocator = t->allocator;
+  const pyd_allocator_t allocator = t->allocator;  // a copy, as it frees the memory that it is stored in
   pyd_deallocate(&allocator, t, sizeof(*t));
 }
 
+// Creates a device. Its threads share the compute permits of the process. |allocator|: NULL for the C library.
 static pyd_status_t make_device(const pyd_sched_options_t* threads, const pyd_allocator_t* allocator,
                                 pyd_api_device_t** out_device) {
   pyd_sched_options_t options = *threads;
@@ -35,7 +38,8 @@ static pyd_status_t make_device(const pyd_sched_options_t* threads, const pyd_al
 
 // ---- slots
 
-// "cpu", "cpu?workers=N", "local-sync".
+// Parses the name of a device: "cpu" has the default number of workers (|*out_workers| is 0), "cpu?workers=N" has N,
+// and "local-sync" has 1. Returns false for other names.
 static bool read_name(const char* name, uint32_t* out_workers) {
   static const char kCount[] = "cpu?workers=";
   *out_workers = strcmp(name, "local-sync") == 0;
@@ -69,6 +73,8 @@ static pyd_status_t device_create(const pyd_api_device_options_t* options, pyd_a
   return pyd_ok(status) ? make_device(&threads, &allocator, out_device) : status;
 }
 
+// Loads a program from a file, which is mapped, or from bytes, which are copied. |function|: the slot that was called,
+// for messages.
 static pyd_status_t load(const char* function, pyd_api_device_t* device, const pyd_api_load_t* options,
                          pyd_api_program_t** out_program) {
   pyd_standalone_source_t source = {.copy = NULL};
@@ -102,6 +108,7 @@ static pyd_status_t program_load(pyd_api_device_t* device, const pyd_api_load_t*
   return load("program_load", device, options, out_program);
 }
 
+// Fills as many whole members as fit into |size| bytes, the size of the caller's version of the table.
 void pyd_standalone_fill_sized(pyd_api_t* out_table, size_t size) {
   pyd_api_t table;
   pyd_api_fill(&table);
@@ -114,7 +121,7 @@ void pyd_standalone_fill_sized(pyd_api_t* out_table, size_t size) {
   table.device_add_command = pyd_standalone_add_command;
   table.device_add_plugin = pyd_standalone_add_plugin;
   table.device_remove_provider = pyd_standalone_remove_provider;
-  const size_t head = offsetof(pyd_api_t, status_code);
+  const size_t head = offsetof(pyd_api_t, status_code);  // bytes before the first function pointer
   if (!out_table || size < head) return;
   if (size > sizeof(table)) size = sizeof(table);
   table.size = (uint32_t)(head + (size - head) / sizeof(void*) * sizeof(void*));

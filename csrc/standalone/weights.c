@@ -9,11 +9,12 @@
 
 typedef struct reader_s {
   pyd_json_t json;
-  pyd_weights_t* made;
-  pyd_span_t elements;
+  pyd_weights_t* made;  // the result so far
+  pyd_span_t elements;  // the file after its header: data_offsets count from its begin
 } reader_t;
 
-// Element types by their names in safetensors: numerical type << 24 | bits, as in docs/program.md.
+// Returns the element type for its name in safetensors: numerical type << 24 | bits, as in docs/program.md. 0: programs
+// have no such type.
 static uint32_t dtype_of(pyd_string_t name) {
   static const struct {
     const char* name;
@@ -29,6 +30,7 @@ static uint32_t dtype_of(pyd_string_t name) {
   return 0;
 }
 
+// Reads the shape of a tensor. Its dimensions become one range of the list that all tensors share.
 static void read_shape(reader_t* r, pyd_weight_t* tensor) {
   pyd_json_list_t list = {false};
   uint64_t size;
@@ -40,6 +42,7 @@ static void read_shape(reader_t* r, pyd_weight_t* tensor) {
   }
 }
 
+// Reads the offsets in bytes of a tensor's first element and of its end (exclusive), and finds the bytes between them.
 static void read_offsets(reader_t* r, pyd_weight_t* tensor) {
   pyd_json_list_t list = {false};
   uint64_t ends[2] = {0, 0};
@@ -50,6 +53,7 @@ static void read_offsets(reader_t* r, pyd_weight_t* tensor) {
   tensor->data = (pyd_span_t){data, (size_t)(ends[1] - ends[0])};
 }
 
+// Reads the entry of one tensor, whose size in bytes must be that of its shape, and appends the tensor.
 static void read_tensor(reader_t* r, pyd_string_t name) {
   enum { DTYPE = 1, SHAPE = 2, OFFSETS = 4 };
   pyd_weight_t tensor = {.name = name};
@@ -73,6 +77,7 @@ static void read_tensor(reader_t* r, pyd_string_t name) {
   if (seen != (DTYPE | SHAPE | OFFSETS)) pyd_json_refuse(&r->json, "a tensor with dtype, shape and data_offsets");
   uint64_t bytes;
   const int64_t* dims = tensor.rank && r->made->dims ? r->made->dims + tensor.first_dim : NULL;
+  // The size is checked only if it is known, which it is not after a fault and for a type that programs do not have.
   bool fits = r->json.fault || !tensor.dtype ||
               (pyd_tensor_bytes(tensor.dtype, tensor.rank, dims, &bytes) && bytes == tensor.data.size);
   if (!fits) pyd_json_refuse(&r->json, "as many bytes as the tensor has");
@@ -96,6 +101,7 @@ static void read_all(reader_t* r) {
 
 pyd_status_t pyd_weights_read(pyd_span_t file, pyd_weights_t* out_weights) {
   *out_weights = (pyd_weights_t){0};
+  // A file begins with the length of its header in bytes, 64 bits in little-endian order.
   const uint8_t* head = pyd_span_get(file, 0, 8);
   const uint64_t length = head ? pyd_load_u64(head) : 0;
   const char* header = head ? pyd_span_get(file, 8, length) : NULL;
