@@ -7,14 +7,16 @@
 
 #include "api/call.h"
 
-enum { MAX_IDLE = 16 };  // prepared calls that are kept; those in use are not counted
+// Prepared calls that are cached for later use; those in use are not counted. Larger: more memory; smaller: callers
+// with many sizes, or many at once, prepare calls anew.
+enum { MAX_IDLE = 16 };
 
 struct pyd_target_s {
   atomic_uint references;
   const pyd_api_entry_t* entry;
-  pthread_mutex_t mutex;  // of the rest; never held while a call is prepared, run or released
+  pthread_mutex_t mutex;  // guards |idle|; never held while a call is prepared, run or released
   uint32_t idle_count;
-  pyd_api_call_t* idle[MAX_IDLE];  // in the order in which they were given back
+  pyd_api_call_t* idle[MAX_IDLE];  // least recently used first
 };
 
 pyd_status_t pyd_target_create(const pyd_api_function_t* function, pyd_target_t** out_target) {
@@ -26,7 +28,7 @@ pyd_status_t pyd_target_create(const pyd_api_function_t* function, pyd_target_t*
   }
   atomic_init(&target->references, 1);
   target->entry = (const pyd_api_entry_t*)function;
-  pyd_api_retain(&target->entry->program->references);
+  pyd_api_retain(&target->entry->program->references);  // the program owns |function|
   *out_target = target;
   return PYD_STATUS_OK;
 }
@@ -46,20 +48,20 @@ const pyd_api_function_t* pyd_target_function(const pyd_target_t* target) { retu
 
 bool pyd_target_is_procedure(const pyd_target_t* target) { return target->entry->is_procedure; }
 
-// Returns whether a prepared call can be run with these sizes and scalars: a plan is specific to the scalars that it
-// was made with.
+// Returns whether a prepared call can be run with these sizes of its tensors and words of its scalars. The plan of a
+// function depends on scalars, too, if a size, grid or check reads them; a procedure, which has no plan, only on sizes.
 static bool fits(const pyd_api_call_t* call, const int64_t* dims, const uint64_t* scalars) {
-  static const uint64_t kNoScalars = 0;
+  static const uint64_t kNoScalars = 0;  // an address for an empty list
   if (call->plan) return pyd_plan_matches(call->plan, dims, scalars ? scalars : &kNoScalars);
   uint32_t count = call->entry->info.dims_count;
   return !count || !memcmp(call->dims, dims, count * sizeof(*dims));
 }
 
-// The idle call that was used last among those that fit, taken out of the list; NULL when there is none.
+// Removes the most recently used idle call that fits from the list, and returns it; NULL when there is none.
 static pyd_api_call_t* find_idle(pyd_target_t* target, const int64_t* dims, const uint64_t* scalars) {
   pyd_api_call_t* found = NULL;
   pthread_mutex_lock(&target->mutex);
-  for (uint32_t i = target->idle_count; i-- > 0 && !found;) {
+  for (uint32_t i = target->idle_count; i-- > 0 && !found;) {  // from the most recently used one
     if (!fits(target->idle[i], dims, scalars)) continue;
     found = target->idle[i];
     --target->idle_count;
@@ -82,8 +84,10 @@ pyd_status_t pyd_target_take(pyd_target_t* target, const int64_t* dims, const ui
   return status;
 }
 
-// The word of a scalar: an integer is sign-extended, a float or a truth value is its bits.
+// Returns the 64-bit word of the scalar that is stored at |data|: an integer is sign-extended, a float or a truth value
+// is its bits.
 static uint64_t read_word(const pyd_api_value_t* value, const void* data) {
+  // The upper byte of an element type is its numerical type: up to 0x12 integers. The lower three are its bits; 1: i1.
   bool is_integer = value->dtype >> 24 <= 0x12 && (value->dtype & 0xFFFFFF) > 1;
   uint64_t word = 0;
   memcpy(&word, data, value->element_bytes);
@@ -91,7 +95,8 @@ static uint64_t read_word(const pyd_api_value_t* value, const void* data) {
   return is_integer ? (uint64_t)((int64_t)(word << unused) >> unused) : word;
 }
 
-// Sizes of tensors and words of scalars, in the order that call_prepare has.
+// Copies the dimensions of all tensors to |dims| and the words of all scalars to |scalars|, each in the order of the
+// arguments, as call_prepare takes them.
 static void gather_sizes_and_scalars(const pyd_api_function_t* fn, const pyd_target_argument_t* arguments,
                                      int64_t* dims, uint64_t* scalars) {
   for (uint32_t i = 0; i < fn->argument_count; ++i) {
@@ -104,7 +109,7 @@ static void gather_sizes_and_scalars(const pyd_api_function_t* fn, const pyd_tar
   }
 }
 
-// Binds the tensors among the arguments.
+// Binds the tensors among the arguments to |call|. Scalars were set when the call was taken.
 static pyd_status_t bind(const pyd_api_function_t* fn, const pyd_target_argument_t* arguments, pyd_api_call_t* call) {
   pyd_status_t status = PYD_STATUS_OK;
   for (uint32_t i = 0; i < fn->argument_count && pyd_ok(status); ++i) {
@@ -121,7 +126,7 @@ static pyd_status_t bind(const pyd_api_function_t* fn, const pyd_target_argument
 }
 
 pyd_status_t pyd_target_begin(pyd_target_t* target, const pyd_target_argument_t* arguments, pyd_api_call_t** out_call) {
-  enum { kInline = 64 };  // words on the stack; more are allocated
+  enum { kInline = 64 };  // dimensions and scalars on the stack; more are allocated
   const pyd_api_function_t* fn = &target->entry->info;
   uint64_t inline_words[kInline] = {0}, *words = inline_words;
   size_t count = (size_t)fn->dims_count + fn->scalar_count;

@@ -11,12 +11,13 @@
 typedef struct call_s {
   const pyd_torch_interface_t* torch;
   pyd_target_t* target;
-  const pyd_api_function_t* fn;
-  uint64_t* stack;
-  pyd_target_argument_t* arguments;
-  pyd_torch_tensor_t** results;
+  const pyd_api_function_t* fn;      // of |target|
+  uint64_t* stack;                   // words of the arguments, later of the results: a tensor handle or a scalar each
+  pyd_target_argument_t* arguments;  // by index of the argument, filled by read_arguments()
+  pyd_torch_tensor_t** results;      // by index of the result; NULL until it is created
 } call_t;
 
+// Returns the tensor handle that argument |i| has on the stack.
 static pyd_torch_tensor_t* tensor_at(const call_t* c, uint32_t i) {
   return (pyd_torch_tensor_t*)(uintptr_t)c->stack[i];
 }
@@ -77,10 +78,10 @@ static pyd_status_t read_scalar(const call_t* c, uint32_t i) {
     double wide = pyd_api_to_f64(*word);
     *word = pyd_api_from_f32((float)wide);
   } else if (dtype == PYD_TORCH_bool) {
-    *word = (*word & 0xFF) != 0;
+    *word = (*word & 0xFF) != 0;  // only the lowest byte is defined
   } else if (dtype != PYD_TORCH_float64) {
     uint32_t bits = 8 * value->element_bytes;
-    bool is_signed = dtype <= PYD_TORCH_int64;
+    bool is_signed = dtype <= PYD_TORCH_int64;  // in the order of PYD_TORCH_DTYPES
     int64_t number = (int64_t)*word, max_value = (int64_t)(UINT64_MAX >> (bits == 64 ? 1 : 64 - bits + is_signed));
     if (number > max_value || number < (is_signed ? -max_value - 1 : 0)) {
       return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s is %lld, which %s does not hold", name_argument(c, i).text,
@@ -90,13 +91,15 @@ static pyd_status_t read_scalar(const call_t* c, uint32_t i) {
   return PYD_STATUS_OK;
 }
 
-// Creates an uninitialized row-major CPU tensor, and returns it with its memory.
+// Creates an uninitialized row-major CPU tensor, and returns it with its memory. |dtype|: PyTorch's number. If only the
+// memory cannot be had, |*out_tensor| is set nevertheless, and the caller releases it.
 static pyd_status_t make_tensor(const call_t* c, int32_t dtype, uint32_t rank, const int64_t* dims,
                                 pyd_torch_tensor_t** out_tensor, void** out_data) {
   const pyd_torch_interface_t* torch = c->torch;
   int64_t strides[PYD_PROGRAM_MAX_RANK], stride = 1;
+  // In elements. Sizes of 0 count as 1, as in PyTorch's own strides.
   for (uint32_t axis = rank; axis-- > 0; stride *= dims[axis] > 1 ? dims[axis] : 1) strides[axis] = stride;
-  if (torch->empty_strided(rank, dims, strides, dtype, torch->device_type_cpu(), 0, out_tensor)) {
+  if (torch->empty_strided(rank, dims, strides, dtype, torch->device_type_cpu(), /* device_index */ 0, out_tensor)) {
     *out_tensor = NULL;
     return pyd_status_make(PYD_CODE_OUT_OF_MEMORY, "@%s: PyTorch could not make a tensor; it has printed why",
                            c->fn->name);
@@ -110,8 +113,8 @@ static pyd_status_t make_contiguous(const call_t* c, uint32_t i, int32_t dtype) 
   pyd_torch_tensor_t *original = tensor_at(c, i), *copy = NULL;
   void* data = NULL;
   pyd_status_t status = make_tensor(c, dtype, value->rank, c->arguments[i].dims, &copy, &data);
-  if (pyd_ok(status) && c->torch->copy_(copy, original, 0)) status = refused("copy a tensor");
-  int64_t* dims = NULL;
+  if (pyd_ok(status) && c->torch->copy_(copy, original, /* non_blocking */ 0)) status = refused("copy a tensor");
+  int64_t* dims = NULL;  // in the copy: those of the original are released with it
   if (pyd_ok(status) && c->torch->get_sizes(copy, &dims)) status = refused("tell a size");
   if (!pyd_ok(status)) {
     drop(c, copy);
@@ -128,7 +131,7 @@ static pyd_status_t read_tensor(const call_t* c, uint32_t i) {
   const pyd_torch_interface_t* torch = c->torch;
   const pyd_api_value_t* value = c->fn->arguments[i];
   pyd_torch_tensor_t* tensor = tensor_at(c, i);
-  int32_t wanted = 0, dtype = 0, device = 0;
+  int32_t wanted = 0, dtype = 0, device = 0;  // PyTorch's numbers; |wanted|: the element type of the function
   int64_t rank = 0, *dims = NULL;
   void* data = NULL;
   bool is_contiguous = false;
@@ -160,6 +163,7 @@ static pyd_status_t read_tensor(const call_t* c, uint32_t i) {
   return is_contiguous ? PYD_STATUS_OK : make_contiguous(c, i, dtype);
 }
 
+// Checks all arguments on the stack, and fills c->arguments.
 static pyd_status_t read_arguments(const call_t* c) {
   pyd_status_t status = PYD_STATUS_OK;
   for (uint32_t i = 0; i < c->fn->argument_count && pyd_ok(status); ++i) {
@@ -228,7 +232,7 @@ static pyd_status_t run(const call_t* c) {
 // ---- the call
 
 // Releases the tensor arguments, and replaces them on the stack by the results, or releases the results if the call
-// failed.
+// failed. The kernel owns its arguments in both cases.
 static void finish(const call_t* c, bool is_ok) {
   for (uint32_t i = 0; i < c->fn->argument_count; ++i) {
     if (c->fn->arguments[i]->kind == PYD_API_TENSOR) drop(c, tensor_at(c, i));
@@ -242,6 +246,7 @@ static void finish(const call_t* c, bool is_ok) {
   }
 }
 
+// Reads the arguments, runs the function, and puts its results on the stack.
 static pyd_status_t call_target(call_t* c) {
   enum { kStackCount = 16 };  // arguments, and results, that need no heap allocation
   pyd_target_argument_t stack_arguments[kStackCount];
@@ -261,6 +266,7 @@ static pyd_status_t call_target(call_t* c) {
   return status;
 }
 
+// Runs the function that is registered for kernel |slot|.
 static pyd_status_t call(const pyd_torch_interface_t* torch, uint32_t slot, uint64_t* stack, uint64_t argument_count,
                          uint64_t result_count) {
   pyd_target_t* target = pyd_process_number_find(PYD_TORCH_KERNEL_NUMBER(slot), pyd_target_retain);
@@ -291,5 +297,5 @@ void pyd_torch_call(uint32_t slot, uint64_t* stack, uint64_t argument_count, uin
   char text[2048];  // on the stack, because check() throws a C++ exception past this frame
   snprintf(text, sizeof(text), "%s", pyd_status_text(status));
   pyd_status_free(status);
-  torch->check(false, "pydispatch", "", 0, text);
+  torch->check(/* condition */ false, "pydispatch", /* file */ "", /* line */ 0, text);
 }

@@ -13,8 +13,9 @@ _Static_assert(sizeof(pyd_torch_symbols) / sizeof(*pyd_torch_symbols) == PYD_TOR
 
 void pyd_torch_interface_retain(void* self) { (void)self; }  // it lives as long as the process
 
+// Returns PyTorch's type for an element type of the program format; PYD_TORCH_DTYPE_COUNT when it has none.
 pyd_torch_dtype_t pyd_torch_dtype(uint32_t dtype) {
-  enum { MOST = 4 };
+  enum { MOST = 4 };  // types of the program format for one of PyTorch; unused entries are 0
   static const uint32_t kTypes[PYD_TORCH_DTYPE_COUNT][MOST] = {
 #define X(name, ...) {__VA_ARGS__},
       PYD_TORCH_DTYPES(X)
@@ -29,6 +30,7 @@ pyd_torch_dtype_t pyd_torch_dtype(uint32_t dtype) {
   return PYD_TORCH_DTYPE_COUNT;
 }
 
+// Returns PyTorch's name of |dtype|, for messages; that of PYD_TORCH_DTYPE_COUNT is "another type".
 const char* pyd_torch_dtype_name(pyd_torch_dtype_t dtype) {
   static const char* const kNames[] = {
 #define X(name, ...) #name,
@@ -41,6 +43,6 @@ const char* pyd_torch_dtype_name(pyd_torch_dtype_t dtype) {
 const char* pyd_torch_scalar_type(uint32_t dtype) {
   pyd_torch_dtype_t found = pyd_torch_dtype(dtype);
   if (found == PYD_TORCH_bool) return "bool";
-  if (found <= PYD_TORCH_uint64) return "SymInt";
+  if (found <= PYD_TORCH_uint64) return "SymInt";  // bool comes first, then all integers
   return found == PYD_TORCH_float32 || found == PYD_TORCH_float64 ? "float" : NULL;
 }

@@ -8,7 +8,7 @@
 #include "pydispatch/process.h"
 #include "target/target.h"
 
-// Where things are in the call frames of XLA on machines of 64 bits.
+// Offsets and sizes in bytes of XLA's structures on machines of 64 bits, as XLA's header has them.
 _Static_assert(sizeof(void*) != 8 ||
                    (offsetof(pyd_xla_frame_t, arguments) == 40 && offsetof(pyd_xla_frame_t, results) == 80 &&
                     offsetof(pyd_xla_frame_t, attributes) == 120 && sizeof(pyd_xla_frame_t) == 168 &&
@@ -16,15 +16,15 @@ _Static_assert(sizeof(void*) != 8 ||
                     offsetof(pyd_xla_metadata_t, traits) == 32),
                "the layout of XLA's structures");
 
-// Whether a structure of XLA has |member|.
+// Whether the caller's version of a structure has |member|, by the size that the structure begins with.
 #define HAS(type, structure, member) ((structure)->struct_size >= offsetof(type, member) + sizeof((structure)->member))
 
 // ---- types and errors
 
 pyd_xla_dtype_t pyd_xla_dtype(uint32_t dtype) {
   static const struct {
-    uint32_t ours;
-    pyd_xla_dtype_t theirs;
+    uint32_t ours;           // numerical type << 24 | bits, as in docs/program.md
+    pyd_xla_dtype_t theirs;  // PRED: one byte, 0 or 1
   } kTypes[] = {
       {0x10000001, PYD_XLA_PRED},       {0x12000001, PYD_XLA_PRED},       {0x13000001, PYD_XLA_PRED},
       {0x13000008, PYD_XLA_PRED},       {0x10000008, PYD_XLA_S8},         {0x10000010, PYD_XLA_S16},
@@ -55,7 +55,7 @@ static pyd_xla_code_t code_of(pyd_status_t status) {
   }
 }
 
-// Makes an error of XLA from a failure, which it frees.
+// Creates an error of XLA from the failure |status|, which it frees. XLA copies the message.
 static pyd_xla_error_t* error_of(const pyd_xla_api_t* api, pyd_status_t status) {
   pyd_xla_error_args_t args = {
       .struct_size = offsetof(pyd_xla_error_args_t, code) + sizeof(args.code),
@@ -67,7 +67,8 @@ static pyd_xla_error_t* error_of(const pyd_xla_api_t* api, pyd_status_t status) 
   return error;
 }
 
-// Returns the UNSUPPORTED failure of a call frame that does not follow this version of the interface.
+// Returns the UNSUPPORTED failure of a call frame that does not follow this version of the interface. |what|: the part
+// that is different, a noun.
 static pyd_status_t bad_frame(const char* what) {
   return pyd_status_make(PYD_CODE_UNSUPPORTED,
                          "a call from XLA has %s that version %d.%d of its interface does not have", what,
@@ -82,7 +83,7 @@ static bool answer_metadata(const pyd_xla_frame_t* frame) {
   for (pyd_xla_extension_t* e = frame->extensions; e && HAS(pyd_xla_extension_t, e, next); e = e->next) {
     if (e->kind != PYD_XLA_EXTENSION_METADATA) continue;
     pyd_xla_metadata_t* metadata = ((pyd_xla_metadata_extension_t*)e)->metadata;
-    if (!metadata || !HAS(pyd_xla_metadata_t, metadata, traits)) return true;
+    if (!metadata || !HAS(pyd_xla_metadata_t, metadata, traits)) return true;  // no call, but no place to answer either
     metadata->version.major = PYD_XLA_MAJOR;
     metadata->version.minor = PYD_XLA_MINOR;
     metadata->traits = 0;
@@ -91,7 +92,7 @@ static bool answer_metadata(const pyd_xla_frame_t* frame) {
   return false;
 }
 
-// Reads the number of the target from the attributes of a call.
+// Reads the number of the target, which names the function to run in this process, from the attributes of a call.
 static pyd_status_t read_number(const pyd_xla_attributes_t* attributes, uint64_t* out_number) {
   static const char kName[] = PYD_XLA_ATTRIBUTE;
   bool has_list = attributes->kinds && attributes->names && attributes->items;
@@ -111,15 +112,16 @@ static pyd_status_t read_number(const pyd_xla_attributes_t* attributes, uint64_t
 
 // The arguments or the results of a call: as the function declares them, and as XLA passes them.
 typedef struct side_s {
-  const char* what;
-  const char* function;
-  const pyd_api_value_t* const* values;
+  const char* what;                      // "argument" or "result", for messages
+  const char* function;                  // its name, for messages
+  const pyd_api_value_t* const* values;  // as declared: |count| of them
   uint32_t count;
-  const pyd_xla_values_t* given;
+  const pyd_xla_values_t* given;  // as passed, perhaps another number of them until check_count() has succeeded
 } side_t;
 
 static const pyd_xla_buffer_t* buffer_of(const side_t* side, uint32_t i) { return side->given->items[i]; }
 
+// Checks that XLA passes as many values as the function declares.
 static pyd_status_t check_count(const side_t* side) {
   if (side->given->count != (int64_t)side->count) {
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "@%s has %u %ss, got %lld", side->function, side->count,
@@ -129,6 +131,7 @@ static pyd_status_t check_count(const side_t* side) {
   return PYD_STATUS_OK;
 }
 
+// Checks that value |i| is a buffer of the declared element type and rank.
 static pyd_status_t check_buffer(const side_t* side, uint32_t i) {
   const pyd_api_value_t* value = side->values[i];
   const pyd_xla_buffer_t* buffer = buffer_of(side, i);
@@ -165,10 +168,10 @@ static pyd_status_t check_side(const side_t* side) {
 
 // ---- running
 
-// Checks that the buffers of the results have the sizes of the results.
+// Checks that the buffers that XLA provides for the results have the dimensions that |call| computes.
 static pyd_status_t check_sizes(const side_t* results, const pyd_api_call_t* call) {
   for (uint32_t i = 0; i < results->count; ++i) {
-    const int64_t* dims = pyd_api_call_result_dims(call, i);
+    const int64_t* dims = pyd_api_call_result_dims(call, i);  // NULL for a scalar
     const int64_t* given = buffer_of(results, i)->dims;
     for (uint32_t axis = 0; dims && axis < results->values[i]->rank; ++axis) {
       if (dims[axis] == given[axis]) continue;
@@ -180,6 +183,7 @@ static pyd_status_t check_sizes(const side_t* results, const pyd_api_call_t* cal
   return PYD_STATUS_OK;
 }
 
+// Binds the buffers of tensor results, so that the call writes to them.
 static pyd_status_t bind_results(const side_t* results, pyd_api_call_t* call) {
   pyd_status_t status = PYD_STATUS_OK;
   for (uint32_t i = 0; i < results->count && pyd_ok(status); ++i) {
@@ -213,7 +217,8 @@ static pyd_status_t run(pyd_target_t* target, const pyd_target_argument_t* argum
   pyd_api_call_t* call = NULL;
   pyd_status_t status = pyd_target_begin(target, arguments, &call);
   if (!pyd_ok(status)) return status;
-  bool is_procedure = pyd_target_is_procedure(target);  // whose last run says nothing about this one
+  // The sizes of a procedure's results are known only after it has run; before, |call| has those of an earlier run.
+  bool is_procedure = pyd_target_is_procedure(target);
   if (!is_procedure) status = check_sizes(results, call);
   if (pyd_ok(status)) status = bind_results(results, call);
   if (pyd_ok(status)) status = pyd_api_call_run(call);
@@ -244,7 +249,7 @@ static pyd_status_t call_target(pyd_target_t* target, const pyd_xla_frame_t* fra
   return status;
 }
 
-// Runs the target whose number a frame names.
+// Runs the target whose number is an attribute of the call frame.
 static pyd_status_t call(const pyd_xla_frame_t* frame) {
   // The lists are part of the frame: where the later ones are depends on the size of the earlier ones.
   if (!HAS(pyd_xla_frame_t, frame, attributes) || frame->arguments.struct_size != sizeof(frame->arguments) ||
