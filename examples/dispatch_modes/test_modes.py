@@ -21,6 +21,7 @@ SIZES = (64, 16_384, 1 << 22)
 
 @pytest.fixture(scope="module", params=modes(), ids=lambda mode: mode.name)
 def contender(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Mode, Any, Any]:
+    """Return a way to dispatch, its device (None for a direct call) and the function that multiplies two tensors."""
     try:
         return (request.param, *request.param.make(tmp_path_factory.mktemp("mode")))
     except pd.DeviceUnavailableError as error:
@@ -30,7 +31,7 @@ def contender(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
 @pytest.mark.parametrize("size", SIZES)
 def test_multiply(contender: tuple[Mode, Any, Any], size: int, dispatch_benchmark: Any) -> None:
     mode, device, function = contender
-    if size > mode.most:
+    if size > mode.most_elements:
         pytest.skip(f"{size} elements take too long with {mode.name}")
     lhs, rhs = np.random.default_rng(size).uniform(-1, 1, (2, size)).astype(np.float32)
     product = dispatch_benchmark(function, lhs, rhs, device=device, items=size)
