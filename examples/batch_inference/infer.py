@@ -1,8 +1,9 @@
 """Classifies the images of a Parquet file: python infer.py IMAGES OUT [--ray] [--batch N]
 
-OUT becomes a folder with a Parquet file for each row group: id, and the shape that was recognised with its score. A row
-group is there whole or not at all, so a run that was killed goes on where it was. With --ray, workers of a cluster of
-Ray take row groups; all nodes must see both paths.
+OUT becomes a folder with one Parquet file for each row group of IMAGES. Its columns are the id of an image, the shape
+with the highest score, and this score. Files are complete when they appear, so a run that was killed can be repeated
+and continues with the missing row groups. With --ray, workers of a Ray cluster take row groups; all nodes must see both
+paths.
 """
 
 from __future__ import annotations
@@ -25,25 +26,38 @@ import pydispatch as pd
 
 HERE = Path(__file__).parent
 SOURCES = ("model.mlir", "hard_swish.c", "weights.npz")
+"""Files that the scores depend on: with others, a folder of results cannot be continued."""
 
 
 def compiled() -> pd.Artifact:
-    """The model with the C function in the place of its activation. One variant: the same bits on all machines."""
+    """Compile the model with the C function in place of its activation.
+
+    The default is one variant of the code, for all CPUs: every machine of a cluster computes the same bits.
+    """
     return pd.compile(HERE / "model.mlir", patterns=[hard_swish], require_match=True)
 
 
 def read(images: Path, group: int) -> pa.Table:
+    """Return the columns id and pixels of one row group, counted from 0."""
     return pq.ParquetFile(images).read_row_group(group, columns=["id", "pixels"])
 
 
 def pixels_of(column: pa.ChunkedArray) -> np.ndarray:
-    """uint8[n, 256] → what the model takes."""
+    """Return binary values of 256 bytes, one for each image, as the input of the model: f32[n, 256] from 0 to 1."""
+    # Buffer 0 of an array of Arrow says which values are null; buffer 1 has the values.
     data = np.concatenate([np.frombuffer(chunk.buffers()[1], np.uint8) for chunk in column.chunks])
     return data.reshape(len(column), -1).astype(np.float32) / 255
 
 
 def write(out: Path, group: int, ids: Any, scores: np.ndarray) -> None:
-    """The file of a row group. Whoever sees it sees all of it."""
+    """Write the results of a row group, under a temporary name first, so that the file is never incomplete.
+
+    Args:
+        out: the folder of results.
+        group: number of the row group.
+        ids: array with the id of each image.
+        scores: f32[images, shapes] of the model.
+    """
     best = scores.argmax(1)
     named = pa.DictionaryArray.from_arrays(pa.array(best.astype(np.int8)), list(SHAPES))
     table = pa.table({"id": ids, "shape": named, "score": scores[np.arange(len(best)), best]})
@@ -54,23 +68,30 @@ def write(out: Path, group: int, ids: Any, scores: np.ndarray) -> None:
 
 
 def remaining(images: Path, out: Path) -> list[int]:
-    """The row groups that are not done. Refuses a folder that has results of another job."""
+    """Return the numbers of the row groups without results in `out`, which is created if it does not exist.
+
+    job.json in the folder identifies the images and the model. SystemExit if it is that of another job.
+    """
     out.mkdir(parents=True, exist_ok=True)
     digests = [hashlib.sha256((HERE / name).read_bytes()).hexdigest() for name in SOURCES]
-    size = images.stat()
-    job = json.dumps({"images": [str(images.resolve()), size.st_size, size.st_mtime_ns], "sources": digests})
+    status = images.stat()
+    job = json.dumps({"images": [str(images.resolve()), status.st_size, status.st_mtime_ns], "sources": digests})
     note = out / "job.json"
     if note.exists() and note.read_text() != job:
         raise SystemExit(f"{out} has results of other images or of another model; give another folder")
     note.write_text(job)
-    for left in out.glob("*.tmp"):  # of a run that was killed
-        left.unlink()
+    for temporary in out.glob("*.tmp"):  # of a run that was killed
+        temporary.unlink()
     groups = range(pq.ParquetFile(images).num_row_groups)
     return [group for group in groups if not (out / f"part-{group:05}.parquet").exists()]
 
 
-def here(images: Path, out: Path, groups: list[int], batch: int) -> Iterator[tuple[int, int]]:
-    """Does row groups in this process. Yields (row group, process) of each that is done."""
+def in_this_process(images: Path, out: Path, groups: list[int], batch: int) -> Iterator[tuple[int, int]]:
+    """Classify row groups one after another, `batch` images a call.
+
+    Yields:
+        The number of each row group whose file was written, and the id of the process that wrote it.
+    """
     model = pd.device("cpu").load(compiled(), parameters={"model": HERE / "weights.npz"}).main
     for group in groups:
         table = read(images, group)
@@ -81,7 +102,7 @@ def here(images: Path, out: Path, groups: list[int], batch: int) -> Iterator[tup
 
 
 def on_cluster(images: Path, out: Path, groups: list[int], batch: int) -> Iterator[tuple[int, int]]:
-    """The same with workers of Ray."""
+    """Classify row groups on workers of Ray. Arguments and results are those of in_this_process()."""
     import ray
 
     from pydispatch.integrations.ray import predict
@@ -93,11 +114,12 @@ def on_cluster(images: Path, out: Path, groups: list[int], batch: int) -> Iterat
         return columns | {"group": np.full(len(table), group)}
 
     def write_groups(rows: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        sizes = pq.ParquetFile(images).metadata
+        # Ray passes whole blocks, each from one read_group() call, unless it has split a large one.
+        metadata = pq.ParquetFile(images).metadata
         done = np.unique(rows["group"])
         for group in done:
             chosen = rows["group"] == group
-            if chosen.sum() != sizes.row_group(group).num_rows:
+            if chosen.sum() != metadata.row_group(group).num_rows:
                 raise ValueError(f"row group {group} is too large for one block of Ray")
             write(out, group, rows["id"][chosen], rows["scores"][chosen])
         return {"group": done, "process": np.full(len(done), os.getpid())}
@@ -117,12 +139,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("images", type=Path)
     parser.add_argument("out", type=Path)
-    parser.add_argument("--batch", type=int, default=250, help="images in a call")
+    parser.add_argument("--batch", type=int, default=250, help="images in a call of the model")
     parser.add_argument("--ray", action="store_true", help="on the cluster of RAY_ADDRESS, or one of this machine")
     args = parser.parse_args()
     groups = remaining(args.images, args.out)
     print(f"{len(groups)} row groups to do", flush=True)
-    run = on_cluster if args.ray else here
+    run = on_cluster if args.ray else in_this_process
     for done, (group, process) in enumerate(run(args.images, args.out, groups, args.batch) if groups else (), 1):
         print(f"row group {group} by process {process}: {done} of {len(groups)}", flush=True)
 

@@ -10,20 +10,25 @@ import numpy as np
 
 SHAPES = ("disk", "ring", "cross", "stripes")
 PIXELS = 16
+"""Width and height of an image."""
 
 
 def images(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """uint8[count, 256], and which shape each of them shows."""
+    """Draw images of random shapes at random positions, sizes and angles.
+
+    Returns:
+        The pixels, uint8[count, 256] in row-major order, and for each image the index in SHAPES of what it shows.
+    """
     rng = np.random.default_rng(seed)
     shape = rng.integers(0, len(SHAPES), count)
     x0, y0 = rng.uniform(5, 11, (2, count, 1, 1))
     radius = rng.uniform(3, 6, (count, 1, 1))
     angle = rng.uniform(0, np.pi, (count, 1, 1))
     y, x = np.mgrid[:PIXELS, :PIXELS]
-    dx, dy = x - x0, y - y0
+    dx, dy = x - x0, y - y0  # from the center of the shape, in pixels
     distance = np.hypot(dx, dy)
     along, across = dx * np.cos(angle) + dy * np.sin(angle), dy * np.cos(angle) - dx * np.sin(angle)
-    drawn = (
+    drawn = (  # for each of SHAPES the pixels that belong to it: bool[count, 16, 16]
         distance < radius,
         np.abs(distance - radius) < 1,
         (np.minimum(np.abs(along), np.abs(across)) < 1) & (distance < radius),
@@ -35,7 +40,10 @@ def images(count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def write(path: Path, count: int, rows: int, seed: int) -> None:
-    """A Parquet file with `rows` images in each row group: columns id, pixels (256 bytes) and shape."""
+    """Write a Parquet file of `count` images, `rows` in each row group.
+
+    Its columns are id (counted from 0), pixels (256 bytes) and shape (index in SHAPES). The file appears complete.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -17,7 +17,7 @@ ONE = 0x3F800000  # 1.0 as the bits of an f32
 
 
 def center(context, x):
-    """Takes the mean off."""
+    """Subtract the mean of the elements from each of them, in place."""
     array = x if context.kind == "cpu" else x.numpy()
     array -= array.mean()
     if context.kind != "cpu":
@@ -25,8 +25,11 @@ def center(context, x):
 
 
 def pack(context, x, packed, length):
-    """Compresses the elements; zlib lets other threads run meanwhile, and with them the next dispatch."""
-    data = np.frombuffer(zlib.compress(np.asarray(x).tobytes(), 1), np.int8)
+    """Compress the bytes of x to `packed`, fills its rest with zeros, and stores the length in bytes in `length`.
+
+    zlib releases the GIL, so that other threads run the next dispatch meanwhile.
+    """
+    data = np.frombuffer(zlib.compress(np.asarray(x).tobytes(), level=1), np.int8)
     room = np.zeros(packed.shape, np.int8)
     room[: data.size] = data
     for target, value in ((packed, room), (length, np.int64(data.size))):
@@ -37,7 +40,7 @@ def pack(context, x, packed, length):
 
 
 def ones(context, out):
-    """Fills in the way of the device."""
+    """Fill `out` with 1, with the function that the device has for it, on its stream or in its command buffer."""
     if context.kind == "cuda":  # as a call of cuBLAS would: what it starts is on the stream
         from cuda.bindings import driver
 
@@ -56,7 +59,7 @@ def ones(context, out):
 
 
 def register(device):
-    """Gives a device all of them."""
+    """Add all commands of this file to a device. synchronous: earlier work of a call is complete before the command."""
     device.add_command("center", center, synchronous=True)
     device.add_command("pack", pack, synchronous=True)
     device.add_command("ones", ones, synchronous=False)

@@ -1,4 +1,4 @@
-"""The parts in which decoders differ: embedding, projections, MLP and head, by the names of `transformers`."""
+"""The layers in which decoders differ: embedding, projections, MLP, head. Weights have the names of `transformers`."""
 
 from __future__ import annotations
 
@@ -10,19 +10,26 @@ from config import Config
 from layers import capped, embed, gelu, layer_norm, linear, rms_norm, rotate, silu
 
 Array = Any
+"""An array of NumPy, or one of a program."""
 
 
 class Architecture(Protocol):
-    """Computation of a decoder around attention. x is [s, t, width]; layers are counted from 0."""
+    """Computation of a decoder around attention, for s sequences of t tokens each.
 
-    def embed(self, tokens: Array, positions: Array) -> Array: ...
+    x is f32[s, t, width]; layers are counted from 0. The caller adds the results of output() and mlp() to x.
+    """
+
+    def embed(self, tokens: Array, positions: Array) -> Array:
+        """Return the first x for tokens and their positions in the sequence, from 0: both [s, t]."""
 
     def projections(self, layer: int, x: Array, positions: Array) -> tuple[Array, Array, Array]:
         """Return queries, keys and values [s, t, heads, size] of the normalized x."""
 
-    def output(self, layer: int, attended: Array) -> Array: ...
+    def output(self, layer: int, attended: Array) -> Array:
+        """Return the projection of the attended values [s, t, heads * size] to [s, t, width]."""
 
-    def mlp(self, layer: int, x: Array) -> Array: ...
+    def mlp(self, layer: int, x: Array) -> Array:
+        """Return the result of the MLP, [s, t, width], on the normalized x."""
 
     def scores(self, x: Array) -> Array:
         """Return the scores [s, t, vocabulary] of the normalized x."""
@@ -59,9 +66,11 @@ class Llama:
 
     def scores(self, x: Array) -> Array:
         x = self._norm(x, "model.norm")
+        # Tied: the head has the weights of the embedding.
         return self._linear(x, "model.embed_tokens" if self.config.is_tied else "lm_head")
 
     def _gated(self, layer: int, x: Array, activation: Callable[[Array], Array]) -> Array:
+        """Return the gated MLP of x, which is normalized already: down(activation(gate(x)) * up(x))."""
         name = f"model.layers.{layer}.mlp"
         gate, up = (self._linear(x, f"{name}.{part}_proj") for part in ("gate", "up"))
         return self._linear(activation(gate) * up, f"{name}.down_proj")
@@ -70,6 +79,7 @@ class Llama:
         return rms_norm(x, self.weights[f"{name}.weight"], self.config.epsilon)
 
     def _linear(self, x: Array, name: str) -> Array:
+        """Multiply by the weight of that name, and add its bias if the model has one."""
         return linear(x, self.weights[f"{name}.weight"], self.weights.get(f"{name}.bias"))
 
 
@@ -99,17 +109,19 @@ class Gpt2:
 
     def __init__(self, config: Config, weights: Mapping[str, Array]) -> None:
         self.config, self.weights = config, weights
+        # Of all names but lm_head: files of the model without a head omit it.
         self.prefix = "transformer." if "transformer.wte.weight" in weights else ""
 
     def embed(self, tokens: Array, positions: Array) -> Array:
-        words, places = (self.weights[f"{self.prefix}{name}.weight"] for name in ("wte", "wpe"))
-        return embed(words, tokens) + embed(places, positions)
+        token_table, position_table = (self.weights[f"{self.prefix}{name}.weight"] for name in ("wte", "wpe"))
+        return embed(token_table, tokens) + embed(position_table, positions)
 
     def projections(self, layer: int, x: Array, positions: Array) -> tuple[Array, Array, Array]:
         config = self.config
-        both = self._linear(self._norm(x, f"h.{layer}.ln_1"), f"h.{layer}.attn.c_attn")
-        parts = both.reshape(*x.shape[:2], 3, config.heads, config.head_size)
-        return parts[:, :, 0], parts[:, :, 1], parts[:, :, 2]
+        projected = self._linear(self._norm(x, f"h.{layer}.ln_1"), f"h.{layer}.attn.c_attn")
+        # One weight has the columns of all queries, then those of all keys and all values.
+        projected = projected.reshape(*x.shape[:2], 3, config.heads, config.head_size)
+        return projected[:, :, 0], projected[:, :, 1], projected[:, :, 2]
 
     def output(self, layer: int, attended: Array) -> Array:
         return self._linear(attended, f"h.{layer}.attn.c_proj")
@@ -131,4 +143,5 @@ class Gpt2:
 
 
 def architecture_of(config: Config, weights: Mapping[str, Array]) -> Architecture:
+    """Return the decoder for `model_type` of a configuration. Types of its own have Gemma 2 and GPT-2 only."""
     return {"gemma2": Gemma2, "gpt2": Gpt2}.get(config.architecture, Llama)(config, weights)

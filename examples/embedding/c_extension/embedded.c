@@ -9,7 +9,7 @@
 
 static const pyd_api_t* pd;
 
-// Raises what |status| says, and frees it. NULL, so that it can be returned.
+// Raises the failure |status| as a Python exception, and frees it. Returns NULL, as a function that has raised must.
 static PyObject* raise_status(pyd_status_t status) {
   PyErr_Format(pd->status_code(status) == PYD_CODE_INVALID_ARGUMENT ? PyExc_ValueError : PyExc_RuntimeError, "%s",
                pd->status_text(status));
@@ -21,28 +21,31 @@ static PyObject* raise_status(pyd_status_t status) {
 
 typedef struct job_s {
   pyd_api_call_t* call;
-  unsigned long runs;
-  pyd_status_t status;
+  unsigned long runs;   // how often the call is run
+  pyd_status_t status;  // of the first run that failed
 } job_t;
 
+// The main function of the thread. |argument|: a job_t. It needs no GIL.
 static void* run_job(void* argument) {
   job_t* job = argument;
   for (unsigned long i = 0; i < job->runs && pyd_ok(job->status); ++i) job->status = pd->call_run(job->call);
   return NULL;
 }
 
+// Prepares a call of function |name|, which takes two f32 vectors, with the memory of |a| and |b|.
 static pyd_status_t prepare(pyd_api_program_t* program, const char* name, const Py_buffer* a, const Py_buffer* b,
                             pyd_api_call_t** out_call) {
   const pyd_api_function_t* function = NULL;
   pyd_status_t status = pd->program_find(program, name, &function);
   const int64_t dims[2] = {(int64_t)(a->len / (Py_ssize_t)sizeof(float)), (int64_t)(b->len / (Py_ssize_t)sizeof(float))};
-  if (pyd_ok(status)) status = pd->call_prepare(function, dims, 2, NULL, 0, out_call);
+  if (pyd_ok(status)) status = pd->call_prepare(function, dims, 2, /* scalars */ NULL, 0, out_call);
   if (pyd_ok(status)) status = pd->call_bind_argument(*out_call, 0, a->buf, (size_t)a->len);
   if (pyd_ok(status)) status = pd->call_bind_argument(*out_call, 1, b->buf, (size_t)b->len);
   return status;
 }
 
-// The call holds what it needs, so the program and the device may be released before it runs.
+// Loads the artifact at |path|, and prepares a call. The call holds what it needs, so the program and the device may be
+// released before it runs.
 static pyd_status_t load(const char* path, const char* name, const Py_buffer* a, const Py_buffer* b,
                          pyd_api_call_t** out_call) {
   pyd_api_device_t* device = NULL;
@@ -55,6 +58,7 @@ static pyd_status_t load(const char* path, const char* name, const Py_buffer* a,
   return status;
 }
 
+// Runs the call on a new thread, or on this one if none can be started, without the GIL. Returns the bytes of result 0.
 static PyObject* repeat(PyObject* module, PyObject* args) {
   const char *path, *name;
   Py_buffer a, b;
@@ -86,10 +90,11 @@ static PyObject* repeat(PyObject* module, PyObject* args) {
 // ---- distances: a plain loop over x, y, z on pydispatch's threads
 
 typedef struct field_s {
-  float* out;
-  unsigned int x, y, z;
+  float* out;            // of all points, x fastest
+  unsigned int x, y, z;  // points along the axes
 } field_t;
 
+// Computes one point. |context|: a field_t. Returns 0: it cannot fail.
 static int32_t square_distance(void* context, uint32_t x, uint32_t y, uint32_t z) {
   const field_t* field = context;
   field->out[((size_t)z * field->y + y) * field->x + x] = (float)x * x + (float)y * y + (float)z * z;

@@ -11,9 +11,12 @@ cdef const pyd_api_t* pd = api()
 
 
 cdef class Kernel:
-    """`Kernel(program, name, n)`: a function of two float32 vectors of n elements, and one result of n.
+    """A prepared call of a function of two float32 vectors of n elements, whose result has n elements.
 
-    program: a `pydispatch.Program`, or the path of an artifact, loaded on the CPU.
+    Args:
+        program: a `pydispatch.Program`, or the path of an artifact, which is loaded on the CPU.
+        name: the function.
+        n: elements of a vector.
     """
 
     cdef pyd_api_call_t* call
@@ -41,7 +44,7 @@ cdef class Kernel:
         pd.call_release(self.call)
 
     def __call__(self, const float[::1] a, const float[::1] b, float[::1] out, uint32_t runs=1):
-        """out = f(a, b), `runs` times. One thread at a time."""
+        """Write f(a, b) to `out`, `runs` times, without the GIL. Only one thread may call a kernel at a time."""
         cdef uint32_t _
         check(pd.call_bind_argument(self.call, 0, &a[0] if a.shape[0] else NULL, a.nbytes))
         check(pd.call_bind_argument(self.call, 1, &b[0] if b.shape[0] else NULL, b.nbytes))
@@ -53,15 +56,16 @@ cdef class Kernel:
 
 cdef struct Totals:
     const float* data
-    uint64_t row
-    double* out  # one per worker
+    uint64_t row  # elements of a row
+    double* out  # the sum of worker i at index 8 * i: a cache line for each, so that workers do not slow each other
 
 
+# Adds the rows [begin, end) to the sum of `worker`. context: Totals. Returns 0: it cannot fail.
 cdef int32_t add_rows(void* context, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* failed) noexcept nogil:
     cdef Totals* totals = <Totals*>context
     cdef uint64_t i
     for i in range(begin * totals.row, end * totals.row):
-        totals.out[worker * 8] += totals.data[i]  # a cache line for each
+        totals.out[worker * 8] += totals.data[i]
     return 0
 
 
@@ -69,7 +73,7 @@ cdef pyd_api_cost_t cost  # what the task system learns about the loop below
 
 
 def total(const float[:, ::1] rows):
-    """The sum of all elements, by rows over the threads of the CPU device."""
+    """Return the sum of all elements, computed by rows on the threads of the CPU device."""
     cdef pyd_api_device_t* device = NULL
     cdef Totals totals
     cdef void* memory = NULL
@@ -80,7 +84,7 @@ def total(const float[:, ::1] rows):
     try:
         check(pd.device_open("cpu", &device))
         workers = pd.device_workers(device)
-        check(pd.pool_acquire(device, workers * 64, &memory))
+        check(pd.pool_acquire(device, workers * 64, &memory))  # bytes: a cache line for each worker
         totals.data, totals.row, totals.out = &rows[0, 0], rows.shape[1], <double*>memory
         for worker in range(workers):
             totals.out[worker * 8] = 0

@@ -1,17 +1,18 @@
 // Loads a program and calls it in a process without Python: main FILE.pdx FUNCTION NUMBER...
-// The function takes tensors of float32 with one axis and returns one. Each of them gets the numbers; the result is printed.
+// The function takes f32 tensors with one axis and returns one. Every argument gets all numbers; the result is printed.
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "pydispatch/standalone.h"
 
-enum { kMost = 64 };
+enum { kMost = 64 };  // numbers of an argument or a result, and arguments of the function
 
 static pyd_api_t pd;
 
+// Binds |count| numbers to all arguments, runs the call, and prints its result.
 static pyd_status_t run(pyd_api_call_t* call, const pyd_api_function_t* function, const float* numbers, size_t count) {
   float result[kMost];
-  pyd_status_t status = NULL;
+  pyd_status_t status = NULL;  // no failure
   if (pd.call_result_bytes(call, 0) > sizeof(result)) {
     puts("the result is too large");
     return NULL;
@@ -33,6 +34,7 @@ int main(int argc, char** argv) {
   if (argc < 3 || argc - 3 > kMost) return fprintf(stderr, "main FILE.pdx FUNCTION NUMBER...\n"), 2;
   size_t count = (size_t)argc - 3;
   for (size_t i = 0; i < count; ++i) numbers[i] = (float)atof(argv[i + 3]);
+  // One size for each argument, as each has one axis.
   for (size_t i = 0; i < kMost; ++i) sizes[i] = (int64_t)count;
 
   pyd_standalone_fill(&pd);
@@ -43,7 +45,7 @@ int main(int argc, char** argv) {
   pyd_status_t status = pd.device_open("cpu", &device);
   if (pyd_ok(status)) status = pd.program_load_file(device, argv[1], &program);
   if (pyd_ok(status)) status = pd.program_find(program, argv[2], &function);
-  if (pyd_ok(status)) status = pd.call_prepare(function, sizes, function->dims_count, NULL, 0, &call);
+  if (pyd_ok(status)) status = pd.call_prepare(function, sizes, function->dims_count, /* scalars */ NULL, 0, &call);
   if (pyd_ok(status)) status = run(call, function, numbers, count);
   if (!pyd_ok(status)) fprintf(stderr, "%u: %s\n", pd.status_code(status), pd.status_text(status));
   int code = pyd_ok(status) ? 0 : 1;

@@ -1,10 +1,13 @@
-"""One of each kind of thing that a package can add to pydispatch."""
+"""A package with one example of each kind of extension of pydispatch."""
 
 from pydispatch.extensions import Extensions
 
 
 def register(extensions: Extensions) -> None:
-    """The entry point `pydispatch.extensions` of this package: what it has, and where."""
+    """Register all extensions. It is the entry point of this package in the group `pydispatch.extensions`.
+
+    Text "module:name" is imported only when the extension is used.
+    """
     extensions.dialect("toy", "toy.dialect:Toy")
     extensions.conversions("toy.swish:CONVERSIONS")
     extensions.tensor_operations("toy.rules:RULES")

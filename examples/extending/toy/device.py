@@ -1,4 +1,4 @@
-"""A device: runs what toy/target.py makes. It opens as `pydispatch.device("toy")`."""
+"""A device that runs the code of toy/target.py. It opens as `pydispatch.device("toy")`."""
 
 import numpy as np
 from pydispatch._core.commands import Copy, Dispatch, Fill
@@ -17,16 +17,18 @@ FORMAT = "toy-kernel-ir"
 
 
 def available():
+    """Return the names of the devices of this kind that can be opened here."""
     return ["toy"]
 
 
 def open(name, options):
+    """Open the device. It has no options, and any is refused."""
     check_options("toy", options, known=())
     return ToyDevice("toy", Context(), Language())
 
 
 class Block:
-    """One allocation."""
+    """One allocation. Its number identifies it in the keys of prepared calls, so no number is used twice."""
 
     numbers = iter(range(1, 2**62))
 
@@ -35,7 +37,10 @@ class Block:
 
 
 class Context(context.Context):
-    """Memory is memory of the process; a block lives as long as somebody holds it."""
+    """The memory of the device, which is memory of the process. The garbage collector frees blocks.
+
+    Work is complete when it is submitted, so nothing waits. Offsets `at` and `to` are in bytes.
+    """
 
     name = "toy"
     closed = False
@@ -76,17 +81,17 @@ class Context(context.Context):
 
 
 class Language:
-    """What libraries of functions for the device are written in: it links none."""
+    """Terms of the device for messages about libraries of functions, of which it links none (`libraries.Dialect`)."""
 
     kind, language, device, functions, suffix = "toy", "kernel IR", "the toy device", "functions", ".mlir"
-    prototypes, makes_library, how_libraries = "toy", "nothing", "nothing makes a library"
+    prototypes, library_command, library_hint = "toy", "nothing", "nothing compiles a library"
 
     def is_code(self, data):
-        return False
+        return False  # no file is a library
 
 
 class Executor(execute.Executor):
-    """The kernels of one program by number of the executable and of the export."""
+    """The kernels of one program, by index of the executable and ordinal of the export in it."""
 
     def __init__(self, context):
         super().__init__(context)
@@ -96,16 +101,16 @@ class Executor(execute.Executor):
         text = bytes(executable.code).decode()
         for export in executable.exports:
             self.kernels[executable.index, export.ordinal] = Kernel(text, export.name)
-        return
 
-    def run(self, record, blocks, constants, patterns):
+    def run(self, record, blocks, constants, fill_patterns):
+        """Run the commands of a plan in order. constants: bytes of 32-bit words. fill_patterns: one per command."""
         self.context.require_usable()
         words = np.frombuffer(constants, np.uint32)
 
-        def memory(slot):
+        def memory(slot):  # a range of bytes in a buffer of the plan
             return blocks[slot.buffer].bytes[slot.offset : slot.offset + slot.size]
 
-        for command, pattern in zip(record.commands, patterns, strict=True):
+        for command, pattern in zip(record.commands, fill_patterns, strict=True):
             if isinstance(command, Dispatch):
                 kernel = self.kernels[command.executable, command.ordinal]
                 own = words[command.first_constant : command.first_constant + command.constant_count]
@@ -113,23 +118,25 @@ class Executor(execute.Executor):
             elif isinstance(command, Fill):
                 memory(command.target).view(f"u{command.pattern_size}")[:] = pattern
             elif isinstance(command, Copy):
-                memory(command.target)[:] = memory(command.source).copy()
+                memory(command.target)[:] = memory(command.source).copy()  # they may be ranges of one buffer
 
-    def time(self, record, blocks, constants, patterns):
-        self.run(record, blocks, constants, patterns)
+    def time(self, record, blocks, constants, fill_patterns):
+        self.run(record, blocks, constants, fill_patterns)
         return [Timing(label(command, "kernel"), 0.0) for command in record.commands]  # it does not measure
 
 
 class ToyDevice(AcceleratorDevice):
-    """Interprets kernels one operation after the other: to look at, not to use."""
+    """A device that interprets kernels one operation after another: an example, too slow for use."""
 
     def _executor(self):
         return Executor(self._context)
 
     def _properties(self):
-        return DeviceProperties((self.name,), FORMAT, frozenset(), frozenset(), (0,) * 8, workers=1)
+        return DeviceProperties(
+            (self.name,), FORMAT, features=frozenset(), known=frozenset(), processor_data=(0,) * 8, workers=1
+        )
 
-    def _check_code(self, data, where):
+    def _check_code(self, data, where):  # raises if a file is not a text
         data.decode()
 
     def describe(self):

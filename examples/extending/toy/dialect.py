@@ -1,4 +1,4 @@
-"""A dialect with three operations on tensors."""
+"""A dialect with four operations on tensors."""
 
 from typing import ClassVar
 
@@ -33,7 +33,7 @@ class SwishOp(IRDLOperation):
 
 @irdl_op_definition
 class ReverseOp(IRDLOperation):
-    """The elements in the opposite order along one axis, as `tosa.reverse` has it."""
+    """The elements in the opposite order along one axis, counted from 0, as in `tosa.reverse`."""
 
     T: ClassVar = VarConstraint("T", base(TensorType))
 
@@ -52,7 +52,7 @@ class ReverseOp(IRDLOperation):
 
 @irdl_op_definition
 class FlattenOp(IRDLOperation):
-    """The elements in one dimension."""
+    """All elements of a tensor in row-major order, as a tensor of one dimension."""
 
     name = "toy.flatten"
     source = operand_def(TensorType)
@@ -63,7 +63,7 @@ class FlattenOp(IRDLOperation):
 
 @irdl_op_definition
 class HistogramOp(IRDLOperation):
-    """How many elements between 0 and 1 are in each of several ranges of equal size."""
+    """Counts of the elements in bins of equal width between 0 and 1; the result has one count for each bin."""
 
     name = "toy.histogram"
     source = operand_def(TensorType)

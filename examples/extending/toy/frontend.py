@@ -1,9 +1,9 @@
-"""A frontend: files with the suffix `.toy`, each line an operation on named vectors of f32.
+"""A frontend for files with the suffix `.toy`. Each line is an operation on named vectors of f32.
 
-input x n          a vector of n elements: a number, or a name for a size that each call decides
+input x n          an argument: a vector of n elements. n is a number, or the name of a size that each call determines
 y = exp x
 z = add x y
-output z
+output z           a result
 """
 
 from pathlib import Path
@@ -25,24 +25,26 @@ OPERATIONS = {
 
 
 class ToyFile(Frontend):
-    """`.toy` files; the suffix alone tells them."""
+    """Reader of `.toy` files, which are recognized by their suffix."""
 
     suffixes = (".toy",)
 
     def read(self, source: Path | object, options: ReadOptions) -> ModuleOp:
-        assert isinstance(source, Path)  # it reads no objects and no dialects
+        """Return the program of a file: one function `main`. CompileError names the line."""
+        assert isinstance(source, Path)  # objects and dialects, which other frontends read, are never passed
         try:
             lines = [line.split() for line in read_text(source).splitlines()]
         except UnicodeDecodeError as error:
             raise CompileError(f"this is not text: {error}", Location(str(source), 0, 0)) from None
         b = Builder(str(source), options.weights)
+        # Inputs first: they are the arguments of the function, whichever lines they are on.
         inputs = [Input(line[1], F32, (size_of(line[2]),)) for line in lines if is_input(line)]
         values = dict(zip([spec.name for spec in inputs], b.begin(inputs), strict=True))
         outputs: dict[str, Tensor] = {}
         for line_number, line in enumerate(lines, 1):
             if not line or is_input(line):
                 continue
-            with b.at(f"line {line_number}"):  # what is written belongs to this line, and errors name it
+            with b.at(f"line {line_number}"):  # the location of the operations that are emitted, and of errors
                 match line:
                     case [name, "=", operation, *operands] if operation in OPERATIONS:
                         if len(operands) != (2 if OPERATIONS[operation] is elementwise.binary else 1):
@@ -63,10 +65,12 @@ def is_input(line: list[str]) -> bool:
 
 
 def size_of(word: str) -> int | str:
+    """Return a static size, or the name of a dynamic one."""
     return int(word) if word.isdecimal() else word
 
 
 def value_of(b: Builder, values: dict[str, Tensor], name: str) -> Tensor:
+    """Return the vector that an earlier line has defined."""
     if name not in values:
         raise b.fail(f"there is no vector '{name}' here")
     return values[name]

@@ -7,6 +7,7 @@ from toy.dialect import HistogramOp
 
 
 def _histogram(op: HistogramOp, build: Build) -> None:
+    """Replace the operation by a call of the host command below, which writes the counts to its second operand."""
     build.replace(*build.host_command("toy.histogram", [op.source], [op.result.type]))
 
 
@@ -14,7 +15,7 @@ CONVERSIONS = {HistogramOp.name: _histogram}
 
 
 def histogram(context, source, counts):
-    """How many elements are in each of as many ranges of equal size as `counts` has, from 0 to 1."""
+    """Count the elements of `source` in bins of equal width between 0 and 1; `counts`, i64[bins], gets the result."""
     occurrences, _ = np.histogram(np.asarray(source), bins=counts.shape[0], range=(0, 1))
     if context.kind == "cpu":
         counts[...] = occurrences

@@ -18,6 +18,7 @@ UNARY = {"arith.negf": np.negative, "math.exp": np.exp}
 
 
 def dtype_of(type: Attribute) -> type:
+    """Return the NumPy type of a scalar type of the IR."""
     name = "index" if isinstance(type, IndexType) else str(type)
     if name not in TYPES:
         raise DeviceUnavailableError(f"the toy device has no {name}; it has {', '.join(TYPES)}")
@@ -25,20 +26,29 @@ def dtype_of(type: Attribute) -> type:
 
 
 class Kernel:
-    """One export, read from the text of a variant."""
+    """One export: the function of that name in the text of a variant."""
 
     def __init__(self, text: str, name: str) -> None:
         functions = [op for op in ir.parse(text, name).walk() if op.name == "func.func"]
         (self.body,) = [op.regions[0].block for op in functions if op.sym_name.data == name]
 
     def run(self, grid: tuple[int, int, int], bindings: list[np.ndarray], constants: np.ndarray) -> None:
-        """bindings: bytes. constants: words of 32 bits."""
-        for z, y, x in np.ndindex(*reversed(grid)):
+        """Run all workgroups, x fastest.
+
+        Args:
+            grid: number of workgroups along x, y and z.
+            bindings: the memory of each binding, as u8 arrays.
+            constants: push constants, as u32 words.
+        """
+        for z, y, x in np.ndindex(*reversed(grid)):  # the last index is the fastest
             Workgroup((x, y, z), grid, bindings, constants).run(self.body)
 
 
 class Workgroup:
-    """The values of one workgroup."""
+    """Run of one workgroup. `id` is (x, y, z); `values` has the SSA values that are computed so far.
+
+    A method named after an operation, with "_" for ".", computes it from the values of its operands.
+    """
 
     def __init__(self, id, grid, bindings, constants) -> None:
         self.id, self.grid, self.bindings, self.constants = id, grid, bindings, constants
@@ -51,6 +61,7 @@ class Workgroup:
                 self.values[op.results[0]] = results
 
     def compute(self, op, operands):
+        """Return the result of an operation, of which it has at most one. CompileError for an unknown operation."""
         if op.name in BINARY:
             return BINARY[op.name](*operands)
         if op.name in UNARY:
@@ -71,17 +82,18 @@ class Workgroup:
 
     def hal_interface_constant_load(self, op, operands):
         dtype = np.dtype(dtype_of(op.result.type))
-        first = op.ordinal.value.data
+        first = op.ordinal.value.data  # a type of 64 bits takes two words
         return self.constants[first : first + dtype.itemsize // 4].view(dtype)[0]
 
     def hal_interface_binding_subspan(self, op, operands):
-        offset, *sizes = (int(n) for n in operands)
+        """Return the memory of a binding from a byte offset on, as an array of the shape of the result."""
+        offset, *sizes = (int(n) for n in operands)  # sizes: of the dynamic axes
         type = op.result.type
         assert isinstance(type, MemRefType)
-        dtype, rest = np.dtype(dtype_of(type.element_type)), iter(sizes)
-        shape = [next(rest) if n < 0 else n for n in type.get_shape()]
-        whole = self.bindings[op.binding.value.data][offset:]
-        return whole[: int(np.prod(shape)) * dtype.itemsize].view(dtype).reshape(shape)
+        dtype, dynamic_sizes = np.dtype(dtype_of(type.element_type)), iter(sizes)
+        shape = [next(dynamic_sizes) if n < 0 else n for n in type.get_shape()]
+        data = self.bindings[op.binding.value.data][offset:]
+        return data[: int(np.prod(shape)) * dtype.itemsize].view(dtype).reshape(shape)
 
     def memref_load(self, op, operands):
         memory, *indices = operands
@@ -92,6 +104,7 @@ class Workgroup:
         memory[tuple(indices)] = value
 
     def scf_parallel(self, op, operands):
+        """Run the body for all points, one after another. Operands: all lower bounds, upper bounds, then steps."""
         rank = len(op.lowerBound)
         bounds = zip(operands[:rank], operands[rank : 2 * rank], operands[2 * rank : 3 * rank], strict=True)
         ranges = [range(low, high, step) for low, high, step in bounds]

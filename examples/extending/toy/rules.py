@@ -15,6 +15,8 @@ from toy.dialect import FlattenOp, ReverseOp
 
 
 class Reverse(TensorOp):
+    """Rule of `toy.reverse`: each element of the result is one of the operand, at the mirrored index of the axis."""
+
     name = "toy.reverse"
     view = True
 
@@ -28,7 +30,10 @@ class Reverse(TensorOp):
 
 
 class Flatten(View):
-    """No kernel where nothing computes with the elements: host code passes the memory on."""
+    """Rule of `toy.flatten`: the result is the memory of the operand.
+
+    It needs no kernel unless it is fused with an operation that computes with the elements.
+    """
 
     name = "toy.flatten"
 

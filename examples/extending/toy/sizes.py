@@ -1,4 +1,4 @@
-"""Prints the bytes of each member of an artifact."""
+"""The subcommand `pydispatch sizes FILE.pdx`: prints the size in bytes of each member of an artifact."""
 
 import argparse
 
@@ -10,6 +10,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    """Print one line for each member, and return the exit status."""
     artifact = pydispatch.Artifact.from_file(args.file)
     for name in artifact.members:
         print(f"{len(artifact.read(name)):>10}  {name}")

@@ -1,4 +1,4 @@
-"""`toy.swish` becomes operations that the compiler knows."""
+"""The conversion of `toy.swish` to operations that the compiler knows."""
 
 from xdsl.dialects import arith, math
 
@@ -7,6 +7,7 @@ from toy.dialect import SwishOp
 
 
 def _swish(op: SwishOp, build: Build) -> None:
+    """Replace the operation by x / (1 + exp(-x)) on tensors."""
     type = op.result.type
     one = build.splat(1.0, type, build.dynamic_dims(op.source))
     power = build.add(math.ExpOp(build.add(arith.NegfOp(op.source)).result)).result
