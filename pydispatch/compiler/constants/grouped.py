@@ -33,10 +33,10 @@ class Grouped:
     """Right-hand factor of a contraction, computed from a single argument of the dispatch function.
 
     Attributes:
-        contraction: The contraction.
-        arithmetic: Element types and operations of its products.
-        argument: The argument.
-        ops: The operations before the contraction that compute the factor, producers first.
+        contraction: The contraction C += A * B; the factor is B.
+        arithmetic: Type and offset of packed elements, and how many steps of K (a group) an instruction takes.
+        argument: The only argument of the dispatch function that the factor depends on.
+        ops: The operations between argument and contraction that compute the factor, producers first.
     """
 
     contraction: Contraction
@@ -50,7 +50,7 @@ class Grouped:
 
     @property
     def packed_type(self) -> TensorType[Attribute]:
-        """The factor's type as the kernel multiplies it."""
+        """Type of the factor's tensor with the element type that kernels multiply: bytes, i16 or bf16."""
         return TensorType(self.arithmetic.compute, shape_of(self.contraction.tensor_of(self.factor)))
 
 
@@ -60,11 +60,11 @@ def grouped_factor(function: func.FuncOp, contraction: Contraction, levels: Sequ
     """
     arithmetics = {arithmetic_of(contraction, level) for level in levels}
     arithmetic = next(iter(arithmetics))  # any, since only the packed form is used, which all must have
-    packed_forms = {a and (a.compute, a.group, a.b_offset) for a in arithmetics}
+    packed_forms = {a and (a.compute, a.group, a.b_offset) for a in arithmetics}  # None: a level has no such kernel
     if len(packed_forms) != 1 or arithmetic is None or arithmetic.group == 1:
         return None
     reads_one_input = set(contraction.b.inputs) == {contraction.b.main_input}  # no scales or offsets
-    has_batch = bool(set(contraction.outer) & contraction.b.dims)
+    has_batch = bool(set(contraction.outer) & contraction.b.dims)  # several matrices, which groups do not pack
     if contraction.op.name != GENERIC or not reads_one_input or has_batch:
         return None
     backward_slice = _slice(function, [contraction.tensor_of(contraction.b), *_captured(contraction)])
@@ -111,23 +111,26 @@ def _slice(
     return tuple(op for op in body.ops if op in ops), arguments
 
 
-def _is_read_only_by(argument: BlockArgument, slice_ops: Sequence[Operation], last: Operation) -> bool:
-    """Return whether every value computed from `argument` is used only by the operations `slice_ops` and by `last`."""
+def _is_read_only_by(argument: BlockArgument, slice_ops: Sequence[Operation], consumer: Operation) -> bool:
+    """Return whether `argument`, and every value that `slice_ops` compute from it, is used only by `slice_ops` and
+    `consumer`.
+    """
     pending: list[SSAValue] = [argument]
     while pending:
         for use in pending.pop().uses:
             user: Operation | None = use.operation
             while user is not None and user.parent is not argument.owner:
-                user = user.parent_op()
-            if user is None or (user is not last and user not in slice_ops):
+                user = user.parent_op()  # up to the operation of the function's body that contains the use
+            if user is None or (user is not consumer and user not in slice_ops):
                 return False
-            pending += user.results if user is not last else []
+            pending += user.results if user is not consumer else []
     return True
 
 
 def packed_elements(grouped: Grouped, source: SSAValue) -> list[Operation]:
-    """Build the operations that convert `source`, a value of the dispatch argument, to the factor in its packed type.
-    The result of the last operation is the factor.
+    """Build the operations that compute the factor, in its packed type, from `source`.
+
+    The result of the last operation is the factor. source: the value that a dispatch passes for the argument.
     """
     contraction, arithmetic, factor = grouped.contraction, grouped.arithmetic, grouped.factor
     mapping: dict[SSAValue, SSAValue] = {grouped.argument: source}
@@ -138,12 +141,12 @@ def packed_elements(grouped: Grouped, source: SSAValue) -> list[Operation]:
     body = Block(arg_types=[element, arithmetic.compute])
     inner = {**mapping, contraction.element_of(factor): body.args[0]}
     body.add_ops([op.clone(inner) for op in factor.code])
-    narrow = inner.get(factor.value, factor.value)
+    narrow = inner.get(factor.value, factor.value)  # an element of the factor, converted to the packed type below
     if arithmetic.b_offset:  # is subtracted so that bytes have the sign that the instruction takes
         offset = arith.ConstantOp(IntegerAttr(arithmetic.b_offset, cast("IntegerType", narrow.type)))
-        less = arith.SubiOp(narrow, offset)
-        body.add_ops([offset, less])
-        narrow = less.result
+        difference = arith.SubiOp(narrow, offset)
+        body.add_ops([offset, difference])
+        narrow = difference.result
     if not isinstance(arithmetic.compute, IntegerType):
         narrow = unextended(narrow, arithmetic.compute) or narrow  # without the extension from bf16 to f32, if any
     elif narrow.type != arithmetic.compute:
@@ -188,8 +191,9 @@ def multiply_packed(grouped: Grouped, packed: SSAValue) -> None:
 
 
 def _widened(element: SSAValue, to: Attribute, arithmetic: Arithmetic) -> list[Operation]:
-    """Build the operations that widen a packed element to the type `to` and add its offset back; none if the types are
-    equal. The result of the last operation is the factor.
+    """Build the operations that widen a packed element to the type `to`, and add the offset that packing subtracted.
+
+    The result of the last operation is the factor. Return no operations if the types are equal.
     """
     if element.type == to:
         return []

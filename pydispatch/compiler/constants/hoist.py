@@ -49,9 +49,9 @@ def hoist_constants(module: ModuleOp, functions: DerivedFunctions) -> None:
     """
     hosts = [op for op in module.body.block.ops if op.name in FUNCTIONS and op.regions[0].blocks]
     for host in hosts:
-        if DERIVED not in host.attributes:
+        if DERIVED not in host.attributes:  # such a function derives constants, and runs only once
             _fold(host)
-            known = known_of(host)
+            known = known_of(host)  # after folding, which replaced operations
             for values in _grouped_by_chain(known, _chosen(known, host)):
                 _derive(known, values, functions)
 
@@ -159,10 +159,11 @@ def _grouped_by_chain(known: KnownConstants, values: Iterable[OpResult]) -> list
     group_of: dict[Operation, list[OpResult]] = {}
     members: dict[int, list[Operation]] = {}  # id of a group → the operations that compute its values
     for value in values:
-        ops = [op for op in known.chain(value.op) if known.costs[op] is not Cost.FREE]  # those that compute `value`
+        # Views and fills are no reason to join groups: several functions may repeat them at no cost.
+        ops = [op for op in known.chain(value.op) if known.costs[op] is not Cost.FREE]
         group = [value]
         for other in _distinct(group_of[op] for op in ops if op in group_of):
-            group[:0] = other
+            group[:0] = other  # before `value`, so that the order of `values` is preserved
             ops += members.pop(id(other))
         members[id(group)] = ops
         group_of.update(dict.fromkeys(ops, group))
@@ -177,7 +178,7 @@ def _distinct(groups: Iterable[list[OpResult]]) -> list[list[OpResult]]:
 def _derive(known: KnownConstants, values: list[OpResult], functions: DerivedFunctions) -> None:
     """Replace `values` by constants that one new function derives."""
     chain = list(dict.fromkeys(op for value in values for op in known.chain(value.op)))
-    # The transpose of a matrix is derived by a function that all matrices share; None for other values.
+    # The kernel that transposes a matrix is shared by all; `_transposition` returns None for other values.
     name = _transposition(values, functions) or functions.add(*_copied(chain, values))
     for index, value in enumerate(values):
         assert isinstance(value.type, TensorType)
@@ -186,7 +187,11 @@ def _derive(known: KnownConstants, values: list[OpResult], functions: DerivedFun
 
 
 def _copied(chain: Sequence[Operation], values: Sequence[OpResult]) -> tuple[list[Operation], list[SSAValue]]:
-    """Clone the operations of `chain` with their locations; return the clones and the new `values`."""
+    """Clone the operations of `chain` with their locations; return the clones, and the value in them for each of
+    `values`.
+
+    chain: every known operation that `values` depend on, producers first.
+    """
     mapping: dict[SSAValue, SSAValue] = {}
     copies = []
     for op in chain:
@@ -199,7 +204,7 @@ def _copied(chain: Sequence[Operation], values: Sequence[OpResult]) -> tuple[lis
 def _transposition(values: Sequence[OpResult], functions: DerivedFunctions) -> str | None:
     """Add a function that derives the transpose of a constant matrix, and return its name; None for other values.
 
-    Sizes are dynamic in it, so that all matrices share its kernel. values: the values to derive.
+    Sizes are dynamic in it, so that all matrices share its kernel. values: the results that one function would derive.
     """
     source = source_of_transposition(values[0].op) if len(values) == 1 else None
     matrix = matrix_of(source.op) if source is not None and source.op.name in CONSTANTS else None

@@ -26,8 +26,8 @@ class KnownConstants:
     """The operations of a host function that depend on constants alone.
 
     Attributes:
-        sources: Operation → the constants that it depends on, without scalars, splats and small constants, which are
-            embedded in kernels.
+        sources: Operation → the operations in `CONSTANTS` that it depends on, without scalars, splats and small
+            constants, which are embedded in kernels.
         costs: Operation → cost of the most expensive operation among it and those it depends on.
     """
 
@@ -45,7 +45,8 @@ class KnownConstants:
             self.sources[op] = frozenset() if is_fill(op) else frozenset([op])
             self.costs[op] = Cost.FREE
             return
-        if not op.results or not all(self.is_known(v) for v in op.operands):  # first, to walk few regions
+        # Operands are checked before the regions of an operation are walked, which takes longer.
+        if not op.results or not all(self.is_known(v) for v in op.operands):
             return
         inner = [i for region in op.regions for i in walk(region)]
         nested = {op, *inner}
@@ -60,9 +61,9 @@ class KnownConstants:
         self.costs[op] = max([cost_alone, *(info_of(i).cost for i in inner), *(self.costs[o] for o in producers)])
 
     def chain(self, op: Operation) -> list[Operation]:
-        """Return the backward slice of an operation, including itself, producers first."""
+        """Return the known operations that `op` depends on, and `op` itself, producers first."""
         order: dict[Operation, None] = {}
-        stack = [(op, False)]
+        stack = [(op, False)]  # (operation, whether its producers were pushed before and are in `order` now)
         while stack:
             top, is_ready = stack.pop()
             if top in order:

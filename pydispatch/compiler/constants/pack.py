@@ -50,11 +50,10 @@ class Packed:
 
     Attributes:
         function: The dispatch function.
-        index: Index of the argument.
-        type: Type of the argument before it is packed.
+        index: Index of the argument, from 0.
+        type: Type of the tensor that is cut into panels: of the argument, or of the factor computed from it.
         layout: Panel layout of the packed argument.
-        unpacking: The operations between argument and contraction, which compute its factor from the argument; None if
-            the argument is the factor.
+        unpacking: How the contraction's factor is computed from the argument; None if the argument is the factor.
     """
 
     function: func.FuncOp
@@ -65,7 +64,7 @@ class Packed:
 
     @property
     def panels(self) -> TensorType[Attribute]:
-        """Type of the packed argument."""
+        """Type of the argument after packing."""
         return self.layout.type_of(self.type)
 
 
@@ -151,18 +150,19 @@ def _layout(
 
     Args:
         contraction: The contraction.
-        type_: Type of the argument to pack.
+        type_: Type of the tensor to cut into panels.
         grouped: How B is computed from the argument; None if the argument is B.
         levels: ISA levels of all targets.
         is_widened: Whether register blocks widen B from f16 or bf16 as they load it.
     """
-    if contraction.n is None or not _is_whole(contraction):
+    if contraction.n is None or not _is_indexed_by_loops(contraction):
         return None
-    (axis,) = contraction.b.positions_of(contraction.n)
+    (axis,) = contraction.b.positions_of(contraction.n)  # one axis, as B is indexed by plain loops
     columns = type_.get_shape()[axis]
     if grouped is not None:  # bytes, i16 or bf16 for dot-product instructions
         (steps,), group_size = contraction.b.positions_of(contraction.k), grouped.arithmetic.group
         width = PANEL_BYTES // i32.size  # a panel is as wide as the registers of sums, which have 4 bytes each
+        # Panels of groups are not padded, neither their columns nor the last group.
         has_whole_panels = columns % width == 0 and type_.get_shape()[steps] % group_size == 0
         is_large = prod(type_.get_shape()) >= MIN_TRANSPOSED_BYTES  # bytes, or elements of two bytes
         return Layout(axis, width, group_size, steps) if has_whole_panels and is_large else None
@@ -172,7 +172,7 @@ def _layout(
     )
     width = PANEL_BYTES // element.size
     if columns % width and columns % (width // 2) == 0 and not contraction.b.is_last(contraction.n):
-        width //= 2  # 16, 48 or 80 channels
+        width //= 2  # for f32, a panel has 32 columns; 16, 48 or 80 are whole half-width panels
     if is_widened and (wide := _widening_columns(contraction, element.size, columns, levels)) is not None:
         width = wide
     # A last panel padded with zeros pays for a plain product with several panels.
@@ -181,8 +181,8 @@ def _layout(
     return Layout(axis, width) if packing_pays(contraction, type_, element.size, levels) else None
 
 
-def _is_whole(contraction: Contraction) -> bool:
-    """Return whether each dimension of the factor's tensor is indexed by a single loop dimension, without stride or
+def _is_indexed_by_loops(contraction: Contraction) -> bool:
+    """Return whether each dimension of factor B's tensor is indexed by a single loop dimension, without stride or
     offset.
     """
     return contraction.b.axis_dims is not None
@@ -297,9 +297,9 @@ def _panels_of_matrix(value: OpResult, packed: Packed, functions: DerivedFunctio
     sizes, layout = shape_of(value), packed.layout
     if layout.axis not in (0, len(sizes) - 1) or len(sizes) < 2:
         return []
-    axis = 0 if layout.axis == 0 else 1
+    axis = 0 if layout.axis == 0 else 1  # of the value as a matrix
     columns = sizes[layout.axis]
-    rest = prod(sizes) // columns
+    other_elements = prod(sizes) // columns  # of all other dimensions, which become one
     attribute = source.op.properties["value"]
     is_derived = isinstance(attribute, DerivedAttr)
     matrix = functions.transposed.get(attribute.function.data) if isinstance(attribute, DerivedAttr) else None
@@ -310,8 +310,8 @@ def _panels_of_matrix(value: OpResult, packed: Packed, functions: DerivedFunctio
     keeps_columns = columns == shape_of(source)[0 if axis == 0 else -1]  # the reshapes did not change the packed axis
     if not keeps_columns or (is_derived and matrix is None):
         return []
-    rows = (columns, rest) if axis == 0 else (rest, columns)
-    return in_panels(Matrix(attribute, source.type, *rows), Layout(axis, layout.width), packed.panels)
+    shape = (columns, other_elements) if axis == 0 else (other_elements, columns)
+    return in_panels(Matrix(attribute, source.type, *shape), Layout(axis, layout.width), packed.panels)
 
 
 def _erase_unused(value: SSAValue) -> None:

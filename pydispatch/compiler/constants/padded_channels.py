@@ -28,7 +28,7 @@ GROUP = 4
 """Channels that one dot-product instruction on bytes multiplies and adds."""
 
 MOST_GROWTH = 1.5
-"""Maximum ratio of padded to given channels: added channels are multiplied, too."""
+"""Maximum ratio of the channels after padding to those before: added channels are multiplied, too."""
 
 FEWEST_FILTERS = 16
 """Minimum number of filters: convolutions with fewer do not have their channels last."""
@@ -39,7 +39,7 @@ def pad_channels(function: Operation) -> None:
     known: KnownConstants | None = None
     for op in list(walk(function)):
         c = contraction_of(op) if op.name == GENERIC and op.parent is not None else None
-        if c is None or c.acc != i32 or len(op.operands) != 3:
+        if c is None or c.acc != i32 or len(op.operands) != 3:  # image, filter, initial sums
             continue
         known = known or known_of(function)
         for filter_, image in ((c.a, c.b), (c.b, c.a)):
@@ -59,6 +59,7 @@ def _channel_axes(
     reduced_axes = [
         a for a, r in enumerate(image_indices) if isinstance(r, AffineDimExpr) and r.position in generic.reduced_loops
     ]
+    # Pixels are indexed by sums such as output row + filter row; channels by a reduced loop alone.
     has_window = any(not isinstance(r, AffineDimExpr) for r in image_indices)
     if len(reduced_axes) != 1 or not has_window or not known.is_known(contraction.tensor_of(filter_)):
         return None
@@ -77,7 +78,7 @@ def _channel_axes(
 
 
 def _missing(size: int) -> int:
-    """Return how many channels the last group lacks."""
+    """Return how many channels must be added to `size` channels to fill the last group."""
     return -size % GROUP
 
 
@@ -88,14 +89,14 @@ def _is_byte(value: SSAValue) -> bool:
 
 
 def _is_widened(factor: Factor) -> bool:
-    """Return whether a factor is only widened, so that 0 is multiplied as 0."""
+    """Return whether a factor is widened and not changed otherwise, such as by a zero point: padding is then 0."""
     return len(factor.code) == 1 and isinstance(factor.code[0], arith.ExtSIOp | arith.ExtUIOp)
 
 
 def _pad(op: GenericOp, contraction: Contraction, axes: dict[int, int]) -> None:
     """Replace a convolution by one whose operands are padded. The loops over the channels get the padded sizes.
 
-    axes: number of an operand → axis of its channels.
+    axes: index of an operand → axis of its channels; image and filter.
     """
     operands = list(contraction.generic.operands)
     for index, axis in axes.items():

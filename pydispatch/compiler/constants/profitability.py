@@ -48,18 +48,19 @@ def packing_pays(contraction: Contraction, type_: TensorType[Attribute], size: i
 
     Args:
         contraction: The contraction.
-        type_: Type of B.
-        size: Bytes of an element.
+        type_: Type of B's tensor.
+        size: Bytes of an element as kernels multiply it.
         levels: ISA levels of all targets.
     """
     *_, columns = type_.get_shape()
     total = prod(type_.get_shape()) * size
     rows = 1 if contraction.m is None else contraction.generic.extents[contraction.m]
+    # Rows of the result in all outer iterations; None if M is dynamic, and dynamic outer dimensions count as 1.
     rows = None if rows is None else rows * prod(contraction.generic.extents[d] or 1 for d in contraction.outer)
     exceeds_cache = total > min(level.model.l2.bytes_per_core for level in levels)
     if not contraction.b.is_last(contraction.n):  # B is transposed
         return total >= MIN_TRANSPOSED_BYTES and (rows is None or rows > 1 or exceeds_cache)
-    if total < MIN_BYTES or columns * size <= PANEL_BYTES:
+    if total < MIN_BYTES or columns * size <= PANEL_BYTES:  # a single panel is B as it is stored
         return False
     # Few panels: rows are read whole, in order, also without panels.
     prefetches_rows = all(level.model.prefetch_stride >= level.model.page for level in levels)

@@ -23,8 +23,9 @@ class Matrix:
     """Constant that is stored as a row-major matrix.
 
     Attributes:
-        value: Attribute of the constant.
-        type: Type of the constant, [rows, columns].
+        value: The `value` attribute of the constant operation: the elements, or how they are derived.
+        type: Type of the constant as it is stored; without exactly two dimensions, either its first size is `rows` or
+            its last one is `columns`.
         rows: Number of rows.
         columns: Number of columns.
     """
@@ -44,7 +45,7 @@ def matrix_of(op: Operation) -> Matrix | None:
 
 
 def source_of_transposition(op: Operation) -> OpResult | None:
-    """Return the source of a generic that only transposes a matrix; None for other operations."""
+    """Return the matrix that a generic transposes without other computation; None for other operations."""
     if op.name != GENERIC:
         return None
     generic = structured(op)
@@ -65,7 +66,7 @@ class _Code:
         ops: The operations, in order.
         element: Element type of the matrix.
         matrix: The current matrix, [rows, columns].
-        dims: Its number of rows, and of columns.
+        dims: Its number of rows and of columns, as values of type index.
     """
 
     def __init__(self, matrix: Matrix) -> None:
@@ -120,9 +121,9 @@ class _Code:
         """Append operations that copy elements of the matrix into a new tensor.
 
         Args:
-            sizes: Dynamic sizes of the tensor.
-            static_shape: Sizes of the tensor; -1 for each of `sizes`.
-            reads: Index in the matrix of the element to copy, as expressions of the index in the tensor.
+            sizes: Dynamic sizes of the new tensor, in the order of its dimensions.
+            static_shape: Sizes of the new tensor; -1 for each of `sizes`.
+            reads: Row and column in the matrix of the element to copy, as expressions of the index in the new tensor.
         """
         type_ = TensorType(self.element, static_shape)
         empty = self.put(tensor.EmptyOp(list(sizes), type_))
@@ -156,11 +157,11 @@ def in_panels(matrix: Matrix, layout: Layout, result: TensorType[Attribute]) -> 
     Args:
         matrix: The constant.
         layout: Layout of the panels in terms of the matrix.
-        result: Type of the panels, which may have another shape.
+        result: Type of the panels; its shape has several other dimensions where the constant has them.
     """
     code, axis, width = _Code(matrix), layout.axis, layout.width
     size = rounded_up = code.dims[axis]
-    if (matrix.rows, matrix.columns)[axis] % width:
+    if (matrix.rows, matrix.columns)[axis] % width:  # rounding and padding are emitted only where they are needed
         rounded_up = code.put(arith.AddiOp(size, code.number(width - 1)))
     panels = code.put(arith.DivUIOp(rounded_up, code.number(width)))
     if rounded_up is not size:

@@ -61,8 +61,8 @@ class _Factors:
     """Operands of a product that are rounded.
 
     Attributes:
-        constant: Number of the operand that is computed from constants; None if there is none.
-        others: Numbers of the operands that the product rounds itself.
+        constant: Index of the operand that is computed from constants, of which a rounded copy is stored; None without.
+        others: Indices of the operands whose elements the product rounds as it reads them.
     """
 
     constant: int | None
@@ -70,7 +70,7 @@ class _Factors:
 
 
 def _factors_to_round(op: Operation, only_constants: bool) -> _Factors | str:
-    """Return the factors of a product that are rounded, or why none is."""
+    """Return the factors of a product that are rounded, or a clause that says why none is."""
     contraction = contraction_of(op)
     if contraction is None:
         return "it is no product of two factors that has a kernel of its own"
@@ -78,7 +78,7 @@ def _factors_to_round(op: Operation, only_constants: bool) -> _Factors | str:
         return "its sums are not f32"
     if not all(is_projected_permutation(m) for m in contraction.generic.maps):
         return "it is a convolution or another product of windows"
-    factors = (contraction.b, contraction.a)  # `main` is the number of the operand that a factor reads
+    factors = (contraction.b, contraction.a)
     if any(gathered_pages(contraction.tensor_of(factor)) is not None for factor in factors):
         return "a factor is gathered pages, which attention reads in place"
     constants = [factor.main_input for factor in factors if _is_constant(contraction, factor)]
@@ -107,10 +107,13 @@ def _is_constant(contraction: Contraction, factor: Factor) -> bool:
 def _round(
     op: Operation, factors: _Factors, rounded: dict[SSAValue, SSAValue], element: BFloat16Type | Float16Type
 ) -> None:
-    """Replace a product by one of rounded factors. rounded: rounded constants, by factor."""
+    """Replace a product by one of factors rounded to `element`.
+
+    rounded: constant → its rounded copy; new copies are added.
+    """
     new, parent = op.clone(), op.parent
     block = new.regions[0].block
-    for operand in factors.others:
+    for operand in factors.others:  # round each element, and widen it again
         wide = block.args[operand]
         narrow = arith.TruncFOp(wide, element)
         widened = arith.ExtFOp(narrow.result, f32)
@@ -133,7 +136,7 @@ def _read_rounded(
 
     Args:
         new: The product.
-        operand: Number of the operand that is rounded.
+        operand: Index of the operand that is rounded.
         rounded: Constant → its rounded copy, which is created on first use.
         element: Element type of the copy.
     """

@@ -56,7 +56,7 @@ def _replace_result(op: Operation, value: SSAValue) -> SSAValue:
 def _order_of(value: SSAValue) -> list[int] | None:
     """Return, for each dimension of a transposed copy's source, the dimension of the copy; None for other tensors.
 
-    A copy [batch, height, width, channels] of [batch, channels, height, width] has the order [0, 3, 1, 2].
+    A copy [batch, height, width, channels] of a source [batch, channels, height, width] has the order [0, 3, 1, 2].
     """
     copy = defining_copy(value)
     if copy is None or not is_identity(copy.maps[1]) or len(copy.maps[0].results) != len(copy.iterators):
@@ -111,6 +111,7 @@ def _elementwise(user: GenericOp, copy: SSAValue) -> SSAValue | None:
     is_elementwise = len(user.results) == 1 and generic.is_parallel and is_identity(generic.maps[-1])
     if not is_elementwise or defining_copy(user.results[0]):  # `user` is itself a copy
         return None
+    # The maps of inputs are followed by those of outputs, which zip() drops.
     read_whole = [v for v, m in zip(generic.inputs, generic.maps, strict=False) if is_identity(m)]
     is_only_reader = len(list(copy.uses)) == 1
     if copy not in read_whole or not (is_only_reader or all(_order_of(v) is not None for v in read_whole)):
@@ -154,7 +155,7 @@ def _sliced(op: tensor.ExtractSliceOp, copy: SSAValue, order: list[int]) -> SSAV
 def _gather(op: GenericOp, copy: SSAValue, order: list[int]) -> SSAValue | None:
     """Make a generic that reads elements of a transposed copy at computed indices read the copy's source.
 
-    Return its result as a transposed copy, or None when the generic cannot be rewritten.
+    Return its result as a transposed copy, or None when the generic cannot be rewritten. order: `_order_of` the copy.
     """
     generic = structured(op)
     reads = [o for o in generic.block.ops if isinstance(o, tensor.ExtractOp) and o.tensor is copy]
@@ -166,18 +167,18 @@ def _gather(op: GenericOp, copy: SSAValue, order: list[int]) -> SSAValue | None:
     for read in reads:  # correct also if the loops stay as they are below
         indices = list(read.indices)
         read.operands = [_source(copy), *(indices[a] for a in order)]
-    missing = [d for d in range(len(generic.iterators)) if d not in loops]
-    result = computed_in(op, [*missing, *loops])
+    outer_loops = [d for d in range(len(generic.iterators)) if d not in loops]
+    result = computed_in(op, [*outer_loops, *loops])
     return None if result is None else _replace_result(op, result)
 
 
 def _loops(value: SSAValue, generic: Structured) -> list[int]:
-    """Return the sorted loop dimensions that an index inside a generic depends on."""
+    """Return the loop dimensions, ascending, that `value`, an index in the body of a generic, depends on."""
     if isinstance(value, BlockArgument):
         map_ = generic.maps[value.index] if value.block is generic.block else None
         return [] if map_ is None else sorted({d for r in map_.results for d in r.used_dims()})
     owner = value.owner
-    if isinstance(owner, Block) or owner.parent is not generic.block:
+    if isinstance(owner, Block) or owner.parent is not generic.block:  # a value from outside of the generic
         return []
     if owner.name == "linalg.index":
         return [cast("IntegerAttr[IndexType]", owner.properties["dim"]).value.data]
@@ -236,7 +237,7 @@ def _expanded(insertion_point: Operation, expand: tensor.ExpandShapeOp, order: l
     shape, source_shape = shape_of(expand.result), shape_of(expand.src)
     if min(shape) < 0:
         return None
-    source_axis: dict[int, int] = {}  # axis of the result that is no added one -> axis of the source
+    source_axis: dict[int, int] = {}  # axis of the result, unless it is an added one -> axis of the source
     for dim, group in enumerate(expand.reassociation.data):
         axes = [d.value.data for d in group.data]
         source_axis[next((a for a in axes if shape[a] != 1), axes[0])] = dim
@@ -268,7 +269,10 @@ def _kept_source_dims(collapse: tensor.CollapseShapeOp) -> list[int] | None:
 
 
 def _order_with_units(expand: tensor.ExpandShapeOp, order: list[int]) -> list[int]:
-    """Return a permutation of the source of an expand_shape as one of its result: added dimensions come first."""
+    """Return the permutation of an expand_shape's result that corresponds to the permutation `order` of its source.
+
+    The added dimensions, all of size 1, come first. Both permutations have, for each new dimension, the old one.
+    """
     shape, groups = shape_of(expand.result), [[d.value.data for d in g.data] for g in expand.reassociation.data]
     result_axes = [next((a for a in axes if shape[a] != 1), axes[0]) for axes in groups]  # of the source's axes
     return [*(a for a in range(len(shape)) if a not in result_axes), *(result_axes[a] for a in order)]

@@ -23,12 +23,12 @@ from pydispatch.compiler.worker import llvm_process
 
 
 def provided_symbols() -> frozenset[str]:
-    """Return every function that the library defines. Known without compiling."""
+    """Return the names of all functions that the library defines. A table has them, so that nothing is compiled."""
     return frozenset(symbol for names in SYMBOLS.values() for symbol in names)
 
 
 def inlinable_symbols() -> frozenset[str]:
-    """Return the functions that `bitcode` defines."""
+    """Return the names of the functions that `bitcode` defines."""
     return frozenset(symbol for stem, names in SYMBOLS.items() if stem not in prebuilt.OBJECTS for symbol in names)
 
 
@@ -39,16 +39,16 @@ def compiler() -> str:
 
 @functools.cache
 def fingerprint() -> str:
-    """Return a hash that changes with every input of the library."""
-    names = [(stem, sorted(names)) for stem, names in SYMBOLS.items()]
-    return cache.digest(prebuilt.compiler(), prebuilt.sources(), names, Path(join.__file__).read_bytes())
+    """Return a hash of all that the compiled library depends on: compiler, C sources, symbols, code that joins them."""
+    symbols = [(stem, sorted(names)) for stem, names in SYMBOLS.items()]
+    return cache.digest(prebuilt.compiler(), prebuilt.sources(), symbols, Path(join.__file__).read_bytes())
 
 
 def objects(arch: str, cpu: str = "generic", features: Sequence[str] = ()) -> list[bytes]:
     """Return the whole library as ELF objects, one per source, for `Toolchain.link_shared(..., archives=...)`.
 
     The first call for an (arch, cpu, features) compiles for about 0.5 s. Later calls read the cache on disk (3 ms), or
-    the memory of this process.
+    the memory of this process. The arguments are those of `bitcode`.
 
     Raises:
         ToolchainError: A tool is missing or fails.
@@ -68,7 +68,7 @@ def bitcode(
 
     Args:
         arch: Architecture, one of `tools.ARCHES`.
-        cpu: Name of the CPU.
+        cpu: LLVM's name of the CPU; "generic" for the baseline of the architecture.
         features: Further CPU features, such as "+fma".
         symbols: The functions that the kernel calls: only the sources that define one of them are in the module. None
             stands for all functions.
@@ -80,7 +80,7 @@ def bitcode(
 
 @functools.lru_cache(maxsize=32)
 def _objects(arch: str, cpu: str, features: tuple[str, ...]) -> tuple[bytes, ...]:
-    """Return the object file of each source of the library, in the order of `SYMBOLS`."""
+    """Return the object file of each source of the library, in the order of `SYMBOLS` (source, its functions)."""
     if arch not in tools.ARCHES:
         raise ValueError(f"arch {arch!r}: expected one of {', '.join(tools.ARCHES)}")
 
@@ -100,7 +100,7 @@ def _objects(arch: str, cpu: str, features: tuple[str, ...]) -> tuple[bytes, ...
 
 @functools.lru_cache(maxsize=64)
 def _bitcode(arch: str, cpu: str, features: tuple[str, ...], stems: tuple[str, ...]) -> bytes:
-    """Return the sources `stems` of the library as one bitcode module."""
+    """Return the sources `stems`, file names without suffix, of the library as one bitcode module."""
 
     def joined_module() -> bytes:
         """Compile the sources and join them, without the cache."""

@@ -56,7 +56,10 @@ def fit(function: Callable[[Real], Real], low: Real, high: Real, degree: int) ->
 
 
 def horner(coefficients: list[str], variable: str) -> str:
-    """Return C code of a polynomial by Horner's rule: [a, b, c], x -> PYD_FMA(PYD_FMA(c, x, b), x, a)."""
+    """Return C code of a polynomial by Horner's rule: [a, b, c], x -> PYD_FMA(PYD_FMA(c, x, b), x, a).
+
+    coefficients: C literals, lowest power first.
+    """
     text = coefficients[-1]
     for c in reversed(coefficients[:-1]):
         text = f"PYD_FMA({text}, {variable}, {c})"
@@ -64,8 +67,10 @@ def horner(coefficients: list[str], variable: str) -> str:
 
 
 def macro(name: str, coefficients: list[float]) -> str:
-    """Return a C macro of a polynomial; from degree 4 on, even and odd powers are summed separately, which halves the
-    dependency chain.
+    """Return the definition of a C macro that evaluates a polynomial in double. coefficients: lowest power first.
+
+    From degree 4 on, even and odd powers are summed separately, which halves the dependency chain; such a macro takes
+    x and x^2.
     """
     words = [c.hex() for c in coefficients]
     if len(words) < 5:
@@ -75,19 +80,22 @@ def macro(name: str, coefficients: list[float]) -> str:
 
 
 def single(name: str, coefficients: list[float]) -> str:
-    """Return a C macro of a polynomial in float, by Horner's rule."""
+    """Return the definition of a C macro that evaluates a polynomial in float. coefficients: lowest power first."""
     words = [c.hex() + "f" for c in coefficients]
     return f"#define {name}(x) {horner(words, '(x)').replace('PYD_FMA', 'PYD_FMAF')}\n"
 
 
 def split(value: Real, bits: int) -> float:
-    """Return `value` truncated to `bits` significant bits."""
+    """Return a positive `value` truncated, or a negative one rounded down, to `bits` significant bits."""
     mantissa, exponent = mp.frexp(value)
     return float(mp.ldexp(mp.floor(mantissa * 2**bits), int(exponent) - bits))
 
 
 def parts(value: Real, *bits: int) -> list[float]:
-    """Return `value` as a sum of doubles with the given numbers of bits; the last one is rounded."""
+    """Return doubles, largest first, whose sum is `value`: with bits[0], bits[1] ... significant bits each.
+
+    The last one is what remains, rounded to a double.
+    """
     result = []
     for count in bits[:-1]:
         result.append(split(value, count))
@@ -102,12 +110,15 @@ def table(name: str, rows: list[list[float]]) -> str:
 
 
 def rest(function: Callable[[Real], Real], terms: list[Real], order: int) -> Callable[[Real], Real]:
-    """Return (function(x) - terms[0] - terms[1] x - ...) / x^order, with x kept away from zero."""
+    """Return (function(x) - terms[0] - terms[1] x - ...) / x^order, as a function of x that is not defined at 0."""
     return lambda x: (function(x) - sum(t * x**i for i, t in enumerate(terms))) / x**order
 
 
 def odd(function: Callable[[Real], Real], lead: Real, order: int = 1) -> Callable[[Real], Real]:
-    """Return (function(x)/x - lead) / z^order as a function of z = x^2."""
+    """Return (function(x)/x - lead) / z^order as a function of z = x^2 > 0.
+
+    For an odd function this is its series in x^2 without the first coefficient, `lead`.
+    """
     return lambda z: (function(mp.sqrt(z)) / mp.sqrt(z) - lead) / z**order
 
 
@@ -130,7 +141,7 @@ def log_rows() -> list[list[float]]:
 
 
 def atan_rows() -> list[list[float]]:
-    """Return for each i of 0..16 the row (high, low), whose exact sum is atan(i / 16) to some 106 bits."""
+    """Return for each i from 0 to 16 the row (high, low), whose exact sum is atan(i / 16) to some 106 bits."""
     return [parts(mp.atan(mp.mpf(i) / 16), 53, 53) for i in range(17)]
 
 
@@ -146,16 +157,14 @@ def erfcx_scaled(u: Real) -> Real:
 
 
 Spec = tuple[str, str, Callable[[Real], Real], Real, Real, int]
-"""The macro in C and the name in kernels, either of which may be missing; the function, its interval, the degree."""
+"""(macro in C, name in kernel IR, function, low and high end of its interval, degree); a name is "" if it is unused."""
 
 Fitted = list[tuple[str, str, list[float]]]
-"""The macro, the name, and the coefficients, lowest first."""
+"""(macro in C, name in kernel IR, coefficients from the lowest power on) of each polynomial."""
 
 
 def polynomials() -> tuple[list[Spec], list[Spec]]:
-    """Return the polynomials in f64, among them those with which C computes f32 in double, and the
-    polynomials in f32.
-    """
+    """Return the polynomials to fit in f64, and those to fit in f32. C computes some f32 functions by those in f64."""
     # Columns: macro in C, name in kernel IR ("" for none), function, interval from, to, degree.
     # The second argument of rest() and odd() are the leading terms, which are exact and not fitted.
     # Intervals of odd() are those of x^2, rounded up: 0.6169 is (pi/4)^2, 0.2501 (1/2)^2, 0.17158 tan(pi/8)^2,
@@ -212,17 +221,17 @@ def polynomials() -> tuple[list[Spec], list[Spec]]:
 
 
 def fitted(specs: list[Spec], digits: type[np.floating[Any]]) -> Fitted:
-    """Fit the polynomial of each spec; coefficients are rounded to `digits`."""
+    """Fit the polynomial of each spec; coefficients are rounded to the type `digits`, and returned as doubles."""
     results: Fitted = []
     for name_in_c, name_in_kernels, function, low, high, degree in specs:
-        # Functions of rest() and odd() divide by their argument: 1e-30 keeps it from 0.
+        # Functions of rest() and odd() divide by their argument, which adding 1e-30 keeps from 0.
         coefficients = fit(function, mp.mpf(low) + 1e-30, high, degree)
         results.append((name_in_c, name_in_kernels, [float(digits(c)) for c in coefficients]))
     return results
 
 
 def header(double: Fitted, floats: Fitted) -> str:
-    """Return the text of coefficients.h.
+    """Return the text of coefficients.h. double, floats: the polynomials in double and in float.
 
     Numbers are split into parts of so many bits each. Parts of 28 bits times a float of 24 bits, and parts of 32 or 33
     bits times an integer of 20, are exact in the 53 bits of a double; a part of 53 bits is the rounded rest.
@@ -240,10 +249,11 @@ def header(double: Fitted, floats: Fitted) -> str:
     out.append(table("PYD_LOG_TABLE", log_rows()))
 
     # 2/pi as 64-bit words after 64 zero bits, for arguments as large as a double can hold.
-    bits = int(mp.floor(2 / mp.pi * mp.mpf(2) ** 1280))
+    bits = int(mp.floor(2 / mp.pi * mp.mpf(2) ** 1280))  # 20 words of 64
     words = [0, *((bits >> (1280 - 64 * (i + 1))) & (2**64 - 1) for i in range(20))]
     out.append("#define PYD_TWO_OVER_PI {" + ", ".join(f"{w:#018x}" for w in words) + "}\n")
-    # For a float m 2^e with 24-bit m and biased exponent b: 2^(b-150) * 2/pi mod 4 in parts of 28, 28 and 53 bits.
+    # For a float m 2^(b-150) with 24-bit integer m and biased exponent b: 2^(b-150) * 2/pi mod 4, as four quarter turns
+    # are a whole one, in parts of 28, 28 and 53 bits.
     rows = []
     for biased in range(100, 255):
         value = mp.ldexp(2 / mp.pi, biased - 150)
@@ -251,14 +261,15 @@ def header(double: Fitted, floats: Fitted) -> str:
         rows.append(parts(value, 28, 28, 53))  # 24 bits of m times 28 bits of a part are exact in a double
     out.append(table("PYD_TWO_OVER_PI_F", rows))
 
-    # The same for doubles, one row for the 16 exponents from each b on: 2^(b-1075) * 2/pi mod 4, to nearest.
+    # For doubles m 2^(b-1075), a row for the 16 exponents from each b on: 2^(b-1075) * 2/pi minus the nearest multiple
+    # of 4.
     rows = []
     for biased in range(960, 2048, 16):
         value = mp.ldexp(2 / mp.pi, biased - 1075)
         rows.append(parts(value - 4 * mp.nint(value / 4), 53, 53, 53, 53))  # multiplied as sums of doubles
     out.append(table("PYD_TURNS", rows))
 
-    # Powers of two times 2/pi, mod 4 to nearest, in parts whose products with a float are exact.
+    # Powers of two times 2/pi, minus the nearest multiple of 4, in parts whose products with a float are exact.
     for power in (22, 51, 80):  # 29 apart, the span of exponents that each constant reduces
         value = mp.ldexp(2 / mp.pi, power)
         constant(f"PYD_TURN{power}", value - 4 * mp.nint(value / 4), 28, 28, 28, 53)
@@ -280,10 +291,10 @@ def header(double: Fitted, floats: Fitted) -> str:
 
 
 def python(double: Fitted, floats: Fitted) -> str:
-    """Return the text of coefficients.py."""
+    """Return the text of coefficients.py. double, floats: the polynomials in double and in float."""
 
     def numbers(values: list[float], indent: str) -> str:
-        """Return a tuple of numbers as Python code, wrapped into lines."""
+        """Return a tuple of numbers as Python code, wrapped into lines. indent: spaces before the closing one."""
         lines = textwrap.wrap(", ".join(map(repr, values)) + ",", 116 - len(indent), break_on_hyphens=False)
         return "(\n" + "".join(f"{indent}    {line}\n" for line in lines) + f"{indent})"
 

@@ -13,11 +13,11 @@ _MACHINE_ATTRIBUTES = re.compile(
 _COMPILER_METADATA = re.compile(r"^!(?:llvm\.(?:module\.flags|ident|errno\.tbaa)) = .*\n", re.MULTILINE)
 """Metadata about the compiler and its flags, which would conflict between modules."""
 _DEFINED = re.compile(r"^(define [^@\n]*@(?P<name>[\w.$]+)\([^\n]*?)(?P<end>(?: !dbg ![0-9]+)? \{)$", re.MULTILINE)
-"""First line of a function, up to where a section is added."""
+"""First line of a function definition: group 1 ends where a section is inserted, `end` is the rest of the line."""
 
 
 def object_of(module: bytes, arch: str, cpu: str, features: Sequence[str]) -> bytes:
-    """Compile bitcode to an ELF object, with each function in a section of its own.
+    """Compile bitcode to an ELF object, with each function in a section of its own, so that linkers drop unused ones.
 
     LLVM's passes over the module do not run: they would turn the loop of memcpy() into a call of memcpy().
     """
@@ -26,7 +26,7 @@ def object_of(module: bytes, arch: str, cpu: str, features: Sequence[str]) -> by
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     text = _portable_text(module)
-    base = ("+m", "+a", "+f", "+d", "+c") if arch == "riscv64" else ()
+    base = ("+m", "+a", "+f", "+d", "+c") if arch == "riscv64" else ()  # RV64GC, which LLVM does not imply
     generic = {"x86_64": "x86-64", "aarch64": "generic", "riscv64": "generic-rv64"}
     machine = llvm.Target.from_triple(f"{arch}-unknown-linux-gnu").create_target_machine(
         cpu=generic[arch] if cpu == "generic" else cpu, features=",".join((*base, *features)), opt=3, reloc="pic",
@@ -44,7 +44,10 @@ def _portable_text(bitcode: bytes) -> str:
 
 
 def joined(modules: Sequence[tuple[str, bytes]]) -> bytes:
-    """Link (name, bitcode) into one module, without attributes of a machine."""
+    """Link modules into one without attributes of a machine, and return its bitcode.
+
+    modules: (file name of the source without suffix, its bitcode).
+    """
     from llvmlite import binding as llvm
 
     whole = llvm.parse_assembly("")

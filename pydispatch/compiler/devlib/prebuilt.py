@@ -48,10 +48,13 @@ are removed: bitcode of the first level of a machine equals bitcode compiled for
 
 
 def level_of(arch: str, cpu: str, features: Iterable[str]) -> str | None:
-    """Return the first level that a machine has; None for a CPU that only clang knows."""
+    """Return the name in LEVELS of the first level all of whose features a machine has.
+
+    Return None for a CPU that is not in this package's table of machines; clang may know it. features: with signs.
+    """
     if arch == "nvptx64":
         return arch
-    spelled = next((name for name, known in ARCHITECTURES.items() if known == arch), arch)
+    spelled = next((name for name, known in ARCHITECTURES.items() if known == arch), arch)  # as targets name it
     cpu = "generic" if cpu == "x86-64" else cpu  # LLVM's name of the baseline
     target = Target("llvm-cpu", f"embedded-elf-{spelled}", cpu, tuple(features))
     try:
@@ -65,25 +68,28 @@ def level_of(arch: str, cpu: str, features: Iterable[str]) -> str | None:
 def module(stem: str, arch: str, cpu: str, features: tuple[str, ...]) -> bytes:
     """Return one source as bitcode, or as an object if it is one of OBJECTS. Raises ToolchainError, ValueError for an
     unknown arch.
+
+    stem: file name of the source without ".c".
     """
-    # The level whose bitcode suits the machine; None where the archive has other sources, or only clang knows the CPU.
+    # The level whose bitcode suits the machine; None if the archive was built from other sources, or for a CPU that
+    # only clang knows: clang then compiles the source.
     level = level_of(arch, cpu, features) if _library() else None
     return _library()[f"{level}/{stem}"] if level else _compiled(stem, arch, cpu, features)
 
 
 def sources() -> str:
-    """Return a digest of everything that the library is compiled from."""
+    """Return a digest of the C sources, the headers and the flags that the library is compiled with."""
     return cache.digest([(path.name, path.read_bytes()) for path in sorted(SOURCES.iterdir())], _FLAGS)
 
 
 def compiler() -> str:
-    """Return the clang that the bitcode is from."""
+    """Return the version of the clang that compiled the bitcode: of the archive, or of the one that would be run."""
     return _library().get("compiler", b"").decode() or tools.find().fingerprint()
 
 
 @functools.cache
 def _library() -> dict[str, bytes]:
-    """Return the members of the archive; none if it was built from other sources."""
+    """Return the bytes of the archive's members by name; empty if it was built from other sources, or is missing."""
     archived = members(FILE) if FILE.exists() else {}
     return archived if archived and archived["sources"].decode() == sources() else {}
 
@@ -108,19 +114,21 @@ def _compiled(stem: str, arch: str, cpu: str, features: tuple[str, ...]) -> byte
 
 
 def write(path: Path = FILE) -> None:
-    """Compile all sources for all levels into one archive. Raises ToolchainError."""
+    """Compile all sources for all levels into the archive `path`. Raises ToolchainError."""
 
     def compiled_member(level: str, stem: str) -> tuple[str, bytes]:
         """Return the name of a member of the archive, and the bitcode of a source for a level."""
         arch, features = LEVELS[level]
         return f"{level}/{stem}", _compiled(stem, arch, "sm_70" if arch == "nvptx64" else "generic", features)
 
+    # GPUs have no object files: their code is compiled from the inlined bitcode alone.
     names = [(level, stem) for level in LEVELS for stem in SYMBOLS if level != "nvptx64" or stem not in OBJECTS]
     with ThreadPoolExecutor() as pool:
         archived = dict(pool.map(lambda member: compiled_member(*member), names))
     archived |= {"sources": sources().encode(), "compiler": tools.find().fingerprint().encode()}
     with tarfile.open(path, "w:xz", preset=9) as archive:
-        for name in sorted(archived, key=lambda name: name.partition("/")[::-1]):  # similar ones in a row
+        # Sorted by source, then level: xz compresses similar neighbours best.
+        for name in sorted(archived, key=lambda name: name.partition("/")[::-1]):
             entry = tarfile.TarInfo(name)
             entry.size = len(archived[name])
             archive.addfile(entry, io.BytesIO(archived[name]))
