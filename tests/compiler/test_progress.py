@@ -34,22 +34,22 @@ def test_an_estimate() -> None:
     now, told = 100.0, list[Progress]()
     tracker = Tracker(told.append, lambda: now)
     tracker.phase("dispatches")
-    now += progress.FIRST - 0.5
+    now += progress.MIN_ELAPSED_SECONDS - 0.5
     tracker.begin_code(4)
     assert told == []
     now += 1
-    tracker.made("f")
-    now += progress.EVERY / 2
-    tracker.made("g")
-    assert told == [Progress("code", "f", 1, 4, progress.FIRST + 0.5, 3.0)]
-    now += 1 - progress.EVERY / 2
-    tracker.made("h")
-    assert told[1:] == [Progress("code", "h", 3, 4, progress.FIRST + 1.5, pytest.approx(2 / 3))]
+    tracker.count_compiled("f")
+    now += progress.MIN_INTERVAL_SECONDS / 2
+    tracker.count_compiled("g")
+    assert told == [Progress("code", "f", 1, 4, progress.MIN_ELAPSED_SECONDS + 0.5, 3.0)]
+    now += 1 - progress.MIN_INTERVAL_SECONDS / 2
+    tracker.count_compiled("h")
+    assert told[1:] == [Progress("code", "h", 3, 4, progress.MIN_ELAPSED_SECONDS + 1.5, pytest.approx(2 / 3))]
 
 
 def test_of_a_compilation(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "FIRST", 0.0)
-    monkeypatch.setattr(progress, "EVERY", 0.0)
+    monkeypatch.setattr(progress, "MIN_ELAPSED_SECONDS", 0.0)
+    monkeypatch.setattr(progress, "MIN_INTERVAL_SECONDS", 0.0)
     told: list[Progress] = []
     pd.compile(TWO, progress=told.append)
     code = [p for p in told if p.phase == "code"]
@@ -60,15 +60,15 @@ def test_of_a_compilation(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_nothing_of_a_short_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "FIRST", 3600.0)
+    monkeypatch.setattr(progress, "MIN_ELAPSED_SECONDS", 3600.0)
     told: list[Progress] = []
     pd.compile(TWO, progress=told.append)
     assert told == []
 
 
 def test_an_error_of_the_function_is_the_callers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "FIRST", 0.0)
-    monkeypatch.setattr(progress, "EVERY", 0.0)
+    monkeypatch.setattr(progress, "MIN_ELAPSED_SECONDS", 0.0)
+    monkeypatch.setattr(progress, "MIN_INTERVAL_SECONDS", 0.0)
 
     def stop(report: Progress) -> None:
         raise ZeroDivisionError

@@ -15,7 +15,10 @@ from pydispatch.frontends.source import ReadOptions
 
 
 def names(what: str, value: object, example: str) -> tuple[str, ...] | None:
-    """Check a parameter that is one name or several, and return the names; None for None."""
+    """Check a parameter that is one name or several, and return the names; return None if the parameter is None.
+
+    example: a valid value in quotes, for messages.
+    """
     if value is None:
         return None
     listed = _listed(what, value, f"a name such as {example}, or a list of such")
@@ -28,7 +31,7 @@ def names(what: str, value: object, example: str) -> tuple[str, ...] | None:
 
 
 def text(what: str, value: object, example: str) -> str:
-    """Check that a parameter is a string, which may be empty, and return it."""
+    """Check that a parameter is a string, which may be empty, and return it. example: a valid value, for messages."""
     if not isinstance(value, str):
         raise InvalidArgumentError(f"{what}: expected text such as {example}, got {value!r}")
     return value
@@ -42,7 +45,7 @@ def flag(what: str, value: object) -> bool:
 
 
 def one_of(what: str, value: object, choices: Sequence[int]) -> int:
-    """Check that a parameter is one of a few ints, and return it."""
+    """Check that a parameter is an int of `choices`, and return it. True is no int here."""
     if type(value) is int and value in choices:
         return value
     raise InvalidArgumentError(f"{what}: expected {', '.join(map(str, choices[:-1]))} or {choices[-1]}, got {value!r}")
@@ -104,7 +107,10 @@ def read_options(kernels: object, weights: object, inputs: object = None, consta
 
 
 def _shape(name: str, shape: object) -> tuple[int | str, ...]:
-    """Return the sizes that `inputs` states for one input. Raises InvalidArgumentError for anything else."""
+    """Return the sizes that `inputs` states for the input `name`: ints, and names of dynamic sizes.
+
+    Raises InvalidArgumentError for other values.
+    """
     sizes = tuple(shape) if isinstance(shape, (tuple, list)) else ()
     if not isinstance(shape, (tuple, list)) or not all(
         (isinstance(n, str) and n) or (type(n) is int and 0 <= n < 1 << 40) for n in sizes
@@ -114,7 +120,10 @@ def _shape(name: str, shape: object) -> tuple[int | str, ...]:
 
 
 def _listed(what: str, value: object, expected: str) -> tuple[Any, ...]:
-    """Return a value or the values of an iterable as a tuple; a path is one value."""
+    """Return a string or path alone, or the items of another iterable, as a tuple.
+
+    expected: what the parameter may be, for the error about other values.
+    """
     if isinstance(value, (str, os.PathLike)):
         return (value,)
     if not isinstance(value, Iterable) or isinstance(value, (bytes, bytearray, memoryview)):

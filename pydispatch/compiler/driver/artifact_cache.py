@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from pydispatch.formats.artifact.artifact import Artifact
 
 LARGEST = 64 << 20
-"""Maximum size in bytes of a source, and of an artifact, that is cached, without weights in hexadecimal digits."""
+"""Maximum size in bytes of a source, and of an artifact, that is cached; weights in hexadecimal digits do not count."""
 
 USES = ("llvmlite", "ml_dtypes", "numpy", "xdsl", "ziglang")
 """Packages whose versions may change an artifact."""
@@ -48,7 +48,8 @@ _KEY_VERSION = "program 4"
 """First part of each key; its number is raised when the parts of the key change."""
 
 _NAMED = ("targets", "cpu", "object_search_path")
-"""Options in the key, beside `cpu_features` and `reassociate`. Others must have their defaults."""
+"""Options in the key that are a name or path, or a list of these. Besides them, `cpu_features` and `reassociate` may
+have any value."""
 
 
 def compile(source: Any, **options: Any) -> Artifact:
@@ -56,7 +57,7 @@ def compile(source: Any, **options: Any) -> Artifact:
 
     Raises the errors of `pipeline.compile`, and CompileError if the compiler cannot be imported.
 
-    options: the arguments of `pipeline.compile`, with none left out.
+    options: all arguments of `pipeline.compile`, also those with default values.
     """
     start = time.perf_counter()
     entry = _entry(source, options)
@@ -91,7 +92,7 @@ class _Entry:
     Attributes:
         key: Digest of everything that decides the artifact, except the files that are read for it.
         source: The source; a `ProgramFile` if its text has been read from a file.
-        blobs: Bytes of the source's long hexadecimal literals.
+        blobs: Bytes of the source's long hexadecimal literals, in the order of the text.
         start: Time at which the compilation began, in nanoseconds since the epoch.
     """
 
@@ -107,6 +108,7 @@ class _Entry:
         data = cache.load(self.key, cache.PROGRAMS)
         if data is None:
             return None
+        # The first line is JSON: member of the artifact -> index in `blobs` of the elements that its file lacks.
         head, _, file = data.partition(b"\n")
         with suppress(ArtifactError, ValueError, TypeError, AttributeError, IndexError):
             blocks = {member: self.blobs[index] for member, index in json.loads(head).items()}
@@ -125,7 +127,7 @@ class _Entry:
             return  # a model: what its frontend uses is not in the key
         # Backends other than the CPU's use tools that are not in the key.
         formats = {variant.format for executable in artifact.executables for variant in executable.variants}
-        head: dict[str, int] = {}
+        head: dict[str, int] = {}  # as `load` reads it
         if self.blobs:
             artifact, head = artifact.without_blocks(self.blobs)
         if artifact.warnings or artifact.size > LARGEST or not all(map(BACKEND.has_format, formats)):
@@ -133,6 +135,7 @@ class _Entry:
         if isinstance(self.source, ProgramFile):
             reads.existing.discard(os.fspath(self.source))  # its text is in the key
         with suppress(OSError):
+            # A file that changed since may have been read in either state.
             if all(_change_time_ns(path) < self.start for path in reads.existing):
                 data = json.dumps(head).encode() + b"\n" + artifact.to_bytes()
                 cache.store(self.key, data, reads.existing, reads.missed, cache.PROGRAMS)
@@ -148,7 +151,7 @@ def _entry(source: Any, options: Mapping[str, Any]) -> _Entry | None:
         text: str | None
         if isinstance(content, str) and "\n" in content:
             path, text = None, elide_literals(content)
-            source = source if name else text
+            source = source if name else text  # a kernel in Python is compiled as it is
         else:
             path = os.fsdecode(content)
             text = read_small_program(path, LARGEST)
@@ -164,7 +167,7 @@ def _entry(source: Any, options: Mapping[str, Any]) -> _Entry | None:
 
 
 def _named_text(source: Any) -> tuple[str, Any]:
-    """Return the name and the MLIR text of a kernel in Python; "" and any other source as it is."""
+    """Return the name and the MLIR text of a kernel in Python; for any other source, "" and the source itself."""
     if isinstance(source, (str, os.PathLike)):
         return "", source
     from pydispatch.kernels.kernel import KernelSource
@@ -178,14 +181,14 @@ def _options(options: Mapping[str, Any]) -> list[object] | None:
     Return None if an option has a value with which artifacts are not cached: any but those in `_NAMED`, `cpu_features`,
     `reassociate` and `progress` must have its default.
     """
-    rest = dict(options)
-    progress, reassociate, features = rest.pop("progress"), rest.pop("reassociate"), rest.pop("cpu_features")
-    named = [_words(rest.pop(name)) for name in _NAMED]
-    named.append(list(default_cpus()))
+    others = dict(options)
+    progress, reassociate, features = (others.pop(name) for name in ("progress", "reassociate", "cpu_features"))
+    named = [_words(others.pop(name)) for name in _NAMED]
+    named.append(list(default_cpus()))  # for `cpu` without a value
     is_known = (progress is None or callable(progress)) and type(reassociate) is bool and type(features) is str
     if not is_known or any(words is None for words in named):
         return None
-    for name, value in rest.items():
+    for name, value in others.items():
         default = OPTIONS[name].default if name in OPTIONS else None
         if type(value) is not type(default) or value != default:
             return None
@@ -193,7 +196,10 @@ def _options(options: Mapping[str, Any]) -> list[object] | None:
 
 
 def _words(value: object) -> list[str] | None:
-    """Return a name or path, or a list of them, as a list of strings; ["-"] for None; None for any other value."""
+    """Return a name or path, or a list of them, as a list of strings; None for any other value.
+
+    Return ["-"] for None, an option that was not stated, which differs from an empty list.
+    """
     if value is None:
         return ["-"]
     listed = value if isinstance(value, (list, tuple)) else [value]
@@ -220,7 +226,7 @@ def _package() -> str:
     import pydispatch
     from pydispatch import _core
 
-    seen: list[tuple[str, int, int]] = []
+    seen: list[tuple[str, int, int]] = []  # (path, size in bytes, time of modification in nanoseconds)
     folders = [*pydispatch.__path__, *_core.__path__]
     while folders:
         with os.scandir(folders.pop()) as entries:
@@ -228,7 +234,7 @@ def _package() -> str:
                 if not entry.is_dir():
                     state = entry.stat()
                     seen.append((entry.path, state.st_size, state.st_mtime_ns))
-                elif entry.name != "__pycache__":
+                elif entry.name != "__pycache__":  # is written when modules are imported
                     folders.append(entry.path)
     return cache.digest(sorted(seen))
 
@@ -248,6 +254,6 @@ def _processor() -> str | None:
 
 
 def _change_time_ns(path: str) -> int:
-    """Return the latest time, in nanoseconds, at which a file was modified or moved to its path."""
+    """Return the latest time, in nanoseconds since the epoch, at which a file was modified or moved to its path."""
     state = Path(path).stat()
     return max(state.st_mtime_ns, state.st_ctime_ns)

@@ -27,10 +27,13 @@ def dry_run(
     pdl_spec: Any = None,
     patterns: Sequence[Any] = (),
 ) -> tuple[Report, str]:
-    """Apply the rewrites to a program, and return the report and the unified diff of its text. The options are those of
-    `pydispatch.compile`.
+    """Apply the rewrites to a copy of a program. The options are those of `pydispatch.compile`.
 
-    Raises CompileError for a bad spec; the caller's program is not changed.
+    Returns:
+        The report of matches and near misses, and the unified diffs of the program's text by each phase, joined.
+
+    Raises:
+        CompileError: A spec is not valid.
     """
     module, _ = load_source(source)
     rewrites, _ = rewrites_of(transform_spec, pdl_spec, patterns, require_match=False, load=load_source)
@@ -40,12 +43,12 @@ def dry_run(
         for phase in ("input", "preprocessing", "global-optimization"):
             if phase == "global-optimization":
                 if not any(r.phase == phase for r in rewrites.rewrites):
-                    break
+                    break  # normalizing would take time for nothing
                 normalize(module)
             before = ir.print_module(module).splitlines(keepends=True)
             rewrites.apply(phase, module)
             after = ir.print_module(module).splitlines(keepends=True)
             diff += difflib.unified_diff(before, after, f"before {phase}", f"after {phase}")
-            if phase == "input":
+            if phase == "input":  # the later phases rewrite the lowered program
                 module = lower_input(module, ReadOptions())
     return rewrites.report, "".join(diff)

@@ -36,13 +36,19 @@ def emit_executables(
 ) -> list[PackedExecutable]:
     """Compile the variants of all executables in parallel, and return the packed executables.
 
-    contracts: for each variant, the indices of its exports' functions in the program of contracts.
+    Args:
+        module: The module with the executables.
+        folders: Folders that are searched for object files.
+        dump: Receives (file name, content) of intermediate forms; None for none.
+        tracker: Counts compiled exports.
+        contracts: (executable, variant) → for each export, the index of its contract (a function that computes which
+            elements the export reads and writes) in the program of contracts; None for an export without one.
     """
     from pydispatch.formats.artifact import artifact as formats
 
     def emit(variant: Variant) -> Binary:
-        """Emit the code of a variant; `tracker` is told about kernels that are done."""
-        variant.report_compiled = tracker.made
+        """Emit the code of a variant; `tracker` counts each of its exports when its code is complete."""
+        variant.report_compiled = tracker.count_compiled
         return _emit(variant, dump)
 
     ops = [op for op in module.body.block.ops if isinstance(op, hal.ExecutableOp)]
@@ -52,24 +58,25 @@ def emit_executables(
     tracker.begin_code(sum(len(variant.exports) for variants in built for variant in variants))
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as workers:
         pending = [[workers.submit(emit, variant) for variant in variants] for variants in built]
-    executables = []
+    executables = []  # in the order of the module, whichever variant is complete first
     for op, variants, binaries in zip(ops, built, pending, strict=True):
         packed = [_pack(v, b.result(), contracts) for v, b in zip(variants, binaries, strict=True)]
         for text in (text for p in packed for text in p.extra.get("warnings", ())):
             warnings.warn(text, CompileWarning, stacklevel=caller_level())
-        exports = [e.name for e in variants[0].exports]
+        exports = [e.name for e in variants[0].exports]  # all variants have the same exports
         executables.append(formats.PackedExecutable(op.sym_name.data, exports, packed))
     return executables
 
 
 def _mark_fallbacks(executable: hal.ExecutableOp, variants: Sequence[Variant]) -> None:
-    """Mark variants for generic CPUs that accompany variants for other CPUs of the architecture; they are optimised
-    less.
+    """Mark the variants for a generic CPU beside variants for specific CPUs of its architecture (`is_fallback`).
+
+    Less time is spent on optimising them. variants: those of `executable`, in its order.
     """
     machines = [_machine(op.target) for op in variants_of(executable)]
-    kept = without_fallbacks([machine for machine in machines if machine is not None])
+    specific = without_fallbacks([machine for machine in machines if machine is not None])
     for variant, machine in zip(variants, machines, strict=True):
-        variant.is_fallback = machine is not None and machine not in kept
+        variant.is_fallback = machine is not None and machine not in specific
 
 
 def _machine(target: hal.ExecutableTargetAttr) -> Any:
@@ -84,14 +91,14 @@ def _emit(variant: Variant, dump: Dump | None) -> Binary:
     """Compile one variant by the backend of its target."""
     backend = backend_named(variant.target.backend)
     assert backend is not None
-    prefix = f"{variant.executable}_{variant.name}"
+    prefix = f"{variant.executable}_{variant.name}"  # of the names of dumped files; backends name only suffixes
     return backend.compile_variant(
         variant, None if dump is None else lambda name, content: dump(f"{prefix}.{name.lstrip('.')}", content)
     )
 
 
 def _pack(variant: Variant, binary: Binary, contracts: ContractIndices) -> PackedVariant:
-    """Return a variant as it is packed in an artifact."""
+    """Return a variant as an artifact stores it. contracts: as of `emit_executables`."""
     from pydispatch.formats.artifact import artifact as formats
 
     extra = {key: binary.notes[note] for key, note in MANIFEST_NOTES.items() if binary.notes.get(note)}

@@ -17,7 +17,7 @@ def chapter() -> str:
     from pydispatch.compiler.kernel_ir.expand import expand, integers
     from pydispatch.compiler.tensor_ops.registry import rules_by_name
 
-    kernel = {*lowerings(), *expand.RULES, *integers.RULES}
+    kernel = {*lowerings(), *expand.RULES, *integers.RULES}  # names of operations
     tensors = [name for name, rule in rules_by_name().items() if name and _has_result_computed_by_dispatch(rule)]
     scalars = {name for name in kernel if name.startswith(("arith.", "math."))}
     groups = {

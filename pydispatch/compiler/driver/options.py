@@ -79,9 +79,9 @@ def prepare(source: Any, options: CompileOptions) -> tuple[ModuleOp, Options]:
 
 
 def _with_rewrites(options: Options, stated: CompileOptions) -> Options:
-    """Load the specs and patterns of match and replace.
+    """Return the options with the rewrites that `stated` names, and with the folders of their files.
 
-    Custom operations are replaced by the caller's kernels, by means of patterns.
+    The caller's kernels for custom operations (option `kernels`) become patterns, too.
     """
     require_match, patterns = arguments.flag("require_match", stated["require_match"]), stated["patterns"]
     transform_spec, pdl_spec, kernels = stated["transform_spec"], stated["pdl_spec"], options.reading.kernels

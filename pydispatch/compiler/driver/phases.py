@@ -28,11 +28,14 @@ PHASE_NAMES = {
     "vm": "program",
     "end": "program",
 }
-"""Names that `compile_to` accepts, including those of the peer, and the phase that each stands for."""
+"""Name that `compile_to` accepts -> its phase. Besides the phases themselves, these are the names that IREE uses."""
 
 
 def added_patterns() -> Rewrites:
-    """Return the rewrites by patterns of other packages; patterns that do not match are not reported to the caller."""
+    """Return the patterns of installed extension packages as rewrites.
+
+    The caller did not ask for them, so that those without a match are not reported.
+    """
     return Rewrites(rewrites_by_patterns(_patterns()), quiet=True)
 
 
@@ -42,8 +45,10 @@ def _patterns() -> list[Any]:
 
 
 def run_added_passes(phase: str, module: ModuleOp) -> None:
-    """Run the passes that other packages add after a phase. Raises CompileError if one fails or leaves an invalid
-    module, and ExtensionError for an unknown phase.
+    """Run the passes of installed extension packages that are registered for the end of a phase.
+
+    Raises CompileError if one fails or leaves an invalid module, and ExtensionError if one is registered for an unknown
+    phase, whichever phase is run.
     """
     for part in extensions.parts("pass"):
         if part.name not in MODULE_PHASES:

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 from pydispatch import logs
 
-FIRST = 2.0
-"""Seconds that a compilation takes before anything is reported: most are done by then."""
+MIN_ELAPSED_SECONDS = 2.0
+"""Seconds since the begin of a compilation before which nothing is reported: most are complete by then."""
 
-EVERY = 0.5
-"""Seconds between reports, at least."""
+MIN_INTERVAL_SECONDS = 0.5
+"""Minimum seconds between two reports."""
 
 
 @dataclass(frozen=True)
@@ -43,20 +43,21 @@ class Tracker:
     def __init__(
         self, report: Callable[[Progress], object] | None, clock: Callable[[], float] = time.monotonic
     ) -> None:
+        """Begin a compilation. report: receives reports; None for none. clock: returns seconds."""
         self._report, self._clock = report, clock
         self._lock = threading.Lock()
-        # Times of: the begin of the compilation, the last report, the begin of code generation.
+        # Clock values at the begin of the compilation, the last report, and the begin of code generation.
         self._start = self._reported = self._code_start = clock()
         self._phase, self._name = "input", ""
         self._done = self._total = 0
-        self._begun: float | None = None  # time at which the phase began; None before the first
+        self._phase_start: float | None = None  # clock value at the begin of the phase; None before the first phase
 
     def phase(self, name: str) -> None:
         """Begin the phase `name` and end the previous phase."""
         with self._lock:
             self._end_phase()
             self._phase = name
-            self._tell()
+            self._report_if_due()
 
     def end(self) -> None:
         """End the last phase and log the total time."""
@@ -65,34 +66,36 @@ class Tracker:
             logs.compiler.info("compiled %d dispatches in %.1f ms", self._done, 1e3 * (self._clock() - self._start))
 
     def _end_phase(self) -> None:
-        """Log how long the phase took that has just ended, and begin the next one."""
+        """Log how long the current phase took, and take the time as the begin of the next one; hold the lock."""
         now = self._clock()
-        if self._begun is not None:
-            logs.compiler.debug("phase %s: %.1f ms", self._phase, 1e3 * (now - self._begun))
-        self._begun = now
+        if self._phase_start is not None:
+            logs.compiler.debug("phase %s: %.1f ms", self._phase, 1e3 * (now - self._phase_start))
+        self._phase_start = now
 
     def begin_code(self, total: int) -> None:
-        """Begin the code generation of `total` dispatches and end the previous phase."""
+        """End the current phase, and begin the code generation of `total` dispatches, counted once for each variant."""
         with self._lock:
             self._end_phase()
             self._phase, self._total, self._code_start = "code", total, self._clock()
-            self._tell()
+            self._report_if_due()
 
-    def made(self, name: str) -> None:
-        """Count a dispatch whose code is complete. name: of the dispatch."""
+    def count_compiled(self, name: str) -> None:
+        """Count the dispatch `name`, whose code is complete."""
         with self._lock:
             self._name = name
             self._done += 1
-            self._tell()
+            self._report_if_due()
 
-    def _tell(self) -> None:
-        """Report progress if the last report is long enough ago."""
+    def _report_if_due(self) -> None:
+        """Report progress if a report is due; hold the lock."""
         now = self._clock()
-        if self._report is None or now - self._start < FIRST or now - self._reported < EVERY:
+        if self._report is None or now - self._start < MIN_ELAPSED_SECONDS:
+            return
+        if now - self._reported < MIN_INTERVAL_SECONDS:
             return
         self._reported = now
         left = None
-        if self._done:
+        if self._done:  # the remaining dispatches are assumed to take as long as the compiled ones on average
             left = (now - self._code_start) / self._done * (self._total - self._done)
         self._report(
             Progress(
