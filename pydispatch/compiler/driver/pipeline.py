@@ -76,9 +76,9 @@ if TYPE_CHECKING:
 
 @faults_as_internal_errors()
 def compile(source: Any, *, chooser: Chooser | None = None, **options: Unpack[CompileOptions]) -> Artifact:
-    """Compile a program into an artifact; source, options and errors as of `pydispatch.compile`, without `tune`.
+    """Compile a program into an artifact. Source, options and errors are those of `pydispatch.compile`, without `tune`.
 
-    chooser: see `Chooser`; that of `pydispatch.compile(tune=)` measures.
+    chooser: chooses between implementations, for `pydispatch.compile(tune=)` by measuring; None for the heuristics.
     """
     module, checked = prepare(source, options)
     pipeline = Pipeline(module, checked, chooser)
@@ -91,12 +91,12 @@ def compile(source: Any, *, chooser: Chooser | None = None, **options: Unpack[Co
 
 @faults_as_internal_errors()
 def compile_formed(module: ModuleOp, options: Options, reports: Sequence[FusionReport]) -> Artifact:
-    """Compile a program whose dispatches are formed already, and return its artifact.
+    """Compile a program whose host functions consist of dispatches already, and return its artifact.
 
     Args:
         module: The program, which is changed.
         options: Options of the compilation.
-        reports: Report of dispatch formation for each function.
+        reports: Report of dispatch formation for each host function.
     """
     pipeline = Pipeline(module, options)
     with cached_structures():
@@ -112,7 +112,7 @@ def compile_to(phase: str, source: Any, *, elide_bytes: int | None = None, **opt
     """Compile a program up to a phase (see `phases.PHASE_NAMES`), and return its text. CompileError for an unknown
     phase.
 
-    elide_bytes: as of `ir.print_module`; other options as of `compile`.
+    elide_bytes: constants of more bytes are printed without elements; None prints all. Other options: as of `compile`.
     """
     if not isinstance(phase, str) or phase not in PHASE_NAMES:
         raise CompileError(f"there is no phase '{phase}'", note=f"phases: {', '.join(PHASE_NAMES)}")
@@ -135,9 +135,9 @@ def _explain(pipeline: Pipeline) -> None:
 def _reporting(source: Any, options: Options, repeat: Callable[[Pipeline], object]) -> AbstractContextManager[None]:
     """Return a context that adds a reduced program to compiler faults raised while the source is compiled.
 
-    repeat: compiles with a pipeline as the block does; the reduction calls it on smaller programs.
+    repeat: runs a new pipeline as far as the block does; the reduction calls it for ever smaller programs.
     """
-    quiet = replace(options, dump=None, progress=None)
+    quiet = replace(options, dump=None, progress=None)  # repetitions have no effects that the caller sees
     return reporting(
         lambda: load_source(source, options=options.reading)[0], lambda module: repeat(Pipeline(module, quiet))
     )
@@ -153,19 +153,19 @@ class Pipeline:
     Args:
         module: The program.
         options: Options of the compilation.
-        chooser: Chooses between alternative implementations of a computation.
+        chooser: Chooses between alternative implementations of a computation; None for the heuristics.
     """
 
     def __init__(self, module: ModuleOp, options: Options, chooser: Chooser | None = None) -> None:
         self.module, self.options, self.chooser = module, options, chooser
-        self.added = added_patterns()  # of extensions
+        self.added = added_patterns()  # rewrites of extension packages
         self.added.targets = options.rewrites.targets = self._formats  # a function: targets are selected later
         if chooser is not None:
             options.rewrites.decide = partial(chooser.choose_matches, self)  # which matches of patterns to replace
-        self.done = ""  # the last completed phase
+        self.done = ""  # the last completed phase; "" before the first
         self.reports: list[FusionReport] = []  # one per host function, in order of formation
         self.notes: list[str] = []  # sentences that `explain` prints after the reports
-        self.interfaces: dict[str, FunctionEntry] = {}  # public functions by name
+        self.interfaces: dict[str, FunctionEntry] = {}  # what callers see of each public function, by its name
         self.tracker = Tracker(options.progress)
 
     def run_to(self, phase: str) -> None:
@@ -209,15 +209,15 @@ class Pipeline:
     def _form(self) -> None:
         """Derive constants and form the dispatches of the host functions."""
         for function in host_functions(self.module):
-            store_early(function)  # next to the operation that computes the value
-            save_updated_rows(function)  # of globals, so that updates in place need no copy of all rows
+            store_early(function)  # moves stores of globals next to the operation that computes the value
+            save_updated_rows(function)  # saves updated rows of globals, so that not all rows are copied
         functions = DerivedFunctions(self.module)
-        if levels := self._cpu_levels:  # empty unless all targets are CPUs
+        if levels := self._cpu_levels:  # of all targets; empty unless all are CPUs
             byte_products, *others = {level.byte_products for level in levels}
             for function in host_functions(self.module):
                 quantize_before_moves(function)
                 pool_integers(function)
-                multiply_integers(function, byte_products="" if others else byte_products)  # those that all levels have
+                multiply_integers(function, byte_products="" if others else byte_products)  # "": levels differ
                 requantize(function)
                 pad_channels(function)
         if self.options.reassociate:
@@ -230,23 +230,23 @@ class Pipeline:
         for function in host_functions(self.module):
             put_channels_last(function, converts_floats=bool(levels))
         hoist_constants(self.module, functions)
-        hosts = [op for op in host_functions(self.module) if DERIVED not in op.attributes]  # derive() has the others
+        hosts = [op for op in host_functions(self.module) if DERIVED not in op.attributes]  # derive() forms the others
         self.reports = self._formed(hosts)
         if self.chooser is not None:
             self.chooser.configure_dispatches(self)
         self.derive(functions)
 
     def derive(self, functions: DerivedFunctions) -> None:
-        """Form the dispatches of the functions that derive constants, after packing constants into panels for CPUs."""
+        """Pack constants into panels if all targets are CPUs, then form the dispatches of `functions`."""
         if self._cpu_levels:
             pack_constants(self.module, functions, self._cpu_levels)
         self.reports += self._formed(list(functions.added.values()))
 
     def _formed(self, functions: Sequence[Operation]) -> list[FusionReport]:
         """Form the dispatches of functions within the limits of all targets, and return a report for each."""
-        rule, limits = partial(why_not, has_chain_kernel=self._has_chain_kernel), self._binding_limits
+        why_apart, limits = partial(why_not, has_chain_kernel=self._has_chain_kernel), self._binding_limits
         most_tensors, most_operands = min(limits, default=MOST_TENSORS), min(limits, default=MOST_BINDINGS)
-        legality = Legality(rule, space_of, most_tensors=most_tensors, most_operands=most_operands)
+        legality = Legality(why_apart, space_of, most_tensors=most_tensors, most_operands=most_operands)
         choose_convolutions = None if self.chooser is None else partial(self.chooser.choose_convolutions, self)
         return form_dispatches(self.module, legality, self.options.reassociate, functions, patches=choose_convolutions)
 
@@ -256,7 +256,7 @@ class Pipeline:
         self.added.apply(phase, self.module)
 
     def targets(self) -> list[hal.ExecutableTargetAttr]:
-        """Return the targets to compile for: those of the options, or else of the module."""
+        """Return the targets to compile for: those that the options name, or else those that the module states."""
         options = self.options
         is_single = self.chooser is not None  # measurements are of code for one CPU
         return select_targets(self.module, options.targets, options.cpu, options.cpu_features, is_single)
@@ -272,7 +272,7 @@ class Pipeline:
             return []
         with suppress(CompileError):  # a target that is not supported is reported later, by _expand()
             machines = [require_backend(target).cpu_machine(target) for target in self.targets()]
-            cpus = [machine for machine in machines if machine is not None]
+            cpus = [machine for machine in machines if machine is not None]  # None: the target is no CPU
             return list(map(level_of, without_fallbacks(cpus))) if len(cpus) == len(machines) else []
         return []
 
@@ -318,21 +318,21 @@ class Pipeline:
             return [n for n in known if n is not None]
         return []
 
-    def _formats(self) -> tuple[str, ...]:
+    def _formats(self) -> tuple[str, ...]:  # of the targets
         return tuple(target.format.data for target in self.targets())
 
     def _expand(self) -> None:
-        """Phase: merge equal executables, and add a variant for each target to each of them."""
+        """Merge equal executables, and add a variant for each target to each of them (phase "executables")."""
         options, targets = self.options, self.targets()
         if not options.reassociate:
-            targets = [in_written_order(target) for target in targets]
+            targets = [in_written_order(target) for target in targets]  # kernels add floats in that order
         share_executables(self.module, self.reports, targets)
         are_named = options.targets is not None
         selection = Selection(targets, explicit=are_named, levels=options.cpu, features=options.cpu_features)
         expand_executables(self.module, selection)
 
     def text_after(self, phase: str, elide_bytes: int | None = None) -> str:
-        """Run the pipeline up to a phase, and return the module, or the host program, as text."""
+        """Run the pipeline up to a phase, and return the module, or after "program" the host program, as text."""
         self.run_to(phase)
         if phase != "program":
             return ir.print_module(self.module, elide_bytes)
@@ -340,14 +340,14 @@ class Pipeline:
         return disassemble(program.encode())
 
     def artifact(self) -> Artifact:
-        """Run every phase and pack the result."""
+        """Run the phases that have not run yet, and return the artifact."""
         from pydispatch.formats.artifact import artifact as formats
 
         options = self.options
         self.run_to("executables")
         self.tracker.phase("program")
         program, constants = schedule(self.module)
-        contracts, contract_indices = contract_program(self.module)  # indices of the contracts' functions, by variant
+        contracts, contract_indices = contract_program(self.module)  # which elements exports access
         folders = Folders(options.source_folders, options.object_search_path)
         executables = emit_executables(self.module, folders, options.dump, self.tracker, contract_indices)
         data = program.encode()
@@ -375,16 +375,16 @@ class Pipeline:
 class Chooser(Protocol):
     """Policy that chooses between alternative implementations of a computation.
 
-    choices: the decisions made so far, which the artifact records.
+    choices: the decisions so far, in order; the artifact records them.
     """
 
     choices: list[Choice]
 
     def choose_matches(self, compilation: Pipeline, candidates: Sequence[Candidate]) -> Sequence[bool]:
-        """Return which matches of patterns are replaced by their kernels."""
+        """Return for each match of patterns whether it is replaced by its kernel."""
 
     def choose_convolutions(self, compilation: Pipeline, candidates: Sequence[Convolution]) -> Sequence[bool]:
-        """Return which convolutions of a function become products of columns."""
+        """Return for each convolution of a function whether it becomes a matrix product of image patches (im2col)."""
 
     def configure_dispatches(self, compilation: Pipeline) -> None:
         """Change the formed dispatches of a compilation in place."""

@@ -29,6 +29,7 @@ from pydispatch.formats.elf.reader import is_elf
 QUERY = "iree_hal_executable_plugin_query"
 """The function by which a plugin tells the loader what it has: its name, and its functions by symbol."""
 
+# Functions of C libraries that a standalone plugin lacks, by the remedy that an error about them names.
 _STDIO = frozenset(
     [
         *("printf", "fprintf", "sprintf", "snprintf", "vprintf", "puts", "putchar"),
@@ -36,11 +37,19 @@ _STDIO = frozenset(
     ]
 )
 _HEAP = frozenset(["malloc", "calloc", "realloc", "free", "aligned_alloc", "posix_memalign"])
-_LINKED = f"link with ld.lld -shared, and keep {QUERY} global"
+_LINK_REMEDY = f"link with ld.lld -shared, and keep {QUERY} global"
 
 
 def query_source(name: str, description: str, exports: Sequence[str]) -> bytes:
-    """Return C code that makes a plugin of import functions `int NAME(void* params, void* context, void* reserved)`."""
+    """Return C source of the query function of a plugin: it lists functions that other sources define.
+
+    Args:
+        name: Name of the plugin.
+        description: Description of the plugin.
+        exports: Functions `int NAME(void* params, void* context, void* reserved)`, which kernels import by these names.
+
+    Raises InvalidArgumentError for an export that is no name of C, or is there twice.
+    """
     for export in exports:
         if not re.fullmatch(r"[A-Za-z_]\w*", export):
             raise InvalidArgumentError(f"export {export!r}: expected the name of a C function")
@@ -54,7 +63,10 @@ def query_source(name: str, description: str, exports: Sequence[str]) -> bytes:
 
 
 def _c_text(text: str) -> str:
-    """Return a text as a string literal of C, with octal escapes for other than printable characters."""
+    """Return a text, encoded as UTF-8, as a string literal of C.
+
+    Quotes, backslashes, bytes outside of printable ASCII and "?", which could begin a trigraph, are octal escapes.
+    """
     return (
         '"' + "".join(chr(b) if 32 <= b < 127 and chr(b) not in '"\\?' else f"\\{b:03o}" for b in text.encode()) + '"'
     )
@@ -83,13 +95,13 @@ def build_standalone(
         description: Description of the plugin there.
         include_dirs: Folders that the compiler searches for includes.
         defines: Macros, `NAME=VALUE`.
-        cpu: CPU that code is generated for, on every architecture.
-        features: Features of it with signs ("+avx2"), on every architecture.
+        cpu: CPU that code is generated for; the same name is passed for every architecture.
+        features: CPU features with signs ("+avx2"), likewise for every architecture.
         opt: Optimization level of the compiler.
 
     Raises:
-        CompileError: With file, symbol and remedy: a source needs what a standalone plugin does not have.
-        ToolchainError: With the compiler's diagnostics.
+        CompileError: A source needs what a standalone plugin does not have; with file, symbol and remedy.
+        ToolchainError: The compiler or linker fails; with its diagnostics.
     """
     if not arches:
         raise InvalidArgumentError("arch: expected at least one")
@@ -106,7 +118,7 @@ def build_standalone(
             features=features,
             opt=opt,
         )
-        for arch in dict.fromkeys(arches)
+        for arch in dict.fromkeys(arches)  # each once
     }
 
 
@@ -130,13 +142,13 @@ def _build_one(
     toolchain = find()
 
     def compile_one(source: Path | bytes) -> bytes:
-        """Compile a file of C, or text of C as bytes, with the options of the plugin."""
+        """Compile a file of C, or C source as bytes, to an object, with the options of the plugin."""
         return toolchain.compile_c(
             source, arch=arch, cpu=cpu, features=features, include_dirs=include_dirs, defines=defines, opt=opt
         )
 
-    checked: list[objects.Checked] = []
-    files: list[bytes] = []
+    checked: list[objects.Checked] = []  # the symbols of each source
+    files: list[bytes] = []  # objects and archives to link
     for source in sources:
         data = read(source) if source.suffix in (".o", ".a") else compile_one(source)
         checked.append(_check_object(source.name, data, arch))
@@ -172,7 +184,10 @@ def _check_exports(exports: Sequence[str], defined: frozenset[str]) -> None:
 
 
 def _check_object(name: str, data: bytes, arch: str) -> objects.Checked:
-    """Check a compiled source; notes of errors are those for plugins."""
+    """Check an object or archive, and return its symbols. CompileError with a remedy for authors of plugins.
+
+    name: file name of the source, for messages.
+    """
     try:
         return objects.check_object(ObjectFile(name, data), arch)
     except CompileError as error:
@@ -219,16 +234,19 @@ def _remedy(missing: Sequence[str]) -> str:
 
 
 def check_standalone(data: bytes, arch: str, name: str = "the plugin") -> None:
-    """Check that the loader will accept a linked file, and that it is a plugin. Raises CompileError."""
+    """Check that the loader accepts a linked ELF file for `arch`, and that it exports QUERY. Raises CompileError.
+
+    name: subject of error messages.
+    """
     try:
         machine = core_elf.validate(data)
         facts = elf.read(data)
     except Error as error:
-        raise CompileError(f"{name}: {error}", note=_LINKED) from None
+        raise CompileError(f"{name}: {error}", note=_LINK_REMEDY) from None
     if machine != arch:
         raise CompileError(f"{name} is for {machine}, expected {arch}")
     if QUERY not in facts.exports:
-        raise CompileError(f"{name} does not export {QUERY}", note=_LINKED)
+        raise CompileError(f"{name} does not export {QUERY}", note=_LINK_REMEDY)
 
 
 def build_system(
@@ -256,7 +274,7 @@ def build_system(
 
     Raises:
         CompileError: No source defines the query function.
-        ToolchainError: With the compiler's diagnostics.
+        ToolchainError: The compiler fails; with its diagnostics.
     """
     with tempfile.TemporaryDirectory(prefix="pydispatch-") as scratch:
         inputs = [os.fspath(source) for source in sources]
@@ -275,6 +293,7 @@ def build_system(
         if done.returncode != 0:
             raise ToolchainError("building the system plugin failed", command, done.stderr)
         data = output.read_bytes()
+    # On systems whose libraries are no ELF files, the loader reports a missing query function.
     if is_elf(data) and QUERY not in elf.read(data).exports:
         raise CompileError(
             f"the plugin does not export {QUERY}",
@@ -284,7 +303,10 @@ def build_system(
 
 
 def _host_compiler() -> tuple[list[str], dict[str, str] | None]:
-    """Return the command of the C compiler for this machine, and its environment: None for that of this process."""
+    """Return the command of the C compiler for this machine, and the variables of its environment.
+
+    The environment is None for that of this process.
+    """
     named = os.environ.get("CC")
     if named:
         return named.split(), None
@@ -296,11 +318,11 @@ def _host_compiler() -> tuple[list[str], dict[str, str] | None]:
 
 
 def package(built: dict[str, bytes], output: Path) -> bytes:
-    """Return the bytes of the file `output`: a FatELF file if its suffix is .sos, else the ELF file itself.
+    """Return the content for the file `output`: a FatELF file if its suffix is .sos, else the only ELF file.
 
     Args:
-        built: ELF file of each architecture.
-        output: File that the caller will write.
+        built: Architecture -> ELF file.
+        output: Path that the caller will write; its stem is in error messages.
 
     Raises InvalidArgumentError for several architectures and another suffix than .sos.
     """

@@ -66,7 +66,7 @@ class Tracker:
             logs.compiler.info("compiled %d dispatches in %.1f ms", self._done, 1e3 * (self._clock() - self._start))
 
     def _end_phase(self) -> None:
-        """Log how long the current phase took, and take the time as the begin of the next one; hold the lock."""
+        """Log how long the current phase took, and note the begin of the next one. The caller holds the lock."""
         now = self._clock()
         if self._phase_start is not None:
             logs.compiler.debug("phase %s: %.1f ms", self._phase, 1e3 * (now - self._phase_start))
@@ -87,7 +87,7 @@ class Tracker:
             self._report_if_due()
 
     def _report_if_due(self) -> None:
-        """Report progress if a report is due; hold the lock."""
+        """Report progress if a report is due. The caller holds the lock."""
         now = self._clock()
         if self._report is None or now - self._start < MIN_ELAPSED_SECONDS:
             return
