@@ -1,6 +1,7 @@
 // Exponents, remainders, fma, cbrt, hypot in float and double.
 #include "devlib.h"
 
+// x * 2^n, rounded once. From the bounds of k on, every finite x other than 0 gives 0 or infinity.
 static double pyd_scalbn(double x, int n) {
   int64_t k = n < -2099 ? -2099 : n > 2099 ? 2099 : n;
   // From the largest to the smallest number takes three steps; all but the last are exact.
@@ -19,6 +20,7 @@ static double pyd_scalbn(double x, int n) {
 }
 double scalbn(double x, int n) { return pyd_scalbn(x, n); }
 double ldexp(double x, int n) { return pyd_scalbn(x, n); }
+// The same for float: the product is exact in double, and is rounded to float.
 static float pyd_scalbnf(float x, int n) {
   int64_t k = n < -400 ? -400 : n > 400 ? 400 : n;
   return (float)((double)x * pyd_double((uint64_t)(k + 1023) << 52));
@@ -28,11 +30,12 @@ float ldexpf(float x, int n) { return pyd_scalbnf(x, n); }
 double scalbln(double x, long n) { return pyd_scalbn(x, n < -2099 ? -2099 : n > 2099 ? 2099 : (int)n); }
 float scalblnf(float x, long n) { return pyd_scalbnf(x, n < -400 ? -400 : n > 400 ? 400 : (int)n); }
 
+// x = y * 2^*out_exponent with 1/2 <= |y| < 1; returns y. Zero, infinity and NaN are returned as they are, with 0.
 static double pyd_frexp(double x, int* out_exponent) {
   uint64_t bits = pyd_bits(x);
   int biased = (bits >> 52) & 2047, extra = 0;
   if (biased == 0 && x != 0.0) {
-    bits = pyd_bits(x * 0x1p54);
+    bits = pyd_bits(x * 0x1p54);  // a subnormal number becomes a normal one
     biased = (bits >> 52) & 2047;
     extra = 54;
   }
@@ -42,6 +45,7 @@ static double pyd_frexp(double x, int* out_exponent) {
 double frexp(double x, int* out_exponent) { return pyd_frexp(x, out_exponent); }
 float frexpf(float x, int* out_exponent) { return (float)pyd_frexp((double)x, out_exponent); }
 
+// floor(log2 |x|); the least int for 0 and NaN (FP_ILOGB0, FP_ILOGBNAN), the largest one for infinity.
 static int pyd_ilogb(double x) {
   int exponent;
   if (x == 0.0) return -2147483647 - 1;
@@ -59,6 +63,7 @@ static double pyd_logb(double x) {
 double logb(double x) { return pyd_logb(x); }
 float logbf(float x) { return (float)pyd_logb((double)x); }
 
+// The bits of numbers of one sign are ordered as their magnitudes, so that neighbours differ by 1.
 double nextafter(double x, double y) {
   uint64_t bits = pyd_bits(x);
   if (x != x || y != y) return x + y;
@@ -74,7 +79,7 @@ float nextafterf(float x, float y) {
   return pyd_float((x < y) == (x > 0.0f) ? bits + 1 : bits - 1);
 }
 
-// A finite positive double as mantissa * 2^(exponent - 1075) with the leading bit set.
+// A finite positive double as mantissa * 2^(exponent - 1075), 2^52 <= mantissa < 2^53; exponent < 1 if it is subnormal.
 typedef struct { uint64_t mantissa; int exponent; } pyd_number_t;
 
 static pyd_number_t pyd_unpack(uint64_t bits) {
@@ -84,7 +89,7 @@ static pyd_number_t pyd_unpack(uint64_t bits) {
   int shift = __builtin_clzll(mantissa) - 11;
   return (pyd_number_t){mantissa << shift, 1 - shift};
 }
-// Exact: mantissa < 2^53 and the value is a double.
+// mantissa * 2^(exponent - 1075), which must be a double; mantissa < 2^53.
 static double pyd_pack(uint64_t mantissa, int exponent) {
   if (mantissa == 0) return 0.0;
   int shift = __builtin_clzll(mantissa) - 11;
@@ -94,7 +99,7 @@ static double pyd_pack(uint64_t mantissa, int exponent) {
   return pyd_double((mantissa & 0x000fffffffffffff) | (uint64_t)exponent << 52);
 }
 
-// |x| mod |y| for finite x and y, y not 0; the low bits of the quotient go to out_quotient.
+// |x| mod |y| for finite x and y, y not 0; the low 32 bits of the quotient, rounded down, go to out_quotient.
 static double pyd_modulo(double x, double y, uint32_t* out_quotient) {
   uint64_t a = pyd_bits(x) & ~(UINT64_C(1) << 63), b = pyd_bits(y) & ~(UINT64_C(1) << 63);
   *out_quotient = 0;
@@ -103,7 +108,7 @@ static double pyd_modulo(double x, double y, uint32_t* out_quotient) {
   int left = p.exponent - q.exponent;
   uint32_t quotient = (uint32_t)(p.mantissa / q.mantissa);
   uint64_t rest = p.mantissa % q.mantissa;
-  while (left > 0 && rest) {  // eleven bits at a time
+  while (left > 0 && rest) {  // eleven bits of the quotient at a time: a shifted rest of 53 bits fits 64
     int step = left < 11 ? left : 11;
     rest <<= step;
     left -= step;
@@ -113,6 +118,7 @@ static double pyd_modulo(double x, double y, uint32_t* out_quotient) {
   *out_quotient = left < 32 ? quotient << left : 0;
   return pyd_pack(rest, q.exponent);
 }
+// Whether x is infinite or NaN, or y is NaN or 0.
 static int pyd_modulo_is_special(double x, double y) {
   return !(__builtin_fabs(x) < PYD_INF) || y != y || y == 0.0;
 }
@@ -127,13 +133,15 @@ static double pyd_fmod(double x, double y) {
 double fmod(double x, double y) { return pyd_fmod(x, y); }
 float fmodf(float x, float y) { return (float)pyd_fmod((double)x, (double)y); }
 
-// The quotient to nearest goes to out_quotient: its low 31 bits, with its sign.
+// x minus y times the quotient x / y rounded to nearest even, of which the low 31 bits, with its sign, go to
+// out_quotient.
 static double pyd_remainder(double x, double y, int* out_quotient) {
   uint32_t quotient;
   *out_quotient = 0;
   if (pyd_modulo_is_special(x, y)) return x != x || y != y ? x + y : PYD_NAN;
   if (__builtin_fabs(y) == PYD_INF) return x;
-  double size = __builtin_fabs(y), rest = pyd_modulo(x, y, &quotient), other = size - rest;  // exact where it is used
+  // `other` is exact where it is used, that is, where rest is at least half of size (Sterbenz).
+  double size = __builtin_fabs(y), rest = pyd_modulo(x, y, &quotient), other = size - rest;
   if (rest > other || (rest == other && (quotient & 1))) {
     rest = -other;
     quotient += 1;
@@ -157,7 +165,7 @@ float remquof(float x, float y, int* quotient) { return (float)pyd_remainder((do
 PYD_HOT double fma(double x, double y, double z) { return __builtin_fma(x, y, z); }
 PYD_HOT float fmaf(float x, float y, float z) { return __builtin_fmaf(x, y, z); }
 #else
-// The sum is formed in 128 bits with the lost bits kept as one sticky bit, and rounded once.
+// The sum is formed in 128 bits and rounded once. Bits that are shifted out set the lowest bit, a sticky bit.
 double fma(double x, double y, double z) {
   if (!(__builtin_fabs(x) < PYD_INF && __builtin_fabs(y) < PYD_INF) || x == 0.0 || y == 0.0) return x * y + z;
   if (!(__builtin_fabs(z) < PYD_INF)) return z + z;
@@ -169,7 +177,7 @@ double fma(double x, double y, double z) {
   if (z != 0.0) {
     pyd_number_t c = pyd_unpack(pyd_bits(z) & magnitude);
     unsigned __int128 q = (unsigned __int128)c.mantissa << 73;  // below 2^126
-    int ez = c.exponent - 73;
+    int ez = c.exponent - 73;  // of the lowest bit of q, as e of that of p
     unsigned __int128* small = e < ez ? &p : &q;
     int distance = e < ez ? ez - e : e - ez;
     if (distance > 0) {
@@ -236,7 +244,8 @@ PYD_HOT double cbrt(double x) {
 PYD_HOT float cbrtf(float x) {
   double size = __builtin_fabs((double)x);
   uint64_t bits = pyd_bits(size);
-  // A third of the exponent and the mantissa, linearly: within 4 %. Then Halley's rule, cubic: 2^-15, 2^-45.
+  // A third of the upper 32 bits, exponent and mantissa, plus about two thirds of the bias: within 4 %. Then Halley's
+  // rule, which triples the number of right bits: 2^-15, 2^-45.
   double y = pyd_double((uint64_t)((uint32_t)(bits >> 32) / 3 + 715094163) << 32);
   for (int i = 0; i < 2; ++i) {
     double cube = y * y * y;
@@ -254,10 +263,11 @@ PYD_HOT double hypot(double x, double y) {
   double root = __builtin_sqrt(s.hi);
   pyd_dd_t r = pyd_two_prod(root, root);
   double value = (root + ((s.hi - r.hi) - r.lo + (s.lo + p.lo + q.lo)) / (2.0 * root)) * back;
-  value = small <= large * 0x1p-54 ? large + small : value;
+  value = small <= large * 0x1p-54 ? large + small : value;  // where the square of `small` does not count
   value = (x != x) | (y != y) ? PYD_NAN : value;
   return (a == PYD_INF) | (b == PYD_INF) ? PYD_INF : value;
 }
+// Squares of floats are exact in double and do not overflow there.
 PYD_HOT float hypotf(float x, float y) {
   double a = (double)x, b = (double)y;
   double h = __builtin_sqrt(a * a + b * b);

@@ -5,8 +5,8 @@
 typedef __int128 ti_t;
 typedef unsigned __int128 tu_t;
 
-// |bits| of a float without sign, to the nearest number with a mantissa of 23 - drop bits, ties to even.
-// mantissa, exponent: of the narrow format; the source is a double, whose bits hold every float as well.
+// The bits of x rounded to nearest, ties to even, in a format with `mantissa` stored bits and `exponent` bits: 10 and 5
+// for half, 7 and 8 for bfloat16. A float is passed as the double of the same value.
 PYD_INLINE uint32_t pyd_narrow(double x, int mantissa, int exponent) {
   uint64_t bits = pyd_bits(x), size = bits & ~(UINT64_C(1) << 63);
   uint32_t sign = (uint32_t)(bits >> 63) << (mantissa + exponent);
@@ -15,7 +15,7 @@ PYD_INLINE uint32_t pyd_narrow(double x, int mantissa, int exponent) {
   if (size > 0x7ff0000000000000) {  // a quiet NaN with the payload's leading bits
     return sign | infinity | 1u << (mantissa - 1) | ((uint32_t)(size >> drop) & ((1u << mantissa) - 1));
   }
-  int e = (int)(size >> 52) - 1023 + bias;
+  int e = (int)(size >> 52) - 1023 + bias;  // biased as in the narrow format; below 1 for its subnormal numbers
   if (e >= (1 << exponent) - 1) return sign | infinity;
   uint64_t m = (size & 0x000fffffffffffff) | 0x0010000000000000;
   if (e < 1) {
@@ -25,9 +25,10 @@ PYD_INLINE uint32_t pyd_narrow(double x, int mantissa, int exponent) {
   }
   uint64_t kept = m >> drop, rest = m & ((UINT64_C(1) << drop) - 1), half = UINT64_C(1) << (drop - 1);
   kept += rest > half || (rest == half && (kept & 1));
-  // The leading bit of the mantissa counts one in the exponent; a carry is right of its own.
+  // `kept` has the leading bit of the mantissa, which adds 1 to e - 1; so does a carry that rounding caused.
   return sign | (uint32_t)(kept + ((uint64_t)(e - 1) << mantissa));
 }
+// The value of a half of which `h` has the bits; a signalling NaN becomes quiet.
 PYD_INLINE double pyd_widen(uint32_t h) {
   uint32_t size = h & 0x7fff;
   double y = (double)(int32_t)(size & 0x3ff) * 0x1p-24;  // subnormal
@@ -84,13 +85,14 @@ tu_t __fixunsdfti(double x) {
 }
 tu_t __fixunssfti(float x) { return __fixunsdfti((double)x); }
 ti_t __fixdfti(double x) {
-  tu_t size = __fixunsdfti(__builtin_fabs(x));
+  tu_t size = __fixunsdfti(__builtin_fabs(x));  // from 2^127 on, the bound of x's sign
   if (size >> 127) return (ti_t)(((tu_t)1 << 127) - (x > 0.0));
   return x < 0.0 ? -(ti_t)size : (ti_t)size;
 }
 ti_t __fixsfti(float x) { return __fixdfti((double)x); }
 
-// The top 62 bits and one that stands for the rest round as the whole does.
+// `a` cut to at most 62 bits: a >> *out_shift, with the lowest bit set if a bit that was cut off is 1 (a sticky bit),
+// so that it rounds to a float or double as `a` does.
 PYD_INLINE uint64_t pyd_squeeze(tu_t a, int* out_shift) {
   uint64_t high = (uint64_t)(a >> 64);
   int length = high ? 128 - __builtin_clzll(high) : (uint64_t)a ? 64 - __builtin_clzll((uint64_t)a) : 0;

@@ -47,17 +47,18 @@ PYD_INLINE float pyd_float(uint32_t u) {
   return v.f;
 }
 
-// The integer k of k + PYD_SHIFT; any value for NaN.
+// The integer k, given k + PYD_SHIFT, whose bits are those of PYD_SHIFT plus k; any value for NaN.
 PYD_INLINE int64_t pyd_shifted_int(double shifted) { return (int64_t)(pyd_bits(shifted) - 0x4338000000000000); }
 
 // A number as an unevaluated sum; |lo| is at most half a unit in the last place of |hi|.
 typedef struct { double hi, lo; } pyd_dd_t;
 
+// The exact sum.
 PYD_INLINE pyd_dd_t pyd_two_sum(double a, double b) {
   double s = a + b, t = s - a;
   return (pyd_dd_t){s, (a - (s - t)) + (b - t)};
 }
-// Requires |a| >= |b| or a == 0.
+// The exact sum, in fewer operations; requires |a| >= |b| or a == 0.
 PYD_INLINE pyd_dd_t pyd_fast_sum(double a, double b) {
   double s = a + b;
   return (pyd_dd_t){s, b - (s - a)};

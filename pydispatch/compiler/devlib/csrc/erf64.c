@@ -2,6 +2,7 @@
 // u = (x - 4)/(x + 4).
 #include "kernel64.h"
 
+// erf(x) for |x| < 7/8.
 PYD_INLINE double pyd_erf_middle(double x) {
   double z = x * x;
   return PYD_FMA(x, PYD_ERF_P(z, z * z), x);
@@ -17,8 +18,8 @@ PYD_HOT double erf(double x) {
   return __builtin_copysign(size < 0.875 ? near : far, x);
 }
 
-// G is a sum and x^2 the square of x's upper half, which is exact, and a rest: the error of a small result is not lost in
-// anything larger.
+// For small results, relative errors count: G is a pair of doubles, and x^2 is the square of the upper half of x, which
+// is exact, plus a correction.
 PYD_HOT double erfc(double x) {
   double size = __builtin_fabs(x);
   size = size > 28.0 ? 28.0 : size;

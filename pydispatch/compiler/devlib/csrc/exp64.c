@@ -1,4 +1,6 @@
-// exp, exp2, exp10, expm1, pow in double, without branches.
+// exp, exp2, exp10, expm1, pow in double, without branches. Arguments are clamped to where the result is 0 or infinity,
+// so that k fits an exponent. The last two arguments of pyd_exp_finish are the x above which it is infinity, and below
+// which it is 0.
 #include "kernel64.h"
 
 PYD_HOT double exp(double x) {
@@ -23,7 +25,7 @@ PYD_HOT double exp10(double x) {
 
 PYD_HOT double expm1(double x) {
   pyd_exp_t e = pyd_exp_dd(pyd_clamp(x, -100.0, 800.0), 0.0);
-  // 2^k m + (2^k - 1); the sum in brackets is exact or harmless. k may be 1024, hence the half.
+  // 2^k m + (2^k - 1), computed in halves, as k may be 1024; the rounding error of the difference, `lo`, is added, too.
   double half = pyd_double((uint64_t)(e.k + 1022) << 52);
   pyd_dd_t sum = pyd_two_sum(half, -0.5);
   double y = (sum.hi + (half * e.m + sum.lo)) * 2.0;
@@ -36,10 +38,11 @@ PYD_HOT double expm1(double x) {
 PYD_HOT double pow(double x, double y) {
   double size = __builtin_fabs(x), whole = __builtin_fabs(y), half = whole * 0.5;
   int ordinary = (size > 0.0) & (size < PYD_INF), negative = (int)(pyd_bits(x) >> 63);
-  // y is an integer, and odd, when rounding it and its half shows so; from 2^53 on all are even.
+  // Adding 2^52 rounds to an integer. y is an integer if that does not change it, and odd if it changes half of it;
+  // from 2^53 on all doubles are even.
   int integer = ((whole + 0x1p52) - 0x1p52 == whole) | (whole >= 0x1p52);
   int odd = integer & (whole < 0x1p53) & ((half + 0x1p52) - 0x1p52 != half);
-  // |log| >= 2^-53 or 0, so a larger y changes nothing, and the product splits safely.
+  // |log| >= 2^-53 or 0, so that beyond 2^66 the result is 0, 1 or infinity for every y; factors stay below 2^996.
   double bounded = pyd_clamp(y, -0x1p66, 0x1p66);
   pyd_dd_t log = pyd_log_dd(ordinary ? size : 1.0), product = pyd_two_prod(bounded, log.hi);
   pyd_exp_t e = pyd_exp_dd(pyd_clamp(product.hi, -800.0, 800.0), product.lo + bounded * log.lo);

@@ -91,7 +91,8 @@ PYD_HOT float powf(float x, float y) {
   // The logarithm needs 2^-42 of relative precision here; the exponent is below 2^8 where it matters.
   double product = w * pyd_logf_special(size, pyd_logf_d(size));
   double value = pyd_expf_d(product);
-  // y is an integer, and odd, when halving shows so; a float of 2^24 and more is even.
+  // Adding 2^52 rounds to an integer. y is an integer if that does not change it, and odd if it changes half of it;
+  // a float from 2^24 on is even.
   double whole = __builtin_fabs(w), half = whole * 0.5;
   double cut = (whole + 0x1p52) - 0x1p52, cut_half = (half + 0x1p52) - 0x1p52;
   int integer = cut == whole || whole >= 0x1p52, odd = integer && whole < 0x1p52 && cut_half != half;

@@ -2,7 +2,7 @@
 #include "float_kernel.h"
 #include "single.h"
 
-// asin(s) of 0 <= s <= 1/2 over s, less 1.
+// asin(s) / s - 1 for z = s^2, 0 <= s <= 1/2.
 PYD_INLINE double pyd_asinf_tail(double z) { return z * PYD_ASINF_P(z, z * z); }
 
 #if PYD_HAS_FMA
@@ -61,7 +61,7 @@ PYD_INLINE double pyd_anglef(double y, double x) {
 }
 
 #if PYD_HAS_FMA
-// The same in float; the quotient's rounding error is what counts, so it is made good.
+// The same in float. pi/2 has a second part, so that its rounding error does not count.
 PYD_INLINE float pyd_angles(float y, float x) {
   int steep = y > x;
   float top = steep ? x : y, bottom = steep ? y : x, t = top / bottom, z = t * t;

@@ -19,6 +19,7 @@ PYD_INLINE double pyd_expm1f_reduced(double r) {
 PYD_INLINE double pyd_expf_finish(double r, int64_t k) {
   return (1.0 + pyd_expm1f_reduced(r)) * pyd_double((uint64_t)(k + 1023) << 52);
 }
+// e^x. Beyond the bounds the result rounds to a float of 0 or infinity.
 PYD_INLINE double pyd_expf_d(double x) {
   double t = pyd_clampf(x, -200.0, 200.0), shifted = t * PYD_LOG2E_1 + PYD_SHIFT, k = shifted - PYD_SHIFT;
   return pyd_expf_finish((t - k * PYD_LN2_1) - k * PYD_LN2_2, pyd_shifted_int(shifted));
@@ -31,7 +32,7 @@ PYD_INLINE double pyd_expm1f_d(double x) {
   return power * m + (power - 1.0);
 }
 
-// log x = k log 2 + log, k = 0 around 1.
+// log x = k log 2 + log; k is 0 for x in [sqrt(1/2), sqrt(2)).
 typedef struct { double k, log; } pyd_logf_t;
 
 // 2 atanh(s)
@@ -48,6 +49,7 @@ PYD_INLINE pyd_logf_t pyd_logf_parts(double x) {
   double k = pyd_double(0x4338000000000000 + (uint64_t)((int64_t)offset >> 52)) - PYD_SHIFT;
   return (pyd_logf_t){k, pyd_atanhf_twice((m - 1.0) / (m + 1.0))};
 }
+// log x for a positive normal x.
 PYD_INLINE double pyd_logf_d(double x) {
   pyd_logf_t y = pyd_logf_parts(x);
   return PYD_FMA(y.k, PYD_LN2_FULL_1, y.log);
@@ -58,7 +60,7 @@ PYD_INLINE double pyd_log1pf_d(double x) {
   double near = pyd_atanhf_twice(x / (2.0 + x));
   return y.k == 0.0 ? near : PYD_FMA(y.k, PYD_LN2_FULL_1, y.log);
 }
-// The value of log x given that of positive finite x.
+// y, which is log x for positive finite x and anything for another x, with the right value for that.
 PYD_INLINE double pyd_logf_special(double x, double y) {
   y = x == PYD_INF ? x : y;
   y = x == 0.0 ? -PYD_INF : y;

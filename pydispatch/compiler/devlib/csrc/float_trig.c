@@ -4,6 +4,7 @@
 
 static const double pyd_two_over_pi_f[155][3] = PYD_TWO_OVER_PI_F;
 
+// x = r + n pi/2, |r| <= pi/4; of n only the low two bits are right.
 typedef struct { double r; uint64_t n; } pyd_quadrantf_t;
 
 // x = m 2^e with a 24-bit m. The table has 2^e * 2/pi mod 4 in pieces so short that m times a piece is exact.
@@ -26,6 +27,7 @@ PYD_INLINE double pyd_cosf_kernel(double r) {
   double z = r * r;
   return PYD_FMA(z, PYD_COSF_P(z, z * z), 1.0);
 }
+// The sine of r + n pi/2.
 PYD_INLINE double pyd_sinf_quadrant(double r, uint64_t n) {
   double y = n & 1 ? pyd_cosf_kernel(r) : pyd_sinf_kernel(r);
   return pyd_double(pyd_bits(y) ^ (n & 2) << 62);

@@ -44,6 +44,7 @@ static const double pyd_stirling[PYD_STIRLING_TERMS] = {
     -0x1.f6ab0d9993c7dp-10, 0x1.a41a41a41a41ap-8, -0x1.e4286cb0f5398p-6,
 };
 
+// Sums and products of pairs of doubles.
 static pyd_dd_t pyd_add_dd(pyd_dd_t a, pyd_dd_t b) {
   pyd_dd_t s = pyd_two_sum(a.hi, b.hi);
   return pyd_fast_sum(s.hi, s.lo + (a.lo + b.lo));
@@ -52,13 +53,14 @@ static pyd_dd_t pyd_times_dd(pyd_dd_t a, pyd_dd_t b) {
   pyd_dd_t p = pyd_two_prod(a.hi, b.hi);
   return pyd_fast_sum(p.hi, p.lo + (a.hi * b.lo + a.lo * b.hi));
 }
+// terms[0] + terms[1] x + terms[2] x^2 + ..., by Horner's rule.
 static double pyd_series(const double* terms, int count, double x) {
   double y = terms[count - 1];
   for (int i = count - 2; i >= 0; --i) y = PYD_FMA(y, x, terms[i]);
   return y;
 }
 
-// x (x + 1) ... (x + n - 1) 2^-scale, and x + n >= 12.
+// product = x (x + 1) ... (x + n - 1) 2^-scale and above = x + n, for the least n >= 0 with x + n >= 12.
 typedef struct { pyd_dd_t product, above; int scale; } pyd_rising_t;
 
 static pyd_rising_t pyd_rising(double x) {
@@ -85,6 +87,7 @@ static pyd_dd_t pyd_log_gamma(pyd_dd_t z) {
   double inverse = 1.0 / z.hi, tail = inverse * pyd_series(pyd_stirling, PYD_STIRLING_TERMS, inverse * inverse);
   return pyd_add_dd(value, (pyd_dd_t){tail, 0.0});
 }
+// Whether a finite x is an integer, as every double from 2^52 on is.
 static int pyd_is_whole(double x) {
   double size = __builtin_fabs(x);
   return size >= 0x1p52 || (size + 0x1p52) - 0x1p52 == size;

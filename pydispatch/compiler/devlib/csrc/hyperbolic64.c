@@ -7,7 +7,8 @@ PYD_INLINE double pyd_half_exp(double size) {
   return pyd_scale(1.0 + e.m, e.k - 1);
 }
 
-// Both ways are computed and one is taken. From 712 on the exponential overflows; NaN stays NaN.
+// The polynomial for |x| < 1 and the exponential for others are both computed, and one is chosen. From 712 on the
+// exponential overflows; NaN stays NaN.
 PYD_HOT double sinh(double x) {
   double size = __builtin_fabs(x);
   size = size > 712.0 ? 712.0 : size;

@@ -30,7 +30,8 @@ ti_t __ashrti3(ti_t a, int n) {
   return n ? (ti_t)PYD_JOIN((uint64_t)(high >> n), PYD_HIGH(a) << (64 - n) | PYD_LOW(a) >> n) : a;
 }
 
-// (high : low) / divisor for high < divisor, by two steps of 32 bits.
+// The quotient of high * 2^64 + low by divisor, high < divisor, so that it fits 64 bits; without an instruction, by two
+// steps of 32 bits. The remainder goes to out_rest.
 static uint64_t pyd_divide_step(uint64_t high, uint64_t low, uint64_t divisor, uint64_t* out_rest) {
 #if defined(__x86_64__)
   uint64_t quotient;
@@ -86,6 +87,7 @@ tu_t __umodti3(tu_t a, tu_t b) {
   __udivmodti4(a, b, &rest);
   return rest;
 }
+// |a|, also of the least number.
 static tu_t pyd_size(ti_t a) { return a < 0 ? -(tu_t)a : (tu_t)a; }
 ti_t __divti3(ti_t a, ti_t b) {
   tu_t quotient = __udivmodti4(pyd_size(a), pyd_size(b), 0);
@@ -128,6 +130,7 @@ int __popcountsi2(int32_t a) { return __popcountdi2((int64_t)(uint32_t)a); }
 int __popcountti2(ti_t a) { return __popcountdi2((int64_t)PYD_LOW(a)) + __popcountdi2((int64_t)PYD_HIGH(a)); }
 int __paritydi2(int64_t a) { return __popcountdi2(a) & 1; }
 int __paritysi2(int32_t a) { return __popcountsi2(a) & 1; }
+// Number of leading zeros; 63 for 0.
 static int pyd_leading(uint64_t x) {
   int n = 0;
   for (int step = 32; step; step >>= 1) {

@@ -1,10 +1,10 @@
 // asin, acos, atan, atan2 in double, without branches.
 #include "kernel64.h"
 
-// asin(s) for s = sqrt(z), 0 <= z <= 1/4, as s + tail; here the tail over s.
+// asin(s) / s - 1 for s = sqrt(z), 0 <= z <= 1/4.
 PYD_INLINE double pyd_asin_tail(double z) { return z * PYD_ASIN_P(z, z * z); }
 
-// The root of z as s + tail, z = (1 - size)/2 in [0, 1/4].
+// The root of z as a pair, 0 <= z <= 1/4; 0 is excepted, as the correction would be 0 / 0.
 PYD_INLINE pyd_dd_t pyd_asin_root(double z) {
   pyd_dd_t s = pyd_sqrt_dd(z, 0.0);
   return z == 0.0 ? (pyd_dd_t){0.0, 0.0} : s;

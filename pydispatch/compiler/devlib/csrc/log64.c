@@ -17,17 +17,19 @@ PYD_INLINE pyd_log64_t pyd_log64_parts(double x) {
   double k = pyd_double(0x4338000000000000 + (uint64_t)((int64_t)offset >> 52)) - PYD_SHIFT;
   return pyd_log64_of(k - (small ? 54.0 : 0.0), m - 1.0);
 }
+// The natural logarithm.
 PYD_INLINE double pyd_log64_sum(pyd_log64_t y) {
   return y.k * PYD_LN2_1 - ((y.half - (y.tail + y.k * PYD_LN2_2)) - y.f);
 }
-// The value of a logarithm of x given that of positive finite x.
+// y, which is a logarithm of positive finite x and anything for another x, with the right value for that.
 PYD_INLINE double pyd_log64_special(double x, double y) {
   y = x == PYD_INF ? x : y;
   y = x == 0.0 ? -PYD_INF : y;
   y = x < 0.0 ? PYD_NAN : y;
   return x != x ? x : y;
 }
-// (k whole) + (whole's tail) + (the logarithm of the rest) * (hi + lo), whole = log 2 in the base.
+// The logarithm to a base b: k (whole + whole_tail) + (f - (half - tail)) (hi + lo), where whole + whole_tail is
+// log_b 2 and hi + lo is log_b e.
 PYD_INLINE double pyd_log64_times(pyd_log64_t y, double hi, double lo, double whole, double whole_tail) {
   double high = y.f - y.half, low = (y.f - high) - y.half + y.tail;
   pyd_dd_t p = pyd_two_prod(high, hi);

@@ -15,6 +15,7 @@ typedef uint32_t pyd_half_t __attribute__((aligned(1), may_alias));
 typedef uint16_t pyd_quarter_t __attribute__((aligned(1), may_alias));
 typedef uint64_t pyd_aligned_t __attribute__((may_alias));
 
+// Memory at p as a value of a type, to write and to read.
 #define PYD_AT(type, p) (*(type*)(p))
 #define PYD_OF(type, p) (*(const type*)(p))
 
@@ -37,6 +38,8 @@ static inline void pyd_move_short(uint8_t* d, const uint8_t* s, size_t n) {
     *d = *s;
   }
 }
+// In ascending order. The last 32 bytes are loaded first, as stores may overwrite them, and stored last:
+// whole blocks, which may overlap those before.
 static void pyd_move_up(uint8_t* d, const uint8_t* s, size_t n) {  // d < s, or no overlap; n > 32
   pyd_block_t last0 = PYD_OF(pyd_block_t, s + n - 16), last1 = PYD_OF(pyd_block_t, s + n - 32);
   uint8_t* end = d + n;
@@ -52,6 +55,7 @@ static void pyd_move_up(uint8_t* d, const uint8_t* s, size_t n) {  // d < s, or 
   }
   PYD_AT(pyd_block_t, end - 32) = last1, PYD_AT(pyd_block_t, end - 16) = last0;
 }
+// In descending order; the first 32 bytes are loaded first, and stored last.
 static void pyd_move_down(uint8_t* d, const uint8_t* s, size_t n) {  // d > s; n > 32
   pyd_block_t first0 = PYD_OF(pyd_block_t, s), first1 = PYD_OF(pyd_block_t, s + 16);
   for (; n > 64; n -= 64) {
@@ -71,7 +75,7 @@ void* memmove(void* target, const void* source, size_t n) {
   const uint8_t* s = source;
   if (n <= 32) {
     pyd_move_short(d, s, n);
-  } else if ((uintptr_t)d - (uintptr_t)s >= n) {
+  } else if ((uintptr_t)d - (uintptr_t)s >= n) {  // unsigned: also where d < s
     pyd_move_up(d, s, n);
   } else {
     pyd_move_down(d, s, n);

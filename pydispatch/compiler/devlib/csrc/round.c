@@ -15,7 +15,8 @@
 #define PYD_COPYSIGN_double __builtin_copysign
 #define PYD_COPYSIGN_float __builtin_copysignf
 
-// |limit| is 2^(mantissa bits - 1): from there on every number is an integer. NaN takes the last branch.
+// `limit` is 2^52 for double and 2^23 for float: from there on every number is an integer, and below, adding it rounds
+// to an integer. NaN is not below `limit`, and is returned.
 #define PYD_DEFINE_ROUND(type, suffix, limit)                                                       \
   PYD_INLINE type pyd_nearest_##type(type x) {                                                      \
     type size = PYD_ABS_##type(x), r = (size + limit) - limit;                                      \
@@ -36,6 +37,7 @@
 PYD_DEFINE_ROUND(double, , 0x1p52)
 PYD_DEFINE_ROUND(float, f, 0x1p23f)
 
+// own: name of the function above for targets without an instruction.
 #if PYD_HAS_ROUND
 #define PYD_ROUND_BODY(name, type, suffix, own) \
   PYD_HOT type name##suffix(type x) { return __builtin_##name##suffix(x); }

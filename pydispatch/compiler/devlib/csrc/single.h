@@ -21,7 +21,7 @@
 #define PYD_LOG10_2S_1 0x1.3440000000000p-2f  // 15 bits
 #define PYD_LOG10_2S_2 0x1.3509f80000000p-18f
 
-// e^(r) of x = k log 2 + r, less 1; NaN stays NaN.
+// e^x = 2^k (1 + m), m being e^r - 1 for x = k log 2 + r; m is NaN for NaN.
 typedef struct { float m; int32_t k; } pyd_exps_t;
 
 // NaN stays NaN.
@@ -29,6 +29,7 @@ PYD_INLINE float pyd_clamps(float x, float low, float high) {
   x = x < low ? low : x;
   return x > high ? high : x;
 }
+// 2^k for -127 < k < 128.
 PYD_INLINE float pyd_power2s(int32_t k) { return pyd_float((uint32_t)(k + 127) << 23); }
 // x 2^k for -252 < k < 254, rounded once.
 PYD_INLINE float pyd_scales(float x, int32_t k) {
@@ -39,15 +40,18 @@ PYD_INLINE float pyd_scales(float x, int32_t k) {
   return x * pyd_power2s(first) * pyd_power2s(k - first);
 #endif
 }
+// e^r - 1, |r| <= ln(2)/2.
 PYD_INLINE float pyd_expm1s_reduced(float r) {
   return PYD_FMAF(r * r, PYD_FMAF(r, PYD_EXPS_P(r), 0.5f), r);
 }
+// Of |x| < 110; 0x4b400000 are the bits of PYD_SHIFTS.
 PYD_INLINE pyd_exps_t pyd_exps_parts(float x) {
   float shifted = PYD_FMAF(x, PYD_LOG2ES, PYD_SHIFTS), k = shifted - PYD_SHIFTS;
   float r = PYD_FMAF(-k, PYD_LN2S_HIGH, x);
   r = PYD_FMAF(-k, PYD_LN2S_LOW, r);
   return (pyd_exps_t){pyd_expm1s_reduced(r), (int32_t)(pyd_bitsf(shifted) - 0x4b400000)};
 }
+// e^x. Beyond the bounds it is 0 or infinity.
 PYD_INLINE float pyd_exps(float x) {
   pyd_exps_t e = pyd_exps_parts(pyd_clamps(x, -104.0f, 89.0f));
   return pyd_scales(1.0f + e.m, e.k);
@@ -57,6 +61,7 @@ PYD_INLINE float pyd_half_exps(float x) {
   pyd_exps_t e = pyd_exps_parts(x);
   return pyd_scales(1.0f + e.m, e.k - 1);
 }
+// e^x - 1. Below -18 it is -1, beyond 89 infinity.
 PYD_INLINE float pyd_expm1s(float x) {
   pyd_exps_t e = pyd_exps_parts(pyd_clamps(x, -18.0f, 89.0f));
   float half = pyd_power2s(e.k - 1);  // so that 2^128 does not overflow
@@ -74,14 +79,14 @@ PYD_INLINE pyd_logs_t pyd_logs_of(float k, float f) {
 // x is positive and finite.
 PYD_INLINE pyd_logs_t pyd_logs_parts(float x) {
   int small = x < 0x1p-126f;
-  uint32_t bits = pyd_bitsf(small ? x * 0x1p23f : x), exponent = (bits - 0x3f2aaaab) & 0xff800000;
+  uint32_t bits = pyd_bitsf(small ? x * 0x1p23f : x), exponent = (bits - 0x3f2aaaab) & 0xff800000;  // 2/3
   float k = (float)((int32_t)exponent >> 23) - (small ? 23.0f : 0.0f);
   return pyd_logs_of(k, pyd_float(bits - exponent) - 1.0f);
 }
 PYD_INLINE float pyd_logs_sum(pyd_logs_t y) {
   return PYD_FMAF(y.k, PYD_LN2S_1, y.f + PYD_FMAF(y.k, PYD_LN2S_2, y.tail));
 }
-// The value of a logarithm of x given that of positive finite x.
+// y, which is a logarithm of positive finite x and anything for another x, with the right value for that.
 PYD_INLINE float pyd_logs_special(float x, float y) {
   y = x == PYD_INFS ? x : y;
   y = x == 0.0f ? -PYD_INFS : y;

@@ -8,13 +8,13 @@ typedef struct { pyd_dd_t r; uint64_t n; } pyd_quadrant_t;
 // One way for every argument and without branches, so that loops become vectors.
 #define PYD_TRIG PYD_HOT
 
-// The row of each 16 binades has a power of two times 2/pi, mod 4 to nearest, in four pieces of 53 bits.
+// The row of each 16 binades has a power of two times 2/pi, less the nearest multiple of 4, as a sum of four doubles.
 static const double pyd_turns[68][4] = PYD_TURNS;
 
-// `x` less a multiple of 4; |x| < 2^52.
+// `x` less the nearest multiple of 4; |x| < 2^52. Adding 1.5 * 2^54 rounds to a multiple of 4.
 PYD_INLINE double pyd_mod4(double x) { return x - ((x + 0x1.8p54) - 0x1.8p54); }
 
-// One more term of a sum of terms that shrink.
+// `sum` plus a term; the rounding errors of the upper parts are summed up in the lower one.
 PYD_INLINE pyd_dd_t pyd_add_term(pyd_dd_t sum, double term) {
   pyd_dd_t s = pyd_two_sum(sum.hi, term);
   return (pyd_dd_t){s.hi, sum.lo + s.lo};
@@ -89,6 +89,7 @@ PYD_INLINE pyd_quadrant_t pyd_reduce(double x) {
 }
 #endif
 
+// The sine and the cosine of |r| <= pi/4.
 PYD_INLINE pyd_dd_t pyd_sin_kernel(pyd_dd_t r) {
   double z = r.hi * r.hi;
   return pyd_fast_sum(r.hi, r.hi * z * PYD_SIN_P(z, z * z) + r.lo * (1.0 - 0.5 * z));
@@ -104,7 +105,7 @@ PYD_INLINE double pyd_sin_quadrant(pyd_dd_t r, uint64_t n) {
   double s = pyd_sin_kernel(r).hi, c = pyd_cos_kernel(r).hi, y = n & 1 ? c : s;
   return pyd_double(pyd_bits(y) ^ (n & 2) << 62);
 }
-// The value of a function at x given that of finite x, which small arguments are themselves.
+// y, which is sin(x) or tan(x), but x itself where it is so small that both round to it, and NaN for infinity and NaN.
 PYD_INLINE double pyd_trig_special(double x, double y) {
   double size = __builtin_fabs(x);
   y = size < 0x1p-27 ? x : y;
