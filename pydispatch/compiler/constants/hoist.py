@@ -57,7 +57,10 @@ def hoist_constants(module: ModuleOp, functions: DerivedFunctions) -> None:
 
 
 def _fold(host: Operation) -> None:
-    """Replace small values that depend on constants alone by constants that are computed now."""
+    """Replace small values that depend on constants alone by constants that NumPy computes while compiling.
+
+    Only values that operations on runtime values use are replaced; what remains without uses is erased.
+    """
     known = known_of(host)
     for op in [op for op in known.sources if op.name not in CONSTANTS]:
         for value in op.results:

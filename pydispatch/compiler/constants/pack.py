@@ -78,6 +78,7 @@ def pack_constants(module: ModuleOp, functions: DerivedFunctions, levels: Sequen
         for function in [op for op in walk(executable) if isinstance(op, func.FuncOp)]:
             packed = _packed(function, levels)
             uses = dispatches.get((executable.sym_name.data, function.sym_name.data), [])
+            # All dispatches share the function, so that it reads panels for all of them or for none.
             if packed is not None and uses and all(_constant(op, packed) is not None for op in uses):
                 for op in uses:
                     _pass_panels(op, packed, functions)
@@ -95,7 +96,7 @@ def _drop_unused(module: ModuleOp, functions: DerivedFunctions) -> None:
 
 
 def _dispatches(module: ModuleOp) -> dict[tuple[str, str], list[flow.DispatchOp]]:
-    """Return the dispatches in host functions, by (executable, export)."""
+    """Return the dispatches in host functions, by the names of (executable, export) that they run."""
     dispatches: dict[tuple[str, str], list[flow.DispatchOp]] = {}
     for host in module.body.block.ops:
         for op in walk(host) if host.name in FUNCTIONS else ():
@@ -209,7 +210,7 @@ def _has_whole_slices(contraction: Contraction, type_: TensorType[Attribute]) ->
         return True
     first, *inner = contraction.b.coordinates
     has_outer_dim_first = {dim for dim, _ in first.terms} == outer
-    slices_are_matrices = len(inner) == 2
+    slices_are_matrices = len(inner) == 2  # K and N
     are_columns_last = contraction.b.is_last(contraction.n)
     is_large = prod(type_.get_shape()[1:]) >= MIN_SLICE_ELEMENTS
     return has_outer_dim_first and slices_are_matrices and are_columns_last and is_large

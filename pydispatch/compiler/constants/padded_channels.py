@@ -68,7 +68,7 @@ def _channel_axes(
     channels, filter_loops = generic.extents[channel], [d for d in filter_.dims if d not in generic.reduced_loops]
     if len(filter_axes) != 1 or len(filter_loops) != 1 or not channels:  # None: a dynamic number of channels
         return None
-    filters = generic.extents[filter_loops[0]]
+    filters = generic.extents[filter_loops[0]]  # output channels
     if filters is None or filters < FEWEST_FILTERS:
         return None
     padded = channels + _missing(channels)
@@ -89,7 +89,7 @@ def _is_byte(value: SSAValue) -> bool:
 
 
 def _is_widened(factor: Factor) -> bool:
-    """Return whether a factor is widened and not changed otherwise, such as by a zero point: padding is then 0."""
+    """Return whether a factor is widened and not changed otherwise, such as by a zero point: padded zeros stay 0."""
     return len(factor.code) == 1 and isinstance(factor.code[0], arith.ExtSIOp | arith.ExtUIOp)
 
 

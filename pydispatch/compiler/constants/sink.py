@@ -27,9 +27,9 @@ from pydispatch.ir.values import reordered_type, shape_of
 
 
 def replace(op: Operation, copy: SSAValue) -> None:
-    """Replace the result of `op` by `copy`, a transposed copy of a tensor, and sink the transposition.
+    """Replace the result of `op` by `copy`, a transposed copy of a tensor, and sink it below its readers.
 
-    To sink it below a reader means that the reader computes in the order of the copy's source, and its result is
+    Sinking below a reader means that the reader computes in the order of the copy's source, and that its result is
     transposed instead. This is repeated for the readers of that result as far as possible.
     """
     pending = [_replace_result(op, copy)]
@@ -72,7 +72,12 @@ def _source(copy: SSAValue) -> SSAValue:
 def _sink_below(reader: Operation, copy: SSAValue, order: list[int]) -> SSAValue | None:
     """Make a reader of a transposed copy compute in the order of the copy's source, and transpose its result.
 
-    Return the transposed result; None if the reader cannot be rewritten. order: `_order_of` the copy.
+    Return the transposed result; None if the reader cannot be rewritten.
+
+    Args:
+        reader: The operation that reads the copy, of the same block, or an extract in the body of a generic there.
+        copy: The transposed copy.
+        order: For each dimension of the copy's source, the dimension of the copy (`_order_of`).
     """
     block = cast(Operation, copy.owner).parent
     if isinstance(reader, tensor.ExtractOp):
@@ -119,7 +124,7 @@ def _elementwise(user: GenericOp, copy: SSAValue) -> SSAValue | None:
     source, new_result = _source(copy), read_through_copies(user)
     if new_result is None:
         return None
-    # `rewritten` reads the sources of the copies instead of the copies.
+    # `rewritten` reads the sources of the copies instead of the copies, by permuted maps.
     rewritten = structured(cast(Operation, _replace_result(user, new_result).owner))
     is_copy_skipped = source in rewritten.inputs
     if not is_copy_skipped:

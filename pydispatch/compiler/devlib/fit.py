@@ -29,12 +29,14 @@ def fit(function: Callable[[Real], Real], low: Real, high: Real, degree: int) ->
         count = degree + 1
         nodes = [mp.cos(mp.pi * (2 * i + 1) / (2 * count)) for i in range(count)]
         values = [function((mp.mpf(low) + high) / 2 + (mp.mpf(high) - low) / 2 * node) for node in nodes]
-        # Chebyshev series, then powers of t, then powers of x with t = scale * x + shift.
+        # Coefficients of the Chebyshev series in t from -1 to 1, then of the powers of t (`powers`), then of the powers
+        # of x (`result`) with t = scale * x + shift.
         series = [
             2 * sum(v * mp.cos(k * mp.pi * (2 * i + 1) / (2 * count)) for i, v in enumerate(values)) / count
             for k in range(count)
         ]
         series[0] /= 2
+        # Chebyshev polynomials as powers of t: T(0) = 1, T(1) = t, T(k + 1) = 2 t T(k) - T(k - 1).
         previous, current = [mp.mpf(1)], [mp.mpf(0), mp.mpf(1)]
         powers = [series[0], *([mp.mpf(0)] * degree)]
         for k in range(1, count):

@@ -75,8 +75,9 @@ def function_or_none(what: str, value: object) -> Callable[[Any], object] | None
 
 
 def folders(what: str, value: object) -> list[str]:
-    """Check a parameter that is one path or several, and return the paths. A missing folder is ignored, as compilers
-    do.
+    """Check a parameter that is one path or several, and return the paths.
+
+    Whether the folders exist is not checked: like compilers, searches ignore missing ones.
     """
     return [path_of(what, path, "the path of a folder") for path in _listed(what, value, "a list of folders")]
 
@@ -92,7 +93,14 @@ def dump_folder(what: str, value: object) -> Path:
 
 
 def read_options(kernels: object, weights: object, inputs: object = None, constants: object = None) -> ReadOptions:
-    """Check the parameters of frontends, and return them as ReadOptions."""
+    """Check the parameters of `compile` that frontends take, and return them as ReadOptions.
+
+    Args:
+        kernels: Name of a custom operation -> kernel; None for none.
+        weights: "embed" or "external".
+        inputs: Name of an argument of a model -> its shape; None if the shapes in the model hold.
+        constants: Name of an input -> the elements that it is fixed to; None for none.
+    """
     if weights not in ("embed", "external"):
         raise InvalidArgumentError(f"weights: expected 'embed' or 'external', got {weights!r}")
     if kernels is not None and not isinstance(kernels, Mapping):
@@ -100,10 +108,10 @@ def read_options(kernels: object, weights: object, inputs: object = None, consta
     for what, value in (("inputs", inputs), ("constants", constants)):
         if value is not None and not isinstance(value, Mapping):
             raise InvalidArgumentError(f"{what}: expected a mapping from names of inputs, got {value!r}")
-    given_shapes: Any = inputs or {}
-    fixed: Any = dict(constants or {})  # type: ignore[call-overload]
-    shapes = {name: _shape(name, shape) for name, shape in given_shapes.items()}
-    return ReadOptions(str(weights), dict(kernels or {}), inputs=shapes, constants=fixed)
+    stated_shapes: Any = inputs or {}
+    fixed_inputs: Any = dict(constants or {})  # type: ignore[call-overload]
+    shapes = {name: _shape(name, shape) for name, shape in stated_shapes.items()}
+    return ReadOptions(str(weights), dict(kernels or {}), inputs=shapes, constants=fixed_inputs)
 
 
 def _shape(name: str, shape: object) -> tuple[int | str, ...]:
