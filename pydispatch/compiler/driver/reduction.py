@@ -21,9 +21,9 @@ from pydispatch.ir.functions import FUNCTIONS
 TRIES = 300
 """Programs that are compiled for one fault; more of them make the result smaller."""
 SECONDS = 10.0
-"""After which no further program is compiled; a user waits that long for the error."""
+"""Time after which no further program is compiled; a user waits that long for the error."""
 LONGEST_SECONDS = 3.0
-"""Of the compilation that failed: nothing is left out of a program that takes longer."""
+"""Limit of the failed compilation; a program that takes longer is not reduced, since each try would take as long."""
 
 
 @contextmanager
@@ -58,8 +58,9 @@ def _reduced_source(
     Args:
         origin: What identifies the fault (`origin_of`).
         load: Returns a new copy of the program.
-        compile: Compiles a program.
-        seconds_to_fault: How long the compilation took that failed.
+        compile: Compiles a program, which it may change; raises the fault.
+        seconds_to_fault: How long the failed compilation took. After LONGEST_SECONDS or more the program is returned
+            as it is, since each try would take as long.
     """
     tries = TRIES if seconds_to_fault < LONGEST_SECONDS else 0
     reduction = Reduction(origin, compile, tries=tries, end=time.monotonic() + SECONDS)
@@ -67,7 +68,7 @@ def _reduced_source(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return ir.print_module(reduction.reduced(load()))
-    except Exception:  # a source that can be read once; what is half written has no text
+    except Exception:  # the source can be read only once, or a program with a fault cannot be printed
         return None
 
 
@@ -90,6 +91,7 @@ class Reduction:
         """
         if not self._repeats(module):
             return module
+        # Largest items first: fewer operations remain for the passes that compile a program for each chunk of them.
         for items, remove in ((_symbols, _erase), (_results, _drop_results), (_operations, _replace_by_arguments)):
             module = self._without(module, items, remove)
         return module
@@ -102,10 +104,10 @@ class Reduction:
 
         Args:
             module: The program.
-            items: Function that returns the items of a program in order.
-            remove: Function that removes some of them.
+            items: Function that returns the items of a program in order. A copy has the same items at the same indices.
+            remove: Function that removes a slice of them, or raises an exception if the rest of the program needs one.
         """
-        size = len(items(module))
+        size = len(items(module))  # of a chunk
         while size:
             stop = len(items(module))
             while stop > 0:
@@ -113,7 +115,7 @@ class Reduction:
                 try:
                     remove(items(candidate)[max(0, stop - size) : stop])
                     candidate.verify()
-                except Exception:  # something else needs it
+                except Exception:  # the rest of the program needs an item: keep the chunk
                     stop -= size
                     continue
                 module = candidate if self._repeats(candidate) else module
@@ -122,7 +124,7 @@ class Reduction:
         return module
 
     def _repeats(self, module: ModuleOp) -> bool:
-        """Return whether a copy of a program has the same fault."""
+        """Compile a copy of a program, and return whether that raises the same fault; False without tries or time."""
         if self.tries <= 0 or time.monotonic() > self.end:
             return False
         self.tries -= 1
@@ -145,13 +147,13 @@ def _erase(ops: Sequence[Operation]) -> None:
 
 
 def _functions(module: ModuleOp) -> list[tuple[Operation, Block]]:
-    """Return the functions of one block."""
+    """Return the functions whose body is a single block, as pairs (function, that block)."""
     functions = [op for op in module.body.block.ops if op.name in FUNCTIONS and len(op.regions[0].blocks) == 1]
     return [(op, op.regions[0].block) for op in functions]
 
 
 def _results(module: ModuleOp) -> list[tuple[Operation, int]]:
-    """Return the results of all functions as pairs (function, index)."""
+    """Return the results of all functions as pairs (function, index of the result)."""
     return [(op, n) for op, block in _functions(module) for n in range(len(_end(block).operands))]
 
 
@@ -169,8 +171,8 @@ def _operations(module: ModuleOp) -> list[Operation]:
 
 
 def _replace_by_arguments(ops: Sequence[Operation]) -> None:
-    """Remove operations; arguments of their function take the place of the results that are used."""
-    for op in reversed(ops):
+    """Remove operations; each result that is used is replaced by a new argument of the function."""
+    for op in reversed(ops):  # users before the operations that define their operands
         block = op.parent
         assert block is not None
         function = block.parent_op()
@@ -189,7 +191,10 @@ def _end(block: Block) -> Operation:
 
 
 def _set_type(function: Operation) -> None:
-    """Make the type of a function that of its arguments and results, which lose their attributes."""
+    """Set the type of a function to that of its arguments and of the operands of its return.
+
+    Attributes that list arguments or results by index are removed, because the indices have changed.
+    """
     block = function.regions[0].block
     argument_types, returned = [value.type for value in block.args], [value.type for value in _end(block).operands]
     function.properties["function_type"] = FunctionType.from_lists(argument_types, returned)

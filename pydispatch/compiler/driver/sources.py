@@ -27,17 +27,19 @@ SOURCE = "pyd.source"
 
 
 def load_source(source: Any, what: str = "source", options: ReadOptions | None = None) -> tuple[ModuleOp, list[Path]]:
-    """Load the module of a source, and return it with the files that it came from. The caller may change the module.
-    Operations of StableHLO and TOSA are still in it, and several sources are modules of their own: see `lower_input`.
+    """Load the module of a source, and return it with the files that were read: none for text and objects.
+
+    The caller may change the module. It may contain operations of StableHLO and TOSA. Of a mapping it contains a named
+    module for each source. `lower_input` lowers both.
 
     Args:
         source: MLIR text, a path, a module, what a frontend reads, or a mapping from names to these.
-        what: The parameter that has it, for messages.
+        what: Name of the parameter that the source was passed as, for messages.
         options: Options of the frontends.
 
     Raises:
-        InvalidArgumentError: It is no source.
-        CompileError: It is a wrong one.
+        InvalidArgumentError: The argument is of no type or file that can be read.
+        CompileError: The text or model has an error.
     """
     options = options or ReadOptions()
     if isinstance(source, Mapping):
@@ -68,7 +70,11 @@ def _check_inputs(frontend: Frontend | None, options: ReadOptions) -> None:
 
 
 def _load_several(sources: Mapping[Any, Any], what: str, options: ReadOptions) -> tuple[ModuleOp, list[Path]]:
-    """Load a mapping of sources: a module of one named module for each, and the files that were read."""
+    """Load a mapping from function names to sources.
+
+    Return a module that contains a module for each source, with its key as name and the attribute SOURCE, and the files
+    that were read. `what` is the name of the parameter, for messages.
+    """
     if not sources:
         raise InvalidArgumentError(f"{what}: an empty mapping; expected sources by the names of their functions")
     if options.inputs or options.constants:
@@ -88,18 +94,18 @@ def _load_several(sources: Mapping[Any, Any], what: str, options: ReadOptions) -
 
 
 def reader_of(path: Path) -> Frontend | None:
-    """Return the frontend of a model's file; None for MLIR text, and for a path that is no regular file, which its
-    reader refuses.
+    """Return the frontend that reads a file, by its first bytes; None for MLIR text, and for a path that is no regular
+    file, which the reader of MLIR refuses.
     """
     head = _head(path)
     return next((frontend for frontend in frontends() if head and frontend.reads_file(path, head)), None)
 
 
 def lower_input(module: ModuleOp, options: ReadOptions) -> ModuleOp:
-    """Lower operations of frontends' dialects, combine several sources, and return the program, maybe as a new module.
+    """Lower operations of frontends' dialects, such as StableHLO, combine several sources, and return the program.
 
-    A module of one such dialect is read by its frontend as a whole; in one with other dialects as well each operation
-    is lowered where it is stored.
+    The result may be the same module or a new one. A module in one such dialect is translated by its frontend as a
+    whole. In a module with other dialects too, each operation is lowered in place.
     """
     sources = [op for op in module.ops if isinstance(op, ModuleOp) and SOURCE in op.attributes]
     if sources:
@@ -110,7 +116,7 @@ def lower_input(module: ModuleOp, options: ReadOptions) -> ModuleOp:
             assert source.sym_name is not None
             programs.append((source.sym_name.data, lower_input(source, options)))
         return combine(programs)
-    used = frozenset(op.name.partition(".")[0] for op in walk(module))
+    used = frozenset(op.name.partition(".")[0] for op in walk(module))  # names of dialects
     readers = [frontend for frontend in frontends() if not frontend.dialects.isdisjoint(used)]
     if not readers:
         return module
@@ -124,13 +130,14 @@ def lower_input(module: ModuleOp, options: ReadOptions) -> ModuleOp:
 
 
 def _reads_whole(frontend: DialectFrontend, used: frozenset[str]) -> bool:
-    """Return whether a frontend translates modules that use these dialects as a whole."""
+    """Return whether a frontend can translate a whole module whose operations are of the dialects `used`."""
     return used <= frontend.dialects | frontend.companions | _STRUCTURE
 
 
 def _head(path: Path) -> bytes:
-    """Return the first bytes of a file; b"" for a path that is no regular file or cannot be read, which the reader
-    refuses or reads once.
+    """Return the first HEAD bytes of a file; b"" for a path that is no regular file or cannot be read.
+
+    The reader reports such a path, or reads it as MLIR text if it is a pipe, which can be read only once.
     """
     if not os.path.isfile(path):  # noqa: PTH113  (Path.is_file raises for a name that is too long)
         return b""
