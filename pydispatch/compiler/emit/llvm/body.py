@@ -23,7 +23,7 @@ class Phi:
         slot: Position in the body's lines where it is written; -1 until it is placed.
         name: Its name, such as "%p7".
         type: Its LLVM type.
-        incoming: The edges: (value, label of the predecessor).
+        incoming: The edges: (value, label of the predecessor without sigil).
     """
 
     slot: int
@@ -33,7 +33,10 @@ class Phi:
 
 
 class Body(IndexArithmetic[str]):
-    """The instructions of one function. Names include the sigil ("%v3"); `label` is the block that is being written."""
+    """The instructions of one function as text.
+
+    Names of values include the sigil ("%v3"), labels do not ("then4"). `label` is that of the block being written.
+    """
 
     def __init__(self) -> None:
         self.entry: list[str] = []  # instructions of the entry block
@@ -57,7 +60,7 @@ class Body(IndexArithmetic[str]):
         self.lines.append(f"  {text}")
 
     def let(self, text: str, hint: str = "v") -> str:
-        """Append an instruction with a result, and return the result's name."""
+        """Append an instruction with a result, and return the result's name, which begins with `hint`."""
         name = self.name(hint)
         self.lines.append(f"  {name} = {text}")
         return name
@@ -77,11 +80,14 @@ class Body(IndexArithmetic[str]):
         self.label = label
 
     def br(self, label: str, suffix: str = "") -> None:
-        """Append a branch; `suffix` is its metadata."""
+        """Append a branch; `suffix` is its metadata as text that begins with a comma, or "" for none."""
         self.emit(f"br label %{label}{suffix}")
 
     def cond_br(self, condition: str, then: str, other: str, suffix: str = "") -> None:
-        """Append a conditional branch; `suffix` is its metadata."""
+        """Append a branch to the label `then` if the i1 `condition` is true, else to the label `other`.
+
+        `suffix` is its metadata as text that begins with a comma, or "" for none.
+        """
         self.emit(f"br i1 {condition}, label %{then}, label %{other}{suffix}")
 
     def phi(self, type_: str) -> Phi:
@@ -134,7 +140,7 @@ class Body(IndexArithmetic[str]):
         return self.let(f"mul nsw i64 {lhs}, {rhs}")
 
     def shift_right(self, a: Index, count: int) -> Index:
-        """Return an offset divided by 2^count, rounded down."""
+        """Return an offset, which is not negative, divided by 2^count and rounded down."""
         a = as_index(a)
         if count == 0:
             return a

@@ -19,7 +19,7 @@ from pydispatch.compiler.kernel_ir.types import is_float, is_integer
 
 _F16_ARITHMETIC = frozenset({"fullfp16", "avx512fp16", "zfh"})
 _F16_CONVERSIONS = _F16_ARITHMETIC | {"f16c", "zfhmin"}
-"""Features of LLVM."""
+"""LLVM features of targets that compute in f16, and of those that convert between f16 and f32."""
 
 _WITH_F16 = PLAIN | {Float16Type}
 """Float types of targets that compute in f16."""
@@ -39,9 +39,9 @@ def _native(arch: str, features: frozenset[str]) -> Native:
 
 
 def expand(emitter: FunctionEmitter, op: Operation, exponent: int | None = None) -> None:
-    """Emit an operation by its definition in other operations, and define its results.
+    """Emit an operation by its definition in simpler operations, and define its results.
 
-    `exponent` is that of an integer power, if it is known.
+    `exponent` is that of an integer power, if it is a constant; None otherwise.
     """
     if not any(is_float(value.type) or is_integer(value.type) for value in (op.operands[0], op.results[0])):
         raise emitter.error(
@@ -54,7 +54,7 @@ def expand(emitter: FunctionEmitter, op: Operation, exponent: int | None = None)
     )
 
     def leave(end: Operation) -> None:
-        """Take the values that the definition returns as the results of the operation."""
+        """Define the results of the operation as the operands of `end`, the return of the definition."""
         emitter.values.update(zip(op.results, (emitter.values[operand] for operand in end.operands), strict=True))
 
     emitter.region(function.body, leave)
@@ -65,7 +65,7 @@ def natively(row: Lowering) -> Lowering:
     """Return a lowering that uses `row` for float types with native arithmetic, and the definition for others."""
 
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
-        """Lower an operation by the row if the target computes on its type, else by its definition."""
+        """Lower an operation by `row` if the target computes on the type of its first operand, else by definition."""
         kind = type(op.operands[0].type)
         (row if kind in PLAIN or kind in native_floats(emitter.platform).arithmetic else expand)(emitter, op)
 

@@ -57,7 +57,7 @@ SUBJECTS = (
 
 @functools.cache
 def lowerings(subjects: tuple[ModuleType, ...] = SUBJECTS) -> dict[str, Lowering]:
-    """Return the lowerings of all subjects, by operation."""
+    """Return the lowerings in the `ROWS` of these modules, by operation name."""
     return lowerings_of(subjects)
 
 
@@ -75,7 +75,8 @@ def emit_module(
         platform: The target.
         exports: Names of the exported functions.
         subjects: The modules whose `ROWS` lower operations.
-        notes: Receives lines that say which invocations are lanes of vectors, or why not.
+        notes: List that is extended by lines which say of each loop whether its iterations became lanes of vectors, or
+            why not; None to discard them.
 
     Raises:
         CompileError: An operation has no lowering.
@@ -85,9 +86,9 @@ def emit_module(
     def emitted(function: FuncOp, exported: bool) -> str:
         """Return the text of a function, after its operations were expanded and its loops vectorized."""
         expand(function)
-        # Loop interchange: strided loops go outside of the loops over invocations.
+        # Loop interchange: strided loops are moved outside of the loops over invocations.
         take_steps_together(function, has_masks=any(feature in platform.features for feature, _ in MASKED_LANES))
-        if platform.arch != "nvptx64":
+        if platform.arch != "nvptx64":  # GPUs do not vectorize loops
             unroll_loops_over_private_arrays(function)
             lines = vectorize_outer_loops(function)
             if notes is not None:
@@ -101,7 +102,7 @@ def emit_module(
         return FunctionEmitter(writer, platform, function, exported).run()
 
     text = [emitted(_export(writer, name), exported=True) for name in exports]
-    for name in writer.needed:  # grows while helpers ask for helpers
+    for name in writer.needed:  # grows during the loop: a helper that is emitted may call others
         text.append(emitted(writer.functions[name], exported=False))
     platform.finish(writer)
     return writer.text(text)

@@ -24,11 +24,11 @@ from pydispatch.compiler.kernel_ir.readers import flags
 from pydispatch.compiler.kernel_ir.types import bit_width
 
 KINDS = {"arith.maximumf": "smax", "arith.minimumf": "smin"}
-"""Operation -> the intrinsic of integers that compares ordered ones."""
+"""Operation -> the signed integer intrinsic that replaces it, llvm.smax or llvm.smin."""
 SIMPLE_FLAGS = {"fast", "nnan", "nsz"}
-"""Flags under which the operation itself is one instruction."""
+"""Fast-math flags under which the float operation is one instruction, so that integers gain nothing."""
 FEWEST_STEPS = 16
-"""Of a loop, below which it is not worth the conversions before and after it."""
+"""Steps of a loop below which integers do not pay for the conversions before and after it."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,8 @@ class Order:
     """Mapping of the floats of one maximum or minimum to integers of the same order, which a loop carries.
 
     Attributes:
-        combine: The operation.
-        carried: The operand of the operation that the loop carries.
+        combine: The `arith.maximumf` or `arith.minimumf`.
+        carried: The operand of `combine` that the loop carries.
         kind: LLVM's operation on the integers: smax or smin.
     """
 
@@ -67,12 +67,13 @@ class Order:
         """
         type_ = self.integer
         # LLVM would compile the shorter form, a select by the sign, to mask registers, which few units compute.
-        others = emitter.body.let(f"xor {type_} {bits}, {emitter.body.let(f'ashr {type_} {bits}, {self.width - 1}')}")
+        sign_mask = emitter.body.let(f"ashr {type_} {bits}, {self.width - 1}")  # all ones for a negative number
+        flipped = emitter.body.let(f"xor {type_} {bits}, {sign_mask}")  # with the sign, which is restored below
         sign = emitter.body.let(f"and {type_} {bits}, {-1 << (self.width - 1)}")
-        return emitter.body.let(f"xor {type_} {others}, {sign}")
+        return emitter.body.let(f"xor {type_} {flipped}, {sign}")
 
     @property
-    def _moved(self) -> int:
+    def _nan_offset(self) -> int:
         """The number that is added to the integers, so that NaN of both signs are at the same end of the order.
 
         The addition wraps around: subtracting the number of NaN moves those at the bottom to the top (smax), adding it
@@ -85,15 +86,18 @@ class Order:
     def integer_of(self, emitter: FunctionEmitter, value: str) -> str:
         """Emit the conversion of a float to the integer that represents it in this order."""
         flipped = self._flipped(emitter, emitter.body.let(f"bitcast {self.float} {value} to {self.integer}"))
-        return emitter.body.let(f"add {self.integer} {flipped}, {self._moved}")
+        return emitter.body.let(f"add {self.integer} {flipped}, {self._nan_offset}")
 
     def float_of(self, emitter: FunctionEmitter, value: str) -> str:
         """Emit the conversion of an integer of this order back to its float."""
-        flipped = emitter.body.let(f"sub {self.integer} {value}, {self._moved}")
+        flipped = emitter.body.let(f"sub {self.integer} {value}, {self._nan_offset}")
         return emitter.body.let(f"bitcast {self.integer} {self._flipped(emitter, flipped)} to {self.float}")
 
     def emit_step(self, emitter: FunctionEmitter) -> str:
-        """Emit one step of the minimum or maximum on integers, and return the integer that the loop carries."""
+        """Emit one step of the minimum or maximum on integers, and return the integer that the loop carries on.
+
+        `carried` is already such an integer; the other operand of `combine` is converted.
+        """
         type_, (value,) = self.integer, (o for o in self.combine.operands if o is not self.carried)
         step = self.integer_of(emitter, emitter.get(value))
         return emitter.intrinsic(f"llvm.{self.kind}.{type_}", type_, (type_, emitter.get(self.carried)), (type_, step))
@@ -102,8 +106,12 @@ class Order:
 def order_of(emitter: FunctionEmitter, value: SSAValue) -> Order | None:
     """Return the order in which a loop carries a maximum or minimum of floats as integers.
 
-    Return None if it carries the float itself. `value` is the argument of the loop's body, or the result of the
-    operation on it.
+    Return None if it carries the float itself: the operation is fast enough, the loop is short, or the loop uses the
+    value for anything but this operation.
+
+    Args:
+        emitter: The function's emitter.
+        value: The argument of the loop's body, or the result of the operation on it, which the loop yields.
     """
     combine = value.owner if isinstance(value.owner, Operation) else next((u.operation for u in value.uses), None)
     if combine is None or not _is_slow(emitter, combine):
@@ -114,14 +122,18 @@ def order_of(emitter: FunctionEmitter, value: SSAValue) -> Order | None:
     (use,) = combine.results[0].uses
     if use.operation is not block.last_op:
         return None
-    carried = block.args[1 + use.index]
+    carried = block.args[1 + use.index]  # the first argument is the index of the loop
     if value not in (carried, combine.results[0]) or carried.uses.get_length() != 1 or not _is_long(emitter, loop):
         return None
     return Order(combine, carried, KINDS[combine.name]) if carried in combine.operands else None
 
 
 def reduction_order(emitter: FunctionEmitter, region: Region) -> Order | None:
-    """Return the order in which a long loop carries the value of an `scf.reduce` region; None for the float itself."""
+    """Return the order in which a loop carries the value of an `scf.reduce` region as an integer.
+
+    Return None if it carries the float itself, because the region is not a single slow maximum or minimum. The caller
+    ensures that the loop is long.
+    """
     carried = region.blocks[0].args[0]
     combine, *others = region.blocks[0].ops
     if len(others) != 1 or set(combine.operands) != set(region.blocks[0].args) or not _is_slow(emitter, combine):
@@ -130,7 +142,10 @@ def reduction_order(emitter: FunctionEmitter, region: Region) -> Order | None:
 
 
 def _is_slow(emitter: FunctionEmitter, combine: Operation) -> bool:
-    """Return whether a float maximum or minimum is faster on integers: it propagates NaN and orders zeros on x86."""
+    """Return whether an operation is a float maximum or minimum that is faster on integers.
+
+    That is so on x86, whose instructions neither propagate NaN nor order -0 and +0 as the operation does.
+    """
     if combine.name not in KINDS or SIMPLE_FLAGS & set(flags(combine, "fastmath").split()):
         return False
     type_ = combine.results[0].type
@@ -140,7 +155,7 @@ def _is_slow(emitter: FunctionEmitter, combine: Operation) -> bool:
 
 
 def _is_long(emitter: FunctionEmitter, loop: scf.ForOp) -> bool:
-    """Return whether a loop has at least FEWEST_STEPS steps, or a number of steps that is not known."""
+    """Return whether a loop has at least FEWEST_STEPS steps, or a dynamic number of steps."""
     lower, upper, step = (as_index(emitter.get(bound)) for bound in (loop.lb, loop.ub, loop.step))
     if isinstance(lower, int) and isinstance(upper, int) and isinstance(step, int):
         return upper - lower >= FEWEST_STEPS * step

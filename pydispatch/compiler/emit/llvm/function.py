@@ -22,7 +22,7 @@ from pydispatch.errors import CompileError
 from pydispatch.ir.core.locations import location_of
 
 MAX_STACK = 64 * 1024
-"""Bytes of allocas in one function. Workers may run on small stacks, and nothing probes them."""
+"""Maximum bytes of allocas in one function. Workers may run on small stacks, whose overflow nothing detects."""
 
 
 Lowering = Callable[["FunctionEmitter", Operation], None]
@@ -36,10 +36,10 @@ class _AliasScope(NamedTuple):
 
     Attributes:
         scope: The scope itself.
-        own: List of the scope alone.
-        others: List of the scopes of all other storages, which _close_scopes() fills in.
-        own_and_block: As `own`, with the scope of register blocks; -1 until an access needs it.
-        others_and_block: As `others`, likewise.
+        own: Node that lists the scope alone.
+        others: Node that lists the scopes of all other storages, which _close_scopes() fills in.
+        own_and_block: Node that lists the scope and that of register blocks; -1 until an access needs it.
+        others_and_block: Node that lists the scopes of all other storages and that of register blocks; -1 likewise.
     """
 
     scope: int
@@ -120,9 +120,9 @@ class FunctionEmitter:
         self.values[value] = operand
 
     def once(self, key: object, make: Callable[[], str]) -> str:
-        """Return the cached value of `key`; on a miss, call `make` for it, once for this function.
+        """Return the text cached as `key` in this function; on a miss, call `make`, which emits the value, for it.
 
-        It is for values of the entry block and metadata.
+        The value must dominate all its uses: it is one of the entry block, or the number of a metadata node.
         """
         if key not in self._cache:
             self._cache[key] = make()
@@ -155,7 +155,9 @@ class FunctionEmitter:
     # Storage
 
     def alloca(self, type_: str, byte_size: int, align: int) -> str:
-        """Allocate stack memory in the entry block, and return its address.
+        """Allocate `byte_size` bytes of stack memory, of LLVM type `type_`, in the entry block, and return its address.
+
+        `align` is in bytes.
 
         Raises:
             CompileError: The function needs more than MAX_STACK bytes.
@@ -201,7 +203,7 @@ class FunctionEmitter:
         return text
 
     def _open_scope(self, root: str) -> None:
-        """Create the alias scope of a storage, with metadata nodes for itself and for all others."""
+        """Create the alias scope of a storage (`MemRef.root`), with nodes that list itself and all other scopes."""
         if self._domain < 0:
             self._domain = self.module.metadata()
             self.module.set_metadata(self._domain, f"distinct !{{!{self._domain}}}")
@@ -279,7 +281,7 @@ class FunctionEmitter:
         """Emit the return of the function."""
         if self.exported:
             self.platform.export_return(self, status=None)
-            return
+            return  # exports have no results
         operands = ["0"] if self.module.fallible(self.name) else []  # the status of success, which is returned first
         self._return(operands + self.flat(op.operands))
 
@@ -292,7 +294,7 @@ class FunctionEmitter:
             self._return([status, *("poison" for _ in result_types)])
 
     def _return(self, operands: list[str]) -> None:
-        """Emit a return of operands; several become a structure."""
+        """Emit a return of operands, one for each of `result_parts`; several become a structure."""
         parts, type_ = self.result_parts(self.name), self.result_type(self.name)
         if not parts:
             self.body.emit("ret void")
@@ -356,7 +358,10 @@ class FunctionEmitter:
         return self._labels[block]
 
     def _block(self, block: Block, leave: Leave) -> None:
-        """Emit the operations of a block; `leave` gets its terminator."""
+        """Emit the operations of a block; `leave` emits its terminator if that leaves the region (yield, return).
+
+        An error without a location gets that of the operation.
+        """
         for op in block.ops:
             self.op = op
             name = op_name(op)
@@ -367,7 +372,7 @@ class FunctionEmitter:
                 lowering = self.module.lowerings.get(name)
                 if lowering is None:
                     raise unsupported(op)
-                start = len(self.body.lines)
+                start = len(self.body.lines)  # lines from here on belong to `op`
                 lowering(self, op)
                 if self._lines is not None:
                     self._lines.mark(self.body.lines, start, op)
@@ -378,10 +383,10 @@ class FunctionEmitter:
 
 
 def export_symbol(name: str) -> str:
-    """Return the symbol of an export, unquoted: hidden in the library, and apart from every symbol of C."""
+    """Return the symbol of an export's function, unquoted. The dot keeps it distinct from every identifier of C."""
     return f"{name}.export"
 
 
 def helper_symbol(name: str) -> str:
-    """Return the LLVM symbol of a helper."""
+    """Return the LLVM symbol of a helper, a function that kernels call, in quotes."""
     return quoted(f"{name}.helper")

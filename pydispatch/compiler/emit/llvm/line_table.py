@@ -16,7 +16,7 @@ from pydispatch.ir.core.locations import line_of, location_of
 class LineTable:
     """Debug information of one function: the source line of each instruction (`!dbg`).
 
-    LLVM retains it up to the `.loc` directives of assembler.
+    LLVM turns it into the `.loc` directives of assembler. The kernel IR of the function has the lines, as locations.
 
     Attributes:
         subprogram: Metadata node of the function.
@@ -38,7 +38,10 @@ class LineTable:
         )
 
     def mark(self, lines: list[str], start: int, op: Operation) -> None:
-        """Add the location of `op` to the instructions in `lines`, from `start` on, that have no location."""
+        """Add the location of `op` to the instructions in `lines` that have none, from index `start` on.
+
+        `lines` is the text of the function. Labels, without indentation, and reserved empty lines get no location.
+        """
         location = line_of(op, self._function)
         if location is None:
             return

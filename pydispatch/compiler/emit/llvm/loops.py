@@ -15,12 +15,12 @@ from pydispatch.ir.core.walk import walk
 from pydispatch.ir.dialects.pyd.contract import ContractOp
 
 VECTORISED, FEWEST_MASKED = 16, 3
-"""Steps of a loop of known length from which on it is better vectorised than unrolled. Where functions are computed,
-few are enough if a masked vector holds all: five exponentials 0.39x the time with AVX-512, 0.46x with AVX2, 1.7x
-without."""
+"""Least steps of a loop of known length for which vectorizing beats unrolling: in general, and in a loop that computes
+functions such as exp, if one masked vector holds all steps. Five exponentials as a masked vector take 0.39x the time
+with AVX-512, 0.46x with AVX2; without masks 1.7x."""
 
 MASKED_LANES = (("avx512f", 16), ("avx2", 8))
-"""Elements of 32 bits in a vector that memory is read and written in with a mask, by feature."""
+"""(LLVM feature, 32-bit lanes of the widest vector that it loads and stores with a mask), the widest first."""
 
 SCALABLE = ("aarch64", "riscv64")
 """Architectures with vectors whose length only the machine knows."""
@@ -36,8 +36,14 @@ class Loop:
     label `before`, their edge from the body the label that is current before `end`.
 
     Attributes:
-        before: Label of the block before the loop, after `begin`.
-        counter: Name of the index, after `begin`.
+        before: Label of the block before the loop; set by `begin`.
+        counter: Name of the value of the loop's index; set by `begin`.
+
+    Args:
+        emitter: Emitter of the function.
+        bounds: Range of the index.
+        type_: LLVM integer type of the index.
+        predicate: Condition of icmp under which `counter PREDICATE upper` continues the loop: "slt" or "ult".
     """
 
     def __init__(self, emitter: FunctionEmitter, bounds: Range, type_: str = "i64", predicate: str = "slt") -> None:
@@ -84,13 +90,15 @@ def nest(
 ) -> None:  # fmt: skip
     """Emit a loop nest around `body`, with the last range innermost.
 
-    Only the innermost loop is vectorized. Loops around a vectorized loop are not unrolled: with copies of it LLVM takes
-    up to 3.7 times as long, for no faster code (attention, AMD EPYC Zen 4). A range of one step needs no loop.
+    A parallel innermost loop has an access group, which `emitter.access_metadata` adds to the loads and stores of the
+    body: LLVM then assumes that they do not depend on other iterations. Only the innermost loop is vectorized. Loops
+    around a vectorized loop are not unrolled: with copies of it LLVM takes up to 3.7 times as long, for no faster code
+    (attention, AMD EPYC Zen 4). A range of one step needs no loop.
 
     Args:
         emitter: The function's emitter.
         bounds: Range of each loop.
-        body: Emits the body from the names of the indices.
+        body: Emits the body from the indices as text, one for each range: names, or numbers for ranges of one step.
         is_parallel: Whether iterations are independent.
         computes_functions: Whether an iteration computes functions such as exp.
         lanes: Lanes of the vector that all iterations of the innermost loop become; 0 lets LLVM choose.
@@ -130,12 +138,15 @@ def nest(
 
 
 def unrolling_forbidden(emitter: FunctionEmitter) -> str:
-    """Return the metadata node that forbids unrolling a loop: LLVM would not vectorize the unrolled code."""
+    """Return the number, as text, of the metadata node that forbids LLVM to unroll a loop.
+
+    LLVM would otherwise unroll a short loop completely, and does not vectorize the result.
+    """
     return emitter.once("no unrolling", lambda: str(emitter.module.metadata('!{!"llvm.loop.unroll.disable"}')))
 
 
 def one_vector(emitter: FunctionEmitter, lanes: int) -> list[str]:
-    """Return the metadata nodes that make LLVM vectorize a loop by exactly `lanes`; an empty list for 0."""
+    """Return the numbers of the metadata nodes that make LLVM vectorize a loop by `lanes` lanes; none if that is 0."""
     texts = (f'"llvm.loop.vectorize.width", i32 {lanes}', '"llvm.loop.interleave.count", i32 1') if lanes else ()
     return [emitter.once(text, functools.partial(_node, emitter, text)) for text in texts]
 
@@ -156,16 +167,17 @@ def unroll_disabled(emitter: FunctionEmitter) -> int:
 
 
 def _has_register_blocks(emitter: FunctionEmitter) -> bool:
-    """Return whether the function computes register blocks of products. The result is cached as a text: "" is False."""
+    """Return whether the function computes register blocks of matrix products (`pyd.contract`)."""
     name = ContractOp.name
+    # `once` caches texts: "" is False.
     return bool(emitter.once("product", lambda: name if any(op.name == name for op in walk(emitter.function)) else ""))
 
 
 def is_rolled_in_products(emitter: FunctionEmitter, op: Operation) -> bool:
-    """Return whether LLVM must not unroll a loop of a kernel of products.
+    """Return whether LLVM must not unroll the loop `op`, because the function computes matrix products.
 
-    A loop that computes register blocks would spill their registers, and one around the loops that fill or pack them
-    would become many times the code.
+    Copies of a loop around register blocks would spill their registers. Copies of a loop around the loops that fill or
+    pack operands would multiply the code.
     """
     name, body = ContractOp.name, op.regions[0].blocks[0]
     if not _has_register_blocks(emitter):
@@ -187,10 +199,10 @@ def loop_metadata(
 
     Args:
         emitter: The function's emitter.
-        carried: The loop-carried values.
+        carried: The loop-carried values, of which only the types matter.
         keep_rolled: Whether LLVM must not unroll the loop.
         lanes: Lanes of the vector that all iterations become; 0 lets LLVM choose.
-        unroll_completely: Whether LLVM unrolls the loop completely, even if the code becomes long.
+        unroll_completely: Whether LLVM must unroll the loop completely, even if the code becomes long.
     """
     parts = [*([unrolling_forbidden(emitter)] if keep_rolled else []), *one_vector(emitter, lanes)]
     if unroll_completely:
@@ -217,7 +229,7 @@ def is_vectorised(emitter: FunctionEmitter, range_: Range, computes_functions: b
 
 
 def _count(range_: Range) -> int:
-    """Return the number of steps of a range; 0 if it is not known."""
+    """Return the number of steps of a range; 0 if it is dynamic."""
     lower, upper, step = (as_index(part) for part in range_)
     if isinstance(lower, int) and isinstance(upper, int) and isinstance(step, int):
         return -(-(upper - lower) // step)

@@ -27,7 +27,7 @@ def symbols_of(module: ModuleOp) -> Symbols:
     """Return the functions and constants of a module.
 
     Raises:
-        CompileError: The module has another operation.
+        CompileError: The module has an operation that is neither a func.func nor a memref.global.
     """
     symbols = Symbols({}, {})
     for op in module.body.block.ops:
@@ -70,7 +70,7 @@ class ModuleWriter:
         self._kernels_may_fail = kernels_may_fail
 
     def text(self, functions: Sequence[str]) -> str:
-        """Return the text of the module around the texts of its functions."""
+        """Return the text of the module; `functions` are the definitions of its functions."""
         metadata = [f"!{node_id} = {node}" for node_id, node in enumerate(self._metadata)]
         if self._compile_unit is not None:
             debug_version = self._compile_unit + 1  # the node that compile_unit() adds after the unit
@@ -79,7 +79,10 @@ class ModuleWriter:
         return "\n".join([*self.globals.values(), *self.declarations.values(), *functions, *metadata, ""])
 
     def metadata(self, node: str = "") -> int:
-        """Add a metadata node, and return its number; `set_metadata` fills one that was added empty."""
+        """Add a metadata node with the text `node`, and return its number.
+
+        Without text the number is reserved, for a node that refers to itself or later ones: see `set_metadata`.
+        """
         self._metadata.append(node)
         return len(self._metadata) - 1
 
@@ -97,10 +100,10 @@ class ModuleWriter:
         return self._compile_unit
 
     def declare(self, symbol: str, text: str) -> None:
-        """Declare an external function, unless it is declared.
+        """Add the declaration `text` of an external function, unless the module has it already.
 
         Raises:
-            CompileError: It is declared with another signature.
+            CompileError: The module declares the symbol with another signature.
         """
         declaration = self.declarations.setdefault(symbol, text)
         if declaration != text:

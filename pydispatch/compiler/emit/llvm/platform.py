@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pydispatch.compiler.emit.llvm.module import ModuleWriter
 
 F = TypeVar("F")
-"""The emitter of a function, whose place in the text is where methods write."""
+"""The type of function emitters; methods append instructions at the current position of the one they are passed."""
 
 
 class Platform(ABC, Generic[F]):
@@ -31,13 +31,13 @@ class Platform(ABC, Generic[F]):
     """LLVM features that code may use, without signs, those implied by the CPU name included."""
 
     parameters: tuple[str, ...] = ()
-    """Parameters that every function of the module takes first, `type %name`."""
+    """First parameters of every helper function of the module, as "type %name"."""
 
     constant_words: int = 0
-    """The most constant words that any export takes."""
+    """Largest number of 32-bit words of dispatch constants of an export."""
 
     fallible: bool = True
-    """Whether an import returns a status that stops the workgroup."""
+    """Whether kernels return a status, so that a failed import or assertion can stop the workgroup."""
 
     halves_as_bits: bool = False
     """Whether C functions take and return floats of 16 bits and less as unsigned integers of that width."""
@@ -63,7 +63,7 @@ class Platform(ABC, Generic[F]):
 
     @abstractmethod
     def export_return(self, emitter: F, status: str | None) -> None:
-        """End an export. status: the i32 operand of a call that failed; None if all went well."""
+        """Emit the return of an export. `status` is the i32 operand of the call that failed; None for success."""
 
     @abstractmethod
     def binding(self, emitter: F, ordinal: int, align: int) -> str:
@@ -82,8 +82,9 @@ class Platform(ABC, Generic[F]):
 
     @abstractmethod
     def grid(self, emitter: F, what: str, dimension: int) -> str:
-        """Return the id, count or size of workgroups along a dimension, 0 to 2, as an i64. what: "id", "count" or
-        "size".
+        """Return a property of the grid along a dimension, 0 to 2 for x to z, as an i64.
+
+        `what` is "id" or "count" of workgroups, "size" of a workgroup, or on GPUs "thread", the id in the workgroup.
         """
 
     @abstractmethod
@@ -114,7 +115,7 @@ class Platform(ABC, Generic[F]):
         return "true"
 
     def knows(self, intrinsic: str) -> bool:
-        """Return whether LLVM makes code of an intrinsic, as `llvm.exp2.f32`; it would end the process otherwise."""
+        """Return whether LLVM has code for an intrinsic such as `llvm.exp2.f32`; it would end the process otherwise."""
         return True
 
     def math_call(self, name: str) -> str:
@@ -123,4 +124,4 @@ class Platform(ABC, Generic[F]):
 
     @abstractmethod
     def finish(self, module: ModuleWriter) -> None:
-        """Add what the module needs besides its functions."""
+        """Add the globals that the module needs besides its functions, such as tables of exports."""

@@ -40,7 +40,7 @@ def scalar(type_: Attribute) -> str:
 
 
 def memory_type_of(type_: Attribute) -> str:
-    """Return the LLVM type of an element in memory; for packed elements, that of the byte around it.
+    """Return the LLVM type of an element in memory; i8, that of the byte around it, for elements of less than 8 bits.
 
     Raises:
         CompileError: The type has an unusual width.
@@ -94,7 +94,8 @@ def float_bits(value: float, type_: Attribute) -> int:
 def _bfloat_bits(value: float) -> int:
     """Return the bits of `value` rounded to bf16, once.
 
-    It is rounded to f32 towards an odd last bit, so that the rounding to bf16 sees what the first one dropped.
+    It is first rounded to f32 towards an odd last bit: bits that this drops cannot turn into a tie, which the second
+    rounding, to bf16, would resolve wrongly.
     """
     if math.isnan(value):
         return 0x7FC0 | (0x8000 if math.copysign(1.0, value) < 0 else 0)
@@ -106,7 +107,7 @@ def _bfloat_bits(value: float) -> int:
 
 
 def _bits64(value: float) -> int:
-    """Return the bits of an f64."""
+    """Return the 64 bits of a number as f64."""
     return int.from_bytes(struct.pack("<d", value), "little")
 
 

@@ -15,7 +15,7 @@ from pydispatch.compiler.emit.llvm.types import scalar
 from pydispatch.compiler.kernel_ir.types import layout_of
 
 Index = int | str
-"""An i64: a Python int when known, else an LLVM operand."""
+"""An i64: a Python int if it is known at compile time, else the text of an LLVM operand."""
 
 
 @dataclass(frozen=True)
@@ -25,10 +25,9 @@ class MemRef:
     Attributes:
         base: Pointer to the allocation.
         aligned: Pointer from which the offset counts.
-        offset, sizes, strides: In elements.
-        element: Type of an element.
-        root: The storage, for alias scopes: a binding's key, an allocation of workgroup memory, "stack", or None if it
-            is not known.
+        offset, sizes, strides: In elements; sizes and strides by dimension, the outermost first.
+        element: Type of an element in kernel IR.
+        root: The storage, for alias scopes: "binding N", "global NAME", "workgroup" or "stack"; None if unknown.
         read_only: Whether the storage is a binding that is only read.
     """
 

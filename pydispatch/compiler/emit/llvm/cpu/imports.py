@@ -21,7 +21,7 @@ from pydispatch.compiler.kernel_ir.calls import bare_symbol, import_fields, is_o
 from pydispatch.formats.artifact.imports import ImportSignature, ParamsLayout, layout
 
 MISSING_IMPORT = 0x50594405
-"""What a workgroup returns that calls an optional import which is not there (PYD_LIBRARY_CODE_MISSING_IMPORT)."""
+"""Status of a workgroup that called an optional import which was not found (PYD_LIBRARY_CODE_MISSING_IMPORT)."""
 
 _THUNK, _FUNCTIONS, _CONTEXTS = 8, 16, 24
 """Offsets in `%env`, the environment of the executable: the function that calls imports, and tables of the imports and
@@ -38,8 +38,8 @@ class Import:
     """A row of the import table of a library.
 
     Attributes:
-        symbol: The symbol.
-        optional: Whether the program runs without it.
+        symbol: The symbol of the C function, without a mark.
+        optional: Whether the program can be loaded if the symbol is not found.
     """
 
     symbol: str
@@ -62,7 +62,11 @@ def imports_of(functions: Mapping[str, FuncOp], exports: Sequence[str]) -> tuple
 
 
 def signature_of(function: FuncOp, optional: bool = False) -> ImportSignature:
-    """Return the signature with which a declaration calls its symbol."""
+    """Return the C signature with which a declaration calls its symbol.
+
+    A memref is passed as one pointer (`llvm.bareptr`), or as the fields of MLIR's descriptor: allocated and aligned
+    pointer, offset, sizes and strides. `optional` is copied into the signature.
+    """
     bare = is_set(function, "llvm.bareptr")
     arguments: list[str] = []
     for type_ in function.function_type.inputs.data:
@@ -95,11 +99,11 @@ def signatures_of(functions: Mapping[str, FuncOp], exports: Sequence[str]) -> tu
 class ImportCalls:
     """Import table of one module, and emitter of calls through it.
 
-    `load` emits the load of a field of a structure that does not change.
+    `load` emits the load of a field of a structure that does not change while a workgroup runs, in the entry block.
 
     Attributes:
-        table: The imports that the exports reach.
-        signatures: The signatures of calls.
+        table: The imports that the exports reach, sorted by symbol; calls name them by position in this table.
+        signatures: The different signatures of their declarations, which are part of the artifact.
     """
 
     def __init__(self, functions: Mapping[str, FuncOp], exports: Sequence[str], load: LoadField) -> None:
@@ -119,13 +123,13 @@ class ImportCalls:
         layout = self._layout(emitter, callee)
         params = "null"
         if layout.size:
-            align = max(layout.align, 16)
+            align = max(layout.align, 16)  # one slot serves all calls with structures of this size
             params = emitter.once(
                 ("params", layout.size, align), lambda: emitter.alloca(f"[{layout.size} x i8]", layout.size, align)
             )  # fmt: skip
         for argument, member in zip(arguments, layout.members[layout.result_count :], strict=True):
             type_, operand = argument.type, argument.operand
-            if type_ == "i1":
+            if type_ == "i1":  # a byte in memory
                 type_, operand = "i8", emitter.body.let(f"zext i1 {operand} to i8")
             pointer = _at(emitter, params, member.offset)
             emitter.body.emit(f"store {type_} {operand}, ptr {pointer}, align {member.size}")
@@ -167,12 +171,12 @@ class ImportCalls:
 
 
 def _at(emitter: FunctionEmitter, params: str, offset: int) -> str:
-    """Emit the address of a member of the structure of parameters."""
+    """Emit the address of the byte at `offset` of the structure of results and arguments at `params`."""
     return emitter.body.let(f"getelementptr inbounds i8, ptr {params}, i64 {offset}") if offset else params
 
 
 def _result(emitter: FunctionEmitter, params: str, offset: int, type_: Attribute) -> str:
-    """Emit the load of a result from the structure of parameters."""
+    """Emit the load of a result of kernel IR type `type_` from byte `offset` of the structure of an import call."""
     stored = memory_type_of(type_)
     value = emitter.body.let(f"load {stored}, ptr {_at(emitter, params, offset)}, align {_alignment(stored)}")
     is_truth_value = stored != scalar(type_)  # an i1 is a byte in memory
@@ -180,5 +184,5 @@ def _result(emitter: FunctionEmitter, params: str, offset: int, type_: Attribute
 
 
 def _alignment(type_: str) -> int:
-    """Return the alignment of a scalar LLVM type in bytes."""
+    """Return the alignment in bytes of a scalar LLVM type: its size, with "i32" and other integers by their width."""
     return {"half": 2, "bfloat": 2, "float": 4, "double": 8}.get(type_) or int(type_[1:]) // 8

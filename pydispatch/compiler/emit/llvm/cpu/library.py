@@ -24,15 +24,15 @@ def library(
     pages: Sequence[int],
     functions: Sequence[str],
 ) -> Iterator[tuple[str, str]]:
-    """Yield (name, text) of every global of a library, the query function last.
+    """Yield (symbol with sigil, LLVM text) of every global of a library, and (name, definition) of the query function.
 
     Args:
         executable: Name of the executable.
-        exports: The exports.
-        imports: The imports.
-        constants: Number of words of executable constants.
-        pages: For each export, the local memory that it needs, in units of 4096 bytes.
-        functions: For each export, its symbol.
+        exports: The exports, in the order of their ordinals.
+        imports: The imports, in the order of the environment's tables.
+        constants: Number of 32-bit words of executable constants.
+        pages: For each export, the local memory that its code reserves, in units of 4096 bytes.
+        functions: For each export, the symbol of its function, without sigil and quotes.
     """
     header = "@pyd.header"
     yield _string("@pyd.name", executable)
@@ -74,7 +74,10 @@ def library(
 
 
 def _attrs(export: Export, pages: int) -> str:
-    """Return the dispatch attributes of an export as an LLVM constant; `pages` are those of its local memory."""
+    """Return the dispatch attributes of an export as an LLVM constant.
+
+    `pages` is the local memory that its code reserves, in units of 4096 bytes. The export may declare more.
+    """
     x, y, z = export.workgroup_size
     local_pages = max(pages, -(-export.local_memory // 4096))
     layout = export.layout

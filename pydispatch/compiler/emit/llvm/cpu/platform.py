@@ -39,7 +39,7 @@ _GRID = {
     "count": ("%dispatch", ((12, "i32"), (16, "i32"), (20, "i16"))),
     "id": ("%workgroup", ((0, "i32"), (4, "i32"), (8, "i16"))),
 }
-"""What is asked for -> (parameter, (offset in it, LLVM type) along x, y and z)."""
+"""Queried property of the grid -> (parameter with a pointer, (offset in bytes, LLVM type) along x, y and z)."""
 _STATE_CONSTANTS, _BINDINGS = 24, 32
 """Offsets in `%dispatch`: pointers to the dispatch constants, and to the pointers of bindings."""
 _PROCESSOR_ID, _LOCAL_MEMORY = 12, 16
@@ -58,7 +58,7 @@ class CpuPlatform(Platform[FunctionEmitter]):
         arch: The architecture, such as "x86_64".
         features: LLVM features that code may use.
         executable: The name in the library tables of this module; None if another module contains the tables.
-        exports: The exports.
+        exports: The exports of the executable.
         constants: Keys of the 32-bit words of executable constants; a key of 64 bits occurs twice.
         functions: The functions of the module, by name.
     """
@@ -96,7 +96,7 @@ class CpuPlatform(Platform[FunctionEmitter]):
         return f"define {linkage} i32 @{quoted(export_symbol(name))}({names}) #0"
 
     def export_return(self, emitter: FunctionEmitter, status: str | None) -> None:
-        """Emit the return of an export: the status, or 0."""
+        """Emit the return of an export: `status`, the name of an i32, or 0 (success) for None."""
         emitter.body.emit(f"ret i32 {status or 0}")
 
     def _field_of(
@@ -119,21 +119,27 @@ class CpuPlatform(Platform[FunctionEmitter]):
             """Load the field once, at the entry of the function."""
             # !invariant.load refers to an empty node.
             empty = emitter.once("empty", lambda: str(emitter.module.metadata("!{}")))
-            place = base if offset == 0 else emitter.body.let_entry(f"getelementptr i8, ptr {base}, i64 {offset}")
-            load = f"load {type_}, ptr {place}, align {align}, !invariant.load !{empty}{metadata}"
+            address = base if offset == 0 else emitter.body.let_entry(f"getelementptr i8, ptr {base}, i64 {offset}")
+            load = f"load {type_}, ptr {address}, align {align}, !invariant.load !{empty}{metadata}"
             return emitter.body.let_entry(load)
 
         return emitter.once((base, offset, type_), make)
 
     def binding(self, emitter: FunctionEmitter, ordinal: int, align: int) -> str:
-        """Return the pointer of a binding, which is loaded once in the entry block."""
+        """Return the pointer of a binding, which is loaded once in the entry block.
+
+        `align` is the alignment in bytes that the code requires of it, and that LLVM may assume.
+        """
         self.alignment = max(self.alignment, align)
         pointers = self._field_of(emitter, "%dispatch", _BINDINGS, "ptr", align=8)
         alignment_node = emitter.once(("align", align), lambda: str(emitter.module.metadata(f"!{{i64 {align}}}")))
         return self._field_of(emitter, pointers, 8 * ordinal, "ptr", align=8, metadata=f", !align !{alignment_node}")
 
     def constant(self, emitter: FunctionEmitter, ordinal: int, type_: Attribute, words: int) -> str:
-        """Return a constant of the layout; see `_word`."""
+        """Return a dispatch constant of the layout, from 32-bit word `ordinal` on.
+
+        `words` is the number of words of an index, 1 or 2. The type decides for others.
+        """
         table = self._field_of(emitter, "%dispatch", _STATE_CONSTANTS, "ptr", align=8)
         return self._word(emitter, table, ordinal, type_, count=words)
 
@@ -150,7 +156,7 @@ class CpuPlatform(Platform[FunctionEmitter]):
         offset = _WORD_BYTES * ordinal
         width = _WORD_BITS * count if isinstance(type_, IndexType) else bit_width(type_)
         is_whole_words = width == 2 * _WORD_BITS or (width == _WORD_BITS and not isinstance(type_, IndexType))
-        if is_whole_words:  # it is loaded as it is; two words have the alignment of one
+        if is_whole_words:  # loaded without conversion; two words are only aligned like one
             return self._field_of(emitter, words, offset, scalar(type_), align=_WORD_BYTES)
         if width > _WORD_BITS:
             note = "split it into i32 or i64 constants"
@@ -169,7 +175,7 @@ class CpuPlatform(Platform[FunctionEmitter]):
         return emitter.once((words, ordinal, str(type_)), convert)
 
     def executable_constant(self, emitter: FunctionEmitter, key: str, type_: Attribute) -> str:
-        """Return an executable constant.
+        """Return the executable constant of a key, which `CpuPlatform` was constructed with, as a scalar of `type_`.
 
         Raises:
             CompileError: The key is unknown, or the type is too wide for it.
@@ -188,7 +194,10 @@ class CpuPlatform(Platform[FunctionEmitter]):
         return self._word(emitter, words, ordinal, type_, count=2 if is_wide else 1)
 
     def grid(self, emitter: FunctionEmitter, what: str, dimension: int) -> str:
-        """Return a workgroup id, count or size as i64; `what` is "id", "count" or "size"."""
+        """Return a workgroup id, count or size as i64.
+
+        `what` is "id", "count" or "size"; `dimension` is 0 for x, 1 for y, 2 for z.
+        """
         base, fields = _GRID[what]
         offset, type_ = fields[dimension]
         value = self._field_of(emitter, base, offset, type_, align=4 if type_ == "i32" else 2)
@@ -199,7 +208,8 @@ class CpuPlatform(Platform[FunctionEmitter]):
 
         No two reservations overlap, whichever functions they are in.
         """
-        self.local_memory = -(-self.local_memory // max(align, 64)) * max(align, 64)
+        align = max(align, 64)  # no two reservations share a cache line
+        self.local_memory = -(-self.local_memory // align) * align
         start, self.local_memory = self.local_memory, self.local_memory + byte_size
         if self.local_memory > MAX_PAGES * PAGE:
             raise emitter.error(f"workgroup memory of {self.local_memory} bytes, the limit is {MAX_PAGES * PAGE}")
@@ -210,7 +220,7 @@ class CpuPlatform(Platform[FunctionEmitter]):
         """Emit nothing: one thread runs the whole workgroup."""
 
     def field(self, emitter: FunctionEmitter, name: str) -> tuple[str, str]:
-        """Return a field that an import asks for, as (LLVM type, operand)."""
+        """Return a field of `hal.import.fields` that an import requests, as (LLVM type, operand)."""
         if name == "processor_id":
             return "i32", self._field_of(emitter, "%workgroup", _PROCESSOR_ID, "i32", align=4)
         if name == "processor_data":
@@ -229,7 +239,7 @@ class CpuPlatform(Platform[FunctionEmitter]):
 
     @property
     def pages(self) -> list[int]:
-        """Local memory that each export asks for, in units of 4096 bytes."""
+        """Local memory of each export, in units of 4096 bytes: for all, what the functions of the module reserve."""
         return [-(-self.local_memory // PAGE)] * len(self._exports)
 
     def finish(self, module: ModuleWriter) -> None:

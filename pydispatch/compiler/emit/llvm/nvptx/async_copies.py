@@ -15,11 +15,14 @@ from pydispatch.compiler.kernel_ir.types import bit_width
 _GLOBAL, _SHARED = 1, 3
 """Address spaces of LLVM."""
 _BYTES_PAST_L1 = 16
-"""Bytes of a copy that does not pass through the L1 cache (.cg), which others of 4 or 8 bytes do."""
+"""Bytes of a copy that bypasses the L1 cache (.cg); PTX allows that for 16 only, 4 or 8 pass through it (.ca)."""
 
 
 def _copy(emitter: FunctionEmitter, op: Operation) -> None:
-    """Lower a copy to cp.async with the addresses of the first elements of both rows."""
+    """Lower the copy of a row, of 4, 8 or 16 bytes, from global to workgroup memory to cp.async.
+
+    Operands are the source and the target, memrefs whose last dimension is the row.
+    """
     body, byte_count = emitter.body, 0
     pointers = []
     for operand, space in zip(op.operands, (_GLOBAL, _SHARED), strict=True):
@@ -37,7 +40,7 @@ def _copy(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 def _commit(emitter: FunctionEmitter, op: Operation) -> None:
-    """Lower the end of a group, and the wait for all but the last `pending` groups."""
+    """Lower `pyd.commit_copies`: the copies since the last commit are a group; wait for all but the last `pending`."""
     pending = cast(IntegerAttr, attribute(op, "pending")).value.data
     _call(emitter, "commit.group")
     _call(emitter, "wait.group", ("i32", str(pending)))

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import cast
 
 from xdsl.dialects.builtin import BFloat16Type, StringAttr
-from xdsl.ir import Operation
+from xdsl.ir import Attribute, Operation
 
 from pydispatch.compiler.emit.llvm.function import FunctionEmitter, Lowering
 from pydispatch.compiler.emit.llvm.types import memory_type_of, scalar
@@ -20,14 +20,17 @@ from pydispatch.compiler.kernel_ir.types import bit_width, is_float
 from pydispatch.ir.dialects.pyd.mma import adjacent_elements_of, lane_layout
 
 _SIDE, _LANE_SUMS = 16, 4
-"""Rows, columns and steps of the fragments of A and B; and the sums of an instruction that each lane holds."""
+"""Rows, columns and steps of K of the fragments of A and B, which are square; and sums of an instruction per lane."""
 
 WIDE = 16
 """Bytes of the widest load."""
 
 
 def _mma(emitter: FunctionEmitter, op: Operation) -> None:
-    """Lower `pyd.mma`: the share of one lane in the product of a block, by tensor cores or fused multiply-adds."""
+    """Lower `pyd.mma`: the share of one lane of a warp in C += A @ B for a block, by tensor cores or multiply-adds.
+
+    Operands are the lane, A and B in workgroup memory, and the sums that the lane holds as a memref of one dimension.
+    """
     lane = emitter.index(op.operands[0])
     a, b, c = (emitter.memref(operand) for operand in op.operands[1:])
     if cast(StringAttr, attribute(op, "form")).data == "tensor":
@@ -54,7 +57,7 @@ def _pointer(emitter: FunctionEmitter, memref: MemRef, base: str, offset: Index)
 
 
 def _sums(emitter: FunctionEmitter, memref: MemRef) -> tuple[list[str], list[str]]:
-    """Emit the loads of a lane's sums, and return their addresses and values."""
+    """Emit the loads of a lane's sums, the elements of `memref`, and return (their addresses, their values)."""
     count, type_ = memref.sizes[0], scalar(memref.element)
     assert isinstance(count, int)
     addresses = [
@@ -65,7 +68,7 @@ def _sums(emitter: FunctionEmitter, memref: MemRef) -> tuple[list[str], list[str
 
 
 def _write(emitter: FunctionEmitter, memref: MemRef, addresses: Sequence[str], values: Sequence[str]) -> None:
-    """Emit the stores of a lane's sums."""
+    """Emit the stores of a lane's sums, `values`, to the addresses of `_sums`; `memref` has their element type."""
     type_, align = scalar(memref.element), bit_width(memref.element) // 8
     for address, value in zip(addresses, values, strict=True):
         emitter.body.emit(f"store {type_} {value}, ptr {address}, align {align}")
@@ -77,7 +80,14 @@ def _write(emitter: FunctionEmitter, memref: MemRef, addresses: Sequence[str], v
 def _fma(emitter: FunctionEmitter, lane: Index, lhs: MemRef, rhs: MemRef, accumulator: MemRef) -> None:
     """Emit the product of a block by multiply-adds; each lane has a small block of sums.
 
-    A run is the number of adjacent elements that a lane reads by one load, of up to 16 bytes.
+    `run` is the number of adjacent elements that a lane reads by one load, of up to 16 bytes.
+
+    Args:
+        emitter: Emitter of the function.
+        lane: Index of the invocation in its warp.
+        lhs: A, of shape [rows, steps of K].
+        rhs: B, of shape [steps of K, columns].
+        accumulator: The sums that the lane holds.
     """
     body, run = emitter.body, adjacent_elements_of(bit_width(accumulator.element))
     (rows, depth), columns = lhs.sizes, rhs.sizes[1]
@@ -92,6 +102,7 @@ def _fma(emitter: FunctionEmitter, lane: Index, lhs: MemRef, rhs: MemRef, accumu
     # Rows of A and columns of B that a lane reads, as the first of each `run` neighbours, which one load reads.
     row_runs, column_runs = (sorted({r - r % run for r in offsets}) for offsets in (layout.rows, layout.columns))
     for step in range(depth):
+        # For A and B: offset of a row or column from the lane's first -> its element at this step of K.
         factors = [
             {
                 first + i: value
@@ -112,9 +123,9 @@ def _run(emitter: FunctionEmitter, memref: MemRef, base: str, dim: int, step: in
         emitter: Emitter of the function.
         memref: The matrix.
         base: Pointer to its first element for this lane.
-        dim: Dimension of the neighbours.
-        step: Index along the other dimension.
-        first: Index of the first neighbour.
+        dim: Dimension of the neighbours, 0 or 1.
+        step: Index along the other dimension, counted from `base`.
+        first: Index of the first neighbour, counted from `base`.
         run: Number of elements.
     """
     stride, other_stride = memref.strides[dim], memref.strides[1 - dim]
@@ -147,7 +158,8 @@ def _multiply_add(emitter: FunctionEmitter, accumulator: MemRef, lhs: str, rhs: 
 def _tensor(emitter: FunctionEmitter, lane: Index, lhs: MemRef, rhs: MemRef, accumulator: MemRef) -> None:
     """Emit the product of a block by tensor cores, 16 steps of K at a time.
 
-    An instruction multiplies 16x16 elements of A by 16x8 of B. Four sums of each product are in a lane.
+    An instruction multiplies 16x16 elements of A by 16x8 of B. Each lane holds four sums of each such product.
+    Parameters are those of `_fma`.
     """
     (rows, depth), columns = lhs.sizes, rhs.sizes[1]
     assert isinstance(rows, int) and isinstance(depth, int) and isinstance(columns, int)
@@ -155,7 +167,7 @@ def _tensor(emitter: FunctionEmitter, lane: Index, lhs: MemRef, rhs: MemRef, acc
     left, right = _lane_address(emitter, lhs, lane), _lane_address(emitter, rhs, lane)
     for step in range(0, depth, _SIDE):
         # Registers have rows of A and columns of B: A is transposed if its columns are contiguous, B if its rows are.
-        strips = [
+        row_fragments = [
             _fragment(emitter, lhs, left, row=i, column=step, transposed=lhs.strides[0] == 1)
             for i in range(0, rows, _SIDE)
         ]
@@ -165,11 +177,11 @@ def _tensor(emitter: FunctionEmitter, lane: Index, lhs: MemRef, rhs: MemRef, acc
         ]
         # The four registers of 16x16 elements of B are two blocks of 16x8.
         blocks = [pair[2 * half : 2 * half + 2] for pair in pairs for half in range(2)]
-        for i, strip in enumerate(strips):
+        for i, row_fragment in enumerate(row_fragments):
             for j, block in enumerate(blocks):
                 first_sum = _LANE_SUMS * (i * len(blocks) + j)
                 own = slice(first_sum, first_sum + _LANE_SUMS)
-                sums[own] = _product(emitter, lhs, strip, block, sums[own])
+                sums[own] = _product(emitter, lhs.element, row_fragment, block, sums[own])
     _write(emitter, accumulator, sum_addresses, sums)
 
 
@@ -194,9 +206,10 @@ def _lane_address(emitter: FunctionEmitter, memref: MemRef, lane: Index) -> str:
 def _fragment(
     emitter: FunctionEmitter, memref: MemRef, base: str, row: int, column: int, transposed: bool
 ) -> list[str]:
-    """Emit the load of the 16x16 elements from (row, column) on into four registers, by `ldmatrix`.
+    """Emit the load of the 16x16 elements from (row, column) on by `ldmatrix`, and return four registers (i32).
 
-    `transposed` is whether contiguous lines of the matrix are across those of a register.
+    `base` is the address of the lane (`_lane_address`). `transposed` is whether the contiguous lines of the matrix are
+    columns where registers hold rows, or rows where they hold columns.
     """
     offset = row * cast(int, memref.strides[0]) + column * cast(int, memref.strides[1])
     address = base
@@ -211,17 +224,23 @@ def _fragment(
 
 
 def _product(
-    emitter: FunctionEmitter, accumulator: MemRef, lhs: Sequence[str], rhs: Sequence[str], sums: Sequence[str]
+    emitter: FunctionEmitter, element: Attribute, lhs: Sequence[str], rhs: Sequence[str], sums: Sequence[str]
 ) -> list[str]:
     """Emit the tensor core instruction for 16x8 sums of 16 products each, and return a lane's four sums.
 
     On sm_75 it is two instructions of 8 products each.
+
+    Args:
+        emitter: Emitter of the function.
+        element: Type of the elements of A and B, f16 or bf16.
+        lhs, rhs: Registers (i32) with a lane's elements of A and B: four and two, or two and one for 8 products.
+        sums: The lane's four sums, f32, before.
     """
     if "sm_75" in emitter.platform.features and len(rhs) == 2:
         # The first two words of A, and the first of B, hold steps 0 to 7 of K; the others hold steps 8 to 15.
-        first_sums = _product(emitter, accumulator, lhs[:2], rhs[:1], sums)
-        return _product(emitter, accumulator, lhs[2:], rhs[1:], first_sums)
-    if isinstance(accumulator.element, BFloat16Type):
+        first_sums = _product(emitter, element, lhs[:2], rhs[:1], sums)
+        return _product(emitter, element, lhs[2:], rhs[1:], first_sums)
+    if isinstance(element, BFloat16Type):
         name, type_, words = "llvm.nvvm.mma.m16n8k16.row.col.bf16", "i32", [*lhs, *rhs]
     else:
         name, type_ = f"llvm.nvvm.mma.m16n8k{8 * len(rhs)}.row.col.f32.f32", "<2 x half>"
@@ -233,7 +252,10 @@ def _product(
 
 
 def _rematerialize(emitter: FunctionEmitter, op: Operation) -> None:
-    """Lower `pyd.rematerialize` to a move in inline assembly: LLVM computes again what depends on it."""
+    """Lower `pyd.rematerialize` of an index to a move in inline assembly, whose result LLVM does not know.
+
+    So LLVM computes values that depend on it again, instead of keeping them in registers. The index fits 32 bits.
+    """
     word = emitter.body.let(f"trunc i64 {emitter.get(op.operands[0])} to i32")
     opaque = emitter.body.let(f'call i32 asm sideeffect "mov.b32 $0, $1;", "=r,r"(i32 {word})')
     emitter.define(op.results[0], emitter.body.let(f"zext i32 {opaque} to i64"))

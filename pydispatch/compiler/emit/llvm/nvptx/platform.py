@@ -34,14 +34,14 @@ from pydispatch.ir.core.locations import location_of
 from pydispatch.ir.core.walk import walk
 
 CPU_ALONE = (contract, parallel, transpose)
-"""Subjects of operations that kernels of CUDA do not have."""
+"""Modules with lowerings of operations that kernels of CUDA do not have."""
 SUBJECTS = (*(subject for subject in COMMON if subject not in CPU_ALONE), simt, mma, async_copies)
 
 STATIC_SHARED = 48 * 1024
-"""Bytes of workgroup memory of fixed size that a kernel may have; beyond that it is given when it is launched."""
+"""Maximum bytes of workgroup memory of fixed size in a kernel; the size of larger memory is passed at launch."""
 
 AVAILABLE = "pyd_has_"
-"""The prefix of an optional import's symbol: a function without arguments that says, as an i32, whether it is there."""
+"""Prefix of an optional import's symbol: a function without arguments that returns 1 (i32) if it is linked, else 0."""
 
 _IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
 _KNOWN = re.compile(
@@ -52,9 +52,9 @@ _KNOWN = re.compile(
 """Intrinsics that LLVM has code for, whatever the architecture: those that kernel IR becomes, tried one by one."""
 
 _GRID = {"id": "ctaid", "count": "nctaid", "thread": "tid"}
-"""What is asked for -> the special register that has it."""
+"""Queried property of the grid -> the special register of PTX that holds it."""
 _LIMITS = {"id": (2**31 - 1, 65535, 65535), "count": (2**31, 65536, 65536)}
-"""What is asked for -> the largest value along x, y and z."""
+"""Queried property of the grid -> upper limit of its value along x, y and z, exclusive: CUDA's largest grids."""
 
 
 class CudaPlatform(Platform[FunctionEmitter]):
@@ -105,7 +105,7 @@ class CudaPlatform(Platform[FunctionEmitter]):
                 check_identifier(bare_symbol(function), "a function", location_of(function))
 
     def knows(self, intrinsic: str) -> bool:
-        """Return whether LLVM has code for an intrinsic."""
+        """Return whether LLVM's NVPTX backend has code for an intrinsic; it would end the process otherwise."""
         return _KNOWN.fullmatch(intrinsic) is not None
 
     def export_header(self, name: str) -> str:
@@ -132,7 +132,7 @@ class CudaPlatform(Platform[FunctionEmitter]):
         emitter.body.emit("ret void")
 
     def binding(self, emitter: FunctionEmitter, ordinal: int, align: int) -> str:
-        """Return the parameter of a binding.
+        """Return the parameter of a binding. `align` is not needed: `export_header` declares the alignment.
 
         Raises:
             CompileError: The binding is not in the layout.
@@ -162,7 +162,10 @@ class CudaPlatform(Platform[FunctionEmitter]):
         return emitter.once(("constant", ordinal, words, str(type_)), convert)
 
     def _scalar(self, emitter: FunctionEmitter, bits_value: str, type_: Attribute, words: int) -> str:
-        """Emit the conversion of an integer of `words` 32-bit words to the scalar in its low bits."""
+        """Emit, in the entry block, the conversion of the low bits of `bits_value` to a scalar of type `type_`.
+
+        `bits_value` is an integer of `words` 32-bit words, 1 or 2. An index of one word is unsigned.
+        """
         let, wide = emitter.body.let_entry, 32 * words
         if isinstance(type_, IndexType):
             return bits_value if words == 2 else let(f"zext i32 {bits_value} to i64")
@@ -217,7 +220,7 @@ class CudaPlatform(Platform[FunctionEmitter]):
         """Reserve shared memory of the current export at a fixed offset, and return its generic address."""
         align = max(align, 16)
         start = -(-self.shared[emitter.name] // align) * align
-        byte_size = -(-byte_size // 4) * 4  # atomic operations are on words
+        byte_size = -(-byte_size // 4) * 4  # atomics on narrow elements update the whole 32-bit word around them
         self.shared[emitter.name] = start + byte_size
         if emitter.name in self._dynamic:  # exceeds STATIC_SHARED: the size is passed at launch
             base = "@pyd_shared"
@@ -272,9 +275,9 @@ class CudaPlatform(Platform[FunctionEmitter]):
 
 
 def binding_alignments(function: FuncOp) -> dict[int, int]:
-    """Return the alignment of each binding in bytes: the natural one of its elements.
+    """Return binding ordinal -> alignment in bytes, the natural one of its elements.
 
-    Bindings have more, but if LLVM knew it, it would read whole vectors beyond the end of small ones.
+    Buffers are aligned to more, but if LLVM knew it, it would read whole vectors beyond the end of small buffers.
     """
     alignments: dict[int, int] = {}
     for op in walk(function):
@@ -287,7 +290,10 @@ def binding_alignments(function: FuncOp) -> dict[int, int]:
 
 
 def binding_alignment(function: FuncOp) -> int:
-    """Return the bytes that a kernel's bindings must be aligned to: that of elements, and that stated by accesses."""
+    """Return the bytes that all bindings of a kernel must be aligned to.
+
+    It is the largest alignment of their elements and of the `alignment` attributes of loads and stores.
+    """
     stated = [
         integer(op, "alignment", default=1) for op in walk(function) if op.name in ("memref.load", "memref.store")
     ]
@@ -295,9 +301,13 @@ def binding_alignment(function: FuncOp) -> int:
 
 
 def entry_symbol(name: str) -> str:
-    """Return the PTX name of an export's entry; characters that PTX does not allow become "$" and their code."""
-    kept = "".join(c if _IDENTIFIER.fullmatch("_" + c) else f"${ord(c):x}" for c in name)
-    return kept if _IDENTIFIER.fullmatch(kept) else f"${kept}"
+    """Return the PTX name of an export's entry.
+
+    Each character that PTX does not allow becomes "$" and its hexadecimal code. A name that begins with
+    a digit gets a "$" before it.
+    """
+    escaped = "".join(c if _IDENTIFIER.fullmatch("_" + c) else f"${ord(c):x}" for c in name)
+    return escaped if _IDENTIFIER.fullmatch(escaped) else f"${escaped}"
 
 
 def check_identifier(name: str, what: str, location: Location | None = None) -> None:

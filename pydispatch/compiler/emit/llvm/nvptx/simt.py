@@ -53,7 +53,7 @@ def _shuffled_words(emitter: FunctionEmitter, op: Operation, words: list[str]) -
     mode = _MODES[integer(op, "mode")]
     participants = (1 << integer(op, "lanes")) - 1
     signed_mask = participants - (1 << 32) if participants >> 31 else participants  # as LLVM prints an i32
-    last_lane_of_segment = "31"
+    last_lane_of_segment = "31"  # shuffles reach all lanes of the warp
     lane = emitter.get(op.operands[1]) if len(op.operands) > 1 else str(integer(op, "offset"))
     arguments = (("i32", lane), ("i32", last_lane_of_segment))
     name = f"llvm.nvvm.shfl.sync.{mode}.i32"

@@ -22,13 +22,13 @@ from pydispatch.compiler.kernel_ir.readers import FLOAT_PREDICATES, INT_PREDICAT
 from pydispatch.compiler.kernel_ir.types import bit_width, is_float, is_integer
 
 FLOAT_SUFFIX = {"half": "f16", "float": "f32", "double": "f64"}
-"""How intrinsics name floats."""
+"""LLVM type of a float -> its suffix in the names of intrinsics."""
 
 
 def fast(op: Operation) -> str:
     """Return the fast-math flags of an operation as LLVM text that ends with a space; "" for none."""
     fast_flags = flags(op, "fastmath")
-    return "fast " if len(fast_flags.split()) == 7 else fast_flags
+    return "fast " if len(fast_flags.split()) == 7 else fast_flags  # LLVM has 7 flags, and "fast" for all of them
 
 
 def int_type(emitter: FunctionEmitter, type_: Attribute) -> str:
@@ -67,7 +67,10 @@ def _constant(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 def _int(instruction: str, fold: Callable[[int, int], int] | None = None) -> Lowering:
-    """Return the lowering to an integer instruction; `fold` computes it if both operands are constants."""
+    """Return the lowering to the LLVM integer instruction of this name.
+
+    `fold` computes the result, before it is wrapped, if both operands are constants; None: constants are not folded.
+    """
 
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
         """Emit the instruction, or the constant for two constants."""
@@ -117,7 +120,7 @@ def _negf(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 def _intrinsic_int(name: str) -> Lowering:
-    """Return the lowering of an operation on integers to an intrinsic."""
+    """Return the lowering of an operation on integers to the intrinsic `llvm.NAME`."""
 
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
         """Call the intrinsic of the result's type."""
@@ -161,7 +164,10 @@ def _extreme(name: str) -> Lowering:
 
 
 def _wide_product(extension: str) -> Lowering:
-    """Return the lowering of a product to two results, its low and its high half."""
+    """Return the lowering of a product with two results, its low and its high half.
+
+    `extension` is how factors are extended: "sext" for a signed product, "zext" for an unsigned one.
+    """
 
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
         """Emit a product of twice the width, and its two halves."""
@@ -209,7 +215,7 @@ def _select(emitter: FunctionEmitter, op: Operation) -> None:
         raise unsupported_type(emitter, op.operands[0].type)
     result = op.results[0]
     a, b = emitter.values[then], emitter.values[other]
-    note = ""
+    note = ""  # metadata that makes LLVM prefer a conditional move to a branch
     if attribute(op, UNPREDICTABLE) is not None:
         note = f", !unpredictable !{emitter.once('empty', lambda: str(emitter.module.metadata('!{}')))}"
     parts = [

@@ -17,7 +17,7 @@ INSTRUCTIONS = {
     "addi": "add", "assign": "xchg", "maxs": "max", "maxu": "umax", "mins": "min", "minu": "umin", "ori": "or",
     "andi": "and", "xori": "xor",
 }  # fmt: skip
-"""Kinds of updates that LLVM has for integers."""
+"""Kind of update (MLIR's name) -> the operation of LLVM's atomicrmw on integers."""
 
 
 def _atomic(emitter: FunctionEmitter, op: Operation) -> None:
@@ -31,6 +31,7 @@ def _atomic(emitter: FunctionEmitter, op: Operation) -> None:
             "an atomic operation on a binding that is declared ReadOnly", "take the flag off its subspan"
         )
     pointer = address(emitter, target, [emitter.index(o) for o in indices_of(op)])
+    # Whether the machine has atomic operations of the element's width; narrower ones are on the word around it.
     has_own_word = bit_width(element) >= emitter.platform.least_atomic
     if not emitter.platform.concurrent and target.root in ("stack", "workgroup"):
         old = _alone(emitter, op, pointer, element)  # memory of one thread: a plain load and store
@@ -45,7 +46,7 @@ def _atomic(emitter: FunctionEmitter, op: Operation) -> None:
     elif has_own_word:
         old = _exchanged(emitter, op, pointer, element)
     else:
-        old = _exchanged_part(emitter, op, pointer, element)  # of the word around the element
+        old = _exchanged_part(emitter, op, pointer, element)
     emitter.define(op.results[0], old)
 
 
@@ -73,7 +74,7 @@ def _atomic_load(emitter: FunctionEmitter, pointer: str, word: str, align: int) 
 
 
 def _alone(emitter: FunctionEmitter, op: Operation, pointer: str, element: Attribute) -> str:
-    """Emit an update of memory that only this thread sees, as a load and a store, and return the old value.
+    """Emit an update of memory that only this thread accesses, as a load and a store, and return the old value.
 
     They are volatile: iterations of a parallel loop may update the same element, so LLVM must not vectorize them.
     """
@@ -85,7 +86,7 @@ def _alone(emitter: FunctionEmitter, op: Operation, pointer: str, element: Attri
 
 
 def _exchanged(emitter: FunctionEmitter, op: Operation, pointer: str, element: Attribute) -> str:
-    """Emit a compare-exchange loop that updates an element, and return the old value."""
+    """Emit a compare-exchange loop that updates the element at `pointer`, and return its old value."""
     type_, word, align = scalar(element), f"i{bit_width(element)}", alignment(element)
 
     def new_word(seen: str) -> tuple[str, str]:
@@ -116,12 +117,13 @@ def _exchanged_part(emitter: FunctionEmitter, op: Operation, pointer: str, eleme
         shifted = let(f"shl i32 {let(f'zext {part} {new_value} to i32')}, {shift}")
         return old, let(f"or i32 {let(f'and i32 {seen}, {kept_mask}')}, {shifted}")
 
+    # An atomic load: `or` with 0 changes nothing.
     initial = let(f"atomicrmw or ptr {word}, i32 0 {emitter.platform.atomic_scope}monotonic")
     return _loop(emitter, word, "i32", align=4, initial=initial, new_word=new_word)
 
 
 def _cast(emitter: FunctionEmitter, operand: str, source: str, target: str) -> str:
-    """Emit the bit cast of an operand between two LLVM types, if they differ."""
+    """Emit the bit cast of an operand from LLVM type `source` to `target`; return the operand if these are equal."""
     return operand if source == target else emitter.body.let(f"bitcast {source} {operand} to {target}")
 
 
@@ -133,15 +135,15 @@ def _loop(
     initial: str,
     new_word: Callable[[str], tuple[str, str]],
 ) -> str:
-    """Emit a compare-exchange loop on a word in memory, and return the old element.
+    """Emit a loop that computes a new word and stores it unless the word has changed meanwhile; return the old element.
 
     Args:
         emitter: The function's emitter.
         pointer: Address of the word.
         word: LLVM type of the word.
         align: Its alignment in bytes.
-        initial: The word that was loaded before the loop.
-        new_word: Emits, from the word that was last seen, the old element and the word to store.
+        initial: The value of the word that was loaded before the loop.
+        new_word: Emits, from the value of the word that was last loaded, (the old element, the word to store).
     """
     loop_label, exit_label, entry_label = (
         emitter.body.new_label("again"),

@@ -14,7 +14,7 @@ from pydispatch.compiler.emit.llvm.values import Index, MemRef
 from pydispatch.compiler.kernel_ir.types import alignment, bit_width
 
 VECTOR_BITS = {"avx512f": 512, "avx": 256, "zvl512b": 512, "zvl256b": 256}
-"""Feature -> bits of a vector register. The first feature that the target has counts; without any, 128 bits."""
+"""LLVM feature -> bits of a vector register; the first one that the target has decides, and without any 128 bits."""
 
 LINE_BYTES = 64
 """Bytes of a cache line, which one prefetch loads."""
@@ -43,7 +43,7 @@ def vector_bits(emitter: FunctionEmitter) -> int:
 
 
 def pieces_of(emitter: FunctionEmitter, size: int, element: Attribute) -> list[Piece]:
-    """Return the vectors that a row of `size` elements is cut into: 20 f32 on AVX2 are 8, 8 and 4 lanes."""
+    """Return the vectors that a row of `size` elements is cut into, by column: 20 f32 on AVX2 are 8, 8 and 4 lanes."""
     lanes = max(1, vector_bits(emitter) // bit_width(element))
     return [Piece(first, min(lanes, size - first), element) for first in range(0, size, lanes)]
 
@@ -73,7 +73,7 @@ def address(emitter: FunctionEmitter, memref: MemRef, *indices: Index) -> str:
 def load(emitter: FunctionEmitter, memref: MemRef, type_: str, *indices: Index, block: bool = False) -> str:
     """Emit a load of the LLVM type `type_` from a memref at `indices`, and return its name.
 
-    `block` states that the memref holds the sums of a register block, which no operand aliases.
+    `block` is whether the memref holds the sums of a register block, which no operand aliases, instead of an operand.
     """
     access = emitter.access_metadata(memref, block=block)
     return emitter.body.let(
@@ -101,7 +101,10 @@ def splat(emitter: FunctionEmitter, value: str, type_: str, lanes: int) -> str:
 def initial(
     emitter: FunctionEmitter, memref: MemRef, rows: int, pieces: Sequence[Piece], starts_at_zero: bool
 ) -> list[str]:
-    """Return the initial sums of a block, row by row: zeros, or loaded from the block's memref."""
+    """Return the initial sums of a register block, a vector for each row and piece, row by row.
+
+    They are zeros (`starts_at_zero`), or loaded from `memref`, the block C.
+    """
     if starts_at_zero:
         return ["zeroinitializer"] * (rows * len(pieces))
     return [load(emitter, memref, piece.type, row, piece.first, block=True) for row in range(rows) for piece in pieces]
@@ -112,10 +115,10 @@ def write(emitter: FunctionEmitter, memref: MemRef, rows: int, pieces: Sequence[
     remaining = iter(values)
     for row in range(rows):
         for piece in pieces:
-            place = address(emitter, memref, row, piece.first)
+            pointer = address(emitter, memref, row, piece.first)
             access = emitter.access_metadata(memref, block=True)
             emitter.body.emit(
-                f"store {piece.type} {next(remaining)}, ptr {place}, align {alignment(memref.element)}{access}"
+                f"store {piece.type} {next(remaining)}, ptr {pointer}, align {alignment(memref.element)}{access}"
             )
 
 
@@ -128,9 +131,10 @@ def run_steps(
 ) -> list[str]:
     """Emit `step` for k = 0, 1, ..., size - 1, and return the carried values after the last one.
 
+    `initial` are the values before the first step, and `types` the LLVM types of the carried values.
+
     A static size of at most `unroll` steps becomes straight code. Otherwise there is a loop of `unroll` steps, and,
-    if needed, one of single steps after it. For a dynamic size, `unroll` must be a power of two. `types` are the LLVM
-    types of the carried values.
+    if needed, one of single steps after it. For a dynamic size, `unroll` must be a power of two.
     """
     if isinstance(size, int) and size <= unroll:
         for k in range(size):
@@ -148,9 +152,10 @@ def run_steps(
 def loop(
     emitter: FunctionEmitter, low: Index, high: Index, types: Sequence[str], initial: list[str], unroll: int, step: Step
 ) -> list[str]:
-    """Emit a loop of `step` for low <= k < high, and return the carried values, of the LLVM types `types`, after it.
+    """Emit a loop of `step` for low <= k < high, and return the carried values after it.
 
-    An iteration has `unroll` steps, which divides `high - low`.
+    `initial` are their values before it, and `types` their LLVM types. An iteration has `unroll` steps; the number of
+    steps, `high - low`, is a multiple of that.
     """
     loop = Loop(emitter, (low, high, unroll))
     loop.begin()
@@ -188,7 +193,7 @@ def run_all(
         accumulator: The memref of the block C.
         pieces: The vectors of a row of C.
         starts_at_zero: Whether sums start at 0 instead of the values of C.
-        step: Emits one step of K: from the sums, one vector for each row and piece, row by row, the next sums.
+        step: Emits one step of K: takes the sums, one vector for each row and piece, row by row; returns the new ones.
     """
     rows = accumulator.sizes[0]
     assert isinstance(rows, int)
@@ -215,13 +220,15 @@ def loop_over_k(
         accumulator: C. Operands of another element type have the dimension of the group.
         types: LLVM types of the carried values.
         initial: The values before the first step.
-        step: Emits one step of K.
+        step: Emits one step of K, from its index along each dimension of K and the carried values.
     """
+    # The dimensions of K: B also has that of columns, and that of the group if operands have one.
     dims = len(rhs.sizes) - (2 if lhs.element != accumulator.element else 1)
+    # A size may be static in one operand only.
     sizes = [x if isinstance(x, int) else y for x, y in zip(lhs.sizes[1 : dims + 1], rhs.sizes[:dims], strict=True)]
 
     def level(indices: tuple[Index, ...], values: list[str]) -> list[str]:
-        """Emit the loop of the next dimension, and return the values after it."""
+        """Emit the loop over the dimension of K after those of `indices`, and return the carried values after it."""
         size = sizes[len(indices)]
         if len(indices) == dims - 1:
             return run_steps(
@@ -233,7 +240,10 @@ def loop_over_k(
 
 
 def unrolling(independent: int) -> int:
-    """Return the unroll factor of a loop body with this many independent multiplications: 1, 2, 4 or 8."""
+    """Return the unroll factor of a loop body with this many independent multiplications: 1, 2, 4 or 8.
+
+    It is the largest of them with which the body has at most BUSY multiplications, or 1.
+    """
     return 1 << max(1, min(8, BUSY // max(1, independent))).bit_length() - 1
 
 
@@ -246,6 +256,9 @@ def block_of(emitter: FunctionEmitter, memref: MemRef) -> tuple[int, int]:
 
 
 def shuffled(emitter: FunctionEmitter, type_: str, x: str, y: str, lanes: Sequence[int]) -> str:
-    """Emit the vector of these lanes of `x` and `y`, numbered on from `x` to `y`, and return its name."""
+    """Emit the vector of these lanes of `x` and `y`, vectors of the LLVM type `type_`, and return its name.
+
+    Lanes of `x` have the numbers 0 to n - 1, those of `y` n to 2n - 1.
+    """
     mask = ", ".join(f"i32 {lane}" for lane in lanes)
     return emitter.body.let(f"shufflevector {type_} {x}, {type_} {y}, <{len(lanes)} x i32> <{mask}>")

@@ -46,16 +46,17 @@ class CArgument(NamedTuple):
 
 
 def c_arguments(emitter: FunctionEmitter, callee: FuncOp, operands: list[Value]) -> list[CArgument]:
-    """Return the arguments of a C call; a memref is several arguments.
+    """Return the arguments of a C call with the values `operands`, one for each parameter of the declaration `callee`.
 
-    The last ones are the fields of the environment that `hal.import.fields` of the callee requests.
+    A memref becomes several arguments, or one pointer with `llvm.bareptr`. The last arguments are the fields of the
+    environment that `hal.import.fields` of the callee requests.
     """
-    bare = is_set(callee, "llvm.bareptr")
+    passes_bare_pointers = is_set(callee, "llvm.bareptr")
     arguments: list[CArgument] = []
     for value, type_ in zip(operands, callee.function_type.inputs.data, strict=True):
         if not isinstance(value, MemRef):
             arguments.append(CArgument(scalar(type_), value, type_))
-        elif bare:
+        elif passes_bare_pointers:
             arguments.append(CArgument("ptr", first_element(emitter, value)))
         else:
             checked_memref(type_)
@@ -73,9 +74,14 @@ def first_element(emitter: FunctionEmitter, memref: MemRef) -> str:
 
 
 def extension(emitter: FunctionEmitter, type_: Attribute | None, attributes: Attribute | None) -> str:
-    """Return the LLVM attribute that extends a narrow integer in a C call; "" for none. See the top of this file.
+    """Return the LLVM attribute that extends a narrow integer in a C call, and a blank: "zeroext ", "signext " or "".
 
-    `attributes` are those of the argument or result in kernel IR.
+    C's conventions extend bool with zeros and int8_t, int16_t by their sign, RISC-V also int32_t.
+
+    Args:
+        emitter: Emitter of the function.
+        type_: Type of the argument or result in kernel IR; None for a part of a memref.
+        attributes: Dictionary of its attributes in kernel IR, or None; `llvm.zeroext` or `llvm.signext` in it decides.
     """
     if type_ is None or not is_integer(type_) or bit_width(type_) > 32:
         return ""
@@ -94,7 +100,7 @@ def _nth(attributes: Attribute | None, index: int) -> Attribute | None:
 
 
 def linked_call(emitter: FunctionEmitter, callee: FuncOp, operands: list[Value], name: str) -> list[str]:
-    """Emit a C call of the symbol `name`, and return the names of its results."""
+    """Emit a C call of the symbol `name`, declared by `callee`, and return the name of its result in a list, or []."""
     outputs = callee.function_type.outputs.data
     if len(outputs) > 1 or any(isinstance(type_, MemRefType) for type_ in outputs):
         raise emitter.error(
@@ -102,7 +108,7 @@ def linked_call(emitter: FunctionEmitter, callee: FuncOp, operands: list[Value],
             "pass a memref<...> for it to write its results into",
         )
     arg_attrs, res_attrs = attribute(callee, "arg_attrs"), attribute(callee, "res_attrs")
-    arguments: list[tuple[str, str, str]] = []
+    arguments: list[tuple[str, str, str]] = []  # (LLVM type, extension attribute with a blank or "", operand)
     # Operand number of each scalar, for its attributes; the parts of a memref have none.
     scalar_indices = iter([index for index, value in enumerate(operands) if not isinstance(value, MemRef)])
     for type_, operand, source in c_arguments(emitter, callee, operands):  # source: type in kernel IR of a scalar

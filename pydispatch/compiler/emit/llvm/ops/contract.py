@@ -40,21 +40,21 @@ from pydispatch.ir.dialects.pyd.contract import ContractOp
 from pydispatch.ir.op_info import Cost, info_of
 
 FEW_CONSTANTS = 3
-"""Scalar constants other than 0 that need no vector registers which the largest block of sums lacks."""
+"""Scalar constants other than 0 that fit into the vector registers which the largest block of sums leaves free."""
 
 SHORT = ("math.rsqrt", "math.roundeven")
-"""Functions without constants."""
+"""Functions whose code has no constants."""
 
 
 def _contract(emitter: FunctionEmitter, op: Operation) -> None:
     """Lower `pyd.contract`, a product of register blocks, by the element types and layouts of its operands."""
-    a, b, c = (emitter.memref(operand) for operand in op.operands)
+    a, b, c = (emitter.memref(operand) for operand in op.operands)  # C = A @ B, or C += A @ B
     if c.read_only:
         raise emitter.error("pyd.contract into a binding that is only read", READ_ONLY_NOTE)
     starts_at_zero = attribute(op, "accumulate") is None
     if isinstance(op, ContractOp) and op.has_packed_weights:
         multiply_weights(emitter, a, b, c, starts_at_zero)
-    elif a.element != c.element:
+    elif a.element != c.element:  # narrow elements, in groups of steps of K
         unsigned = Unsigned(lhs=attribute(op, "unsigned_a") is not None, rhs=attribute(op, "unsigned_b") is not None)
         shape = tile_shape(emitter, op)
         if shape is None or not holds_block(emitter, shape, a, b, c):
@@ -121,11 +121,14 @@ def _is_zero(value: Attribute) -> bool:
     return isinstance(value, IntegerAttr | FloatAttr) and value.value.data == 0
 
 
-# The forms
+# Register blocks by layout of the operands
 
 
 def _widened(emitter: FunctionEmitter, memref: MemRef, piece: Piece, *indices: Index) -> str:
-    """Emit the load of a vector of an operand, extended to the float type of the sums if its elements are shorter."""
+    """Emit the load of the vector `piece.lanes` long at `indices` of an operand, and return its name.
+
+    Elements that are shorter floats than `piece.element`, the type of the sums, are extended to it.
+    """
     if memref.element == piece.element:
         return load(emitter, memref, piece.type, *indices)
     type_ = f"<{piece.lanes} x {memory_type_of(memref.element)}>"
@@ -183,8 +186,8 @@ def _along_k(emitter: FunctionEmitter, lhs: MemRef, rhs: MemRef, accumulator: Me
     """Emit a block whose vectors are along K, in which rows of A and columns of B are contiguous.
 
     Each lane has a partial sum over K; the lanes are added at the end. Steps of K are processed in blocks of `parts`
-    vectors with sums of their own, so that multiply-adds do not wait for each other; then in single vectors; then in
-    single steps.
+    vectors with separate sums, so that multiply-adds do not wait for each other; the rest in single vectors, and then
+    in single steps. Carried values are vectors in the order [part][row][column].
     """
     rows, columns = accumulator.sizes
     assert isinstance(rows, int) and isinstance(columns, int)
@@ -197,7 +200,10 @@ def _along_k(emitter: FunctionEmitter, lhs: MemRef, rhs: MemRef, accumulator: Me
     zero = "zeroinitializer"
 
     def products(k: Index, unit: Piece, values: list[str]) -> list[str]:
-        """Emit the products of all rows and columns from step `k` on, added to `values`; `unit`: a vector of steps."""
+        """Emit the products of all rows and columns for `unit.lanes` steps from step `k` on, added to `values`.
+
+        `values` are vectors of partial sums, [row][column]; return the new ones.
+        """
         left = [load(emitter, lhs, unit.type, row, k) for row in range(rows)]
         right = [_widened(emitter, rhs, unit, k, column) for column in range(columns)]
         pairs = ((i, j) for i in range(rows) for j in range(columns))
@@ -224,15 +230,15 @@ def _along_k(emitter: FunctionEmitter, lhs: MemRef, rhs: MemRef, accumulator: Me
         ]
 
     def vectors_left(block: Index, values: list[str]) -> list[str]:
-        """Emit the products of one vector of steps after the last whole block."""
+        """Emit the products of the vector of steps with number `block`, counted from step 0, added to `values`."""
         return products(emitter.body.times(block, lanes), piece, values)
 
-    covered = emitter.body.times(blocks, parts)
+    covered = emitter.body.times(blocks, parts)  # vectors of steps in whole blocks
     all_vectors: Index = size // lanes if isinstance(size, int) else emitter.body.let(f"udiv i64 {size}, {lanes}")
     if parts > 1 and covered != all_vectors:
         sums = loop(emitter, covered, all_vectors, [piece.type] * count, sums, unroll=1, step=vectors_left)
     totals = _sums_of_lanes(emitter, piece, sums)
-    tail = emitter.body.times(all_vectors, lanes)
+    tail = emitter.body.times(all_vectors, lanes)  # the first step that is in no whole vector
     if tail != size:
         lane = Piece(first=0, lanes=1, element=accumulator.element)
         lane_sums = [emitter.body.let(f"insertelement {lane.type} poison, {element} {v}, i64 0") for v in totals]
@@ -271,7 +277,7 @@ def _sums_of_lanes(emitter: FunctionEmitter, piece: Piece, values: list[str]) ->
     element, lanes = piece.element, piece.lanes
     if len(values) > lanes:
         return _sums_of_lanes(emitter, piece, values[:lanes]) + _sums_of_lanes(emitter, piece, values[lanes:])
-    # Vectors, each with the positions in `values` of those that it holds partial sums of; each has `width` lanes in it.
+    # (vector, positions in `values` of the vectors whose partial sums it holds, each in `width` adjacent lanes).
     count = 1 << (len(values) - 1).bit_length()
     vectors = [(value, [index]) for index, value in enumerate(values + ["poison"] * (count - len(values)))]
     width = lanes
@@ -282,7 +288,8 @@ def _sums_of_lanes(emitter: FunctionEmitter, piece: Piece, values: list[str]) ->
         pairs = list(zip(vectors[::2], vectors[1::2], strict=True)) if len(vectors) > 1 else [tuple(vectors)]
         type_, vectors = f"<{lanes} x {scalar(element)}>", []
         for pair in pairs:
-            # Lanes whose values are in a lower half, for each lane of the result, and the index of the value it is for.
+            # For each lane of the result: the lane of the pair with the lower of its two terms.
+            # For each `half` lanes of the result: the position in `values` that they belong to.
             low_lanes, owners = list[int](), list[int]()
             for start in range(0, lanes, block):
                 for index, (_, owned) in enumerate(pair):
@@ -297,7 +304,7 @@ def _sums_of_lanes(emitter: FunctionEmitter, piece: Piece, values: list[str]) ->
         lanes, width = next_lanes, half
     (total, owners), type_ = vectors[0], f"<{lanes} x {scalar(element)}>"
     lane_of_value = (owners.index(index) for index in range(len(values)))
-    return [emitter.body.let(f"extractelement {type_} {total}, i64 {place}") for place in lane_of_value]
+    return [emitter.body.let(f"extractelement {type_} {total}, i64 {lane}") for lane in lane_of_value]
 
 
 ROWS: dict[str, Lowering] = {"pyd.contract": _contract}

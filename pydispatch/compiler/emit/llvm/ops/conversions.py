@@ -13,7 +13,7 @@ from pydispatch.compiler.kernel_ir.types import bit_width
 
 
 def _cast(instruction: str) -> Lowering:
-    """Return the lowering of a conversion to one instruction."""
+    """Return the lowering of a conversion to the LLVM instruction of this name."""
 
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
         """Emit the conversion instruction."""
@@ -26,7 +26,10 @@ def _cast(instruction: str) -> Lowering:
 
 
 def _index_cast(extension: str) -> Lowering:
-    """Return the lowering of a conversion between an index and an integer."""
+    """Return the lowering of a conversion between an index and an integer.
+
+    `extension` is the instruction for a wider result: "sext" or "zext". A narrower one is truncated.
+    """
 
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
         """Emit an extension or truncation, or the constant for a constant."""
@@ -35,7 +38,8 @@ def _index_cast(extension: str) -> Lowering:
         operand = emitter.get(op.operands[0])
         constant = as_index(operand)
         if isinstance(constant, int):
-            constant = constant & ((1 << from_width) - 1) if extension == "zext" else constant
+            if extension == "zext":  # literals are signed: -1 of i8 is 255
+                constant &= (1 << from_width) - 1
             emitter.define(op.results[0], int_constant(constant, op.results[0].type))
         elif from_width == to_width:
             emitter.define(op.results[0], operand)
@@ -47,14 +51,15 @@ def _index_cast(extension: str) -> Lowering:
 
 
 LIMIT_IS_NO_FLOAT = {("float", "i32"), ("float", "i64"), ("double", "i64")}
-"""Conversions to integers whose greatest value is no float of the type: LLVM's saturation of their vectors branches."""
+"""(float type, integer type) of conversions for which the integer's greatest value is not exact as a float: LLVM's
+saturating conversion of such vectors has branches."""
 
 
 def _saturated(emitter: FunctionEmitter, instruction: str, type_: str, operand: str, target: str) -> str:
-    """Emit a saturating conversion of a float to an integer by selects, and return its result.
+    """Emit a saturating conversion of a float to an integer by selects, and return its result; NaN becomes 0.
 
-    Where the limits of the integer are no floats, LLVM lowers its own saturating conversion of a vector on x86 to
-    branches for each lane.
+    It replaces LLVM's own saturating conversion on x86, which has branches for each lane of a vector if the limits of
+    the integer are not exact as floats.
 
     Args:
         emitter: The function's emitter.
@@ -77,9 +82,9 @@ def _saturated(emitter: FunctionEmitter, instruction: str, type_: str, operand: 
 
 
 def _float_to_int(instruction: str) -> Lowering:
-    """Return the lowering of a conversion to an integer, which saturates; NaN becomes 0.
+    """Return the lowering of a conversion to an integer, `instruction` "fptosi" or "fptoui", which saturates.
 
-    Types that the target lacks are converted from f32 (`natively`).
+    NaN becomes 0. Float types that the target lacks are converted from f32 (`natively`).
     """
 
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
@@ -104,7 +109,7 @@ def _float_to_int(instruction: str) -> Lowering:
 
 
 def _int_to_float(instruction: str) -> Lowering:
-    """Return the lowering of a conversion from an integer to a float."""
+    """Return the lowering of a conversion from an integer to a float, `instruction` "sitofp" or "uitofp"."""
 
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
         """Emit a conversion to a float that the platform computes with; others are expanded."""

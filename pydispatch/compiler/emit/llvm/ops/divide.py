@@ -11,9 +11,10 @@ from pydispatch.compiler.emit.llvm.ops.arith import int_type
 
 
 def _division(instruction: str) -> Lowering:
-    """Return the lowering to an instruction: of 32 bits for indices that fit, where the machine divides these faster.
+    """Return the lowering to an instruction, "sdiv", "udiv", "srem" or "urem".
 
-    `emitter.narrow_indices` states that all indices of the function fit and the machine is such a one.
+    Indices are divided in 32 bits if `emitter.narrow_indices`: they are below 2^31, and the machine divides 32-bit
+    integers faster.
     """
 
     def lower(emitter: FunctionEmitter, op: Operation) -> None:

@@ -57,11 +57,11 @@ class Unsigned(NamedTuple):
 
 
 class GroupForm(NamedTuple):
-    """Form of the groups of steps of K that one instruction multiplies and sums.
+    """Form of the groups: adjacent steps of K whose products one instruction sums.
 
     Attributes:
-        size: Number of steps.
-        element: LLVM type of the factors' elements.
+        size: Number of steps of K in a group: 2 of 16 bits, or 4 of 8.
+        element: LLVM type of the factors' elements: i16, i8 or bfloat.
         unsigned: Whether the elements of lhs, and of rhs, are unsigned integers.
     """
 
@@ -155,6 +155,7 @@ def _pairs_of_halves(emitter: FunctionEmitter, piece: Piece, type_: str, factors
     Without an instruction for it, a pair of bf16 is taken as an i32: shifted left by 16, it is its first element as
     f32; with the low 16 bits cleared, its second one.
     """
+    # Instructions on vectors shorter than 512 bits are AVX512VL.
     needs = {"avx512bf16"} if piece.lanes == 16 else {"avx512bf16", "avx512vl"}
     if piece.lanes in VDPBF16PS and needs <= emitter.platform.features:
         pair_type = f"<{2 * piece.lanes} x bfloat>"
@@ -163,9 +164,9 @@ def _pairs_of_halves(emitter: FunctionEmitter, piece: Piece, type_: str, factors
         return emitter.intrinsic(VDPBF16PS[piece.lanes], piece.type, *operands)
     words = f"<{piece.lanes} x i32>"
     pairs = [emitter.body.let(f"bitcast {type_} {factor} to {words}") for factor in factors]
-    for what, by in (("shl", 16), ("and", -65536)):
+    for instruction, by in (("shl", 16), ("and", -65536)):  # the first, the second elements as f32
         amount = ", ".join(f"i32 {by}" for _ in range(piece.lanes))
-        halves = [emitter.body.let(f"{what} {words} {pair}, <{amount}>") for pair in pairs]
+        halves = [emitter.body.let(f"{instruction} {words} {pair}, <{amount}>") for pair in pairs]
         wide = [(piece.type, emitter.body.let(f"bitcast {words} {half} to {piece.type}")) for half in halves]
         acc = emitter.intrinsic(f"llvm.fmuladd.v{piece.lanes}f32", piece.type, *wide, (piece.type, acc))
     return acc
@@ -216,12 +217,12 @@ def _multiply_matrices(
         return emitter.body.let(f"shufflevector {operands}, <{2 * MATRIX_GROUP} x i32> <{lanes}>")
 
     def row_pair(k: tuple[Index, ...], row: int) -> str:
-        """Load the groups of two adjacent rows; the last row without a neighbour is repeated."""
+        """Load the bytes of group `k` of rows `row` and `row + 1` of A; a last row without a neighbour is repeated."""
         row_indices = row, min(row + 1, rows - 1)
         return joined(*(load(emitter, lhs, GROUP_TYPE, row_index, *k, 0) for row_index in row_indices))
 
     def column_pair(k: tuple[Index, ...], column: int) -> str:
-        """Load the groups of two adjacent columns; the last column without a neighbour is repeated."""
+        """Load the bytes of group `k` of columns `column` and `column + 1` of B; a last column is repeated likewise."""
         if column + 1 < columns:
             return load(emitter, rhs, PAIR_TYPE, *k, column, 0)  # B[k, column, 0] on: both columns are adjacent
         last_column = load(emitter, rhs, GROUP_TYPE, *k, column, 0)
@@ -262,12 +263,18 @@ def _multiply_matrices(
 def _matrices_of(
     emitter: FunctionEmitter, values: Sequence[str], pieces: Sequence[Piece], is_transposed: bool
 ) -> list[str]:
-    """Shuffle row-major accumulators into vectors that hold one 2x2 tile each, as instructions like MMLA expect.
+    """Shuffle row-major sums into vectors that hold one 2x2 tile each, as smmla expects, and return these row by row.
 
-    values: the accumulators of the rows, each row split into `pieces`. An odd last row or column is duplicated.
-    is_transposed: whether each tile is ordered by column.
+    An odd last row or column is duplicated.
+
+    Args:
+        emitter: The function's emitter.
+        values: The sums, a vector for each row and piece, row by row.
+        pieces: The vectors of a row.
+        is_transposed: Whether each tile is ordered by column.
     """
     tiles: list[str] = []
+    # The vectors of each row.
     by_row = [values[at : at + len(pieces)] for at in range(0, len(values), len(pieces))]
     for index in range(0, len(by_row), 2):
         first, second = by_row[index], by_row[min(index + 1, len(by_row) - 1)]
@@ -284,7 +291,7 @@ def _matrices_of(
 def _rows_of(
     emitter: FunctionEmitter, sums: Sequence[str], rows: int, pieces: Sequence[Piece], is_transposed: bool
 ) -> list[str]:
-    """Shuffle vectors of 2x2 tiles back into row-major accumulators; the inverse of `_matrices_of`.
+    """Shuffle vectors of 2x2 tiles, `sums`, back into row-major sums of `rows` rows; the inverse of `_matrices_of`.
 
     A piece has at most four columns, the i32 of a vector of aarch64: they are in one tile, or in two.
     """
@@ -294,6 +301,7 @@ def _rows_of(
         tiles_of_row = iter(sums[row // 2 * tiles_per_row : (row // 2 + 1) * tiles_per_row])
         for piece in pieces:
             vectors = [next(tiles_of_row) for _ in range(0, piece.lanes, 2)]
+            # Of both vectors: lane 2 * row + column of a tile, after the four lanes of the first tile.
             lanes = [4 * (column // 2) + 2 * (row % 2) + column % 2 for column in range(piece.lanes)]
             lanes = [lane - lane % 4 + TRANSPOSED[lane % 4] for lane in lanes] if is_transposed else lanes
             out.append(shuffled(emitter, TILE_TYPE, vectors[0], vectors[-1], lanes))

@@ -15,7 +15,7 @@ from pydispatch.ir.core.walk import walk
 
 
 def _split(op: Operation) -> tuple[SSAValue | None, list[SSAValue]]:
-    """Return the byte offset of a subspan, None if it has none, and its dynamic sizes."""
+    """Return (byte offset of a subspan in its binding, None for 0; its dynamic sizes in elements, in order)."""
     sizes = integers(op, "operandSegmentSizes")
     has_offset = bool(sizes and sizes[0])
     return (op.operands[0] if has_offset else None), list(op.operands[1 if has_offset else 0 :])
@@ -58,7 +58,7 @@ def _subspan(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 def _elements(emitter: FunctionEmitter, offset: Index, size: int) -> Index:
-    """Return a byte offset in elements of `size` bytes, a power of two."""
+    """Return a byte offset in elements of `size` bytes, a power of two that divides it."""
     if isinstance(offset, int):
         return offset // size
     return offset if size == 1 else emitter.body.let(f"lshr exact i64 {offset}, {size.bit_length() - 1}")
@@ -67,7 +67,7 @@ def _elements(emitter: FunctionEmitter, offset: Index, size: int) -> Index:
 def _strides(emitter: FunctionEmitter, extents: list[Index], strides: tuple[int | None, ...]) -> tuple[Index, ...]:
     """Return the strides of a memref with these extents; a dynamic stride is that of a contiguous buffer."""
     strides_: list[Index] = []
-    running: Index = 1
+    running: Index = 1  # of a dimension that is contiguous with those after it
     for extent, stride in zip(reversed(extents), reversed(strides), strict=True):
         strides_.insert(0, running if stride is None else stride)
         running = emitter.body.times(strides_[0], extent)
@@ -103,7 +103,7 @@ def _executable_constant(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 def _grid(what: str) -> Lowering:
-    """Return the lowering of a workgroup id, count or size."""
+    """Return the lowering of a property of the grid of workgroups: `what` is "id", "count" or "size"."""
 
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
         """Lower the operation to the platform's value for its dimension."""

@@ -39,7 +39,7 @@ def _inline(name: str) -> Lowering:
 
 
 def _call(*names: str) -> Lowering:
-    """Return the lowering to C functions, one for each result, for f32 and f64."""
+    """Return the lowering to C functions, one for each result; types other than f32 and f64 use the definition."""
     return only_plain(lambda f, op: _c_function(f, op, *names))
 
 
@@ -61,7 +61,11 @@ def _where(feature: str, name: str) -> Lowering:
 
 
 def _bits(name: str, *extra: tuple[str, str]) -> Lowering:
-    """Return the lowering of an operation on bits to an integer intrinsic; `extra` are further (type, operand)."""
+    """Return the lowering of an operation on integers to the intrinsic `llvm.NAME`.
+
+    `extra` are (LLVM type, operand) of the intrinsic's arguments after the first; "i1 false" states that no input is
+    undefined, such as 0 for the number of leading zeros.
+    """
 
     def lower(emitter: FunctionEmitter, op: Operation) -> None:
         """Call the integer intrinsic of the result's width."""

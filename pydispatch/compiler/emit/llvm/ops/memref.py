@@ -54,8 +54,8 @@ def _pointer(emitter: FunctionEmitter, memref: MemRef, offset: Index) -> str:
     return emitter.body.let(f"getelementptr inbounds {type_}, ptr {memref.aligned}, i64 {offset}")
 
 
-def _packed_place(emitter: FunctionEmitter, memref: MemRef, indices: Sequence[Index]) -> tuple[str, Index]:
-    """Emit the address of a packed element: a pointer to its byte, and the i8 shift of its bits.
+def _packed_address(emitter: FunctionEmitter, memref: MemRef, indices: Sequence[Index]) -> tuple[str, Index]:
+    """Emit the address of an element of less than 8 bits: (pointer to its byte, position of its lowest bit as i8).
 
     The first element of a byte is in the low bits.
     """
@@ -74,9 +74,9 @@ def load(emitter: FunctionEmitter, memref: MemRef, indices: Sequence[Index], min
     """Emit the load of the element at `indices`, and return it; the address is a multiple of `min_alignment` bytes."""
     element = memref.element
     if packed(element):
-        pointer, shift = _packed_place(emitter, memref, indices)
+        pointer, shift = _packed_address(emitter, memref, indices)
         if emitter.platform.concurrent and not memref.read_only and memref.root != "stack":
-            # Others may write their elements of the byte.
+            # Other invocations may write their elements of the byte at the same time.
             byte = emitter.body.let(f"load atomic i8, ptr {pointer} {emitter.platform.atomic_scope}monotonic, align 1")
         else:
             byte = emitter.body.let(f"load i8, ptr {pointer}, align 1{emitter.access_metadata(memref)}")
@@ -87,6 +87,7 @@ def load(emitter: FunctionEmitter, memref: MemRef, indices: Sequence[Index], min
     )
     if bit_width(element) == 1:
         return emitter.body.let(f"icmp ne i8 {value}, 0")
+    # An element of less than 8 bits that is not packed has a byte of its own.
     return emitter.body.let(f"trunc i8 {value} to {scalar(element)}") if bit_width(element) < 8 else value
 
 
@@ -125,10 +126,11 @@ def _store_packed(
 ) -> None:
     """Emit the store of an element that shares its byte with neighbours.
 
-    The store is not marked as independent of other iterations. Unless `is_alone`, others may store into the byte at
-    the same time, so that bits are cleared and set by atomic operations; no other iteration reads them in between.
+    The store is not marked as independent of other iterations. Unless `is_alone`, other invocations may store their
+    elements of the byte at the same time, so that bits are cleared and set by atomic operations. No other invocation
+    reads this element in between.
     """
-    pointer, shift = _packed_place(emitter, memref, indices)
+    pointer, shift = _packed_address(emitter, memref, indices)
     access, let = emitter.access_metadata(memref, shared=True), emitter.body.let
     mask = (1 << bit_width(memref.element)) - 1
     byte_value = let(f"zext {scalar(memref.element)} {value} to i8")
@@ -187,13 +189,13 @@ def _static(emitter: FunctionEmitter, type_: Attribute) -> tuple[MemRefType, int
 
 
 def _fresh(pointer: str, memref: MemRefType, root: str) -> MemRef:
-    """Return the descriptor of a new allocation of static layout; `root` is its storage for alias scopes."""
+    """Return the descriptor of a new allocation at `pointer` of static layout; `root` is `MemRef.root`."""
     _, sizes, strides = layout_of(memref)
     return MemRef(
         base=pointer,
         aligned=pointer,
         offset=0,
-        sizes=tuple(size or 0 for size in sizes),
+        sizes=tuple(size or 0 for size in sizes),  # `or 0` is for the type checker: none is None
         strides=tuple(stride or 0 for stride in strides),
         element=memref.element_type,
         root=root,
@@ -213,6 +215,7 @@ def _alloc(emitter: FunctionEmitter, op: Operation) -> None:
         root = "stack" if emitter.groups else "workgroup"
         emitter.define(op.results[0], _fresh(pointer, memref, root))
         return
+    # Alignment to 16 bytes lets LLVM use aligned vector loads and stores.
     pointer = emitter.alloca(f"[{max(size, 1)} x i8]", size, max(align, 16))
     emitter.define(op.results[0], _fresh(pointer, memref, "stack"))
 
@@ -262,9 +265,14 @@ def _initializer(emitter: FunctionEmitter, op: Operation, memref: MemRefType) ->
 
 
 def _bytes(codes: list[int], type_: Attribute) -> list[str]:
-    """Return the bytes of elements of less than 8 bits as LLVM constants; the first element is in the low bits."""
-    width, step = bit_width(type_), 8 // storage_bits(type_)
-    groups = (codes[start : start + step] for start in range(0, len(codes), step))
+    """Return the bytes of elements of less than 8 bits as LLVM constants of i8, which are signed.
+
+    `codes` are the bits of each element, as a number that may be negative. The first element of a byte is in the low
+    bits.
+    """
+    width, elements_per_byte = bit_width(type_), 8 // storage_bits(type_)
+    starts = range(0, len(codes), elements_per_byte)
+    groups = (codes[start : start + elements_per_byte] for start in starts)
     data = (sum((code & ((1 << width) - 1)) << (width * i) for i, code in enumerate(group)) for group in groups)
     return [str(byte - 256 if byte > 127 else byte) for byte in data]
 

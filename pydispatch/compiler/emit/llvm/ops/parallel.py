@@ -22,8 +22,8 @@ from pydispatch.ir.values import constant_index
 
 _MANY_STEPS = 64
 """Steps of a loop from which on the loop around it is not unrolled: more than the columns of a register block. If it is
-larger, LLVM copies loops that pack rows; if smaller, what follows a block is a loop over its rows, up to 3 % slower
-(AMD EPYC Zen 4)."""
+larger, LLVM copies loops that pack rows. If smaller, the operations after a register block remain a loop over its rows,
+which is up to 3 % slower (AMD EPYC Zen 4)."""
 
 
 def _independent(emitter: FunctionEmitter, op: Operation, bounds: list[Range]) -> None:
@@ -49,7 +49,10 @@ def _independent(emitter: FunctionEmitter, op: Operation, bounds: list[Range]) -
 
 
 def _has_many_steps(op: Operation) -> bool:
-    """Return whether an operation is a parallel loop whose copies cost more to compile than they save at run time."""
+    """Return whether an operation is a parallel loop with an innermost range of at least _MANY_STEPS or dynamic.
+
+    Copies of such a loop cost more to compile than they save at run time.
+    """
     if not isinstance(op, scf.ParallelOp):
         return False
     lower, upper = constant_index(op.lowerBound[-1]), constant_index(op.upperBound[-1])
@@ -87,7 +90,7 @@ def _reduce(emitter: FunctionEmitter, loop: scf.ParallelOp, bounds: list[Range])
         combined = len(reduce_op.regions) if reduce_op else 0
         raise emitter.error(f"scf.reduce combines {combined} values, the loop carries {len(loop.initVals)}")
     is_long = is_vectorised(emitter, bounds[-1])
-    # For each reduction the integers whose order is that of its floats; None if it is carried as it is.
+    # For each reduction: the mapping of its floats to integers, which loops carry; None if they carry the value itself.
     orders = [reduction_order(emitter, region) if is_long else None for region in reduce_op.regions]
     types = [scalar(value.type) if order is None else order.integer
              for value, order in zip(loop.initVals, orders, strict=True)]  # fmt: skip
@@ -120,7 +123,7 @@ def _reduce(emitter: FunctionEmitter, loop: scf.ParallelOp, bounds: list[Range])
 def _iteration(
     emitter: FunctionEmitter, loop: scf.ParallelOp, carried: list[str], orders: Sequence[Order | None]
 ) -> list[str]:
-    """Emit the body of a reduction once, and return its values combined with `carried`.
+    """Emit the body of a reduction once, and return its values combined with `carried`, the values so far.
 
     `orders` has, for each value, the order in which it is carried as an integer; None for the value itself.
     """

@@ -20,7 +20,10 @@ from pydispatch.compiler.kernel_ir.readers import attribute, integer, integers
 
 
 def result_phis(emitter: FunctionEmitter, results: list[SSAValue] | tuple[SSAValue, ...]) -> list[Phi]:
-    """Return phis for results of a block that begins later: they have names, and `place` inserts them."""
+    """Return phis for the results of an operation, in a block that begins later, where `place` inserts them.
+
+    They have names already, so that edges can be added. A memref result has several.
+    """
     return [emitter.body.detached_phi(type_) for result in results for type_ in components(result.type)]
 
 
@@ -35,14 +38,15 @@ def place(emitter: FunctionEmitter, phis: list[Phi], results: list[SSAValue] | t
 
 
 def branches(emitter: FunctionEmitter, op: Operation, regions: list[tuple[str, Region]], after: str) -> None:
-    """Emit regions of which one runs, each after its label; all continue at the label `after`.
+    """Emit the regions of `op`, of which one runs, and begin the block `after`, where all of them continue.
 
-    The values that they yield are joined to the results of `op`.
+    The values that they yield are joined to the results of `op`. `regions` are (label of its first block, region); the
+    caller has emitted the branch to these labels.
     """
     phis = result_phis(emitter, list(op.results))
 
     def leave(terminator: Operation) -> None:
-        """Pass the values of a branch on, and jump behind the `scf.if`."""
+        """Emit the end of a region: add its values to the phis of the results, and branch to `after`."""
         emitter.edge(phis, terminator.operands)
         emitter.body.br(after)
 
@@ -50,7 +54,7 @@ def branches(emitter: FunctionEmitter, op: Operation, regions: list[tuple[str, R
         emitter.body.start(label)
         if region.blocks:
             emitter.region(region, leave)
-        else:
+        else:  # absent: without results
             emitter.body.br(after)
     emitter.body.start(after)
     place(emitter, phis, list(op.results))
@@ -193,9 +197,9 @@ Edge = tuple[Block, list[SSAValue]]
 
 
 def _targets(emitter: FunctionEmitter, edges: list[Edge]) -> tuple[list[str], list[tuple[str, Edge]]]:
-    """Return a label for each edge of a branch, and the blocks that must be written for some of them.
+    """Return a label for each edge of a branch, and the trampolines: (label, edge) of blocks that must be emitted.
 
-    Phis need one edge per predecessor. So a second edge to the same block goes through a block of its own.
+    Phis need one edge per predecessor. So a second edge to the same block goes through a block that only branches on.
     """
     labels: list[str] = []
     trampolines: list[tuple[str, Edge]] = []
@@ -212,14 +216,14 @@ def _targets(emitter: FunctionEmitter, edges: list[Edge]) -> tuple[list[str], li
 
 
 def _write_trampolines(emitter: FunctionEmitter, trampolines: list[tuple[str, Edge]]) -> None:
-    """Emit the blocks of `_targets`, which branch on to their targets."""
+    """Emit the blocks that `_targets` returned, each of which only branches to the target of its edge."""
     for label, (block, operands) in trampolines:
         emitter.body.start(label)
         emitter.body.br(emitter.target(block, operands))
 
 
 FAILED_ASSERTION = 0x50594409
-"""What a workgroup returns whose cf.assert does not hold (PYD_LIBRARY_CODE_FAILED_ASSERTION)."""
+"""Status of a workgroup whose cf.assert does not hold (PYD_LIBRARY_CODE_FAILED_ASSERTION)."""
 
 
 def _assert(emitter: FunctionEmitter, op: Operation) -> None:

@@ -24,10 +24,10 @@ GROUP_BYTES = 4
 """Bytes of a group of steps of K: 32 bits, which an instruction multiplies into one sum."""
 
 SUMS, OF_A, OF_B = 0, 4, 6
-"""The first registers."""
+"""The first of four registers for sums, of two for A, and of two for B."""
 
 FEATURES = {"i8": "amx-int8", "bf16": "amx-bf16"}
-"""Element -> the feature of CPUs that multiply it in these registers."""
+"""Element type as text -> the LLVM feature of CPUs that multiply it in these registers."""
 
 BYTES = {
     (False, False): "tdpbssd", (False, True): "tdpbsud", (True, False): "tdpbusd", (True, True): "tdpbuud",
@@ -41,7 +41,8 @@ Shape = tuple[int, int, int]
 def tile_shape(emitter: FunctionEmitter, op: Operation) -> Shape | None:
     """Return the shape that matrix registers are configured for at an operation.
 
-    Return None if they are not configured there, or the CPU has none.
+    It is that of the last `pyd.configure_tiles` before it in its block or a block around it. Return None if there is
+    none, if `pyd.release_tiles` follows it, or if the CPU has no matrix registers.
     """
     if "amx-tile" not in emitter.platform.features:
         return None
@@ -60,7 +61,7 @@ def tile_shape(emitter: FunctionEmitter, op: Operation) -> Shape | None:
 
 def holds_block(emitter: FunctionEmitter, shape: Shape, lhs: MemRef, rhs: MemRef, accumulator: MemRef) -> bool:
     """Return whether a product of groups fits the configured registers: its element type, shape and layout."""
-    group = GROUP_BYTES * 8 // bit_width(rhs.element)  # steps of K, as elements
+    group = GROUP_BYTES * 8 // bit_width(rhs.element)  # elements of a group
     rows, columns, _ = shape
     has_instruction = FEATURES.get(str(rhs.element), "") in emitter.platform.features
     return (
@@ -152,7 +153,7 @@ def multiply_tiles(
 
 
 def _from(emitter: FunctionEmitter, memref: MemRef, dim: int, start: Index) -> MemRef:
-    """Return the slice of a memref from index `start` of a dimension on."""
+    """Return the slice of a memref from index `start` of dimension `dim` to its end."""
     size = emitter.body.minus(memref.sizes[dim], start)
     offset = emitter.body.plus(memref.offset, emitter.body.times(start, memref.strides[dim]))
     return replace(memref, offset=offset, sizes=(*memref.sizes[:dim], size, *memref.sizes[dim + 1 :]))
@@ -163,7 +164,7 @@ def _move(
 ) -> None:
     """Emit the load (`intrinsic` "tileloadd64") or store ("tilestored64") of a tile register.
 
-    Its rows are `stride` elements apart.
+    `at` are the indices of its first element in the memref. Its rows are `stride` elements apart in memory.
     """
     pointer, size = address(emitter, memref, *at), bit_width(memref.element) // 8
     emitter.module.declare(f"llvm.x86.{intrinsic}", f"declare void @llvm.x86.{intrinsic}(i8 immarg, ptr, i64)")
@@ -173,7 +174,7 @@ def _move(
 
 
 def _call(emitter: FunctionEmitter, name: str, *registers: int) -> None:
-    """Emit an instruction on matrix registers, as the intrinsic of this name."""
+    """Emit an instruction on the matrix registers with these numbers, as the intrinsic `llvm.x86.NAME`."""
     types = ", ".join("i8 immarg" for _ in registers)
     emitter.module.declare(f"llvm.x86.{name}", f"declare void @llvm.x86.{name}({types})")
     emitter.body.emit(f"call void @llvm.x86.{name}({', '.join(f'i8 {register}' for register in registers)})")

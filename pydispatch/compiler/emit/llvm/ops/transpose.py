@@ -12,11 +12,12 @@ from pydispatch.compiler.kernel_ir.storage import READ_ONLY_NOTE
 from pydispatch.compiler.kernel_ir.types import alignment, bit_width
 
 MOST_LANES = 16
-"""Rows of a square that is turned in registers: with more, they would not fit."""
+"""Maximum rows of a square that is transposed in registers: more would not fit into the vector registers."""
 
 INTERLEAVED_BITS = 128
-"""Bits of a row up to which squares are turned by interleaving, an instruction of x86 and Arm for each half of such
-vectors. Interleaving longer vectors takes a table of lanes in a register, exchanging squares within them mostly not."""
+"""Bits of a row up to which squares are transposed by interleaving, for which x86 and Arm have an instruction for each
+half of such vectors. Interleaving longer vectors needs a table of lanes in a register; exchanging squares mostly does
+not."""
 
 
 def _transpose(emitter: FunctionEmitter, op: Operation) -> None:
@@ -57,7 +58,7 @@ def _square(emitter: FunctionEmitter, source: MemRef, target: MemRef, row: int, 
     assert isinstance(target_rows, int) and isinstance(target_columns, int)
     lanes = min(side, target_columns - row)
     for i, value in enumerate(network(emitter, type_, values)[: max(0, target_rows - column)]):
-        if lanes < side:
+        if lanes < side:  # rows of the target end within the square
             value = _shuffled(emitter, type_, value, value, list(range(lanes)))
         pointer = address(emitter, target, column + i, row)
         stored_type = f"<{lanes} x {memory_type_of(source.element)}>"
@@ -98,7 +99,8 @@ def _exchanged(emitter: FunctionEmitter, type_: str, rows: list[str]) -> list[st
 def _exchange(emitter: FunctionEmitter, type_: str, low: str, high: str, side: int, distance: int) -> tuple[str, str]:
     """Return the rows `low` and `high`, `distance` apart, with their off-diagonal squares exchanged.
 
-    [a b] and [c d] become [a c] and [b d] for squares of `distance` columns.
+    For squares of `distance` columns, [a b] and [c d] become [a c] and [b d]; every pair of squares does so.
+    Each row is a vector of type `type_`, of `side` lanes.
     """
     upper = [c if not c & distance else side + c - distance for c in range(side)]
     lower = [c + distance if not c & distance else side + c for c in range(side)]

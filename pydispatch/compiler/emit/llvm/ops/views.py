@@ -25,7 +25,7 @@ def _reinterpret_cast(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 def _layout(emitter: FunctionEmitter, op: Operation) -> None:
-    """Lower the query of a memref's offset, sizes and strides."""
+    """Lower the query of a memref's offset, sizes and strides, its results in this order, in elements."""
     source = emitter.memref(op.operands[0])
     for result, value in zip(op.results, (source.offset, *source.sizes, *source.strides), strict=True):
         emitter.define(result, str(value))

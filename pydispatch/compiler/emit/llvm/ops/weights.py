@@ -27,7 +27,7 @@ from pydispatch.compiler.kernel_ir.storage import READ_ONLY_NOTE
 from pydispatch.compiler.kernel_ir.types import alignment, bit_width, is_float
 
 BYTES = 4
-"""Bytes of a group of weights of one column."""
+"""Bytes of a group: the weights of one column for 4 steps of K (8 bits), or 8 (4 bits)."""
 
 SHORT_GROUPS = 8
 """Groups of K up to which the loop over them is unrolled: blocks of 32 steps with one scale have so many."""
@@ -36,8 +36,17 @@ SHORT_GROUPS = 8
 def multiply_weights(
     emitter: FunctionEmitter, lhs: MemRef, rhs: MemRef, accumulator: MemRef, starts_at_zero: bool
 ) -> None:
-    """Emit multiply-adds of A and weights: of f32, or of groups of bytes into i32. The sums start
-    at 0 or at the values of `accumulator`."""
+    """Emit C = A @ B or C += A @ B for a register block, where B are weights of 4 or 8 bits in groups of four bytes.
+
+    A and C are f32, or A are signed bytes and C is i32.
+
+    Args:
+        emitter: The function's emitter.
+        lhs: A, [row][group][step in the group].
+        rhs: B, [group][column][step in the group].
+        accumulator: C, [row][column].
+        starts_at_zero: Whether sums start at 0 instead of the values of C.
+    """
     bits = bit_width(rhs.element)
     rhs = _bytes_of(emitter, rhs) if bits == 4 else rhs
     rows, columns = block_of(emitter, accumulator)
@@ -53,7 +62,10 @@ def multiply_weights(
 
 
 def _bytes_of(emitter: FunctionEmitter, weights: MemRef) -> MemRef:
-    """Return weights of 4 bits as bytes; groups of them begin at whole bytes."""
+    """Return a view of weights of 4 bits as i8, two in each; groups of them begin at whole bytes.
+
+    Offset and strides are halved; the sizes remain those in weights.
+    """
     offset, strides = weights.offset, list[Index]()
     for stride in weights.strides[:-1]:
         if not isinstance(stride, int):
@@ -71,8 +83,8 @@ class _WeightBlock:
         emitter: Emitter of the function.
         lhs: The factor A, [row][group][byte].
         rhs: The weights, [group][column][byte].
-        pieces: Vectors of columns.
-        rows: Rows of A.
+        pieces: Vectors that a row of the block is cut into.
+        rows: Rows of A and of the block.
         bits: Bits of a weight, 4 or 8.
     """
 
@@ -84,7 +96,10 @@ class _WeightBlock:
     bits: int
 
     def add_bytes(self, k: Index, values: list[str]) -> list[str]:
-        """Emit the products of weights and signed bytes of A in group `k`, added to `values`: sums, [row][vector]."""
+        """Emit the products of weights and signed bytes of A in group `k`, added to `values`.
+
+        `values` are the sums, [row][vector], as a flat list that is changed and returned.
+        """
         halves, body = 8 // self.bits, self.emitter.body
         loaded = [
             load(self.emitter, self.rhs, f"<{BYTES * piece.lanes} x i8>", k, piece.first, 0) for piece in self.pieces
@@ -107,7 +122,10 @@ class _WeightBlock:
         return values
 
     def add_floats(self, k: Index, values: list[str]) -> list[str]:
-        """Emit the products of weights, widened to f32, and elements of A in group `k`, added to `values` as above."""
+        """Emit the products of weights, widened to f32, and elements of A in group `k`, added to `values`.
+
+        `values` are the sums, [row][vector], as a flat list that is changed and returned.
+        """
         halves = 8 // self.bits
         loaded = [load(self.emitter, self.rhs, f"<{piece.lanes} x i32>", k, piece.first, 0) for piece in self.pieces]
         for half in range(halves):
@@ -138,7 +156,7 @@ def _half(emitter: FunctionEmitter, piece: Piece, vector: str, half: int) -> str
 
 
 def _widened(emitter: FunctionEmitter, piece: Piece, words: str, first: int, bits: int) -> str:
-    """Emit the weights in `bits` bits from bit `first` on of each 32-bit word, as f32."""
+    """Emit the weights in `bits` bits from bit `first` on of each of `words`, a vector of i32, as a vector of f32."""
     type_, body = f"<{piece.lanes} x i32>", emitter.body
     if first:
         words = body.let(f"lshr {type_} {words}, {_constant(first, piece.lanes, 'i32')}")
@@ -148,7 +166,7 @@ def _widened(emitter: FunctionEmitter, piece: Piece, words: str, first: int, bit
 
 
 def _constant(value: int, lanes: int, element: str) -> str:
-    """Return a vector constant whose lanes are all equal."""
+    """Return the text of a vector constant of `lanes` times `value`, without its type; `element` is the type of a lane."""
     return f"<{', '.join([f'{element} {value}'] * lanes)}>"
 
 
@@ -169,7 +187,11 @@ def _unpack(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 def _floats_of_group(emitter: FunctionEmitter, words: MemRef, target: MemRef, terms: MemRef, bits: int) -> Step:
-    """Return the emitter of the scaled weights of a group as rows of `target`. bits: those of a weight."""
+    """Return the emitter of the scaled weights of a group as rows of `target`, (weight - zero) * scale + offset.
+
+    `terms` is [term][column]: the zero points, the scales and, if it has three rows, the offsets. `bits` is the size of
+    a weight.
+    """
     columns, count = terms.sizes[1], terms.sizes[0]
     assert isinstance(columns, int) and isinstance(count, int)
     pieces, halves, body = pieces_of(emitter, columns, target.element), 8 // bits, emitter.body
