@@ -286,7 +286,7 @@ class FunctionEmitter:
         self._return(operands + self.flat(op.operands))
 
     def fail(self, status: str) -> None:
-        """Emit a return from the function with a non-zero status, the name of an i32."""
+        """Emit a return from the function with a non-zero status, the name of an i32; its results are poison."""
         if self.exported:
             self.platform.export_return(self, status)
         else:
@@ -335,7 +335,10 @@ class FunctionEmitter:
         return frozenset(successor for block in blocks if block.last_op for successor in block.last_op.successors)
 
     def join(self, values: Sequence[SSAValue]) -> list[Phi]:
-        """Emit phis in the current block that define `values`; `edge` adds their incoming values."""
+        """Emit phis in the current block that define `values`, and return them, several for a memref.
+
+        `edge` adds their incoming values.
+        """
         phis: list[Phi] = []
         for value in values:
             value_phis = [self.body.phi(type_) for type_ in components(value.type)]

@@ -59,7 +59,7 @@ class ModuleWriter:
     def __init__(
         self, symbols: Symbols, kernels_may_fail: bool, lowerings: Mapping[str, Callable[[Any, Operation], None]]
     ) -> None:
-        self.lowerings = lowerings
+        self.lowerings = lowerings  # by operation name
         self.globals: dict[str, str] = {}  # symbol → definition
         self.declarations: dict[str, str] = {}  # symbol → declaration
         self.functions, self.memref_globals = symbols.functions, symbols.memref_globals

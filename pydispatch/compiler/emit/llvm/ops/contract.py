@@ -221,7 +221,7 @@ def _along_k(emitter: FunctionEmitter, lhs: MemRef, rhs: MemRef, accumulator: Me
         return sums_of_step
 
     blocks: Index = size // step_size if isinstance(size, int) else emitter.body.let(f"udiv i64 {size}, {step_size}")
-    count = rows * columns
+    count = rows * columns  # sums of one part
     sums = run_steps(emitter, blocks, [piece.type] * (count * parts), [zero] * (count * parts), unroll=1, step=step)
     while len(sums) > count:  # add the upper half of the parts to the lower one, until one part is left
         half = len(sums) // 2

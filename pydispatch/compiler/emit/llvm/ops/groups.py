@@ -125,7 +125,7 @@ def group_products(emitter: FunctionEmitter, piece: Piece, form: GroupForm, lhs:
         lhs, rhs: Names of the factors, vectors of g times as many lanes as `acc`.
         acc: Name of the accumulator.
     """
-    group, narrow, unsigned = form
+    group, narrow, unsigned = form  # narrow: LLVM type of the factors' elements
     lanes, type_ = piece.lanes, f"<{group * piece.lanes} x {narrow}>"
     if is_float(piece.element):
         return _pairs_of_halves(emitter, piece, type_, (lhs, rhs), acc)

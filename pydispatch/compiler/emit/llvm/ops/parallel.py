@@ -60,7 +60,10 @@ def _has_many_steps(op: Operation) -> bool:
 
 
 def _lanes(emitter: FunctionEmitter, op: Operation) -> int:
-    """Return the lanes of the vector that all iterations of a loop become; 0 if LLVM chooses."""
+    """Return the number of lanes of the vector that all iterations of a loop become; 0 if LLVM chooses.
+
+    A loop that becomes one vector has the attribute ONE_VECTOR; its static upper bound is its number of iterations.
+    """
     loop = cast(scf.ParallelOp, op)
     if attribute(op, ONE_VECTOR) is None:
         return 0
@@ -83,7 +86,10 @@ def _parallel(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 def _reduce(emitter: FunctionEmitter, loop: scf.ParallelOp, bounds: list[Range]) -> None:
-    """Emit sequential loops that carry the results of a reduction, so that these do not depend on the machine."""
+    """Emit sequential loops that carry the values of a reduction, and define its results.
+
+    Sequential loops combine values in a fixed order, so that results do not depend on the machine.
+    """
     block = loop.body.blocks[0]
     reduce_op = block.last_op
     if reduce_op is None or len(reduce_op.regions) != len(loop.initVals):

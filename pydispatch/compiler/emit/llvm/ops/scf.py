@@ -138,8 +138,8 @@ def _while(emitter: FunctionEmitter, op: Operation) -> None:
         phi.incoming.append((operand, entry_label))
 
     def condition(terminator: Operation) -> None:
-        """Emit the end of the condition: its values are those of the body and the results; branch on it."""
-        # The values are the same on both ways out, and the condition's block dominates both.
+        """Emit the end of the condition: define the arguments of the body and the results, and branch on it."""
+        # Both get the same values, without phis: the condition's block dominates the body and the block after the loop.
         for argument, result, operand in zip(after.blocks[0].args, op.results, terminator.operands[1:], strict=True):
             emitter.define(argument, emitter.values[operand])
             emitter.define(result, emitter.values[operand])

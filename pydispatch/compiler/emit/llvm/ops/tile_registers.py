@@ -102,17 +102,19 @@ def multiply_tiles(
             _call(emitter, "tilezero", register)
         else:
             _move(emitter, "tileloadd64", register, accumulator, (SIDE * i, SIDE * j), accumulator.strides[0])
-    dims = len(rhs.sizes) - 2  # of K; of each size, the static one of both operands is taken
+    dims = len(rhs.sizes) - 2  # dimensions of K; a size may be static in one operand only
     sizes = [x if isinstance(x, int) else y for x, y in zip(lhs.sizes[1 : dims + 1], rhs.sizes[:dims], strict=True)]
     size = sizes[-1]
+    # Iterations of the innermost loop, of `steps` groups each.
     count: Index = size // steps if isinstance(size, int) else emitter.body.let(f"udiv i64 {size}, {steps}")
 
     product = BYTES[unsigned] if bit_width(rhs.element) == 8 else "tdpbf16ps"
 
     def multiply(indices: tuple[Index, ...]) -> None:
-        """Emit the loads of the factors at these groups of K, and the products, which are added to the sums.
+        """Emit the loads of `steps` groups of K of A and B, and the products, which are added to the sums.
 
-        The rows of a register are rows of A, and groups of B.
+        `indices` are those of the first of these groups along each dimension of K. The rows of a register are rows of
+        A, and groups of B.
         """
         for i in row_tiles:
             _move(emitter, "tileloadd64", OF_A + i, lhs, (SIDE * i, *indices, 0), lhs.strides[0])
@@ -122,7 +124,7 @@ def multiply_tiles(
             _call(emitter, product, register, OF_A + i, OF_B + j)
 
     def level(indices: tuple[Index, ...]) -> None:
-        """Emit the loop over the next dimension of K."""
+        """Emit the loop over the dimension of K after those of `indices`."""
         is_last = len(indices) == dims - 1
 
         def step(index: Index, values: list[str]) -> list[str]:
@@ -201,6 +203,7 @@ def configuration(rows: int, columns: int, steps: int) -> bytes:
 
     They are the palette 1, the bytes of a row of each register, and its rows.
     """
+    # Rows, and columns, of the tiles of the block: the last ones may be smaller.
     heights = [min(SIDE, rows - at) for at in range(0, rows, SIDE)]
     widths = [min(SIDE, columns - at) for at in range(0, columns, SIDE)]
     row_bytes, row_counts = [0] * 16, [0] * 16

@@ -110,7 +110,7 @@ class _WeightBlock:
                 vectors = [
                     _half(self.emitter, piece, vector, half) for piece, vector in zip(self.pieces, loaded, strict=True)
                 ]
-            first = BYTES * half
+            first = BYTES * half  # step in the group of the first weight of this half
             for row in range(self.rows):
                 steps = load(self.emitter, self.lhs, "i32", row, k, first)
                 for index, piece in enumerate(self.pieces):
@@ -129,7 +129,7 @@ class _WeightBlock:
         halves = 8 // self.bits
         loaded = [load(self.emitter, self.rhs, f"<{piece.lanes} x i32>", k, piece.first, 0) for piece in self.pieces]
         for half in range(halves):
-            first = BYTES * half
+            first = BYTES * half  # step in the group of the first weight of this half
             for byte in range(BYTES):
                 widened = [
                     _widened(self.emitter, piece, word, 8 * byte + self.bits * half, self.bits)
@@ -148,7 +148,10 @@ class _WeightBlock:
 
 
 def _half(emitter: FunctionEmitter, piece: Piece, vector: str, half: int) -> str:
-    """Emit the low (0) or high (1) halves of bytes, as bytes: 0xA5 has 5 and 10."""
+    """Emit the low (`half` 0) or high (1) halves of the bytes of a vector, as bytes: 0xA5 has 5 and 10.
+
+    The vector has BYTES bytes for each lane of `piece`.
+    """
     type_ = f"<{BYTES * piece.lanes} x i8>"
     if half:
         return emitter.body.let(f"lshr {type_} {vector}, {_constant(4, BYTES * piece.lanes, 'i8')}")
@@ -166,7 +169,7 @@ def _widened(emitter: FunctionEmitter, piece: Piece, words: str, first: int, bit
 
 
 def _constant(value: int, lanes: int, element: str) -> str:
-    """Return the text of a vector constant of `lanes` times `value`, without its type; `element` is the type of a lane."""
+    """Return the text of a vector constant of `lanes` times `value`, without its type; `element` is a lane's type."""
     return f"<{', '.join([f'{element} {value}'] * lanes)}>"
 
 
@@ -216,7 +219,7 @@ def _floats_of_group(emitter: FunctionEmitter, words: MemRef, target: MemRef, te
 
 
 def _bytes_of_group(emitter: FunctionEmitter, words: MemRef, target: MemRef) -> Step:
-    """Return the emitter of the weights of 4 bits of a group as two groups of bytes of `target`."""
+    """Return the emitter that widens a group of weights of 4 bits, 8 steps of K, to two groups of bytes of `target`."""
     columns = target.sizes[1]
     assert isinstance(columns, int)
 
