@@ -401,6 +401,31 @@ def test_optional_functions() -> None:
         cuda_kernels.emit(unguarded, bindings=1)
 
 
+def test_optional_functions_are_queried_in_several_branches() -> None:
+    """No query uses the answer of another branch, which does not dominate it."""
+    query, select = "%has = pyd.import.available @maybe : i1", "arith.select %has"
+    branches = f"""
+  %zero = arith.constant 0.0 : f32
+  %is_positive = arith.cmpf ogt, %x, %zero : f32
+  %y = scf.if %is_positive -> (f32) {{
+    {query}
+    %v = {select}, %x, %zero : f32
+    scf.yield %v : f32
+  }} else {{
+    {query}
+    %v = {select}, %zero, %x : f32
+    scf.yield %v : f32
+  }}
+"""
+    source = re.sub(r"  %has = .*?\n  }\n", branches, OPTIONAL, flags=re.S)
+    made = cuda_kernels.emit(source, bindings=1)
+    linked = link.link(made.ptx, [], ("maybe",))
+    for x, want in ((2.0, 0.0), (-2.0, -2.0)):
+        a = np.array([x, 0, 0, 0], np.float32)
+        cuda_kernels.Loaded(made, ["kernel"], 0, True, linked.data).run(a)
+        assert a[0] == want
+
+
 def test_helpers_are_inlined_and_may_not_recurse() -> None:
     helper = """
     func.func private @helper(%m: memref<100xf32>, %s: f32) -> f32 {
