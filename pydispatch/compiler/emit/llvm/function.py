@@ -175,12 +175,12 @@ class FunctionEmitter:
 
         Args:
             memref: The accessed memory.
-            shared: Whether other points of a parallel loop may access the same byte.
+            shared: Whether other iterations of a parallel loop may access the same byte.
             block: For an operation that accumulates into a block in memory: True for accesses of the block, False for
                 accesses of its operands, which never alias the block. None for other operations.
 
-        Distinct bindings do not overlap. The points of a parallel loop are independent, except in memory that each
-        point has for itself; a memref of unknown origin may be such memory.
+        Distinct bindings do not overlap. Iterations of a parallel loop are independent, except in stack memory, which
+        all of them use; a memref of unknown origin may be such memory. Neither gets metadata.
         """
         if memref.root is None or memref.root == "stack":
             return ""

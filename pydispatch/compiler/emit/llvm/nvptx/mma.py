@@ -56,7 +56,7 @@ def _pointer(emitter: FunctionEmitter, memref: MemRef, base: str, offset: Index)
     )
 
 
-def _sums(emitter: FunctionEmitter, memref: MemRef) -> tuple[list[str], list[str]]:
+def _load_sums(emitter: FunctionEmitter, memref: MemRef) -> tuple[list[str], list[str]]:
     """Emit the loads of a lane's sums, the elements of `memref`, and return (their addresses, their values)."""
     count, type_ = memref.sizes[0], scalar(memref.element)
     assert isinstance(count, int)
@@ -67,8 +67,8 @@ def _sums(emitter: FunctionEmitter, memref: MemRef) -> tuple[list[str], list[str
     return addresses, [emitter.body.let(f"load {type_}, ptr {address}, align {align}") for address in addresses]
 
 
-def _write(emitter: FunctionEmitter, memref: MemRef, addresses: Sequence[str], values: Sequence[str]) -> None:
-    """Emit the stores of a lane's sums, `values`, to the addresses of `_sums`; `memref` has their element type."""
+def _store_sums(emitter: FunctionEmitter, memref: MemRef, addresses: Sequence[str], values: Sequence[str]) -> None:
+    """Emit the stores of a lane's sums, `values`, to the addresses of `_load_sums`; `memref` has their element type."""
     type_, align = scalar(memref.element), bit_width(memref.element) // 8
     for address, value in zip(addresses, values, strict=True):
         emitter.body.emit(f"store {type_} {value}, ptr {address}, align {align}")
@@ -98,7 +98,7 @@ def _fma(emitter: FunctionEmitter, lane: Index, lhs: MemRef, rhs: MemRef, accumu
     column = body.times(body.low_bits(lane, 7), layout.column_step)
     left = _pointer(emitter, lhs, lhs.aligned, _offset(emitter, lhs, row, column=0))
     right = _pointer(emitter, rhs, rhs.aligned, _offset(emitter, rhs, row=0, column=column))
-    sum_addresses, sums = _sums(emitter, accumulator)
+    sum_addresses, sums = _load_sums(emitter, accumulator)
     # Rows of A and columns of B that a lane reads, as the first of each `run` neighbours, which one load reads.
     row_runs, column_runs = (sorted({r - r % run for r in offsets}) for offsets in (layout.rows, layout.columns))
     for step in range(depth):
@@ -107,16 +107,20 @@ def _fma(emitter: FunctionEmitter, lane: Index, lhs: MemRef, rhs: MemRef, accumu
             {
                 first + i: value
                 for first in starts
-                for i, value in enumerate(_run(emitter, m, base, dim=along, step=step, first=first, run=run))
+                for i, value in enumerate(
+                    _load_neighbours(emitter, m, base, dim=along, step=step, first=first, run=run)
+                )
             }
             for m, base, along, starts in ((lhs, left, 0, row_runs), (rhs, right, 1, column_runs))
         ]
         for slot, (i, j) in enumerate(zip(layout.rows, layout.columns, strict=True)):
             sums[slot] = _multiply_add(emitter, accumulator, factors[0][i], factors[1][j], sums[slot])
-    _write(emitter, accumulator, sum_addresses, sums)
+    _store_sums(emitter, accumulator, sum_addresses, sums)
 
 
-def _run(emitter: FunctionEmitter, memref: MemRef, base: str, dim: int, step: int, first: int, run: int) -> list[str]:
+def _load_neighbours(
+    emitter: FunctionEmitter, memref: MemRef, base: str, dim: int, step: int, first: int, run: int
+) -> list[str]:
     """Emit the loads of `run` neighbours along a dimension of a matrix: one load if they are contiguous.
 
     Args:
@@ -163,7 +167,7 @@ def _tensor(emitter: FunctionEmitter, lane: Index, lhs: MemRef, rhs: MemRef, acc
     """
     (rows, depth), columns = lhs.sizes, rhs.sizes[1]
     assert isinstance(rows, int) and isinstance(depth, int) and isinstance(columns, int)
-    sum_addresses, sums = _sums(emitter, accumulator)
+    sum_addresses, sums = _load_sums(emitter, accumulator)
     left, right = _lane_address(emitter, lhs, lane), _lane_address(emitter, rhs, lane)
     for step in range(0, depth, _SIDE):
         # Registers have rows of A and columns of B: A is transposed if its columns are contiguous, B if its rows are.
@@ -182,7 +186,7 @@ def _tensor(emitter: FunctionEmitter, lane: Index, lhs: MemRef, rhs: MemRef, acc
                 first_sum = _LANE_SUMS * (i * len(blocks) + j)
                 own = slice(first_sum, first_sum + _LANE_SUMS)
                 sums[own] = _product(emitter, lhs.element, row_fragment, block, sums[own])
-    _write(emitter, accumulator, sum_addresses, sums)
+    _store_sums(emitter, accumulator, sum_addresses, sums)
 
 
 def _lane_address(emitter: FunctionEmitter, memref: MemRef, lane: Index) -> str:

@@ -14,7 +14,7 @@ from pydispatch.compiler.kernel_ir.types import bit_width, byte_size, checked_me
 from pydispatch.ir.core.walk import walk
 
 
-def _split(op: Operation) -> tuple[SSAValue | None, list[SSAValue]]:
+def _offset_and_sizes(op: Operation) -> tuple[SSAValue | None, list[SSAValue]]:
     """Return (byte offset of a subspan in its binding, None for 0; its dynamic sizes in elements, in order)."""
     sizes = integers(op, "operandSegmentSizes")
     has_offset = bool(sizes and sizes[0])
@@ -30,12 +30,12 @@ def _subspan(emitter: FunctionEmitter, op: Operation) -> None:
     memref = checked_memref(op.results[0].type)
     ordinal = integer(op, "binding")
     binding = emitter.bindings[ordinal]
-    offset_value, dims = _split(op)
+    offset_value, dims = _offset_and_sizes(op)
     pointer = emitter.platform.binding(emitter, ordinal, binding.alignment)
     byte_offset: Index = 0 if offset_value is None else emitter.index(offset_value)
     offset, sizes, strides = layout_of(memref)
     if offset is None:
-        offset_in_elements = _elements(emitter, byte_offset, byte_size(memref.element_type))
+        offset_in_elements = _in_elements(emitter, byte_offset, byte_size(memref.element_type))
     else:
         offset_in_elements = offset
         pointer = emitter.body.byte_address(pointer, byte_offset)
@@ -57,7 +57,7 @@ def _subspan(emitter: FunctionEmitter, op: Operation) -> None:
     )
 
 
-def _elements(emitter: FunctionEmitter, offset: Index, size: int) -> Index:
+def _in_elements(emitter: FunctionEmitter, offset: Index, size: int) -> Index:
     """Return a byte offset in elements of `size` bytes, a power of two that divides it."""
     if isinstance(offset, int):
         return offset // size

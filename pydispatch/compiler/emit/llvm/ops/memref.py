@@ -188,7 +188,7 @@ def _static(emitter: FunctionEmitter, type_: Attribute) -> tuple[MemRefType, int
     return memref, storage_bytes(memref.element_type, prod(size for size in sizes if size is not None))
 
 
-def _fresh(pointer: str, memref: MemRefType, root: str) -> MemRef:
+def _new_memref(pointer: str, memref: MemRefType, root: str) -> MemRef:
     """Return the descriptor of a new allocation at `pointer` of static layout; `root` is `MemRef.root`."""
     _, sizes, strides = layout_of(memref)
     return MemRef(
@@ -213,11 +213,11 @@ def _alloc(emitter: FunctionEmitter, op: Operation) -> None:
         # Inside of a parallel loop, memory belongs to one iteration: as for "stack", accesses of different iterations
         # are not declared independent.
         root = "stack" if emitter.groups else "workgroup"
-        emitter.define(op.results[0], _fresh(pointer, memref, root))
+        emitter.define(op.results[0], _new_memref(pointer, memref, root))
         return
     # Alignment to 16 bytes lets LLVM use aligned vector loads and stores.
     pointer = emitter.alloca(f"[{max(size, 1)} x i8]", size, max(align, 16))
-    emitter.define(op.results[0], _fresh(pointer, memref, "stack"))
+    emitter.define(op.results[0], _new_memref(pointer, memref, "stack"))
 
 
 def _nothing(emitter: FunctionEmitter, op: Operation) -> None:
@@ -235,7 +235,7 @@ def _global(emitter: FunctionEmitter, op: Operation) -> None:
     emitter.module.globals.setdefault(llvm_name, f"{llvm_name} = {_initializer(emitter, declared, memref)}")
     root = f"global {symbol(op, 'name')}"
     # It is read-only: `_initializer` refuses globals that are not constant.
-    emitter.define(op.results[0], _fresh(llvm_name, memref, root).rooted(root, read_only=True))
+    emitter.define(op.results[0], _new_memref(llvm_name, memref, root).rooted(root, read_only=True))
 
 
 def _initializer(emitter: FunctionEmitter, op: Operation, memref: MemRefType) -> str:

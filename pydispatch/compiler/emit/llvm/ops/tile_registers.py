@@ -101,7 +101,7 @@ def multiply_tiles(
         if starts_at_zero:
             _call(emitter, "tilezero", register)
         else:
-            _move(emitter, "tileloadd64", register, accumulator, (SIDE * i, SIDE * j), accumulator.strides[0])
+            _move_tile(emitter, "tileloadd64", register, accumulator, (SIDE * i, SIDE * j), accumulator.strides[0])
     dims = len(rhs.sizes) - 2  # dimensions of K; a size may be static in one operand only
     sizes = [x if isinstance(x, int) else y for x, y in zip(lhs.sizes[1 : dims + 1], rhs.sizes[:dims], strict=True)]
     size = sizes[-1]
@@ -117,9 +117,9 @@ def multiply_tiles(
         A, and groups of B.
         """
         for i in row_tiles:
-            _move(emitter, "tileloadd64", OF_A + i, lhs, (SIDE * i, *indices, 0), lhs.strides[0])
+            _move_tile(emitter, "tileloadd64", OF_A + i, lhs, (SIDE * i, *indices, 0), lhs.strides[0])
         for j in column_tiles:
-            _move(emitter, "tileloadd64", OF_B + j, rhs, (*indices, SIDE * j, 0), rhs.strides[-3])
+            _move_tile(emitter, "tileloadd64", OF_B + j, rhs, (*indices, SIDE * j, 0), rhs.strides[-3])
         for (i, j), register in register_of_tile.items():
             _call(emitter, product, register, OF_A + i, OF_B + j)
 
@@ -149,19 +149,23 @@ def multiply_tiles(
 
     level(())
     for (i, j), register in register_of_tile.items():
-        _move(emitter, "tilestored64", register, accumulator, (SIDE * i, SIDE * j), accumulator.strides[0])
+        _move_tile(emitter, "tilestored64", register, accumulator, (SIDE * i, SIDE * j), accumulator.strides[0])
     covered = emitter.body.times(count, steps)
-    return None if covered == size else (_from(emitter, lhs, dims, covered), _from(emitter, rhs, dims - 1, covered))
+    return (
+        None
+        if covered == size
+        else (_slice_from(emitter, lhs, dims, covered), _slice_from(emitter, rhs, dims - 1, covered))
+    )
 
 
-def _from(emitter: FunctionEmitter, memref: MemRef, dim: int, start: Index) -> MemRef:
+def _slice_from(emitter: FunctionEmitter, memref: MemRef, dim: int, start: Index) -> MemRef:
     """Return the slice of a memref from index `start` of dimension `dim` to its end."""
     size = emitter.body.minus(memref.sizes[dim], start)
     offset = emitter.body.plus(memref.offset, emitter.body.times(start, memref.strides[dim]))
     return replace(memref, offset=offset, sizes=(*memref.sizes[:dim], size, *memref.sizes[dim + 1 :]))
 
 
-def _move(
+def _move_tile(
     emitter: FunctionEmitter, intrinsic: str, register: int, memref: MemRef, at: tuple[Index, ...], stride: Index
 ) -> None:
     """Emit the load (`intrinsic` "tileloadd64") or store ("tilestored64") of a tile register.
