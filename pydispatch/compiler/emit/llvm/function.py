@@ -324,7 +324,7 @@ class FunctionEmitter:
                 self.body.start(self._labels[block])
                 phis[block] = self.join(block.args)
             self._block(block, leave)
-        for block, block_phis in phis.items():
+        for block, block_phis in phis.items():  # all edges are known only now: some branch to earlier blocks
             for label, operands in self._edges.pop(block, []):
                 for phi, operand in zip(block_phis, operands, strict=True):
                     phi.incoming.append((operand, label))
@@ -347,7 +347,7 @@ class FunctionEmitter:
         return phis
 
     def flat(self, values: Sequence[SSAValue]) -> list[str]:
-        """Return the LLVM operands of all values in order; a memref has several, see `flatten`."""
+        """Return the LLVM operands of all values in order; a memref has several: pointers and its dynamic numbers."""
         return [part for value in values for part in flatten(self.values[value], value.type)]
 
     def edge(self, phis: Sequence[Phi], operands: Sequence[SSAValue]) -> None:

@@ -42,7 +42,7 @@ from pydispatch.ir.op_info import Cost, info_of
 FEW_CONSTANTS = 3
 """Scalar constants other than 0 that fit into the vector registers which the largest block of sums leaves free."""
 
-SHORT = ("math.rsqrt", "math.roundeven")
+WITHOUT_CONSTANTS = ("math.rsqrt", "math.roundeven")
 """Functions whose code has no constants."""
 
 
@@ -67,7 +67,7 @@ def _contract(emitter: FunctionEmitter, op: Operation) -> None:
         prefetch_bytes = distance.value.data if isinstance(distance, IntegerAttr) else 0
         level = 1 if attribute(op, "into_l2") is None else 2
         _along_columns(emitter, a, b, c, starts_at_zero, prefetch_bytes, level)
-    elif len(a.strides) == 2 and a.strides[1] == 1 and b.strides[0] == 1:
+    elif len(a.strides) == 2 and a.strides[1] == 1 and b.strides[0] == 1:  # rows of A and columns of B
         _along_k(emitter, a, b, c, starts_at_zero)
     else:
         raise emitter.error("pyd.contract needs rows of B, or K, of one dimension, in both A and B, to be contiguous")
@@ -112,7 +112,7 @@ def _scalar_constant_count(emitter: FunctionEmitter) -> int:
     for op in walk(emitter.function):
         if isinstance(op, arith.ConstantOp) and not isinstance(op.result.type, IndexType) and not _is_zero(op.value):
             constants.add(op.value)
-        functions += info_of(op).cost is Cost.FUNCTION and op.name not in SHORT
+        functions += info_of(op).cost is Cost.FUNCTION and op.name not in WITHOUT_CONSTANTS
     return len(constants) + 8 * functions
 
 

@@ -71,7 +71,10 @@ def _packed_address(emitter: FunctionEmitter, memref: MemRef, indices: Sequence[
 
 
 def load(emitter: FunctionEmitter, memref: MemRef, indices: Sequence[Index], min_alignment: int = 1) -> str:
-    """Emit the load of the element at `indices`, and return it; the address is a multiple of `min_alignment` bytes."""
+    """Emit the load of the element at `indices`, and return it as a value of its scalar type.
+
+    The address is known to be a multiple of `min_alignment` bytes. Elements of less than 8 bits are loaded as bytes.
+    """
     element = memref.element
     if packed(element):
         pointer, shift = _packed_address(emitter, memref, indices)

@@ -28,7 +28,7 @@ def result_phis(emitter: FunctionEmitter, results: list[SSAValue] | tuple[SSAVal
 
 
 def place(emitter: FunctionEmitter, phis: list[Phi], results: list[SSAValue] | tuple[SSAValue, ...]) -> None:
-    """Insert phis of `result_phis` at the start of the current block, and define the results."""
+    """Insert the phis that `result_phis` returned at the start of the current block, and define the results by them."""
     remaining = iter(phis)
     for result in results:
         result_parts = [next(remaining) for _ in components(result.type)]

@@ -189,7 +189,7 @@ def _call(emitter: FunctionEmitter, name: str, *registers: int) -> None:
 def _configure(emitter: FunctionEmitter, op: Operation) -> None:
     """Lower `pyd.configure_tiles` to a load of the tile configuration."""
     if "amx-tile" not in emitter.platform.features:
-        return
+        return  # products are computed in vector registers
     if not emitter.exported:
         raise emitter.error(
             "pyd.configure_tiles in a function that is called", "put it into the function of the dispatch"

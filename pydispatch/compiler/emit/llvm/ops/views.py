@@ -37,7 +37,10 @@ def _pointer_as_index(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 def _view(emitter: FunctionEmitter, op: Operation) -> None:
-    """Lower a `memref.view` to a typed memref over the bytes of its source."""
+    """Lower a `memref.view` to a contiguous memref of the result's type over the bytes of its source.
+
+    Operands are the source, a memref of bytes; the offset in bytes; the dynamic sizes.
+    """
     source = emitter.memref(op.operands[0])
     type_ = checked_memref(op.results[0].type)
     pointer = emitter.body.byte_address(source.aligned, emitter.body.plus(source.offset, emitter.index(op.operands[1])))
