@@ -75,8 +75,8 @@ def emit_module(
         platform: The target.
         exports: Names of the exported functions.
         subjects: The modules whose `ROWS` lower operations.
-        notes: List that is extended by lines which say of each loop whether its iterations became lanes of vectors, or
-            why not; None to discard them.
+        notes: List that is extended by a line for each parallel loop around sequential loops: whether its iterations
+            became lanes of vectors, or why not. None discards these lines.
 
     Raises:
         CompileError: An operation has no lowering.
