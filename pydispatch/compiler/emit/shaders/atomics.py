@@ -19,14 +19,15 @@ from pydispatch.compiler.kernel_ir.types import bit_width, is_float, is_integer,
 
 
 def _is_on_words(kind: str, element: Attribute, bits: int) -> bool:
-    """Return whether an update of an element can be made on the word of `bits` bits that holds it.
+    """Return whether one atomic instruction on the word of `bits` bits that holds an element can update the element.
 
-    A sum of a narrower integer cannot: its carry would not be wrapped.
+    A sum of a narrower integer cannot be: its carry would change the bits of the word above the element.
+    kind: of the update, one of `KINDS` in `kernel_ir/atomics.py`, or "compare_exchange".
     """
     if kind == "compare_exchange":
         return False  # it has two operands, the expected and the new element
     if is_float(element):
-        return kind == "assign"  # other instructions are on integers
+        return kind == "assign"  # all others of these instructions compute on integers
     return bit_width(element) == bits or kind != "addi"
 
 
@@ -38,7 +39,15 @@ class Atomics(Memory[E, V]):
 
     @abstractmethod
     def exchange(self, emitter: E, memref: MemRef, address: V, bits: int, new: Callable[[V], V]) -> V:
-        """Emit a compare-exchange loop on a word, and return the old word; `new` emits the new word from an old one."""
+        """Emit a loop that replaces a word by compare-exchange until no other write intervened; return the old word.
+
+        Args:
+            emitter: The function's emitter.
+            memref: The memref that has the word.
+            address: What `atomic_address` returned.
+            bits: Width of the word, 32 or 64.
+            new: Emits the new word from an old one.
+        """
 
     def atomic(self, emitter: E, op: Operation) -> None:
         """Lower an atomic update, which yields the old element.
@@ -55,12 +64,12 @@ class Atomics(Memory[E, V]):
         if memref.root.kind == "function":
             raise emitter.error("an atomic operation on memory of one invocation", "use memref.load and memref.store")
         index = element_index(emitter, memref, [emitter.int_or_value(operand) for operand in indices_of(op)])
-        shift: Index = 0
+        shift: Index = 0  # bits of the word before the element
         bits = storage_bits(element) if memref.root.kind == "binding" else max(32, emitter.width(element))
         if bits < 32:
             index, shift = self.part(emitter, index, bits)
         address = self.atomic_address(emitter, memref, index, max(bits, 32))
-        old_word = None
+        old_word = None  # the whole word before the update; None until an instruction has returned it
         if bits >= 32 and _is_on_words(kind, element, bits):
             word = self.to_bits(emitter, emitter.get(op.operands[0]), element)
             old_word = self.atomic_update(emitter, kind, memref, address, bits, word)

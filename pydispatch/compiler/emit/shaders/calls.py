@@ -30,7 +30,15 @@ def callee_of(emitter: ShaderFunction[Any], op: Operation) -> FuncOp:
 
 
 def check_call(emitter: ShaderFunction[Any], op: Operation, callee: FuncOp, name: str, language: str) -> None:
-    """Raise CompileError for a call that shaders cannot make; `language` is named in messages."""
+    """Raise CompileError for a call that shaders cannot make.
+
+    Args:
+        emitter: The emitter of the calling function.
+        op: The call.
+        callee: The declaration of the function that is called.
+        name: Symbol of the function, for messages.
+        language: Name of the shader language, for messages.
+    """
     outputs = callee.function_type.outputs.data
     operand_types = [operand.type for operand in op.operands]
     if operand_types != list(callee.function_type.inputs.data):
@@ -55,7 +63,10 @@ def check_call(emitter: ShaderFunction[Any], op: Operation, callee: FuncOp, name
 
 
 def check_buffer(emitter: ShaderFunction[Any], name: str, memref: MemRef) -> None:
-    """Raise CompileError for a memref that functions of shaders cannot take: they take bindings of whole bytes."""
+    """Raise CompileError for a memref that functions of shaders cannot take.
+
+    They take bindings whose elements are whole bytes. name: symbol of the function, for messages.
+    """
     if memref.root.kind != "binding":
         raise emitter.error(
             f"the memref that '{name}' is called with lies in {memref.root.kind} memory; functions of this target take "

@@ -36,11 +36,11 @@ class Casts(Registers[E, V]):
 
     @abstractmethod
     def int_to_float(self, emitter: E, value: V, width: int, is_signed: bool, target: Attribute) -> V:
-        """Emit the conversion of a register of 32 or 64 bits to f32 or f64."""
+        """Emit the conversion of an integer register of `width` bits, 32 or 64, to `target`, f32 or f64."""
 
     @abstractmethod
     def float_to_float(self, emitter: E, value: SSAValue, target: Attribute) -> V | None:
-        """Emit a conversion that the language has an instruction for; return None for others."""
+        """Emit the conversion of a float to the float type `target`; return None if the language has no instruction."""
 
     @abstractmethod
     def bitcast(self, emitter: E, op: Operation) -> None:
@@ -49,7 +49,10 @@ class Casts(Registers[E, V]):
     # Lowerings
 
     def unsigned_resized(self, emitter: E, value: V, bits: int, from_width: int, to_width: int) -> V:
-        """Convert a register of `bits` significant bits to an unsigned number in an equal or wider register."""
+        """Convert a register, of which the low `bits` bits count, to an unsigned number in an equal or wider register.
+
+        A truth value (`from_width` 1) becomes 0 or 1.
+        """
         if from_width == 1:
             type_ = IntegerType(to_width)
             return self.select(emitter, type_, value, emitter.constant(1, type_), emitter.constant(0, type_))
@@ -67,7 +70,7 @@ class Casts(Registers[E, V]):
         """Lower `arith.extsi`."""
         (operand,), (result,) = op.operands, op.results
         constant = emitter.int_or_value(operand)
-        if known(constant):
+        if known(constant):  # numbers known while compiling are signed already
             emitter.define(result, constant)
             return
         # Registers hold integers sign-extended, so that only the width of the register changes.
@@ -77,12 +80,13 @@ class Casts(Registers[E, V]):
     def extended_with_zeros(self, emitter: E, op: Operation) -> None:
         """Lower `arith.extui`."""
         (operand,), (result,) = op.operands, op.results
-        bits, widths = bits_of(emitter, operand.type), (emitter.width(operand.type), emitter.width(result.type))
+        bits = bits_of(emitter, operand.type)
+        from_width, to_width = emitter.width(operand.type), emitter.width(result.type)
         constant = emitter.int_or_value(operand)
         if known(constant):
             emitter.define(result, constant & ((1 << bits) - 1))
             return
-        emitter.define(result, self.unsigned_resized(emitter, emitter.get(operand), bits, *widths))
+        emitter.define(result, self.unsigned_resized(emitter, emitter.get(operand), bits, from_width, to_width))
 
     def truncated(self, emitter: E, op: Operation) -> None:
         """Lower `arith.trunci`."""
@@ -108,7 +112,7 @@ class Casts(Registers[E, V]):
             from_width, to_width = emitter.width(operand.type), emitter.width(result.type)
             index = emitter.int_or_value(operand)
             if known(index):
-                constant = index if is_signed else index & ((1 << from_bits) - 1)
+                constant = index if is_signed else index & ((1 << from_bits) - 1)  # known numbers are signed
                 emitter.define(result, signed(constant, to_bits))
                 return
             value = emitter.get(operand)
@@ -127,12 +131,12 @@ class Casts(Registers[E, V]):
         """Return the lowering of a conversion of an integer to a float."""
 
         def lower(emitter: E, op: Operation) -> None:
-            """Emit a conversion to a float of the language; others are expanded."""
+            """Emit a conversion to f32 or f64; one to other floats is expanded to its definition."""
             (operand,), (result,) = op.operands, op.results
             if not is_native_float(result.type):
                 self.expand(emitter, op)
                 return
-            bits, width = bits_of(emitter, operand.type), emitter.width(operand.type)  # of the type; of its register
+            bits, width = bits_of(emitter, operand.type), emitter.width(operand.type)  # `width` is that of the register
             value = self.operands(emitter, [operand])[0]
             if width == 1 and is_signed:  # true is -1
                 value = self.resized(emitter, value, from_width=1, to_width=32)
@@ -148,12 +152,12 @@ class Casts(Registers[E, V]):
         """Return the lowering of a conversion of a float to an integer."""
 
         def lower(emitter: E, op: Operation) -> None:
-            """Emit a conversion from a float of the language; others are expanded."""
+            """Emit a conversion from f32 or f64; one from other floats is expanded to its definition."""
             (operand,), (result,) = op.operands, op.results
             if not is_native_float(operand.type):
                 self.expand(emitter, op)
                 return
-            bits, width = bits_of(emitter, result.type), emitter.width(result.type)  # of the type; of its register
+            bits, width = bits_of(emitter, result.type), emitter.width(result.type)  # `width` is that of the register
             (value,), integer_width = self.operands(emitter, [operand]), max(width, 32)
             value = self.float_to_int(emitter, value, operand.type, bits, integer_width, is_signed)
             if width > 1:

@@ -25,7 +25,7 @@ class Constants(Registers[E, V]):
 
     @abstractmethod
     def layout_word(self, emitter: E, index: int) -> V:
-        """Emit the load of the 32-bit word `index` of the layout constants."""
+        """Emit the load of the 32-bit word `index` of the layout constants, which each dispatch passes."""
 
     @abstractmethod
     def executable_word(self, emitter: E, index: int) -> V:
@@ -52,7 +52,7 @@ class Constants(Registers[E, V]):
 
     def executable_constant(self, emitter: E, op: Operation) -> None:
         """Lower `hal.executable.constant.load`."""
-        key, type_, keys = symbol(op, "key"), op.results[0].type, emitter.constants
+        key, type_, keys = symbol(op, "key"), op.results[0].type, emitter.constants  # a 64-bit key is listed twice
         if key not in keys:
             raise emitter.error(
                 f"executable constant '{key}' has no hal.executable.constant.block",
@@ -71,7 +71,10 @@ class Constants(Registers[E, V]):
     def _scalar(
         self, emitter: E, type_: Attribute, count: int, ordinal: int, word: Callable[[E, int], V]
     ) -> V:  # fmt: skip
-        """Emit a scalar from `count` words, from the word `ordinal` on; `word` emits a word by its number."""
+        """Emit a scalar from `count` words, 1 or 2, from the word `ordinal` on; `word` emits a word by its number.
+
+        The high half of a 64-bit index of one word is 0.
+        """
         width, low = emitter.width(type_), word(emitter, ordinal)
         if width == 64:
             high = word(emitter, ordinal + 1) if count == 2 else emitter.constant(0, i32)
@@ -91,10 +94,10 @@ class Constants(Registers[E, V]):
 
 
 def _word_count(emitter: ShaderFunction[Any], op: Operation, ordinal: int) -> int:
-    """Return how many words a constant of the layout takes.
+    """Return how many 32-bit words, 1 or 2, the layout constant that `op` loads takes; it begins at word `ordinal`.
 
     An index takes the next word as well, unless the layout ends or another constant begins there. In a kernel written
-    by hand, whose loads name the layout, it is one word.
+    by hand, whose loads have the attribute `layout`, an index is one word.
     """
     type_ = op.results[0].type
     if not isinstance(type_, IndexType):

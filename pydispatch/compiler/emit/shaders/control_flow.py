@@ -1,4 +1,4 @@
-"""Structured control flow of scf, in every shader language; cf has no structure and is refused by name.
+"""Structured control flow of scf, in every shader language; branches of cf are not structured, and are refused.
 
 `scf.while` is a loop with a test in its middle, which each language writes in its own way.
 """
@@ -45,6 +45,8 @@ def _index_switch(emitter: Emitter, op: Operation) -> None:
     def way(index: int) -> list[Any]:
         """Emit the comparison with case `index`, and in its else part those with later cases; the default is last.
 
+        Region 0 of the operation is the default, region i + 1 that of case i.
+
         Return the runtime values that the results are passed as: a memref is several indices into its root.
         """
         if index == len(cases):
@@ -84,8 +86,9 @@ def _for(emitter: Emitter, op: Operation) -> None:
         emitter.define_from_parts(arguments, carried, roots)
         return emitter.yielded(op.regions[0], list(roots))
 
-    bounds = bound(lower), bound(upper), bound(step)
+    bounds = bound(lower), bound(upper), bound(step)  # the end is exclusive
     carried = list(zip(emitter.part_types(arguments), emitter.parts(inits), strict=True))  # (type, initial value)
+    # An attribute may bound the iterations (-1: it is absent).
     stated, is_unsigned = integer(op, MOST_ITERATIONS, default=-1), attribute(op, "unsignedCmp") is not None
     most_iterations = None if stated < 0 else stated
     result = emitter.loop(bounds, carried, body, width, is_unsigned, most_iterations)

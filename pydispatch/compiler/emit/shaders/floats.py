@@ -31,15 +31,21 @@ class Floats(Registers[E, V]):
 
     @abstractmethod
     def has_instruction(self, emitter: E, name: str, type_: Attribute) -> bool:
-        """Return whether the language computes an operation on floats exactly; `arith.cmpf` stands for comparisons."""
+        """Return whether the language computes the operation `name` on a float type as the operation is defined.
+
+        `arith.cmpf` stands for all comparisons.
+        """
 
     @abstractmethod
     def computed(self, emitter: E, op: Operation, operands: Sequence[V]) -> V:
-        """Emit the instruction of an operation in `INSTRUCTIONS`, fused with others only if its flags allow it."""
+        """Emit the instruction of an operation in `INSTRUCTIONS`, and return its result.
+
+        It may be fused to a multiply-add only if the operation's fast-math flags allow it.
+        """
 
     @abstractmethod
     def plain_extreme(self, emitter: E, is_larger: bool, type_: Attribute, operands: Sequence[V]) -> V:
-        """Emit a maximum or minimum of numbers that are neither NaN nor zeros of unlike signs."""
+        """Emit a maximum (`is_larger`) or minimum of numbers that are neither NaN nor zeros of unlike signs."""
 
     @abstractmethod
     def is_nan(self, emitter: E, type_: Attribute, value: V) -> V:
@@ -47,7 +53,7 @@ class Floats(Registers[E, V]):
 
     @abstractmethod
     def float_compared(self, emitter: E, predicate: str, type_: Attribute, lhs: V, rhs: V) -> V:
-        """Emit an ordered or unordered comparison of two floats."""
+        """Emit a comparison of two floats by a predicate of `arith.cmpf`, but not "ord", "uno", "true" or "false"."""
 
     # Lowerings
 
@@ -61,6 +67,7 @@ class Floats(Registers[E, V]):
     def extreme(self, emitter: E, op: Operation) -> None:
         """Lower one of `EXTREMES`: an instruction if flags exclude NaN and signs of zeros, else its definition."""
         (result,), fast_flags = op.results, set(flags(op, "fastmath").split())
+        # nnan: no operand is NaN; nsz: the sign of a zero does not matter
         is_plain = "fast" in fast_flags or {"nnan", "nsz"} <= fast_flags
         if not (is_plain and self.has_instruction(emitter, op_name(op), result.type)):
             self.expand(emitter, op)
@@ -82,7 +89,7 @@ class Floats(Registers[E, V]):
             emitter.define(result, self.float_compared(emitter, predicate, type_, lhs, rhs))
             return
         is_unordered = self.is_nan(emitter, type_, lhs)
-        if lhs != rhs:
+        if lhs != rhs:  # x is compared with itself to test it for NaN: one test suffices then
             is_unordered = self.logical(emitter, "or", is_unordered, self.is_nan(emitter, type_, rhs))
         emitter.define(result, is_unordered if predicate == "uno" else self.inverted(emitter, is_unordered))
 
