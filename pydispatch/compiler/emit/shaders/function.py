@@ -39,7 +39,7 @@ from pydispatch.ir.core.locations import location_of
 
 V = TypeVar("V")
 Leave = Callable[[Operation], None]
-"""Emits what is done at the end of a region, from its terminator."""
+"""Lowers the terminator of a region, which ends the emission of the region."""
 Table = Mapping[str, Callable[[Any, Operation], None]]
 """Op name -> what writes its code."""
 
@@ -55,8 +55,8 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
         size, invocations: Invocations of a workgroup along each dimension, and in all.
         values: Kernel IR value -> its value in the language: a V, an int, or the descriptor of a memref.
         op: The operation that is being lowered, which errors name.
-        bindings: Facts about the bindings.
-        declared_size, layout: Those of the export.
+        bindings: Ordinal of a binding -> its alignment, and whether it is only read.
+        declared_size, layout: Workgroup size (0s if none is declared), and constants and bindings, of the export.
         iterations: Count of the loop iterations of an invocation.
         marks_lines: Whether code states its source lines.
         index_width: Bits of an index, 32 or 64.
@@ -80,7 +80,7 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
         self.iterations = Iterations()
         self.function = kernel.function
         self.marks_lines = MARKS_LINES in kernel.function.attributes
-        width = attribute(kernel.function, "pyd.index_width")
+        width = attribute(kernel.function, "pyd.index_width")  # stated by generated kernels, not by those of programs
         self.index_width = int(width.value.data) if isinstance(width, IntegerAttr) else index_width(kernel.ops)
 
     def constant(self, value: int, type_: Attribute) -> V:
@@ -92,7 +92,7 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
         raise NotImplementedError
 
     def divide(self, lhs: int | V, rhs: int, remainder: bool = False) -> int | V:
-        """Return the quotient, or the remainder, of a non-negative index divided by `rhs`."""
+        """Return the quotient, or the `remainder`, of a non-negative index divided by `rhs`, which is positive."""
         raise NotImplementedError
 
     def invocation(self) -> V:
@@ -125,7 +125,7 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
         return operand if isinstance(operand, self.handle_type) else self.constant(operand, value.type)  # type: ignore[return-value]
 
     def int_or_value(self, value: SSAValue) -> int | V:
-        """Return a scalar; an int if it is known."""
+        """Return the V of a scalar; an int if it is known while compiling."""
         operand = self.values[value]
         if type(operand) is MemRef:
             raise unsupported(self.op)
@@ -139,7 +139,7 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
         return operand
 
     def define(self, value: SSAValue, operand: int | V | MemRef) -> None:
-        """Set the value in the language of a kernel IR value."""
+        """Record what a kernel IR value is in the language: a V, an int known while compiling, or a memref."""
         self.values[value] = operand
 
     def width(self, type_: Attribute) -> int:
@@ -187,8 +187,8 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
 
     def roots(self, values: Sequence[SSAValue]) -> list[Root | None]:
         """Return the storage of each value that is a memref, None for others."""
-        known = (self.values[value] for value in values)
-        return [value.root if isinstance(value, MemRef) else None for value in known]
+        operands = (self.values[value] for value in values)
+        return [operand.root if isinstance(operand, MemRef) else None for operand in operands]
 
     def require_same_roots(self, roots: Sequence[Root | None], values: Sequence[SSAValue]) -> None:
         """Raise CompileError if memrefs that are merged are in different storage.
@@ -221,11 +221,11 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
         return memref, max(1, prod(size for size in sizes if size is not None))
 
     def check_private(self, memref: MemRefType, count: int) -> None:
-        """Raise CompileError if an allocation that every invocation has exceeds `MAX_PRIVATE` bytes."""
-        size = max(32, self.width(memref.element_type)) // 8
-        if count * size > MAX_PRIVATE:
+        """Raise CompileError if an allocation of `count` elements in each invocation exceeds `MAX_PRIVATE` bytes."""
+        size = count * max(32, self.width(memref.element_type)) // 8  # in bytes; a truth value takes 32 bits, too
+        if size > MAX_PRIVATE:
             raise self.error(
-                f"an invocation needs {count * size} bytes of its own for {memref}, the limit is {MAX_PRIVATE}",
+                f"an invocation needs {size} bytes of its own for {memref}, the limit is {MAX_PRIVATE}",
                 "use workgroup memory (memref.alloc with #gpu.address_space<workgroup>) or another binding",
             )
 
@@ -249,7 +249,14 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
     def choose(
         self, condition: V, then: Callable[[], list[V]], other: Callable[[], list[V]], types: Sequence[Any]
     ) -> list[V]:
-        """Emit a condition of which one branch runs, and return the merged results, of these types."""
+        """Emit a condition of which one branch runs, and return the merged results.
+
+        Args:
+            condition: A truth value.
+            then: Emits the branch that runs if the condition holds, and returns its results.
+            other: Emits the other branch, and returns its results.
+            types: Types of the results, in the language.
+        """
         raise NotImplementedError
 
     def loop(
@@ -264,12 +271,12 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
         """Emit a counted loop, and return the carried values after it.
 
         Args:
-            bounds: First counter, end and step.
-            carried: (type, value before the loop) of each carried value.
+            bounds: First counter, end (exclusive) and step.
+            carried: (type in the language, value before the loop) of each carried value.
             body: Emits an iteration from the counter and the carried values, and returns the next carried values.
             width: Bits of the counter.
             is_unsigned: Whether the counter is compared without sign.
-            most_iterations: Upper bound of the iteration count, if the bounds do not state one.
+            most_iterations: Upper bound of the iteration count, if the bounds do not state one; None if unknown.
         """
         raise NotImplementedError
 
@@ -311,6 +318,7 @@ class ShaderFunction(IndexArithmetic[V], Generic[V]):
                 with self.at_source_line(op):
                     lowering(self, op)
         except CompileError as error:
+            # Helpers of lowerings raise errors without a location: the operation that is being lowered has it.
             if error.location is None and location_of(op) is not None:
                 raise CompileError(error.message, location_of(op), error.note) from None
             raise

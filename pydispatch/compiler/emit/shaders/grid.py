@@ -15,7 +15,10 @@ Emitter = ShaderFunction[Any]
 
 
 def _component(built_in: str) -> Callable[[Emitter, Operation], None]:
-    """Return the lowering of a dimension of the grid to a component of a built-in."""
+    """Return the lowering of a query of one dimension of the grid to that component of a built-in vector.
+
+    built_in: name of the vector in SPIR-V, such as "WorkgroupId".
+    """
 
     def lower(emitter: Emitter, op: Operation) -> None:
         """Lower the operation to a component of the built-in vector."""
@@ -27,7 +30,7 @@ def _component(built_in: str) -> Callable[[Emitter, Operation], None]:
 def _workgroup_size(emitter: Emitter, op: Operation) -> None:
     """Lower the query of the workgroup size: the size that the export declares.
 
-    The emitter chooses the actual number of invocations.
+    It may differ from the number of invocations that the compiler chose (`emitter.size`). An undeclared size (0) is 1.
     """
     emitter.define(op.results[0], max(1, emitter.declared_size[integer(op, "dimension")]))
 
@@ -41,7 +44,7 @@ def _thread(emitter: Emitter, op: Operation) -> None:
 
 def _barrier(emitter: Emitter, op: Operation) -> None:
     """Emit a workgroup barrier that also makes the memory writes of all invocations visible."""
-    if emitter.invocations > 1:
+    if emitter.invocations > 1:  # one invocation sees its own writes
         emitter.barrier()
 
 

@@ -96,7 +96,7 @@ class Integers(Registers[E, V]):
 
     @abstractmethod
     def product(self, emitter: E, is_signed: bool, lhs: V, rhs: V) -> tuple[V, V]:
-        """Emit a product of registers of 32 bits, and return (low, high), its two words."""
+        """Emit the 64-bit product of two registers of 32 bits, and return its words (low, high) as registers."""
 
     # Lowerings
 
@@ -116,7 +116,10 @@ class Integers(Registers[E, V]):
             raise emitter.error(f"a constant of type {type_} cannot be compiled into a kernel")
 
     def of_indices(self, kind: str) -> Callable[[E, Operation], None]:
-        """Return the lowering of a sum, difference or product; on indices it is folded, and equal ones are reused."""
+        """Return the lowering of a sum, difference or product, a key of INDEX_ARITHMETIC.
+
+        On indices it is folded, and an equal one that the current block has already is reused.
+        """
         on_indices, on_numbers = INDEX_ARITHMETIC[kind], self.binary(kind)
 
         def lower(emitter: E, op: Operation) -> None:
@@ -184,7 +187,7 @@ class Integers(Registers[E, V]):
         return self.arithmetic(emitter, "and", width, lhs, emitter.constant(power - 1, register))
 
     def shift(self, shift: Shift) -> Callable[[E, Operation], None]:
-        """Return the lowering of a shift by a count that is below the width."""
+        """Return the lowering of a shift, whose count is below the width (`expand_integers` ensures that)."""
 
         def lower(emitter: E, op: Operation) -> None:
             """Emit a shift; a constant count is passed as a number."""
@@ -216,7 +219,7 @@ class Integers(Registers[E, V]):
         """Return the lowering of a product to two results, its low and its high half."""
 
         def lower(emitter: E, op: Operation) -> None:
-            """Emit the two words of a product of 32 bits; other widths are expanded."""
+            """Emit the two words of a product of 32-bit integers; other widths are expanded to their definition."""
             type_ = op.results[0].type
             bits = bits_of(emitter, type_)
             if bits != 32:
@@ -237,6 +240,7 @@ class Integers(Registers[E, V]):
         lhs, rhs = self.operands(emitter, operands_of(op))
         total = self.arithmetic(emitter, "add", width, lhs, rhs)
         emitter.define(op.results[0], total)
+        # The sum wrapped around exactly if it is below an operand.
         emitter.define(op.results[1], self.compared(emitter, "ult", width, total, lhs))
 
     def comparison(self, emitter: E, op: Operation) -> None:
@@ -310,7 +314,7 @@ FOLDS: dict[str, Callable[[int, int], int]] = {
 }
 """Kinds of arithmetic -> what they return for numbers known while compiling."""
 LOGICAL = {"and": "and", "or": "or", "xor": "ne"}
-"""Operations on truth values."""
+"""Bitwise operation on i1 -> the operation on truth values that computes it."""
 
 
 def _operand_beside_neutral(kind: str, lhs: Index, rhs: Index) -> Index | None:

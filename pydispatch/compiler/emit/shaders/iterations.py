@@ -18,7 +18,7 @@ ALLOWED_ITERATIONS = 40_000
 MOST_COPIES = 256
 """Copies of the body of a loop, at most."""
 UNKNOWN_COPIES = 16
-"""Of the body of a loop of unknown length that every invocation runs from its first iteration to its last."""
+"""Copies of the body of a loop of unknown length that every invocation runs from its first iteration to its last."""
 
 
 class Iterations:
@@ -39,7 +39,7 @@ class Iterations:
 
     @property
     def is_outside_loops(self) -> bool:
-        """Return whether the code that is being emitted is outside all loops."""
+        """Return whether the code that is being emitted is in no loop that may run its body more than once."""
         return self._runs == 1
 
     def mark_unknown(self) -> None:
@@ -67,13 +67,13 @@ class Iterations:
             self._runs = outer
 
     def copies(self, count: int | None) -> int:
-        """Return how often to write the body of a loop of `count` iterations, a power of two; None: unknown.
+        """Return how often to write the body of a loop of at most `count` iterations (None: unknown), a power of two.
 
-        It is 1 unless the iterations of all runs of the loop exceed ALLOWED_ITERATIONS, somewhat more than half of
-        LIMIT, so that there is room for other loops.
+        It is 1, not unrolled, if `count` is unknown or all runs of the loop take at most ALLOWED_ITERATIONS. Else it
+        is the smallest power that leaves so few, but never more than `count` or MOST_COPIES.
         """
         if count is None or self._runs is None or count * self._runs <= ALLOWED_ITERATIONS:
             return 1
-        needed = -(-count * self._runs // ALLOWED_ITERATIONS)  # so that ALLOWED_ITERATIONS are left
+        needed = -(-count * self._runs // ALLOWED_ITERATIONS)  # with so many copies, ALLOWED_ITERATIONS remain
         needed_power, most_for_count = 1 << (needed - 1).bit_length(), 1 << (count.bit_length() - 1)
         return min(needed_power, most_for_count, MOST_COPIES)

@@ -50,7 +50,7 @@ class IntegerMath(Registers[E, V]):
         emitter.define(result, self.select(emitter, result.type, is_negative, negated, value))
 
     def power(self, emitter: E, op: Operation) -> None:
-        """Lower a power with an integer exponent by its definition."""
+        """Lower a power with an integer exponent by its definition, which is shorter if the exponent is known."""
         exponent = emitter.int_or_value(op.operands[1])
         self.expand(emitter, op, exponent=exponent if known(exponent) else None)
 

@@ -49,23 +49,29 @@ class Memory(Registers[E, V]):
 
     @abstractmethod
     def shares_word(self, emitter: E, memref: MemRef) -> bool:
-        """Return whether elements of a binding are parts of 32-bit words."""
+        """Return whether the elements of a binding are parts of 32-bit words that the language cannot address alone."""
 
     @abstractmethod
     def load_element(self, emitter: E, memref: MemRef, index: Index) -> V:
-        """Emit the load of an element that is no part of a word, and return its register."""
+        """Emit the load of an element that is no part of a word, and return its register.
+
+        index: that of the element in the storage, as `element_index` returns it.
+        """
 
     @abstractmethod
     def store_element(self, emitter: E, memref: MemRef, index: Index, value: V) -> None:
-        """Emit the store of a register as an element that is no part of a word."""
+        """Emit the store of a register as an element that is no part of a word; `index` is as in `load_element`."""
 
     @abstractmethod
     def load_word(self, emitter: E, memref: MemRef, index: Index) -> V:
-        """Emit the load of a 32-bit word of a binding: atomically if the binding may be written."""
+        """Emit the load of word `index`, of 32 bits, of a binding: atomically if the binding may be written."""
 
     @abstractmethod
     def atomic_address(self, emitter: E, memref: MemRef, index: Index, bits: int) -> V:
-        """Return the operand by which atomic operations refer to the integer of `bits` bits, 32 or 64, at an index."""
+        """Return the operand by which atomic operations refer to an integer of a memref's storage.
+
+        The storage is seen as an array of integers of `bits` bits, 32 or 64, of which it is number `index`.
+        """
 
     @abstractmethod
     def atomic_update(self, emitter: E, kind: str, memref: MemRef, address: V, bits: int, value: V) -> V | None:
@@ -105,8 +111,9 @@ class Memory(Registers[E, V]):
     # Parts of words
 
     def part(self, emitter: E, index: Index, bits: int, unit_bits: int = 32) -> tuple[Index, Index]:
-        """Return (index of the unit, bits before the element in it) for an element of `bits` bits; units have
-        `unit_bits`.
+        """Return the unit of `unit_bits` bits (a word or byte) that holds the element `index` of `bits` bits.
+
+        The result is (index of the unit, number of lower bits of it before the element).
         """
         count = unit_bits // bits
         shift: Index = emitter.times(emitter.divide(index, count, remainder=True), bits)
@@ -115,7 +122,7 @@ class Memory(Registers[E, V]):
         return emitter.divide(index, count), shift
 
     def from_word(self, emitter: E, word: V, element: Attribute, bits: int, shift: Index) -> V:
-        """Return the register of an element that is stored in `bits` bits of a word, after `shift` others."""
+        """Return the register of an element that is stored in `bits` bits of a word, above the low `shift` bits."""
         if bits >= 32:
             return self.from_bits(emitter, word, element)
         if not (known(shift) and shift == 0):
@@ -124,13 +131,11 @@ class Memory(Registers[E, V]):
         if width == 1:
             byte = self.zero_extended(emitter, word, bits, width=32)
             return self.compared(emitter, "ne", 32, byte, emitter.constant(0, i32))
-        element_bits = self.wrap(emitter, word, bits=min(bits, width), width=32)  # without the bits of others
+        element_bits = self.wrap(emitter, word, bits=min(bits, width), width=32)  # without the bits of other elements
         return self.from_bits(emitter, element_bits, element)
 
     def to_word(self, emitter: E, value: V, element: Attribute, bits: int, shift: Index) -> V:
-        """Emit a word that has the bits of an element in `bits` bits, after `shift` others, and zeros elsewhere; return
-        it.
-        """
+        """Emit a word with an element in `bits` bits above the low `shift` bits and zeros elsewhere, and return it."""
         if bits >= 32:
             return self.to_bits(emitter, value, element)
         width = bit_width(element)
@@ -141,7 +146,7 @@ class Memory(Registers[E, V]):
         return part if known(shift) and shift == 0 else self.shifted(emitter, LEFT, 32, part, shift)
 
     def mask_of_others(self, emitter: E, bits: int, shift: Index) -> V:
-        """Emit a mask with zeros in `bits` bits, after `shift` others, and ones elsewhere, and return it."""
+        """Emit a mask with zeros in `bits` bits above the low `shift` bits and ones elsewhere, and return it."""
         mask = (1 << bits) - 1
         if known(shift):
             return emitter.constant(~(mask << shift), i32)

@@ -27,7 +27,12 @@ V = TypeVar("V")
 
 @dataclass(frozen=True)
 class Shift:
-    """A shift to the left, or to the right by copies of the sign or by zeros."""
+    """Kind of a shift.
+
+    Attributes:
+        is_left: Whether it is to the left, which fills with zeros.
+        is_signed: Whether a shift to the right fills with copies of the sign; otherwise with zeros.
+    """
 
     is_left: bool
     is_signed: bool
@@ -36,7 +41,7 @@ class Shift:
 LEFT = Shift(is_left=True, is_signed=True)
 """Shift to the left."""
 LOGICAL_RIGHT, ARITHMETIC_RIGHT = (Shift(is_left=False, is_signed=is_signed) for is_signed in (False, True))
-"""Shifts to the right, by zeros and by copies of the sign."""
+"""Shifts to the right, which fill with zeros and with copies of the sign."""
 
 
 class Registers(ABC, Generic[E, V]):
@@ -44,7 +49,10 @@ class Registers(ABC, Generic[E, V]):
 
     @abstractmethod
     def operands(self, emitter: E, values: Sequence[SSAValue]) -> list[V]:
-        """Return the registers of values, all in one form that a single instruction accepts."""
+        """Return the registers of scalars that are the operands of one instruction.
+
+        A language that refuses instructions on literals alone returns one of them as a name.
+        """
 
     @abstractmethod
     def wrap(self, emitter: E, value: V, *, bits: int, width: int) -> V:
@@ -60,7 +68,7 @@ class Registers(ABC, Generic[E, V]):
 
     @abstractmethod
     def logical(self, emitter: E, kind: str, lhs: V, rhs: V) -> V:
-        """Emit an operation on truth values: "and", "or", "eq" or "ne"."""
+        """Emit an operation on truth values, "and", "or", "eq" or "ne", and return a truth value."""
 
     @abstractmethod
     def inverted(self, emitter: E, value: V) -> V:
@@ -76,14 +84,14 @@ class Registers(ABC, Generic[E, V]):
 
     @abstractmethod
     def compared(self, emitter: E, predicate: str, width: int, lhs: V, rhs: V) -> V:
-        """Emit a comparison of integer registers, such as "slt".
+        """Emit a comparison of integer registers by a predicate of `arith.cmpi`, such as "slt"; return a truth value.
 
         Unsigned predicates need no other extension: sign extension keeps the order of unsigned integers, too.
         """
 
     @abstractmethod
     def select(self, emitter: E, type_: Attribute, condition: V, then: V, other: V) -> V:
-        """Emit the choice of `then` if the condition holds, else `other`."""
+        """Emit the choice of `then` if the condition holds, else `other`, both of a type of kernel IR."""
 
     @abstractmethod
     def float_constant(self, emitter: E, value: float, type_: Attribute) -> V:
@@ -99,7 +107,10 @@ class Registers(ABC, Generic[E, V]):
 
     @abstractmethod
     def expand(self, emitter: E, op: Operation, exponent: int | None = None) -> None:
-        """Emit an operation by its definition; `exponent` is that of an integer power, if it is known."""
+        """Emit an operation by its definition in simpler operations.
+
+        exponent: that of an integer power if it is known while compiling, else None.
+        """
 
 
 _NATIVE = Native(registers=WIDTHS)
@@ -109,7 +120,7 @@ _NATIVE = Native(registers=WIDTHS)
 def definition_of(emitter: ShaderFunction[Any], op: Operation, exponent: int | None) -> Definition:
     """Return the definition of an operation: a function of kernel IR that computes it by native instructions.
 
-    `exponent` is that of an integer power, if it is known.
+    exponent: that of an integer power if it is known while compiling, else None.
 
     Raises:
         CompileError: The operation is on neither floats nor integers.

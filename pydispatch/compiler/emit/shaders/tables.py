@@ -16,8 +16,16 @@ from pydispatch.compiler.kernel_ir.types import bit_width, is_float
 def table_values(emitter: ShaderFunction[Any], op: Operation, element: Attribute, width: int, count: int) -> list[Any]:
     """Return the `count` elements of a global that becomes a constant table.
 
-    Floats are `float`; integers are signed numbers of `width` bits or those of the element type, whichever are fewer.
-    Arrays of shaders have at least one element: that of an empty table is zero, and no invocation reads it.
+    Floats are `float`; integers are signed numbers of `width` bits or those of the element type, whichever are fewer;
+    truth values are 0 or 1. Arrays of shaders have at least one element: that of an empty table is zero, and no
+    invocation reads it.
+
+    Args:
+        emitter: The emitter of a function that reads the table.
+        op: The global.
+        element: Type of the elements.
+        width: Bits of the register of an element.
+        count: Number of the elements, at least 1.
 
     Raises:
         CompileError: The global is not constant.
@@ -29,7 +37,7 @@ def table_values(emitter: ShaderFunction[Any], op: Operation, element: Attribute
             "workgroups share no state: use a binding for data that kernels write",
         )
     data = list(values.get_values()) or [0]
-    data = data * count if len(data) == 1 else data
+    data = data * count if len(data) == 1 else data  # a splat states one value for all elements
     if is_float(element):
         return [float(value) for value in data]
     bits = min(bit_width(element), width)

@@ -25,7 +25,7 @@ Index = Any
 """An index: a plain int when it is known while compiling, else what the language names values by."""
 
 NATIVE = (Float32Type, Float64Type)
-"""Float types that registers have; others are bits."""
+"""Types of float registers; floats of other types are their bits in integer registers."""
 
 MAX_PRIVATE = 16 * 1024
 """Bytes of one allocation that every invocation has for itself."""
@@ -123,9 +123,9 @@ class MemRef:
 
 
 def whole_storage(memref: MemRefType, root: Root) -> MemRef:
-    """Return a memref that covers all of a storage. `ShaderFunction.storage` refuses dynamic sizes of allocations."""
-    _, sizes, strides = layout_of(memref)
-    known_sizes, known_strides = tuple(s or 0 for s in sizes), tuple(s or 0 for s in strides)  # None does not occur
+    """Return the memref that covers all of a storage, with the sizes and strides of its type, which are static."""
+    _, sizes, strides = layout_of(memref)  # None for dynamic ones, which `ShaderFunction.storage` has refused
+    known_sizes, known_strides = tuple(s or 0 for s in sizes), tuple(s or 0 for s in strides)
     return MemRef(root=root, base=0, offset=0, sizes=known_sizes, strides=known_strides, element=memref.element_type)
 
 

@@ -23,10 +23,10 @@ def _subspan(emitter: ShaderFunction[Any], op: Operation) -> None:
     (result,) = op.results
     memref = cast(MemRefType, result.type)
     ordinal = integer(op, "binding")
-    sizes = integers(op, "operandSegmentSizes")
+    sizes = integers(op, "operandSegmentSizes")  # number of byte offsets (0 or 1), and of dynamic sizes
     dims: list[SSAValue] = list(operands_of(op))
     byte_offset: Index = emitter.int_or_value(dims.pop(0)) if sizes and sizes[0] else 0
-    offset, shape, strides = layout_of(memref)  # which says what is wrong with other types
+    offset, shape, strides = layout_of(memref)  # raises CompileError for types that are no strided memrefs
     start = _elements(emitter, byte_offset, memref.element_type)
     remaining = iter(dims)
     extents: list[Index] = [emitter.int_or_value(next(remaining)) if size is None else size for size in shape]
@@ -45,27 +45,30 @@ def _subspan(emitter: ShaderFunction[Any], op: Operation) -> None:
 
 
 def _elements(emitter: ShaderFunction[Any], offset: Index, element: Attribute) -> Index:
-    """Return a byte offset in elements."""
+    """Return an offset in bytes as a number of elements; packed elements have fewer than 8 bits."""
     bits = storage_bits(element)
     return emitter.times(offset, 8 // bits) if bits < 8 else emitter.divide(offset, bits // 8)
 
 
 def _strides(emitter: ShaderFunction[Any], extents: list[Index], strides: tuple[int | None, ...]) -> tuple[Index, ...]:
-    """Return the strides of a binding; dynamic ones are those of a contiguous buffer."""
+    """Return the strides of a binding in elements; dynamic ones (None) become those of a contiguous buffer.
+
+    extents: the sizes of the binding's axes.
+    """
     if None not in strides:
         return cast(tuple[Index, ...], strides)
     computed: list[Index] = []
     running: Index = 1
     for extent, stride in zip(reversed(extents), reversed(strides), strict=True):
         computed.insert(0, running if stride is None else stride)
-        if len(computed) < len(extents):
+        if len(computed) < len(extents):  # the outermost extent is a factor of no stride
             running = emitter.times(computed[0], extent)
     return tuple(computed)
 
 
 def _reinterpret_cast(emitter: ShaderFunction[Any], op: Operation) -> None:
     """Lower `memref.reinterpret_cast`."""
-    _, *parts = segments(op, 4)  # of the source; then the dynamic offsets, sizes and strides
+    _, *parts = segments(op, 4)  # the operands: the source; the dynamic offsets; sizes; strides
     names = ("static_offsets", "static_sizes", "static_strides")
     rows = zip(names, parts, strict=True)
     (offset,), sizes, strides = (mixed_values(op, name, part, emitter.int_or_value) for name, part in rows)
@@ -73,7 +76,7 @@ def _reinterpret_cast(emitter: ShaderFunction[Any], op: Operation) -> None:
 
 
 def _layout(emitter: ShaderFunction[Any], op: Operation) -> None:
-    """Lower the query of a memref's offset, sizes and strides."""
+    """Lower `pyd.layout`, the query of a memref's offset, sizes and strides, which are its results in this order."""
     source = emitter.memref(op.operands[0])
     for result, value in zip(op.results, (source.offset, *source.sizes, *source.strides), strict=True):
         emitter.define(result, value)

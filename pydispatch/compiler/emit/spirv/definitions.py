@@ -11,16 +11,19 @@ from pydispatch.compiler.emit.spirv.templates import Template
 from pydispatch.compiler.kernel_ir.readers import symbol
 
 _templates: dict[tuple[FuncOp, int], Template] = {}
-"""(definition, width of indices) -> its words; they are the same in every module."""
+"""(definition, bits of an index) -> its words, which are the same in every module but for ids, and so are cached."""
 
 
 def expand(emitter: FunctionEmitter, op: Operation, exponent: int | None = None) -> None:
-    """Emit an operation by its definition; `exponent` is that of an integer power, if it is known."""
+    """Emit an operation by its definition, a function of kernel IR whose words are copied in place of the operation.
+
+    exponent: that of an integer power if it is known while compiling, else None.
+    """
     expansion = definition_of(emitter, op, exponent)
     template = _templates.get((expansion.function, emitter.index_width))
     if template is None:
         tables = {symbol(table, "sym_name"): table for table in expansion.globals}
         template = Template(expansion.function, tables, emitter.module.table, emitter.index_width)
         _templates[expansion.function, emitter.index_width] = template
-    results_ = template.copy(emitter, [emitter.get(operand) for operand in op.operands])
-    emitter.values.update(zip(op.results, results_, strict=True))
+    result_ids = template.copy(emitter, [emitter.get(operand) for operand in op.operands])
+    emitter.values.update(zip(op.results, result_ids, strict=True))

@@ -37,7 +37,7 @@ from pydispatch.compiler.kernel_ir.simt.workgroup import Machine
 from pydispatch.compiler.kernel_ir.storage import COHERENT_BINDINGS
 
 SUBJECTS = (arith, floats, casts, math, memory, views, control_flow, scf, grid, calls, constants)
-"""Modules whose `ROWS` are the lowerings."""
+"""Modules whose `ROWS` are the lowerings, by operation name."""
 
 
 @functools.cache
@@ -58,7 +58,7 @@ def emit_module(
 
     Args:
         module: A module of kernel IR, which is lowered to invocations in place.
-        exports: The exports.
+        exports: The exports, each with a function in the module.
         constants: Keys of the executable constants, one for each 32-bit word, in order.
         target: The target, whose configuration may have hints about the device.
         libraries: (name, SPIR-V) of modules that define external functions.
@@ -68,38 +68,44 @@ def emit_module(
     Raises:
         CompileError: An operation has no lowering.
     """
-    kernels_ = distribute_kernels(module, exports, Machine())
+    lowered = distribute_kernels(module, exports, Machine())  # by the name of the export
     kernels = Kernels(module, lowerings(), constants, libraries)
     for export in exports:
         kernels.check_export(export.name)
-        _export(kernels, export, kernels_[export.name], reports_cut_loops)
+        _export(kernels, export, lowered[export.name], reports_cut_loops)
     return kernels.m.bytes()
 
 
 def _export(kernels: Kernels, export: Export, kernel: Kernel, reports_cut_loops: bool) -> None:
     """Emit the function and the entry point of one export.
 
-    reports_cut_loops: whether the entry point checks that the device did not cut long loops short.
+    Args:
+        kernels: State of the module that is emitted.
+        export: The export.
+        kernel: Its function, lowered to the code of one invocation.
+        reports_cut_loops: Whether the entry point checks that the device did not cut long loops short.
     """
     f = FunctionEmitter(kernels, kernel)
     module, name = kernels.m, export.name
     f.declared_size, f.layout = export.workgroup_size, export.layout
+    # has_word_counts: shifts take only the low 32 bits of their count
     expand_integers(kernel.function, TargetIntegers(f.index_width, has_word_counts=True, registers=WIDTHS))
     f.region(kernel.function.body, leave=lambda op: None)
     if reports_cut_loops and f.iterations.may_exceed_limit:
         watch_loops(f)
     f.code.do("Return")
-    shared_bindings = integers(kernel.function, COHERENT_BINDINGS)
+    # In these bindings, invocations of a workgroup read what others of it wrote.
+    coherent_bindings = integers(kernel.function, COHERENT_BINDINGS)
     for binding, variables in f.binding_variables.items():
         for variable in variables:
             if len(variables) > 1:  # arrays of different units in the same memory
                 module.decorate(variable, "Aliased")
-            if binding in shared_bindings:
+            if binding in coherent_bindings:
                 module.decorate(variable, "Coherent")
     entry_id = module.id()
     void = module.void()
     function_instruction = encode("Function", void, entry_id, NO_CONTROL, module.type("TypeFunction", void))
-    f.code.lines[:0] = f.entry
+    f.code.lines[:0] = f.entry  # code that lowerings added to the beginning, where it dominates all other code
     f.code.finish(function_instruction)
     module.name(entry_id, name)
     module.entry(name, entry_id, [*f.interface.values()], kernel.size)

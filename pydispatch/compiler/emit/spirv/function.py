@@ -27,7 +27,7 @@ Lowering = Callable[["FunctionEmitter", Operation], None]
 
 
 def _exchanged_floats(ops: Ops) -> frozenset[object]:
-    """Return the allocations of f32 and f64 that are updated atomically, by exchanges of integer words."""
+    """Return the allocations (operations) of f32 and f64 that are updated atomically, by exchanges of integer words."""
     targets = (op.operands[1] for op in ops.get("memref.atomic_rmw", ()))
     floats = (memref for memref in targets if is_native_float(checked_memref(memref.type).element_type))
     # The key of an allocation is its operation; bindings and arguments have tuples as keys.
@@ -38,28 +38,28 @@ class FunctionEmitter(BlockArithmetic):
     """Emitter of one SPIR-V entry point.
 
     Attributes:
-        module, definitions: State that all kernels of the module share.
+        module, definitions: State that all kernels of the module share; both are the same object.
         constants: The key of each word of the executable constants.
         entry: Words of the entry block.
         interface: Built-in variables that the entry point uses, by name.
-        binding_variables: Binding -> its variables.
-        exchanged_floats: Allocations of floats that are updated atomically.
+        binding_variables: Ordinal of a binding -> its variables, one for each element type that it is accessed in.
+        exchanged_floats: Allocations of floats that are updated atomically, whose elements are declared as integers.
     """
 
     def __init__(self, module: Kernels, kernel: Kernel) -> None:
         super().__init__(Code(module.m), module.table, kernel)
         self.module = self.definitions = module  # all emitters have `definitions`; here it is the whole module
         self.constants = module.constants
-        self.entry: list[int] = []  # words of the entry block
-        self.interface: dict[str, Id] = {}  # built-in variables that the entry point uses, by name
-        self.binding_variables: dict[int, list[Id]] = {}  # binding -> its variables
-        self._cache: dict[object, Id] = {}  # ids that `once` made, by key
+        self.entry: list[int] = []
+        self.interface: dict[str, Id] = {}
+        self.binding_variables: dict[int, list[Id]] = {}
+        self._cache: dict[object, Id] = {}  # ids that `once` and `at_entry` made, by key
         self.exchanged_floats = _exchanged_floats(kernel.ops)
         self.plain_accesses: dict[object, Any] = {}  # by binding and element, see `_plain_access` of ops/memory.py
 
     @contextmanager
     def at_source_line(self, op: Operation) -> Iterator[None]:
-        """Emit an OpLine with the location of `op` before the code."""
+        """Emit an OpLine with the location of `op`, if it is known, before the code that is emitted in this context."""
         location = line_of(op, self.function)
         if location is not None and self.code.is_block_open:
             self.code.do("Line", self.m.file(location.file), location.line, location.column)
@@ -147,7 +147,9 @@ class FunctionEmitter(BlockArithmetic):
         """Emit a counted loop, see `ShaderFunction.loop`.
 
         It is unrolled if it has many iterations, since some devices end an invocation's loops after a number of
-        iterations (`Iterations`). A loop of unknown length is, outside other loops, if one invocation runs all of it.
+        iterations (`Iterations`). A loop of unknown length is unrolled only outside other loops, and only if one
+        invocation runs all of it. An unrolled loop runs `copies` iterations at a time up to the last full group; a
+        second loop runs the remaining ones.
         """
         lower, upper, step = bounds
         if known(lower) and known(upper) and known(step) and step > 0:
@@ -163,7 +165,7 @@ class FunctionEmitter(BlockArithmetic):
             with self.iterations.inside(most_iterations):
                 return self.plain_loop(bounds, carried, body, width, is_unsigned)
         kind = self.m.int(width)
-        last: Index
+        last: Index  # end (exclusive) of the unrolled loop: from counters below it, `copies` iterations are left
         if known(upper):
             last = upper - (copies - 1) * step
         else:  # not below `lower`, so that the difference does not wrap
@@ -195,9 +197,17 @@ class FunctionEmitter(BlockArithmetic):
         width: int,
         is_unsigned: bool,
     ) -> list[Id]:
-        """Emit a counted loop that is not unrolled; parameters and results are those of `loop`.
+        """Emit a counted loop that is not unrolled.
 
-        Each row of `carried` is (type, value before the loop).
+        Args:
+            bounds: First counter, end (exclusive) and step.
+            carried: (type, value before the loop) of each carried value.
+            body: Emits an iteration from the counter and the carried values, and returns the next carried values.
+            width: Bits of the counter.
+            is_unsigned: Whether the counter is compared without sign.
+
+        Returns:
+            The carried values after the loop.
         """
         code, module, less = self.code, self.m, "ULessThan" if is_unsigned else "SLessThan"
         type_ = module.int(width)
@@ -212,7 +222,7 @@ class FunctionEmitter(BlockArithmetic):
         phis = [module.id() for _ in carried]
         code.branch(head_label)
         code.start(head_label)
-        phi_position = code.phi_position()
+        phi_position = code.phi_position()  # the phis need values of the loop's end: they are inserted below
         code.do("LoopMerge", merge_label, continue_label, 0)
         code.branch(test_label)
         code.start(test_label)
@@ -238,13 +248,13 @@ class FunctionEmitter(BlockArithmetic):
     def choose(
         self, condition: Id, then: Callable[[], list[Id]], other: Callable[[], list[Id]], types: Sequence[Id]
     ) -> list[Id]:
-        """Emit a condition of which one branch runs, and return the merged results."""
+        """Emit a condition of which one branch runs, and return the merged results, whose SPIR-V types are `types`."""
         code, module = self.code, self.m
         labels = module.id(), module.id()
         merge_label = module.id()
         code.do("SelectionMerge", merge_label, 0)
         code.branch_if(condition, *labels)
-        ends: list[tuple[list[Id], Id]] = []
+        ends: list[tuple[list[Id], Id]] = []  # (results, label of the last block) of each branch
         for label, make in zip(labels, (then, other), strict=True):
             code.start(label)
             ends.append((make(), code.label))

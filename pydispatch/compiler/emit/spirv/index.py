@@ -17,8 +17,9 @@ class BlockArithmetic(ShaderFunction[Id]):
     def __init__(self, code: Code, table: Table, kernel: Kernel) -> None:
         super().__init__(table, kernel)
         self.code, self.m = code, code.module
-        self._sums: dict[tuple[str, int, int], Id] = {}  # in the block `_block`, by ids
-        self._block: Id | None = None  # label of the block that the remembered results belong to
+        # (opcode name, id of the left operand, of the right one) -> result of such a sum or product in `_block`
+        self._results: dict[tuple[str, int, int], Id] = {}
+        self._block: Id | None = None  # label of the block that the results are in; None before the first one
 
     def index_type(self) -> Id:
         """Return the SPIR-V type of an index."""
@@ -41,29 +42,31 @@ class BlockArithmetic(ShaderFunction[Id]):
         return self._reused("IMul", lhs, rhs)
 
     def _reused(self, op: str, lhs: Index, rhs: Index) -> Id:
-        """Return the sum or product of two indices: that of an equal instruction in this block, or a new one."""
+        """Return the sum ("IAdd") or product ("IMul") of two indices: that of an equal instruction in this block, or a
+        new one.
+        """
         code = self.code
         if self._block != code.label:
             self._block = code.label
-            self._sums.clear()
+            self._results.clear()
         left = lhs if type(lhs) is Id else self.m.integer(lhs, self.index_width)
         right = rhs if type(rhs) is Id else self.m.integer(rhs, self.index_width)
         key = (op, left, right)
-        cached = self._sums.get(key)
+        cached = self._results.get(key)
         if cached is None:
             type_ = self.m.int(self.index_width)
-            cached = self._sums[key] = Id(self.m.bound)
+            cached = self._results[key] = Id(self.m.bound)
             self.m.bound += 1
             code.lines += encode(op, type_, cached, left, right)
         return cached
 
     def divide(self, lhs: Index, rhs: int, remainder: bool = False) -> Index:
-        """Return the quotient, or the remainder, of a non-negative number divided by `rhs`."""
+        """Return the quotient, or the `remainder`, of a non-negative index divided by `rhs`, which is positive."""
         if type(lhs) is int:
             return lhs % rhs if remainder else lhs // rhs
         if rhs == 1:
             return 0 if remainder else lhs
-        if rhs & (rhs - 1) == 0:
+        if rhs & (rhs - 1) == 0:  # a power of two
             op, operand = ("BitwiseAnd", rhs - 1) if remainder else ("ShiftRightLogical", rhs.bit_length() - 1)
         else:
             op, operand = ("UMod" if remainder else "UDiv"), rhs

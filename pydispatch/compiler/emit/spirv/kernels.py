@@ -14,11 +14,11 @@ from pydispatch.compiler.emit.spirv.words import BUILTIN
 
 
 class Kernels(Definitions):
-    """Builder of one SPIR-V module from kernel IR, which its functions share; not for several threads.
+    """State of the emission of one SPIR-V module, which the emitters of its functions share; not for several threads.
 
     Attributes:
         m: The SPIR-V module.
-        table: Operation name -> lowering.
+        table: Operation name -> its lowering, a function of the emitter of a function and the operation.
         constants: The key of each word of the executable constants.
         libraries: (name, SPIR-V) of modules that define external functions.
     """
@@ -30,13 +30,13 @@ class Kernels(Definitions):
         constants: Sequence[str],
         libraries: Sequence[tuple[str, bytes]] = (),
     ) -> None:
-        """Create an empty SPIR-V module for `module`; the other parameters are attributes of the class."""
+        """Create an empty SPIR-V module for the kernel IR `module`; the other parameters are attributes of the class."""
         super().__init__(module)
         self.m = Module()
         self.table, self.constants, self.libraries = table, tuple(constants), tuple(libraries)
 
     def builtin(self, name: str, type_: Id) -> Id:
-        """Return the input variable of a built-in of a type; it is declared once."""
+        """Return the input variable, of type `type_`, of a built-in such as "WorkgroupId"; it is declared once."""
 
         def make() -> Id:
             """Declare the input variable."""
