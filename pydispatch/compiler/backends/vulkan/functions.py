@@ -49,7 +49,7 @@ def generate(variant: Variant) -> GeneratedSpirv:
     libraries = [_library(file) for file in variant.objects]
     provided = {name for library in libraries for name in library.functions}
     module = resolve_fallbacks(variant.module, lambda: provided)
-    data = emit_module(module, variant.exports, variant.constants, variant.target, reports_cut_loops=True)
+    data = emit_module(module, variant.exports, variant.constants, reports_cut_loops=True)
     functions = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, FuncOp)}
     if not any(is_declaration(function) for function in functions.values()):
         return GeneratedSpirv(data, (), calls=[])

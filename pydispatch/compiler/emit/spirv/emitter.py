@@ -29,7 +29,7 @@ from pydispatch.compiler.emit.spirv.ops import (
 from pydispatch.compiler.emit.spirv.watch import watch as watch_loops
 from pydispatch.compiler.emit.spirv.words import NO_CONTROL, encode
 from pydispatch.compiler.kernel_ir.expand.integers import TargetIntegers, expand_integers
-from pydispatch.compiler.kernel_ir.kernel import Export, Target
+from pydispatch.compiler.kernel_ir.kernel import Export
 from pydispatch.compiler.kernel_ir.readers import integers
 from pydispatch.compiler.kernel_ir.rows import lowerings_of
 from pydispatch.compiler.kernel_ir.simt.distribute import Kernel, distribute_kernels
@@ -50,8 +50,6 @@ def emit_module(
     module: ModuleOp,
     exports: Sequence[Export],
     constants: Sequence[str] = (),
-    target: Target | None = None,
-    libraries: Sequence[tuple[str, bytes]] = (),
     reports_cut_loops: bool = False,
 ) -> bytes:
     """Emit a SPIR-V module with an entry point for each export, and return its bytes.
@@ -60,8 +58,6 @@ def emit_module(
         module: A module of kernel IR, which is lowered to invocations in place.
         exports: The exports, each with a function in the module.
         constants: Keys of the executable constants, one for each 32-bit word, in order.
-        target: The target, whose configuration may have hints about the device.
-        libraries: (name, SPIR-V) of modules that define external functions.
         reports_cut_loops: Whether an entry point whose loops may be longer than some device runs takes one more buffer,
             in which it reports loops that the device cut short; see watch.py.
 
@@ -69,7 +65,7 @@ def emit_module(
         CompileError: An operation has no lowering.
     """
     lowered = distribute_kernels(module, exports, Machine())  # by the name of the export
-    kernels = Kernels(module, lowerings(), constants, libraries)
+    kernels = Kernels(module, lowerings(), constants)
     for export in exports:
         kernels.check_export(export.name)
         _export(kernels, export, lowered[export.name], reports_cut_loops)

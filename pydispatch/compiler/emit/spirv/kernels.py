@@ -20,7 +20,6 @@ class Kernels(Definitions):
         m: The SPIR-V module.
         table: Operation name -> its lowering, a function of the emitter of a function and the operation.
         constants: The key of each word of the executable constants.
-        libraries: (name, SPIR-V) of modules that define external functions.
     """
 
     def __init__(
@@ -28,12 +27,11 @@ class Kernels(Definitions):
         module: ModuleOp,
         table: Mapping[str, Callable[[Any, Operation], None]],
         constants: Sequence[str],
-        libraries: Sequence[tuple[str, bytes]] = (),
     ) -> None:
-        """Create an empty SPIR-V module for the kernel IR `module`; the other parameters are attributes of the class."""
+        """Create an empty SPIR-V module for a module of kernel IR; other parameters are attributes of the class."""
         super().__init__(module)
         self.m = Module()
-        self.table, self.constants, self.libraries = table, tuple(constants), tuple(libraries)
+        self.table, self.constants = table, tuple(constants)
 
     def builtin(self, name: str, type_: Id) -> Id:
         """Return the input variable, of type `type_`, of a built-in such as "WorkgroupId"; it is declared once."""
