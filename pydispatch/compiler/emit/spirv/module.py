@@ -26,7 +26,7 @@ VERSION = 0x00010300
 
 Int: TypeAlias = int
 Bool: TypeAlias = bool
-"""`Module` has methods that are named like these types."""
+"""The types int and bool by other names, since `Module` has methods that hide those."""
 
 
 class Id(int):
@@ -41,7 +41,8 @@ class Module:
     Attributes:
         bound: The next id.
         capabilities: Capabilities in order of their declaration; the values mean nothing.
-        entries, modes, names, decorations, globals, functions: Words of the sections.
+        entries, modes, names, decorations, globals, functions: Words of the instructions of each section: entry points,
+            execution modes, names for debuggers, decorations, declarations outside functions, and functions.
     """
 
     def __init__(self) -> None:
@@ -50,11 +51,12 @@ class Module:
         self.entries: list[Int] = []
         self.modes: list[Int] = []
         self.names: list[Int] = []
-        self._files: dict[str, Id] = {}  # names of source files
+        self._files: dict[str, Id] = {}  # name of a source file → id of its OpString
         self.decorations: list[Int] = []
         self.globals: list[Int] = []
         self.functions: list[Int] = []
-        self._ids: dict[object, Id] = {}  # (instruction, operands) of types and constants → id
+        # Key of a declaration → its id; a type or constant has (name of the instruction, operands).
+        self._ids: dict[object, Id] = {}
         self._int_types: dict[Int, Id] = {}  # by width
         self._float_types: dict[Int, Id] = {}  # by width
         self._integers: dict[tuple[Int, Int], Id] = {}  # (value, width) → id of the constant
@@ -74,7 +76,10 @@ class Module:
         return cached
 
     def keys(self) -> dict[int, Any]:
-        """Return for each type, constant and table the key that it was declared for, by id."""
+        """Return a dict from the id of each type, constant and table to the key that it was declared for, as of `once`.
+
+        That of GLSL.std.450 is "glsl".
+        """
         keys: dict[int, Any] = {type_id: key for key, type_id in self._ids.items()}
         if self._glsl is not None:
             keys[self._glsl] = "glsl"
@@ -105,7 +110,7 @@ class Module:
     # Types and constants
 
     def type(self, op: str, *operands: Int) -> Id:
-        """Return the id of a type; it is declared once."""
+        """Return the id of the type that an instruction such as "TypeVector" declares; it is declared once."""
         key = (op, operands)
         cached = self._ids.get(key)
         if cached is None:
@@ -144,7 +149,7 @@ class Module:
         return self.type("TypePointer", STORAGE[storage], pointee)
 
     def constant(self, type_: Int, *words: Int) -> Id:
-        """Return a constant of a numeric type by its words, low first."""
+        """Return the constant of a numeric type with these 32-bit words, of which 64 bits take two, low first."""
         key = ("constant", type_, words)
         cached = self._ids.get(key)
         if cached is None:
@@ -153,7 +158,7 @@ class Module:
         return cached
 
     def integer(self, value: Int, width: Int = 32) -> Id:
-        """Return an integer constant of 32 or 64 bits."""
+        """Return an integer constant of `width` bits, 32 or 64; a negative value in two's complement."""
         cached = self._integers.get((value, width))
         if cached is None:
             low, high = value & LOW_WORD, value >> 32 & LOW_WORD
@@ -174,7 +179,7 @@ class Module:
         return self.once(("truth", value), declare)
 
     def number(self, bits: Int, width: Int) -> Id:
-        """Return the float constant with these bits."""
+        """Return the float constant of `width` bits, 32 or 64, with the bit pattern `bits`."""
         if width == 32:
             return self.constant(self.float(32), bits)
         return self.constant(self.float(64), bits & LOW_WORD, bits >> 32)
@@ -182,7 +187,8 @@ class Module:
     def array(self, element: Int, count: Int, stride: Int = 0) -> Id:
         """Return an array type of `count` elements.
 
-        `stride` is the bytes of an element in memory with a layout; 0 for memory without.
+        `stride` is the distance of elements in bytes, for buffers and push constants; 0 for workgroup and private
+        memory, in which SPIR-V has no explicit layout.
         """
         length = self.integer(count)
         if not stride:
@@ -196,14 +202,14 @@ class Module:
         return self.once(("runtime", element), lambda: self._laid_out("TypeRuntimeArray", stride, element))
 
     def _laid_out(self, op: str, stride: Int, *operands: Int) -> Id:
-        """Declare an array type with a stride in bytes, and return its id."""
+        """Declare an array type by the instruction `op`, with a stride in bytes, and return its id."""
         new_id = self.id()
         self.globals += encode(op, new_id, *operands)
         self.decorate(new_id, "ArrayStride", stride)
         return new_id
 
     def block(self, key: object, member: Int) -> Id:
-        """Return a structure type with one member at offset 0, decorated as an interface block.
+        """Return a structure type with one member of the type `member` at offset 0, decorated as an interface block.
 
         There is one for each key and member. Keys separate blocks of equal members that need types of their own.
         """
@@ -219,7 +225,13 @@ class Module:
         return self.once(("block", key, member), make)
 
     def variable(self, storage: str, pointee: Int, *initializer: Int) -> Id:
-        """Declare a variable of the module, and return its id."""
+        """Declare a variable of the module, and return its id.
+
+        Args:
+            storage: Storage class, such as "StorageBuffer".
+            pointee: Type of the variable's value.
+            initializer: The constant that it starts with, or nothing.
+        """
         type_ = self.pointer(storage, pointee)
         new_id = self.id()
         self.globals += encode("Variable", type_, new_id, STORAGE[storage], *initializer)
@@ -228,7 +240,7 @@ class Module:
     def constant_table(self, key: object, type_: Int, elements: Callable[[], list[Id]]) -> Id:
         """Return a private variable with an array of constants; it is declared once for each key.
 
-        `type_` is the type of the array, and `elements` returns the constants.
+        `type_` is the type of the array, and `elements` returns the constants, one for each element.
         """
 
         def make() -> Id:
@@ -240,13 +252,20 @@ class Module:
         return self.once(key, make)
 
     def glsl(self) -> Id:
-        """Return the id of GLSL.std.450; the module imports it if it has an id."""
+        """Return the id of the instruction set GLSL.std.450, which the module imports once this was called."""
         if self._glsl is None:
             self._glsl = self.id()
         return self._glsl
 
     def entry(self, name: str, function: Int, interface: list[Int], local_size: tuple[Int, Int, Int]) -> None:
-        """Declare an entry point and its workgroup size."""
+        """Declare an entry point.
+
+        Args:
+            name: Its name.
+            function: Id of its function.
+            interface: Ids of the input variables that it uses.
+            local_size: Invocations of a workgroup along x, y and z.
+        """
         self.entries += encode("EntryPoint", GL_COMPUTE, function, *text_words(name), *interface)
         self.modes += encode("ExecutionMode", function, LOCAL_SIZE, *local_size)
 
@@ -254,7 +273,7 @@ class Module:
 
     def words(self) -> list[Int]:
         """Return the words of the whole module."""
-        head: list[Int] = [MAGIC, VERSION, 0, self.bound, 0]
+        head: list[Int] = [MAGIC, VERSION, 0, self.bound, 0]  # 0: no registered generator; the reserved schema
         for name in sorted(self.capabilities, key=CAPABILITY.__getitem__):
             head += encode("Capability", CAPABILITY[name])
         for name in sorted({EXTENSION_OF[n] for n in self.capabilities if n in EXTENSION_OF}):
@@ -292,14 +311,14 @@ class Code:
 
     def __init__(self, module: Module) -> None:
         self.module = module
-        self.variables: list[int] = []  # words of OpVariable, which are the first instructions of the function
-        self.lines: list[int] = []  # words of the other instructions
-        self.entry_label = module.id()  # of the first block
-        self.label = self.entry_label  # of the current block
+        self.variables: list[int] = []  # a list of its own, since OpVariable must come first in a function
+        self.lines: list[int] = []
+        self.entry_label = module.id()
+        self.label = self.entry_label
         self.is_block_open = True
 
     def let(self, op: str, type_: int, *operands: int) -> Id:
-        """Append an instruction with a result, and return the result's id."""
+        """Append the instruction `op`, such as "IAdd", with a result of type `type_`, and return the result's id."""
         module = self.module
         new_id = Id(module.bound)
         module.bound += 1
@@ -331,7 +350,10 @@ class Code:
         self.is_block_open = False
 
     def phi(self, type_: int, new_id: int, edges: list[tuple[int, int]]) -> None:
-        """Append a phi, whose id was allocated earlier; `edges` are (value, label of the predecessor)."""
+        """Append a phi of type `type_` with the id `new_id`, which was allocated before.
+
+        edges: (value, label of the predecessor that it comes from) of each predecessor.
+        """
         self.lines += _phi_words(type_, new_id, edges)
 
     def phi_position(self) -> int:
@@ -348,14 +370,14 @@ class Code:
         self.lines[position:position] = [word for phi in phis for word in _phi_words(*phi)]
 
     def local(self, pointee: int) -> Id:
-        """Declare a variable of the invocation, and return its id."""
+        """Declare a variable of the invocation with a value of type `pointee`, and return its id."""
         type_ = self.module.pointer("Function", pointee)
         new_id = self.module.id()
         self.variables += encode("Variable", type_, new_id, STORAGE["Function"])
         return new_id
 
     def finish(self, head: list[int]) -> None:
-        """Add the function to the module. head: OpFunction and its parameters."""
+        """Add the function to the module. head: words of OpFunction and of the parameters."""
         self.module.functions += [
             *head,
             *encode("Label", self.entry_label),

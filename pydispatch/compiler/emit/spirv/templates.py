@@ -24,26 +24,32 @@ from pydispatch.compiler.kernel_ir.simt.distribute import Kernel
 _LITERAL_POSITION = {
     OP["ExtInst"]: 4, OP["CompositeExtract"]: 4, OP["SelectionMerge"]: 2, OP["LoopMerge"]: 3, OP["Decorate"]: 2
 }  # fmt: skip
-"""Opcode -> position of the only word of an instruction, besides the first, that is no id; others have none."""
+"""Opcode -> position of the only word of an instruction, besides the first, that is a literal instead of an id.
+
+Definitions have no other instructions with literals.
+"""
 
 Make = Callable[[Module, list[Id]], Id]
-"""Declares something in a module, with the ids of its parts there, and returns its id."""
+"""Declares a type, constant or table in a module, from the ids there of its parts, and returns its id.
+
+The parts are the declarations that it refers to, such as the element type of an array.
+"""
 
 
 class Template:
     """The SPIR-V words of one function, which are copied into modules with renumbered ids.
 
     Args:
-        function: The function in kernel IR.
-        tables: Constants that the function reads, by name.
-        rows: Lowering of each operation.
+        function: The function in kernel IR, whose parameters and results are scalars.
+        tables: Constant tables (`memref.global`) that the function reads, by symbol.
+        rows: Lowering of each operation, by operation name.
         index_width: Bits of an index.
     """
 
     def __init__(
         self, function: FuncOp, tables: dict[str, Operation], rows: Mapping[str, Lowering], index_width: int
     ) -> None:
-        """Emit the function in a module of its own, and note which of its words a copy replaces.
+        """Emit the function in a module of its own, and record which of its words a copy replaces.
 
         A copy looks up words by their position in a table: literals, declarations outside functions (`outer`),
         operands, the label of the first block, and own ids of the function, in this order.
@@ -57,14 +63,14 @@ class Template:
         first_label, results = f.code.label, list[Id]()
 
         def leave(end: Operation) -> None:
-            """Note the registers that the function returns."""
+            """Record the registers that the function returns."""
             results.extend(f.get(operand) for operand in end.operands)
 
         f.region(function.body, leave)
         self._iterations = f.iterations.total  # of the function's loops; copy() adds them to those of the entry point
         outer = _Declarations(f.m)
-        literals: dict[int, int] = {}
-        own_ids: dict[int, int] = {}
+        literals: dict[int, int] = {}  # literal -> its position in the table
+        own_ids: dict[int, int] = {}  # id that the function allocates -> its position among these ids
         for word, is_literal in _words([*f.code.lines, *f.m.decorations]):
             if is_literal:
                 literals.setdefault(word, len(literals))
@@ -78,7 +84,7 @@ class Template:
         index_of_id = {id_: len(literals) + index for index, id_ in enumerate(ids)}
 
         def getter(words: list[int]) -> Callable[[Sequence[int]], tuple[int, ...]]:
-            """Return a function from a list of ids to these words with their ids and literals replaced."""
+            """Return a function from the table of a copy to these words, with their ids and literals taken from it."""
             positions = [literals[word] if is_literal else index_of_id[word] for word, is_literal in _words(words)]
             return itemgetter(*positions, 0, 0)  # of two more positions: an itemgetter of one item returns no tuple
 
@@ -88,7 +94,10 @@ class Template:
         self._last_label = index_of_id[f.code.label]  # the block that is open at the end
 
     def copy(self, emitter: FunctionEmitter, operands: list[Id]) -> list[Id]:
-        """Append the function's body for these operands to an entry point, and return the ids of its results."""
+        """Append the function's body to an entry point, and return the ids of its results.
+
+        operands: ids of the values of the function's parameters.
+        """
         module, outer = emitter.m, list[Id]()
         for make, parts in self._outer:
             outer.append(make(module, [outer[part] for part in parts]))
@@ -104,7 +113,7 @@ class Template:
 
 
 def _words(code: list[int]) -> Iterator[tuple[int, bool]]:
-    """Yield each word of instructions, and whether it is a literal instead of an id."""
+    """Yield each word of instructions, and whether it is a literal instead of an id; first words count as literals."""
     position = 0
     while position < len(code):
         first_word = code[position]  # the number of words in the high half, the opcode in the low one
@@ -128,7 +137,10 @@ def _declared_id(words: Sequence[int]) -> int:
 
 
 class _Declarations:
-    """Declarations outside functions that a template needs, with the calls that recreate them in another module.
+    """Types, constants and tables that a template refers to, with the calls that recreate them in another module.
+
+    Args:
+        module: The module that declares them.
 
     Attributes:
         ids: Ids of the declarations, in the order of `declarations`.
@@ -140,8 +152,8 @@ class _Declarations:
         # id -> key of its declaration: (name of the instruction, operands), that of a constant table for its variable,
         # or "glsl" for the instruction set GLSL.std.450
         self._keys = module.keys()
-        self._globals: dict[int, list[int]] = {}  # id -> words of its declaration
-        at = 0
+        self._globals: dict[int, list[int]] = {}  # id -> words of the instruction that declares it
+        at = 0  # position of an instruction, whose first word has its length in the high half
         while at < len(module.globals):
             words = module.globals[at : at + (module.globals[at] >> 16)]
             self._globals[_declared_id(words)] = words
@@ -168,7 +180,7 @@ class _Declarations:
         if code == OP["Variable"]:  # a constant table
             initializer = words[4]
             _, array, _, *elements = self._globals[initializer]  # ConstantComposite
-            element = self._globals[elements[0]][1]  # the type of the first one
+            element = self._globals[elements[0]][1]  # the type of the first element, which is that of all
             words_of_elements = [self._globals[id_][3:] for id_ in elements]  # an element may have two words
 
             def table(module: Module, parts: list[Id]) -> Id:
@@ -188,14 +200,14 @@ class _Declarations:
         if code in (OP["ConstantTrue"], OP["ConstantFalse"]):
             return self._add(id, lambda m, parts: m.truth(code == OP["ConstantTrue"]), parts=())
         name, operands = key
-        if name == "TypePointer":
+        if name == "TypePointer":  # its first operand is a storage class, a literal; other types have ids only
             return self._add(id, lambda m, parts: m.type(name, operands[0], *parts), operands[1:])
         return self._add(id, lambda m, parts: m.type(name, *parts), operands)
 
     def _add(self, id: int, make: Make, parts: Sequence[int]) -> bool:
-        """Record the declaration of an id after those of `parts`, which it needs.
+        """Record that `make` declares an id, after the declarations of `parts`, the ids that it refers to.
 
-        Return True: the id is declared outside functions.
+        Return True, the result of `record`: the id is declared outside functions.
         """
         for part in parts:
             self.record(part)

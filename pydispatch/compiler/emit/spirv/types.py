@@ -19,7 +19,7 @@ Value = Index | MemRef
 
 
 def register_type(module: Module, type_: Attribute, index_width: int) -> Id:
-    """Return the SPIR-V type of the register of a scalar."""
+    """Return the SPIR-V type of the register of a scalar; an index has `index_width` bits."""
     width = register_width(type_, index_width)
     if type(type_) in NATIVE:
         return module.float(width)
@@ -48,7 +48,11 @@ class Unit:
 
 
 def unit_of(element: Attribute) -> Unit:
-    """Return the element type that a buffer of such elements is declared with; packed elements are stored in bytes."""
+    """Return the element type that a buffer of such elements is declared with; packed elements (2 or 4 bits) are bytes.
+
+    Raises:
+        CompileError: An element takes more than 64 bits.
+    """
     bits = max(8, storage_bits(element))
     if bits > 64:
         raise CompileError(f"elements of type {element} cannot lie in a buffer of this target")

@@ -9,8 +9,9 @@ from pydispatch.formats.spirv.interface import watching_binding
 def watch(emitter: FunctionEmitter) -> None:
     """Append a check to the end of an entry point that reports loops which the device cut short.
 
-    It writes 1 to the first word of a buffer bound after all others. The second word of that buffer is 2, the trip
-    count of the checking loop; the shader reads it so that no compiler knows the count.
+    The check is a loop of two iterations: a device that has cut a loop short ends all later ones at once. If it does
+    not run both, the shader writes 1 to the first word of a buffer bound after all others. The second word of that
+    buffer is 2, the iteration count; the shader reads it so that no compiler knows the count and drops the loop.
     """
     module, code = emitter.m, emitter.code
     word, zero, one = module.int(32), module.integer(0), module.integer(1)
@@ -30,10 +31,10 @@ def watch(emitter: FunctionEmitter) -> None:
         bounds, [(word, zero)], lambda _, n: [code.let("IAdd", word, n[0], one)], width=32, is_unsigned=False
     )
 
-    def note() -> list[int]:
+    def report() -> list[int]:
         """Emit the store of 1 to the first word."""
         code.do("Store", code.let("AccessChain", pointer, variable, zero, zero), one)
         return []
 
     is_cut_short = code.let("INotEqual", module.bool(), count, limit)
-    emitter.choose(is_cut_short, then=note, other=list, types=[])  # type: ignore[arg-type]
+    emitter.choose(is_cut_short, then=report, other=list, types=[])  # type: ignore[arg-type]

@@ -50,12 +50,17 @@ WORD_COUNT_SHIFT = 16
 
 
 def first_word(op: str, operand_count: int) -> int:
-    """Return the first word of an instruction, its length in words and its opcode; `op` is its name without "Op"."""
+    """Return the first word of an instruction: its length in words in the high half, its opcode in the low half.
+
+    Args:
+        op: Name of the instruction without "Op".
+        operand_count: Number of the words after the first one.
+    """
     return (1 + operand_count) << WORD_COUNT_SHIFT | OP[op]
 
 
 def encode(op: str, *operands: int) -> list[int]:
-    """Return the words of an instruction, such as `encode("Label", id)`.
+    """Return the words of an instruction, such as `encode("Label", id)` for OpLabel.
 
     Operands are ids, literals and words of texts in the order of the specification: type and result id first.
     """
@@ -65,6 +70,6 @@ def encode(op: str, *operands: int) -> list[int]:
 SCOPE_WORKGROUP, SCOPE_DEVICE = 2, 1
 """Scopes of barriers and atomic operations."""
 ALL_MEMORY = 0x8 | 0x40 | 0x100
-"""Acquire and release, of buffers and workgroup memory."""
+"""Memory semantics of barriers: acquire and release, of buffers and workgroup memory."""
 RELAXED = 0
 """Memory semantics of atomic operations that order no other accesses."""
