@@ -13,7 +13,7 @@ DIVISIONS = {
     Division(is_signed=True, is_quotient=False): "SRem",
     Division(is_signed=False, is_quotient=False): "UMod",
 }
-"""Division -> its instruction."""
+"""Division -> its instruction, for registers of 32 and 64 bits."""
 
 
 class _Integers(SpirvRegisters, Integers[FunctionEmitter, Id]):
@@ -24,7 +24,7 @@ class _Integers(SpirvRegisters, Integers[FunctionEmitter, Id]):
         return emitter.code.let(DIVISIONS[division], emitter.m.int(width), lhs, rhs)
 
     def extreme(self, emitter: FunctionEmitter, extreme: Extreme, width: int, lhs: Id, rhs: Id) -> Id:
-        """Emit a minimum or maximum; GLSL.std.450 has those of 32 bits only."""
+        """Emit a minimum or maximum of registers of `width` bits; GLSL.std.450 has those of 32 bits only."""
         sign = "S" if extreme.is_signed else "U"
         if width == 32:
             return emitter.code.glsl(sign + ("Max" if extreme.is_larger else "Min"), emitter.m.int(32), lhs, rhs)

@@ -11,13 +11,13 @@ from pydispatch.compiler.kernel_ir.calls import AVAILABLE, import_symbol, is_dec
 
 
 def _call(emitter: FunctionEmitter, op: Operation) -> None:
-    """Lower a call of an external function; those of the program are inlined before."""
+    """Lower a call of an external function; calls of the program's own functions were inlined before."""
     callee = callee_of(emitter, op)
     linked_call(emitter, op, callee, import_symbol(callee))
 
 
 def _available(emitter: FunctionEmitter, op: Operation) -> None:
-    """Lower the query whether an external function is linked; functions of the program always are."""
+    """Lower the query whether an external function is linked; a function with a body is always there."""
     callee = callee_of(emitter, op)
     emitter.define(
         op.results[0],

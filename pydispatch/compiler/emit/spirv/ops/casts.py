@@ -18,11 +18,11 @@ def _bitcast(emitter: FunctionEmitter, op: Operation) -> None:
     """Lower `arith.bitcast`."""
     (operand,), (result,) = operands_of(op), op.results
     source, target = operand.type, result.type
-    a, b = emitter.type(source), emitter.type(target)
+    from_register, to_register = emitter.type(source), emitter.type(target)
     value = emitter.get(operand)
     # Integers and indices that are bitcast have registers of one type; other bits are reinterpreted.
-    if a != b and not (is_integer(source) and is_integer(target)):
-        value = emitter.code.let("Bitcast", b, value)
+    if from_register != to_register and not (is_integer(source) and is_integer(target)):
+        value = emitter.code.let("Bitcast", to_register, value)
     emitter.define(result, value)
 
 
@@ -39,7 +39,7 @@ class _Casts(SpirvRegisters, Casts[FunctionEmitter, Id]):
         """Emit the saturating conversion of a float to an integer of `bits` bits, as a register of `width`; NaN is 0.
 
         SPIR-V leaves the conversion of numbers out of range undefined. So these are replaced by 0.0 before it, and by
-        the limits after it.
+        the limits after it. `source` is the type of the float, f32 or f64.
         """
         module, let, is_double = emitter.m, emitter.code.let, isinstance(source, Float64Type)
         least = -(1 << (bits - 1)) if is_signed else 0
@@ -50,20 +50,20 @@ class _Casts(SpirvRegisters, Casts[FunctionEmitter, Id]):
             return module.number(double_bits(n), 64) if is_double else module.number(single_bits(n), 32)
 
         type_ = module.int(width)
-        # Only numbers in range are converted; the limits are chosen.
+        # `least` and `most` + 1 are 0 or powers of two, which floats hold exactly; `most` itself may be rounded.
         too_low = let("FOrdLessThanEqual", module.bool(), value, constant(float(least)))
         too_high = let("FOrdGreaterThanEqual", module.bool(), value, constant(float(most + 1)))
         is_nan = let("IsNan", module.bool(), value)
         unsafe = let("LogicalOr", module.bool(), let("LogicalOr", module.bool(), too_low, too_high), is_nan)
         safe = let("Select", emitter.type(source), unsafe, constant(0.0), value)
-        # A signed register has all values of a narrower unsigned type.
+        # A signed register holds all values of a narrower unsigned type, so that the signed conversion serves it, too.
         result = let("ConvertFToS" if is_signed or bits < width else "ConvertFToU", type_, safe)
         result = let("Select", type_, too_low, module.integer(least, width), result)
         result = let("Select", type_, too_high, module.integer(most, width), result)
         return let("Select", type_, is_nan, module.integer(0, width), result)
 
     def int_to_float(self, emitter: FunctionEmitter, value: Id, width: int, is_signed: bool, target: Attribute) -> Id:
-        """Convert an integer register of `width` bits to f32 or f64."""
+        """Convert an integer register of `width` bits to the type `target`, f32 or f64."""
         return emitter.code.let("ConvertSToF" if is_signed else "ConvertUToF", emitter.type(target), value)
 
     def float_to_float(self, emitter: FunctionEmitter, value: SSAValue, target: Attribute) -> Id | None:

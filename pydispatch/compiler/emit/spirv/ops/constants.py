@@ -38,6 +38,7 @@ class _Constants(SpirvRegisters, Constants[FunctionEmitter, Id]):
                 module.decorate(variable, "NonWritable")
             return variable
 
+        # Kernels of one module may have layouts of different sizes, each with a block of its own.
         variable = module.once((storage, count, binding if is_spilled else 0), declare)
         pointer = module.pointer(storage, module.int(32))
         pointer_to_word = emitter.code.let("AccessChain", pointer, variable, module.integer(0), module.integer(index))
@@ -58,7 +59,7 @@ class _Constants(SpirvRegisters, Constants[FunctionEmitter, Id]):
         return module.once(("specialized", index), declare)
 
     def joined(self, emitter: FunctionEmitter, type_: Attribute, low: Id, high: Id) -> Id:
-        """Emit the register of a 64-bit type from its two words."""
+        """Emit the register of a 64-bit type from its low and its high word."""
         pair = emitter.code.let("CompositeConstruct", emitter.m.type("TypeVector", emitter.m.int(32), 2), low, high)
         return emitter.code.let("Bitcast", emitter.type(type_), pair)
 

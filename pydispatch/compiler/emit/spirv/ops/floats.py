@@ -25,7 +25,7 @@ GLSL = {
 }  # fmt: skip
 """Operations -> instructions of GLSL.std.450."""
 WRONG_DOUBLES = ("math.trunc", "math.roundeven")
-"""Mesa's Trunc of an f64 loses the sign of a zero, and its RoundEven of an f64 is wrong."""
+"""Operations on f64 that are expanded: Mesa's Trunc loses the sign of a zero, and its RoundEven is wrong."""
 COMPARISONS = {
     "oeq": "FOrdEqual", "ogt": "FOrdGreaterThan", "oge": "FOrdGreaterThanEqual", "olt": "FOrdLessThan",
     "ole": "FOrdLessThanEqual", "one": "FOrdNotEqual", "ueq": "FUnordEqual", "ugt": "FUnordGreaterThan",
@@ -38,11 +38,11 @@ class _Floats(SpirvRegisters, Floats[FunctionEmitter, Id]):
     """Float arithmetic in SPIR-V."""
 
     def has_instruction(self, emitter: FunctionEmitter, name: str, type_: Attribute) -> bool:
-        """Return whether SPIR-V has an instruction for an operation on a type, which drivers compute correctly."""
+        """Return whether drivers compute the operation `name` on a type correctly by an instruction of SPIR-V."""
         return is_native_float(type_) and not (isinstance(type_, Float64Type) and name in WRONG_DOUBLES)
 
     def computed(self, emitter: FunctionEmitter, op: Operation, operands: Sequence[Id]) -> Id:
-        """Emit the instruction of an operation.
+        """Emit the instruction of an operation on f32 or f64, and return its result.
 
         Sums and products must not be contracted to a fused multiply-add unless the program allows it.
         """
@@ -58,7 +58,7 @@ class _Floats(SpirvRegisters, Floats[FunctionEmitter, Id]):
         return result
 
     def plain_extreme(self, emitter: FunctionEmitter, is_larger: bool, type_: Attribute, operands: Sequence[Id]) -> Id:
-        """Emit a maximum or minimum that ignores NaN and signs of zeros."""
+        """Emit a maximum or minimum of operands without NaN, where the sign of a zero does not matter."""
         return emitter.code.glsl("FMax" if is_larger else "FMin", emitter.type(type_), *operands)
 
     def is_nan(self, emitter: FunctionEmitter, type_: Attribute, value: Id) -> Id:

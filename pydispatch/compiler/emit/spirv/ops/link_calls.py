@@ -56,16 +56,21 @@ def linked_call(emitter: FunctionEmitter, op: Operation, callee: FuncOp, name: s
         arguments += [argument for _, argument in passed]
     result = _type(emitter, outputs[0]) if outputs else emitter.m.void()
     declared = _declare(emitter, name, result, tuple(types))
-    emitter.iterations.mark_unknown()
+    emitter.iterations.mark_unknown()  # the function may have loops
     call = emitter.code.let("FunctionCall", result, declared, *arguments)
     if outputs:
         emitter.define(op.results[0], _returned(emitter, call, outputs[0]))
 
 
 def available(emitter: FunctionEmitter, callee: FuncOp, name: str) -> Id:
-    """Return whether linking finds an external function, a truth value.
+    """Return a truth value that says whether linking finds an external function.
 
-    It is queried for optional imports only; all others are there. `?name` is the symbol of the query for `name`.
+    Only optional imports may be missing: for one, it is the result of a function `?name` that the linker defines.
+
+    Args:
+        emitter: Emitter of the function that asks.
+        callee: The declaration of the external function.
+        name: Its symbol; a leading "?" marks an optional import.
     """
     name = name.removeprefix("?")
     if not is_import(callee) or not is_optional(callee):
@@ -96,7 +101,8 @@ def _scalar(emitter: FunctionEmitter, operand: SSAValue) -> Id:
 def _buffer(emitter: FunctionEmitter, name: str, memref: MemRef) -> list[tuple[Id, Id]]:
     """Return the two arguments that a buffer is passed as, each with its type.
 
-    They are the variable of its binding, and the 32-bit offset of its first element, in elements.
+    They are the variable of its binding, and the 32-bit offset of its first element, in elements. name: symbol of the
+    function that is called, for messages.
     """
     check_buffer(emitter, name, memref)
     unit = unit_of(memref.element)
@@ -114,7 +120,7 @@ def _declare(emitter: FunctionEmitter, name: str, result: Id, types: tuple[Id, .
     Args:
         emitter: Emitter of the calling function.
         name: Symbol that linking resolves.
-        result: Type of the result.
+        result: Type of the result; void for none.
         types: Types of the parameters.
     """
     module = emitter.m
@@ -136,7 +142,7 @@ def _declare(emitter: FunctionEmitter, name: str, result: Id, types: tuple[Id, .
 
 
 def _returned(emitter: FunctionEmitter, result: Id, type_: Attribute) -> Id:
-    """Return the result of a call in the register of its type.
+    """Return `result`, the id of a call whose result has the type `type_`, in the register of that type.
 
     An index is widened if its registers have 64 bits; integers narrower than 32 bits are sign-extended.
     """

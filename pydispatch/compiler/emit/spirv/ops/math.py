@@ -14,8 +14,8 @@ class _IntegerMath(SpirvRegisters, IntegerMath[FunctionEmitter, Id]):
     def counted(self, emitter: FunctionEmitter, kind: str, value: Id, width: int) -> Id:
         """Emit a population count (ctpop), or the number of leading (ctlz) or trailing (cttz) zeros.
 
-        SPIR-V counts in 32 bits. Zeros of 64 bits are counted in the word where counting begins, and also in the other
-        one if that word is 0.
+        SPIR-V counts in 32 bits. Zeros of 64 bits are counted in the word where counting begins (the high one for
+        ctlz); if that word is 0, they are 32 and those of the second word.
         """
         if width == 32:
             return _count(emitter, kind, value)
@@ -33,11 +33,12 @@ class _IntegerMath(SpirvRegisters, IntegerMath[FunctionEmitter, Id]):
 
 
 def _count(emitter: FunctionEmitter, kind: str, value: Id) -> Id:
-    """Emit a count of bits of a 32-bit word."""
+    """Emit a count of bits of a 32-bit word; `kind` is "ctpop", "ctlz" or "cttz". A word 0 has 32 zeros."""
     module, let, word = emitter.m, emitter.code.let, emitter.m.int(32)
     if kind == "ctpop":
         return let("BitCount", word, value)
-    # Both instructions return -1 for 0.
+    # FindUMsb and FindILsb return the position of the highest and lowest one, counted from the low end; -1 for 0, which
+    # gives 31 + 1 leading zeros, and as an unsigned number is above 32.
     if kind == "ctlz":
         return let("ISub", word, module.integer(31), emitter.code.glsl("FindUMsb", word, value))
     return emitter.code.glsl("UMin", word, emitter.code.glsl("FindILsb", word, value), module.integer(32))

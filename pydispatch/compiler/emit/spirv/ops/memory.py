@@ -1,7 +1,7 @@
 """Memory of SPIR-V; what loads, stores and atomic updates mean is in `shaders/memory.py` and `shaders/atomics.py`.
 
-A binding is seen as arrays of units: integers or floats of 8 to 64 bits, one variable for each unit. Packed elements
-are parts of words.
+A binding is declared as arrays of one or several element types (`Unit`: an integer or float of 8 to 64 bits), each by a
+variable of its own. Packed elements are parts of words.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ from pydispatch.compiler.emit.spirv.words import RELAXED, SCOPE_DEVICE, first_wo
 from pydispatch.compiler.kernel_ir.types import bit_width, is_float, packed
 
 _ACCESS, _LOAD, _STORE = first_word("AccessChain", 5), first_word("Load", 3), first_word("Store", 2)
-"""First words of instructions that are encoded without a call, since they are the most frequent ones."""
+"""First words of instructions that are encoded without a call, since they are the most frequent ones.
+
+The numbers count the words after the first one.
+"""
 
 _WORD, _BYTE = Unit(bits=32, is_float=False), Unit(bits=8, is_float=False)
 """Units of words, which packed elements are parts of, and of bytes."""
@@ -33,7 +36,10 @@ _UPDATES = {
 
 
 def buffer_variable(emitter: FunctionEmitter, root: Root, unit: Unit) -> Id:
-    """Return the variable through which this function sees a binding as an array of `unit`, declared on first use."""
+    """Return the variable that declares a binding as an array of `unit` for this function; it is declared on first use.
+
+    root: the binding, as the storage of a memref.
+    """
     module = emitter.m
 
     def make() -> Id:
@@ -51,7 +57,7 @@ def buffer_variable(emitter: FunctionEmitter, root: Root, unit: Unit) -> Id:
 
 
 def _buffer_pointer(emitter: FunctionEmitter, root: Root, unit: Unit, index: Index) -> Id:
-    """Emit a pointer to the unit number `index` of a binding, and return it."""
+    """Emit a pointer to element `index` of a binding that is seen as an array of `unit`, and return it."""
     module, variable = emitter.m, buffer_variable(emitter, root, unit)
     pointer = module.pointer("StorageBuffer", unit.type(module))
     return emitter.code.let("AccessChain", pointer, variable, module.integer(0), emitter.index_value(index))
@@ -76,7 +82,7 @@ class _PlainAccess(NamedTuple):
 def _plain_access(emitter: FunctionEmitter, memref: MemRef) -> _PlainAccess | None:
     """Return the ids for accesses to a binding; None if its elements are not stored as in registers.
 
-    Those are packed or narrow ones, and those with another form in registers.
+    Those are packed ones, those of fewer than 32 bits, and those of another width than their registers.
     """
     element, root = memref.element, memref.root
     key = (root.binding, id(element))
@@ -98,17 +104,17 @@ def _plain_access(emitter: FunctionEmitter, memref: MemRef) -> _PlainAccess | No
 
 
 def _variable_pointer(emitter: FunctionEmitter, memref: MemRef, index: Index) -> Id:
-    """Emit a pointer to an element of memory that is one variable, which is workgroup or private memory, or a table."""
+    """Emit a pointer to element `index` of workgroup or private memory, or of a constant table, each one variable."""
     storage = {"workgroup": "Workgroup", "function": "Function", "constant": "Private"}[memref.root.kind]
     pointer = emitter.m.pointer(storage, _stored_type(emitter, memref.element, memref.root.key))
     return emitter.code.let("AccessChain", pointer, memref.root.variable, emitter.index_value(index))
 
 
 def _stored_type(emitter: FunctionEmitter, element: Attribute, key: object) -> Id:
-    """Return the type of elements outside buffers: that of registers, but integers for i1, and for floats that are
-    exchanged.
+    """Return the type of elements outside buffers: that of their registers, but an i32 for i1.
 
-    key: identifies the storage; `emitter.exchanged_floats` has those whose elements atomic operations exchange.
+    Floats that atomic operations exchange are integers of their width, since compare-exchange is on integers only.
+    key: identifies the storage (`Root.key`); it is in `emitter.exchanged_floats` if its elements are exchanged.
     """
     if key in emitter.exchanged_floats:
         return emitter.m.int(emitter.width(element))
@@ -129,8 +135,11 @@ class _Memory(SpirvRegisters, Atomics[FunctionEmitter, Id]):
         return packed(memref.element)
 
     def load_element(self, emitter: FunctionEmitter, memref: MemRef, index: Index) -> Id:
-        """Load an element to its register. Elements of workgroup and private memory are as wide as registers, except a
-        bool, which is stored as an i32. Those of bindings have their own width, and are sign-extended."""
+        """Load an element, and return its register.
+
+        Elements of workgroup and private memory are as wide as registers, except a bool, which is stored as an i32.
+        Those of bindings have their own width, and are sign-extended.
+        """
         element, module, let = memref.element, emitter.m, emitter.code.let
         if memref.root.kind != "binding":
             stored_type = _stored_type(emitter, element, memref.root.key)
@@ -203,7 +212,7 @@ class _Memory(SpirvRegisters, Atomics[FunctionEmitter, Id]):
         )
 
     def atomic_address(self, emitter: FunctionEmitter, memref: MemRef, index: Index, bits: int) -> Id:
-        """Return a pointer to an element that atomic operations of 32 or 64 bits update."""
+        """Return a pointer to integer `index` of a storage that is seen as an array of integers of `bits` bits."""
         if bits == 64:
             emitter.m.capability("Int64Atomics")
         if memref.root.kind == "binding":
@@ -226,9 +235,9 @@ class _Memory(SpirvRegisters, Atomics[FunctionEmitter, Id]):
     def exchange(
         self, emitter: FunctionEmitter, memref: MemRef, address: Id, bits: int, new: Callable[[Id], Id]
     ) -> Id:  # fmt: skip
-        """Emit a loop of compare and exchange, and return the old value.
+        """Emit a loop that replaces a value by compare-exchange until no other invocation intervened.
 
-        The value is replaced by `new` of it, until no other invocation has changed it in between.
+        Return the value that was replaced.
 
         Args:
             emitter: The function's emitter.
@@ -270,6 +279,7 @@ class _Memory(SpirvRegisters, Atomics[FunctionEmitter, Id]):
         self, emitter: FunctionEmitter, name: str, element: Attribute, count: int, values: Callable[[], Sequence[Any]]
     ) -> tuple[object, Id]:
         """Return (key, variable) of a constant table, which is declared on first use. values: returns its elements."""
+        # Kernels of one module may have indices of different widths, of which a table may consist.
         module, key = emitter.m, ("global", name, emitter.index_width)
 
         def elements() -> list[Id]:

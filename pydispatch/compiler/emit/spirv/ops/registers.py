@@ -44,7 +44,7 @@ class SpirvRegisters(Registers[FunctionEmitter, Id]):
         if bits == width:
             return value
         let, type_ = emitter.code.let, emitter.m.int(width)
-        if width == 32:
+        if width == 32:  # Vulkan has instructions on bit fields of 32 bits only
             return let("BitFieldSExtract", type_, value, emitter.m.integer(0), emitter.m.integer(bits))
         shift = emitter.m.integer(width - bits, 32)
         return let("ShiftRightArithmetic", type_, let("ShiftLeftLogical", type_, value, shift), shift)
@@ -71,7 +71,8 @@ class SpirvRegisters(Registers[FunctionEmitter, Id]):
         if from_width == 1:
             return let("Select", type_, value, module.integer(-1, to_width), module.integer(0, to_width))
         if to_width == 64:
-            # Mesa 22.3's lavapipe compares what SConvert extends with constants wrongly; GPUs make the same of both.
+            # Mesa 22.3's lavapipe compares results of SConvert with constants wrongly: the high word is made of copies
+            # of the sign instead, which GPUs compile to the same instructions.
             high = let("ShiftRightArithmetic", module.int(32), value, module.integer(31))
             return let(
                 "Bitcast", type_, let("CompositeConstruct", module.type("TypeVector", module.int(32), 2), value, high)
@@ -111,20 +112,22 @@ class SpirvRegisters(Registers[FunctionEmitter, Id]):
         return emitter.m.integer(signed(bits, bit_width(type_)))
 
     def from_bits(self, emitter: FunctionEmitter, value: Id, type_: Attribute) -> Id:
-        """Return an integer register with the bits of a float as that float; types without a register of floats stay
-        bits.
+        """Return an integer register with the bits of a scalar as the register of its type.
+
+        Only f32 and f64 have float registers; the register of another type holds the bits, and `value` is returned.
         """
         return emitter.code.let("Bitcast", emitter.type(type_), value) if is_native_float(type_) else value
 
     def to_bits(self, emitter: FunctionEmitter, value: Id, type_: Attribute) -> Id:
-        """Return the register of a float as an integer register with its bits."""
+        """Return an integer register with the bits of a scalar from the register of its type."""
         if not is_native_float(type_):  # registers of other types hold their bits already
             return value
         return emitter.code.let("Bitcast", emitter.m.int(bit_width(type_)), value)
 
     def expand(self, emitter: FunctionEmitter, op: Operation, exponent: int | None = None) -> None:
-        """Lower an operation by its definition in kernel IR. exponent: that of `math.fpowi` if it is known while
-        compiling.
+        """Lower an operation by its definition in kernel IR.
+
+        exponent: that of an integer power if it is known while compiling, else None.
         """
         expand(emitter, op, exponent)
 

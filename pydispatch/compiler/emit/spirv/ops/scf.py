@@ -10,13 +10,17 @@ from pydispatch.compiler.kernel_ir.readers import integer
 
 
 def _while(emitter: FunctionEmitter, op: Operation) -> None:
-    """Lower `scf.while`; its attribute `MOST_ITERATIONS`, if there is one, bounds its iterations."""
+    """Lower `scf.while`; its attribute `MOST_ITERATIONS` bounds its iterations, which are unknown without it."""
     with emitter.iterations.inside(integer(op, MOST_ITERATIONS, default=0) or None):
         _repeat(emitter, op)
 
 
 def _repeat(emitter: FunctionEmitter, op: Operation) -> None:
-    """Lower `scf.while` to a structured loop: header, condition, body, continue and merge blocks."""
+    """Lower `scf.while` to a structured loop: header, condition, body, continue and merge blocks.
+
+    Its first region computes the condition from the carried values, and passes values on to the second, the body, which
+    yields the next carried values.
+    """
     code, module = emitter.code, emitter.m
     before, after = op.regions[0], op.regions[1]
     # A memref is carried as several indices (`parts`) into its storage (`roots`), which must stay the same.
@@ -35,7 +39,10 @@ def _repeat(emitter: FunctionEmitter, op: Operation) -> None:
     emitter.define_from_parts(arguments, phis, roots)
 
     def condition(end: Operation) -> None:
-        """Lower the condition of a loop: pass its values on to the body and to the results, and branch."""
+        """Lower `scf.condition`: pass its values on to the body and to the results, and branch.
+
+        Its first operand is the condition, the others are the values.
+        """
         # The values are the same on both ways out, and the condition's block dominates both.
         for argument, result, operand in zip(after.blocks[0].args, op.results, end.operands[1:], strict=True):
             emitter.define(argument, emitter.values[operand])
@@ -44,11 +51,11 @@ def _repeat(emitter: FunctionEmitter, op: Operation) -> None:
 
     emitter.region(before, condition)
     code.start(body_label)
-    ends = emitter.yielded(after, list(roots) if roots else None)
+    next_values = emitter.yielded(after, list(roots) if roots else None)
     code.branch(continue_label)
     code.start(continue_label)
     code.branch(head_label)
-    rows = zip(types, phis, initial, ends, strict=True)
+    rows = zip(types, phis, initial, next_values, strict=True)
     code.insert_phis(
         phi_position, [(type_, phi, [(start, entry_label), (end, continue_label)]) for type_, phi, start, end in rows]
     )
