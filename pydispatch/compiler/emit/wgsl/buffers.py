@@ -22,9 +22,7 @@ from pydispatch.errors import CompileError
 _ACCESSES = (
     ("memref.load", 0), ("memref.store", 1), *((name, 1) for name in UPDATES), ("memref.copy", 0), ("memref.copy", 1),
 )  # fmt: skip
-"""Operations, and which operand is the memref that they read (0) or write (1)."""
-
-
+"""(operation, index of an operand that is a memref): 0 if the operation reads it, 1 if it writes it."""
 _CALLS = ("func.call", "util.call")
 """Calls, which memrefs may be passed to."""
 
@@ -48,9 +46,9 @@ class _Uses:
 
     Attributes:
         elements: Types of the elements that are accessed.
-        writes_parts: Whether elements are stored that share a word with others.
-        atomic: Whether there are atomic operations.
-        is_unsigned: Whether one of these compares without sign.
+        writes_parts: Whether elements are stored that share a 32-bit word with others.
+        atomic: Whether there are atomic updates.
+        is_unsigned: Whether an atomic update compares without sign.
     """
 
     elements: set[Attribute]
@@ -60,7 +58,7 @@ class _Uses:
 
 
 def plan(ops: Ops, has_f16: bool) -> dict[object, Buffer]:
-    """Return how to declare each buffer: its element type.
+    """Return how to declare each buffer that a function accesses: its element type. ops: its operations by name.
 
     Bindings have the key ("binding", ordinal). Allocations with atomic operations have their operation as the key;
     other allocations are left out. `has_f16` is whether f16 is a type of the language.
@@ -84,7 +82,7 @@ def plan(ops: Ops, has_f16: bool) -> dict[object, Buffer]:
             if isinstance(operand.type, MemRefType):
                 for key in base_of(operand):
                     uses.setdefault(key, _Uses(set())).elements.add(checked_memref(operand.type).element_type)
-    # Bindings have tuples as keys.
+    # Bindings, whose keys are tuples, need a declaration in any case; allocations have one by their element type.
     return {key: _declared(use, has_f16) for key, use in uses.items() if use.atomic or type(key) is tuple}
 
 
@@ -101,7 +99,7 @@ def element_bits(element: Attribute) -> int:
 
 
 def _declared(use: _Uses, has_f16: bool) -> Buffer:
-    """Return the element type to declare a buffer with, from its accesses."""
+    """Return the element type to declare a buffer with: that of all its accesses if they agree, else words (u32)."""
     if has_f16 and not use.atomic and all(type(element) is Float16Type for element in use.elements):
         return Buffer("f16")
     words = {_word(element) for element in use.elements}

@@ -21,11 +21,11 @@ from pydispatch.compiler.kernel_ir.simt.distribute import Kernel
 
 @dataclass(frozen=True)
 class Written:
-    """A definition that was emitted as a WGSL function.
+    """A definition (an operation computed by other operations) that was emitted as a WGSL function.
 
     Attributes:
         name: Name of the function.
-        module: The function, and all declarations that it uses.
+        module: The function, and all functions and declarations that it uses.
         fields: Fields of its result, if it has several results; else ().
         iterations: Loop iterations of a call, at most; None if unknown.
     """
@@ -37,13 +37,16 @@ class Written:
 
 
 _Key = tuple[FuncOp, int, bool]
-"""(definition, width of indices, whether the module has f16)"""
+"""(definition, bits of an index, whether WGSL's f16 is used)"""
 _written: dict[_Key, Written] = {}
-"""Definitions that were written before."""
+"""Functions that were emitted for any module, which are the same in all."""
 
 
 def expand(emitter: FunctionEmitter, op: Operation, exponent: int | None = None) -> None:
-    """Emit a call of an operation's definition; `exponent` is that of an integer power, if it is known."""
+    """Emit a call of the function that computes an operation by its definition, and add the function to the module.
+
+    exponent: that of an integer power if it is known while compiling, else None.
+    """
     expansion = definition_of(emitter, op, exponent)
     key = expansion.function, emitter.index_width, emitter.has_f16
     written = _written.get(key)
@@ -57,7 +60,7 @@ def expand(emitter: FunctionEmitter, op: Operation, exponent: int | None = None)
     returned = emitter.let(f"{written.name}({', '.join(emitter.get(operand) for operand in op.operands)})")
     if not written.fields:
         emitter.define(op.results[0], returned)
-    for result, field in zip(op.results, written.fields, strict=False):
+    for result, field in zip(op.results, written.fields, strict=False):  # no fields for a single result
         emitter.define(result, Name(f"{returned}.{field}"))
 
 
@@ -86,7 +89,7 @@ def _write(outer: FunctionEmitter, op: Operation, function: FuncOp, tables: dict
     results: list[Name] = []
 
     def leave(end: Operation) -> None:
-        """Take the operands of the return as results."""
+        """Record the operands of the return as results."""
         results.extend(inner.get(operand) for operand in end.operands)
 
     inner.region(function.body, leave)

@@ -39,10 +39,10 @@ class EntryPoint:
 
     Attributes:
         name: Name of its function: that of the export if WGSL allows it.
-        size: Invocations of a workgroup along each dimension.
+        size: Invocations of a workgroup along x, y and z.
         workgroup_bytes: Bytes of workgroup memory.
-        bindings: The bindings that it uses.
-        constants: Whether it reads layout constants.
+        bindings: Ordinals of the bindings that it uses, ascending.
+        constants: Whether it reads layout constants (scalar arguments of the dispatch).
     """
 
     name: str
@@ -65,7 +65,7 @@ def emit_module(
 
     Args:
         module: A module of kernel IR, which is lowered to invocations in place.
-        exports: The exports.
+        exports: The exports, each with a function in the module.
         constants: Keys of the executable constants, one for each 32-bit word, in order.
         has_f16: Whether f16 is a type of the language instead of computed in f32; a module that uses it begins with
             `enable f16;`.
@@ -73,19 +73,19 @@ def emit_module(
     Raises:
         CompileError: An operation has no lowering.
     """
-    kernels_ = distribute_kernels(module, exports, Machine())
+    lowered = distribute_kernels(module, exports, Machine())  # by the name of the export
     definitions, written = Definitions(module), Module()
     entries: list[EntryPoint] = []
     for export in exports:
         definitions.check_export(export.name)
-        f = FunctionEmitter(written, definitions, lowerings(), kernels_[export.name], constants)
+        f = FunctionEmitter(written, definitions, lowerings(), lowered[export.name], constants)
         f.has_f16 = has_f16
-        entries.append(_entry(f, export, kernels_[export.name]))
+        entries.append(_entry(f, export, lowered[export.name]))
     return written.text(), entries
 
 
 def _entry(emitter: FunctionEmitter, export: Export, kernel: Kernel) -> EntryPoint:
-    """Emit the entry point of an export, and return its description."""
+    """Emit the entry point of an export, whose code is that of `kernel`, and return its description."""
     emitter.declared_size, emitter.layout = export.workgroup_size, export.layout
     # Bindings in which invocations of a workgroup read what others wrote before a barrier.
     emitter.synchronizes_buffers = bool(integers(kernel.function, COHERENT_BINDINGS))
@@ -94,13 +94,14 @@ def _entry(emitter: FunctionEmitter, export: Export, kernel: Kernel) -> EntryPoi
     emitter.buffers = {
         key[1]: buffer for key, buffer in planned.items() if isinstance(key, tuple) and key[0] == "binding"
     }
-    # has_word_counts: the language uses the low 32 bits of a shift count
+    # has_word_counts: shifts take only the low 32 bits of their count
     expand_integers(kernel.function, TargetIntegers(emitter.index_width, has_word_counts=True, registers=WIDTHS))
     emitter.region(kernel.function.body, leave=lambda op: None)
     # Sums are combined with this variable, so that compilers cannot regroup them: it is always 0, since it is 1 only in
     # an empty grid, in which no code runs; compilers do not know that.
     if HIDDEN_ZERO in emitter.module.declarations:
         emitter.entry.insert(0, f"  {HIDDEN_ZERO} = u32({emitter.built_in('workgroups')}.x == 0u);")
+    # Names that begin with pyd_ are those of library functions and definitions.
     name = export.name if is_free(export.name) and not export.name.startswith("pyd_") else f"entry{export.ordinal}"
     size = ", ".join(map(str, kernel.size))
     comment = "" if name == export.name else f"// {export.name!r}\n"

@@ -18,7 +18,7 @@ Index = int | Name
 """An index: a Python int when it is known while compiling."""
 
 HIDDEN_ZERO = "pyd_zero"
-"""A variable of a module that is always 0, which compilers cannot know."""
+"""A variable of a module that is always 0, which compilers cannot know: it keeps them from regrouping float sums."""
 
 BUILT_INS = {
     "invocation": "@builtin(local_invocation_index) invocation: u32",
@@ -26,9 +26,9 @@ BUILT_INS = {
     "workgroup": "@builtin(workgroup_id) workgroup: vec3u",
     "workgroups": "@builtin(num_workgroups) workgroups: vec3u",
 }
-"""Parameters of entry points."""
+"""Parameter of an entry point -> its declaration."""
 VECTORS = {"LocalInvocationId": "local", "WorkgroupId": "workgroup", "NumWorkgroups": "workgroups"}
-"""Parameters with three components, by the names that SPIR-V has for them."""
+"""Name of a built-in vector in SPIR-V -> parameter with the same three components, a key of `BUILT_INS`."""
 
 
 class FunctionEmitter(StatementEmitter):
@@ -44,7 +44,7 @@ class FunctionEmitter(StatementEmitter):
         """Emit the sum of two indices, or reuse an equal one."""
         if self.index_width == 64:
             return self._cached_let(f"{self.module.library('pyd_i64_add')}({lhs}, {self.index_value(rhs)})")
-        if type(rhs) is int and rhs < 0 and rhs != -(1 << 31):
+        if type(rhs) is int and rhs < 0 and rhs != -(1 << 31):  # 2^31 is no i32
             return self._cached_let(f"{lhs} - {-rhs}")
         return self._cached_let(f"{lhs} + {self.index_value(rhs)}")
 
@@ -68,7 +68,7 @@ class FunctionEmitter(StatementEmitter):
         return cached
 
     def divide(self, lhs: Index, rhs: int, remainder: bool = False) -> Index:
-        """Return the quotient, or the remainder, of a non-negative index divided by `rhs`."""
+        """Return the quotient, or the `remainder`, of a non-negative index divided by `rhs`, which is positive."""
         if type(lhs) is int:
             return lhs % rhs if remainder else lhs // rhs
         if rhs == 1:
@@ -81,7 +81,7 @@ class FunctionEmitter(StatementEmitter):
         return self._cached_let(f"{lhs} {'%' if remainder else '/'} {rhs}")
 
     def element_index(self, index: Index) -> str:
-        """Return the text of an index in brackets; of 64 bits the low word, since no buffer has more elements."""
+        """Return the text of an index into an array; of a 64-bit index the low word: no buffer has 2^32 elements."""
         return str(index) if type(index) is int or self.index_width == 32 else f"{index}.x"
 
     # Invocations
@@ -92,7 +92,9 @@ class FunctionEmitter(StatementEmitter):
         return name
 
     def index_of(self, word: str) -> Name:
-        """Emit the conversion of a u32 below 2^31 to an index, at the beginning of the function; return its name."""
+        """Emit the conversion of a built-in u32, below 2^31, to an index, at the beginning of the function, where it is
+        converted once; return its name.
+        """
         narrow = self.index_width == 32
         text = f"i32({word})" if narrow else f"vec2u({word}, 0u)"
         return self.at_entry(("index", word), lambda: self.let(text, stem="at"))
@@ -102,7 +104,7 @@ class FunctionEmitter(StatementEmitter):
         return self.index_of(self.built_in("invocation"))
 
     def component(self, built_in: str, dimension: int) -> Name:
-        """Return a component of a built-in vector, as an index."""
+        """Return component `dimension` (0 to 2) of a built-in vector, a key of `VECTORS`, as an index."""
         return self.index_of(f"{self.built_in(VECTORS[built_in])}.{'xyz'[dimension]}")
 
     def barrier(self) -> None:
@@ -115,7 +117,11 @@ class FunctionEmitter(StatementEmitter):
         """Emit a value that a barrier depends on, so that it is uniform by the rules of WGSL, and return it.
 
         Invocation 0 stores it in workgroup memory, from where all load it, so all must reach this code together.
-        `value` is the kernel IR value, `type_` its WGSL type.
+
+        Args:
+            text: Its name.
+            value: The kernel IR value; None for a value that must be shared without a look at its computation.
+            type_: Its WGSL type.
         """
         if type(text) is Literal or (value is not None and self.uniformity.is_uniform(value)):
             return text
@@ -146,17 +152,18 @@ class FunctionEmitter(StatementEmitter):
 
         self.do(f"if {condition} {{")
         way(then)
-        mark = len(self.lines)
+        before_else = len(self.lines)
         self.do("} else {")
         way(other)
-        if len(self.lines) == mark + 1:
+        if len(self.lines) == before_else + 1:  # the branch is empty
             self.lines.pop()
         self.do("}")
         return results
 
     def less(self, lhs: object, rhs: object, width: int, unsigned: bool = False) -> str:
-        """Return the expression lhs < rhs of integers of `width` bits, 32 or 64; unsigned: whether they are compared as
-        such.
+        """Return the expression lhs < rhs of integers of `width` bits, 32 or 64.
+
+        unsigned: whether they are compared without sign.
         """
         if width == 64:
             return f"{self.module.library('pyd_u64_lt' if unsigned else 'pyd_i64_lt')}({lhs}, {rhs})"
@@ -189,8 +196,8 @@ class FunctionEmitter(StatementEmitter):
         A loop of unknown length is unrolled only outside other loops, and if an invocation runs all of it.
 
         Args:
-            bounds: First counter, end, and step.
-            carried: WGSL type and initial value of each carried value.
+            bounds: First counter, end (exclusive), and step.
+            carried: (WGSL type, initial value) of each carried value.
             body: Emits an iteration from the counter and the carried values; returns the next carried values.
             width: Bits of the counter, 32 or 64.
             is_unsigned: Whether counters are compared without sign.
@@ -213,7 +220,7 @@ class FunctionEmitter(StatementEmitter):
             with self.iterations.inside(most_iterations):
                 return self._loop(bounds, carried, body, width, is_unsigned)
         assert isinstance(step, int)
-        last: Index
+        last: Index  # end (exclusive) of the unrolled loop: from counters below it, `copies` iterations are left
         if type(upper) is int:
             last = upper - (copies - 1) * step
         else:  # not below `lower`, so that the difference does not wrap
@@ -234,9 +241,9 @@ class FunctionEmitter(StatementEmitter):
             start = ("i32", lower if isinstance(lower, Name) else integer(lower))
             final = self._loop((lower, last, copies * step), [*carried, start], unrolled_body, width, is_unsigned)
         *values, reached = final
-        rest = list(zip((type_ for type_, _ in carried), values, strict=True))
+        remaining = list(zip((type_ for type_, _ in carried), values, strict=True))
         with self.iterations.inside(copies - 1):
-            return self._loop((reached, upper, step), rest, body, width, is_unsigned)
+            return self._loop((reached, upper, step), remaining, body, width, is_unsigned)
 
     def _loop(
         self,
@@ -246,9 +253,17 @@ class FunctionEmitter(StatementEmitter):
         width: int,
         unsigned: bool,
     ) -> list[Name]:
-        """Emit a counted loop that is not unrolled; parameters and results are those of `loop`."""
+        """Emit a counted loop that is not unrolled, and return the carried values after it.
+
+        Args:
+            bounds: First counter, end (exclusive), and step.
+            carried: (WGSL type, initial value) of each carried value.
+            body: Emits an iteration from the counter and the carried values; returns the next carried values.
+            width: Bits of the counter, 32 or 64.
+            unsigned: Whether counters are compared without sign.
+        """
         lower, upper, step = (bound if isinstance(bound, Name) else self.number(bound, width) for bound in bounds)
-        held = [self.var(type_, value, "c") for type_, value in carried]
+        variables = [self.var(type_, value, "c") for type_, value in carried]
         counter = self.fresh("n")
         if width == 64:
             following = f"{counter} = {self.module.library('pyd_i64_add')}({counter}, {step})"
@@ -256,21 +271,23 @@ class FunctionEmitter(StatementEmitter):
             following = f"{counter} += {step}"
         self.do(f"for (var {counter} = {lower}; {self.less(counter, upper, width, unsigned)}; {following}) {{")
         with self.scope():
-            self.assign(held, body(counter, list(held)))
+            self.assign(variables, body(counter, list(variables)))
         self.do("}")
-        return held
+        return variables
 
     def assign(self, variables: Sequence[Name], values: Sequence[Name]) -> None:
-        """Give variables their next values, all at once."""
+        """Give variables their next values, all at once: a value may be the old value of another variable."""
         pairs = [(a, b) for a, b in zip(variables, values, strict=True) if a != b]
-        taken = {a for a, _ in pairs}
-        pairs = [(a, self.let(b) if b in taken else b) for a, b in pairs]
+        changed = {a for a, _ in pairs}
+        pairs = [(a, self.let(b) if b in changed else b) for a, b in pairs]  # old values are copied first
         for variable, value in pairs:
             self.do(f"{variable} = {value};")
 
     def part_types(self, values: Sequence[SSAValue]) -> list[str]:
-        """Return the WGSL types that values are passed as between blocks: one each, or the offset, sizes and strides of
-        a memref that are not static."""
+        """Return the WGSL types of the names that values are passed as between blocks.
+
+        A scalar is one; a memref is several indices: its base, and its dynamic offset, sizes and strides.
+        """
         types: list[str] = []
         for value in values:
             if isinstance(value.type, MemRefType):
