@@ -119,9 +119,9 @@ class FunctionEmitter(StatementEmitter):
         Invocation 0 stores it in workgroup memory, from where all load it, so all must reach this code together.
 
         Args:
-            text: Its name.
-            value: The kernel IR value; None for a value that must be shared without a look at its computation.
-            type_: Its WGSL type.
+            text: Name of the value.
+            value: The value in kernel IR, which is shared only if it is not known to be uniform; None: always share it.
+            type_: WGSL type of the value.
         """
         if type(text) is Literal or (value is not None and self.uniformity.is_uniform(value)):
             return text

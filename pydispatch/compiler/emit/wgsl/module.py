@@ -18,10 +18,11 @@ class Module:
     """Builder of one WGSL module: its declarations and functions, each once, and its entry points.
 
     Attributes:
-        declarations: Variables, constants and structures, by name.
-        functions: Functions by name, in the order of first use.
-        entries: Entry points.
-        imports: Key of an external function -> the name that it is called by.
+        declarations: Name of a variable, constant, structure or import -> its text.
+        functions: Name of a function -> its text, in the order of first use, callees first.
+        entries: Texts of the entry points.
+        imports: (symbol, types, result, buffers) of an external function, see `_declared` in ops/calls.py -> the name
+            that it is called by.
     """
 
     declarations: dict[str, str] = field(default_factory=dict)
@@ -45,7 +46,7 @@ class Module:
         return name
 
     def declare(self, name: str, make: Callable[[], str]) -> str:
-        """Add a declaration unless the module has one of this name, and return the name."""
+        """Add the declaration whose text `make` returns unless the module has one of this name, and return the name."""
         if name not in self.declarations:
             self.declarations[name] = make()
         return name

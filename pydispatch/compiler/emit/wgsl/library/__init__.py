@@ -12,12 +12,13 @@ _CALL = re.compile(r"\bpyd_\w+(?=\()")
 
 @cache
 def functions() -> dict[str, tuple[str, tuple[str, ...]]]:
-    """Return, for each library function, its text with the comment before it and the names of the
-    functions it calls.
+    """Return name -> (text, callees) of each library function.
+
+    The text includes the comments and structures before the function; callees are names of library functions.
     """
     functions_: dict[str, tuple[str, tuple[str, ...]]] = {}
     for path in sorted(Path(__file__).parent.glob("*.wgsl")):
-        before = ""
+        before = ""  # text of structures that precede a function; a line that begins with "}" ends either
         for text in path.read_text("utf-8").strip().split("\n}\n"):
             body = before + text.strip().removesuffix("}").rstrip() + "\n}"
             head = _HEAD.search(body)

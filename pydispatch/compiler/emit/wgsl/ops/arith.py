@@ -25,8 +25,9 @@ class _Integers(WgslRegisters, Integers[FunctionEmitter, Name]):
         return emitter.let(f"i32({as_unsigned(lhs)} {operator} {as_unsigned(rhs)})")
 
     def extreme(self, emitter: FunctionEmitter, extreme: Extreme, width: int, lhs: Name, rhs: Name) -> Name:
-        """Emit a minimum or maximum of registers of `width` bits, of which those of 32 are i32: unsigned ones are
-        converted.
+        """Emit a minimum or maximum of registers of `width` bits.
+
+        Registers of 32 bits are i32, which an unsigned one converts to u32 and back.
         """
         if width == 32:
             name = "max" if extreme.is_larger else "min"
@@ -34,8 +35,8 @@ class _Integers(WgslRegisters, Integers[FunctionEmitter, Name]):
                 return emitter.let(f"{name}({lhs}, {rhs})")
             return emitter.let(f"i32({name}({as_unsigned(lhs)}, {as_unsigned(rhs)}))")
         is_below = emitter.let(emitter.less(lhs, rhs, 64, unsigned=not extreme.is_signed))
-        other, chosen = (lhs, rhs) if extreme.is_larger else (rhs, lhs)
-        return emitter.let(f"select({other}, {chosen}, {is_below})")
+        if_not_below, if_below = (lhs, rhs) if extreme.is_larger else (rhs, lhs)
+        return emitter.let(f"select({if_not_below}, {if_below}, {is_below})")
 
     def product(self, emitter: FunctionEmitter, is_signed: bool, lhs: Name, rhs: Name) -> tuple[Name, Name]:
         """Return (low, high), the two words of the product of 32-bit registers, both as i32."""

@@ -23,10 +23,10 @@ from pydispatch.link.wgsl.link import Import, available_line, import_line
 
 
 def _call(emitter: FunctionEmitter, op: Operation) -> None:
-    """Lower a call of an external function.
+    """Lower a call of an external function, which linking adds to the module.
 
-    A buffer is passed as its variable's declaration and a u32 offset in elements, a scalar as its register, and an f16
-    as bits in an i32.
+    A buffer is passed as the u32 offset of its first element, in elements; its variable is named in the declaration of
+    the function. A scalar is passed as its register, but an f16 as its bits in an i32.
     """
     callee = callee_of(emitter, op)
     name = bare_symbol(callee)
@@ -34,7 +34,7 @@ def _call(emitter: FunctionEmitter, op: Operation) -> None:
     check_call(emitter, op, callee, name, "WGSL")
     types: list[str] = []
     arguments: list[str] = []
-    buffers: list[tuple[str, bool]] = []
+    buffers: list[tuple[str, bool]] = []  # (variable, whether the function may write it) of each buffer
     for operand in op.operands:
         value = emitter.values[operand]
         if isinstance(value, MemRef):
@@ -47,11 +47,11 @@ def _call(emitter: FunctionEmitter, op: Operation) -> None:
             arguments.append(str(emitter.to_bits(emitter.get(operand), operand.type)))
     result = "" if not outputs else "i32" if emitter.is_f16(outputs[0]) else emitter.type(outputs[0])
     function_name = _declared(emitter, name, tuple(types), result, tuple(buffers))
-    emitter.iterations.mark_unknown()
+    emitter.iterations.mark_unknown()  # the function may have loops
     call = f"{function_name}({', '.join(arguments)})"
     if outputs:
         returned = emitter.let(call)
-        if result == "i32" and not isinstance(outputs[0], IndexType):
+        if result == "i32" and not isinstance(outputs[0], IndexType):  # the upper bits of narrower types are undefined
             returned = REGISTERS.wrap(emitter, returned, bits=bit_width(outputs[0]), width=32)
         emitter.define(op.results[0], emitter.from_bits(returned, outputs[0]))
     else:
@@ -59,7 +59,7 @@ def _call(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 def _available(emitter: FunctionEmitter, op: Operation) -> None:
-    """Lower the query whether an external function is linked; functions of the program always are."""
+    """Lower the query whether an external function is linked; only optional imports may be missing."""
     callee = callee_of(emitter, op)
     if not is_declaration(callee) or not is_import(callee) or not is_optional(callee):
         emitter.define(op.results[0], emitter.number(value=1, width=1))
@@ -71,7 +71,10 @@ def _available(emitter: FunctionEmitter, op: Operation) -> None:
 
 
 def _buffer(emitter: FunctionEmitter, name: str, memref: MemRef) -> tuple[str, bool]:
-    """Return the name of the variable of a buffer that is passed, and whether the function may write it."""
+    """Return (variable, whether the function may write it) of a buffer that is passed to an external function.
+
+    name: symbol of the function, for messages.
+    """
     check_buffer(emitter, name, memref)
     binding = memref.root.binding
     assert emitter.layout is not None
@@ -81,15 +84,23 @@ def _buffer(emitter: FunctionEmitter, name: str, memref: MemRef) -> tuple[str, b
 def _declared(
     emitter: FunctionEmitter, symbol: str, types: tuple[str, ...], result: str, buffers: tuple[tuple[str, bool], ...]
 ) -> str:
-    """Return the name of an import, which is declared once for each signature and set of buffers."""
+    """Return the name of an external function in WGSL, which is declared once for each signature and set of buffers.
+
+    Args:
+        emitter: Emitter of the calling function.
+        symbol: Symbol that linking resolves.
+        types: WGSL types of the parameters.
+        result: WGSL type of the result; "" for none.
+        buffers: (variable, whether the function may write it) of each buffer that is passed, in order.
+    """
     key = (symbol, types, result, buffers)
-    name_ = emitter.module.imports.get(key)
-    if name_ is None:
+    declared_name = emitter.module.imports.get(key)
+    if declared_name is None:
         stem = symbol if is_free(f"import_{symbol}") else "function"  # symbols may have characters that WGSL lacks
-        name_ = emitter.module.imports[key] = f"import{len(emitter.module.imports)}_{stem}"
-        import_ = Import(symbol, name_, types, result, buffers)
-        emitter.module.declare(name_, lambda: import_line(import_))
-    return name_
+        declared_name = emitter.module.imports[key] = f"import{len(emitter.module.imports)}_{stem}"
+        import_ = Import(symbol, declared_name, types, result, buffers)
+        emitter.module.declare(declared_name, lambda: import_line(import_))
+    return declared_name
 
 
 ROWS: dict[str, Lowering] = {"func.call": _call, "util.call": _call, AVAILABLE: _available}

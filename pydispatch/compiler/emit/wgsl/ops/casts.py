@@ -17,13 +17,13 @@ from pydispatch.compiler.kernel_ir.types import is_integer
 def _bitcast(emitter: FunctionEmitter, op: Operation) -> None:
     """Lower `arith.bitcast`, by the WGSL types of both sides; integers and bits of small floats have one type."""
     (operand,), (result,) = operands_of(op), op.results
-    a, b = emitter.type(operand.type), emitter.type(result.type)
+    from_register, to_register = emitter.type(operand.type), emitter.type(result.type)
     if emitter.is_f16(operand.type) or emitter.is_f16(result.type):
         bits = emitter.to_bits(emitter.get(operand), operand.type)
         emitter.define(result, emitter.from_bits(bits, result.type))
-    elif a != b and not (is_integer(operand.type) and is_integer(result.type)):
+    elif from_register != to_register and not (is_integer(operand.type) and is_integer(result.type)):
         (value,) = emitter.operands([operand])  # a name also for a literal, which WGSL would evaluate and may refuse
-        emitter.define(result, emitter.let(f"bitcast<{b}>({value})"))
+        emitter.define(result, emitter.let(f"bitcast<{to_register}>({value})"))
     else:
         emitter.define(result, emitter.get(operand))
 
@@ -40,8 +40,8 @@ class _Casts(WgslRegisters, Casts[FunctionEmitter, Name]):
     ) -> Name:
         """Convert a float to an integer of `bits` bits in a register of `width`, saturating; a NaN becomes 0.
 
-        Integers of a width without a function of the library are clamped after the conversion to the register's.
-        source: type of the float, f32 or f64.
+        The library has conversions to 32 and 64 bits. For fewer `bits`, the float is converted to a signed integer of
+        `width` bits, which is clamped. source: type of the float, f32 or f64.
         """
         kind = "f64" if isinstance(source, Float64Type) else "f32"
         if bits == width:
@@ -59,7 +59,7 @@ class _Casts(WgslRegisters, Casts[FunctionEmitter, Name]):
     def int_to_float(
         self, emitter: FunctionEmitter, value: Name, width: int, is_signed: bool, target: Attribute
     ) -> Name:
-        """Convert an integer register of `width` bits to a float. target: f32 or f64."""
+        """Convert an integer register of `width` bits to the type `target`, f32 or f64."""
         is_single, sign = type(target) is Float32Type, "i" if is_signed else "u"
         if is_single and width == 32:
             return emitter.let(f"f32({value})" if is_signed else f"f32({as_unsigned(value)})")

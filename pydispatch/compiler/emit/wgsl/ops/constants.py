@@ -18,22 +18,22 @@ class _Constants(WgslRegisters, Constants[FunctionEmitter, Name]):
     """Constants of dispatches and executables in WGSL."""
 
     def layout_word(self, emitter: FunctionEmitter, index: int) -> Name:
-        """Read a 32-bit constant of the dispatch by its index: a component of a uniform array of vec4u."""
+        """Read the 32-bit layout constant `index`: a component of a uniform array of vec4u."""
         emitter.reads_constants = True
-        vectors = -(-emitter.layout.constants // 4)
+        vectors = -(-emitter.layout.constants // 4)  # the stride of a uniform array is a multiple of 16 bytes
         # Exports of one module may have layouts of different sizes, each of which is a variable.
         name = f"constants{vectors if vectors > 1 else ''}"
         emitter.module.declare(name, lambda: f"@group(3) @binding(0) var<uniform> {name}: array<vec4u, {vectors}>;")
         return emitter.let(f"i32({name}[{index // 4}].{'xyzw'[index % 4]})")
 
     def executable_word(self, emitter: FunctionEmitter, index: int) -> Name:
-        """Return an executable constant by its index, an override."""
+        """Return the 32-bit executable constant `index`: an override with this id, 0 unless the pipeline sets it."""
         name = f"constant{index}"
         emitter.module.declare(name, lambda: f"@id({index}) override {name}: u32 = 0u;")
         return emitter.let(f"i32({name})")
 
     def joined(self, emitter: FunctionEmitter, type_: Attribute, low: Name, high: Name) -> Name:
-        """Emit the two words of a constant of 64 bits as a register."""
+        """Emit the register of a 64-bit type, a vec2u, from its low and its high word."""
         return emitter.let(f"vec2u({as_unsigned(low)}, {as_unsigned(high)})")
 
 

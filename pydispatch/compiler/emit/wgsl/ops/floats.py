@@ -29,11 +29,11 @@ DOUBLE = {
     "math.sqrt": "pyd_f64_sqrt", "math.floor": "pyd_f64_floor", "math.ceil": "pyd_f64_ceil",
     "math.trunc": "pyd_f64_trunc", "math.roundeven": "pyd_f64_round", "math.fma": "pyd_f64_fma",
 }  # fmt: skip
-"""Functions of the library."""
+"""Operations on f64 -> functions of the library."""
 SQRT_ITERATIONS = 60
 """Bound on the iterations of the loops of `pyd_f64_sqrt`."""
 HALF = ("arith.addf", "arith.subf", "arith.mulf")
-"""Operations on f16 that WGSL computes where it has the type; others are definitions."""
+"""Operations on f16 that WGSL computes where it has the type; others are expanded to their definitions in f32."""
 
 _F32_COMPARISONS = {
     "oeq": "{a} == {b}", "ogt": "{a} > {b}", "oge": "{a} >= {b}", "olt": "{a} < {b}", "ole": "{a} <= {b}",
@@ -43,16 +43,16 @@ _F32_COMPARISONS = {
 """Predicate of `arith.cmpf` -> the comparison of two f32, by operators that are false if an operand is NaN."""
 
 _CANCEL = frozenset(("arith.addf", "arith.subf", "arith.negf"))
-"""Operations whose operands may cancel each other."""
+"""Operations whose operands may cancel, so that a rounding of an operand becomes the result."""
 _REGROUPED = frozenset(("arith.addf", "arith.subf", "arith.mulf", "arith.divf", "math.fma"))
-"""Operations that a device may regroup."""
+"""Operations that a compiler may regroup with others, as (a + b) + c to a + (b + c)."""
 
 
 class _Floats(WgslRegisters, Floats[FunctionEmitter, Name]):
     """Float arithmetic in WGSL."""
 
     def has_instruction(self, emitter: FunctionEmitter, name: str, type_: Attribute) -> bool:
-        """Return whether WGSL, or its library for f64, computes an operation on a type."""
+        """Return whether WGSL, or the library for f64, computes the operation `name` on a float type."""
         if not is_native_float(type_):  # f16, or smaller
             return name in HALF and emitter.is_f16(type_)
         if isinstance(type_, Float32Type):
@@ -61,11 +61,11 @@ class _Floats(WgslRegisters, Floats[FunctionEmitter, Name]):
         return name not in EXTREMES and name not in ("arith.negf", "math.absf")
 
     def computed(self, emitter: FunctionEmitter, op: Operation, operands: Sequence[Name]) -> Name:
-        """Emit an operation: an expression of f32 and f16, a function of the library for f64."""
+        """Emit an operation: an expression for f32 and f16, a call of a function of the library for f64."""
         name, type_ = op_name(op), op.results[0].type
         is_double = is_native_float(type_) and not isinstance(type_, Float32Type)
         if is_double:
-            if name == "math.sqrt":  # the only function of the library with loops, whose iterations are limited
+            if name == "math.sqrt":  # of these functions the only one with loops
                 emitter.iterations.add(SQRT_ITERATIONS)
             return emitter.call(DOUBLE[name], *operands)
         text = SINGLE[name].format(*operands)
@@ -75,11 +75,11 @@ class _Floats(WgslRegisters, Floats[FunctionEmitter, Name]):
     def plain_extreme(
         self, emitter: FunctionEmitter, is_larger: bool, type_: Attribute, operands: Sequence[Name]
     ) -> Name:
-        """Emit a minimum or maximum of operands that are no NaN."""
+        """Emit a minimum or maximum of operands without NaN, where the sign of a zero does not matter."""
         return emitter.let(f"{'max' if is_larger else 'min'}({', '.join(operands)})")
 
     def is_nan(self, emitter: FunctionEmitter, type_: Attribute, value: Name) -> Name:
-        """Emit whether a float is a NaN, by its bits: WGSL may assume that there are none."""
+        """Emit the test of an f32 or f64 for NaN, on its bits: WGSL may assume that floats are no NaN."""
         return emitter.call("pyd_f32_is_nan" if isinstance(type_, Float32Type) else "pyd_f64_is_nan", value)
 
     def float_compared(self, emitter: FunctionEmitter, predicate: str, type_: Attribute, lhs: Name, rhs: Name) -> Name:
@@ -90,10 +90,11 @@ class _Floats(WgslRegisters, Floats[FunctionEmitter, Name]):
 
 
 def _as_written(emitter: FunctionEmitter, op: Operation, expression: str) -> str:
-    """Return an f32 expression whose rounding compilers cannot remove by regrouping; others unchanged.
+    """Return the f32 expression of `op` in a form that compilers cannot regroup with its uses, if that matters.
 
-    WGSL lets compilers take (x + c) - c to be x, and definitions need such sums as they are written. So the bits of the
-    sum are combined with a zero that only the device knows.
+    WGSL lets compilers take (x + c) - c to be x, and definitions of functions need the rounding of such sums. So the
+    bits of a result that may cancel are combined with `HIDDEN_ZERO`, which only the device knows. Outside definitions,
+    expressions are returned unchanged.
     """
     if not emitter.is_definition or all(use.operation.name not in _CANCEL for use in op.results[0].uses):
         return expression
@@ -106,6 +107,7 @@ def _compared_double(emitter: FunctionEmitter, predicate: str, lhs: Name, rhs: N
     if predicate in ("one", "ueq"):
         compared = emitter.let(f"{emitter.call('pyd_f64_lt', lhs, rhs)} | {emitter.call('pyd_f64_lt', rhs, lhs)}")
         return compared if predicate == "one" else emitter.let(f"!{compared}")
+    # An unordered comparison is the negation of the opposite ordered one, and a > b is b < a.
     inverse = {"une": "oeq", "ugt": "ole", "uge": "olt", "ult": "oge", "ule": "ogt"}.get(predicate)
     ordered = inverse or predicate
     if ordered in ("ogt", "oge"):

@@ -8,17 +8,19 @@ from pydispatch.compiler.emit.wgsl.ops.registers import WgslRegisters
 from pydispatch.compiler.emit.wgsl.words import Name, as_unsigned
 
 NARROW = {"ctlz": "countLeadingZeros", "cttz": "countTrailingZeros", "ctpop": "countOneBits"}
-"""Built-in functions for 32 bits."""
+"""Kind of a count -> built-in function for 32 bits."""
 WIDE = {"ctlz": "pyd_i64_clz", "cttz": "pyd_i64_ctz", "ctpop": "pyd_i64_ones"}
-"""Functions of the library for two words."""
+"""Kind of a count -> function of the library for two words."""
 
 
 class _IntegerMath(WgslRegisters, IntegerMath[FunctionEmitter, Name]):
     """Bit counts in WGSL."""
 
     def counted(self, emitter: FunctionEmitter, kind: str, value: Name, width: int) -> Name:
-        """Emit a population count, or the number of leading or trailing zeros; of two words, by a function of the
-        library."""
+        """Emit a population count (ctpop), or the number of leading (ctlz) or trailing (cttz) zeros.
+
+        Those of 64 bits are functions of the library, which return an i32.
+        """
         if width == 32:
             return emitter.let(f"i32({NARROW[kind]}({as_unsigned(value)}))")
         return emitter.call("pyd_i64_from_i32", emitter.call(WIDE[kind], value))

@@ -26,14 +26,18 @@ _UPDATES = {
 }  # fmt: skip
 """Kind of an update -> its built-in function; others are loops of compare and exchange."""
 _WORDS = {"maxs": "i32", "mins": "i32", **dict.fromkeys(UNSIGNED, "u32")}
-"""The type of the words that a kind of update needs."""
+"""Kind of an update -> type that the words must have; other kinds are the same on i32 and u32."""
 
 
 def variable(emitter: FunctionEmitter, binding: int) -> tuple[str, Buffer]:
-    """Return the name of the variable of a binding, which is declared on first use, and how it is declared."""
+    """Return the name of the variable of a binding, which is declared on first use, and its element type.
+
+    binding: ordinal of the binding.
+    """
     buffer = emitter.buffers.get(binding, Buffer("u32"))
     emitter.used_bindings[binding] = None
     # The declaration is in the name, since exports of one module may declare a binding differently.
+    # An "a" stands for atomic words.
     suffix = {"f32": "f", "i32": "i", "u32": "u", "vec2u": "w", "f16": "h"}[buffer.word] + "a" * buffer.is_atomic
     name = f"binding{binding}_{suffix}"
     text = f"@group(0) @binding({binding}) var<storage, read_write> {name}: array<{buffer.type}>;"
@@ -41,7 +45,7 @@ def variable(emitter: FunctionEmitter, binding: int) -> tuple[str, Buffer]:
 
 
 def _storage(emitter: FunctionEmitter, memref: MemRef) -> tuple[str, Buffer]:
-    """Return the name of the variable of a memref, and how it is declared."""
+    """Return the name of the variable that has the elements of a memref, and its element type."""
     if memref.root.kind == "binding":
         return variable(emitter, memref.root.binding)
     buffer = emitter.atomic.get(memref.root.key)  # None for an allocation without atomic operations
@@ -49,17 +53,17 @@ def _storage(emitter: FunctionEmitter, memref: MemRef) -> tuple[str, Buffer]:
 
 
 def _read(buffer: Buffer, address: str) -> str:
-    """Return the expression that reads a word."""
+    """Return the expression that reads a word of a buffer; `address` is the expression of the word."""
     return f"atomicLoad(&{address})" if buffer.is_atomic else address
 
 
 def _write(emitter: FunctionEmitter, buffer: Buffer, address: str, value: str) -> None:
-    """Emit the store of a word."""
+    """Emit the store of a word of a buffer; `address` is the expression of the word."""
     emitter.do(f"atomicStore(&{address}, {value});" if buffer.is_atomic else f"{address} = {value};")
 
 
 def _let_integer(emitter: FunctionEmitter, text: str, word: str) -> Name:
-    """Emit an expression of the type `word`, i32 or u32, as an i32."""
+    """Emit the expression `text`, of the type `word`, i32 or u32, and return its value as an i32."""
     return emitter.let(text if word == "i32" else f"i32({text})")
 
 
@@ -74,14 +78,14 @@ class _Memory(WgslRegisters, Atomics[FunctionEmitter, Name]):
     most_atomic_bits = 32
 
     def shares_word(self, emitter: FunctionEmitter, memref: MemRef) -> bool:
-        """Return whether several elements share a word of the buffer, so that a store must keep the others."""
+        """Return whether several elements share a word of the binding, so that a store must keep the others."""
         return element_bits(memref.element) < 32 and variable(emitter, memref.root.binding)[1].word != "f16"
 
     def load_element(self, emitter: FunctionEmitter, memref: MemRef, index: Index) -> Name:
         """Emit the load of an element, and return its register.
 
-        64 bits are two words of an array of words. Other types are converted from the type of the word; integers that
-        are narrower than their storage are sign-extended.
+        An element of 64 bits in a buffer of 32-bit words is two of them. Other elements are converted from the type of
+        the word; integers that are narrower than their storage are sign-extended.
         """
         element, (name, buffer) = memref.element, _storage(emitter, memref)
         type_ = emitter.type(element)
@@ -120,14 +124,16 @@ class _Memory(WgslRegisters, Atomics[FunctionEmitter, Name]):
         return _let_integer(emitter, _read(buffer, f"{name}[{emitter.element_index(index)}]"), buffer.word)
 
     def atomic_address(self, emitter: FunctionEmitter, memref: MemRef, index: Index, bits: int) -> Name:
-        """Return the expression of an element that atomic functions update."""
+        """Return the expression of word `index` of a storage, which atomic functions take the address of."""
         return Name(f"{_storage(emitter, memref)[0]}[{emitter.element_index(index)}]")
 
     def atomic_update(
         self, emitter: FunctionEmitter, kind: str, memref: MemRef, address: Name, bits: int, value: Name
     ) -> Name | None:
-        """Emit the atomic function of an update, and return the old value; None where WGSL has none for the buffer's
-        type."""
+        """Emit the atomic function of an update, and return the old word as an i32.
+
+        Return None if WGSL has no function of this kind for the type of the buffer's words.
+        """
         _, buffer = _storage(emitter, memref)
         word = buffer.word
         has_right_sign = _WORDS.get(kind, word) == word  # minima and maxima need words of their sign
@@ -138,7 +144,15 @@ class _Memory(WgslRegisters, Atomics[FunctionEmitter, Name]):
     def exchange(
         self, emitter: FunctionEmitter, memref: MemRef, address: Name, bits: int, new: Callable[[Name], Name]
     ) -> Name:
-        """Emit a compare-exchange loop on a word, and return the old word; `new` emits the new word from an old one."""
+        """Emit a compare-exchange loop on a word, and return the old word, an i32.
+
+        Args:
+            emitter: The function's emitter.
+            memref: The memref that has the word.
+            address: Expression of the word.
+            bits: 32.
+            new: Emits the new word from an old one, both i32.
+        """
         _, buffer = _storage(emitter, memref)
         seen = emitter.var("i32")
         emitter.iterations.mark_unknown()  # other invocations decide how often the loop repeats
@@ -163,15 +177,18 @@ class _Memory(WgslRegisters, Atomics[FunctionEmitter, Name]):
         return name
 
     def _stored_type(self, emitter: FunctionEmitter, op: Operation, element: Attribute) -> str:
-        """Return the WGSL type of the elements of an allocation."""
+        """Return the WGSL type of the elements of the allocation `op`: atomic if atomic operations access them."""
         atomic = emitter.atomic.get(op)
         return atomic.type if atomic else emitter.type(element)
 
     def table(
         self, emitter: FunctionEmitter, name: str, element: Attribute, count: int, values: Callable[[], Sequence[Any]]
     ) -> tuple[object, str]:
-        """Return the key and the name of the private array of a constant table; `values` computes its elements."""
-        declared_type = emitter.type(element)
+        """Return the key and the name of the private array of a constant table, which is declared on first use.
+
+        values: returns the elements.
+        """
+        declared_type = emitter.type(element)  # in the name, since it differs between functions of one module
         variable = f"table_{''.join(letter if letter.isalnum() else '_' for letter in name)}_{declared_type}"
         constant_text = self.float_constant if is_float(element) else lambda f, value, type_: f.constant(value, type_)
 

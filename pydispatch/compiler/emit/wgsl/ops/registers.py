@@ -19,7 +19,7 @@ from pydispatch.compiler.emit.wgsl.words import Literal, Name, as_unsigned, fini
 from pydispatch.compiler.kernel_ir.types import bit_width
 
 COMPARISONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
-"""Comparisons -> operators."""
+"""Last two letters of a predicate of `arith.cmpi` -> operators."""
 OPERATORS = {"add": "+", "sub": "-", "mul": "*", "and": "&", "or": "|", "xor": "^"}
 """Kinds of arithmetic on i32 -> operators."""
 WIDE = {"add": "pyd_i64_add", "sub": "pyd_i64_sub", "mul": "pyd_i64_mul"}
@@ -36,7 +36,10 @@ class WgslRegisters(Registers[FunctionEmitter, Name]):
     """Instructions of WGSL on registers."""
 
     def operands(self, emitter: FunctionEmitter, values: Sequence[SSAValue]) -> list[Name]:
-        """Return the registers of values."""
+        """Return the registers of scalars; if all are literals, the first one is bound to a name.
+
+        WGSL evaluates expressions of literals alone at compile time, and refuses those that overflow.
+        """
         return emitter.operands(values)
 
     def wrap(self, emitter: FunctionEmitter, value: Name, *, bits: int, width: int) -> Name:
@@ -57,7 +60,7 @@ class WgslRegisters(Registers[FunctionEmitter, Name]):
     def resized(self, emitter: FunctionEmitter, value: Name, from_width: int, to_width: int) -> Name:
         """Convert a register between 1 (bool), 32 (i32) and 64 bits (vec2u).
 
-        A bool becomes 0 or -1; a narrower result has the low bits.
+        A bool becomes 0 or -1; a wider integer is extended with its sign, a narrower one has the low bits.
         """
         if from_width == to_width:
             return value
@@ -68,7 +71,7 @@ class WgslRegisters(Registers[FunctionEmitter, Name]):
         return emitter.call("pyd_i64_from_i32", value) if to_width == 64 else emitter.let(f"i32({value}.x)")
 
     def logical(self, emitter: FunctionEmitter, kind: str, lhs: Name, rhs: Name) -> Name:
-        """Combine two bools."""
+        """Combine two bools: `kind` is "and", "or", "eq" or "ne"."""
         return emitter.let(f"{lhs} {LOGICAL[kind]} {rhs}")
 
     def inverted(self, emitter: FunctionEmitter, value: Name) -> Name:
@@ -82,7 +85,10 @@ class WgslRegisters(Registers[FunctionEmitter, Name]):
         return emitter.let(f"{lhs} {OPERATORS[kind]} {rhs}")
 
     def shifted(self, emitter: FunctionEmitter, shift: Shift, width: int, value: Name, count: Name | int) -> Name:
-        """Emit a shift; the count is a constant, or a register of the same width, from 0 to width - 1."""
+        """Emit a shift of a register of `width` bits, 32 or 64.
+
+        count: from 0 to width - 1, as a number known while compiling or a register of the same width.
+        """
         if width == 64:
             # A known count is applied to both words, unless value is a literal, which has no members .x and .y.
             if isinstance(count, int) and count > 0 and type(value) is not Literal:
@@ -98,7 +104,7 @@ class WgslRegisters(Registers[FunctionEmitter, Name]):
 
         A comparison of 64 bits is `<` on swapped operands, negated if needed.
         """
-        is_unsigned, order = predicate[0] == "u", predicate[-2:]
+        is_unsigned, order = predicate[0] == "u", predicate[-2:]  # "ult" is unsigned and "lt"
         if width == 64:
             if predicate in ("eq", "ne"):
                 return emitter.let(f"all({lhs} == {rhs})" if predicate == "eq" else f"any({lhs} != {rhs})")
@@ -111,7 +117,7 @@ class WgslRegisters(Registers[FunctionEmitter, Name]):
         return emitter.let(f"{lhs} {COMPARISONS[order]} {rhs}")
 
     def select(self, emitter: FunctionEmitter, type_: Attribute, condition: Name, then: Name, other: Name) -> Name:
-        """Choose between two registers; WGSL's select has the condition last and the false value first."""
+        """Emit the choice of `then` if the condition holds, else `other`; WGSL's select takes them in reverse."""
         return emitter.let(f"select({other}, {then}, {condition})")
 
     def float_constant(self, emitter: FunctionEmitter, value: float, type_: Attribute) -> Name:
@@ -125,31 +131,33 @@ class WgslRegisters(Registers[FunctionEmitter, Name]):
         return two_words(bits) if is_native_float(type_) else integer(signed(bits, bit_width(type_)))
 
     def from_bits(self, emitter: FunctionEmitter, value: Name, type_: Attribute) -> Name:
-        """Reinterpret the bits of a float, in an integer register, as a float register.
+        """Return an integer register with the bits of a scalar as the register of its type.
 
-        Registers of f32 are WGSL's f32. The function emitter converts f16 where the device has it; registers of the
-        other floats have their bits, and remain as they are.
+        f32 is reinterpreted, and f16 where WGSL has it. Registers of other types hold the bits: `value` is returned.
         """
         if type(type_) is Float32Type:
             return emitter.let(f"bitcast<f32>({value})")
         return emitter.from_bits(value, type_)
 
     def to_bits(self, emitter: FunctionEmitter, value: Name, type_: Attribute) -> Name:
-        """Reinterpret a float register as bits. Floats other than f32 and f16 are registers of bits already."""
+        """Return an integer register with the bits of a scalar; registers of other types than f32 and f16 hold them."""
         if type(type_) is Float32Type:
             return emitter.let(f"bitcast<i32>({value})")
         return emitter.to_bits(value, type_)
 
     def expand(self, emitter: FunctionEmitter, op: Operation, exponent: int | None = None) -> None:
-        """Emit an operation by its definition."""
+        """Emit an operation by a call of its definition.
+
+        exponent: that of an integer power if it is known while compiling, else None.
+        """
         expand(emitter, op, exponent)
 
 
 def _infinity_or_nan(emitter: FunctionEmitter, bits: int) -> Name:
-    """Return an infinity or NaN, from bits that are bound to a name: constants of WGSL are finite."""
+    """Return the f32 with these bits, an infinity or NaN, which no constant expression of WGSL may be."""
 
     def make() -> Name:
-        """Emit the float from its bits, which are not a constant expression then."""
+        """Emit the float from its bits, which are bound to a name so that WGSL does not evaluate them."""
         return emitter.let(f"bitcast<f32>({emitter.let(unsigned(bits), 'k')})", "k")
 
     return emitter.at_entry(("special", bits), make)
@@ -158,15 +166,15 @@ def _infinity_or_nan(emitter: FunctionEmitter, bits: int) -> Name:
 def _shifted_words(shift: Shift, value: Name, count: int) -> str:
     """Return the expression of a 64-bit shift by a constant number of bits, 1 to 63.
 
-    `value` is a vec2u of (low word, high word). A shift by `count` < 32 moves bits from one word into the other by
-    32 - count in the opposite direction; one by more than 32 moves a whole word by count - 32.
+    `value` is the name of a vec2u of (low word, high word). A shift by `count` < 32 moves bits from one word into the
+    other by 32 - count in the opposite direction; one by more than 32 moves a whole word by count - 32.
     """
     cross_shift = f"{abs(32 - count)}u"
     if shift.is_left:
         if count >= 32:
             return f"vec2u(0u, {value}.x << {cross_shift})" if count > 32 else f"vec2u(0u, {value}.x)"
         return f"vec2u({value}.x << {count}u, ({value}.y << {count}u) | ({value}.x >> {cross_shift}))"
-    high, sign = f"{value}.y", "0u"
+    high, sign = f"{value}.y", "0u"  # the high word, and the word that fills it from the left
     if shift.is_signed:
         high, sign = f"i32({high})", f"u32(i32({high}) >> 31u)"
     if count == 32:
