@@ -153,6 +153,19 @@ def test_float_operations(name: str, cpu: str) -> None:
     check("\n".join(lines), [(name, a), (name, b)], outputs, cpu)
 
 
+def test_extended_constant_comparisons() -> None:
+    """A comparison that is known while compiling is a truth value like any other: extended with its sign, true is -1."""
+    body = """
+      %always = arith.cmpf true, %x0, %x0 : f32
+      %never = arith.cmpf false, %x0, %x0 : f32
+      %y0 = arith.extsi %always : i1 to i32
+      %y1 = arith.extui %always : i1 to i32
+      %y2 = arith.extsi %never : i1 to i32"""
+    always = np.ones(COUNT, np.bool_)
+    outputs = [("i32", -always.astype(np.int32)), ("i32", always.astype(np.int32)), ("i32", np.zeros(COUNT, np.int32))]
+    check(body, [("f32", floats(np.float32))], outputs)
+
+
 @pytest.mark.parametrize("name", FLOATS)
 def test_number_minimum(name: str) -> None:
     dtype = FLOATS[name]

@@ -79,7 +79,7 @@ class Floats(Registers[E, V]):
         """Lower `arith.cmpf`."""
         predicate, (result,), type_ = FLOAT_PREDICATES[integer(op, "predicate")], op.results, op.operands[0].type
         if predicate in ("false", "true"):
-            emitter.define(result, int(predicate == "true"))
+            emitter.define(result, -int(predicate == "true"))  # known integers are signed: true is -1
             return
         if not self.has_instruction(emitter, op_name(op), type_):
             self.expand(emitter, op)
