@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 EVENTS = 1 << 14
-"""That are kept of each thread: 2 MiB."""
+"""Number of events retained for each thread by default, the latest ones: 2 MiB."""
 
 OTHER_THREADS = 64
 """Number of threads that may have a track, besides one worker for each CPU."""
@@ -49,12 +49,12 @@ class Event:
 
     @property
     def seconds(self) -> float:
-        """How long it took."""
+        """Duration in seconds."""
         return (self.end - self.begin) * 1e-9
 
     @property
     def label(self) -> str:
-        """What a timeline shows."""
+        """Text that a timeline shows: the name of the export for a run, else the kind, as in `call @name` or `idle`."""
         if self.kind == "run":
             return self.name
         return f"{self.kind} @{self.name}" if self.name else self.kind
@@ -86,7 +86,7 @@ class Trace:
 
         Args:
             path: Path of the file that is written at the end; None for none.
-            events: Number of events that are retained for each thread.
+            events: Number of events that are retained for each thread, the latest ones.
         """
         if type(events) is not int or not 1 <= events <= 1 << 24:
             raise InvalidArgumentError(f"trace: events: expected a number from 1 to {1 << 24}, got {events!r}")
@@ -116,7 +116,7 @@ class Trace:
         self._began, self._process = recorder.now(), os.getpid()
 
     def stop(self) -> None:
-        """End, and write the file. Does nothing in a process that was forked meanwhile."""
+        """End the trace, set `tracks`, and write the file. In a process that was forked meanwhile, only end it."""
         if self._began is None:
             raise InvalidArgumentError("trace: stop: it has not begun")
         began, self._began = self._began, None
@@ -159,11 +159,15 @@ def trace(path: str | os.PathLike[str] | None, *, events: int = EVENTS) -> Trace
 
 
 class _Clock:
-    """Ticks of the CPU and times of time.monotonic_ns, as nanoseconds from the beginning of a trace."""
+    """Conversion of CPU ticks and times of time.monotonic_ns to nanoseconds from the beginning of a trace.
+
+    Args:
+        began, ended: Results of `recorder.now()`, (ticks, nanoseconds), at the start and the end of the trace.
+    """
 
     def __init__(self, began: tuple[int, int], ended: tuple[int, int]) -> None:
-        (self.ticks, self.begin), (last, self.end) = began, ended
-        self.scale = (self.end - self.begin) / max(1, last - self.ticks)
+        (self.ticks, self.begin), (end_ticks, self.end) = began, ended
+        self.scale = (self.end - self.begin) / max(1, end_ticks - self.ticks)  # nanoseconds of a tick
 
     def of_ticks(self, ticks: int) -> int:
         """Return the nanoseconds from the beginning of the trace to a tick count; 0 for an earlier one."""
@@ -174,7 +178,10 @@ class _Clock:
 
 
 def _read(events: int, clock: _Clock) -> tuple[list[Track], int]:
-    """Return the tracks, pool threads first, then other threads, then queues; and how many events are on none."""
+    """Return the tracks, pool threads first, then other threads, then queues; and how many events are on none.
+
+    events: number of events that are retained for each thread.
+    """
     recorded_tracks, without = recorder.tracks(events)
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     threads: dict[int, Track] = {}
@@ -208,8 +215,10 @@ def _event(
 
 
 def _queues(clock: _Clock) -> list[Track]:
-    """Return a track for each queue of a device with the runs on it, in the clock of the host; the first has the count
-    of lost events."""
+    """Return a track for each device queue with its runs, whose times are converted to those of the trace.
+
+    Lost events are counted for all queues together; the first track has that number.
+    """
     raw, lost = recorder.take_queued()
     queues: dict[str, list[Event]] = {}
     for queue, name, begin, end, workgroups in raw:
@@ -225,7 +234,7 @@ def _nested(events: Iterable[Event]) -> Iterator[Event]:
 
     The clocks of CPUs may differ slightly, so that an event can appear to outlast the event around it.
     """
-    around: list[int] = []  # ends
+    around: list[int] = []  # ends of the enclosing events, outermost first
     for event in sorted(events, key=lambda event: (event.begin, -event.end)):
         while around and around[-1] <= event.begin:
             around.pop()
@@ -235,11 +244,15 @@ def _nested(events: Iterable[Event]) -> Iterator[Event]:
 
 
 def _file(tracks: list[Track], without: int) -> str:
-    """Return the text of the trace file, with an event in each line."""
+    """Return the text of the trace file, with an event in each line.
+
+    without: number of events of threads that have no track.
+    """
     process = os.getpid()
     lost = {track.name: track.lost for track in tracks if track.lost}
     if without:
         lost["threads without a track"] = without
+    # Kinds ("ph"): M names a process or thread, i is an instant, X an activity with a duration.
     entries: list[dict[str, Any]] = [
         {"name": "process_name", "ph": "M", "pid": process, "tid": 0, "args": {"name": "pydispatch"}}
     ]

@@ -30,7 +30,23 @@ _CHECK_EVERY = 1 << 14
 class Launch:
     """Launch of a kernel, which checks its arguments and runs it.
 
-    steps: number of instructions so far; an instruction that several threads run together counts once.
+    Args:
+        memory: Global memory.
+        kernel: The kernel.
+        grid: Number of thread blocks in x, y and z.
+        block: Number of threads of a block in x, y and z.
+        params: Parameters, laid out as in `.param` space.
+        dynamic_shared: Bytes of dynamic shared memory of a block.
+        cancel: Function that is polled; the launch ends if it returns True. None: the launch cannot be cancelled.
+        max_steps: Number of `steps` at which the launch fails.
+        races: Whether data races are detected.
+
+    Attributes:
+        steps: Number of instructions so far; an instruction that several threads run together counts once.
+        check_at: Number of steps at which batches call `check` next.
+        threads: Number of threads of a block.
+        shared_bytes: Static and dynamic shared memory of a block.
+        shared_stride: Bytes between the shared memories of two blocks of a batch.
     """
 
     def __init__(
@@ -46,6 +62,7 @@ class Launch:
         self.steps = 0
         self.check_at = min(_CHECK_EVERY, max_steps)
         self._check(params)
+        # Padded to whole 8-byte words, which loads may access.
         data = np.frombuffer(params.ljust(aligned(len(params), 8), b"\0"), np.uint8)
         self.params = Allocation(PARAM, data.size, data, "const", "parameters")
         self.races = RaceDetector(self) if races else None
@@ -83,7 +100,7 @@ class Launch:
             )
 
     def run(self) -> None:
-        """Run all thread blocks, a limited number of them at once. Raise KernelError."""
+        """Run all thread blocks, a limited number of them at once. Raise KernelError for a fault or data races."""
         total = self.grid[0] * self.grid[1] * self.grid[2]
         at_once = max(1, THREADS_AT_ONCE // self.threads)
         if self.shared_stride:
@@ -101,6 +118,11 @@ class Launch:
     def check(self, batch: ThreadBatch, block: CodeBlock, frame: Frame) -> None:
         """Raise KernelError when the launch has taken too many steps or is cancelled. Called every `_CHECK_EVERY`
         steps.
+
+        Args:
+            batch: The thread blocks that run now.
+            block: The code that they run, for the message.
+            frame: The threads that run it, for the message.
         """
         if self.steps >= self.max_steps:
             self._endless(batch, block, frame)
@@ -109,5 +131,5 @@ class Launch:
         self.check_at = min(self.steps + _CHECK_EVERY, self.max_steps)
 
     def _endless(self, batch: ThreadBatch, block: CodeBlock, frame: Frame) -> NoReturn:
-        """Raise KernelError: the launch does not end."""
+        """Raise KernelError with the line and one thread that runs after `max_steps`. Arguments: as for `check`."""
         raise KernelError(report.endless(batch, frame.code, block.line, int(frame.threads[0]), self.max_steps))

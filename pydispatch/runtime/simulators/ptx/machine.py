@@ -35,6 +35,7 @@ class Machine:
             from pydispatch.formats.ptx.read import read
 
             source = read(source, name)
+        # "sm_90a" is for compute capability (9, 0).
         digits = "".join(c for c in source.target.removeprefix("sm_") if c.isdecimal())
         needed = divmod(int(digits), 10) if digits else (0, 0)
         if needed > self.capability:
@@ -67,7 +68,7 @@ class Machine:
             max_steps: Maximum number of instructions, each counted once for all threads that run it together.
 
         Raises:
-            KernelError: The kernel has a fault.
+            KernelError: The kernel has a fault or a data race, exceeds `max_steps`, or is cancelled.
             InvalidArgumentError: The launch is invalid.
         """
         launch = Launch(self.memory, kernel, grid, block, params, dynamic_shared, cancel, max_steps, self.races)

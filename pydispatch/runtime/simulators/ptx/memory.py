@@ -19,17 +19,17 @@ FIRST_ADDRESS = 0x10_0000_0000
 GAP_BYTES = 4096
 """Bytes between two allocations, at least."""
 ALIGNMENT = 256
-"""Of the first address of an allocation, in bytes."""
+"""Divisor of the first address of each allocation, in bytes."""
 WORD = 4
 """Bytes of a word, to which allocations are padded."""
 SHARED = 0x7F00_0000_0000
-"""The base of generic addresses of shared memory, that of the accessing block."""
+"""Generic address of byte 0 of shared memory: each block reaches its own memory at the same addresses."""
 LOCAL = 0x7E00_0000_0000
-"""The base of generic addresses of local memory, that of the accessing thread."""
+"""Generic address of byte 0 of local memory: each thread reaches its own memory at the same addresses."""
 PARAM = 0x7D00_0000_0000
-"""Where generic addresses of kernel parameters begin."""
+"""Generic address of the first kernel parameter."""
 WINDOW = 1 << 32
-"""Bytes of the generic addresses of shared memory, of local memory, and of parameters."""
+"""Size in bytes of each range of generic addresses: that of shared memory, of local memory, and of parameters."""
 _MAX_FREED = 256
 """Number of freed allocations that are remembered for messages."""
 
@@ -45,7 +45,7 @@ class ElementViews(dict[np.dtype[Any], Any]):
         self._data = data
 
     def __missing__(self, dtype: np.dtype[Any]) -> Any:
-        """Create the view of a type, and keep it."""
+        """Create the view of the bytes as elements of `dtype`, and cache it."""
         byte_count = self._data.size // dtype.itemsize * dtype.itemsize
         view = self[dtype] = self._data[:byte_count].view(dtype)
         return view
@@ -61,7 +61,7 @@ class Allocation:
         data: The bytes, uint8, padded to a whole word: atomic operations on the last bytes of an allocation reach the
             padding, as on any GPU.
         kind: "global", "const", "shared" or "local".
-        name: The variable, else "".
+        name: The variable of a module that the range is for, else "".
         live: Whether it is not freed.
         is_adopted: Whether the bytes are those of a caller's array.
         views: The bytes as arrays of other types.
@@ -103,8 +103,8 @@ class Allocation:
 class MemoryAccess(NamedTuple):
     """Bytes of one allocation that threads of a frame access with one instruction.
 
-    An instruction whose threads access several allocations has one MemoryAccess for each; a single one is of all
-    threads.
+    An instruction whose threads access several allocations has one MemoryAccess for each allocation. If there is only
+    one, it is for all threads.
     """
 
     positions: Any
@@ -142,6 +142,8 @@ class GlobalMemory:
     def allocate(self, nbytes: int, kind: str = "global", name: str = "") -> int:
         """Allocate nbytes of zeros at a multiple of 256, and return the address. OutOfMemoryError states the bytes in
         use.
+
+        kind, name: as in `Allocation`.
         """
         if nbytes < 0:
             raise InvalidArgumentError(f"memory: expected a size of 0 or more bytes, got {nbytes}")
@@ -178,7 +180,7 @@ class GlobalMemory:
         return start
 
     def free(self, address: int) -> None:
-        """End an allocation; its address is never reused."""
+        """End the allocation that begins at `address`, which is never reused."""
         index = bisect_right(self._starts, address) - 1
         if index < 0 or self._starts[index] != address:
             raise InvalidArgumentError(
@@ -186,14 +188,16 @@ class GlobalMemory:
             )
         allocation = self._allocations.pop(index)
         del self._starts[index]
-        if not allocation.is_adopted:  # adopted arrays are memory of their owners
+        if not allocation.is_adopted:  # adopted arrays do not count: their owners have allocated them
             self._used -= allocation.size
         allocation.free()
         self._freed.append(allocation)
         del self._freed[:-_MAX_FREED]  # the last ones are remembered for messages
 
     def find(self, address: int) -> Allocation | None:
-        """Return the allocation that holds the byte at an address; None if no byte is there."""
+        """Return the allocation that holds the byte at an address, or begins there without any bytes; None if there is
+        none.
+        """
         index = bisect_right(self._starts, address) - 1
         if index < 0:
             return None
@@ -201,7 +205,9 @@ class GlobalMemory:
         return allocation if address < allocation.start + max(allocation.size, 1) else None
 
     def describe_near(self, address: int) -> str:
-        """Return the allocation at or nearest to an address, for messages: '; nearest: …'."""
+        """Return text for the end of a message: the allocation at or nearest to an address, such as '; nearest: 8 bytes
+        past the end of the allocation of 64 bytes at 0x1000000000'.
+        """
         for freed in reversed(self._freed):
             if freed.start <= address < freed.start + max(freed.size, 1):
                 return f"; it was freed: {freed}"

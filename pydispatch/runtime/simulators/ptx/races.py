@@ -34,13 +34,13 @@ _ACCESS = np.dtype(
 """One access by one thread. All fields of a granule that was not accessed are 0, so that its memory stays untouched.
 
 thread: index of the thread in the launch, plus 1. barriers: number that its block had passed. warp_syncs: how often the
-threads of its warp had met. fences: number that its block had passed. line: of the instruction. strong: whether the
-access is atomic, volatile, acquire or release.
+threads of its warp had met at bar.warp.sync. fences: number that its block had passed. line: of the instruction.
+strong: whether the access is atomic, volatile, acquire or release.
 """
 
 
 class RacingAccess(NamedTuple):
-    """Access of a data race, which has two.
+    """One of the two accesses of a data race.
 
     Attributes:
         line: Line of the instruction in the text.
@@ -101,7 +101,7 @@ class RaceDetector:
         # Identity of an allocation → (it, the last accesses of its bytes).
         self._tables: dict[int, tuple[Allocation, _Table]] = {}
         self._races: dict[tuple[int, int], Race] = {}  # lines of the two accesses → the first race between them
-        self._count = 0  # of all races
+        self._count = 0  # number of races, including those that are not recorded
         total = launch.grid[0] * launch.grid[1] * launch.grid[2]
         self._fences = np.zeros(total, np.int64)  # of each block, how many fences it has passed
         self._warps_per_block = -(-launch.threads // 32)
@@ -144,14 +144,14 @@ class RaceDetector:
             strong: Whether it is atomic, volatile, acquire or release.
         """
         allocation = access.memory
-        if allocation.kind in ("const", "local"):
+        if allocation.kind in ("const", "local"):  # read-only, or private to each thread
             return
         threads = access.select_threads(frame.threads)
         blocks = self._blocks(frame, threads)
         now = np.zeros(threads.size, _ACCESS)
         launch_threads = self._threads(frame, threads)
         now["thread"] = launch_threads + 1  # 0 is no thread
-        now["barriers"] = frame.batch.epochs[blocks - frame.batch.first]
+        now["barriers"] = frame.batch.epochs[blocks - frame.batch.first]  # indexed by block of the batch
         now["fences"] = self._fences[blocks]
         warps = self._warp(launch_threads)
         now["warp_syncs"] = [self._warp_syncs.get(int(warp), 0) for warp in warps] if self._warp_syncs else 0
@@ -204,6 +204,8 @@ class RaceDetector:
     def _check_same_instruction(self, now: Any, allocation: Allocation, granules: Any, granule_bytes: int) -> None:
         """Record races between threads that write the same granule with one instruction.
 
+        Only writes to neighbours in the order of granules are compared: each thread with the next of the same granule.
+
         Args:
             now: The write of each thread of the instruction, an array of `_ACCESS`.
             allocation: The written memory.
@@ -241,10 +243,11 @@ class RaceDetector:
         if not is_conflict.any():
             return
         first, second = before["thread"] - 1, now["thread"] - 1
+        # maximum: `first` is -1 where the granule has no earlier access; is_conflict is False there.
         block, own_block = np.maximum(first, 0) // threads_per_block, second // threads_per_block
         is_same_block = block == own_block
         no_barrier = before["barriers"] == now["barriers"]
-        no_fence = before["fences"] == self._fences[block]
+        no_fence = before["fences"] == self._fences[block]  # the block of the earlier access has passed none since
         is_same_warp = is_same_block & (self._warp(first) == self._warp(second))
         no_warp_sync = before["warp_syncs"] == now["warp_syncs"]
         is_unordered = np.where(is_same_block, no_barrier, no_fence) & (~is_same_warp | no_warp_sync)
@@ -257,7 +260,7 @@ class RaceDetector:
     def _record(
         self, first: Any, second: Any, allocation: Allocation, offset: int, *, first_writes: bool, second_writes: bool
     ) -> None:
-        """Count a race at byte `offset` of an allocation, and keep it for the message if it is the first of its lines.
+        """Count a race at byte `offset` of an allocation. Keep the first race of each pair of lines for the message.
 
         Args:
             first, second: The two accesses, records of type `_ACCESS`.
@@ -277,12 +280,15 @@ class RaceDetector:
             )
 
     def _name(self, allocation: Allocation, offset: int) -> str:
-        """Return text that names byte `offset` of an allocation. Shared memory of all blocks is one allocation."""
+        """Return text that names byte `offset` of an allocation.
+
+        The shared memory of all blocks of a batch is one allocation, in which each block has `shared_stride` bytes.
+        """
         if allocation.kind != "shared":
             return f"byte {offset} of the {allocation}"
         offset_in_block, kernel = offset % self._launch.shared_stride, self._launch.kernel
         for name, start, size in kernel.loaded.shared_variables(kernel.name):
-            has_dynamic_size = size == 0
+            has_dynamic_size = size == 0  # `extern .shared`: all bytes up to the end
             if start <= offset_in_block and (has_dynamic_size or offset_in_block < start + size):
                 return f"byte {offset_in_block - start} of shared '{name}'"
         return f"byte {offset_in_block} of shared memory"
@@ -294,7 +300,7 @@ class RaceDetector:
         return f"block {coordinates(block, launch.grid)}, thread {coordinates(thread_in_block, launch.block)}"
 
     def finish(self) -> None:
-        """Raise KernelError if lines race. It lists the pairs of lines, with one pair of threads each."""
+        """Raise KernelError if accesses raced. It lists the pairs of lines, each with the threads of one race."""
         if not self._races:
             return
         kernel = self._launch.kernel

@@ -12,10 +12,14 @@ from pydispatch.runtime.simulators.ptx.groups import ThreadGroup
 from pydispatch.runtime.simulators.ptx.threads import ThreadBatch
 
 _SHOWN = 4
+"""Maximum number of threads that a message names for each instruction."""
 
 
 def _threads(batch: ThreadBatch, threads: Any) -> str:
-    """Return text that names the first of some threads, and the number of others."""
+    """Return text that names the first `_SHOWN` of some threads, and the number of others.
+
+    threads: indices of the threads in the batch.
+    """
     first = sorted(int(t) for t in np.asarray(threads)[:_SHOWN])
     more = f" and {len(threads) - len(first)} more" if len(threads) > len(first) else ""
     return "; ".join(batch.describe_thread(t) for t in first) + more
@@ -26,7 +30,7 @@ def deadlock(batch: ThreadBatch, parked: list[ThreadGroup], waiting: list[Waitin
 
     Args:
         batch: The batch of threads.
-        parked: Groups that wait for lanes of their warp.
+        parked: Groups that wait for lanes of their warp, at the first instruction of the group's block of code.
         waiting: Threads that wait at barriers.
     """
     lines = []
@@ -56,7 +60,15 @@ def deadlock(batch: ThreadBatch, parked: list[ThreadGroup], waiting: list[Waitin
 
 
 def endless(batch: ThreadBatch, code: FunctionCode, line: int, thread: int, steps: int) -> str:
-    """Return the message for a kernel that has reached its limit of steps."""
+    """Return the message for a kernel that has reached its limit of steps.
+
+    Args:
+        batch: The batch of threads.
+        code: The function that runs.
+        line: Line of the text that runs.
+        thread: Index in the batch of one of the threads that run it.
+        steps: The limit.
+    """
     return (
         f"kernel '{batch.launch.kernel.name}': {code.builder.module}:{line}: still running after {steps} steps, in "
         f"{batch.describe_thread(thread)}: a loop without an end, or raise max_steps"

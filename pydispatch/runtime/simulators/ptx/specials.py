@@ -35,7 +35,7 @@ def _lane(batch: ThreadBatch) -> Any:
 
 
 def _warp(batch: ThreadBatch) -> Any:
-    """Return the warp of each thread in its block."""
+    """Return %warpid of each thread: the index of its warp in its block."""
     return (batch.lane_numbers() >> LANE_BITS).astype(np.uint32) % np.uint32(batch.warps_per_block)
 
 
@@ -108,6 +108,7 @@ def is_special(name: str) -> bool:
 
 def clock(name: str) -> int:
     """Return the value of a register of `CLOCKS`: nanoseconds of the host, or their low or high 32 bits."""
+    # %clock and %clock64 count from an unspecified time; %globaltimer is the time of day.
     now = time.perf_counter_ns() if "clock" in name else time.time_ns()
     if name.endswith("_hi"):
         return now >> 32

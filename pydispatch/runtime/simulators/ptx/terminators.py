@@ -31,7 +31,7 @@ BuildEnd = Callable[[Label, int], End]
 
 def is_terminator(instruction: Instruction) -> bool:
     """Return whether an instruction ends a block of code."""
-    if instruction.opcode in ("bar", "barrier"):
+    if instruction.opcode in ("bar", "barrier"):  # bar.warp.sync is a step: it does not wait for other warps
         return instruction.modifiers[:1] != ("warp",)
     if instruction.opcode == "call":
         return is_call(instruction)
@@ -50,13 +50,13 @@ def branch_if(slot: int, wanted: bool, target: int, after: int) -> End:
         if count == frame.n:
             return target if wanted else after
         batch.split(group, chosen if wanted else ~chosen, target, after)
-        return -1
+        return -1  # the scheduler continues with both halves
 
     return end
 
 
 def _bra(builder: FunctionBuilder, instruction: Instruction, function: PtxFunction) -> BuildEnd:
-    """Build a jump, conditional where it has a guard."""
+    """Build `bra label`, which is conditional if it has a guard (`@p bra label`)."""
     operand = builder.operands(instruction, 1)[0]
     if not isinstance(operand, PtxSymbol):
         builder.fail(instruction, "jumps to no label")
@@ -76,7 +76,7 @@ def _bra(builder: FunctionBuilder, instruction: Instruction, function: PtxFuncti
 
 
 def _brx(builder: FunctionBuilder, instruction: Instruction, function: PtxFunction) -> BuildEnd:
-    """Build a jump to the label at an index in a list."""
+    """Build `brx.idx index, table`: a jump to one of the labels of a `.branchtargets` list."""
     index, table = builder.operands(instruction, 2)
     slot = builder.source(instruction, index, "u32")
     names = function.tables.get(table.name) if isinstance(table, PtxSymbol) else None
@@ -136,13 +136,17 @@ def _trap(builder: FunctionBuilder, instruction: Instruction, function: PtxFunct
     """Build the report of a fault: the kernel has ended itself."""
 
     def end(batch: Batch, group: ThreadGroup, frame: Frame) -> int:
-        frame.fault(instruction, 0, "the kernel gave up")
+        frame.fault(instruction, position=0, why="the kernel gave up")  # the message names the first thread
 
     return lambda label, after: end
 
 
 def _barrier(builder: FunctionBuilder, instruction: Instruction, function: PtxFunction) -> BuildEnd:
-    """Simulate bar{.cta}.sync a{, b}; .arrive a, b; .red.popc.u32 d, a{, b}, {!}p; .red.and.pred p, a{, b}, {!}q."""
+    """Build bar{.cta}.sync a{, b}; .arrive a, b; .red.popc.u32 d, a{, b}, {!}p; .red.and.pred p, a{, b}, {!}q.
+
+    a is the number of the barrier, b the number of threads that it waits for (by default all of the block). The first
+    operand of .red is its result, the last the predicate that it reduces.
+    """
     kinds = [m for m in instruction.modifiers if m in ("sync", "arrive", "red")]
     if len(kinds) != 1 or any(m not in (*_BARRIER_WORDS, kinds[0]) for m in instruction.modifiers):
         builder.fail(instruction)

@@ -45,7 +45,7 @@ class RaceObserver(Protocol):
         """Record that the writes of a frame's blocks are visible to the other blocks."""
 
     def warp_sync(self, frame: Any) -> None:
-        """Lanes of a warp meet."""
+        """Record that the lanes of the frame's warps have met at bar.warp.sync."""
 
 
 class Launched(Protocol):
@@ -112,7 +112,7 @@ class ThreadBatch:
         self._per_thread: dict[str, Any] = {}  # name → array over the threads
 
     def per_thread(self, name: str, compute: Callable[[], Any]) -> Any:
-        """Return an array over the batch's threads, computed once."""
+        """Return the cached array over the batch's threads with a name; `compute` returns it on first use."""
         values = self._per_thread.get(name)
         if values is None:
             values = self._per_thread[name] = compute()
@@ -123,7 +123,9 @@ class ThreadBatch:
         return self.per_thread("slot", lambda: np.repeat(np.arange(self.count), self.threads_per_block))
 
     def lane_numbers(self) -> Any:
-        """Return warp * 32 + lane of each thread, int64 [n]: warps are counted through the batch."""
+        """Return warp * 32 + lane of each thread, int64 [n]. Warps are numbered through the batch; each block begins
+        with a new one, so that numbers are skipped if its threads are no multiple of 32.
+        """
 
         def lanes_of_threads() -> Any:
             index_in_block = np.tile(np.arange(self.threads_per_block), self.count)
@@ -140,6 +142,7 @@ class ThreadBatch:
             if refuse is not None:
                 refuse(why)
             raise KernelError(f"kernel '{self.launch.kernel.name}': {why}")
+        # At least doubled, so that deep recursion copies the memory only a few times.
         stride = max(aligned(size, 16), 2 * self.local_stride if size <= LOCAL_LIMIT // 2 else 0)
         grown = np.zeros((self.n, stride), np.uint8)
         grown[:, : self.local_stride] = self.local.data.reshape(self.n, self.local_stride)

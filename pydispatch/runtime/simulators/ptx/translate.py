@@ -72,7 +72,7 @@ class Translator:
             self._builder.declare(param.name, np.dtype("u1"), param.size)
 
     def _label(self, name: str) -> int:
-        """Return the block of a label. Raise ArtifactError for an undefined one."""
+        """Return the index of the block at a label. Raise ArtifactError for an undefined one."""
         if name not in self._labels:
             where = f"{self._builder.module}:{self._function.line}"
             raise ArtifactError(f"{where}: '{self._function.name}' jumps to '{name}', no label of it")
@@ -91,18 +91,17 @@ class Translator:
         self._open_block()
         self._terminate(Instruction("ret", (), operands=(), line=self._function.line))
 
-    def _record_accesses(self, block: CodeBlock, instruction: Instruction, guarded: bool, steps: int = 1) -> None:
+    def _record_accesses(self, block: CodeBlock, instruction: Instruction, guarded: bool) -> None:
         """Record the registers that the last instruction of a block accesses, and count it.
 
         Args:
             block: The block.
             instruction: The instruction.
             guarded: Whether a predicate decides, for each thread, whether the instruction runs.
-            steps: Number that it adds to the instructions of the block.
         """
         builder = self._builder
         block.accesses.append(SlotAccess(builder.reads, builder.writes, is_guarded=guarded))
-        block.count += steps
+        block.count += 1
         block.line = block.line or instruction.line
         builder.reads, builder.writes = set(), set()
 
@@ -135,7 +134,7 @@ class Translator:
         self._record_accesses(block, instruction, guarded=instruction.guard is not None)
 
     def _skip_unless(self, instruction: Instruction) -> None:
-        """Emit a branch around a guarded instruction that is not a closure of its own.
+        """Emit a branch around a guarded instruction that ends a block or waits for other lanes.
 
         The instruction becomes the block `after` the branch, and nothing else is in that block. Threads that skip it
         continue at the block after it.
@@ -152,7 +151,7 @@ class Translator:
 
     def _terminate(self, instruction: Instruction) -> None:
         """Translate an instruction that ends a block."""
-        if instruction.guard is not None and instruction.opcode != "bra":
+        if instruction.guard is not None and instruction.opcode != "bra":  # bra tests its guard itself
             self._skip_unless(instruction)
         block = self._blocks[-1] if not self._next_needs_new_block else self._open_block()
         build_end = TERMINATORS[instruction.opcode](self._builder, instruction, self._function)
@@ -277,7 +276,7 @@ class Translator:
 
 
 def guard_of(builder: FunctionBuilder, instruction: Instruction) -> tuple[int, bool]:
-    """Return the slot of an instruction's guard and the value at which the instruction runs."""
+    """Return the slot of the predicate that guards an instruction, and the value for which it runs: False for `@!p`."""
     runs_if = not isinstance(instruction.guard, Not)
     register = instruction.guard.operand if isinstance(instruction.guard, Not) else instruction.guard
     assert isinstance(register, Register)

@@ -44,9 +44,9 @@ _SHAPES = {
 def warps_of(instruction: Instruction, frame: Frame) -> Any:
     """Return positions of the frame's threads by warp and lane, int64 [warps, 32].
 
-    A warp that is not whole is a fault.
+    Warps without a thread in the frame are left out. A warp with only some of its threads in the frame is a fault.
     """
-    positions = frame.lanes().reshape(-1, WARP_LANES)
+    positions = frame.lanes().reshape(-1, WARP_LANES)  # -1: the thread of that lane is not in the frame
     positions = positions[(positions >= 0).any(axis=1)]
     if (positions < 0).any():
         warp = int(np.argmax((positions < 0).any(axis=1)))
@@ -75,7 +75,7 @@ def elements(words: Any, type_: str) -> Any:
     if type_ == "bf16":
         return from_bf16(words.view(np.uint16)).astype(np.float64)
     if type_ in ("e4m3", "e5m2"):
-        return widen8(words.view(np.uint8), f"{type_}x2")
+        return widen8(words.view(np.uint8), f"{type_}x2")  # named as in cvt, which converts pairs
     return words.view(np.int8 if type_ == "s8" else np.uint8).astype(np.int64)
 
 
@@ -154,6 +154,8 @@ def _accumulator_positions(rows: int) -> list[tuple[Any, Any]]:
 def product(lhs: Any, rhs: Any, c: Any, type_: str) -> Any:
     """Return lhs @ rhs + c for each warp: [warps, rows, depth] @ [warps, depth, 8] + [warps, rows, 8].
 
+    The arrays are float64, or int64 for integers. type_: PTX type of the elements of lhs.
+
     For f64 it is a sequence of fused multiply-adds in the order of the inner dimension, each of which rounds.
     """
     if type_ != "f64":
@@ -171,6 +173,7 @@ def mma(builder: FunctionBuilder, instruction: Instruction) -> Step:
     has_satfinite = "satfinite" in words
     if has_satfinite:
         words.remove("satfinite")
+    # The words are the shape, the layouts of A and B, and the types of D, A, B and C.
     shape = _SHAPE.fullmatch(words[0]) if len(words) == 7 else None
     if shape is None or words[1:3] != ["row", "col"]:
         builder.fail(
@@ -248,7 +251,10 @@ def accumulators(words: Any, type_: str) -> Any:
 
 
 def packed_registers(values: Any, type_: str) -> Any:
-    """Pack elements of D into registers: [warps, 32, elements] numbers become [warps, 32, registers] words."""
+    """Pack elements of D into registers: [warps, 32, elements] numbers become [warps, 32, registers] words.
+
+    NaN of f16 and f32 become the canonical NaN of GPUs.
+    """
     if type_ == "f64":
         return values.view(np.uint64)
     if type_ == "s32":

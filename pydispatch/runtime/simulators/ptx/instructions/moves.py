@@ -27,7 +27,7 @@ def mov(builder: FunctionBuilder, instruction: Instruction) -> Step:
     dtype = BOOL if instruction.modifiers[0] == "pred" else UNSIGNED[SIZES[instruction.modifiers[0]]]
     if isinstance(d, Vector) or isinstance(x, Vector):
         return _pack(builder, instruction, d, x, dtype)
-    if isinstance(x, Register) and builder.storage(x.name) is None:
+    if isinstance(x, Register) and builder.storage(x.name) is None:  # not declared, as special registers are
         return _special(builder, instruction, d, x.name)
     target, source = builder.bind(instruction, dtype, dtype)
 
@@ -41,7 +41,7 @@ def _special(builder: FunctionBuilder, instruction: Instruction, operand: Operan
     """Build the closure of a move from a special register, such as %tid.x or %clock."""
     if not is_special(name):
         builder.fail(instruction, f"reads {name}, which is not declared")
-    size = builder.register_size(operand) or 4
+    size = builder.register_size(operand) or 4  # 4: for the operand `_`, which drops the value
     target = builder.target(instruction, operand, UNSIGNED[size])
     if name in CLOCKS:
 
@@ -57,27 +57,32 @@ def _special(builder: FunctionBuilder, instruction: Instruction, operand: Operan
     return step
 
 
-def _part(builder: FunctionBuilder, instruction: Instruction, dtype: np.dtype[Any], count: int) -> np.dtype[Any]:
-    """Return the type of an element of a vector of `count` elements that has the bytes of a register."""
-    part = UNSIGNED.get(dtype.itemsize // count) if count else None
-    if part is None or dtype.itemsize % count:
+def _element_type(
+    builder: FunctionBuilder, instruction: Instruction, dtype: np.dtype[Any], count: int
+) -> np.dtype[Any]:
+    """Return the type of each of the `count` elements that a register of type `dtype` is split into."""
+    element_dtype = UNSIGNED.get(dtype.itemsize // count) if count else None
+    if element_dtype is None or dtype.itemsize % count:
         builder.fail(instruction)
-    return part
+    return element_dtype
 
 
 def _pack(
     builder: FunctionBuilder, instruction: Instruction, d: Operand | None, x: Operand | None, dtype: np.dtype[Any]
 ) -> Step:
-    """Build the closure of a move that packs a vector into a register, or unpacks a register."""
+    """Build the closure of a move that packs a vector into a register, or unpacks a register into a vector.
+
+    d, x: target and source, of which exactly one must be a vector. dtype: type of the register.
+    """
     if isinstance(x, Vector) and not isinstance(d, Vector):
         count = len(x.items)
-        part = _part(builder, instruction, dtype, count)
-        sources = [builder.source(instruction, element, part) for element in x.items]
+        part_dtype = _element_type(builder, instruction, dtype, count)
+        sources = [builder.source(instruction, element, part_dtype) for element in x.items]
         target = builder.target(instruction, d, dtype)
 
         def pack(regs: list[Any]) -> None:
             """Join elements into one register."""
-            elements = np.empty((regs[FRAME_SLOT].n, count), part)
+            elements = np.empty((regs[FRAME_SLOT].n, count), part_dtype)
             for k, source in enumerate(sources):
                 elements[:, k] = regs[source]
             regs[target][...] = elements.view(dtype)[:, 0]
@@ -86,12 +91,12 @@ def _pack(
     if not isinstance(d, Vector) or isinstance(x, Vector):
         builder.fail(instruction)
     count = len(d.items)
-    element_dtype = _part(builder, instruction, dtype, count)
+    element_dtype = _element_type(builder, instruction, dtype, count)
     source = builder.source(instruction, x, dtype)
     targets = [
         (k, builder.target(instruction, element, element_dtype))
         for k, element in enumerate(d.items)
-        if element is not None
+        if element is not None  # None: `_` in the text, which drops the element
     ]
 
     def unpack(regs: list[Any]) -> None:
@@ -105,13 +110,14 @@ def _pack(
 
 
 _BASES = {"shared": SHARED, "shared::cta": SHARED, "local": LOCAL}
+"""State space → the generic address of its byte 0. Addresses of all other spaces are generic themselves."""
 
 
 @handles("cvta")
 def cvta(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build a conversion between addresses of a state space and generic addresses.
 
-    Addresses of the global and const spaces are already generic.
+    Addresses of the global, const and param spaces are already generic.
     """
     words = [m for m in instruction.modifiers[:-1] if m != "to"]
     if len(words) != 1 or words[0] not in (*_BASES, "global", "const", "param", "param::entry"):
@@ -121,6 +127,7 @@ def cvta(builder: FunctionBuilder, instruction: Instruction) -> Step:
     base = _BASES.get(words[0], 0)
     if dtype.itemsize != 8 and base:
         builder.fail(instruction, "has a generic address of 32 bits")
+    # cvta.to subtracts the base: it adds the two's complement.
     distance = np.uint64((-base if "to" in instruction.modifiers else base) & ALL_ADDRESS_BITS)
 
     def step(regs: list[Any]) -> None:
@@ -162,7 +169,7 @@ def isspacep(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 @handles("activemask")
 def activemask(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Return the closure of activemask: the lanes that execute this together."""
+    """Build the closure of activemask, which returns a mask of the lanes of the warp that execute it together."""
     target = builder.target(instruction, builder.operands(instruction, 1)[0], "u32")
 
     def step(regs: list[Any]) -> None:

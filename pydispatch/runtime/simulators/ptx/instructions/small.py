@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 _TINY = {4: np.float32(2.0**-126), 2: np.float16(2.0**-14), 8: np.float64(2.0**-1022)}
+"""Bytes of a float type → its smallest normal number."""
 CANONICAL_NAN = np.uint32(0x7FFFFFFF)
 """Bits of the f32 that GPUs return for every NaN."""
 _NAN32 = CANONICAL_NAN.view(np.float32)
@@ -14,7 +15,7 @@ _NAN16 = np.uint16(0x7FFF)
 
 
 def flush(x: Any) -> Any:
-    """Return subnormals as zeros of their sign."""
+    """Return a float array with its subnormals replaced by zeros of their sign (.ftz)."""
     small = np.abs(x) < _TINY[x.dtype.itemsize]
     return np.where(small, np.copysign(x.dtype.type(0), x), x) if small.any() else x
 
@@ -27,7 +28,7 @@ def make_nans_canonical(x: Any) -> None:
 
 
 def saturate(x: Any) -> Any:
-    """Into [0, 1]; NaN is 0."""
+    """Clamp floats to [0, 1]; NaN becomes 0 (.sat)."""
     one, zero = x.dtype.type(1), x.dtype.type(0)
     return np.where(x > 0, np.minimum(x, one), zero)
 
@@ -63,12 +64,15 @@ def to_bf16(x: Any, mode: str = "rn") -> Any:
 
 
 def unpacked(value: Any, type_: str) -> Any:
-    """Return a register's value to compute with: bf16 as f32, others as they are."""
+    """Return a register's value to compute with: the f32 of the bits of a bf16, values of other types unchanged."""
     return from_bf16(value) if type_ == "bf16" else value
 
 
 def parts_of(value: Any, type_: str) -> tuple[Any, Any]:
-    """Return the low and high half of a packed register (u32): f16 as f16, bf16 as f32."""
+    """Return the low and high half of a packed register (u32): f16 as f16, bf16 as f32.
+
+    type_: "f16x2" or "bf16x2".
+    """
     value = np.asarray(value)
     low, high = value.astype(np.uint16), (value >> np.uint32(16)).astype(np.uint16)
     if type_ == "bf16x2":
@@ -77,7 +81,10 @@ def parts_of(value: Any, type_: str) -> tuple[Any, Any]:
 
 
 def bits16(value: Any, type_: str) -> Any:
-    """Return a half's bits, u16, with canonical NaN: from f16, or from f32 for bf16."""
+    """Return the bits, u16, of a value as f16 or as bf16, with canonical NaN.
+
+    value: f16, or f32 that is rounded if `type_` is "bf16" or "bf16x2".
+    """
     if type_.startswith("bf16"):
         return to_bf16(value)
     value = np.asarray(value, np.float16)

@@ -11,6 +11,7 @@ from pydispatch.formats.ptx.module import Instruction
 from pydispatch.runtime.simulators.ptx.builder import FRAME_SLOT, FunctionBuilder, Step
 from pydispatch.runtime.simulators.ptx.registry import handles
 
+# vavrg adds 1 to a sum of 0 or more before it is halved, so that an average of x.5 rounds away from zero.
 _OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "vadd": np.add, "vsub": np.subtract, "vmin": np.minimum, "vmax": np.maximum,
     "vabsdiff": lambda x, y: np.abs(x - y), "vavrg": lambda x, y: (x + y + (x + y >= 0)) >> 1,
@@ -19,10 +20,12 @@ _OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
 
 @handles(*(f"{name}{lanes}" for name in _OPERATIONS for lanes in (2, 4)))
 def video(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Build the closure of a SIMD video instruction v….dtype.atype.btype d, a, b, c on each part by itself; .add sums
-    all parts onto c.
+    """Build the closure of a SIMD video instruction, such as `vadd4.u32.u32.u32 d, a, b, c`.
+
+    It computes each byte (or half, for opcodes that end in 2) of d from those of a and b. With .add, d is c plus the
+    sum of these results. Without it, c is ignored.
     """
-    lanes = int(instruction.opcode[-1])
+    lanes = int(instruction.opcode[-1])  # parts of a word: 2 halves or 4 bytes
     compute = _OPERATIONS[instruction.opcode[:-1]]
     types = [m for m in instruction.modifiers if m not in ("sat", "add")]
     if len(types) != 3 or any(type_ not in ("u32", "s32") for type_ in types):

@@ -20,7 +20,14 @@ from pydispatch.runtime.simulators.ptx.threads import LANE_BITS, LANE_MASK, WARP
 
 
 def _require_in_mask(instruction: Instruction, frame: Frame, masks: Any, lane: Any) -> None:
-    """Report a fault for a thread that is not in its own member mask: its result is undefined."""
+    """Report a fault for a thread that is not in its own member mask: its result is undefined.
+
+    Args:
+        instruction: The instruction, for the message.
+        frame: The threads that execute it.
+        masks: Member mask of each thread, u32 [n], or one for all.
+        lane: Lane of each thread in its warp, 0 to 31, int64 [n].
+    """
     excluded = (masks >> lane.astype(np.uint32)) & np.uint32(1) == 0
     if excluded.any():
         position = int(np.argmax(excluded))
@@ -32,8 +39,16 @@ def _require_in_mask(instruction: Instruction, frame: Frame, masks: Any, lane: A
 
 
 def _ballot(frame: Frame, values: Any, masks: Any) -> tuple[Any, Any]:
-    """Return two words for each thread, u32 [n]: the bits of the lanes of its warp in its mask where `values` hold, and
-    those of the lanes in its mask that execute the instruction."""
+    """Return two sets of lanes for each thread, u32 [n] with a bit for each lane of its warp.
+
+    The first has the lanes in the thread's mask whose value is true, the second all lanes in the mask that execute the
+    instruction.
+
+    Args:
+        frame: The threads that execute the instruction.
+        values: Predicate of each thread, bool [n], or one for all.
+        masks: Member mask of each thread, u32 [n], or one for all.
+    """
     lanes = frame.batch.lane_numbers()[frame.threads]  # numbered through all warps of the batch
     bits = np.zeros((2, frame.batch.warps * WARP_LANES), bool)
     bits[0, lanes] = values
@@ -65,7 +80,7 @@ def shuffle(builder: FunctionBuilder, instruction: Instruction) -> Step:
     value_slot = builder.source(instruction, value, "u32")
     lane_slot = builder.source(instruction, lane_operand, "u32")
     clamp_slot = builder.source(instruction, clamp, "u32")
-    mask = builder.source(instruction, masks[0], "u32") if sync else -1
+    mask = builder.source(instruction, masks[0], "u32") if sync else -1  # without .sync
     target = builder.target(instruction, first, "u32")
     valid_target = builder.target(instruction, second, BOOL) if second is not None else -1
     mode = words[0]
@@ -103,7 +118,9 @@ def shuffle(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 @handles("vote")
 def vote(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Simulate vote.all, .any, .uni of a predicate, .ballot of its bits."""
+    """Build the closure of vote over the lanes of a mask: whether a predicate holds in all of them (.all), in any
+    (.any), in all or none (.uni), or the mask of the lanes where it holds (.ballot).
+    """
     words = [m for m in instruction.modifiers if m != "sync"]
     sync = "sync" in instruction.modifiers
     if len(words) != 2 or (words[0], words[1]) not in (
@@ -116,7 +133,7 @@ def vote(builder: FunctionBuilder, instruction: Instruction) -> Step:
     mask = masks[0] if sync else builder.constant(np.uint32(ALL_LANES))
 
     def step(regs: list[Any]) -> None:
-        """Vote: return which lanes of the mask have the predicate, or whether all, any or a uniform set do."""
+        """Store the result of the vote for each thread: a mask for .ballot, else a bool."""
         frame = regs[FRAME_SLOT]
         if sync:
             _require_in_mask(instruction, frame, regs[mask], frame.batch.lane_numbers()[frame.threads] & LANE_MASK)
@@ -166,6 +183,7 @@ def match(builder: FunctionBuilder, instruction: Instruction) -> Step:
         _require_in_mask(instruction, frame, regs[mask], lane)
         groups = _groups(frame, regs[mask])
         values = np.unique(np.broadcast_to(regs[a], frame.n), return_inverse=True)[1].reshape(-1)
+        # Numbers of values are less than n, so that the sums differ for different pairs of group and value.
         group_and_value = np.unique(groups * frame.n + values, return_inverse=True)[1].reshape(-1)
         bits = np.zeros(int(group_and_value.max()) + 1, np.int64)
         np.bitwise_or.at(bits, group_and_value, np.int64(1) << lane)
@@ -204,6 +222,7 @@ def redux(builder: FunctionBuilder, instruction: Instruction) -> Step:
         _require_in_mask(instruction, frame, regs[mask], frame.batch.lane_numbers()[frame.threads] & LANE_MASK)
         groups = _groups(frame, regs[mask])  # number of the group of each thread: the lanes of one mask
         values = np.broadcast_to(regs[a], frame.n)
+        # The totals begin as the value of the first thread of each group; the other threads' values are combined.
         first_of_group = np.unique(groups, return_index=True)[1]
         total = values[first_of_group].copy()
         is_other = np.ones(frame.n, bool)
@@ -216,14 +235,14 @@ def redux(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 @handles("elect")
 def elect(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Elect the lowest lane of the mask."""
+    """Build the closure of `elect.sync d|p, mask`: d is the lowest lane of the mask, p whether it is the own lane."""
     destination, mask_operand = builder.operands(instruction, 2)
     first, second = pair(destination)
     mask, target = builder.source(instruction, mask_operand, "u32"), builder.target(instruction, first, "u32")
     p = builder.target(instruction, second, BOOL)
 
     def step(regs: list[Any]) -> None:
-        """Elect the lowest lane of the mask."""
+        """Elect the lowest lane of the mask that executes the instruction."""
         frame = regs[FRAME_SLOT]
         lane = frame.batch.lane_numbers()[frame.threads] & LANE_MASK
         _, participants = _ballot(frame, np.ones(frame.n, bool), regs[mask])

@@ -30,16 +30,21 @@ from pydispatch.runtime.simulators.ptx.threads import LANE_MASK, WARP_LANES
 
 _SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)")
 _BYTES = {"f16": 2, "bf16": 2, "tf32": 4, "s8": 1, "u8": 1, "f64": 8, "f32": 4, "s32": 4}
+"""PTX type → bytes of an element."""
 _SHAPES = {
     "f16": ("m16n16k16", "m8n32k16", "m32n8k16"), "bf16": ("m16n16k16", "m8n32k16", "m32n8k16"),
     "s8": ("m16n16k16", "m8n32k16", "m32n8k16"), "u8": ("m16n16k16", "m8n32k16", "m32n8k16"),
     "tf32": ("m16n16k8",), "f64": ("m8n8k4",),
 }  # fmt: skip
 _WORDS = {"sync", "aligned", "row", "col", "satfinite", "rn", "global", "shared", "shared::cta"}
+"""Modifiers other than the operation, the matrix, the shape and types."""
 
 
 def _shape_and_types(builder: FunctionBuilder, instruction: Instruction) -> tuple[tuple[int, int, int], list[str]]:
-    """Return the shape (m, n, k) and the types of a wmma instruction."""
+    """Return the shape (m, n, k) and the types of a wmma instruction.
+
+    The types are that of the matrix for load and store, and for mma those of D, A, B, C or, for f16, of D and C only.
+    """
     words = [m for m in instruction.modifiers[1:] if m not in _WORDS and m not in ("a", "b", "c", "d")]
     shape = _SHAPE.fullmatch(words[0]) if words else None
     if shape is None or any(type_ not in _BYTES for type_ in words[1:]) or len(words) < 2:
@@ -176,9 +181,9 @@ def _store(builder: FunctionBuilder, instruction: Instruction) -> Step:
         n = regs[FRAME_SLOT].n
         fragments = np.stack([np.broadcast_to(regs[slot], n) for slot in slots], axis=1).view(dtype)
         for element in range(matrix.count):
-            for access in matrix.resolve(regs, element):
+            for access in matrix.resolve(regs, element):  # one for each allocation that threads access
                 index = access.offsets >> log2_size
-                access.memory.views[dtype][index] = access.select_threads(fragments[:, element])  # of this allocation
+                access.memory.views[dtype][index] = access.select_threads(fragments[:, element])
 
     return step
 
