@@ -19,13 +19,15 @@ from pydispatch.tuning.tunable import Trial
 Call = Callable[[], object]
 
 BATCH = 2e-4
-"""Seconds that calls are counted in one piece, so that reading the clock costs nothing; a call may take longer."""
+"""Seconds of calls between two readings of the clock, about, so that reading it costs nothing; one call may take
+longer."""
 
 
 class Bench:
     """Timer of programs on a CPU device. device: None for all CPUs of this machine.
 
-    Raise InvalidArgumentError for a GPU.
+    Raises:
+        InvalidArgumentError: The device is no CPU device.
     """
 
     def __init__(self, device: Any = None) -> None:
@@ -36,7 +38,7 @@ class Bench:
 
     @property
     def machine(self) -> str:
-        """Description of the device on which measurements depend."""
+        """The CPU's model and the number of workers, as text: measurements are valid for devices with equal text."""
         return f"{self._device.describe()['model'] or 'a CPU without a name'}, {self._device.workers} workers"
 
     def load(self, built: Trial) -> Call | None:
@@ -47,18 +49,20 @@ class Bench:
             if self._loaded is None or self._loaded[0] is not built.artifact:
                 self._loaded = built.artifact, self._device.load(built.artifact)
             program = self._loaded[1]
+            # An optional import without a provider was not found.
             if not {import_.symbol for import_ in program.imports if import_.provider}.issuperset(built.needed_imports):
                 return None
             function = program.functions[built.function]
             call = function.prepare(*(_argument(kind, shape) for _, kind, shape in function.arguments))
-            call()
+            call()  # a function that fails cannot be measured; also warms the caches
         except Error:
             return None
         return call
 
     def microseconds(self, call: Call, seconds: float) -> float:
-        """Return the minimum time of a call over about `seconds` of measurement, since disturbances only increase
-        times.
+        """Return the microseconds of a call: the minimum of batches of calls that take about `seconds` altogether.
+
+        The minimum, since disturbances only increase times.
         """
         clock = time.perf_counter
         begin = start = clock()
@@ -78,6 +82,8 @@ class Bench:
 def _argument(kind: ElementType, shape: tuple[int, ...] | None) -> Any:
     """Return an argument: floats from -1 to 1, integers 0 and 1 (valid as indices almost anywhere), zeros for other
     types.
+
+    kind: type of the elements. shape: None for a scalar, which is 0.
     """
     if shape is None:
         return 0

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 def compile(source: Any, **options: Unpack[CompileOptions]) -> Artifact:
     """Compile like `pydispatch.compiler.driver.pipeline.compile`, with choices by measurement (docs/tuning.md).
 
-    Measurements are stored in the compiler's cache folder and apply to this machine. Standard error reports the gains.
+    The option `tune` is the time limit in seconds (0: only stored measurements are used; None: `tune_on` is refused and
+    the default configurations are compiled), `tune_on` the CPU device that measures. Measurements are stored in the
+    compiler's cache folder and apply to this machine. Standard error reports the gains.
 
     Raises:
         TypeError: There is no such option.

@@ -25,7 +25,14 @@ from pydispatch.tuning.standalone import add_standalone, fewest_constants
 
 
 class ContractionTunable(DispatchTunable):
-    """A dispatch whose function is one contraction. Its configurations are schedules by name."""
+    """Export whose function is one contraction. Its configurations are names of schedules, such as
+    `14x32, tile 112x256, K 512, packs B`.
+
+    Args:
+        executable, export, uses: As for `DispatchTunable`.
+        machine: The CPU that the program is compiled for.
+        plan: Plan of the export's kernel with the default schedule.
+    """
 
     def __init__(
         self, executable: flow.ExecutableOp, export: str, uses: Sequence[flow.DispatchOp], machine: Machine, plan: Plan
@@ -43,7 +50,7 @@ class ContractionTunable(DispatchTunable):
         return schedule is not None and refusal(self._level, self._problem, schedule) is None
 
     def prepare(self, executable: Operation, config: str) -> None:
-        """State the schedule `config` at the function of the export `subject`. The default needs no statement."""
+        """Set the schedule named `config` as an attribute of the export's function. The default needs no attribute."""
         schedule = schedule_named(config)
         assert isinstance(schedule, Schedule)
         if config != self.default:
@@ -54,10 +61,10 @@ def contraction_tunable(
     executable: flow.ExecutableOp, export: str, uses: Sequence[flow.DispatchOp], backend: Backend, machine: Machine
 ) -> ContractionTunable | None:
     """Return the tunable of an export that is one contraction with static sizes and no schedule; else None."""
-    # The dispatch that passes the fewest constants stands for all.
+    # Only operands that are constant in all dispatches are packed; this dispatch has the fewest others.
     module, use = ModuleOp([]), fewest_constants(uses)
     entry = add_standalone(module, executable.clone(), export, use, trial=0)
-    # As the tuned compilation does: the schedule is for constant operands that are packed into panels.
+    # Pack as the tuned compilation does, since the schedules of packed and other operands differ.
     levels = [level_of(machine)]
     pack_constants(module, DerivedFunctions(module), levels)
     function = function_named(module, entry.export)

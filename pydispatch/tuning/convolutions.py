@@ -22,16 +22,17 @@ from pydispatch.tuning.parts import program_of
 from pydispatch.tuning.tunable import Trial, TrialBuilder, Tunable
 
 COLUMNS, DIRECT = "a product of columns", "the convolution itself"
+"""Names of the configurations, as reports show them: the product with an im2col matrix, and the direct convolution."""
 
 
 class ConvolutionTunable(Tunable):
     """Convolution with two configurations: direct and im2col.
 
     Attributes:
-        program: Program of this convolution alone, with the padding of its image.
+        program: Program of this convolution alone, with the padding of its image, as the function `trial`.
         key: Text of `program`, which is equal for equal convolutions: the key of measurements.
         calls: Number of equal convolutions in the program that is compiled.
-        columns: Whether im2col is chosen.
+        columns: Whether im2col is chosen: by `im2col_pays` until `apply` is called.
     """
 
     def __init__(self, convolution: Convolution, program: ModuleOp, key: str, calls: int) -> None:
@@ -100,7 +101,8 @@ def convolution_tunables(convolutions: Sequence[Convolution]) -> Mapping[Convolu
     for index, convolution in enumerate(convolutions):
         image = convolution.image
         ops = {convolution.op, *([image.op] if isinstance(image, OpResult) and image.op.name == "tensor.pad" else [])}
-        program = program_of(ops, convolution.op.results) if min(convolution.sizes) >= 0 else None
+        is_static = min(convolution.sizes) >= 0  # a dynamic size is negative
+        program = program_of(ops, convolution.op.results) if is_static else None
         if program is not None:
             for op in walk(program):  # equal convolutions print alike only without the names of values
                 for value in (*op.results, *(a for region in op.regions for b in region.blocks for a in b.args)):

@@ -17,9 +17,10 @@ from pydispatch.formats.artifact.strict import flag, table, text
 from pydispatch.formats.storage import cache
 
 VERSION = 1
-"""Of the content of a file. Others are not read."""
+"""Version of the content of a file. Files of other versions are ignored."""
 
 FOLDER = "tuning"
+"""Folder of the measurements in the compiler's cache folder."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class Database:
         self.machine, self._note = machine, note
 
     def load(self, key: str) -> Measurement | None:
-        """Return the entry of a tunable; None if there is none or it is damaged."""
+        """Return the entry of a tunable, by its key; None if there is none or it is damaged."""
         parts = self._parts(key)
         data = cache.load(*parts)
         if data is None:
@@ -68,12 +69,15 @@ class Database:
             return None
 
     def store(self, key: str, entry: Measurement) -> None:
-        """Store an entry if the cache folder is writable."""
+        """Store the entry of a tunable, by its key, if the cache folder is writable."""
         data = json.dumps({"version": VERSION, "machine": self.machine, **asdict(entry)}, sort_keys=True)
         cache.store(data.encode(), *self._parts(key), folder_count=256)  # `_parts`: two hexadecimal digits
 
     def _parts(self, key: str) -> tuple[str, str, str]:
-        """Return the path of an entry. It depends on the release, which may generate other code for the same text."""
+        """Return the path of an entry in the cache folder: folder, subfolder, file.
+
+        It depends on the release of the package, since other releases may generate other code for the same key.
+        """
         digest = hashlib.sha256("\0".join((package_version(), self.machine, key)).encode()).hexdigest()
         return FOLDER, digest[:2], digest[2:]
 

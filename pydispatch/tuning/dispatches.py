@@ -23,7 +23,12 @@ from pydispatch.tuning.tunable import Trial, TrialBuilder, Tunable
 
 
 class DispatchTunable(Tunable):
-    """Export of an executable.
+    """Export of an executable: the kernel that one or more dispatches of the program run.
+
+    Args:
+        executable: The executable, which `apply` changes.
+        export: Name of the export.
+        uses: The dispatches of the export; their number becomes `calls`.
 
     Attributes:
         subject: Name of the export.
@@ -40,7 +45,7 @@ class DispatchTunable(Tunable):
 
     @abstractmethod
     def prepare(self, executable: Operation, config: str) -> None:
-        """Apply a configuration to the executable or to a copy of it."""
+        """Apply a configuration to `executable`: that of the program, or a copy of it for a trial."""
 
     def apply(self, config: str) -> None:
         self.prepare(self.executable, config)
@@ -62,6 +67,7 @@ class Programs(TrialBuilder):
     """Builder of trial programs of dispatches. options: those of the tuned compilation."""
 
     def __init__(self, options: Options) -> None:
+        # The user's rewrites have been applied before dispatches were formed.
         self._options = replace(options, dump=None, rewrites=Rewrites(), progress=None)
 
     def build(self, wanted: Sequence[tuple[Tunable, str]]) -> Sequence[Trial | None]:
@@ -74,7 +80,7 @@ class Programs(TrialBuilder):
         together = [(tunable, config) for tunable, config in pairs if not tunable.needed_imports]
         built = dict(zip(together, self._program(together), strict=True))
         if None in built.values() and len(together) > 1:
-            built = {}
+            built = {}  # compile each alone below
         return [built[pair] if pair in built else self._program([pair])[0] for pair in pairs]
 
     def _program(self, wanted: Sequence[tuple[DispatchTunable, str]]) -> Sequence[Trial | None]:

@@ -18,7 +18,11 @@ from pydispatch.tuning.dispatches import DispatchTunable
 
 
 class FallbackTunable(DispatchTunable):
-    """Export that calls functions with `hal.import.fallback`. Its configurations call these, or their fallbacks."""
+    """Export that calls imported functions with generated fallbacks (`hal.import.fallback`).
+
+    Its two configurations are texts that begin with "calls": calls of the imported functions, which is the default, or
+    of their fallbacks. `default` is "" if the export calls no such function.
+    """
 
     def __init__(self, executable: Operation, export: str, uses: Sequence[flow.DispatchOp]) -> None:
         super().__init__(executable, export, uses)
@@ -53,13 +57,17 @@ class FallbackTunable(DispatchTunable):
 
 
 def _functions_with_fallbacks(executable: Operation) -> dict[str, FuncOp]:
-    """Return the imported functions that have fallbacks, by name."""
+    """Return the functions of an executable that have fallbacks, by name: imported functions, unless they were linked
+    at compile time.
+    """
     functions = (op for op in walk(executable) if isinstance(op, FuncOp))
     return {symbol_name(f): f for f in functions if FALLBACK in f.attributes}
 
 
 def _calls(executable: Operation, export: str) -> list[Operation]:
-    """Return the calls in the function of an export."""
+    """Return the calls in the function of an export: the one that its `.export` operation names in `function_ref`, else
+    the function with the name of the export.
+    """
     named = next((op for op in walk(executable) if op.name.endswith(".export") and symbol_name(op) == export), None)
     reference = None if named is None else named.properties.get("function_ref", named.attributes.get("function_ref"))
     name = reference.data if isinstance(reference, StringAttr) else export

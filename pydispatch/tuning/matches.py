@@ -18,12 +18,13 @@ from pydispatch.tuning.parts import program_of
 from pydispatch.tuning.tunable import Trial, TrialBuilder, Tunable
 
 GENERATED = "generated code"
+"""Name of the configuration without the pattern's kernel."""
 
 
 class MatchTunable(Tunable):
     """Tunable of a match that is computed by the kernel of its pattern or by generated code.
 
-    program: a program that contains only this match.
+    program: a program that contains only this match, as the function `trial`.
     """
 
     def __init__(self, candidate: Candidate, program: ModuleOp, calls: int) -> None:
@@ -63,7 +64,7 @@ class MatchPrograms(TrialBuilder):
         patterns = [tunable.candidate.pattern] if tunable.is_pattern_kernel(config) else []
         options = replace(self._options, rewrites=Rewrites(rewrites_by_patterns(patterns), require_match=True))
         try:
-            return Trial(Pipeline(tunable.program.clone(), options).artifact(), "trial", config)
+            return Trial(Pipeline(tunable.program.clone(), options).artifact(), function="trial", config=config)
         except CompileError:
             return None
 

@@ -11,11 +11,11 @@ from xdsl.ir import Block, Operation, OpResult, Region, SSAValue
 from pydispatch.ir.dialects.pyd.derived import DerivedAttr
 
 FILLS = ("arith.constant", "flow.tensor.constant", "tensor.empty", "tensor.splat", "linalg.fill")
-"""What a program of parts has as the whole has it, where these read it."""
+"""Operations that are copied into an extracted program which reads their results; other operands become arguments."""
 
 
 def program_of(ops: Collection[Operation], results: Sequence[SSAValue]) -> ModuleOp | None:
-    """Return a module with a function `trial` that consists of `ops` and returns `results`.
+    """Return a module with a function `trial` that consists of copies of `ops` and returns their `results`.
 
     Return None if a size is dynamic, an operation has no generated code, or the operations are in several blocks.
     """
@@ -39,8 +39,14 @@ def program_of(ops: Collection[Operation], results: Sequence[SSAValue]) -> Modul
 
 
 def _map_operand(body: Block, value: SSAValue, mapping: dict[SSAValue, SSAValue]) -> None:
-    """Map an operand to the new body: fills and constants are copied, other values become arguments, as do constants
-    that are derived from others at load time.
+    """Map an operand to a value of the new body: copy the operations `FILLS`, and add an argument for any other value.
+
+    Constants that are derived from others at load time become arguments, too: the program lacks what derives them.
+
+    Args:
+        body: The new body, which receives copies and arguments.
+        value: Operand in the original program.
+        mapping: Value of the original program → value of the new body; receives the operand.
     """
     if value in mapping:
         return

@@ -15,7 +15,7 @@ _NAME = re.compile(
 )
 
 STEP = 8
-"""Steps of K are tried in multiples of so many."""
+"""Block sizes of K that are tried are multiples of this, or all of K."""
 
 
 def name_of(schedule: Schedule) -> str:
@@ -41,7 +41,9 @@ def schedule_named(name: str) -> Schedule | None:
 
 
 def neighbours(level: Level, problem: Problem, schedule: Schedule) -> list[Schedule]:
-    """Return the legal schedules that differ from one in one property: packing, tile, block of K or register block."""
+    """Return the legal schedules that differ from `schedule` in one property: packing, tile, block of K or register
+    block. Likely improvements come first.
+    """
     candidates = (_fitted(problem, candidate) for candidate in _moves(level, problem, schedule))
     return [
         candidate
@@ -68,13 +70,14 @@ def _moves(level: Level, problem: Problem, schedule: Schedule) -> Iterator[Sched
     if problem.b_uses > 1 and problem.k is not None:
         for batch in (schedule.batch // 2, schedule.batch * 2, problem.b_uses):
             yield replace(schedule, pack_b=True, kc=problem.k, batch=max(1, min(batch, problem.b_uses)))
+    # A transposed B that is read in place has vectors along K, so that its register blocks are no vectors of columns.
     if not (problem.is_b_transposed and not schedule.pack_b):
         for mr, nr in _blocks(level, problem, schedule):
             yield replace(schedule, mr=mr, nr=nr, mt=_multiple(schedule.mt, mr), nt=_multiple(schedule.nt, nr))
 
 
 def _blocks(level: Level, problem: Problem, schedule: Schedule) -> Iterator[tuple[int, int]]:
-    """Yield register blocks of whole vectors that use most registers.
+    """Yield register blocks, (rows, columns), of whole vectors that use most registers.
 
     For the current width, slightly smaller heights follow: they leave registers for operands.
     """
@@ -87,12 +90,14 @@ def _blocks(level: Level, problem: Problem, schedule: Schedule) -> Iterator[tupl
 
 
 def _multiple(size: float, block: int) -> int:
-    """Return the multiple of a block that is not less than a size."""
+    """Return the least positive multiple of `block` that is not less than `size`, whose fraction is dropped."""
     return max(1, ceil_quotient(int(size), block)) * block
 
 
 def _fitted(problem: Problem, schedule: Schedule) -> Schedule:
-    """Return a schedule with tile and K block clipped to the sizes of the problem."""
+    """Return a schedule with tile and K block clipped to the sizes of the problem, rounded up to whole register blocks
+    and to whole groups of steps that one instruction takes.
+    """
     mt = schedule.mt if problem.m is None else min(schedule.mt, _multiple(problem.m, schedule.mr))
     nt = schedule.nt if problem.n is None else min(schedule.nt, _multiple(problem.n, schedule.nr))
     kc = schedule.kc if problem.k is None else min(schedule.kc, max(1, problem.k))

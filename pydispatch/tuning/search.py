@@ -20,16 +20,16 @@ MARGIN = 0.03
 """Share of the best time by which another configuration must be faster to replace it."""
 
 BRIEF = 0.003
-"""Seconds of a first measurement."""
+"""Seconds of the first measurement of a configuration, which selects candidates for a comparison in turns."""
 
 ROUNDS, SLICE = 9, 0.002
-"""How often two configurations are measured in turns, and the seconds of each."""
+"""How often two configurations are measured in turns, and the seconds of each measurement."""
 
 FINALISTS = 3
-"""Ways that are compared with the best, of those that were tried at once."""
+"""Maximum number of configurations compared in turns with the best: the fastest ones of those measured briefly."""
 
 BATCH = 4
-"""Ways that are compiled at once, side by side where there are processors; the time is looked at after each batch."""
+"""Configurations that are compiled at once, in parallel on several CPUs; the time limit is checked after each batch."""
 
 
 class Timer(Protocol):
@@ -74,9 +74,12 @@ class Search:
     """Search over tunables.
 
     Attributes:
+        builder: Builds programs of tunables in a configuration.
+        timer: Measures these programs.
+        database: Results of earlier searches; receives those of this one.
         say: Receives one line of text about each tunable.
         clock: Returns the time in seconds.
-        spent: Seconds that the last run measured.
+        spent: Seconds of the last run after the defaults were measured.
     """
 
     builder: TrialBuilder
@@ -166,13 +169,13 @@ class Search:
             state.tried.add(entry.chosen)
 
     def _improve(self, state: SearchState, end: float) -> None:
-        """Search the neighbours of the best configuration until none is faster or the time is over.
+        """Search the neighbours of the best configuration until none is faster or `end`, a time of `clock`, is reached.
 
-        The search also ends early if the next batch would probably exceed the limit.
+        The search also ends early if the next batch would probably exceed the limit: if it takes as long as the last.
         """
         while True:
             names = [n for n in dict.fromkeys(state.tunable.neighbours(state.chosen)) if n not in state.tried]
-            fast: list[tuple[float, str, Call]] = []
+            fast: list[tuple[float, str, Call]] = []  # as _try() returns them
             for at in range(0, len(names), BATCH):
                 begin = self.clock()
                 if begin >= end:
@@ -187,7 +190,7 @@ class Search:
                 return
 
     def _try(self, state: SearchState, names: Sequence[str]) -> list[tuple[float, str, Call]]:
-        """Measure configurations briefly, and return those that look faster than the best."""
+        """Measure configurations briefly; return (microseconds, name, call) of those that look faster than the best."""
         fast = []
         for name, built in zip(names, self.builder.build([(state.tunable, n) for n in names]), strict=True):
             call = None if built is None else self.timer.load(built)
@@ -197,8 +200,14 @@ class Search:
         return fast
 
     def _compare(self, state: SearchState, fast: Sequence[tuple[float, str, Call]]) -> bool:
-        """Compare the fastest candidates with the best configuration in turns; adopt the first faster one and return
-        whether one was.
+        """Compare the fastest candidates with the best configuration in turns; the first faster one becomes the best.
+
+        Args:
+            state: The search for a tunable, which has the best configuration so far.
+            fast: Candidates as (microseconds, name, call), from a brief measurement.
+
+        Returns:
+            Whether a candidate was faster.
         """
         for _, name, call in sorted(fast, key=lambda timed: timed[0])[:FINALISTS]:
             chosen_us, candidate_us, is_faster = self._in_turns(state.chosen_call, call)
@@ -234,7 +243,10 @@ class Search:
 
 
 def _report_line(state: SearchState, share: float) -> str:
-    """Return a report line, such as `41.2 %  dispatch_3_matmul: 1004.1 -> 812.3 us (-19.1 %): 8x48, ..., 14 tried`."""
+    """Return a report line, such as `41.2 %  dispatch_3_matmul: 1004.1 -> 812.3 us (-19.1 %): 8x48, ..., 14 tried`.
+
+    share: part of the time of all searched tunables that this one takes by default, from 0 to 1.
+    """
     line, tried = (
         f"{share * 100:4.1f} %  {state.tunable.subject}: {state.default_us:.1f}",
         f"{len(state.tried) - 1} tried",  # besides the default

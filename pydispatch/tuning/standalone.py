@@ -59,7 +59,7 @@ def fewest_constants(uses: Sequence[flow.DispatchOp]) -> flow.DispatchOp:
 
 
 def can_run_standalone(dispatch: flow.DispatchOp) -> bool:
-    """Return whether all sizes of a dispatch are static, so that arguments can be generated."""
+    """Return whether a dispatch has one entry point and static sizes only, so that arguments can be generated."""
     values = (*dispatch.arguments, *dispatch.results)
     static = all(v.type.has_static_shape() for v in values if isinstance(v.type, TensorType))
     sizes = (*dispatch.workload, *dispatch.argument_dims, *dispatch.result_dims)
@@ -69,10 +69,20 @@ def can_run_standalone(dispatch: flow.DispatchOp) -> bool:
 def add_standalone(
     module: ModuleOp, executable: Operation, export: str, use: flow.DispatchOp, trial: int
 ) -> DispatchEntry:
-    """Add the function `trial_NUMBER` with a copy of a dispatch, and move the executable into the module.
+    """Add a function that runs a copy of a dispatch, called `trial_0` if `trial` is 0, and the dispatch's executable.
 
     The function's arguments are those of the dispatch. Constants are replaced by others, as their values do not affect
     the time.
+
+    Args:
+        module: Module that receives the executable and the function.
+        executable: Copy of the executable; it is renamed, as is its export.
+        export: Name of the export in `executable`.
+        use: Dispatch of the export that is copied.
+        trial: Number that makes the names unique in the module.
+
+    Returns:
+        The new names of the executable and of the export.
     """
     name, own = f"executable_{trial}", export
     executable.properties["sym_name"] = StringAttr(name)
@@ -87,7 +97,7 @@ def add_standalone(
 
 
 def _host(use: flow.DispatchOp, entry: SymbolRefAttr, name: str) -> func.FuncOp:
-    """Return the host function of a trial."""
+    """Return a host function called `name`, which runs a copy of the dispatch `use` with the entry point `entry`."""
     block = Block()
     mapping: dict[SSAValue, SSAValue] = {}
     for value in use.operands:
@@ -105,6 +115,7 @@ def _replacement_operand(block: Block, value: SSAValue) -> SSAValue:
     """Return the replacement for an operand of a dispatch: an argument of the function, or a constant.
 
     The time of a dispatch is not expected to depend on values: constant tensors become splats, and unknown scalars 1.
+    Constant scalars are copied, as they may be sizes.
     """
     if isinstance(value.type, TensorType):
         if not is_constant(value):

@@ -44,7 +44,7 @@ class Trial(NamedTuple):
         artifact: Program that contains the function.
         function: Name of the function.
         config: Name of the configuration.
-        needed_imports: Symbols of optional imports that the function calls.
+        needed_imports: Symbols of optional imports that the function calls: without them, other code would be measured.
     """
 
     artifact: Artifact
@@ -58,4 +58,4 @@ class TrialBuilder(ABC):
 
     @abstractmethod
     def build(self, wanted: Sequence[tuple[Tunable, str]]) -> Sequence[Trial | None]:
-        """Return a function for each tunable and configuration; None for one that does not compile."""
+        """Return a trial for each (tunable, name of its configuration), in this order; None if it does not compile."""

@@ -1,4 +1,4 @@
-"""Chooses for a compilation what is the fastest on this machine."""
+"""Chooser of a compilation, which selects the configurations that are fastest on this machine by measurement."""
 
 from __future__ import annotations
 
@@ -36,7 +36,13 @@ def _to_stderr(line: str) -> None:
 class Tuner:
     """Chooser of one compilation (`pipeline.Chooser`), which measures alternatives within a time limit.
 
-    choices: the results so far. `say` is passed each line of the report.
+    Args:
+        seconds: Time limit; 0: only stored measurements are used.
+        bench: Timer of programs on this machine.
+        say: Is passed each line of the report.
+
+    Attributes:
+        choices: The results so far.
     """
 
     def __init__(self, seconds: float, bench: Bench, say: Say = _to_stderr) -> None:
@@ -93,7 +99,10 @@ class Tuner:
 
 
 def summary(entries: Mapping[Tunable, Measurement], count: int) -> str:
-    """Return a line on the time that was gained. count: how many choices the program has."""
+    """Return a line on the time that was gained.
+
+    entries: measurements of the tunables that have one. count: number of all tunables.
+    """
     before = sum(entry.default_us * tunable.calls for tunable, entry in entries.items())
     after = sum(entry.us * tunable.calls for tunable, entry in entries.items())
     gain = f" (-{(1 - after / before) * 100:.1f} %)" if after < before else ""
@@ -114,7 +123,10 @@ def _machine(compilation: Pipeline) -> Machine:
 
 
 def tunables_of(compilation: Pipeline, machine: Machine) -> list[DispatchTunable]:
-    """Return the tunables of a program, whose dispatches are formed, that have a choice."""
+    """Return the tunables of a program whose dispatches are formed.
+
+    These are the exports with static sizes that call imports with fallbacks, or that are one contraction.
+    """
     backend = require_backend(compilation.targets()[0])
     executables = {symbol_name(op): op for op in compilation.module.body.block.ops if "sym_name" in op.properties}
     tunables: list[DispatchTunable] = []
