@@ -257,16 +257,16 @@ def _file(tracks: list[Track], without: int) -> str:
         {"name": "process_name", "ph": "M", "pid": process, "tid": 0, "args": {"name": "pydispatch"}}
     ]
     for ordinal, track in enumerate(tracks, 1):
-        place = {"pid": process, "tid": ordinal}
-        entries.append({"name": "thread_name", "ph": "M", **place, "args": {"name": track.name}})
-        entries.append({"name": "thread_sort_index", "ph": "M", **place, "args": {"sort_index": ordinal}})
+        ids = {"pid": process, "tid": ordinal}
+        entries.append({"name": "thread_name", "ph": "M", **ids, "args": {"name": track.name}})
+        entries.append({"name": "thread_sort_index", "ph": "M", **ids, "args": {"sort_index": ordinal}})
         if track.lost:
             first = track.events[0].begin if track.events else 0
             text = f"{track.lost} earlier events are lost"
-            entries.append({"name": text, "cat": "lost", "ph": "i", "s": "t", "ts": first / 1000, **place})
+            entries.append({"name": text, "cat": "lost", "ph": "i", "s": "t", "ts": first / 1000, **ids})
         for event in track.events:
             begin, duration = event.begin / 1000, (event.end - event.begin) / 1000
-            entries.append({"name": event.label, "cat": event.kind, "ph": "X", "ts": begin, "dur": duration, **place,
+            entries.append({"name": event.label, "cat": event.kind, "ph": "X", "ts": begin, "dur": duration, **ids,
                          "args": event.args})  # fmt: skip
     lines = ",\n".join(json.dumps(event) for event in entries)
     return f'{{"displayTimeUnit": "ns",\n"otherData": {{"lost": {json.dumps(lost)}}},\n"traceEvents": [\n{lines}\n]}}\n'

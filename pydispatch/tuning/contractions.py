@@ -61,7 +61,7 @@ def contraction_tunable(
     executable: flow.ExecutableOp, export: str, uses: Sequence[flow.DispatchOp], backend: Backend, machine: Machine
 ) -> ContractionTunable | None:
     """Return the tunable of an export that is one contraction with static sizes and no schedule; else None."""
-    # Only operands that are constant in all dispatches are packed; this dispatch has the fewest others.
+    # Only operands that are constant in all dispatches are packed: assume the fewest constants.
     module, use = ModuleOp([]), fewest_constants(uses)
     entry = add_standalone(module, executable.clone(), export, use, trial=0)
     # Pack as the tuned compilation does, since the schedules of packed and other operands differ.

@@ -109,6 +109,6 @@ def convolution_tunables(convolutions: Sequence[Convolution]) -> Mapping[Convolu
                     value.name_hint = None
             key = ir.print_module(program)
             tunable, indices = tunables.setdefault(key, (ConvolutionTunable(convolution, program, key, calls=0), []))
-            indices.append(index)
+            indices.append(index)  # `calls` is their number
             tunable.calls = len(indices)
     return dict(tunables.values())

@@ -46,7 +46,7 @@ class Database:
     """Measurements of one machine.
 
     Args:
-        machine: Text that identifies machines to which the same measurements apply.
+        machine: Text that identifies machines to which the same measurements apply: CPU, workers, and target features.
         note: Receives sentences about entries that cannot be used.
     """
 

@@ -78,7 +78,8 @@ def _code_key(artifact: Artifact) -> str:
 def match_tunables(candidates: Sequence[Candidate], programs: MatchPrograms) -> Mapping[MatchTunable, Sequence[int]]:
     """Return the tunables of matches that can be measured alone, each with the indices of equal `candidates`.
 
-    Matches are equal if they compile to the same code with their kernels, whatever files these are from.
+    Matches are equal if they compile to the same code with their kernels, even from different source files.
+    A match with dynamic sizes, or that does not compile alone, cannot be measured.
     """
     tunables: dict[str, tuple[MatchTunable, list[int]]] = {}
     for index, candidate in enumerate(candidates):

@@ -159,7 +159,10 @@ class Search:
         return states
 
     def _resume(self, state: SearchState, entry: Measurement) -> None:
-        """Continue from the best configuration of an earlier search that ran out of time."""
+        """Continue from the best configuration of an earlier search that ran out of time, if it still runs.
+
+        state: the search for the tunable, whose best configuration is the default so far. entry: the stored result.
+        """
         (built,) = self.builder.build([(state.tunable, entry.chosen)])
         call = None if built is None else self.timer.load(built)
         if call is not None:
@@ -238,8 +241,8 @@ class Search:
         """
         turns = [[self.timer.microseconds(call, SLICE) for call in (first, second)] for _ in range(ROUNDS)]
         before, after = (min(times) for times in zip(*turns, strict=True))
-        usually = sum(one > other for one, other in turns) * 4 >= ROUNDS * 3
-        return before, after, usually and after <= before * (1 - MARGIN)
+        wins_most_turns = sum(first_us > second_us for first_us, second_us in turns) * 4 >= ROUNDS * 3
+        return before, after, wins_most_turns and after <= before * (1 - MARGIN)
 
 
 def _report_line(state: SearchState, share: float) -> str:

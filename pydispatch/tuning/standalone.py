@@ -84,16 +84,16 @@ def add_standalone(
     Returns:
         The new names of the executable and of the export.
     """
-    name, own = f"executable_{trial}", export
+    name, new_export = f"executable_{trial}", export
     executable.properties["sym_name"] = StringAttr(name)
     if isinstance(executable, flow.ExecutableOp):  # may be joined with others, where names must differ
-        own = f"{export}_{trial}"
+        new_export = f"{export}_{trial}"
         for op in walk(executable):
             if "sym_name" in op.properties and symbol_name(op) == export:
-                op.properties["sym_name"] = StringAttr(own)
+                op.properties["sym_name"] = StringAttr(new_export)
     module.body.block.add_op(executable)
-    module.body.block.add_op(_host(use, SymbolRefAttr(name, [StringAttr(own)]), f"trial_{trial}"))
-    return DispatchEntry(name, own, ops=())
+    module.body.block.add_op(_host(use, SymbolRefAttr(name, [StringAttr(new_export)]), f"trial_{trial}"))
+    return DispatchEntry(name, new_export, ops=())
 
 
 def _host(use: flow.DispatchOp, entry: SymbolRefAttr, name: str) -> func.FuncOp:

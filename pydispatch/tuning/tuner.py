@@ -46,7 +46,7 @@ class Tuner:
     """
 
     def __init__(self, seconds: float, bench: Bench, say: Say = _to_stderr) -> None:
-        self._left, self._bench, self._say = seconds, bench, say
+        self._left, self._bench, self._say = seconds, bench, say  # _left: seconds until the time limit
         self.choices: list[Choice] = []
 
     def choose_matches(self, compilation: Pipeline, candidates: Sequence[Candidate]) -> Sequence[bool]:

@@ -61,7 +61,7 @@ class Allocation:
         data: The bytes, uint8, padded to a whole word: atomic operations on the last bytes of an allocation reach the
             padding, as on any GPU.
         kind: "global", "const", "shared" or "local".
-        name: The variable of a module that the range is for, else "".
+        name: Name for messages, such as that of a module's variable; "" for none.
         live: Whether it is not freed.
         is_adopted: Whether the bytes are those of a caller's array.
         views: The bytes as arrays of other types.

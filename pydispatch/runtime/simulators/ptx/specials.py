@@ -40,8 +40,9 @@ def _warp(batch: ThreadBatch) -> Any:
 
 
 def _mask(kind: str) -> Callable[[ThreadBatch], Any]:
-    """Return the function for %lanemask_`kind`: bit i is set for lanes i that are "eq", "lt", "le", "gt" or "ge" the
-    thread's own lane.
+    """Return the function that computes %lanemask_`kind` of each thread.
+
+    kind: comparison with the thread's own lane that sets the bit of a lane: "eq", "lt", "le", "gt" or "ge".
     """
 
     def masks_of_threads(batch: ThreadBatch) -> Any:
@@ -103,6 +104,7 @@ CLOCKS = ("%clock", "%clock_hi", "%clock64", "%globaltimer", "%globaltimer_lo", 
 
 
 def is_special(name: str) -> bool:
+    """Return whether a name is that of a special register, such as %tid.x, or of the constant WARP_SZ."""
     return name in _THREADS or name in _UNIFORM or name in CLOCKS
 
 

@@ -113,7 +113,7 @@ def _brx(builder: FunctionBuilder, instruction: Instruction, function: PtxFuncti
 
 
 def _return(builder: FunctionBuilder, instruction: Instruction, function: PtxFunction) -> BuildEnd:
-    """Build a return from the function."""
+    """Build `ret`: the threads return from the function."""
 
     def end(batch: Batch, group: ThreadGroup, frame: Frame) -> int:
         batch.returned(group)
@@ -123,7 +123,7 @@ def _return(builder: FunctionBuilder, instruction: Instruction, function: PtxFun
 
 
 def _exit(builder: FunctionBuilder, instruction: Instruction, function: PtxFunction) -> BuildEnd:
-    """Build the end of the threads."""
+    """Build `exit`: the threads end, in whatever function."""
 
     def end(batch: Batch, group: ThreadGroup, frame: Frame) -> int:
         batch.exited(group)
@@ -133,7 +133,7 @@ def _exit(builder: FunctionBuilder, instruction: Instruction, function: PtxFunct
 
 
 def _trap(builder: FunctionBuilder, instruction: Instruction, function: PtxFunction) -> BuildEnd:
-    """Build the report of a fault: the kernel has ended itself."""
+    """Build `trap`, by which a kernel aborts: it is reported as a fault."""
 
     def end(batch: Batch, group: ThreadGroup, frame: Frame) -> int:
         frame.fault(instruction, position=0, why="the kernel gave up")  # the message names the first thread

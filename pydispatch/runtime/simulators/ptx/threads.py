@@ -153,7 +153,7 @@ class ThreadBatch:
         return coordinates(self.first + thread // self.threads_per_block, self.launch.grid)
 
     def describe_thread(self, thread: int) -> str:
-        """Return `block (x, y, z), thread (x, y, z)` of a thread."""
+        """Return `block (x, y, z), thread (x, y, z)` of a thread of the batch, for messages."""
         thread_in_block = coordinates(thread % self.threads_per_block, self.launch.block)
         return f"block {self.block_of(thread)}, thread {thread_in_block}"
 

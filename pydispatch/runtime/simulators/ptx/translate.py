@@ -92,7 +92,7 @@ class Translator:
         self._terminate(Instruction("ret", (), operands=(), line=self._function.line))
 
     def _record_accesses(self, block: CodeBlock, instruction: Instruction, guarded: bool) -> None:
-        """Record the registers that the last instruction of a block accesses, and count it.
+        """Count an instruction that was added to a block, and record the slots that the builder says it accesses.
 
         Args:
             block: The block.
@@ -167,8 +167,8 @@ class Translator:
     def _finish(self, local_size: int) -> FunctionCode:
         """Assign the registers to stores, which are arrays over threads, and return the code.
 
-        A register, the index of its storage in `builder.storages`, has a store of its own. Registers whose values do
-        not leave their block share stores.
+        A register is an index of `builder.storages`. It has a store of its own if other blocks access it, or if a block
+        may read a value that is older than the block's run. All other registers share stores.
         """
         builder = self._builder
         blocks_of: dict[int, set[int]] = {}  # register → blocks that access it

@@ -80,7 +80,7 @@ def shuffle(builder: FunctionBuilder, instruction: Instruction) -> Step:
     value_slot = builder.source(instruction, value, "u32")
     lane_slot = builder.source(instruction, lane_operand, "u32")
     clamp_slot = builder.source(instruction, clamp, "u32")
-    mask = builder.source(instruction, masks[0], "u32") if sync else -1  # without .sync
+    mask = builder.source(instruction, masks[0], "u32") if sync else -1  # -1: no mask
     target = builder.target(instruction, first, "u32")
     valid_target = builder.target(instruction, second, BOOL) if second is not None else -1
     mode = words[0]
@@ -159,8 +159,10 @@ def _groups(frame: Frame, masks: Any) -> Any:
 
 @handles("match")
 def match(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Build the closure of match.any, which returns the lanes with the same value, and match.all, which returns the
-    mask if all have it, else 0.
+    """Build the closure of match over the lanes of a mask.
+
+    `match.any d, a, mask` returns the mask of the lanes with the same value of a. `match.all d|p, a, mask` returns the
+    mask if all lanes have the same value, else 0; p is whether they have it.
     """
     if (
         len(instruction.modifiers) != 3
