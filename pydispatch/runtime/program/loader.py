@@ -22,7 +22,7 @@ class Linker(Protocol):
     """Interface by which a device links the executables of one program."""
 
     def link(self, module: Module, file: ArtifactFile, variants: list[Chosen]) -> None:
-        """Link the variant of each executable, which is a member of `file`, into the program."""
+        """Link the code of `variants`, one for each executable, which are members of `file`, into the program."""
 
     def finish(self, module: Module) -> None:
         """Finish linking, after all executables are linked and before the program runs."""
@@ -40,7 +40,14 @@ def load(
     """Link the program of an artifact.
 
     Args:
-        sharing: Derived constants of the device, shared with other programs; None to share nothing.
+        file: The open artifact.
+        properties: Properties of the device, by which variants are chosen and queries answered.
+        sched: Scheduler that runs the dispatches of the program.
+        pool: Pool of the memory that calls allocate.
+        linker: Interface of the device that links executables.
+        parameters: Files or arrays with the constants that are not in the artifact, by scope; None if there are none.
+        sharing: Memory of derived constants (computed from others at load) that programs on the device share; None to
+            share nothing.
 
     Raises:
         ArtifactError: The artifact is broken.
@@ -52,12 +59,13 @@ def load(
     try:
         module = _load(file, properties, sched, pool, linker, parameters, sharing)
     except ArtifactError as error:
-        # Errors of the C core do not name the artifact.
+        # Errors of the C core do not name the artifact, those of this module do.
         if str(error).startswith(file.name):
             raise
         raise ArtifactError(f"{file.name}: {error}") from None
     logs.runtime.info(
-        "%s: loaded for %s: %d executables, %d functions, %d constants, in %.1f ms", file.name, properties.ids[-1],
+        "%s: loaded for %s: %d executables, %d functions, %d constants, in %.1f ms",
+        file.name, properties.ids[-1],  # the last name of a device is the most specific one
         module.executable_count, len(module.functions()) + len(module.procedures()), len(module.constants()),
         1e3 * (time.perf_counter() - start),
     )  # fmt: skip
@@ -78,8 +86,8 @@ def _load(
     for i, constant in enumerate(module.constants()):
         if constant is None:  # derived from others
             continue
-        member, offset, size, parameter = constant
-        if parameter is None:
+        member, offset, size, parameter = constant  # offset and size in bytes
+        if parameter is None:  # the bytes are in the artifact; parameters are bound below
             module.bind_constant(i, _constant(file, member, offset, size), is_mapped=file.is_mapped)
     if len(executables) != module.executable_count:
         raise ArtifactError(
@@ -107,14 +115,18 @@ def _load(
 def _link_executables(
     module: Module, file: ArtifactFile, properties: DeviceProperties, linker: Linker, executables: list[Any]
 ) -> list[Chosen]:
-    """Choose and link the variant of each executable that runs here, and load the contracts of its exports."""
+    """Choose and link the variant of each executable that runs here, and load the contracts of its exports.
+
+    A contract states the shapes, types and alignments that a generated kernel relies on. Kernels written by hand have
+    none.
+    """
     variants = [choose(module, file.name, properties, i, executable) for i, executable in enumerate(executables)]
     linker.link(module, file, variants)
     module.flops = {chosen.index: chosen.entry["flops"] for chosen in variants if "flops" in chosen.entry}
-    stated = [chosen for chosen in variants if chosen.entry.get("contracts") is not None]
-    if stated:
+    with_contracts = [chosen for chosen in variants if chosen.entry.get("contracts") is not None]
+    if with_contracts:
         module.load_contracts(file.find(CONTRACTS, verify=True))
-        for chosen in stated:
+        for chosen in with_contracts:
             module.set_contracts(chosen.index, chosen.entry["contracts"])
         module.apply_contracts()
     return variants

@@ -39,7 +39,10 @@ def read(file: ArtifactFile) -> tuple[list[dict[str, Any]], dict[str, dict[str, 
 
 
 def _functions(manifest: dict[str, Any]) -> dict[str, dict[str, Any]] | None:
-    """Return the functions of a manifest by name; None if they or the constants are malformed."""
+    """Return the entries of functions in a manifest by name; None if they or those of constants are malformed.
+
+    Two functions of one name are malformed too.
+    """
     functions, constants = manifest["functions"], manifest["constants"]
     if type(functions) is not list or type(constants) is not list:
         return None
@@ -68,31 +71,36 @@ def _is_value(value: dict[str, Any]) -> bool:
 
 
 def _is_size(size: object) -> bool:
+    """Return whether a size of a shape is a number, or the name of a dynamic size."""
     return (type(size) is str and size != "") or (type(size) is int and 0 <= size < 2**63)
 
 
 def _are_texts(value: object) -> bool:
-    return type(value) is list and _TEXT.issuperset(map(type, value))  # of nothing, too
+    """Return whether a manifest value is a list of strings, which may be empty."""
+    return type(value) is list and _TEXT.issuperset(map(type, value))
 
 
 def _are_numbers(value: object) -> bool:
-    """Return whether a manifest value is a list of function numbers, with null for exports without one."""
+    """Return whether a manifest value lists, for each export, the index of its contract in `contracts.bin`, or null."""
     if type(value) is not list or not _NUMBERS_OR_NULL.issuperset(map(type, value)):
         return False
     numbers = [n for n in value if n is not None]
-    return not numbers or (min(numbers) >= 0 and max(numbers) < 2**32 - 1)
+    return not numbers or (min(numbers) >= 0 and max(numbers) < 2**32 - 1)  # 2**32 - 1 stands for null in the C core
 
 
 def _are_counts(value: object) -> bool:
-    """Return whether a manifest value is a list of operation counts, with null for exports without them.
+    """Return whether a manifest value lists, for each export, its operation counts (a list), or null.
 
-    The contents of the counts are checked by profiles.
+    The contents of these lists are checked when a profile reads them.
     """
     return type(value) is list and _LISTS_OR_NULL.issuperset(map(type, value))
 
 
 def _executables(manifest: dict[str, Any]) -> list[dict[str, Any]] | None:
-    """Return the executables of a manifest; None if they are malformed as far as loading needs."""
+    """Return the entries of executables in a manifest; None if they or the header are malformed.
+
+    Only what loading reads is checked. A missing key raises KeyError.
+    """
     header = manifest["pydispatch"]
     if type(header["format"]) is not int or header["format"] != 1 or type(header["version"]) is not str:
         return None
@@ -124,7 +132,10 @@ def _is_variant(variant: dict[str, Any]) -> bool:
 
 
 def _error(name: str, text: bytes) -> ArtifactError:
-    """Return the error of the strict reader for a malformed manifest."""
+    """Return the error for a malformed manifest, whose text is `text`, in the artifact `name`.
+
+    The strict reader, which is slower, says what is wrong with it.
+    """
     from pydispatch.formats.artifact.manifest import Manifest
 
     try:

@@ -23,11 +23,11 @@ class BoundParameter:
     """Parameter that a program uses.
 
     Attributes:
-        scope: Scope of its name.
+        scope: Namespace of its name, "" for the unnamed one; the caller supplies files or arrays by scope.
         key: Name in the scope.
-        type: MLIR type, as text.
-        source: File that it is mapped from, or "arrays".
-        copied: Whether it was copied because it was not aligned.
+        type: Shape and element type as in MLIR, such as "4x8xf32".
+        source: Path of the file that has it, or "arrays" if the caller passed arrays.
+        copied: Whether it was copied because its address in the file or array was not aligned.
     """
 
     scope: str
@@ -38,7 +38,7 @@ class BoundParameter:
 
 
 class _Arrays(dict[str, Tensor]):
-    """Parameters that are passed as Python arrays."""
+    """Parameters that are passed as Python arrays: name in their scope → tensor, as in a `ParameterFile`."""
 
     path = "arrays"  # in place of the path of a ParameterFile, for messages
 
@@ -53,18 +53,23 @@ class _Arrays(dict[str, Tensor]):
                     f"parameters: '{scope}': '{key}' is not contiguous; pass np.ascontiguousarray(x)"
                 )
             kind, bits = _kind_of(array.dtype)
-            flat = array.reshape(-1)
+            flat = array.reshape(-1)  # an array of rank 0 cannot be viewed as bytes
             raw = _view(flat.view(np.uint8)) if array.nbytes else memoryview(b"")
             self[key] = Tensor(kind, bits, array.shape, raw)
 
 
 def bind(module: Module, parameters: Mapping[str, Any] | None) -> list[BoundParameter]:
-    """Bind all parameters of a program.
+    """Bind all parameters of a program, and return them.
 
-    Raise InvalidArgumentError, which names scope, key, file and types, on mismatch.
+    Args:
+        module: The program.
+        parameters: Scope → a parameter file, a mapping from keys to arrays, or a list of these; None for none.
+
+    Raises:
+        InvalidArgumentError: A parameter is missing, or has another type. The message names scope, key and file.
     """
-    needed = module.parameters()
-    sources = _open(parameters)
+    needed = module.parameters()  # (scope, key, dtype word, shape) of each
+    sources = _open(parameters)  # also if the program needs none, so that wrong arguments are reported
     if not needed:
         return []
     alignments = module.constant_alignments()
@@ -80,6 +85,7 @@ def bind(module: Module, parameters: Mapping[str, Any] | None) -> list[BoundPara
 
 
 Sources = Mapping[str, Sequence[Any]]
+"""Scope → its opened files and arrays (`ParameterFile` or `_Arrays`); a key is looked up in them in this order."""
 
 
 def _open(parameters: Mapping[str, Any] | None) -> dict[str, list[Any]]:
@@ -119,7 +125,8 @@ def _bind_one(
         module: The program.
         constant_index: Index of the constant.
         alignment: Bytes that the address of the constant must be a multiple of; other data is copied.
-        record: (scope, key, dtype word, shape) of the parameter.
+        record: (scope, key, dtype word, shape) of the parameter. The word has the numerical kind of the element type in
+            its high byte, and its bits below.
         supplied: The opened sources of each scope.
         all_needed: Records of all parameters, for messages.
     """
@@ -127,7 +134,7 @@ def _bind_one(
 
     scope, key, dtype, shape = record
     name = type_of(dtype).name
-    wanted = "x".join([*(str(size) for size in shape), name])
+    wanted = "x".join([*(str(size) for size in shape), name])  # such as "4x8xf32"
     sources = supplied.get(scope)
     if sources is None:
         raise InvalidArgumentError(_no_scope(scope, supplied, all_needed))
@@ -151,7 +158,10 @@ def _bind_one(
 
 
 def _no_scope(scope: str, supplied: Sources, needed: Sequence[Any]) -> str:
-    """Return the message for a scope without files or arrays."""
+    """Return the message for a scope without files or arrays.
+
+    supplied: the sources of other scopes. needed: (scope, key, dtype word, shape) of each parameter of the program.
+    """
     keys = [key for other, key, _, _ in needed if other == scope]
     shown = ", ".join(f"'{key}'" for key in keys[:4]) + (f" and {len(keys) - 4} more" if len(keys) > 4 else "")
     matches = close_matches(scope, supplied)
@@ -164,25 +174,28 @@ def _no_scope(scope: str, supplied: Sources, needed: Sequence[Any]) -> str:
 
 
 def _no_key(scope: str, key: str, wanted: str, sources: Sequence[Any]) -> str:
-    """Return the message for a parameter that no source of its scope has."""
+    """Return the message for a parameter that no source of its scope has. wanted: its type, such as "4x8xf32"."""
     keys = [known for source in sources for known in source]
-    matches = close_matches(key, keys, 3, 0.4) or sorted(keys)[:3]
+    matches = close_matches(key, keys, 3, 0.4) or sorted(keys)[:3]  # three at most, if 40 % alike
     files = ", ".join(f"'{source.path}'" for source in sources)
     has = f"nearest: {', '.join(map(repr, matches))}" if matches else "it is empty"
     return f"parameter '{key}' of scope '{scope}' ({wanted}) is not in {files} of {len(keys)} arrays; {has}"
 
 
-_SIGNS: dict[int, str] = {
+_INTEGER_KINDS: dict[int, str] = {
     Numerical.INTEGER: "iub",
     Numerical.SIGNED: "i",
     Numerical.UNSIGNED: "u",
     Numerical.BOOLEAN: "b",
 }
-_FLOATS: dict[int, str] = {
+"""Numerical kind of an element type → the kinds of tensors that have it, one letter each, as of NumPy."""
+
+_FLOAT_KINDS: dict[int, str] = {
     Numerical.FLOAT: "f",
     Numerical.COMPLEX: "c",
     **{row.numerical: row.mlir for row in EXTENDED_TYPES},
 }
+"""Numerical kind → the kind of tensors that have it: a letter of NumPy's, or the MLIR name of a type it lacks."""
 
 
 def _is_kind(tensor: Tensor, dtype: int) -> bool:
@@ -193,12 +206,12 @@ def _is_kind(tensor: Tensor, dtype: int) -> bool:
     numerical, bits = dtype >> 24, dtype & 0xFFFFFF
     if tensor.bits != bits:
         return False
-    if numerical in _SIGNS:
-        return tensor.kind in _SIGNS[numerical]
-    # Types that NumPy lacks are stored as raw bits (V), those of 8 bits also as u8. f16, f32 and f64 are not.
+    if numerical in _INTEGER_KINDS:
+        return tensor.kind in _INTEGER_KINDS[numerical]
+    # Types that NumPy lacks are stored as raw bits (V) or as unsigned integers. f16, f32 and f64 are not.
     is_small_float = numerical > Numerical.COMPLEX
     is_raw = tensor.kind == "V" or (tensor.kind == "u" and is_small_float)
-    return tensor.kind == _FLOATS.get(numerical) or (is_raw and numerical != Numerical.FLOAT)
+    return tensor.kind == _FLOAT_KINDS.get(numerical) or (is_raw and numerical != Numerical.FLOAT)
 
 
 def _kind_of(dtype: Any) -> tuple[str, int]:
@@ -222,7 +235,7 @@ def _address(data: memoryview) -> int:
 
 
 def _aligned(data: memoryview) -> memoryview:
-    """Return a copy of the data at an address that is a multiple of 4096."""
+    """Return a copy of the data at an address that is a multiple of 4096, the largest alignment of bindings."""
     import numpy as np
 
     room = np.empty(data.nbytes + 4096, np.uint8)
