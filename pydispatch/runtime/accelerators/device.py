@@ -288,7 +288,7 @@ class AcceleratorProgram(Program):
         """Return this program with another state of its mutable globals."""
         return type(self)(self._module, self._name, self._device, self._executor, self._imports, state)
 
-    def _make(self, module: Module) -> dict[str, Any]:
+    def _make_functions(self, module: Module) -> dict[str, Any]:
         """Create the callable objects of the public functions, by name."""
         functions: dict[str, Any] = {
             entry: self.FUNCTION(module, index, self._executor) for index, entry in module.functions()

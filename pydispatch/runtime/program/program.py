@@ -42,12 +42,12 @@ class Program:
         self, module: Module, name: str, imports: Sequence[Import] = (), state: State | None = None
     ) -> None:  # fmt: skip
         self._module = module
-        self._state = state  # globals of a session; None for those of the module
+        self._state = state  # values of the globals in a session; None for those of the module
         self._name = name
         self._imports = tuple(imports)
-        self._origin: tuple[Any, ...] | None = None  # what loads it again: a function and its arguments
+        self._origin: tuple[Any, ...] | None = None  # what loads it again: (function, its arguments); see remember()
         self._is_session = False  # until `session` sets it
-        functions = self._make(module)
+        functions = self._make_functions(module)
         self._functions = functions
         # Instance attributes are the fastest lookup; a function never replaces a method of the same name.
         attributes = self.__dict__
@@ -55,8 +55,11 @@ class Program:
             if not entry.startswith("_") and not hasattr(Program, entry):
                 attributes[entry] = function
 
-    def _make(self, module: Module) -> dict[str, Any]:
-        """Create the public functions of this device, by name."""
+    def _make_functions(self, module: Module) -> dict[str, Any]:
+        """Create the callable objects of a module's public functions, by name.
+
+        A `Function` has a plan, a `Procedure` runs host code that may read and write globals.
+        """
         functions: dict[str, Any] = {entry: Function(module, index) for index, entry in module.functions()}
         if module.state is not None:
             from pydispatch._core.procedure import Procedure
@@ -102,7 +105,7 @@ class Program:
         The other process opens a device of that name and loads the program.
 
         Raises:
-            InvalidArgumentError: Plugins, imports, commands or code were added to the device.
+            InvalidArgumentError: Plugins, imports, commands or code were added to the device, which cannot be pickled.
         """
         if self._origin is None:
             raise InvalidArgumentError(
@@ -115,8 +118,8 @@ class Program:
         """Return a program with the code and weights of this one, and globals of its own.
 
         Its globals begin with their initial values, and its initializers run now. It can be used as long as this
-        program is open; closing it does not close this one. A session of a program without state only has plans of its
-        own.
+        program is open; closing it does not close this one. If the program has no globals, a session only has plans
+        (schedules of a function's dispatches, cached by shape) of its own.
 
         Example:
             >>> first, second = program.session(), program.session()
@@ -181,8 +184,8 @@ def remember(program: Program, device: str, source: Any, parameters: Mapping[str
     """
     if isinstance(source, (str, os.PathLike)):
         source = os.fspath(source)
-        # Without pathlib, whose share of the time of a load can be measured. An absolute path needs no working
-        # directory, which may have been removed.
+        # os.path, because pathlib takes a measurable part of the time of a load. getcwd() only for a relative path: it
+        # fails if the working directory has been removed.
         if not os.path.isabs(source):  # noqa: PTH117
             source = os.path.join(os.getcwd(), source)  # noqa: PTH109, PTH118
     elif isinstance(source, (bytearray, memoryview)):
@@ -191,13 +194,17 @@ def remember(program: Program, device: str, source: Any, parameters: Mapping[str
 
 
 def _load(device: str, source: Any, parameters: Mapping[str, Any] | None) -> Program:
-    import pydispatch  # which knows the modules of devices; they know this one
+    """Load a pickled program again. The arguments are those of `remember`."""
+    import pydispatch  # here, because pydispatch imports the modules of devices, and these import this module
 
     return pydispatch.device(device).load(source, parameters)
 
 
 def _verify(function: str, observed: Sequence[tuple[tuple[Any, ...], Sequence[Any]]]) -> None:
-    """Raise CheckError for the failed checks of a call."""
+    """Raise CheckError for the failed checks of a call.
+
+    observed: (fields of its `Check`, the values that it compared) for each check that ran.
+    """
     from pydispatch.runtime.program.checks import Check, verify
 
     verify(function, [(Check(*record), values) for record, values in observed])

@@ -18,15 +18,15 @@ class DeviceProperties:
     """Properties of a device by which variants are chosen, and which programs may query.
 
     Attributes:
-        ids: Names of the device.
-        format: Format of the executables that it runs.
-        features: Features that it has.
-        known: All names of features that requirements may have.
-        processor_data: The eight words that kernels receive as processor data.
+        ids: Names of the device, which `hal.device.id` matches; the last is the most specific one.
+        format: Format of the executables that it runs, such as "embedded-elf-x86_64".
+        features: Features that it has, such as "avx2". `in` also decides on a limit "name>=number".
+        known: Names of features whose absence the device can tell; a query for another one has no answer.
+        processor_data: The eight 64-bit words that describe the CPU to kernels, as in IREE; 0 on other devices.
         workers: Number of threads or queues that run dispatches.
-        why_not: Function that returns, in words, why the device does not meet some requirements. If it is None,
-            messages list the requirements.
-        remedy: What the user can do about it, for messages.
+        why_not: Function that returns, in words, why the device does not meet a list of requirements. If it is None,
+            messages list the requirements that it lacks.
+        remedy: What the user can do about missing requirements, for messages; "" for no advice.
     """
 
     ids: tuple[str, ...]
@@ -47,7 +47,7 @@ class DeviceProperties:
         if category == "hal.device.id":
             return int(any(fnmatch.fnmatchcase(name, key) for name in self.ids))
         if key == "concurrency":
-            # As in IREE, the number of queues of the device, and that of workers of a dispatch.
+            # As in IREE: the number of queues of the device, and that of workers of a dispatch.
             return {"hal.device": 1, "hal.dispatch": self.workers}.get(category)
         return None
 
@@ -62,7 +62,8 @@ class Chosen:
         exports: Names of its exports, from the manifest.
         number: Index of the variant in the executable.
         entry: Entry of the variant in the manifest.
-        constants: Values of the executable constants, 32-bit words.
+        constants: Values of the executable's specialization constants, which the program computes at load; 32-bit
+            words, read by its kernels.
     """
 
     index: int
@@ -87,6 +88,8 @@ def choose(module: Module, file: str, properties: DeviceProperties, index: int, 
         ArtifactError: Manifest and program differ.
         DeviceUnavailableError: No variant runs on the device.
     """
+    # Indices of functions of the program: the one that computes the constants (None: no constants), and one per variant
+    # that decides whether it may run (None: always).
     name, constants_function, constant_count, conditions = module.executable(index)
     variants = executable["variants"]
     if executable["name"] != name or len(variants) != len(conditions):
@@ -131,6 +134,9 @@ def best_of(
 
 
 def _holds(module: Module, condition: int | None) -> bool:
+    """Return whether the condition of a variant is true: the lowest bit of the result of the program's function with
+    this index. None is true.
+    """
     return condition is None or bool(module.evaluate(condition, 1)[0] & 1)
 
 
@@ -142,7 +148,10 @@ def _no_variant(
     variants: Sequence[dict[str, Any]],
     conditions: Sequence[int | None],
 ) -> str:
-    """Return the message that no variant of an executable runs on the device: why each does not, and what to do."""
+    """Return the message that no variant of an executable runs on the device: why each does not, and what to do.
+
+    conditions: for each variant the index of its condition, as of `_holds`.
+    """
     lines = [f"{file}: no variant of executable '{name}' runs on this device ({properties.format}):"]
     device_explains = properties.why_not is not None  # else the message lists the features of the machine
     lists_features = lacks_feature = False
@@ -181,7 +190,10 @@ def _log_choice(
     module: Module, file: str, properties: DeviceProperties, name: str, variants: Sequence[dict[str, Any]],
     conditions: Sequence[int | None], variant_index: int,
 ) -> None:  # fmt: skip
-    """Log which variant of an executable was chosen, what it needs, and why each of the others was not."""
+    """Log which variant of an executable was chosen, what it needs, and why each of the others was not.
+
+    variant_index: index of the chosen one. conditions: for each variant the index of its condition, as of `_holds`.
+    """
     needs = ", ".join(variants[variant_index]["requires"]) or "nothing"
     reasons = []
     for i, (variant, condition) in enumerate(zip(variants, conditions, strict=True)):
@@ -196,15 +208,15 @@ def _log_choice(
 
 
 _LEVELS = (("avx512f", "x86-64-v4"), ("avx2", "x86-64-v3"))
-"""A feature of each level of x86-64 that widens vectors, the widest first, and the level."""
+"""(feature, level) of each level of x86-64 that widens vectors: the feature that it adds. The widest is first."""
 
 _advised: set[tuple[str, str]] = set()
-"""(file, level) of the advice that was logged."""
+"""(artifact's file, level) of the advice that was logged, so that it is logged once in a process."""
 
 
 def _log_faster(file: str, properties: DeviceProperties, variant: dict[str, Any]) -> None:
-    """Log once what would make generated code faster on a CPU whose vectors it does not use."""
-    if "machine_model" not in variant:  # code of the user's own
+    """Log once that recompiling would make generated code faster, if the CPU has wider vectors than the code uses."""
+    if "machine_model" not in variant:  # code that the user wrote, which this compiler cannot make wider
         return
     widest = next((row for row in _LEVELS if row[0] in properties.features), None)
     if widest is None:
@@ -220,14 +232,16 @@ def _log_faster(file: str, properties: DeviceProperties, variant: dict[str, Any]
 
 
 _TARGETS = {"vulkan-spirv-fb": "vulkan", "cuda-nvptx-fb": "cuda", "webgpu-wgsl-fb": "webgpu"}
+"""Format of executables → the target of the compiler that makes them; every other format is that of a CPU."""
 
 
 def _shown(need: str, properties: DeviceProperties) -> str:
-    """Return the text of a requirement; for a limit, with the device's value."""
+    """Return the text of a requirement; for a limit, "name>=number", with the device's value if it has one."""
     limit, is_limit, _ = need.partition(">=")
     have = getattr(properties.features, "limits", {}).get(limit)
     return f"{need} (it has {have})" if is_limit and have is not None else need
 
 
 def _missing(requires: Iterable[str], properties: DeviceProperties) -> list[str]:
+    """Return the requirements, features or limits, that a device does not meet."""
     return [feature for feature in requires if feature not in properties.features]

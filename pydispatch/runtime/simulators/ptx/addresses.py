@@ -29,12 +29,14 @@ _LOW_ADDRESS_BITS = 0xFFFFFFFF
 """The bits of an address in a register of 32 bits."""
 
 MemoryOperand = Callable[[list[Any]], list[MemoryAccess]]
-"""Resolves an `[address]` operand: receives the registers of a frame, and returns what its threads access."""
+"""Resolves an `[address]` operand: receives the registers of a frame, and returns what its threads access, one
+`MemoryAccess` for each allocation."""
 
 _SPACES = {
     "global": "global", "const": "global", "shared": "shared", "shared::cta": "shared", "local": "local",
     "param": "global", "param::entry": "global",
 }  # fmt: skip
+"""Modifier → state space in which addresses are looked up. Constants and kernel parameters have global addresses."""
 
 
 def space_of(instruction: Instruction) -> str:
@@ -58,8 +60,8 @@ def memory_operand(
         builder: Builder of the function.
         instruction: The instruction, whose modifiers name the state space.
         operand: The operand, an `[address]`.
-        size: Bytes that each thread accesses; also the alignment.
-        write: Whether memory is written, which constants refuse.
+        size: Bytes that each thread accesses, a power of two; also the alignment.
+        write: Whether memory is written; a write to a constant is a fault.
         atomic: Whether the access is atomic.
     """
     if not isinstance(operand, Address):
@@ -70,8 +72,9 @@ def memory_operand(
         base, offset = builder.source(instruction, operand.base, f"u{8 * width}"), operand.offset
     elif operand.base is None:
         base, offset = builder.constant(np.uint64(operand.offset & ALL_ADDRESS_BITS)), 0
-    else:
+    else:  # a variable, whose address is known here or computed per thread
         base, offset = builder.source(instruction, operand.base, "u64"), operand.offset
+    # A strong access, in the terms of PTX's memory model, is no data race with another strong one.
     strong = atomic or any(m in ("volatile", "relaxed", "acquire", "release", "mmio") for m in instruction.modifiers)
     resolver = AddressResolver(instruction, space, size, write, strong, atomic)
     if space in ("shared", "local"):
@@ -80,7 +83,7 @@ def memory_operand(
 
 
 def plus_offset(base: Any, offset: Any) -> Any:
-    """Return addresses plus bytes, int64: addresses of 32 bits wrap there."""
+    """Return addresses plus an offset in bytes, int64. The sums of addresses of 32 bits wrap at 32 bits."""
     addresses = base.astype(np.int64) + offset
     return addresses if base.dtype.itemsize == ADDRESS_BYTES else addresses & _LOW_ADDRESS_BITS
 
@@ -124,7 +127,8 @@ def _global_operand(base: int, offset: int, resolver: AddressResolver) -> Memory
     alignment_mask = np.uint64(size - 1)
     previous: Allocation | None = None  # the allocation of the previous access
     previous_memory: Any = None  # the machine's memory that has it
-    base_of_first_byte = largest_offset = np.uint64(0)  # the base that reads its first byte; the last offset in it
+    base_of_first_byte = np.uint64(0)  # the value of the base register that accesses its first byte
+    largest_offset = np.uint64(0)  # the largest offset in it at which an access of `size` bytes fits
     new_access = tuple.__new__  # MemoryAccess(...) is a Python call, which the fast path avoids
 
     def resolve(regs: list[Any]) -> list[MemoryAccess]:
@@ -143,7 +147,8 @@ def _global_operand(base: int, offset: int, resolver: AddressResolver) -> Memory
                     resolver.record(frame, access)
                 return [access]
         accesses = resolver.resolve(frame, addresses + np.uint64(offset & ALL_ADDRESS_BITS) if offset else addresses)
-        allocation = accesses[0].memory  # of a single access; shared and local memory start below FIRST_ADDRESS
+        # Remember an allocation that all threads access. Shared and local memory start at 0, below FIRST_ADDRESS.
+        allocation = accesses[0].memory
         if len(accesses) == 1 and allocation.start >= FIRST_ADDRESS and allocation.size >= size and allocation.live:
             previous, previous_memory = allocation, frame.batch.memory
             base_of_first_byte = np.uint64((allocation.start - offset) & ALL_ADDRESS_BITS)
@@ -158,7 +163,7 @@ class AddressResolver:
 
     Attributes:
         space: State space, as of `space_of`.
-        size: Bytes that each thread accesses; also the alignment.
+        size: Bytes that each thread accesses, a power of two; also the alignment.
         write: Whether memory is written.
         strong: Whether the access is atomic, volatile, relaxed, acquire or release, and so is no data race with another
             such access.
@@ -172,7 +177,7 @@ class AddressResolver:
         self.space, self.size = space, size
         self.write, self.strong, self.atomic = write, strong, atomic
         words = instruction.modifiers
-        # Whether the access makes earlier writes of the thread visible to other blocks, for the detector of data races.
+        # Whether the access publishes earlier writes of the thread to other blocks, for the detector of data races.
         self._releases = ("release" in words or "acq_rel" in words) and ("gpu" in words or "sys" in words)
 
     def record(self, frame: Frame, access: MemoryAccess) -> None:
@@ -184,9 +189,12 @@ class AddressResolver:
             races.access(frame, self._instruction, access, self.size, self.write, self.strong)
 
     def resolve(self, frame: Frame, addresses: Any) -> list[MemoryAccess]:
-        """Return the accesses of a frame, one for each window of addresses and each allocation.
+        """Return the accesses of a frame's threads, or report a fault.
 
-        addresses: global or generic ones, uint64 [n].
+        There is one for shared memory, one for local memory (windows of generic addresses, which name the memory of the
+        accessing block or thread), and one for each allocation of global memory.
+
+        addresses: global or generic addresses, uint64 [n].
         """
         self._check_alignment(frame, positions=None, addresses=addresses)
         accesses: list[MemoryAccess] = []
@@ -242,7 +250,10 @@ class AddressResolver:
         return access
 
     def _check_alignment(self, frame: Frame, positions: Any, addresses: Any) -> None:
-        """Report a fault if an address is not a multiple of the access size."""
+        """Report a fault if an address is not a multiple of the access size.
+
+        positions: of the threads in the frame, one for each address; None: all threads.
+        """
         misaligned = addresses & type(addresses.flat[0])(self.size - 1)
         if misaligned.any():
             index = int(np.argmax(misaligned != 0))
@@ -287,7 +298,15 @@ class AddressResolver:
         return access
 
     def _fault(self, frame: Frame, position: int, address: int, why: str, space: str = "") -> NoReturn:
-        """Report the access of a thread to an invalid address."""
+        """Report the access of a thread to an invalid address.
+
+        Args:
+            frame: The threads that run.
+            position: Position of the thread in the frame.
+            address: The address, or in a named space the offset.
+            why: End of the message, which says what is wrong.
+            space: Name of the state space for the message; "": that of the instruction.
+        """
         verb = "writes" if self.write else "reads"
         space = space or ("" if self.space == "generic" else self.space)
         where = f"{space}{' ' if space else ''}{address:#x}"

@@ -10,14 +10,14 @@ from pydispatch.runtime.simulators.ptx.memory import Allocation
 
 
 class _Copy:
-    """Copy by some threads into one memory.
+    """Copy that some threads have begun with one cp.async, into one memory.
 
     Attributes:
-        threads: Threads of the batch that are still to complete it, int64 [threads].
-        groups: Index of the group of each thread that the copy belongs to, int64 [threads].
-        memory: The memory to write.
+        threads: Indices in the batch of the threads whose bytes are not written yet, int64 [threads].
+        groups: Which of the thread's cp.async groups the copy belongs to, counted from 0, int64 [threads].
+        memory: The memory to write: the shared memory of the batch.
         offsets: Where in it each thread writes, in bytes, int64 [threads].
-        data: What each thread writes, uint8 [threads, bytes].
+        data: The bytes that each thread writes, uint8 [threads, bytes], read when the copy began.
     """
 
     def __init__(self, threads: Any, groups: Any, memory: Allocation, offsets: Any, data: Any) -> None:
@@ -35,7 +35,8 @@ class _Copy:
 class AsyncCopies:
     """Pending copies of the threads of a batch, in the order in which they began.
 
-    A thread's copies belong to its current group, which `commit` closes.
+    A thread's copies belong to its current group, which `commit` (cp.async.commit_group) closes. Threads are given by
+    their indices in the batch, int64 [threads].
     """
 
     def __init__(self, thread_count: int) -> None:
@@ -50,7 +51,7 @@ class AsyncCopies:
         self._pending.append(_Copy(threads, self._groups[threads], memory, offsets, data))
 
     def commit(self, threads: Any) -> None:
-        """Close the current groups of threads."""
+        """Close the current groups of threads: their next copies belong to new groups."""
         self._groups[threads] += 1
 
     def wait(self, threads: Any, most_pending: int | None) -> None:
@@ -59,7 +60,8 @@ class AsyncCopies:
 
         None: all copies, those of the current groups too.
         """
-        first_pending = np.full(self._groups.size, -1, np.int64)  # of the threads that wait; -1 for others
+        # By thread of the batch, its first group that stays pending; -1 for threads that do not wait: all of theirs.
+        first_pending = np.full(self._groups.size, -1, np.int64)
         first_pending[threads] = (
             self._groups[threads] + 1 if most_pending is None else self._groups[threads] - most_pending
         )

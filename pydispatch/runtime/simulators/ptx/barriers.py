@@ -23,7 +23,7 @@ class Reduction(NamedTuple):
     Attributes:
         function: "popc", "and" or "or".
         values: The predicate of each thread, bool [threads].
-        store: Index of the array of the result's register in the frame.
+        store: Index in `Frame.stores` of the result register's array.
     """
 
     function: str
@@ -37,10 +37,10 @@ class Waiting:
 
     Attributes:
         activation: The function call.
-        return_block: The block of code where they continue.
+        return_block: Index of the block of code where they continue.
         index: Their positions in the frame of the call, int64 [threads].
-        slots: The thread block of each, int64 [threads]: its index in the batch.
-        barrier_numbers: The barrier of each, 0 to 15, int64 [threads].
+        slots: Index in the batch of each one's thread block, int64 [threads].
+        barrier_numbers: The barrier that each waits at, 0 to 15, int64 [threads].
         instruction: The barrier instruction.
         reduction: The reduction of bar.red; None for other barriers.
     """
@@ -70,17 +70,19 @@ class Waiting:
 
 
 class Barriers:
-    """Barriers of a batch of thread blocks.
+    """Barriers of a batch of thread blocks, sixteen for each block.
+
+    A barrier opens when as many threads have arrived as the instruction states, or all living threads of the block.
 
     Attributes:
-        waiting: Threads that wait.
+        waiting: Threads that wait, as of bar.sync; those of bar.arrive only arrive.
         is_unused: Whether no thread waits or has arrived at any barrier.
     """
 
     def __init__(self, batch: ThreadBatch, make_ready: Callable[[ThreadGroup], None]) -> None:
         self._batch, self._make_ready = batch, make_ready
         self.waiting: list[Waiting] = []
-        self._arrived = np.zeros((batch.count, _BARRIERS), np.int64)  # threads that have arrived
+        self._arrived = np.zeros((batch.count, _BARRIERS), np.int64)  # number of threads that have arrived
         self._counts = np.zeros((batch.count, _BARRIERS), np.int64)  # threads that a barrier waits for; 0: all living
         self.is_unused = True
 
@@ -99,7 +101,8 @@ class Barriers:
             instruction: The barrier instruction, for messages.
             barrier_number: Barrier of each thread, or of all of them.
             count: Number of threads that the barrier waits for, of each thread or of all; None: all living threads.
-            wait: The threads as they wait, of which the thread blocks and barriers are set here; None for bar.arrive.
+            wait: The threads to add to `waiting`, whose `slots` and `barrier_numbers` are set here. None for
+                bar.arrive, whose threads go on.
         """
         batch = self._batch
         self.is_unused = False
@@ -132,8 +135,10 @@ class Barriers:
             self.release()
 
     def _require_whole_warps(self, wait: Waiting) -> None:
-        """Report a warp that is split at a barrier: `bar.sync` executed by one warp at two program counters is
-        undefined.
+        """Report a fault if other threads of the same warps wait at another instruction.
+
+        A warp that executes `bar.sync` at two program counters has undefined behaviour. barrier.sync without .aligned
+        allows it.
         """
         if wait.instruction.opcode == "barrier" and "aligned" not in wait.instruction.modifiers:
             return
@@ -173,7 +178,7 @@ class Barriers:
         self.waiting = still_waiting
         self._arrived[is_complete] = 0
         self._counts[is_complete] = 0
-        batch.epochs += is_complete.any(axis=1)  # by which race detection orders accesses
+        batch.epochs += is_complete.any(axis=1)  # race detection takes accesses of different epochs as ordered
         self.is_unused = not still_waiting and not self._arrived.any()
         self._reduce([wait for wait in opened if wait.reduction])
         for wait in opened:
@@ -181,7 +186,10 @@ class Barriers:
         return bool(opened)
 
     def _reduce(self, opened: list[Waiting]) -> None:
-        """Compute the reductions of bar.red over the threads of each opened barrier, and store the results."""
+        """Compute the reductions of bar.red over the threads of each opened barrier, and store the results.
+
+        All threads are assumed to use the same function.
+        """
         if not opened:
             return
         first = opened[0].reduction

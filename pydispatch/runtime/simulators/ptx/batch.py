@@ -22,13 +22,18 @@ _BLOCKS_BEFORE_YIELD = 1024
 """Blocks of code that a group runs before another ready group gets its turn: fewer cost divergent threads that would
 reconverge, more make waiting for a spinning group longer."""
 _FEWEST_BLOCKS_BEFORE_YIELD = 16
-"""The same at least, after groups have been spinning in this batch."""
+"""Lower bound of that number, which is divided by 4 each time that groups seem to spin, so that waiting is short."""
 GroupKey = tuple[tuple[int, int], int]
-"""Program counter of a group: (priority of its activation, block of code). The least runs first."""
+"""Program counter of a group: (`Activation.priority`, index of the block of code). The least runs first."""
 
 
 class Running(Launched, Protocol):
-    """A launch with an instruction count. steps: instructions so far; check_at: the count at which to call `check`."""
+    """Launch that counts instructions.
+
+    Attributes:
+        steps: Instructions that groups of threads have run so far, each counted once for the whole group.
+        check_at: The count from which on `check` is called after each block of code; `check` raises it.
+    """
 
     steps: int
     check_at: int
@@ -41,12 +46,13 @@ class Batch(ThreadBatch):
     """Thread blocks that are simulated together, and the schedule of their groups of threads."""
 
     def __init__(self, launch: Running, first: int, count: int) -> None:
+        """Create the batch of `count` thread blocks of a launch, from block `first` on. No thread runs yet."""
         super().__init__(launch, first, count)
         self._launch = launch  # the object `self.launch`, as the type that counts instructions
         self.barriers = Barriers(self, self.make_ready)
         self._ready: dict[GroupKey, ThreadGroup] = {}  # groups that can run
         self._parked: dict[GroupKey, ThreadGroup] = {}  # groups that wait for other threads of their warps
-        self._activations: list[Activation] = []
+        self._activations: list[Activation] = []  # function calls that have not ended, callers before callees
         self._serial = 0  # number of activations so far, which orders those of one call depth
         self._blocks_before_yield = _BLOCKS_BEFORE_YIELD  # what a group may run before others get their turn
         self._is_round_robin_next = False  # whether the next group is the one that has not run for longest
@@ -63,7 +69,7 @@ class Batch(ThreadBatch):
             code: The function.
             caller: The activation that calls it.
             positions: Positions of the calling threads in the caller's frame.
-            return_block: The caller's block of code after the call.
+            return_block: Index of the caller's block of code after the call.
             copy_results: Copies the results of threads that return.
             local_offset: Where the function's local memory begins in that of a thread, in bytes.
         """
@@ -101,7 +107,7 @@ class Batch(ThreadBatch):
     def make_ready(self, group: ThreadGroup) -> None:
         """Make a group ready to run, merged with a ready or parked group of its activation at the same block of code.
 
-        The priority of an activation orders the calls and is unique.
+        The key identifies both, because each activation has a priority of its own.
         """
         key = (group.activation.priority, group.block)
         other = self._ready.pop(key, None) or self._parked.pop(key, None)
@@ -115,7 +121,10 @@ class Batch(ThreadBatch):
         self._ready[key] = group
 
     def split(self, group: ThreadGroup, mask_of_first: Any, first: int, second: int) -> None:
-        """Continue threads where `mask_of_first` holds at block `first`, and the others at `second`."""
+        """Continue the threads where `mask_of_first` holds at block of code `first`, and the others at `second`.
+
+        mask_of_first: bool [group.size].
+        """
         group.release_frame()
         positions = group.positions()
         for mask, block in ((mask_of_first, first), (~mask_of_first, second)):
@@ -181,8 +190,12 @@ class Batch(ThreadBatch):
     def _detect_spinning(self, blocks_run: int, is_round_robin: bool) -> bool:
         """Return whether a group has run long enough that it may be spinning on another one.
 
-        Groups are then run round-robin, and for fewer blocks of code each. `is_round_robin` states that they are so
-        already.
+        The next group is then the one that has waited longest, and groups run fewer blocks of code each. A group that
+        was itself chosen in this way changes neither.
+
+        Args:
+            blocks_run: Blocks of code that the group has run while another one was ready.
+            is_round_robin: Whether the group was chosen because it had waited longest.
         """
         if blocks_run < self._blocks_before_yield:
             return False
@@ -194,8 +207,9 @@ class Batch(ThreadBatch):
     # -- Waiting -------------------------------------------------------------------------------------------------
 
     def _meet_warps(self, group: ThreadGroup, block: CodeBlock) -> bool:
-        """Return whether a group may run an instruction that waits for other threads of the warp. Threads that may not
-        are parked.
+        """Return whether all threads of a group may run a block that begins with an instruction of whole warps (shfl).
+
+        Else threads whose warps are incomplete are parked, and the others run the block now: the caller is done.
         """
         assert block.sync is not None
         frame = group.acquire_frame()
@@ -207,7 +221,7 @@ class Batch(ThreadBatch):
         is_present[lanes] = True
         is_living = np.zeros(self.warps * WARP_LANES, bool)
         is_living[self.lane_numbers()[self.alive]] = True
-        # One word for each warp, with a bit for each lane.
+        # One 32-bit word for each warp, with a bit for each lane.
         present_lanes = np.packbits(is_present, bitorder="little").view("<u4")
         living_lanes = np.packbits(is_living, bitorder="little").view("<u4")
         warp = lanes >> LANE_BITS
@@ -215,7 +229,7 @@ class Batch(ThreadBatch):
         is_complete = (awaited & ~present_lanes[warp]) == 0
         if is_complete.all():
             return True
-        # A warp continues as a unit: only lanes whose masks are complete.
+        # Lanes go on if all lanes that their masks name are here.
         group.release_frame()
         positions = group.positions()
         key = (group.activation.priority, group.block)
@@ -228,7 +242,10 @@ class Batch(ThreadBatch):
         return False
 
     def _run_met_block(self, key: GroupKey) -> None:
-        """Run the block of a group whose warps are complete, and make the group ready after it."""
+        """Run the block of a ready group whose warps are complete, and make the group ready for the next block.
+
+        key: that of the group in `_ready`.
+        """
         group = self._ready.pop(key)
         frame = group.acquire_frame()
         block = frame.code.blocks[group.block]
@@ -252,7 +269,7 @@ class Batch(ThreadBatch):
         # Groups before an instruction that their whole warps run together. They wait for the other lanes.
         parked = list(self._parked.values())
         self._parked.clear()  # _meet_warps() parks again what still waits
-        sizes = [group.size for group in parked]
+        sizes = [group.size for group in parked]  # a group that has parked fewer threads has made progress
         for group in parked:
             # Threads that have exited meanwhile are no longer waited for.
             block = group.activation.frame.code.blocks[group.block]
@@ -262,6 +279,7 @@ class Batch(ThreadBatch):
         has_progress = bool(self._ready) or [group.size for group in self._parked.values()] != sizes
         if has_progress:
             return True
+        # Threads that have returned need not wait for threads of their call that are blocked. Deepest calls first.
         for activation in reversed(self._activations):
             if activation.returned and activation.unfinished_count:
                 self._resume(activation)
@@ -292,7 +310,7 @@ class Batch(ThreadBatch):
         self.alive[threads if group.has_all_threads else threads[group.index]] = False
         self.living -= group.size
         activation: Activation | None = group.activation
-        while activation is not None:
+        while activation is not None:  # the threads no longer count in the callers either
             activation.unfinished_count -= group.size
             if activation.unfinished_count == 0 and activation.returned:
                 self._resume(activation)
