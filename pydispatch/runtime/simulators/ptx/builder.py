@@ -30,6 +30,7 @@ from pydispatch.runtime.simulators.ptx.elements import BOOL, UNSIGNED, dtype_of,
 FRAME_SLOT = 0
 """Slot of the operands of a closure that holds the `Frame` that runs; other slots hold registers and constants."""
 Step = Callable[[list[Any]], None]
+"""Closure of an instruction: `step(regs)` runs it for the threads of a frame, whose operands are in `regs` by slot."""
 _SUPPORTED_PTX = (
     "the interpreter runs PTX of compute capability up to 9.0 without textures, surfaces, clusters and wgmma"
 )
@@ -55,8 +56,8 @@ class RegisterView:
     """Register that an instruction reads or writes as another type, or an element of a `.param` variable.
 
     Attributes:
-        storage: Index of the register or variable.
-        dtype: Type of the access.
+        storage: Index of the register or variable in `FunctionBuilder.storages`.
+        dtype: Type as which the instruction reads or writes it.
         offset: Byte offset in a `.param` variable; 0 for a register.
     """
 
@@ -65,14 +66,17 @@ class RegisterView:
     offset: int = 0
 
     def of(self, base: Any) -> Any:
-        """Return the part of a register's array that this view selects, as its type."""
+        """Return the part of a register's array that this view selects, as an array of `dtype`, [threads].
+
+        base: the array of the whole register, [threads], or of a `.param` variable, [threads, bytes].
+        """
         if base.ndim == 2:  # the bytes of a `.param` variable, [threads, bytes]
             return base[:, self.offset : self.offset + self.dtype.itemsize].view(self.dtype)[:, 0]
         if base.dtype == self.dtype:
             return base
         viewed = base.view(self.dtype)
         ratio = base.itemsize // self.dtype.itemsize
-        return viewed if ratio == 1 else viewed[::ratio]  # of a wider register its low part
+        return viewed if ratio == 1 else viewed[::ratio]  # the low part of a wider register comes first in memory
 
 
 @dataclass(frozen=True)
@@ -80,9 +84,10 @@ class Special:
     """Value that is computed on first use in a frame: %tid.x, the address of a local variable, a kernel parameter.
 
     Attributes:
-        name: Name in the text.
+        name: Name of a special register in the text; or "local" (address of a local variable), "param" (address of a
+            kernel parameter) or "parameter" (its value).
         dtype: Type that the instruction reads it as.
-        offset: Bytes that are added to an address.
+        offset: Bytes of the variable or parameter from the start of its memory; 0 for a special register.
     """
 
     name: str
@@ -102,12 +107,13 @@ class FunctionBuilder:
 
     Attributes:
         module: Name of the module, for messages.
-        symbols: Name of a variable or function → its address, or a special value.
+        symbols: Name of a variable or function → its address, or a special value if it is known only at launch.
         functions: Name → function of the module.
         storages: Registers and `.param` variables of the function.
-        slots: Operand of each slot; slot 0 is the frame.
-        reads: Slots of registers that the current instruction reads.
-        writes: Slots of registers that the current instruction writes.
+        slots: Operand of each slot: a `RegisterView`, `Special`, `Unused`, or a NumPy scalar for a constant; None for
+            slot 0, which holds the frame, and for temporary values.
+        reads: Slots of registers that the current instruction reads. The translator assigns a new set after each one.
+        writes: Slots of registers that the current instruction writes, likewise.
 
     Args:
         lines: Lines of the module's text, for messages.
@@ -139,8 +145,12 @@ class FunctionBuilder:
         self._prelude: list[Step] = []  # steps that compute operands of the current instruction, such as !p
 
     def declare(self, name: str, dtype: np.dtype[Any] | None, count: int = 0) -> int:
-        """Declare a register (None: of a type that no instruction here accepts), or a `.param` variable of count bytes,
-        and return its number.
+        """Declare a register or `.param` variable, and return its index in `storages`.
+
+        Args:
+            name: Its name.
+            dtype: Type of a register; None: a type that no instruction here accepts. u1 for a `.param` variable.
+            count: Bytes of a `.param` variable; 0 for a register.
         """
         if dtype is not None and dtype != BOOL:
             dtype = UNSIGNED[dtype.itemsize]  # stored by its size; instructions see it through views of their types
@@ -166,7 +176,10 @@ class FunctionBuilder:
         return self._lines[line_number - 1].strip() if 0 < line_number <= len(self._lines) else ""
 
     def _slot(self, key: Any, value: Any) -> int:
-        """Return the slot of an operand, added on first use."""
+        """Return the slot of an operand, added on first use.
+
+        key: what identifies the operand among those of the function. value: its entry in `slots`.
+        """
         slot = self._slot_of.get(key)
         if slot is None:
             slot = self._slot_of[key] = len(self.slots)
@@ -183,7 +196,7 @@ class FunctionBuilder:
         return self._slot((value.dtype.str, value.tobytes()), value)
 
     def special(self, name: str, dtype: np.dtype[Any], offset: int = 0) -> int:
-        """Return the slot of a special value that the current instruction reads. offset: bytes added to an address."""
+        """Return the slot of a special value that the current instruction reads; for the arguments see `Special`."""
         slot = self._slot(("special", name, dtype.str, offset), Special(name, dtype, offset))
         self.reads.add(slot)
         return slot
@@ -193,7 +206,10 @@ class FunctionBuilder:
         return self._slot((storage, dtype.str, offset), RegisterView(storage, dtype, offset))
 
     def source(self, instruction: Instruction, operand: Operand | None, type_: str | np.dtype[Any]) -> int:
-        """Return the slot of an operand that an instruction reads as a type: the low bytes of a wider register."""
+        """Return the slot of an operand that an instruction reads as a type, for all kinds of operands but addresses.
+
+        Of a register wider than the type, the low bytes are read. type_: a PTX type such as "u32", or a NumPy type.
+        """
         dtype = dtype_of(type_) if isinstance(type_, str) else type_
         if isinstance(operand, Immediate):
             return self.constant(literal(operand, dtype))
@@ -209,7 +225,7 @@ class FunctionBuilder:
                 self.fail(instruction, f"reads {operand.name}, which is not declared")
             return self.special(operand.name, dtype)
         have = self.storages[storage].dtype
-        # Kind V: opaque bytes, of a register of 128 bits.
+        # A predicate is no number, and kind V is that of 128-bit registers, which no instruction here takes.
         if (have == BOOL) != (dtype == BOOL) or have.itemsize < dtype.itemsize or have.kind == "V":
             self.fail(instruction, f"reads {operand.name} of {_bits(have)} as {_bits(dtype)}")
         slot = self.view(storage, dtype)
@@ -238,7 +254,15 @@ class FunctionBuilder:
     def target(
         self, instruction: Instruction, operand: Operand | None, type_: str | np.dtype[Any], widen: bool = False
     ) -> int:
-        """Return the slot of a result. widen: a wider register gets the sign-extended value."""
+        """Return the slot of a result, into which the closure writes.
+
+        Args:
+            instruction: The instruction.
+            operand: The register; None or `_` if the result is not stored, whose slot gets an array of its own.
+            type_: PTX or NumPy type of the result.
+            widen: Whether the register may be wider than the type (ld, cvt), and gets the value extended by its sign or
+                zeros.
+        """
         dtype = dtype_of(type_) if isinstance(type_, str) else type_
         if operand is None or (isinstance(operand, Register) and operand.name == "_"):
             slot = self._slot(("unused", dtype.str), Unused(dtype))
@@ -258,12 +282,15 @@ class FunctionBuilder:
         return slot
 
     def register_size(self, operand: Operand | None) -> int | None:
-        """Return the bytes of a declared register, else None."""
+        """Return the bytes of a declared register; None for other operands, also for special registers."""
         storage = self._index.get(operand.name) if isinstance(operand, Register) else None
         return None if storage is None else self.storages[storage].dtype.itemsize
 
     def operands(self, instruction: Instruction, count: int, *, most: int | None = None) -> tuple[Operand | None, ...]:
-        """Return the operands of an instruction, after checking that it has `count`, or from `count` to `most`."""
+        """Return the operands of an instruction, after checking that it has `count`, or from `count` to `most`.
+
+        An unused result, `_`, is None.
+        """
         if not count <= len(instruction.operands) <= (most or count):
             self.fail(
                 instruction,
@@ -280,7 +307,7 @@ class FunctionBuilder:
     def bind(
         self, instruction: Instruction, target_type: str | np.dtype[Any], *source_types: str | np.dtype[Any]
     ) -> tuple[int, ...]:
-        """Return the slots of `opcode d, a, b, ...;`: of the target d, then of the sources. Check their number.
+        """Return the slots of `opcode d, a, b, ...;`: of the target d, then of the sources a, b, ...
 
         Args:
             instruction: The instruction.
@@ -296,11 +323,14 @@ class FunctionBuilder:
 
     @property
     def has_prelude(self) -> bool:
-        """Return whether steps must compute operands before the current instruction."""
+        """Whether steps must compute operands before the current instruction: negated predicates, such as !p."""
         return bool(self._prelude)
 
     def take(self, step: Step) -> Step:
-        """Return a closure of an instruction, preceded by the steps that compute its negated operands, if any."""
+        """Return a closure that first runs the steps that compute the instruction's negated operands, if any.
+
+        The next instruction begins without such steps.
+        """
         if self._prelude:
             prelude, self._prelude = tuple(self._prelude), []
 
@@ -314,12 +344,12 @@ class FunctionBuilder:
 
 
 def pair(operand: Operand | None) -> tuple[Operand | None, Operand | None]:
-    """Return `d|p` as two operands, and `d` as one."""
+    """Return the operands (d, p) of `d|p`, and (d, None) for `d`."""
     return (operand.first, operand.second) if isinstance(operand, RegisterPair) else (operand, None)
 
 
 def items(operand: Operand | None) -> tuple[Operand | None, ...]:
-    """Return `{a, b}` as operands, and `a` as one."""
+    """Return the operands of a vector `{a, b}`, or a single operand `a` as a tuple of one."""
     return operand.items if isinstance(operand, Vector) else (operand,)
 
 

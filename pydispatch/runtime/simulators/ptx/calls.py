@@ -19,19 +19,24 @@ from pydispatch.runtime.simulators.ptx.functions import HOST
 from pydispatch.runtime.simulators.ptx.groups import ThreadGroup
 
 _LOCAL_ALIGNMENT = 16
-"""Bytes of which the local memory of every call begins at a multiple."""
+"""Alignment of the local memory of every call, in bytes."""
 Items = tuple[Operand | None, ...]
 Label = Callable[[str], int]
+"""Returns the index of the block of code at a label."""
 
 
 def is_call(instruction: Instruction) -> bool:
-    """Return whether the callee runs here as PTX, and not as a function of the host's."""
+    """Return whether a call runs PTX, and not a function that the simulator implements itself, such as vprintf."""
     _, callee, _, _ = parts(instruction)
     return not (isinstance(callee, PtxSymbol) and callee.name in HOST)
 
 
 def parts(instruction: Instruction) -> tuple[Items, Operand | None, Items, Operand | None]:
-    """Return (results, callee, arguments, prototype) of `call (r), f, (a, b), proto;`."""
+    """Return (results, callee, arguments, prototype) of `call (r), f, (a, b), proto;`.
+
+    Only the callee is required in the text: results and arguments are () if they are left out, and the prototype, which
+    only a call through a function pointer has, is None.
+    """
     operands = list(instruction.operands)
     results: Items = ()
     if operands and isinstance(first := operands[0], Arguments):
@@ -46,7 +51,10 @@ def parts(instruction: Instruction) -> tuple[Items, Operand | None, Items, Opera
 
 
 def call(builder: FunctionBuilder, instruction: Instruction, function: PtxFunction) -> Callable[[Label, int], End]:
-    """Compile a call to the end of its block: the group waits in its activation until the callee's threads return."""
+    """Compile a call, which ends its block of code: the group waits until the callee's threads return.
+
+    Return a function that is passed the labels, which a call does not need, and the index of the block after it.
+    """
     compiled = _Call(builder, instruction)
     return lambda label, after: lambda batch, group, frame: compiled.run(batch, group, frame, after)
 
@@ -55,10 +63,11 @@ class _Call:
     """Call instruction.
 
     Attributes:
-        result_registers: Storage of each register or `.param` variable that receives a result.
-        argument_slots: (storage of a `.param` variable, else None; slot) of each argument.
-        address: Slot of the function pointer of an indirect call; -1 where `name` is the function.
-        name: The function; "" for a pointer.
+        result_registers: Index in `builder.storages` of each register or `.param` variable that receives a result.
+        argument_slots: (index in `builder.storages` of a `.param` variable, else None; slot of the value) of each
+            argument.
+        address: Slot of the function pointer of an indirect call; -1 if `name` is the function.
+        name: Name of the function; "" if it is called through a pointer.
     """
 
     def __init__(self, builder: FunctionBuilder, instruction: Instruction) -> None:
@@ -83,7 +92,7 @@ class _Call:
 
         A call through a function pointer starts one activation for each function that some threads call.
 
-        after: index of the block of code where the threads continue.
+        after: index of the caller's block of code where the threads continue.
         """
         image = batch.launch.kernel.loaded
         if self.name:
@@ -113,8 +122,8 @@ class _Call:
             group: The group.
             frame: Its frame.
             code: The function.
-            positions_in_frame: Positions in the frame of the threads that call it; None for all.
-            after: Index of the block of code where the threads continue.
+            positions_in_frame: Positions in the frame of the threads that call it, int64; None for all.
+            after: Index of the caller's block of code where the threads continue.
         """
         params, returns = code.function.params, code.function.returns
         if len(params) != len(self.argument_slots) or len(returns) != len(self.result_registers):
@@ -142,7 +151,10 @@ class _Call:
         batch.make_ready(type(group)(activation, block=0, index=None))  # all threads, from the first block of code
 
     def _copy_results(self, callee: Frame, positions: Any, caller: Frame, caller_positions: Any) -> None:
-        """Copy results of the callee's threads at `positions` to the caller's threads at `caller_positions`."""
+        """Copy results of the callee's threads at `positions` to the caller's threads at `caller_positions`.
+
+        Each is the position of a thread in the respective frame, in the same order.
+        """
         for storage, param in zip(self.result_registers, callee.code.function.returns, strict=True):
             source_store = _store_of_parameter(callee.code, param.name)
             target_store = caller.code.store_of[storage]
@@ -162,8 +174,9 @@ def _why_not_callable(function: PtxFunction | None) -> str | None:
 
 
 def _store_of_parameter(code: FunctionCode, name: str) -> int:
-    """Return the index of the store of a parameter, the array with its values for all threads; -1 where the function
-    never reads it.
+    """Return the index of the store of a parameter or result of a function: the array with its values for all threads.
+
+    It is -1 if the function never accesses it.
     """
     index = code.builder.storage(name)
     assert index is not None
@@ -171,12 +184,20 @@ def _store_of_parameter(code: FunctionCode, name: str) -> int:
 
 
 def _whole_slot(builder: FunctionBuilder, storage: int) -> int:
-    """Return the slot of a whole register or .param variable."""
+    """Return the slot of a whole register or .param variable, which marks it as accessed. storage: its index."""
     return builder.view(storage, np.dtype("u1") if builder.storages[storage].count else builder.storages[storage].dtype)
 
 
 def _copy(target: Any, index: Any, value: Any) -> None:
-    """Copy arguments by bytes, as many as both sizes have."""
+    """Copy arguments or results, between registers, [threads], and `.param` variables, [threads, bytes].
+
+    If their sizes differ, the bytes that both have are copied.
+
+    Args:
+        target: Array of the target.
+        index: Positions of the threads in it, or a slice.
+        value: The values of these threads.
+    """
     if target.ndim == 2 and value.ndim == 2:
         size = min(target.shape[1], value.shape[1])
         target[index, :size] = value[:, :size]
@@ -191,7 +212,7 @@ def _copy(target: Any, index: Any, value: Any) -> None:
 
 
 def _register(builder: FunctionBuilder, instruction: Instruction, operand: Operand | None) -> int:
-    """Return the storage of an operand that receives a result."""
+    """Return the index in `builder.storages` of the register or .param variable that receives a result."""
     name = operand.name if isinstance(operand, Register | PtxSymbol) else ""
     storage = builder.storage(name)
     if storage is None:
@@ -200,7 +221,10 @@ def _register(builder: FunctionBuilder, instruction: Instruction, operand: Opera
 
 
 def _argument(builder: FunctionBuilder, instruction: Instruction, operand: Operand | None) -> tuple[int | None, int]:
-    """Return (storage, slot): a `.param` variable whole, or a register's or literal's value."""
+    """Return (storage, slot) of an argument.
+
+    The storage is its index in `builder.storages` if it is a `.param` variable, else None. The slot has its value.
+    """
     if isinstance(operand, PtxSymbol) and (storage := builder.storage(operand.name)) is not None:
         slot = _whole_slot(builder, storage)
         builder.reads.add(slot)

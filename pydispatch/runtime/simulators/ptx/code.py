@@ -19,19 +19,27 @@ group waits, has split or has ended."""
 class RegisterPool:
     """Pool of the arrays of one function's registers, which are reused between launches.
 
-    store_kinds: (dtype, bytes of a `.param` variable or 0) of each array.
+    A store is the array of a register, [threads], or of a `.param` variable, [threads, bytes].
+
+    Args:
+        store_kinds: (dtype, bytes of a `.param` variable or 0) of each store.
+        zeroed: Indices of the stores that begin as zeros, because code may read them before it writes them.
     """
 
     def __init__(self, store_kinds: list[tuple[Any, int]], zeroed: list[int]) -> None:
         self._store_kinds, self._zeroed = store_kinds, zeroed
-        self._free: list[tuple[int, list[Any]]] = []
+        self._free: list[tuple[int, list[Any]]] = []  # (number of threads, the stores) of frames that have ended
 
     def make(self, store: int, n: int) -> Any:
+        """Create the array of a store, given by its index, for n threads."""
         dtype, count = self._store_kinds[store]
         return np.zeros((n, count) if count else n, dtype)
 
     def take(self, n: int) -> list[Any] | None:
-        """Return reused arrays for n threads, zeroed where a program could observe old content; None without any."""
+        """Return the stores of an ended frame of n threads, zeroed where code could observe old content.
+
+        Return None if there is none of n threads.
+        """
         for at, (size, stores) in enumerate(self._free):
             if size == n:
                 del self._free[at]
@@ -41,12 +49,13 @@ class RegisterPool:
         return None
 
     def give(self, n: int, stores: list[Any]) -> None:
+        """Add the stores of a frame of n threads that has ended."""
         self._free.append((n, stores))
-        del self._free[:-2]
+        del self._free[:-2]  # the two newest: of full batches of blocks, and of a launch's last, smaller one
 
 
 class SlotAccess(NamedTuple):
-    """Slots that an instruction reads and writes, and whether a guard decides which threads run it."""
+    """Slots that an instruction reads and writes, and whether a guard (`@p`) decides which threads run it."""
 
     reads: set[int]
     writes: set[int]
@@ -54,10 +63,10 @@ class SlotAccess(NamedTuple):
 
 
 class LaneSync(NamedTuple):
-    """Wait for other lanes of the warp, before an instruction.
+    """Wait for other lanes of the warp, before an instruction such as shfl.sync.
 
     Attributes:
-        mask_slot: Slot of the mask of the lanes that are waited for; None for the whole warp.
+        mask_slot: Slot of the operand with the lanes that are waited for, one bit each; None for the whole warp.
         instruction: The instruction, for messages.
     """
 
@@ -67,21 +76,21 @@ class LaneSync(NamedTuple):
 
 @dataclass(eq=False)
 class CodeBlock:
-    """Closures that run in sequence.
+    """Basic block: closures that run in sequence.
 
     A store is the array that has a register of all threads, a slot an operand of closures, such as a view of a store.
 
     Attributes:
         index: Index of the block in the function.
-        steps: The closures.
-        end: Ends the block, and returns the next one; None where control falls through.
-        line: Line of the first instruction, for messages.
+        steps: The closures of its instructions.
+        end: Ends the block, and returns the index of the next one; None where control falls through.
+        line: Line of the first instruction in the text, from 1, for messages.
         sync: What the first instruction waits for; None if it does not wait.
         count: Number of instructions.
         slots: Slots that the block accesses.
         accesses: Slots that each instruction accesses; empty after translation.
-        live_stores: Stores that it accesses and that live beyond it.
-        block_local_stores: Stores that live in it alone.
+        live_stores: Indices of the stores that it accesses and whose values live beyond it.
+        block_local_stores: Indices of the stores whose values this block writes and only it reads.
         writes: Those of `live_stores` that it writes.
     """
 
@@ -103,13 +112,17 @@ class FunctionCode:
     """Function, ready to run.
 
     Attributes:
+        name: Its name.
+        function: The function as parsed.
+        builder: Builder that assigned the slots; it has the names of registers, and the text for messages.
         blocks: Its basic blocks, as closures.
         slots: What each slot of a frame holds: a register, a constant, or a special register.
-        template: Initial values of the slots.
-        bound_slots: Slots that are views of stores.
-        store_of: The store of each register; several that live only inside a block share one.
-        store_kinds: Type and number of elements of each store.
-        pool: Stores of frames that have ended.
+        template: Initial values of the slots: constants, and None for slots that a frame sets.
+        bound_slots: Slots that a frame sets: views of stores, unused results and special values.
+        store_of: Index of the store of each register and `.param` variable; -1 for one that is never accessed.
+            Registers that live only inside one block may share a store.
+        store_kinds: (dtype, bytes of a `.param` variable or 0) of each store.
+        pool: Stores of frames that have ended, for new frames.
         local_size: Bytes of local memory of a thread.
     """
 

@@ -15,10 +15,13 @@ Array = Any
 _NAMED = {
     "pred": "?", "f16": "f2", "f32": "f4", "f64": "f8", "s8": "i1", "s16": "i2", "s32": "i4", "s64": "i8",
 }  # fmt: skip
+"""PTX type → NumPy type of its values; the other types are computed as unsigned integers of their size."""
 UNSIGNED: dict[int, np.dtype[Any]] = {1: np.dtype("u1"), 2: np.dtype("u2"), 4: np.dtype("u4"), 8: np.dtype("u8")}
 SIGNED: dict[int, np.dtype[Any]] = {1: np.dtype("i1"), 2: np.dtype("i2"), 4: np.dtype("i4"), 8: np.dtype("i8")}
 FLOAT: dict[int, np.dtype[Any]] = {2: np.dtype("f2"), 4: np.dtype("f4"), 8: np.dtype("f8")}
+"""NumPy types by their size in bytes."""
 BOOL: np.dtype[Any] = np.dtype("?")
+"""The type of predicates."""
 
 
 def aligned(size: int, alignment: int) -> int:
@@ -27,7 +30,7 @@ def aligned(size: int, alignment: int) -> int:
 
 
 def is_type(name: str) -> bool:
-    """Return whether a modifier is a type that a register may have."""
+    """Return whether a modifier is a type that instructions here accept: all PTX types but b128."""
     return name in SIZES and name != "b128"
 
 
@@ -38,12 +41,15 @@ def dtype_of(type_: str) -> np.dtype[Any]:
 
 
 def is_float(type_: str) -> bool:
+    """Return whether a PTX type is a float, or a packed pair of floats."""
     return type_ in ("f16", "f32", "f64", "bf16", "f16x2", "bf16x2", "tf32")
 
 
 def literal(value: Immediate, dtype: np.dtype[Any]) -> Any:
-    """Return a literal as a scalar of dtype: 0f and 0d literals by their bits where these have its size,
-    else by value.
+    """Return a literal as a scalar of dtype.
+
+    A hexadecimal float, 0f3F800000 or 0d3FF0000000000000, is taken by its bits if dtype is a float of its size, so that
+    a NaN keeps them, else by its value. An integer has the bits of an f16, or is truncated to an integer dtype.
     """
     scalar, bits = value.value, value.bits
     if dtype == BOOL:
@@ -67,8 +73,8 @@ def literal(value: Immediate, dtype: np.dtype[Any]) -> Any:
 
 
 def _is_single(value: float, bits: int) -> bool:
-    """Return whether the bits are those of a 32-bit float of that value."""
+    """Return whether the bits of a literal are those of a 32-bit float (0f) of that value, not of a 64-bit one (0d)."""
     try:
         return bool(np.uint32(bits).view(np.float32) == value) or (value != value and bits >> 32 == 0)
-    except OverflowError:
+    except OverflowError:  # the bits do not fit 32 bits
         return False

@@ -28,8 +28,9 @@ class Frame:
         code: The function that they run.
         n: Number of threads.
         threads: Indices of the threads in the batch, int64 [n].
-        regs: The operands of closures, by slot.
-        stores: The arrays of the registers, [n] each; None: not loaded in a frame of some threads.
+        regs: The operands of closures, by slot: arrays [n], or scalars that hold for all threads.
+        stores: The arrays of the registers, [n] each, and of `.param` variables, [n, bytes]; None: not loaded yet in a
+            frame of some threads.
         full: The frame of all threads of the call if these are some of them, else None.
         index: Positions of the threads in the full frame, int64 [n]; None without one.
         local_offset: Where the function's local memory begins in that of a thread, in bytes.
@@ -75,9 +76,9 @@ class Frame:
         self.n = threads.size
         self.full, self.index = full, index
         self._lanes: Any = None  # warp * 32 + lane in the batch → position of its thread in the frame, -1 for others
-        self._shared: Any = None  # address of each thread's shared memory
-        self._loaded_blocks: set[int] = set()  # blocks of code whose registers are loaded
-        self._written_stores: set[int] = set()  # stores that `flush` writes back
+        self._shared: Any = None  # what shared_bases() returns, computed on first use
+        self._loaded_blocks: set[int] = set()  # indices of the blocks of code whose registers are loaded
+        self._written_stores: set[int] = set()  # indices of the stores that `flush` writes back
         self.regs: list[Any] = code.template.copy()  # the constants, and None for other operands
         self.regs[FRAME_SLOT] = self
         if full is None:
@@ -98,7 +99,7 @@ class Frame:
         elif isinstance(operand, Unused):  # a result that the instruction does not store
             self.regs[slot] = np.empty(self.n, operand.dtype)
         elif isinstance(operand, Special):
-            if self.full is not None:
+            if self.full is not None:  # the full frame has computed it for all threads
                 value = self.full.regs[slot]
                 self.regs[slot] = value[self.index] if isinstance(value, np.ndarray) else value
             else:
@@ -145,9 +146,9 @@ class Frame:
         self.code.pool.give(self.n, self.stores)
 
     def subset(self, positions: Any) -> Frame:
-        """Return a frame of only the threads at `positions`, for one closure.
+        """Return a frame of only the threads at `positions`, int64, for the address lookup of one closure.
 
-        Only its fields `threads` and `n`, and its faults, are valid.
+        It has no registers: only its threads, the addresses of their shared and local memory, and faults are valid.
         """
         part = Frame.__new__(Frame)
         part.batch, part.code, part.local_offset = self.batch, self.code, self.local_offset
@@ -161,7 +162,7 @@ class Frame:
         return part
 
     def shared_bases(self) -> Any:
-        """Return the offset at which the shared memory of each thread's block begins, int64 [n]."""
+        """Return the offset in `batch.shared` at which the shared memory of each thread's block begins, int64 [n]."""
         if self._shared is None:
             batch = self.batch
             stride = batch.launch.shared_stride
@@ -170,8 +171,9 @@ class Frame:
         return self._shared
 
     def lanes(self) -> Any:
-        """Return the position of each lane of each warp of the batch in this frame, int64 [warps * 32]; -1
-        when absent.
+        """Return the position in this frame of each lane of each warp of the batch, int64 [warps * 32].
+
+        It is -1 for a lane whose thread is not in the frame.
         """
         if self._lanes is None:
             batch = self.batch
@@ -180,5 +182,5 @@ class Frame:
         return self._lanes
 
     def fault(self, instruction: Instruction, position: int, why: str) -> NoReturn:
-        """KernelError about one thread of the frame."""
+        """Raise KernelError about an instruction and the thread at a position of the frame."""
         self.batch.fault(self.code, instruction, int(self.threads[position]), why)

@@ -15,13 +15,16 @@ from pydispatch.runtime.simulators.ptx.instructions.loads import read_bytes
 from pydispatch.runtime.simulators.ptx.registry import handles
 
 HOST = ("vprintf", "__assertfail", "__assert_fail")
+"""The functions that this module implements. Calls of others run PTX."""
 _FORMAT = re.compile(r"%[-+ #0]*(?:\d+)?(?:\.\d+)?(hh|h|ll|l|j|z|t)?([diouxXeEfFgGaAcsp%])")
+"""A conversion specifier of C's printf: its groups are the length modifier and the kind."""
 
 
 @handles("call")
 def host_call(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Return the closure of a call of a function of CUDA's device runtime: vprintf, or a failed assertion."""
     operands = [operand for operand in instruction.operands if operand is not None]
+    # The operands are `(results), callee, (arguments)`, of which the results may be left out.
     callee_index = next(k for k, operand in enumerate(operands) if isinstance(operand, PtxSymbol))
     callee = operands[callee_index]
     assert isinstance(callee, PtxSymbol)
@@ -38,11 +41,14 @@ def host_call(builder: FunctionBuilder, instruction: Instruction) -> Step:
         builder.reads.add(slot)
         slots.append(slot)
     if callee.name == "vprintf":
-        # vprintf(format, values); slot 0 is the frame.
+        # vprintf(format, values): addresses of the text and of a buffer with the values.
         return lambda regs: _print(regs[FRAME_SLOT], instruction, formats=regs[slots[0]], values=regs[slots[1]])
 
     def fail(regs: list[Any]) -> None:
-        """Report a failed `__assertfail(text, file, line, ...)`, as far as its arguments are passed."""
+        """Report a failed `__assertfail(text, file, line, ...)` of the first thread, as far as arguments are passed.
+
+        text and file are addresses of strings.
+        """
         frame = regs[FRAME_SLOT]
         words = [int(np.broadcast_to(regs[slot], frame.n)[0]) for slot in slots[:3]]
         text = _string(frame, words[0]) if words else "?"
@@ -56,11 +62,11 @@ def host_call(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 
 _LONGEST_STRING = 4096
-"""Bytes of a string that are read: one without a zero at its end would be all of memory."""
+"""Bytes of a string that are read at most: one without a zero at its end would extend over all memory after it."""
 
 
 def _string(frame: Frame, address: int) -> str:
-    """Return the text at an address of the first thread, up to its zero."""
+    """Return the string that the first thread of a frame sees at a generic address, up to its terminating zero."""
     characters = bytearray()
     while len(characters) < _LONGEST_STRING:
         byte = read_bytes(frame, position=0, address=address + len(characters), size=1)
@@ -71,7 +77,10 @@ def _string(frame: Frame, address: int) -> str:
 
 
 def _print(frame: Frame, instruction: Instruction, formats: Any, values: Any) -> None:
-    """Print the formatted text of each thread to standard output, in the order of threads."""
+    """Print the formatted text of each thread to standard output, in the order of threads.
+
+    formats, values: per thread, or one for all, the address of its format, and that of the buffer with its arguments.
+    """
     formats, values = np.broadcast_to(formats, frame.n), np.broadcast_to(values, frame.n)
     for position in range(frame.n):
         text = _string(frame, int(formats[position]))
@@ -86,11 +95,12 @@ def _print(frame: Frame, instruction: Instruction, formats: Any, values: Any) ->
             length, kind = match.groups()
             if kind == "%":
                 return "%"
-            # In variadic arguments of C, floats are doubles, and smaller integers are of 4 bytes.
+            # In variadic arguments of C, floats are doubles, and smaller integers are of 4 bytes; each is aligned.
             size = 8 if kind in "eEfFgGaAsp" or length in ("l", "ll", "j", "z", "t") else 4
             offset = -(-offset // size) * size
             data = read_bytes(frame, position, offset, size) or bytes(size)  # zeros where no memory is
             offset += size
+            # For Python's % operator, length modifiers are removed, and %a and %u replaced.
             specifier = match.group().replace(length or "", "", 1) if length else match.group()
             if kind == "s":
                 return specifier % _string(frame, int.from_bytes(data, "little"))

@@ -24,8 +24,8 @@ class Activation:
         return_block: The caller's block of code where the threads continue.
         copy_results: Copies the results to the caller; None for the kernel.
         unfinished_count: Number of threads that have neither returned nor exited.
-        returned: Positions of threads that have returned and not continued in the caller, one array per group.
-        depth: Number of callers.
+        returned: Positions in `frame` of threads that have returned and not continued in the caller, by group.
+        depth: Number of calls that enclose this one; 0 for the kernel.
         priority: Sort key of groups, the least of which runs first: that of the deepest call, so that threads return
             before their caller goes on.
     """
@@ -34,12 +34,16 @@ class Activation:
         self, frame: Frame, caller: Activation | None, caller_positions: Any, return_block: int,
         copy_results: CopyResults | None, serial: int,
     ) -> None:  # fmt: skip
+        """Begin a call. Arguments are the attributes of the same name.
+
+        serial: number of calls that began before in the batch.
+        """
         self.frame, self.caller, self.caller_positions = frame, caller, caller_positions
         self.return_block, self.copy_results = return_block, copy_results
         self.unfinished_count = frame.n
         self.returned: list[Any] = []
         self.depth: int = caller.depth + 1 if caller else 0
-        self.priority: tuple[int, int] = (-self.depth, serial)  # the deepest call runs first, of these the oldest
+        self.priority: tuple[int, int] = (-self.depth, serial)  # the least first: the deepest, then the oldest
 
 
 class ThreadGroup:
@@ -47,7 +51,7 @@ class ThreadGroup:
 
     Attributes:
         activation: Their function call.
-        block: The block of code that they run next.
+        block: Index of the block of code that they run next.
         index: Their positions in the activation's frame, int64 [size], ascending; None: all of its threads.
         size: Number of threads.
         frame: Their registers: the activation's frame if they are all of its threads, else copies of them while the
@@ -63,12 +67,12 @@ class ThreadGroup:
         index: positions of the threads in the activation's frame, int64, ascending; None for all of them.
         """
         self.activation, self.block = activation, block
-        if index is not None and index.size == activation.frame.n:
+        if index is not None and index.size == activation.frame.n:  # all threads need no copies of registers
             index = None
         self.index = index
         self.size = activation.frame.n if index is None else index.size
         self.frame: Frame | None = activation.frame if index is None else None  # of some threads: created when they run
-        self.last_run = 0  # the launch's count of instructions then
+        self.last_run = 0  # round-robin scheduling begins with groups that have not run
 
     @property
     def has_all_threads(self) -> bool:
@@ -88,7 +92,10 @@ class ThreadGroup:
         return self.frame
 
     def release_frame(self) -> None:
-        """Write the registers back to the activation's frame, before the group waits, splits or ends."""
+        """Write the registers back to the activation's frame, before the group waits, splits or ends.
+
+        The next acquire_frame() then copies them again.
+        """
         if self.frame is not None and not self.has_all_threads:  # a group of all threads uses that frame itself
             self.frame.flush()
             self.frame = None

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pydispatch.runtime.simulators.ptx.memory import GlobalMemory
 
 FUNCTIONS = 0x7C00_0000_0000
-"""The first of the synthetic addresses of functions."""
+"""Address of the first function of a module. Functions have no code in memory, but PTX may take their addresses."""
 
 FUNCTION_STRIDE = 16
 """Bytes between the addresses of functions."""
@@ -43,7 +43,10 @@ DYNAMIC_ALIGNMENT = 16
 """Alignment of shared memory whose size a launch decides, in bytes."""
 
 MAX_VARIABLE_BYTES = 1 << 31
-"""Of all variables of a module: what a GPU's code can address. More would let a few words of PTX reserve terabytes."""
+"""Limit for all variables of a module together, which is what the code of a GPU can address.
+
+Without a limit a few words of PTX could reserve terabytes.
+"""
 _HOST: dict[str, int | Special] = dict.fromkeys(HOST, 0)
 """Functions that the interpreter has itself, as symbols without an address."""
 
@@ -56,9 +59,9 @@ class PtxKernel:
         loaded: The module.
         name: Name of the entry.
         function, code: The entry as parsed, and as closures.
-        offsets: Byte offset of each parameter in the packed parameters.
-        param_bytes: Bytes of all parameters.
-        shared: Bytes of shared memory of static size.
+        offsets: Byte offset of each parameter in the memory of parameters that a launch passes.
+        param_bytes: Bytes of that memory.
+        shared: Bytes of a block's shared memory that its variables of static size take; that of dynamic size follows.
     """
 
     loaded: Loaded
@@ -71,10 +74,14 @@ class PtxKernel:
 
 
 class Loaded:
-    """A loaded module. Raises ArtifactError naming line and instruction for code that the interpreter does not
-    support."""
+    """A loaded module: its variables in memory, and its functions as closures."""
 
     def __init__(self, module: PtxModule, memory: GlobalMemory) -> None:
+        """Load a module into a machine's memory.
+
+        Raises:
+            ArtifactError: The simulator does not support some code. The message names the line and the instruction.
+        """
         self.module = module
         self.memory = memory
         self._variables: dict[str, tuple[int, int]] = {}  # name of a global variable → (address, size)
@@ -101,7 +108,7 @@ class Loaded:
     # -- Queries -------------------------------------------------------------------------------------------------
 
     def entry(self, name: str) -> PtxKernel:
-        """Return a kernel. InvalidArgumentError names those that there are."""
+        """Return a kernel by its name. If there is none, raise InvalidArgumentError, which lists all kernels."""
         if name not in self._kernels:
             there = ", ".join(self._kernels) or "none"
             raise InvalidArgumentError(f"'{self.module.name}' has no entry '{name}'; it has: {there}")
@@ -124,10 +131,11 @@ class Loaded:
         return [(name, offset, shared[name]) for name, offset in layout.offsets.items() if kernel in layout.users[name]]
 
     def code(self, name: str) -> FunctionCode | None:
+        """Return the closures of a function by its name; None if the module does not define it."""
         return self._codes.get(name)
 
     def code_at(self, address: int) -> FunctionCode | None:
-        """Return the code of the function at a synthetic address, None if there is none."""
+        """Return the closures of the function with an address (see `FUNCTIONS`); None if no defined function has it."""
         index, remainder = divmod(address - FUNCTIONS, FUNCTION_STRIDE)
         if remainder or not 0 <= index < len(self._functions):
             return None
@@ -147,7 +155,7 @@ class Loaded:
         total_bytes = 0
         for variable in (*self.module.variables, *function_variables):
             if variable.space not in ("global", "const") or variable.name in self._variables:
-                continue
+                continue  # a variable may be declared more than once
             if variable.linkage == "extern":
                 if not any(v.name == variable.name and v.linkage != "extern" for v in self.module.variables):
                     raise ArtifactError(
@@ -204,7 +212,7 @@ class Loaded:
 
     def _translate(self, function: PtxFunction) -> FunctionCode:
         """Translate a function into closures."""
-        symbols_here = symbols_of(function.variables)
+        symbols_here = symbols_of(function.variables)  # local variable → its `Special`
         local_bytes = 0
         for variable in function.variables:
             symbol = symbols_here.get(variable.name)
@@ -235,7 +243,7 @@ class Loaded:
 
 
 def offsets_of(function: PtxFunction) -> tuple[int, ...]:
-    """Return the offsets of the parameters of an entry: each at the next multiple of its alignment."""
+    """Return the byte offsets of the parameters of an entry: each at the next multiple of its alignment."""
     offsets, end = [], 0
     for param in function.params:
         start = aligned(end, max(param.align, SIZES[param.type]))
@@ -261,7 +269,7 @@ class _SharedLayout:
         self.ends = dict.fromkeys(names_of_kernel, 0)
         function_variables = [v for f in module.functions for v in f.variables]
         shared = [v for v in (*module.variables, *function_variables) if v.space == "shared"]
-        sized = [v for v in shared if v.size]
+        sized = [v for v in shared if v.size]  # those of dynamic size have 0, and are laid out after these
         defined = {v.name for v in sized if v.linkage != "extern"}
         for variable in (*sized, *(v for v in shared if not v.size)):
             if variable.name in self.offsets or (variable.linkage == "extern" and variable.name in defined):
@@ -275,7 +283,10 @@ class _SharedLayout:
                 self.ends[kernel] = start + variable.size
 
     def _reached(self, kernel: str, names_of: dict[str, set[str]], module: PtxModule) -> set[str]:
-        """Return all names that a kernel mentions, and the functions that it may call. names_of: by function."""
+        """Return the names of variables and functions that a kernel, or a function that it may call, mentions.
+
+        names_of: function → the names that it mentions itself.
+        """
         reached: set[str] = set()
         # A function whose address is in a variable may be called indirectly, by any kernel.
         initial_values = (value for variable in module.variables for value in variable.values)
@@ -290,7 +301,7 @@ class _SharedLayout:
 
 
 def _names(function: PtxFunction) -> set[str]:
-    """Return all names of symbols that a function mentions."""
+    """Return the names of the variables and functions that a function mentions or declares."""
     names: set[str] = set()
     instructions = [item for item in function.body or () if isinstance(item, Instruction)]
     pending: list[object] = [operand for instruction in instructions for operand in instruction.operands]

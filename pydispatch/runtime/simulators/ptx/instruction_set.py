@@ -26,12 +26,16 @@ LOADED = (
     warp, wmma,
 )  # fmt: skip
 
+"""The imported modules: using them here keeps the imports, which register the handlers of instructions."""
+
 _MASKS = {"shfl": 4, "vote": 2, "match": 2, "redux": 2, "elect": 1}
+"""Instruction with .sync → index of its operand with the mask of the lanes that take part."""
 
 
 def waits_for(instruction: Instruction) -> int | None:
-    """Return the index of the operand with the lane mask of a synchronising instruction; -1: the whole warp; None:
-    none.
+    """Return which lanes of its warp an instruction waits for.
+
+    It is the index of the operand with the mask of these lanes, -1 for the whole warp, or None if it does not wait.
     """
     if instruction.opcode in ("mma", "ldmatrix", "stmatrix", "wmma", "movmatrix"):
         return -1
