@@ -14,12 +14,14 @@ from pydispatch.runtime.simulators.ptx.instructions.integer import INTEGER, carr
 from pydispatch.runtime.simulators.ptx.registry import handles
 
 _PACKED = {"u16x2": np.dtype("u2"), "s16x2": np.dtype("i2")}
+"""PTX type of a register with two packed integers → NumPy type of one."""
 
 
 @handles(*sorted({*INTEGER, *FLOAT}), "addc", "subc", "madc")
 def arithmetic(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of an arithmetic instruction by its type: integer, float, half precision or packed."""
     type_ = instruction.modifiers[-1] if instruction.modifiers else ""
+    # These read (addc) or write (add.cc) the carry.
     if instruction.opcode in ("addc", "subc", "madc") or "cc" in instruction.modifiers:
         if not is_integer(type_):
             builder.fail(instruction)
@@ -36,7 +38,7 @@ def arithmetic(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 
 def _packed(builder: FunctionBuilder, instruction: Instruction, dtype: np.dtype[Any]) -> Step:
-    """Build the closure of add, min or max of two packed 16-bit integers."""
+    """Build the closure of add, min or max of two packed 16-bit integers. dtype: NumPy type of one of them."""
     ufunc = {"add": np.add, "min": np.minimum, "max": np.maximum}.get(instruction.opcode)
     words = instruction.modifiers[:-1]  # the last one is the type
     if ufunc is None or set(words) - {"relu"}:

@@ -13,6 +13,7 @@ from pydispatch.runtime.simulators.ptx.instructions.mbarrier import arrival
 from pydispatch.runtime.simulators.ptx.registry import handles, nothing
 
 _HINTS = ("ca", "cg", "global")
+"""Modifiers of cp.async without effect here: cache levels, and the space of the source, which is always global."""
 
 
 @handles("cp")
@@ -36,7 +37,7 @@ def copy(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 
 def _most_pending(builder: FunctionBuilder, instruction: Instruction) -> int:
-    """Return the operand of cp.async.wait_group: how many of the last groups need not be complete."""
+    """Return the operand of cp.async.wait_group: how many of the thread's last groups need not be complete."""
     (count,) = builder.operands(instruction, 1)
     if not isinstance(count, Immediate) or count.value < 0:
         builder.fail(instruction, "has no number of groups")
@@ -62,18 +63,19 @@ def _arrival_after_copies(builder: FunctionBuilder, instruction: Instruction) ->
 
 
 def _copy(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Build the closure of cp.async, which copies 4, 8 or 16 bytes from global to shared memory.
+    """Build the closure of `cp.async.ca.shared.global [d], [s], size{, source_size}`.
 
-    An operand for the size limits how many bytes are copied; the others become zeros.
+    It copies `size` bytes (4, 8 or 16) from global to shared memory; those beyond `source_size` become zeros.
     """
     words = instruction.modifiers
     qualifiers = [m for m in words[1:] if m not in _HINTS and not m.startswith("L2::")]
-    operands = builder.operands(instruction, 3, most=5)
+    operands = builder.operands(instruction, 3, most=5)  # the fifth is a cache policy, without effect
     size = operands[2]
     is_to_shared = qualifiers in (["shared"], ["shared::cta"])
     if not is_to_shared or not isinstance(size, Immediate) or size.value not in (4, 8, 16):
         builder.fail(instruction)
     count = int(size.value)
+    # The modifiers name both spaces; an access is resolved by those of an instruction, which name one.
     shared_access = Instruction(instruction.opcode, ("shared",), instruction.operands, instruction.line)
     resolve_destination = memory_operand(builder, shared_access, operands[0], count, write=True)
     source = operands[1]
@@ -97,7 +99,7 @@ def _copy(builder: FunctionBuilder, instruction: Instruction) -> Step:
             for access in resolve_source(regs):  # one for each allocation, by the threads that access it
                 access.assign_threads(data, access.memory.data[access.offsets[:, None] + columns])
         else:
-            read_partially(regs, sizes, data)
+            read_partially(regs, sizes, data)  # byte by byte, which is slower
         for access in resolve_destination(regs):
             threads = access.select_threads(frame.threads)
             frame.batch.async_copies.begin(threads, access.memory, access.offsets.copy(), access.select_threads(data))

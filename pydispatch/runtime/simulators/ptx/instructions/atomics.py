@@ -28,7 +28,7 @@ _UFUNCS: dict[str, np.ufunc] = {
     "max": np.maximum,
 }  # fmt: skip
 Update = Callable[[Any, list[Any]], Any]
-"""The new values of elements from their old ones and the operands; each element occurs once."""
+"""Function (old values of elements, operands) → their new values, one per thread; the elements are different ones."""
 
 
 def _half_add(type_: str) -> Update:
@@ -61,7 +61,7 @@ def _update(builder: FunctionBuilder, instruction: Instruction, operation: str, 
         return lambda old, operands: operands[0]
     if operation == "cas":
         return lambda old, operands: np.where(old == operands[0], operands[1], old)
-    if operation == "inc":
+    if operation == "inc":  # counts from 0 to the operand, then from 0 again; dec counts down
         return lambda old, operands: np.where(old >= operands[0], old.dtype.type(0), old + old.dtype.type(1))
     if operation == "dec":
         return lambda old, operands: np.where((old == 0) | (old > operands[0]), operands[0], old - old.dtype.type(1))
@@ -89,9 +89,10 @@ def atomic(builder: FunctionBuilder, instruction: Instruction) -> Step:
     if not operation or unknown or type_ not in SIZES or SIZES[type_] > 8:
         builder.fail(instruction)
     dtype = dtype_of(type_)
-    if operation in ("exch", "cas"):
+    if operation in ("exch", "cas"):  # these move and compare bits
         dtype = UNSIGNED[dtype.itemsize]
     update = _update(builder, instruction, operation, type_)
+    # NumPy applies it repeatedly to one element. Halves are computed by their bits, for which there is no ufunc.
     associative_ufunc = _UFUNCS.get(operation) if not type_.startswith(("f16", "bf16")) else None
     operands = list(builder.operands(instruction, 2, most=5))
     result = operands.pop(0) if instruction.opcode == "atom" else None
@@ -103,9 +104,9 @@ def atomic(builder: FunctionBuilder, instruction: Instruction) -> Step:
     if len(values) < value_count:
         builder.fail(instruction, "has too few operands")
     sources = [builder.source(instruction, value, dtype) for value in values]
-    target = builder.target(instruction, result, dtype) if instruction.opcode == "atom" else -1
+    target = builder.target(instruction, result, dtype) if instruction.opcode == "atom" else -1  # red has no result
     resolve = memory_operand(builder, instruction, address, dtype.itemsize, write=True, atomic=True)
-    log2_size = dtype.itemsize.bit_length() - 1
+    log2_size = dtype.itemsize.bit_length() - 1  # by which byte offsets are shifted to indices of elements
     needs_old_value = instruction.opcode == "atom" and result is not None
 
     def step(regs: list[Any]) -> None:
@@ -131,7 +132,18 @@ def _vector(
     builder: FunctionBuilder, instruction: Instruction, result: Operand | None, address: Operand | None,
     values: Operand | None, dtype: np.dtype[Any], update: Update, associative_ufunc: np.ufunc | None,
 ) -> Step:  # fmt: skip
-    """Build the closure of an atomic operation on vectors, as red.global.add.v4.f32 [a], {…}, element by element."""
+    """Build the closure of an atomic operation on vectors, as red.global.add.v4.f32 [a], {…}, element by element.
+
+    Args:
+        builder: Builder of the function.
+        instruction: The instruction.
+        result: Registers of the old values; None if they are not stored.
+        address: Address of the first element.
+        values: Registers of the operands.
+        dtype: Type of an element.
+        update: The operation on one element.
+        associative_ufunc: The operation as a ufunc, as of `in_order`; None if there is none.
+    """
     if not isinstance(values, Vector):
         builder.fail(instruction, "has no {…} of values")
     sources = [builder.source(instruction, one, dtype) for one in values.items]
@@ -160,11 +172,12 @@ def in_order(elements: Any, index: Any, operands: list[Any], update: Update, ass
     that no element occurs twice in a vectorized step.
 
     Args:
-        elements: The elements of a memory.
-        index: The element that each thread updates.
-        operands: For each operand, its value in each thread.
+        elements: A memory as an array of elements, which is updated in place.
+        index: Index in `elements` of the element that each thread updates, int64 [threads].
+        operands: For each operand, its values, [threads].
         update: The operation.
-        associative_ufunc: The operation as a ufunc if there is one; it is faster where many threads update an element.
+        associative_ufunc: The operation as a ufunc of two values, which is faster where many threads update an element;
+            None if there is none.
     """
     order = np.argsort(index, kind="stable")  # threads, grouped by element
     sorted_index = index[order]
@@ -184,7 +197,7 @@ def in_order(elements: Any, index: Any, operands: list[Any], update: Update, ass
             old[threads] = totals[:-1]
             elements[sorted_index[start]] = totals[-1]
         return old
-    for rank in range(most_updates):
+    for rank in range(most_updates):  # the threads that are number `rank` of those that update their element
         threads_of_rank = order[starts[counts > rank] + rank]
         index_of_rank = index[threads_of_rank]
         current = elements[index_of_rank]

@@ -22,7 +22,7 @@ from pydispatch.runtime.simulators.ptx.registry import handles
 _NO_BIT = 0xFFFFFFFF
 """Result of bfind and fns where there is no such bit."""
 _FIELD_BITS = 0xFF
-"""The bits of a position or length of a bit field that bfe and bfi read."""
+"""The bits that bfe and bfi use of the operands with the position and the length of a field."""
 _LOGIC = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
 
 
@@ -31,7 +31,7 @@ def into(target: int, compute: Callable[..., Any], *sources: int) -> Step:
 
     Args:
         target: Slot of the register.
-        compute: Function of the arrays of the sources.
+        compute: Function of the values of the sources, arrays over the threads or scalars, that returns the result.
         sources: Slots of the sources.
     """
 
@@ -75,7 +75,7 @@ def shift(builder: FunctionBuilder, instruction: Instruction) -> Step:
     if isinstance(amount, Immediate):
         count = int(literal(amount, np.dtype("u4")))
         ufunc = np.left_shift if instruction.opcode == "shl" else np.right_shift
-        if count >= bits:
+        if count >= bits:  # for NumPy such shifts are undefined
             if dtype.kind == "u" or instruction.opcode == "shl":
                 return into(d, lambda v: dtype.type(0), a)
             count = bits - 1
@@ -96,9 +96,10 @@ def shift(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 @handles("shf")
 def funnel(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Build the closure of shf.l and shf.r: shift the 64 bits b:a (b above a) by c, and return 32 of them.
+    """Build the closure of `shf.l.wrap.b32 d, a, b, c` and shf.r, which shift the 64 bits b:a (b above a) by c.
 
-    c is taken modulo 32 with .wrap, and is at most 32 with .clamp.
+    The result is the upper word after a left, the lower one after a right shift. c is taken modulo 32 with .wrap, and
+    is at most 32 with .clamp.
     """
     if len(instruction.modifiers) != 3:
         builder.fail(instruction)
@@ -134,7 +135,7 @@ def lop3(builder: FunctionBuilder, instruction: Instruction) -> Step:
     def compute(x: Any, y: Any, z: Any) -> Any:
         """Return the logic function of three inputs whose truth table is `bits`."""
         result = np.uint32(0)
-        for k in range(8):
+        for k in range(8):  # for each combination of input bits with a 1 in the table
             if bits >> k & 1:
                 result = result | ((x if k & 4 else ~x) & (y if k & 2 else ~y) & (z if k & 1 else ~z))
         return result
@@ -178,6 +179,7 @@ def bfind(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
     def compute(value: Any) -> Any:
         """Return the position of the highest bit that differs from the sign, or its distance from the top."""
+        # The inverse of a negative value has ones where the value differs from its sign.
         length = bit_length(np.where(value < 0, ~value, value).astype(UNSIGNED[bits // 8]))
         return np.where(length == 0, _NO_BIT, bits - length if returns_shift else length - 1).astype(np.uint32)
 
@@ -196,9 +198,10 @@ def brev(builder: FunctionBuilder, instruction: Instruction) -> Step:
         """Reverse the bits: exchange neighbours, then pairs, and so on."""
         width = 1
         while width < bits:
+            # Ones in the lower of each two groups of `width` bits, which are exchanged.
             mask = dtype.type(sum(((1 << width) - 1) << k for k in range(0, bits, 2 * width)))
-            by = dtype.type(width)
-            value = ((value >> by) & mask) | ((value & mask) << by)
+            distance = dtype.type(width)
+            value = ((value >> distance) & mask) | ((value & mask) << distance)
             width *= 2
         return value
 
@@ -226,6 +229,7 @@ def bfe(builder: FunctionBuilder, instruction: Instruction) -> Step:
             # The sign is the last bit of the field, or the value's top bit.
             top = np.minimum(pos + width - 1, bits - 1)
             sign = (extended >> np.clip(top, 0, 63)) & 1
+            # Amounts of 64 and more are undefined in NumPy, hence the limits here and below.
             mask = np.where(width >= 64, -1, (np.int64(1) << np.minimum(width, 63)) - 1)
             return np.where(width == 0, 0, np.where(sign == 1, (shifted & mask) | ~mask, shifted & mask)).astype(dtype)
         shifted = np.where(pos >= 64, np.uint64(0), extended >> np.minimum(pos, 63).astype(np.uint64))
@@ -256,7 +260,7 @@ def bfi(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 
 def _mask(pos: Any, width: Any) -> tuple[Any, Any]:
-    """Return the 64-bit mask of `width` ones from bit `pos` on, and `pos`."""
+    """Return the 64-bit mask of `width` ones from bit `pos` on, u64, and `pos` as int64. Both may be any u32."""
     pos, width = pos.astype(np.int64), width.astype(np.int64)
     width_in_range, pos_in_range = (np.minimum(v, 63).astype(np.uint64) for v in (width, pos))
     ones = np.where(width >= 64, ~np.uint64(0), (np.uint64(1) << width_in_range) - np.uint64(1))
@@ -265,7 +269,7 @@ def _mask(pos: Any, width: Any) -> tuple[Any, Any]:
 
 @handles("bmsk")
 def bmsk(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Build the closure of bmsk: a mask of `width` ones from a position on."""
+    """Build the closure of `bmsk.clamp.b32 d, position, width`: a mask of `width` ones from bit `position` on."""
     if (
         len(instruction.modifiers) != 2
         or instruction.modifiers[0] not in ("clamp", "wrap")
@@ -310,11 +314,12 @@ def szext(builder: FunctionBuilder, instruction: Instruction) -> Step:
     return into(d, compute, a, b)
 
 
-_PRMT_MODES = {
+_PRMT_MODES: dict[str, Callable[[int, int], int]] = {
     "f4e": lambda k, n: k + n, "b4e": lambda k, n: (k - n) % 8, "rc8": lambda k, n: k,
     "ecl": lambda k, n: max(k, n), "ecr": lambda k, n: min(k, n), "rc16": lambda k, n: (k & 1) * 2 + n % 2,
 }  # fmt: skip
-"""Mode of prmt → which byte of b:a becomes byte n of the result, where the low two bits of the selector are k."""
+"""Mode of prmt → function (k, n) that returns which byte of b:a becomes byte n of the result, if the low two bits of
+the selector are k. Byte 0 is the lowest."""
 
 
 @handles("prmt")
@@ -337,6 +342,7 @@ def prmt(builder: FunctionBuilder, instruction: Instruction) -> Step:
         result = np.uint32(0)
         for n in range(4):
             if mode:
+                # The byte for each value of the selector's low two bits.
                 bytes_of_selectors = np.array([_PRMT_MODES[mode](k, n) for k in range(4)], np.uint64)
                 index, copies_sign = bytes_of_selectors[selectors & 3], np.bool_(False)
             else:
@@ -353,10 +359,10 @@ def prmt(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 @handles("fns")
 def fns(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Build the closure of `fns d, mask, base, n`: the index of the n-th set bit of a mask from a base on.
+    """Build the closure of `fns d, mask, base, n`: the index of the n-th set bit of a mask from bit `base` on.
 
-    It counts upwards for n > 0, downwards for n < 0. For n = 0 it is the base, if that bit is set. If there is no such
-    bit, it is 0xFFFFFFFF.
+    Bits are counted from 1, upwards for n > 0, downwards for n < 0. For n = 0 the result is `base` if that bit is set.
+    If there is no such bit, it is 0xFFFFFFFF.
     """
     d, a, b, c = builder.bind(instruction, "u32", "u32", "u32", "s32")
 

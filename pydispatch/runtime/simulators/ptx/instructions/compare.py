@@ -22,6 +22,7 @@ _ORDERED = {
     "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
     "lo": np.less, "ls": np.less_equal, "hi": np.greater, "hs": np.greater_equal,
 }  # fmt: skip
+"""Comparison → ufunc. lo, ls, hi and hs are lt, le, gt and ge of unsigned integers."""
 _COMBINE = {"and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor}
 
 
@@ -36,7 +37,7 @@ def _comparison(
     Args:
         builder: Builder of the function that contains the instruction.
         instruction: The instruction, for errors.
-        name: The comparison without its dot.
+        name: The modifier that names the comparison, such as "lt" or "ltu".
         floating: Whether it compares floats.
     """
     if not floating:
@@ -51,13 +52,17 @@ def _comparison(
     if base not in _ORDERED or base in ("lo", "ls", "hi", "hs"):
         builder.fail(instruction, f"has '.{name}', no comparison of floats")
     ufunc = _ORDERED[base]
+    # NumPy's != is true for a NaN, its other comparisons are false.
     if base != name:
         return ufunc if base == "ne" else lambda x, y: ufunc(x, y) | np.isnan(x) | np.isnan(y)
     return (lambda x, y: ufunc(x, y) & ~(np.isnan(x) | np.isnan(y))) if base == "ne" else ufunc
 
 
 def _words(builder: FunctionBuilder, instruction: Instruction, type_count: int) -> tuple[str, str, bool]:
-    """Return (comparison, combination or "", ftz) from the modifiers without the last `type_count`, which are types."""
+    """Return (comparison, "and", "or", "xor" or "", whether .ftz is there) from the modifiers of setp and set.
+
+    type_count: number of types, which are the last modifiers.
+    """
     words = list(instruction.modifiers[: len(instruction.modifiers) - type_count])
     ftz = "ftz" in words
     if ftz:
@@ -85,13 +90,14 @@ def setp(builder: FunctionBuilder, instruction: Instruction) -> Step:
     p = builder.target(instruction, first, BOOL)
     q = builder.target(instruction, second, BOOL) if second is not None else -1
     c = builder.source(instruction, instruction.operands[3], BOOL) if combine else -1
+    # The common case: NumPy compares into the register itself.
     is_comparison_alone = not combine and q < 0 and not ftz and type_ != "bf16"
     if is_comparison_alone and isinstance(compare, np.ufunc):
         return lambda regs: compare(regs[a], regs[b], regs[p])
     combine_with = _COMBINE.get(combine)
 
     def step(regs: list[Any]) -> None:
-        """Write the result, combined with a predicate, and that of the opposite comparison."""
+        """Write the result to p and its opposite to q, each combined with the predicate c if there is one."""
         left, right = unpacked(regs[a], type_), unpacked(regs[b], type_)
         if ftz:
             left, right = flush(left), flush(right)
@@ -111,7 +117,7 @@ def _packed(builder: FunctionBuilder, instruction: Instruction, name: str, combi
     """Build the closure of setp of two packed halves: p for the low, q for the high one.
 
     name: the comparison, such as "lt". combine: "and", "or" or "xor" with the predicate that is the last operand; ""
-    for none.
+    for none. ftz: whether subnormal operands count as zeros.
     """
     type_ = instruction.modifiers[-1]
     destination, x, y = instruction.operands[:3]
@@ -132,7 +138,7 @@ def _packed(builder: FunctionBuilder, instruction: Instruction, name: str, combi
 
 @handles("set")
 def set_(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Return the closure of set: all ones or 1.0 where the comparison holds, else 0."""
+    """Return the closure of set: where the comparison holds 1.0 for a float result, all ones for an integer; else 0."""
     name, combine, ftz = _words(builder, instruction, type_count=2)
     result_type, type_ = instruction.modifiers[-2:]
     d, x, y, *predicates = builder.operands(instruction, 3, most=4)
@@ -159,7 +165,15 @@ def set_(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 
 def _set_packed(builder: FunctionBuilder, instruction: Instruction, name: str, combine: str, ftz: bool) -> Step:
-    """Build the closure of set of two packed halves: 1.0 or all ones in each."""
+    """Build the closure of set of two packed halves: each half is 1.0, or all ones for an integer result, or 0.
+
+    Args:
+        builder: Builder of the function.
+        instruction: The instruction.
+        name: The comparison, such as "lt".
+        combine: "and", "or" or "xor" with the predicate that is the last operand; "" for none.
+        ftz: Whether subnormal operands count as zeros.
+    """
     result_type, type_ = instruction.modifiers[-2:]
     compare, combine_with = _comparison(builder, instruction, name, floating=True), _COMBINE.get(combine)
     true_bits = {"f16x2": 0x3C00, "bf16x2": 0x3F80, "u32": 0xFFFF, "s32": 0xFFFF}.get(result_type)
@@ -187,7 +201,7 @@ def _set_packed(builder: FunctionBuilder, instruction: Instruction, name: str, c
 @handles("selp")
 def selp(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of selp: a where the predicate holds, else b."""
-    dtype = UNSIGNED[dtype_of(instruction.modifiers[-1]).itemsize]
+    dtype = UNSIGNED[dtype_of(instruction.modifiers[-1]).itemsize]  # the bits are copied, of any type
     d, a, b, c = builder.bind(instruction, dtype, dtype, dtype, BOOL)
     return into(d, np.where, c, a, b)
 

@@ -28,13 +28,15 @@ from pydispatch.runtime.simulators.ptx.registry import handles
 
 _FLOATS = ("f16", "bf16", "f32", "f64")
 _INTEGRAL: dict[str, Callable[[Any], Any]] = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
+"""Modifier that rounds to an integer → the function: to nearest even, toward zero, down, up."""
 _MODES = ("rn", "rz", "rm", "rp", "rna")
+"""Modifiers that round to a float: to nearest even, toward zero, down, up, to nearest with halves away from zero."""
 _WORDS = {*_MODES, *_INTEGRAL, "ftz", "sat", "satfinite", "relu"}
 
 
 @handles("cvt")
 def cvt(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Build the closure of cvt by its two types."""
+    """Build the closure of cvt by its two types, of which the first is that of the result: cvt.rn.f32.s32."""
     if instruction.modifiers[:1] == ("pack",):
         return _pack(builder, instruction)
     if len(instruction.modifiers) < 2 or set(instruction.modifiers[:-2]) - _WORDS:
@@ -62,26 +64,27 @@ def cvt(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 
 def _between_integers(to: str, source_type: str, sat: bool) -> Callable[[Any], Any]:
-    """Return the conversion between integers, saturating with .sat."""
+    """Return the conversion between integers: clamped to the range of the result with .sat, else its low bits."""
     dtype, source_dtype = dtype_of(to), dtype_of(source_type)
     if not sat:
         return lambda value: value.astype(dtype)
     limits, source_limits = np.iinfo(dtype), np.iinfo(source_dtype)
+    # The range of the result, as far as the source's type can express it.
     low = source_dtype.type(max(int(limits.min), int(source_limits.min)))
     high = source_dtype.type(min(int(limits.max), int(source_limits.max)))
     return lambda value: np.clip(value, low, high).astype(dtype)
 
 
 def _to_integer(to: str, source_type: str, words: set[str]) -> Callable[[Any], Any]:
-    """Return the conversion to an integer, clamped to its range.
+    """Return the conversion of a float to an integer, clamped to its range.
 
-    NaN becomes 0, or 1 << 63 if either type has 64 bits.
+    NaN becomes 0; if either type has 64 bits, the top bit of the result alone. words: the modifiers of the instruction.
     """
     mode = next((m for m in _INTEGRAL if m in words), "rzi")
     dtype = dtype_of(to)
     bits = 8 * dtype.itemsize
     signed = dtype.kind == "i"
-    # The least integer, and one more than the greatest, which f64 has exactly.
+    # The least integer, and the greatest plus 1: both are powers of two or 0, so exact in f64.
     least = -(2.0 ** (bits - 1)) if signed else 0.0
     exclusive_limit = 2.0 ** (bits - 1) if signed else 2.0**bits
     greatest_integer = dtype.type(np.iinfo(dtype).max)
@@ -107,7 +110,7 @@ def _to_integer(to: str, source_type: str, words: set[str]) -> Callable[[Any], A
 
 
 def _widen(value: Any, source_type: str, ftz: bool) -> Any:
-    """Return a float as f64, exactly."""
+    """Return a float of a PTX type as f64, exactly. ftz: whether subnormals of f32 count as zeros."""
     if source_type == "bf16":
         value = from_bf16(value)
     if ftz and source_type == "f32":
@@ -116,7 +119,15 @@ def _widen(value: Any, source_type: str, ftz: bool) -> Any:
 
 
 def _store(to: str, target: int, sat: bool, ftz: bool, relu: bool = False) -> Callable[[list[Any], Any], None]:
-    """Return the function that writes a rounded value to a register; a bf16 is passed as f32."""
+    """Return the function (regs, value) that writes a rounded value to a register; a bf16 is passed as f32.
+
+    Args:
+        to: PTX type of the result.
+        target: Slot of the register.
+        sat: Whether the value is clamped to [0, 1].
+        ftz: Whether a subnormal f32 becomes a zero.
+        relu: Whether a negative value becomes 0.
+    """
 
     def put(regs: list[Any], value: Any) -> None:
         """Write a value to the target register with the modifiers ftz, sat and relu."""
@@ -140,7 +151,7 @@ def _store(to: str, target: int, sat: bool, ftz: bool, relu: bool = False) -> Ca
 
 
 def narrowed(wide: Any, to: str, mode: str) -> Any:
-    """Round f64 to a type; bf16 is returned as the f32 of the same value."""
+    """Round f64 to a PTX float type in a mode of `_MODES`; bf16 is returned as the f32 of the same value."""
     if to == "f64":
         return wide
     if to == "bf16":
@@ -149,7 +160,10 @@ def narrowed(wide: Any, to: str, mode: str) -> Any:
 
 
 def _between_floats(slot: int, target: int, to: str, source_type: str, words: set[str]) -> Step:
-    """Build the closure of a conversion between floats."""
+    """Build the closure of a conversion between floats.
+
+    slot, target: slots of source and result. words: the modifiers of the instruction.
+    """
     mode = next((m for m in _MODES if m in words), "rn")
     integral = next((_INTEGRAL[m] for m in _INTEGRAL if m in words), None)
     ftz = "ftz" in words
@@ -166,7 +180,7 @@ def _between_floats(slot: int, target: int, to: str, source_type: str, words: se
 
 
 def _from_integer(slot: int, target: int, to: str, source_type: str, words: set[str]) -> Step:
-    """Build the closure of a conversion from an integer to a float."""
+    """Build the closure of a conversion from an integer to a float; for the arguments see `_between_floats`."""
     mode = next((m for m in _MODES if m in words), "rn")
     put = _store(to, target, "sat" in words, "ftz" in words)
     is_64_bits = SIZES[source_type] == 8
@@ -175,13 +189,13 @@ def _from_integer(slot: int, target: int, to: str, source_type: str, words: set[
     def step(regs: list[Any]) -> None:
         """Convert an integer to a float, rounded once."""
         v = regs[slot]
-        if not is_64_bits:
+        if not is_64_bits:  # exact in f64
             put(regs, narrowed(v.astype(np.float64), to, mode))
-        elif mode == "rn" and to in ("f32", "f64"):
+        elif mode == "rn" and to in ("f32", "f64"):  # NumPy rounds to nearest, once
             put(regs, v.astype(dtype))
         else:
-            # Both halves are exact in f64; their sum is rounded in the requested mode, or to odd as an intermediate
-            # step.
+            # Both 32-bit halves are exact in f64. Their sum is rounded in the requested mode; if the result is narrower
+            # than f64, to odd first, so that rounding twice is exact.
             high = (v >> v.dtype.type(32)).astype(np.float64) * 2.0**32
             total, error = exact.two_sum(high, (v & v.dtype.type(0xFFFFFFFF)).astype(np.float64))
             if to == "f64":
@@ -193,7 +207,7 @@ def _from_integer(slot: int, target: int, to: str, source_type: str, words: set[
 
 
 def _pair(builder: FunctionBuilder, instruction: Instruction, to: str, words: set[str]) -> Step:
-    """Build the closure of cvt.rn.f16x2.f32 d, a, b, where a is the high half."""
+    """Build the closure of `cvt.rn.f16x2.f32 d, a, b` or bf16x2, where a becomes the high half, b the low one."""
     d, a, b = builder.bind(instruction, "u32", "f32", "f32")
     kind = to.removesuffix("x2")
     mode = next((m for m in _MODES if m in words), "rn")
@@ -216,15 +230,18 @@ def _pair(builder: FunctionBuilder, instruction: Instruction, to: str, words: se
 
 
 _F16_LARGEST, _BF16_LARGEST = 65504.0, float(from_bf16(np.uint16(0x7F7F)))
+"""The largest finite numbers of both types."""
 _TF32_UNIT, _TF32_HALF, _TF32_DROPPED = np.uint32(1 << 13), np.uint32(1 << 12), np.uint32((1 << 13) - 1)
-"""In the bits of an f32: the last place of tf32, half of it, and the bits below."""
+"""In the bits of an f32: the unit in the last place of tf32, half of it, and the bits below, which tf32 lacks."""
 
 _F32_INFINITY, _F32_FRACTION = np.uint32(0x7F800000), np.uint32(0x7FFFFF)
+"""In the bits of an f32: those of infinity, which are all ones of the exponent, and those of the fraction."""
 
 
 def _tf32(builder: FunctionBuilder, instruction: Instruction, words: set[str]) -> Step:
-    """Build the closure of the conversion from f32 to tf32, which has a 10-bit fraction: rna (half away from zero), rn
-    or rz.
+    """Build the closure of the conversion from f32 to tf32: an f32 of which the low 13 bits of the fraction are 0.
+
+    words: the modifiers, of which rna (halves away from zero, the default), rn, rz and relu have an effect.
     """
     d, a = builder.bind(instruction, "u32", "u32")
     mode = next((m for m in ("rna", "rn", "rz") if m in words), "rna")
@@ -242,7 +259,7 @@ def _tf32(builder: FunctionBuilder, instruction: Instruction, words: set[str]) -
         else:
             rounds_up = np.zeros(np.shape(value), bool)
         result = kept + np.where(rounds_up, _TF32_UNIT, np.uint32(0))
-        is_special = value & _F32_INFINITY == _F32_INFINITY
+        is_special = value & _F32_INFINITY == _F32_INFINITY  # an infinity or NaN, which is not rounded
         nan = is_special & (value & _F32_FRACTION != 0)
         result = np.where(nan, CANONICAL_NAN, np.where(is_special, value, result))
         is_negative = result >> np.uint32(31) != 0
@@ -252,8 +269,10 @@ def _tf32(builder: FunctionBuilder, instruction: Instruction, words: set[str]) -
 
 
 def _pack(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Build the closure of cvt.pack.sat.u8.s32.b32 d, a, b, c: a and b clamped into the low bytes, c's low bytes above
-    them.
+    """Build the closure of `cvt.pack.sat.u8.s32.b32 d, a, b, c`.
+
+    The lowest byte of d is b, clamped to u8, the next one a; above them are the low bytes of c. The same holds for s8,
+    and for u16 and s16, where no bits are left for c.
     """
     if (
         instruction.modifiers[1:2] != ("sat",)
@@ -263,8 +282,8 @@ def _pack(builder: FunctionBuilder, instruction: Instruction) -> Step:
         builder.fail(instruction)
     part_dtype = dtype_of(instruction.modifiers[2])
     bits = 8 * part_dtype.itemsize
-    upper = ["u32"] if len(instruction.operands) > 3 else []  # c is left out in the form without .b32
-    d, a, b, *c = builder.bind(instruction, "u32", "s32", "s32", *upper)
+    c_types = ["u32"] if len(instruction.operands) > 3 else []  # c is left out in the form without .b32
+    d, a, b, *c = builder.bind(instruction, "u32", "s32", "s32", *c_types)
     info = np.iinfo(part_dtype)
 
     def clamped_bits(value: Any) -> Any:

@@ -12,25 +12,39 @@ from pydispatch.runtime.simulators.ptx.instructions.small import bits16, joined,
 
 
 class _Float8(NamedTuple):
-    """Encoding of an 8-bit float."""
+    """Encoding of an 8-bit float.
+
+    Attributes:
+        fraction_bits: Bits of the fraction, without the implicit leading one.
+        least_exponent: Exponent of the least normal number, a power of two.
+        largest: The largest finite number.
+        largest_bits: Its bits.
+        nan_bits: Bits of the canonical NaN.
+    """
 
     fraction_bits: int
     least_exponent: int
-    """Of a normal number."""
     largest: float
-    """The largest finite number."""
     largest_bits: int
     nan_bits: int
 
 
 _KINDS = {"e4m3x2": _Float8(3, -6, 448.0, 0x7E, 0x7F), "e5m2x2": _Float8(2, -14, 57344.0, 0x7B, 0x7F)}
+"""PTX type of a pair of 8-bit floats → the encoding of each."""
 _SIGN_BIT, _MAGNITUDE_BITS = 0x80, 0x7F
 _E5M2_SPECIAL_EXPONENT = 31
+"""The exponent field of infinity and NaN; e4m3 has no infinity."""
 
 
 def narrow8(x: Any, kind: str, relu: bool) -> Any:
-    """Convert f64 to the bits of an 8-bit float, to nearest even; numbers that are too large become the largest
-    (satfinite).
+    """Convert f64 to the bits of an 8-bit float, u16, to nearest even.
+
+    Numbers that are too large become the largest finite one (.satfinite, which PTX requires), a NaN the canonical one.
+
+    Args:
+        x: Numbers, f64.
+        kind: "e4m3x2" or "e5m2x2".
+        relu: Whether negative numbers become 0.
     """
     encoding = _KINDS[kind]
     magnitude = np.abs(x)
@@ -51,16 +65,19 @@ def narrow8(x: Any, kind: str, relu: bool) -> Any:
 
 
 def _last_place(value: Any, encoding: _Float8) -> Any:
-    """Return the unit in the last place of values of f64 as 8-bit floats: that of a subnormal for those below."""
+    """Return the distance of neighbouring 8-bit floats at the magnitude of f64 values: a power of two, f64.
+
+    Below the normal numbers it is that of subnormal ones.
+    """
     exponent = np.maximum(np.frexp(value)[1].astype(np.int64) - 1, encoding.least_exponent)
     return np.ldexp(1.0, exponent - encoding.fraction_bits)
 
 
 def widen8(bits: Any, kind: str) -> Any:
-    """Return f64 numbers from the bits of 8-bit floats.
+    """Return f64 numbers from the bits of 8-bit floats, one in each element of `bits`, an array of integers.
 
-    kind: "e4m3x2", whose only special value is NaN (all ones), or "e5m2x2", whose largest exponent is that of infinity
-    and NaN.
+    kind: "e4m3x2", whose only special value is NaN (all ones but the sign), or "e5m2x2", whose largest exponent is that
+    of infinity and NaN.
     """
     encoding = _KINDS[kind]
     implicit_bit = 1 << encoding.fraction_bits
@@ -83,6 +100,13 @@ def convert(builder: FunctionBuilder, instruction: Instruction, to: str, source_
     """Build the closure of a conversion from or to pairs of 8-bit floats:
 
     cvt.rn.satfinite.e4m3x2.f32 d, a, b; cvt.rn.satfinite.e4m3x2.f16x2 d, a; cvt.rn.f16x2.e4m3x2 d, a.
+
+    Args:
+        builder: Builder of the function.
+        instruction: The instruction.
+        to: PTX type of the result.
+        source_type: PTX type of the source.
+        words: The other modifiers. Only relu changes the result: rn and satfinite hold for every such conversion.
     """
     relu = "relu" in words
     if to in _KINDS and source_type == "f32":

@@ -22,11 +22,11 @@ _LARGEST_F64 = 1.7976931348623157e308
 _BELOW_F32, _HALF_F32 = np.uint64((1 << 29) - 1), np.uint64(1 << 28)
 """In the bits of an f64: those below the last place of f32, and half of that place."""
 _LEAST_SAFE_F32 = 2.0**-125
-"""Magnitude below which a sum may be a subnormal f32, whose last place is another one."""
+"""Magnitude below which a sum may round to a subnormal f32, which has fewer bits than `_BELOW_F32` assumes."""
 
 
 def two_sum(x: Any, y: Any) -> tuple[Any, Any]:
-    """Return (s, e) with s + e = x + y exactly."""
+    """Return (s, e) with s + e = x + y exactly: the sum of f64, rounded to nearest, and its error (Knuth)."""
     s = x + y
     y_in_sum = s - x
     x_in_sum = s - y_in_sum
@@ -34,33 +34,43 @@ def two_sum(x: Any, y: Any) -> tuple[Any, Any]:
 
 
 def two_product(x: Any, y: Any) -> tuple[Any, Any]:
-    """Return (p, e) with p + e = x * y exactly, for products in the middle of the range."""
+    """Return (p, e) with p + e = x * y exactly: the product of f64, rounded to nearest, and its error (Dekker).
+
+    That holds for magnitudes between `_LEAST_PRODUCT` and `_LARGEST_PRODUCT`, and factors up to `_LARGEST_FACTOR`.
+    """
     p = x * y
     (x_high, x_low), (y_high, y_low) = _halves(x), _halves(y)
     return p, x_low * y_low - (((p - x_high * y_high) - x_low * y_high) - x_high * y_low)
 
 
 def _halves(x: Any) -> tuple[Any, Any]:
-    """Split f64 into (high, low) of 26 bits each, whose sum they are."""
+    """Split f64 into (high, low) of at most 26 bits each, with high + low = x exactly (Veltkamp)."""
     scaled = _SPLIT * x
     high = scaled - (scaled - x)
     return high, x - high
 
 
 def round_to_odd(total: Any, error: Any) -> Any:
-    """Return total + error rounded to odd: a float of 53 bits that rounds on to fewer bits as the exact sum does."""
+    """Round an exact sum to odd: an f64 that rounds on to at most 51 bits in any mode as the exact sum does.
+
+    Rounding to odd takes, of the two neighbours of a number that is no f64, the one whose last bit is 1.
+
+    Args:
+        total: The f64 nearest to the sum.
+        error: The sum minus `total`.
+    """
     inexact = (error != 0) & np.isfinite(total) & np.isfinite(error)
     if not inexact.any():
         return total
     bits = np.ascontiguousarray(total, np.float64).view(np.int64)
     even = inexact & (bits & 1 == 0)
-    away = (error > 0) == (total > 0)
-    # A total of 0 has no error, so a step stays on the side of its sign.
+    away = (error > 0) == (total > 0)  # the other neighbour is farther from zero
+    # A total of 0 has no error, so a step of the bits, which are sign and magnitude, does not cross zero.
     return np.where(even, bits + np.where(away, 1, -1), bits).view(np.float64)
 
 
 def round_to_odd_sum(x: Any, y: Any) -> Any:
-    """Add f64, rounded to odd."""
+    """Add f64, rounded to odd (see `round_to_odd`)."""
     return round_to_odd(*two_sum(x, y))
 
 
@@ -75,6 +85,7 @@ def narrow(x: Any, dtype: Any, mode: str) -> Any:
     nearest = x.astype(dtype)
     if mode == "rn":
         return nearest
+    # Where nearest is on the wrong side of x, its neighbour is the result.
     nearest_f64 = nearest.astype(np.float64)
     zero, low, high = dtype.type(0), dtype.type(-inf), dtype.type(inf)
     if mode == "rz":
@@ -92,7 +103,7 @@ def round_to_odd_f32(x: Any) -> Any:
 
 
 def directed(total: Any, error: Any, mode: str) -> Any:
-    """Return the exact sum of `total`, which is the f64 nearest to it, and `error`, rounded in a mode."""
+    """Round total + error to f64 in a mode of `narrow`, where `total` is the f64 nearest to that sum."""
     if mode == "rn":
         return total
     down, up = (error < 0) & np.isfinite(total), (error > 0) & np.isfinite(total)
@@ -104,21 +115,24 @@ def directed(total: Any, error: Any, mode: str) -> Any:
 
 
 def with_sign_of_zero_sum(result: Any, x: Any, y: Any, mode: str) -> Any:
-    """Return a sum with the sign of its zeros: -0 when rounding down, unless both operands are +0."""
+    """Return the sum `result` of x and y with the sign of its zeros: -0 when rounding down, unless both are +0.
+
+    In other modes the sign that NumPy computes is that of IEEE 754 already.
+    """
     if mode != "rm":
         return result
     return np.where((result == 0) & (np.signbit(x) | np.signbit(y)), -result.dtype.type(0), result)
 
 
 def rounded(exact: Fraction, mode: str) -> float:
-    """Round a rational number to f64 in a mode: nearest first, then one step back if that went the wrong way."""
+    """Round a rational number to f64 in a mode of `narrow`: to nearest, then one step back if that is the wrong way."""
     try:
         nearest = exact.numerator / exact.denominator
     except OverflowError:
         nearest = inf if exact > 0 else -inf
     if mode == "rn":
         return nearest
-    if nearest in (inf, -inf):
+    if nearest in (inf, -inf):  # an overflow: a mode that rounds toward zero here gives the largest finite number
         toward_zero = mode == "rz" or (mode == "rm") == (nearest > 0)
         return copysign(_LARGEST_F64, nearest) if toward_zero else nearest
     nearest_fraction = Fraction(nearest)
@@ -134,7 +148,7 @@ def _one_by_one(result: Any, is_hard: Any, exact: Callable[..., float], *values:
 
     Args:
         result: Elements, [n].
-        is_hard: Which are replaced, bool [n].
+        is_hard: Which elements are replaced, bool [n]: those for which the fast formula may be wrong.
         exact: Function that returns an element for one element of each of `values`.
         values: Operands, [n] or scalars.
     """
@@ -148,7 +162,7 @@ def _one_by_one(result: Any, is_hard: Any, exact: Callable[..., float], *values:
 
 
 def _signed(value: float, *signs: float) -> float:
-    """Return a value; a zero gets the sign of the product of `signs`."""
+    """Return a value; if it is zero, with the sign of the product of `signs`, because rational numbers have no -0."""
     negative = sum(copysign(1, sign) < 0 for sign in signs) % 2
     return (-0.0 if negative else 0.0) if value == 0 else value
 
@@ -158,6 +172,7 @@ def add64(x: Any, y: Any, mode: str) -> Any:
     s, e = two_sum(x, y)
     if mode == "rn":
         return s
+    # Where the nearest sum is infinite, its error is not known.
     over = np.isinf(s) & np.isfinite(x) & np.isfinite(y)
     result = with_sign_of_zero_sum(directed(s, e, mode), x, y, mode)
     return _one_by_one(result, over, lambda p, q: rounded(Fraction(p) + Fraction(q), mode), x, y)
@@ -214,7 +229,7 @@ def sqrt64(x: Any, mode: str) -> Any:
 
 
 def fma64(x: Any, y: Any, z: Any, mode: str) -> Any:
-    """Compute x * y + z of f64 with one rounding."""
+    """Compute x * y + z of f64 with one rounding, in a mode of `narrow`."""
     x, y, z = np.broadcast_arrays(x, y, z)
     # The result for zeros, infinities and NaN. An overflowing product must not be added to an infinite addend.
     adds_infinity = np.isinf(z) & np.isfinite(x) & np.isfinite(y)
@@ -249,7 +264,7 @@ def fma64(x: Any, y: Any, z: Any, mode: str) -> Any:
 
 
 def fma32(x: Any, y: Any, z: Any, mode: str) -> Any:
-    """Compute x * y + z of f32 with one rounding.
+    """Compute x * y + z of f32 with one rounding, in a mode of `narrow`.
 
     The product is exact in f64; the sum is rounded to odd where rounding twice could differ.
     """

@@ -19,11 +19,13 @@ from pydispatch.runtime.simulators.ptx.instructions.small import flush, make_nan
 _MODES = ("rn", "rz", "rm", "rp")
 _F32 = np.dtype("f4")
 Compute = Callable[..., Any]
+"""Function of the values of an instruction's operands, arrays over the threads or scalars, that returns the result."""
 
 
 class FloatModifiers(NamedTuple):
-    """Modifiers of an instruction on floats. add.rz.ftz.f32 has the mode "rz", the words {"rz", "ftz"} and the type
-    "f32".
+    """Modifiers of an instruction on floats.
+
+    add.rz.ftz.f32 has the rounding mode "rz", the words {"rz", "ftz"} (all modifiers but the type) and the type "f32".
     """
 
     rounding: str
@@ -34,7 +36,7 @@ class FloatModifiers(NamedTuple):
 def float_modifiers(builder: FunctionBuilder, instruction: Instruction, *more: str) -> FloatModifiers:
     """Return the modifiers of an instruction; the rounding mode is "rn" if it states none.
 
-    Refuse the instruction if another one is neither a common word nor one of `more`.
+    Refuse the instruction if one is neither a modifier of all float instructions nor one of `more`.
     """
     words = set(instruction.modifiers[:-1])
     allowed = {*_MODES, "ftz", "sat", "approx", "full", *more}
@@ -46,13 +48,14 @@ def float_modifiers(builder: FunctionBuilder, instruction: Instruction, *more: s
 def step_with_modifiers(
     builder: FunctionBuilder, instruction: Instruction, compute: Compute, words: set[str], type_: str, count: int
 ) -> Step:
-    """Return the closure d = compute(sources), with .ftz, .sat and canonical NaN.
+    """Return the closure that stores compute(sources), with .ftz, .sat and, for f32, the canonical NaN of GPUs.
 
     Args:
         builder: Builder of the function.
         instruction: The instruction.
         compute: Returns the result from arrays of `count` operands.
-        words: Its modifiers, of which ftz and sat have an effect here.
+        words: Its modifiers, of which "ftz" (subnormal operands and results become zeros) and "sat" (the result is
+            clamped to [0, 1]) have an effect here.
         type_: PTX type of operands and result.
         count: Number of operands.
     """
@@ -111,14 +114,14 @@ def _mul(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 
 def _fma(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Simulate fma and mad: one rounding, which every GPU since 2010 does for mad too."""
+    """Build the closure of fma and mad: both round once, as mad does on every GPU since 2010."""
     mode, words, type_ = float_modifiers(builder, instruction)
     compute = exact.fma64 if type_ == "f64" else exact.fma32
     return step_with_modifiers(builder, instruction, lambda x, y, z: compute(x, y, z, mode), words, type_, count=3)
 
 
 def _div(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Simulate div. Its .approx and .full also return the exact quotient, rounded to nearest."""
+    """Build the closure of div. Its .approx and .full also return the exact quotient, rounded to nearest."""
     mode, words, type_ = float_modifiers(builder, instruction)
     compute = exact.div64 if type_ == "f64" else exact.div32
     return step_with_modifiers(builder, instruction, lambda x, y: compute(x, y, mode), words, type_, count=2)
@@ -129,8 +132,8 @@ def _rcp(builder: FunctionBuilder, instruction: Instruction) -> Step:
     mode, words, type_ = float_modifiers(builder, instruction)
     if type_ == "f64":
         if "approx" in words:
-            # rcp.approx.ftz.f64: the upper 32 bits of a value with 20 bits of mantissa; the rest is 0. Only the operand
-            # is flushed, so that step_with_modifiers must not flush.
+            # rcp.approx.ftz.f64 returns the upper 32 bits of the reciprocal, with 20 bits of mantissa; the lower bits
+            # are 0. Only the operand is flushed, so that step_with_modifiers must not flush.
             return step_with_modifiers(
                 builder, instruction, lambda x: _upper_word(1.0 / flush(x)), words - {"ftz"}, type_, count=1
             )
@@ -155,19 +158,21 @@ def _sqrt(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 
 def _rsqrt(x: Any) -> Any:
+    """Return 1 / sqrt(x)."""
     return 1.0 / np.sqrt(x)
 
 
 def _approx(function: Callable[[Any], Any]) -> Callable[[FunctionBuilder, Instruction], Step]:
-    """Return the handler of a function of f32 that GPUs approximate: computed in f64 and rounded, which is within every
-    stated tolerance.
+    """Return the handler of a function of f32 that GPUs approximate.
+
+    It is computed in f64 and rounded, which is within the tolerance that PTX states for each. function: of f64.
     """
 
     def make(builder: FunctionBuilder, instruction: Instruction) -> Step:
         """Build the closure of an approximation: computed in f64 and rounded.
 
-        Of f64, only rsqrt has one: rsqrt.approx.f64 is exact here, and of rsqrt.approx.ftz.f64 the result has the upper
-        32 bits alone.
+        Of f64, only rsqrt has one: rsqrt.approx.f64 is not approximated here, and of the result of
+        rsqrt.approx.ftz.f64 the lower 32 bits are 0.
         """
         _, words, type_ = float_modifiers(builder, instruction)
         if type_ == "f64":
@@ -184,12 +189,18 @@ def _approx(function: Callable[[Any], Any]) -> Callable[[FunctionBuilder, Instru
     return make
 
 
-def min_max(x: Any, y: Any, least: bool, nan: bool = False, magnitude: bool = False) -> Any:
-    """Return the minimum or maximum: of a NaN and a number the number, or with `nan` the NaN; -0 is less than +0."""
-    s, t = (np.abs(x), np.abs(y)) if magnitude else (x, y)
-    takes_x = s < t if least else s > t
+def min_max(x: Any, y: Any, least: bool, nan: bool) -> Any:
+    """Return the minimum or maximum, where -0 is less than +0.
+
+    Args:
+        x: Numbers of one float type.
+        y: Numbers of the same type.
+        least: Whether the minimum is returned, else the maximum.
+        nan: Whether the result of a NaN and a number is the NaN, else it is the number.
+    """
+    takes_x = x < y if least else x > y
     result = np.where(takes_x, x, y)
-    is_equal = s == t
+    is_equal = x == y
     if is_equal.any():
         # Zeros of both signs: the sign decides.
         takes_first_zero = np.signbit(x) if least else ~np.signbit(x)
@@ -201,7 +212,10 @@ def min_max(x: Any, y: Any, least: bool, nan: bool = False, magnitude: bool = Fa
 
 
 def _min_max(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Build the closure of min and max of two or three operands."""
+    """Build the closure of min and max of two or three operands.
+
+    .NaN: a NaN operand is the result. .xorsign.abs: the magnitudes are compared, and the sign is the product of both.
+    """
     _, words, type_ = float_modifiers(builder, instruction, "NaN", "xorsign", "abs")
     is_min, propagates_nan, is_xorsign = instruction.opcode == "min", "NaN" in words, "xorsign" in words
 
@@ -212,7 +226,7 @@ def _min_max(builder: FunctionBuilder, instruction: Instruction) -> Step:
         result = min_max(np.abs(x), np.abs(y), is_min, propagates_nan)
         return np.copysign(result, np.where(np.signbit(x) ^ np.signbit(y), -1.0, 1.0).astype(x.dtype))
 
-    if "abs" in words and not is_xorsign:
+    if "abs" in words and not is_xorsign:  # PTX has .abs only with .xorsign here
         builder.fail(instruction)
     count = len(instruction.operands) - 1
     if count == 3:
@@ -223,7 +237,7 @@ def _min_max(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 
 def _sign(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Simulate abs and neg: the bits of a NaN are unspecified; here only the sign changes."""
+    """Build the closure of abs and neg. PTX leaves the bits of a NaN open; here only the sign changes."""
     modifiers = float_modifiers(builder, instruction)
     d, a = builder.bind(instruction, modifiers.type, modifiers.type)
     ufunc = np.absolute if instruction.opcode == "abs" else np.negative
@@ -237,7 +251,7 @@ def _sign(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 
 def _copysign(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Simulate copysign d, a, b: the sign of a with the magnitude of b."""
+    """Build the closure of `copysign d, a, b`: the sign of a with the magnitude of b."""
     type_ = instruction.modifiers[-1]
     d, a, b = builder.bind(instruction, type_, type_, type_)
     return lambda regs: np.copysign(regs[b], regs[a], regs[d])

@@ -1,5 +1,8 @@
-"""f16, bf16 and pairs of them: computed in wider floats, rounded once more without harm (sums and products have fewer
-than half of f32's bits), fma through a sum rounded to odd."""
+"""f16, bf16 and pairs of them: computed in f32 or f64 and rounded again to 16 bits.
+
+Rounding twice gives the correctly rounded sum or product, because f32 has more than twice the bits of either type. For
+fma that does not hold; its sum is rounded to odd first (see exact.py).
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ _SUPPORTED_MODIFIERS = {"rn", "ftz", "sat", "approx", "relu", "NaN", "xorsign", 
 
 
 def _fused(x: Any, y: Any, z: Any, is_bf16: bool) -> Any:
-    """Compute x * y + z of half-precision numbers, as f32, with one rounding to half precision."""
+    """Compute x * y + z of f16 or bf16 numbers, which are passed and returned as f32, rounded once to their type."""
     product_sum = exact.round_to_odd_sum(x.astype(np.float64) * y, z.astype(np.float64))
     if is_bf16:
         return from_bf16(to_bf16(exact.round_to_odd_f32(product_sum)))
@@ -37,18 +40,21 @@ def _fused(x: Any, y: Any, z: Any, is_bf16: bool) -> Any:
 def _operation_on_f32(
     builder: FunctionBuilder, instruction: Instruction, words: set[str], is_bf16: bool
 ) -> tuple[int, Callable[..., Any]]:
-    """Return (number of sources, the operation on f32)."""
+    """Return (number of sources, function of so many f32 arrays that returns the result as f32) for an instruction.
+
+    words: its modifiers without the type. is_bf16: whether the type is bf16 or bf16x2, else f16 or f16x2.
+    """
     opcode = instruction.opcode
     if opcode in ("fma", "mad"):
         return 3, lambda x, y, z: _fused(x, y, z, is_bf16)
     if opcode in ("min", "max"):
-        least, nan, sign = opcode == "min", "NaN" in words, "xorsign" in words
+        is_min, propagates_nan, is_xorsign = opcode == "min", "NaN" in words, "xorsign" in words
 
         def min_or_max(x: Any, y: Any) -> Any:
-            """Return the extreme; with xorsign, of the magnitudes, with the product of both signs."""
-            if not sign:
-                return min_max(x, y, least, nan)
-            result = min_max(np.abs(x), np.abs(y), least, nan)
+            """Return the minimum or maximum; with .xorsign, of the magnitudes, with the product of both signs."""
+            if not is_xorsign:
+                return min_max(x, y, is_min, propagates_nan)
+            result = min_max(np.abs(x), np.abs(y), is_min, propagates_nan)
             return np.copysign(result, np.where(np.signbit(x) ^ np.signbit(y), np.float32(-1), np.float32(1)))
 
         return 2, min_or_max
@@ -67,7 +73,7 @@ def _operation_on_f32(
 
 
 def small_float_operation(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Return the closure of one operation of f16, bf16, f16x2 or bf16x2."""
+    """Return the closure of one operation of f16, bf16, f16x2 or bf16x2, such as add or ex2."""
     words, type_ = set(instruction.modifiers[:-1]), instruction.modifiers[-1]
     if words - _SUPPORTED_MODIFIERS:
         builder.fail(instruction)
@@ -78,7 +84,7 @@ def small_float_operation(builder: FunctionBuilder, instruction: Instruction) ->
     ftz, sat, relu, is_sign_only = "ftz" in words, "sat" in words, "relu" in words, instruction.opcode in ("neg", "abs")
 
     def widen(bits: Any) -> Any:
-        """Return the f32 of 16 bits."""
+        """Return the numbers with these 16 bits as f32; with .ftz, subnormal ones of f16 as zeros."""
         if is_bf16:
             return from_bf16(bits)
         half = np.asarray(bits).astype(np.uint16).view(np.float16)

@@ -17,8 +17,9 @@ from pydispatch.runtime.simulators.ptx.builder import FunctionBuilder, Step
 from pydispatch.runtime.simulators.ptx.elements import SIGNED, UNSIGNED, dtype_of
 
 CARRY = "%cc"
-"""The register that holds the carry bit."""
+"""Name of the register that holds the carry bit of each thread, 0 or 1."""
 S32_LEAST, S32_MOST = -(1 << 31), (1 << 31) - 1
+"""The least and the greatest number of s32."""
 
 
 def is_integer(type_: str) -> bool:
@@ -29,7 +30,7 @@ def is_integer(type_: str) -> bool:
 def integer_type(builder: FunctionBuilder, instruction: Instruction, *, allowed: Sequence[str] = ()) -> str:
     """Return the integer type of an instruction, which is its last modifier: add.sat.s32 -> "s32".
 
-    Refuse the instruction if the type is none of integers, or if another modifier is not in `allowed`.
+    Refuse the instruction if that is no type of integers, or if any of the other modifiers is not in `allowed`.
     """
     type_ = instruction.modifiers[-1] if instruction.modifiers else ""
     if not is_integer(type_) or any(m not in allowed for m in instruction.modifiers[:-1]):
@@ -73,7 +74,11 @@ def _saturated(builder: FunctionBuilder, instruction: Instruction, ufunc: Any) -
 
 
 def carried(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Build the closure of add.cc, addc, addc.cc, sub.cc, subc, mad.cc, madc. The carry is a register of its own."""
+    """Build the closure of add.cc, addc, addc.cc, sub.cc, subc, mad.cc, madc.
+
+    An opcode that ends in c reads the carry (a borrow for sub), .cc writes it. It is a register of its own, which the
+    first such instruction of a function declares.
+    """
     type_ = instruction.modifiers[-1]
     sets_carry = "cc" in instruction.modifiers
     uses_carry = instruction.opcode.endswith("c")
@@ -95,12 +100,13 @@ def carried(builder: FunctionBuilder, instruction: Instruction) -> Step:
     takes_high_half, is_subtraction = "hi" in instruction.modifiers, opcode == "sub"
 
     def step(regs: list[Any]) -> None:
-        """Add or subtract with carry; two factors are multiplied first."""
+        """Add or subtract with carry; the two factors of mad are multiplied first."""
         left, right = regs[factors[0]], regs[addend]
         if len(factors) == 2:
             other = regs[factors[1]]
             left = (multiply_high(left, other) if takes_high_half else np.multiply(left, other)).view(dtype)
         carry_in = regs[carry].astype(dtype) if uses_carry else dtype.type(0)
+        # Unsigned results that wrap show a carry: a sum is less than an operand, a difference needs a larger one.
         if is_subtraction:
             partial = left - right
             total = partial - carry_in
@@ -117,7 +123,7 @@ def carried(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 
 def multiply_high(lhs: Any, rhs: Any) -> Any:
-    """Return the upper half of the exact product, in the arguments' dtype."""
+    """Return the upper half of the exact product of integers of one dtype, in that dtype."""
     dtype = lhs.dtype
     size = dtype.itemsize
     if size < 8:
@@ -130,7 +136,7 @@ def multiply_high(lhs: Any, rhs: Any) -> Any:
     middle = x1 * y0 + (x0 * y0 >> digit_bits)
     middle_carry = x0 * y1 + (middle & digit_mask)
     high = x1 * y1 + (middle >> digit_bits) + (middle_carry >> digit_bits)
-    if dtype.kind == "i":
+    if dtype.kind == "i":  # x = lhs + 2^64 for a negative lhs, which adds y to the upper half
         zero = np.uint64(0)
         high = high - np.where(lhs < 0, y, zero) - np.where(rhs < 0, x, zero)
     return high.view(dtype)
@@ -139,7 +145,7 @@ def multiply_high(lhs: Any, rhs: Any) -> Any:
 def _product(
     builder: FunctionBuilder, instruction: Instruction, type_: str, mode: str
 ) -> tuple[Any, Any, np.dtype[Any]]:
-    """Return the type of the factors, the function that multiplies them, and the type of the product.
+    """Return (type of the factors, function that multiplies two arrays of them, type of the product).
 
     Args:
         builder: Builder of the function.
@@ -190,8 +196,9 @@ def mad(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 
 def _divide(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Build the closure of div and rem, toward zero. Division by zero gives all ones, and the dividend as the
-    remainder, as GPUs do (the ISA leaves it open).
+    """Build the closure of div and rem. The quotient is rounded toward zero, the remainder has the dividend's sign.
+
+    A quotient by zero is all ones, a remainder the dividend, as on GPUs; the ISA leaves both open.
     """
     type_ = integer_type(builder, instruction)
     d, a, b = builder.bind(instruction, type_, type_, type_)
@@ -203,8 +210,9 @@ def _divide(builder: FunctionBuilder, instruction: Instruction) -> Step:
         left, right = np.broadcast_arrays(regs[a], regs[b])
         is_zero = right == 0
         if is_zero.any():
-            right = np.where(is_zero, dtype.type(1), right)
-        # Through magnitudes: NumPy divides toward minus infinity; minimum / -1 is the minimum.
+            right = np.where(is_zero, dtype.type(1), right)  # any divisor; these results are replaced below
+        # Magnitudes are divided, because NumPy divides toward minus infinity. The magnitude of the minimum, which
+        # fits only the unsigned type, makes minimum / -1 the minimum.
         if signed:
             unsigned = UNSIGNED[dtype.itemsize]
             dividend_is_negative, divisor_is_negative = left < 0, right < 0
@@ -246,12 +254,15 @@ def _sad(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 
 def _mul24(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Build the closure of mul24 and mad24, .lo and .hi, of the low 24 bits of each factor."""
+    """Build the closure of mul24 and mad24: the low (.lo) or high (.hi) 32 bits of a 48-bit product.
+
+    The factors are the low 24 bits of each operand, with the sign of bit 23 for s32.
+    """
     type_ = integer_type(builder, instruction, allowed=("lo", "hi"))
     wide = np.dtype("i8" if type_ == "s32" else "u8")
     d, a, b, *addend = builder.bind(instruction, type_, *(3 if instruction.opcode == "mad24" else 2) * [type_])
     is_high, dtype = instruction.modifiers[0] == "hi", dtype_of(type_)
-    unused_bits, high_shift = wide.type(64 - 24), wide.type(16)
+    unused_bits, high_shift = wide.type(64 - 24), wide.type(48 - 32)
 
     def step(regs: list[Any]) -> None:
         """Multiply 24-bit integers, take the low or high 32 bits of 48, and add c if there is one."""
@@ -265,8 +276,10 @@ def _mul24(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 
 def _dot(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Build the closure of dp4a and dp2a.lo/hi: the dot product of packed bytes, or of 16-bit numbers and bytes, plus
-    c.
+    """Build the closure of `dp4a.u32.s32 d, a, b, c` and dp2a.lo or .hi, which add a dot product to c.
+
+    dp4a multiplies the four bytes of a and b; dp2a the two 16-bit numbers of a with the low or high two bytes of b. The
+    types are those of a and b.
     """
     words = [m for m in instruction.modifiers if m not in ("lo", "hi")]
     if len(words) != 2 or any(word not in ("u32", "s32") for word in words):
@@ -278,7 +291,11 @@ def _dot(builder: FunctionBuilder, instruction: Instruction) -> Step:
     first_byte = 2 if "hi" in instruction.modifiers else 0  # of b; dp4a has no halves
 
     def packed_element(value: Any, kind: str, width: int, position: int) -> Any:
-        """Return element `position` of `width` bits of a word as int64. kind: "i" if it is signed, else "u"."""
+        """Return element `position` of `width` bits of a word as int64, counted from the lowest bits.
+
+        kind: "i" if it is signed, else "u".
+        """
+        # Shift the element to the top, then down again, which extends it by its sign or zeros.
         shift = np.uint32(32 - width - position * width)
         word = value << shift
         dtype = np.int32 if kind == "i" else np.uint32

@@ -26,8 +26,9 @@ _WORDS = frozenset((
 
 
 def _checked_type(builder: FunctionBuilder, instruction: Instruction) -> str:
-    """Return the type of an instruction, after checking that all of its words are known. Cache hints have no effect
-    here.
+    """Return the type of an instruction, its last modifier, after checking that the other modifiers are known.
+
+    Cache hints, such as .L1::no_allocate, are accepted without effect.
     """
     if not instruction.modifiers or not is_type(instruction.modifiers[-1]):
         builder.fail(instruction, "has no type that is known")
@@ -38,7 +39,10 @@ def _checked_type(builder: FunctionBuilder, instruction: Instruction) -> str:
 
 
 def _dtype(type_: str) -> np.dtype[Any]:
-    """Return the type of a value's bits in memory; signed values are sign-extended into wider registers."""
+    """Return the NumPy type as which values of a PTX type are loaded: an integer of its size, also for floats.
+
+    It is signed for signed types only, because these are sign-extended into wider registers.
+    """
     return (SIGNED if type_.startswith("s") else UNSIGNED)[SIZES[type_]]
 
 
@@ -46,7 +50,7 @@ def _dtype(type_: str) -> np.dtype[Any]:
 def load(builder: FunctionBuilder, instruction: Instruction) -> Step:
     """Build the closure of ld.
 
-    A parameter at a constant offset is copied from its slot; other memory is read by address.
+    A parameter that is named, such as [n+4], is copied from its slot; other memory is read by address.
     """
     type_ = _checked_type(builder, instruction)
     destination, source = builder.operands(instruction, 2, most=3)[:2]  # the third is a cache policy, without effect
@@ -93,7 +97,10 @@ def load(builder: FunctionBuilder, instruction: Instruction) -> Step:
 def _parameter(
     builder: FunctionBuilder, instruction: Instruction, source: Address, dtype: np.dtype[Any], count: int
 ) -> list[int] | None:
-    """Return the slots of kernel parameters, which are the same for all threads, and of `.param` variables."""
+    """Return the slots of `count` values at an address that names a kernel parameter or `.param` variable.
+
+    Return None if the address names none, because it is in a register.
+    """
     if not isinstance(source.base, PtxSymbol):
         return None
     name, offset = source.base.name, source.base.offset + source.offset
@@ -117,7 +124,7 @@ def _parameter(
 
 
 def _copy(sources: list[int], slots: list[int]) -> Step:
-    """Build the closure that copies registers."""
+    """Build the closure that copies each of some registers, given by slot, to the one of `slots` at the same index."""
 
     def step(regs: list[Any]) -> None:
         for source, slot in zip(sources, slots, strict=True):
@@ -146,13 +153,13 @@ def store_(builder: FunctionBuilder, instruction: Instruction) -> Step:
                 )
             slots.append(builder.view(storage, dtype, byte_offset))
             builder.writes.add(slots[-1])
-            builder.reads.add(slots[-1])  # A part of the variable; the rest is unchanged.
+            builder.reads.add(slots[-1])  # only a part is written, so that the variable's earlier bytes stay live
         return _copy(sources, slots)
     resolve = memory_operand(builder, instruction, target, dtype.itemsize * len(sources), write=True)
     log2_size = dtype.itemsize.bit_length() - 1
 
     def step(regs: list[Any]) -> None:
-        """Store the operands of each thread in consecutive elements."""
+        """Store the values of each thread in consecutive elements."""
         for access in resolve(regs):  # one for each allocation, with the threads that access it
             elements, index = access.memory.views[dtype], access.offsets >> log2_size
             for k, source in enumerate(sources):
@@ -179,8 +186,9 @@ def policy(builder: FunctionBuilder, instruction: Instruction) -> Step:
     "setmaxnreg",
 )  # fmt: skip
 def hint(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Return the closure of memory ordering and hints, which does nothing: execution is in order here. Race detection
-    observes fences.
+    """Return the closure of memory ordering and hints, which does nothing, because threads here run in order.
+
+    Only race detection observes fences, and of these only such as order accesses of different blocks.
     """
     is_wider_than_block = any(m in ("gl", "sys", "gpu") for m in instruction.modifiers)
     if instruction.opcode not in ("membar", "fence") or not is_wider_than_block:
@@ -195,7 +203,10 @@ def hint(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 
 def read_bytes(frame: Frame, position: int, address: int, size: int) -> bytes | None:
-    """Return the bytes that a thread of a frame reads at a generic address, or None where nothing is."""
+    """Return the bytes that a thread of a frame reads at a generic address; None if they are in no allocation.
+
+    position: of the thread in the frame, whose shared and local memory is read.
+    """
     batch = frame.batch
     if LOCAL <= address < LOCAL + batch.local_stride:
         start = int(frame.threads[position]) * batch.local_stride + address - LOCAL

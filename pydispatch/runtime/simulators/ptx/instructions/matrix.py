@@ -22,10 +22,11 @@ from pydispatch.runtime.simulators.ptx.registry import handles
 from pydispatch.runtime.simulators.ptx.threads import WARP_LANES
 
 _COUNTS = {"x1": 1, "x2": 2, "x4": 4}
+"""Modifier → number of matrices that one instruction moves."""
 
 
 def _count_and_trans(builder: FunctionBuilder, instruction: Instruction) -> tuple[int, bool]:
-    """Return the number of matrices, and whether they are transposed."""
+    """Return (number of matrices, whether they are transposed) from the modifiers of ldmatrix or stmatrix."""
     counts = [
         m
         for m in instruction.modifiers
@@ -39,14 +40,19 @@ def _count_and_trans(builder: FunctionBuilder, instruction: Instruction) -> tupl
 _ROWS = 8
 """Rows and columns of a matrix."""
 _ROW_BYTES = 16
+"""Bytes of a matrix row: 8 elements of 16 bits."""
 
 
 class _MatrixRows:
-    """The addresses of matrices' rows: lane 8 m + r has row r of matrix m, those of other lanes do not matter."""
+    """The address operand of ldmatrix or stmatrix: lane 8 m + r of a warp has the address of row r of matrix m.
+
+    The addresses of other lanes are not used.
+    """
 
     def __init__(
         self, builder: FunctionBuilder, instruction: Instruction, operand: Operand | None, count: int, write: bool
     ) -> None:
+        """Check the operand of an instruction that moves `count` matrices. write: whether it stores them."""
         if not isinstance(operand, Address) or operand.base is None:
             builder.fail(instruction, "has no [address] where one is expected")
         # A base that is no register is a variable, whose address has ADDRESS_BYTES.
@@ -56,9 +62,11 @@ class _MatrixRows:
         self._resolver = AddressResolver(instruction, space_of(instruction), _ROW_BYTES, write, strong=False)
 
     def resolve(self, regs: list[Any], positions: Any) -> list[MemoryAccess]:
-        """Return the accesses to the rows of all matrices: their `positions` count the rows, warp by warp.
+        """Return the accesses to the rows of all matrices, of 16 bytes each.
 
-        positions: of the threads in the frame, int64 [warps, 32].
+        In their `positions`, rows stand for threads: they count the rows of all matrices, warp by warp.
+
+        positions: of the threads in the frame, by warp and lane, int64 [warps, 32].
         """
         frame: Frame = regs[FRAME_SLOT]
         row_positions = positions[:, : _ROWS * self._count].reshape(-1)
@@ -77,8 +85,10 @@ class _MatrixRows:
 
 @handles("ldmatrix")
 def ldmatrix(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Build the closure of ldmatrix: lane t gets elements 2 (t mod 4) and the next of row t / 4, or of that column with
-    .trans.
+    """Build the closure of ldmatrix, which loads 8x8 matrices of 16-bit elements into the registers of a warp.
+
+    Of each matrix, lane t gets one word: elements 2 (t mod 4) and the next one of row t / 4, or of that column with
+    .trans. Registers and matrices correspond.
     """
     count, trans = _count_and_trans(builder, instruction)
     destination, address = builder.operands(instruction, 2)
@@ -93,7 +103,7 @@ def ldmatrix(builder: FunctionBuilder, instruction: Instruction) -> Step:
         """
         positions = warps_of(instruction, regs[FRAME_SLOT])  # of the threads in the frame, which is slot 0: [warps, 32]
         data = np.zeros((positions.shape[0] * _ROWS * count, _ROW_BYTES), np.uint8)  # a line per matrix row
-        for access in row_addresses.resolve(regs, positions):  # one for each allocation, with the matrix rows in it
+        for access in row_addresses.resolve(regs, positions):  # one for each allocation with rows in it
             access.assign_threads(data, access.memory.data[access.offsets[:, None] + np.arange(_ROW_BYTES)])
         matrices = data.view(np.uint16).reshape(-1, count, _ROWS, _ROWS)  # [warps, matrices, rows, columns]
         if trans:
@@ -108,7 +118,7 @@ def ldmatrix(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 @handles("stmatrix")
 def stmatrix(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Build the closure of stmatrix, which stores what ldmatrix loads."""
+    """Build the closure of stmatrix, which stores matrices from a warp's registers, distributed as by ldmatrix."""
     count, trans = _count_and_trans(builder, instruction)
     address, value = builder.operands(instruction, 2)
     slots = [builder.source(instruction, register, "u32") for register in items(value)]
@@ -133,7 +143,7 @@ def stmatrix(builder: FunctionBuilder, instruction: Instruction) -> Step:
 
 @handles("movmatrix")
 def movmatrix(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Return the closure of movmatrix: a matrix in registers, transposed."""
+    """Build the closure of movmatrix, which transposes an 8x8 matrix that a warp holds in one register per lane."""
     if set(instruction.modifiers) != {"sync", "aligned", "m8n8", "trans", "b16"}:
         builder.fail(instruction)
     d, a = builder.bind(instruction, "u32", "u32")

@@ -1,7 +1,8 @@
 """mbarrier: barriers that are words of shared memory, and cp.async.mbarrier.arrive.
 
-The word is the machine's own: bits 0 to 19 threads that are still to come, 20 to 39 how many come in each phase, from
-40 the number of the phase. The token returned by an arrival is the previous word.
+PTX leaves the format of the word open. Here bits 0 to 19 are the arrivals that the current phase still waits for
+(pending), bits 20 to 39 the arrivals of each phase (expected), and the bits from 40 on the number of the phase, from 0.
+The token that an arrival returns is the previous word.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from pydispatch.runtime.simulators.ptx.registry import handles
 _WORD = np.dtype("u8")
 _LOG2_WORD_BYTES = 3
 _FIELD, _EXPECTED, _PHASE = np.uint64((1 << 20) - 1), np.uint64(20), np.uint64(40)
+"""The bits of the lowest field (pending arrivals), and the first bits of the other two."""
 _WORDS = {
     "shared", "shared::cta", "b64", "release", "acquire", "relaxed", "cta", "cluster", "noComplete", "noinc", "parity",
     "async",
@@ -29,7 +31,10 @@ _WORDS = {
 
 
 def _arrive(old: Any, operands: list[Any]) -> Any:
-    """Return the word of a barrier after `count` threads have arrived; the last arrival ends the phase."""
+    """Return the words of barriers after arrivals, of which the last one ends the phase and begins the next.
+
+    old: the words, u64. operands: one array with the number of arrivals at each, u64.
+    """
     count = operands[0]
     pending = (old & _FIELD) - count
     expected = (old >> _EXPECTED) & _FIELD
@@ -38,12 +43,15 @@ def _arrive(old: Any, operands: list[Any]) -> Any:
 
 
 def _leave(old: Any, operands: list[Any]) -> Any:
-    """Return the barrier word after an arrival that also lowers the thread count of later phases."""
+    """Return the words after arrivals that also lower the expected arrivals of later phases. See `_arrive`."""
     return _arrive(old - (operands[0] << _EXPECTED), operands)
 
 
 def _end_phases(frame: Frame, access: MemoryAccess, old_words: Any, new_words: Any) -> None:
-    """Advance the epoch of each block with an ended phase: this orders the block's accesses for race detection."""
+    """Advance the epoch of each thread block in which a phase has ended: this orders its accesses for race detection.
+
+    old_words, new_words: the barrier words before and after the arrivals, one for each accessing thread.
+    """
     threads = access.select_threads(frame.threads)
     blocks = np.unique(frame.batch.block_slots()[threads][old_words >> _PHASE != new_words >> _PHASE])
     frame.batch.epochs[blocks] += 1
@@ -51,8 +59,9 @@ def _end_phases(frame: Frame, access: MemoryAccess, old_words: Any, new_words: A
 
 @handles("mbarrier")
 def mbarrier(builder: FunctionBuilder, instruction: Instruction) -> Step:
-    """Build the closure of an mbarrier instruction. A barrier is a word of shared memory with a phase, and the numbers
-    of expected and pending arrivals.
+    """Build the closure of an mbarrier instruction: init, inval, arrive, arrive_drop, test_wait or try_wait.
+
+    A barrier is a word of shared memory with the number of its phase, and of expected and pending arrivals.
     """
     kind, qualifiers = instruction.modifiers[0] if instruction.modifiers else "", instruction.modifiers[1:]
     if set(qualifiers) - _WORDS:
@@ -73,7 +82,7 @@ def mbarrier(builder: FunctionBuilder, instruction: Instruction) -> Step:
         resolve = memory_operand(builder, instruction, operands[0], _WORD.itemsize, write=True)
 
         def init(regs: list[Any]) -> None:
-            """Store words that expect this many arrivals, none of which has happened."""
+            """Store words of phase 0 that expect `count` arrivals, all of which are pending."""
             n = regs[FRAME_SLOT].n
             for access in resolve(regs):
                 counts = access.select_threads(np.broadcast_to(regs[count], n)).astype(np.uint64)
@@ -89,7 +98,10 @@ def mbarrier(builder: FunctionBuilder, instruction: Instruction) -> Step:
     resolve = memory_operand(builder, instruction, operands[1], _WORD.itemsize, write=False, atomic=True)
 
     def wait(regs: list[Any]) -> None:
-        """Assign to the target whether the awaited phase, or phase parity, is complete."""
+        """Assign to the target whether the awaited phase is complete: that of the token, or the one of that parity.
+
+        try_wait does not block here: like test_wait it returns at once, and programs repeat it.
+        """
         n = regs[FRAME_SLOT].n
         for access in resolve(regs):  # one for each memory, with the threads that access it
             phase = access.memory.views[_WORD][access.offsets >> _LOG2_WORD_BYTES] >> _PHASE
@@ -103,7 +115,16 @@ def mbarrier(builder: FunctionBuilder, instruction: Instruction) -> Step:
 def arrival(
     builder: FunctionBuilder, instruction: Instruction, result: Any, address: Any, count: Any, drop: bool
 ) -> Step:
-    """Return a closure for threads that arrive at a barrier, one after the other. count: of each; None: 1."""
+    """Return a closure for threads that arrive at a barrier, one after the other.
+
+    Args:
+        builder: Builder of the function.
+        instruction: The instruction.
+        result: Operand that receives the token; None for no token.
+        address: Operand with the address of the barrier word.
+        count: Operand with the number of arrivals of each thread; None for 1.
+        drop: Whether the thread also leaves later phases, which then expect `count` arrivals less.
+    """
     slot = builder.source(instruction, count, "u32") if count is not None else builder.constant(np.uint32(1))
     target = builder.target(instruction, result, "u64") if result is not None else -1  # -1: no token is returned
     resolve = memory_operand(builder, instruction, address, _WORD.itemsize, write=True, atomic=True)
