@@ -97,6 +97,18 @@ def test_barriers_that_count() -> None:
     assert (run(body, grid=2) == 1016).all()
 
 
+def test_blocks_that_reduce_differently_at_once() -> None:
+    """One block counts, the other one combines: the barriers of both open in the same step of the scheduler."""
+    body = """
+      mov.u32 %r4, %ctaid.x; setp.eq.u32 %q0, %r4, 0; setp.lt.u32 %q1, %i, 7; @%q0 bra counting;
+      bar.red.and.pred %q2, 0, %q1; selp.u32 %r1, 1, 2, %q2; bra joined;
+    counting:
+      bar.red.popc.u32 %r1, 0, %q1;
+    joined:
+      shr.u32 %r5, %i, 5; setp.eq.u32 %q3, %r4, %r5; @%q3 st.global.u32 [%p], %r1; ret;"""
+    assert (run(body, grid=2) == np.where(np.arange(64) < 32, 7, 2)).all()
+
+
 def test_threads_that_have_ended_are_not_waited_for() -> None:
     body = "setp.gt.u32 %q0, %i, 40; @%q0 ret; bar.sync 0; mov.u32 %r0, %i; st.global.u32 [%p], %r0; bar.sync 0; ret;"
     assert (run(body, grid=40) == np.where(np.arange(64) <= 40, np.arange(64), 0)).all()

@@ -15,6 +15,8 @@ from pydispatch.runtime.simulators.ptx.threads import LANE_BITS, WARP_LANES, Thr
 
 _BARRIERS = 16
 """Barriers of a thread block."""
+_REDUCTIONS: dict[str, np.ufunc] = {"popc": np.add, "and": np.minimum, "or": np.maximum}
+"""Functions of bar.red, on predicates as 0 and 1."""
 
 
 class Reduction(NamedTuple):
@@ -188,23 +190,19 @@ class Barriers:
     def _reduce(self, opened: list[Waiting]) -> None:
         """Compute the reductions of bar.red over the threads of each opened barrier, and store the results.
 
-        All threads are assumed to use the same function.
+        All threads that meet at a barrier use the same function; barriers that open together may use different ones.
         """
         if not opened:
             return
-        first = opened[0].reduction
-        assert first is not None
-        initial = 1 if first.function == "and" else 0
-        result = np.full((self._batch.count, _BARRIERS), initial, np.int64)
+        result = np.zeros((self._batch.count, _BARRIERS), np.int64)  # by thread block and barrier
+        for wait in opened:
+            assert wait.reduction is not None
+            if wait.reduction.function == "and":
+                result[wait.slots, wait.barrier_numbers] = 1  # the neutral element
         for wait in opened:
             assert wait.reduction is not None
             values = wait.reduction.values.astype(np.int64)
-            if first.function == "popc":
-                np.add.at(result, (wait.slots, wait.barrier_numbers), values)
-            elif first.function == "and":
-                np.minimum.at(result, (wait.slots, wait.barrier_numbers), values)
-            else:
-                np.maximum.at(result, (wait.slots, wait.barrier_numbers), values)
+            _REDUCTIONS[wait.reduction.function].at(result, (wait.slots, wait.barrier_numbers), values)
         for wait in opened:
             assert wait.reduction is not None
             store = wait.activation.frame.stores[wait.reduction.store]
