@@ -12,6 +12,7 @@ from pydispatch._core.extended_types import BY_NAME, EXTENDED_TYPES
 from pydispatch.errors import InvalidArgumentError
 from pydispatch.formats.arrays.parameters import ParameterFile, Tensor
 from pydispatch.formats.program.opcodes import Numerical
+from pydispatch.runtime.program.manifest import MOST_ALIGNMENT
 from pydispatch.suggestions import close_matches
 
 if TYPE_CHECKING:
@@ -225,21 +226,23 @@ def _kind_of(dtype: Any) -> tuple[str, int]:
 
 
 def _view(array: Any) -> memoryview:
+    """Return the memory of a NumPy array."""
     return memoryview(array)
 
 
 def _address(data: memoryview) -> int:
+    """Return the address of the first byte, of which there must be one."""
     import numpy as np
 
     return int(np.frombuffer(data, np.uint8).__array_interface__["data"][0])
 
 
 def _aligned(data: memoryview) -> memoryview:
-    """Return a copy of the data at an address that is a multiple of 4096, the largest alignment of bindings."""
+    """Return a copy of the data at an address that is a multiple of the largest alignment of bindings."""
     import numpy as np
 
-    room = np.empty(data.nbytes + 4096, np.uint8)
-    start = -_address(_view(room)) % 4096
-    copy = room[start : start + data.nbytes]
+    padded = np.empty(data.nbytes + MOST_ALIGNMENT, np.uint8)
+    start = -_address(_view(padded)) % MOST_ALIGNMENT
+    copy = padded[start : start + data.nbytes]
     copy[:] = np.frombuffer(data, np.uint8)
     return _view(copy)

@@ -41,8 +41,16 @@ class Program:
     def __init__(
         self, module: Module, name: str, imports: Sequence[Import] = (), state: State | None = None
     ) -> None:  # fmt: skip
+        """Create the program of a loaded module.
+
+        Args:
+            module: The program in the C core, linked for its device.
+            name: Name of the artifact, for messages.
+            imports: The functions of other libraries that were linked at load.
+            state: Values of the globals in a session; None: those of the module.
+        """
         self._module = module
-        self._state = state  # values of the globals in a session; None for those of the module
+        self._state = state
         self._name = name
         self._imports = tuple(imports)
         self._origin: tuple[Any, ...] | None = None  # what loads it again: (function, its arguments); see remember()
@@ -178,7 +186,7 @@ def remember(program: Program, device: str, source: Any, parameters: Mapping[str
 
     Args:
         program: The program.
-        device: The name of its device, with options.
+        device: The name of its device with options, as passed to `pydispatch.device`.
         source: The argument of `Device.load`.
         parameters: The argument of `Device.load`.
     """

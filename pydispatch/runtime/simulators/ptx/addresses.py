@@ -96,7 +96,7 @@ def _window_operand(base: int, offset: int, resolver: AddressResolver) -> Memory
         offset: Bytes added to each.
         resolver: Checks the offsets.
     """
-    shared = resolver.space == "shared"
+    shared = resolver.space == "shared"  # else local
 
     def resolve(regs: list[Any]) -> list[MemoryAccess]:
         """Resolve register plus offset. plus_offset() is repeated here: this is a step of every load and store."""

@@ -27,9 +27,9 @@ class _Copy:
         """Write the bytes of the threads for which `is_done` holds, bool [threads], and leave the others pending."""
         columns = np.arange(self.data.shape[1])
         self.memory.data[self.offsets[is_done][:, None] + columns] = self.data[is_done]
-        left = ~is_done
-        self.threads, self.groups = self.threads[left], self.groups[left]
-        self.offsets, self.data = self.offsets[left], self.data[left]
+        is_pending = ~is_done
+        self.threads, self.groups = self.threads[is_pending], self.groups[is_pending]
+        self.offsets, self.data = self.offsets[is_pending], self.data[is_pending]
 
 
 class AsyncCopies:

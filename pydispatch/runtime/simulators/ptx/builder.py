@@ -224,10 +224,10 @@ class FunctionBuilder:
             if not self._is_special(operand.name):
                 self.fail(instruction, f"reads {operand.name}, which is not declared")
             return self.special(operand.name, dtype)
-        have = self.storages[storage].dtype
+        stored = self.storages[storage].dtype
         # A predicate is no number, and kind V is that of 128-bit registers, which no instruction here takes.
-        if (have == BOOL) != (dtype == BOOL) or have.itemsize < dtype.itemsize or have.kind == "V":
-            self.fail(instruction, f"reads {operand.name} of {_bits(have)} as {_bits(dtype)}")
+        if (stored == BOOL) != (dtype == BOOL) or stored.itemsize < dtype.itemsize or stored.kind == "V":
+            self.fail(instruction, f"reads {operand.name} of {_bits(stored)} as {_bits(dtype)}")
         slot = self.view(storage, dtype)
         self.reads.add(slot)
         return slot
@@ -271,12 +271,12 @@ class FunctionBuilder:
         storage = self._index.get(operand.name) if isinstance(operand, Register) else None
         if storage is None:
             self.fail(instruction, f"cannot write to {operand}")
-        have = self.storages[storage].dtype
-        if widen and have.itemsize > dtype.itemsize and have.kind == "u":
-            dtype = np.dtype(f"{'i' if dtype.kind == 'i' else 'u'}{have.itemsize}")
+        stored = self.storages[storage].dtype
+        if widen and stored.itemsize > dtype.itemsize and stored.kind == "u":
+            dtype = np.dtype(f"{'i' if dtype.kind == 'i' else 'u'}{stored.itemsize}")
         # Kind V: opaque bytes, of a register of 128 bits.
-        if (have == BOOL) != (dtype == BOOL) or have.itemsize != dtype.itemsize or have.kind == "V":
-            self.fail(instruction, f"writes {_bits(dtype)} to {operand.name} of {_bits(have)}")  # type: ignore[union-attr]
+        if (stored == BOOL) != (dtype == BOOL) or stored.itemsize != dtype.itemsize or stored.kind == "V":
+            self.fail(instruction, f"writes {_bits(dtype)} to {operand.name} of {_bits(stored)}")  # type: ignore[union-attr]
         slot = self.view(storage, dtype)
         self.writes.add(slot)
         return slot

@@ -110,15 +110,15 @@ class Loaded:
     def entry(self, name: str) -> PtxKernel:
         """Return a kernel by its name. If there is none, raise InvalidArgumentError, which lists all kernels."""
         if name not in self._kernels:
-            there = ", ".join(self._kernels) or "none"
-            raise InvalidArgumentError(f"'{self.module.name}' has no entry '{name}'; it has: {there}")
+            names = ", ".join(self._kernels) or "none"
+            raise InvalidArgumentError(f"'{self.module.name}' has no entry '{name}'; it has: {names}")
         return self._kernels[name]
 
     def variable(self, name: str) -> tuple[int, int]:
         """Return (address, bytes) of a module's .global or .const variable."""
         if name not in self._variables:
-            there = ", ".join(self._variables) or "none"
-            raise InvalidArgumentError(f"'{self.module.name}' has no variable '{name}'; it has: {there}")
+            names = ", ".join(self._variables) or "none"
+            raise InvalidArgumentError(f"'{self.module.name}' has no variable '{name}'; it has: {names}")
         return self._variables[name]
 
     def shared_variables(self, kernel: str) -> list[tuple[str, int, int]]:

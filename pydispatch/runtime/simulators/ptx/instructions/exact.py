@@ -59,14 +59,14 @@ def round_to_odd(total: Any, error: Any) -> Any:
         total: The f64 nearest to the sum.
         error: The sum minus `total`.
     """
-    inexact = (error != 0) & np.isfinite(total) & np.isfinite(error)
-    if not inexact.any():
+    is_inexact = (error != 0) & np.isfinite(total) & np.isfinite(error)
+    if not is_inexact.any():
         return total
     bits = np.ascontiguousarray(total, np.float64).view(np.int64)
-    even = inexact & (bits & 1 == 0)
-    away = (error > 0) == (total > 0)  # the other neighbour is farther from zero
+    even = is_inexact & (bits & 1 == 0)
+    is_away = (error > 0) == (total > 0)  # the other neighbour is farther from zero
     # A total of 0 has no error, so a step of the bits, which are sign and magnitude, does not cross zero.
-    return np.where(even, bits + np.where(away, 1, -1), bits).view(np.float64)
+    return np.where(even, bits + np.where(is_away, 1, -1), bits).view(np.float64)
 
 
 def round_to_odd_sum(x: Any, y: Any) -> Any:
@@ -106,12 +106,12 @@ def directed(total: Any, error: Any, mode: str) -> Any:
     """Round total + error to f64 in a mode of `narrow`, where `total` is the f64 nearest to that sum."""
     if mode == "rn":
         return total
-    down, up = (error < 0) & np.isfinite(total), (error > 0) & np.isfinite(total)
+    sum_is_below, sum_is_above = (error < 0) & np.isfinite(total), (error > 0) & np.isfinite(total)
     if mode == "rz":
-        return np.where((down & (total > 0)) | (up & (total < 0)), np.nextafter(total, 0.0), total)
+        return np.where((sum_is_below & (total > 0)) | (sum_is_above & (total < 0)), np.nextafter(total, 0.0), total)
     if mode == "rm":
-        return np.where(down, np.nextafter(total, -inf), total)
-    return np.where(up, np.nextafter(total, inf), total)
+        return np.where(sum_is_below, np.nextafter(total, -inf), total)
+    return np.where(sum_is_above, np.nextafter(total, inf), total)
 
 
 def with_sign_of_zero_sum(result: Any, x: Any, y: Any, mode: str) -> Any:
@@ -173,9 +173,9 @@ def add64(x: Any, y: Any, mode: str) -> Any:
     if mode == "rn":
         return s
     # Where the nearest sum is infinite, its error is not known.
-    over = np.isinf(s) & np.isfinite(x) & np.isfinite(y)
+    overflows = np.isinf(s) & np.isfinite(x) & np.isfinite(y)
     result = with_sign_of_zero_sum(directed(s, e, mode), x, y, mode)
-    return _one_by_one(result, over, lambda p, q: rounded(Fraction(p) + Fraction(q), mode), x, y)
+    return _one_by_one(result, overflows, lambda p, q: rounded(Fraction(p) + Fraction(q), mode), x, y)
 
 
 def mul64(x: Any, y: Any, mode: str) -> Any:
@@ -183,17 +183,17 @@ def mul64(x: Any, y: Any, mode: str) -> Any:
     if mode == "rn":
         return x * y
     p, e = two_product(x, y)
-    regular = np.isfinite(x) & np.isfinite(y) & (x != 0) & (y != 0)
-    size = np.abs(p)
-    safe = (
-        (size > _LEAST_PRODUCT)
-        & (size < _LARGEST_PRODUCT)
+    is_regular = np.isfinite(x) & np.isfinite(y) & (x != 0) & (y != 0)
+    magnitude = np.abs(p)
+    is_safe = (
+        (magnitude > _LEAST_PRODUCT)
+        & (magnitude < _LARGEST_PRODUCT)
         & (np.abs(x) < _LARGEST_FACTOR)
         & (np.abs(y) < _LARGEST_FACTOR)
     )
-    result = np.where(safe, directed(p, e, mode), p)
+    result = np.where(is_safe, directed(p, e, mode), p)
     return _one_by_one(
-        result, regular & ~safe, lambda a, b: _signed(rounded(Fraction(a) * Fraction(b), mode), a, b), x, y
+        result, is_regular & ~is_safe, lambda a, b: _signed(rounded(Fraction(a) * Fraction(b), mode), a, b), x, y
     )  # fmt: skip
 
 
@@ -202,13 +202,14 @@ def div64(x: Any, y: Any, mode: str) -> Any:
     q = x / y
     if mode == "rn":
         return q
-    regular = np.isfinite(x) & np.isfinite(y) & (x != 0) & (y != 0)
+    # Other quotients are exact, infinite or NaN.
+    is_regular = np.isfinite(x) & np.isfinite(y) & (x != 0) & (y != 0)
 
     def exact_quotient(a: float, b: float) -> float:
         """Return a / b, rounded once; a quotient that is rounded to 0 keeps its sign."""
         return _signed(rounded(Fraction(a) / Fraction(b), mode), a, b)
 
-    return _one_by_one(q, regular, exact_quotient, x, y)
+    return _one_by_one(q, is_regular, exact_quotient, x, y)
 
 
 def sqrt64(x: Any, mode: str) -> Any:
@@ -218,7 +219,7 @@ def sqrt64(x: Any, mode: str) -> Any:
         return s
 
     def exact_root(a: float) -> float:
-        """Return the root rounded up (rp) or down; exact, from a root that is off by less than one step."""
+        """Return the root rounded up (rp) or down. The nearest root is off by less than one step."""
         near, exact = Fraction(float(np.sqrt(a))), Fraction(a)
         if near * near == exact:
             return float(near)
@@ -234,21 +235,22 @@ def fma64(x: Any, y: Any, z: Any, mode: str) -> Any:
     # The result for zeros, infinities and NaN. An overflowing product must not be added to an infinite addend.
     adds_infinity = np.isinf(z) & np.isfinite(x) & np.isfinite(y)
     default = np.where(adds_infinity, z, with_sign_of_zero_sum(x * y + z, x * y, z, mode))
-    regular = np.isfinite(x) & np.isfinite(y) & np.isfinite(z) & (x != 0) & (y != 0)
-    if not regular.any():
+    is_regular = np.isfinite(x) & np.isfinite(y) & np.isfinite(z) & (x != 0) & (y != 0)
+    if not is_regular.any():
         return default
     p, e = two_product(x, y)
     magnitude = np.abs(p)
-    safe = regular & (magnitude > _LEAST_PRODUCT) & (magnitude < _LARGEST_PRODUCT) & (np.abs(z) < _LARGEST_PRODUCT)
-    safe &= (np.abs(x) < _LARGEST_FACTOR) & (np.abs(y) < _LARGEST_FACTOR)
+    is_safe = is_regular & (magnitude > _LEAST_PRODUCT) & (magnitude < _LARGEST_PRODUCT)
+    is_safe &= np.abs(z) < _LARGEST_PRODUCT
+    is_safe &= (np.abs(x) < _LARGEST_FACTOR) & (np.abs(y) < _LARGEST_FACTOR)
     result = default
     if mode == "rn":  # programs seldom use other modes, which are computed one by one
         high, low = two_sum(z, e)
         sum_high, remainder = two_sum(p, high)
-        result = np.where(safe, sum_high + round_to_odd_sum(remainder, low), default)
-        is_hard = regular & ~safe
+        result = np.where(is_safe, sum_high + round_to_odd_sum(remainder, low), default)
+        is_hard = is_regular & ~is_safe
     else:
-        is_hard = regular
+        is_hard = is_regular
 
     def exact_fma(lhs: float, rhs: float, c: float) -> float:
         """Return lhs * rhs + c, rounded once; a zero has the sign that IEEE 754 demands."""
@@ -284,13 +286,16 @@ def fma32(x: Any, y: Any, z: Any, mode: str) -> Any:
 
 
 def div32(x: Any, y: Any, mode: str) -> Any:
-    """Compute x / y of f32. The quotient in f64 rounds correctly to f32; directed modes need the remainder's sign."""
+    """Compute x / y of f32, in a mode of `narrow`.
+
+    In the directed modes, the quotient in f64 is rounded to odd by the sign of its error, then to f32.
+    """
     if mode == "rn":
         return x / y
     x, y = x.astype(np.float64), y.astype(np.float64)
     q = x / y
     p, e = two_product(q, y)
-    remainder = ((x - p) - e) * np.sign(y)
+    remainder = ((x - p) - e) * np.sign(y)  # has the sign of the exact quotient minus q
     remainder = np.where(np.isfinite(remainder), remainder, 0.0)
     return narrow(round_to_odd(q, remainder), np.dtype("f4"), mode)
 
