@@ -20,7 +20,7 @@ MODULES = (
 
 
 def _library() -> str:
-    """Return the path of the shared library with all modules. Raise ImportError if it is not built."""
+    """Return the path of the shared library `core` with all modules. Raise ImportError if it is not built."""
     spec = PathFinder.find_spec(f"{__name__}.core", __path__)
     if spec is None or spec.origin is None:
         raise ImportError(
@@ -53,7 +53,10 @@ class _Finder:
 
     @classmethod
     def find_spec(cls, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
-        """Return how to load the modules that are compiled into the one extension file; None for all other modules."""
+        """Return the spec of a module of this package that is compiled into the shared library; None for others.
+
+        name: full dotted name of the module. path, target: unused; the protocol of meta path finders passes them.
+        """
         package, _, module = name.rpartition(".")
         if package != __name__ or module not in MODULES:
             return None

@@ -17,7 +17,8 @@ from pydispatch._core.extended_types import EXTENDED_TYPES
 cdef extern from "Python.h":
     long long PyLong_AsLongLongAndOverflow(object value, int* overflow) except? -1
 
-# numerical type -> (MLIR spelling, NumPy kind), to which the number of bits is appended
+# numerical type -> (MLIR prefix, NumPy kind). The number of bits is appended to the prefix, that of bytes to the kind.
+# 0x10: signless integer, 0x11: signed, 0x12: unsigned, 0x21: IEEE float, 0x23: complex.
 cdef dict PLAIN = {
     0x10: ("i", "i"), 0x11: ("si", "i"), 0x12: ("ui", "u"), 0x21: ("f", "f"), 0x23: ("complex", "c"),
 }
@@ -26,7 +27,10 @@ cdef dict KNOWN = {}
 
 
 cdef object ml_dtype(str name, str raw):
-    """Return a dtype of ml_dtypes, or the unsigned integer `raw` of its width if ml_dtypes is not installed."""
+    """Return the dtype `name` of ml_dtypes, or the dtype `raw` if ml_dtypes is not installed or lacks the type.
+
+    raw: NumPy name of the unsigned integer in which one element is stored.
+    """
     try:
         import ml_dtypes
     except ImportError:
@@ -35,20 +39,23 @@ cdef object ml_dtype(str name, str raw):
 
 
 cdef tuple names_of_type(uint32_t numerical, uint32_t bits):
-    """Return the MLIR spelling and the NumPy dtype of an element type, None if NumPy has none."""
-    if numerical == 0x13:
+    """Return (MLIR spelling, NumPy dtype) of an element type; None instead of the tuple if NumPy has no such type.
+
+    numerical: class of the type, such as 0x21 for IEEE floats. bits: width of an element.
+    """
+    if numerical == 0x13:  # bool
         return "i1", np.dtype(np.bool_)
     if (numerical, bits) in EXTENDED:
         row = EXTENDED[numerical, bits]
         return row.mlir, ml_dtype(row.name, "uint16" if bits == 16 else "uint8")
     if numerical in PLAIN:
         prefix, kind = PLAIN[numerical]
-        if bits in (2, 4) and kind in "iu":
+        if bits in (2, 4) and kind in "iu":  # NumPy has no such integers, ml_dtypes has
             return f"{prefix}{bits}", ml_dtype(f"{'u' if kind == 'u' else ''}int{bits}", "uint8")
         if bits in {"i": (8, 16, 32, 64), "u": (8, 16, 32, 64), "f": (16, 32, 64), "c": (64, 128)}[kind]:
             spelling = f"complex<f{bits // 2}>" if kind == "c" else f"{prefix}{bits}"
             return spelling, np.dtype(f"{kind}{bits // 8}")
-        if bits == 1 and kind in "iu":
+        if bits == 1 and kind in "iu":  # MLIR's i1 is a bool
             return "i1", np.dtype(np.bool_)
     return None
 
@@ -56,7 +63,10 @@ cdef tuple names_of_type(uint32_t numerical, uint32_t bits):
 @cython.final
 @cython.no_gc
 cdef class ElementType:
-    """An element type of the program format. word: its encoding, numerical type << 24 | bits."""
+    """An element type of the program format: what an element of a buffer, or a scalar, holds.
+
+    word: its encoding (docs/program.md), numerical type << 24 | bits. Raises ValueError if NumPy has no such type.
+    """
 
     def __init__(self, uint32_t word):
         self.word = word
@@ -68,8 +78,8 @@ cdef class ElementType:
         self.name, self.dtype = found
         self.itemsize = self.dtype.itemsize
         self.packed = self.bits < 8
-        if self.numerical <= 0x12:
-            bits = int(self.bits)
+        if self.numerical <= 0x12:  # integers
+            bits = int(self.bits)  # a Python number: a power of a C number would overflow
             self.modulus, self.most_signed = 2**bits, 2 ** (bits - 1) - 1
             # A signless type accepts signed and unsigned values.
             self.low = 0 if self.numerical == 0x12 else -(2 ** (bits - 1))
@@ -80,11 +90,15 @@ cdef class ElementType:
         return f"ElementType({self.name})"
 
     def nbytes(self, count):
-        """Return the bytes of `count` elements in a buffer, where elements of less than 8 bits share bytes."""
+        """Return the size in bytes of `count` elements in a buffer; elements of less than 8 bits are packed."""
         return -(-count * self.bits // 8) if self.packed else count * self.itemsize
 
     cdef int pack(self, object value, uint64_t* out_word) except -1:
-        """Convert a Python or NumPy number to a register value. Raise TypeError or OverflowError if it does not fit."""
+        """Convert a Python or NumPy number to a register value, the 64-bit word in which programs hold a scalar.
+
+        An integer is sign-extended; a float is its bits, with zeros above. Raise TypeError or OverflowError if the
+        number does not fit.
+        """
         if self.dtype.kind == "b":
             return pack_bool(value, out_word)
         if self.numerical <= 0x12:
@@ -97,11 +111,12 @@ cdef class ElementType:
         """Convert an integer to a register value, sign-extended."""
         cdef int overflow = 0
         cdef long long small
-        if type(value) is int:
+        if type(value) is int:  # fast path without Python arithmetic
             small = PyLong_AsLongLongAndOverflow(value, &overflow)
             if not overflow and self.least <= small <= self.most:
+                # A value whose top bit is set is negative in a register, as registers are sign-extended.
                 if self.bits < 64 and small > <long long>(<uint64_t>-1 >> (65 - self.bits)):
-                    small -= 1LL << self.bits  # registers are kept sign-extended
+                    small -= 1LL << self.bits
                 out_word[0] = <uint64_t>small
                 return 0
         number = operator.index(value)
@@ -113,13 +128,13 @@ cdef class ElementType:
         return 0
 
     cdef int pack_float(self, object value, uint64_t* out_word) except -1:
-        """Convert a number to the bits of a float register value.
+        """Convert a number to the bits of a float of this type, rounded; the bits above are 0.
 
-        Raise OverflowError if a finite number becomes infinite.
+        Raise OverflowError if a finite number becomes infinite or NaN.
         """
         cdef double number
         cdef float narrow
-        cdef uint32_t half = 0
+        cdef uint32_t float_bits = 0
         if isinstance(value, (str, bytes, bytearray)):
             raise TypeError("not a number")
         number = value
@@ -128,12 +143,12 @@ cdef class ElementType:
             return 0
         if self.bits == 32:
             narrow = <float>number
-            if narrow - narrow != 0 and number - number == 0:
+            if narrow - narrow != 0 and number - number == 0:  # x - x is 0 for finite x only
                 raise OverflowError(f"{value} is outside the range of {self.name}")
-            memcpy(&half, &narrow, sizeof(narrow))
-            out_word[0] = half
+            memcpy(&float_bits, &narrow, sizeof(narrow))
+            out_word[0] = float_bits
             return 0
-        if self.dtype.kind in "iu":
+        if self.dtype.kind in "iu":  # the substitute of ml_dtype()
             raise TypeError(f"{self.name} scalars need the package ml_dtypes")
         rounded = np.zeros((), self.dtype)
         with np.errstate(all="ignore"):
@@ -144,14 +159,17 @@ cdef class ElementType:
         return 0
 
     cdef object unpack(self, uint64_t word):
-        """Return the Python number of a register value."""
+        """Return a register value, as `pack` stores it, as a Python bool, int or float.
+
+        Without ml_dtypes the value of a type that NumPy lacks is its bits, as an int.
+        """
         cdef int64_t signed = <int64_t>word
-        cdef uint32_t half = <uint32_t>word
+        cdef uint32_t float_bits = <uint32_t>word
         cdef double number = 0
         cdef float narrow = 0
         if self.dtype.kind == "b":
             return (word & 1) != 0
-        if self.numerical == 0x12:
+        if self.numerical == 0x12:  # unsigned, but sign-extended in the register
             return word & (<uint64_t>-1 >> (64 - self.bits))
         if self.numerical <= 0x11:
             return signed
@@ -159,18 +177,18 @@ cdef class ElementType:
             memcpy(&number, &word, sizeof(number))
             return number
         if self.bits == 32:
-            memcpy(&narrow, &half, sizeof(narrow))
+            memcpy(&narrow, &float_bits, sizeof(narrow))
             return <double>narrow
         raw = np.array(word & (<uint64_t>-1 >> (64 - self.bits)), dtype=f"u{self.itemsize}").view(self.dtype)
         return int(raw) if self.dtype.kind in "iu" else float(raw)
 
 
 cdef void pack_codes(const uint8_t* codes, Py_ssize_t count, uint32_t bits, uint8_t* out) noexcept nogil:
-    """Pack the low bits of bytes, the first element lowest; unused bits of the last byte are 0.
+    """Pack `count` elements, each in the low bits of a byte of `codes`, into consecutive bits of `out`.
 
-    bits: 2 or 4 per element.
+    The first element of a byte has its lowest bits; unused bits of the last byte are 0. bits: 2 or 4 per element.
     """
-    cdef Py_ssize_t i, whole = count * bits // 8
+    cdef Py_ssize_t i, whole = count * bits // 8  # bytes of `out` that are full
     cdef uint32_t shift
     if bits == 4:
         for i in range(whole):
@@ -188,15 +206,19 @@ cdef void pack_codes(const uint8_t* codes, Py_ssize_t count, uint32_t bits, uint
 
 
 cdef void unpack_codes(const uint8_t* data, Py_ssize_t count, uint32_t bits, bint signed, uint8_t* out) noexcept nogil:
-    """Unpack elements to one byte each. signed: sign-extend them, as ml_dtypes does."""
+    """Unpack `count` elements of 2 or 4 bits, as pack_codes() writes them, to one byte each.
+
+    signed: sign-extend them, as ml_dtypes does; otherwise the upper bits are 0.
+    """
     cdef Py_ssize_t i
+    # 1 << per_log elements share a byte. For an element x with sign bit `top`, (x ^ top) - top is x sign-extended.
     cdef uint32_t per_log = 1 if bits == 4 else 2, top = (1 << (bits - 1)) if signed else 0, mask = (1 << bits) - 1
     for i in range(count):
         out[i] = <uint8_t>((((data[i >> per_log] >> ((<uint32_t>i & ((1 << per_log) - 1)) * bits)) & mask) ^ top) - top)
 
 
 cdef object packed_of(ElementType kind, object array):
-    """Return a new array of bytes with the packed elements of a contiguous array."""
+    """Return a new array of bytes with the packed elements of a contiguous array, which has one element per byte."""
     made = np.empty(kind.nbytes(array.size), np.uint8)
     cdef const uint8_t* source = <const uint8_t*>PyArray_DATA(<PyArrayObject*>array)
     pack_codes(source, array.size, kind.bits, <uint8_t*>PyArray_DATA(<PyArrayObject*>made))
@@ -204,7 +226,7 @@ cdef object packed_of(ElementType kind, object array):
 
 
 cdef void unpack_into(ElementType kind, const void* data, object array) noexcept:
-    """Unpack elements into a contiguous array of the type's dtype."""
+    """Unpack the elements at `data` into all of a contiguous array of the type's dtype, one byte each."""
     cdef PyArrayObject* target = <PyArrayObject*>array
     cdef Py_ssize_t count = array.size
     unpack_codes(<const uint8_t*>data, count, kind.bits, kind.numerical in (0x10, 0x11) and kind.dtype.kind != "u",
@@ -222,9 +244,9 @@ def pack_elements(kind, array):
 
 
 def unpack_elements(kind, data, shape):
-    """Return the array with the elements of bytes that `pack_elements` returned.
+    """Return an array of `shape` with the elements of `data`, bytes as `pack_elements` returns them.
 
-    Raise ValueError if `data` is too short.
+    kind: an ElementType with `packed`. Raise ValueError if it is not packed or `data` is too short.
     """
     source, made = np.frombuffer(data, np.uint8), np.empty(shape, kind.dtype)
     if not kind.packed or source.size < kind.nbytes(made.size):
@@ -234,7 +256,7 @@ def unpack_elements(kind, data, shape):
 
 
 cdef int pack_bool(object value, uint64_t* out_word) except -1:
-    """Convert a bool, 0 or 1 to a register value."""
+    """Convert a bool, 0 or 1 to a register value: all bits set for True. Raise OverflowError for other integers."""
     if isinstance(value, (bool, np.bool_)):
         number = bool(value)
     else:
@@ -250,7 +272,7 @@ cdef ElementType element_type(uint32_t word):
     """Return the ElementType of a dtype word, the same object each time."""
     found = KNOWN.get(word)
     if found is None:
-        found = KNOWN.setdefault(word, ElementType(word))  # one for all threads
+        found = KNOWN.setdefault(word, ElementType(word))  # all threads get the one that is stored first
     return found
 
 
@@ -269,7 +291,10 @@ cdef int check_address(object interface) except -1:
 
 
 cdef object array_of(object source):
-    """Return the memory of an object as an array without a copy, or None if it is no array."""
+    """Return the memory of an object as a NumPy array without a copy, or None if it is no array.
+
+    It may have any strides. Raise an exception, of any type, if its memory cannot be used.
+    """
     if isinstance(source, np.ndarray):
         if isinstance(source, np.ma.MaskedArray):
             raise ValueError("its mask would be lost; pass x.filled(value)")

@@ -75,7 +75,7 @@ cdef class ArtifactFile:
         address = (<uintptr_t>self.copy + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
         for part in parts:
             self._look(part, &view)
-            if <size_t>view.len > self.size - at:
+            if <size_t>view.len > self.size - at:  # another thread may resize a buffer between the two loops
                 PyBuffer_Release(&view)
                 raise InvalidArgumentError("the bytes of a .pdx file grew while they were read")
             memcpy(<void*>(address + at), view.buf, <size_t>view.len)
@@ -84,7 +84,10 @@ cdef class ArtifactFile:
         return self._open(pyd_span_t(data=<unsigned char*>address, size=at))
 
     cdef int _look(self, part, Py_buffer* view) except -1:
-        """Get the buffer of an object. Raise InvalidArgumentError if it has no contiguous bytes."""
+        """Fill `view` with the buffer of an object; the caller releases it.
+
+        Raise InvalidArgumentError if the buffer is not contiguous.
+        """
         try:
             return PyObject_GetBuffer(part, view, PyBUF_SIMPLE)
         except BufferError as error:
@@ -92,7 +95,7 @@ cdef class ArtifactFile:
                 f"expected a path or the contiguous bytes of a .pdx file, got {type(part).__name__}: {error}") from None
 
     cdef int _open(self, pyd_span_t file) except -1:
-        """Read and check the directory of the file."""
+        """Read and check the directory in the bytes of the file, and prefix errors with the file's name."""
         cdef pyd_status_t status
         self.content = file
         with nogil:
@@ -122,7 +125,10 @@ cdef class ArtifactFile:
         return member
 
     cdef pyd_span_t span(self, str name, bint verify) except *:
-        """Return the bytes of a member, after comparing its checksum if `verify` is set."""
+        """Return the bytes of a member, a view that is valid as long as this object.
+
+        verify: compare the checksum first. Raise ArtifactError if the member does not exist or is damaged.
+        """
         cdef const pyd_artifact_member_t* member = self._require(name)
         if verify:
             self._verify(member)
@@ -151,7 +157,7 @@ cdef class ArtifactFile:
         return names
 
     def checksums(self):
-        """Return the CRC-32 of each member as stated in the directory, in its order."""
+        """Return a tuple of the CRC-32 that the directory states for each member, in the order of `members()`."""
         cdef uint32_t i
         cdef uint32_t count = 0 if self.artifact == NULL else pyd_artifact_member_count(self.artifact)
         return tuple([pyd_artifact_member(self.artifact, i).crc32 for i in range(count)])
@@ -184,7 +190,10 @@ cdef class ArtifactFile:
         return memoryview(view)
 
     def verify(self, str name=None):
-        """Compare the checksum of one member, or of all. Raise ArtifactError with both sums if one differs."""
+        """Compare the checksum of the member `name`, or of all members for None.
+
+        Raise ArtifactError with the stated and the computed sum if one differs.
+        """
         cdef uint32_t i
         if name is not None:
             self._verify(self._require(name))
@@ -198,7 +207,10 @@ cdef class ArtifactFile:
 
 
 def crc32(data, uint32_t seed=0):
-    """Return the CRC-32 of a contiguous buffer that follows bytes with the sum `seed`, as zlib.crc32 does."""
+    """Return the CRC-32 of a contiguous buffer, as zlib.crc32 does.
+
+    seed: the CRC-32 of the bytes before the buffer, which the result then includes; 0 if there are none.
+    """
     cdef Py_buffer view
     cdef uint32_t result
     PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)

@@ -18,10 +18,11 @@ if TYPE_CHECKING:
 
 
 class Request:
-    """A request of a Batched. `result()` waits for its result; so does `await` in a coroutine of asyncio.
+    """A request to a Batched, the callable that merges requests into calls.
 
-    _batch: the call that contains the request. _index: its position among the requests of the batch. _first, _last: its
-    rows in the batch, `_first` included and `_last` excluded.
+    `result()` waits for its result; so does `await` in a coroutine of asyncio. _batch: the batch, one call, that
+    contains the request. _index: its position among the requests of the batch. _first, _last: its rows in the batch,
+    `_first` included and `_last` excluded.
     """
 
     __slots__ = ("_batch", "_first", "_index", "_last")
@@ -43,13 +44,13 @@ class Request:
         batch = self._batch
         if not batch.done and not batch.event.wait(timeout):
             raise TimeoutError(f"the request is not done after {timeout} seconds")
-        if batch.outcomes:
+        if batch.outcomes:  # the requests did not run as one call
             outcome = batch.outcomes[self._index]
             if isinstance(outcome, BaseException):
-                raise outcome.with_traceback(None)
+                raise outcome.with_traceback(None)  # several requests may raise it; frames would accumulate
         else:
             outcome = batch.results
-            if batch.size > 1:
+            if batch.size > 1:  # otherwise all rows are those of this request
                 if len(outcome) == 1:
                     return outcome[0][self._first : self._last]
                 outcome = [result[self._first : self._last] for result in outcome]
@@ -91,7 +92,7 @@ class _Waiter:
         self.loop = loop
         self._asyncio_future_blocking = True
         self._wakeup: Callable[[_Waiter], Any] | None = None  # resumes the task; None once that was scheduled
-        self._reason: tuple[Any, ...] | None = None  # arguments of CancelledError; None: not cancelled
+        self._reason: tuple[Any, ...] | None = None  # arguments of the CancelledError; None: not cancelled
 
     def get_loop(self) -> asyncio.AbstractEventLoop:
         """Return the event loop of the task; asyncio asks for it before it waits."""
@@ -139,23 +140,26 @@ class Batch:
         self.count = 0  # rows of all requests together
         self.size = 0  # number of requests
         self.call: Any = None  # the future of the call, if it was submitted
-        self.results: Sequence[np.ndarray] = ()
-        self.outcomes: list[Any] = []  # results or exception of each request, if they did not run as one call
+        self.results: Sequence[np.ndarray] = ()  # each result of the call, with the rows of all requests in order
+        self.outcomes: list[Any] = []  # per request its results or exception; empty if they ran as one call
         self.done = False
         self.event = threading.Event()
         self.waiting: list[_Waiter] = []
 
     def submit(self, stacking: Stacking) -> None:
-        """Submit the call without waiting for it, if requests of this kind are known to be independent.
+        """Submit the call without waiting for it, if the rows of requests with this key are known to be independent.
 
-        Otherwise, and after an error, `run` makes the call later.
+        Otherwise, and if submitting fails, `run` makes the call later and reports the error.
         """
         if stacking.is_accepted(self.key):
             with contextlib.suppress(Exception):
                 self.call = stacking.submit(self.rows, self.count)
 
     def run(self, stacking: Stacking) -> None:
-        """Call the function, or wait for the submitted call. Store errors as outcomes of the requests; never raise."""
+        """Call the function, or wait for the submitted call. Store errors as outcomes of the requests; never raise.
+
+        If the call of several requests fails, each of them is called separately, so that only the wrong ones fail.
+        """
         try:
             refusal = stacking.refusal(self.key, self.rows) if self.size > 1 else None
             if self.call is not None:
@@ -190,7 +194,7 @@ class Batch:
                 continue
 
     def _run_one(self, stacking: Stacking, row: Row) -> Any:
-        """Call the function for a single request. Return its results or the exception."""
+        """Call the function for a single request, whose arguments are `row`. Return its results or the exception."""
         try:
             return stacking.run([row], stacking.rows_of(row))
         except BaseException as error:
@@ -198,7 +202,7 @@ class Batch:
 
 
 def _wake(loop: asyncio.AbstractEventLoop, waiting: Iterator[_Waiter]) -> None:
-    """Wake the waiters of one event loop, in that loop."""
+    """Wake the waiters of one event loop, as a callback of that loop. After an exception it continues later."""
     try:
         for waiter in waiting:
             waiter.wake()

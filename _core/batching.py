@@ -54,6 +54,7 @@ class Batched:
         """Maximum number of rows of a call; at most the batch size that the program was compiled for."""
         self.max_delay = max_delay
         self._types = self._stacking.types()
+        # Call the function with examples now, so that a function whose rows depend on one another is refused here.
         key: Key = ()
         rows = self._stacking.examples()
         if example is not None:
@@ -67,8 +68,9 @@ class Batched:
     def submit(self, *args: Any, **named: Any) -> Request:
         """Add a request and return it without waiting. Raise InvalidArgumentError for arguments that do not fit.
 
-        Positional NumPy arrays of static types take a short path: the loop only compares them with these types.
-        Everything else goes through `_check_request`, which converts values and names what does not fit.
+        Positional NumPy arrays take a short path if the function fixes all sizes but the number of rows: the loop only
+        compares their types and shapes. Everything else goes through `_check_request`, which converts values and
+        names what does not fit.
         """
         if self._types is not None and not named and len(args) == len(self._types):
             count = len(args[0]) if type(args[0]) is np.ndarray and args[0].ndim else 0
@@ -113,7 +115,7 @@ class Batched:
         key: list[Any] = []
         count = 0
         for value, argument in zip(values, arguments, strict=True):
-            if argument.tail is None:
+            if argument.tail is None:  # a number, which all requests of a call must share
                 if isinstance(value, np.ndarray) or not np.isscalar(value):
                     raise InvalidArgumentError(f"{argument.text}: expected a number, got {type(value).__name__}")
                 key.append(_bit_key(value))
@@ -121,6 +123,7 @@ class Batched:
                 continue
             array = np.asarray(value)
             shape = array.shape
+            # Dimension 0 has the rows; `tail` has the other sizes, None where any size fits.
             fits = len(shape) == 1 + len(argument.tail) and all(
                 size in (None, n) for size, n in zip(argument.tail, shape[1:], strict=True)
             )
@@ -130,7 +133,7 @@ class Batched:
                     f"{argument.text}: expected {argument.dtype}[rows{', ' if sizes else ''}{sizes}], got "
                     f"{array.dtype}{list(shape)}"
                 )
-            count = count or shape[0]
+            count = count or shape[0]  # the first array decides
             if not 0 < shape[0] <= self.max_batch or shape[0] != count:
                 raise InvalidArgumentError(
                     f"{argument.text}: {shape[0]} rows; a request has 1 to {self.max_batch} (max_batch), the same "
@@ -147,8 +150,9 @@ class Batched:
         """
         arguments = self._stacking.arguments
         names = [argument.name for argument in arguments]
-        rest = names[len(args) :]
-        if len(args) + len(named) != len(names) or any(rest.count(name) != 1 for name in named):
+        by_name = names[len(args) :]
+        # A name that several arguments have cannot be used as a keyword.
+        if len(args) + len(named) != len(names) or any(by_name.count(name) != 1 for name in named):
             expected = ", ".join(name or f"argument {a.place}" for name, a in zip(names, arguments, strict=True))
             passed = [
                 *(["one by position"] if len(args) == 1 else [f"{len(args)} by position"] if args else []),
@@ -158,7 +162,7 @@ class Batched:
                 f"@{self._stacking.name}: a request takes {expected}, without the constants; got "
                 f"{' and '.join(passed) or 'none'}"
             )
-        return [*args, *(named[name] for name in rest)]
+        return [*args, *(named[name] for name in by_name)]
 
 
 def _bit_key(value: Any) -> tuple[Any, Any]:
@@ -167,7 +171,7 @@ def _bit_key(value: Any) -> tuple[Any, Any]:
     The numbers themselves do not serve as a key: 0.0 and -0.0 compare equal but may lead to different results.
     """
     array = np.asarray(value)
-    if array.dtype.hasobject:  # an int of more than 64 bits, a fraction
+    if array.dtype.hasobject:  # an int of more than 64 bits or a fraction, whose bytes would be those of a pointer
         return type(value), value
     return array.dtype, array.tobytes()
 
@@ -176,8 +180,8 @@ class _Collector:
     """The queue of batches of one Batched, and the thread that runs them until `close`.
 
     A thread whose request fills a batch submits the call of that batch itself, so that the device need not wait until
-    the collector's thread gets the GIL. stacking: makes the calls. max_delay: seconds after which a batch that is not
-    full runs.
+    the collector's thread gets the GIL. stacking: makes the calls. max_delay: seconds from the first request of a batch
+    after which it runs even if it is not full.
     """
 
     def __init__(self, stacking: Stacking, max_delay: float) -> None:
@@ -190,13 +194,17 @@ class _Collector:
         """Create an empty queue without a thread, also in the child of a fork."""
         self._lock = threading.RLock()  # reentrant: garbage collection may run `close` on a thread that holds it
         self._changed = threading.Condition(self._lock)
-        self._open: dict[Key, Batch] = {}  # batches with room, oldest first
-        self._full: deque[Batch] = deque()
-        self._running: Batch | None = None
-        self._thread: threading.Thread | None = None
+        self._open: dict[Key, Batch] = {}  # batches with room for more rows, oldest first
+        self._full: deque[Batch] = deque()  # batches without such room that wait for the thread, oldest first
+        self._running: Batch | None = None  # the batch that the thread runs
+        self._thread: threading.Thread | None = None  # None before the first request
 
     def add(self, key: Key, row: Row, count: int) -> Request:
-        """Add a request of `count` rows to the open batch of its key, or to a new one. Start the thread if needed."""
+        """Add a request of `count` rows to the open batch of its key, or to a new one. Start the thread if needed.
+
+        key: what requests must have in common to share a batch. row: the arguments of the request, in order. An open
+        batch that lacks the room is closed to further requests and runs as it is.
+        """
         max_rows = self._stacking.max_batch
         with self._lock:
             if self._is_closed:
@@ -240,26 +248,27 @@ class _Collector:
         """Run batches until the collector is closed; the function of the thread."""
         while (batch := self._wait_for_batch()) is not None:
             batch.run(self._stacking)
-            del batch
+            del batch  # do not keep its results alive while waiting for the next one
             self._running = None
 
     def _wait_for_batch(self) -> Batch | None:
-        """Wait for a batch that is full or whose delay is over.
+        """Wait for a batch that is full or whose delay is over, remove it from the queue, and return it.
 
-        Return the oldest, or None when the collector is closed and empty.
+        Of several such batches the one with the earliest deadline is returned. A closed collector does not wait for
+        delays; return None once it is closed and empty.
         """
         with self._changed:
             while self._open or self._full or not self._is_closed:
                 oldest = next(iter(self._open.values()), None)
                 if self._full and (oldest is None or self._full[0].deadline <= oldest.deadline):
                     return self._take_full()
-                left = None if oldest is None else oldest.deadline - time.monotonic()
-                if oldest is not None and left is not None and (left <= 0 or self._is_closed):
+                seconds_left = None if oldest is None else oldest.deadline - time.monotonic()
+                if oldest is not None and seconds_left is not None and (seconds_left <= 0 or self._is_closed):
                     self._running = oldest
                     return self._open.pop(oldest.key)
                 if self._full:
                     return self._take_full()
-                self._changed.wait(left)
+                self._changed.wait(seconds_left)
         return None
 
     def _take_full(self) -> Batch:
@@ -270,7 +279,8 @@ class _Collector:
     def cancel_in_child(self) -> None:
         """Reset the collector in the child of a fork and cancel the unfinished requests of the parent.
 
-        Each unfinished batch is in one of the three containers at any time, because no lock is held here.
+        Each unfinished batch of the parent is open, full or running. The parent's lock is replaced, not taken: a thread
+        that does not exist in the child may have held it.
         """
         batches = [*self._open.values(), *self._full, self._running]
         self._reset()

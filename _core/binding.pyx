@@ -21,7 +21,10 @@ cdef extern from "Python.h":
 
 
 cdef ElementType value_type(str function, str what, uint32_t index, uint32_t word):
-    """Return the element type of a value of a function. Raise ArtifactError if NumPy has no such type."""
+    """Return the element type that a dtype word (docs/program.md) encodes. Raise ArtifactError if NumPy has none.
+
+    function, what, index: name the value in the error, such as "f", "argument" and 0.
+    """
     try:
         return element_type(word)
     except ValueError as error:
@@ -34,7 +37,7 @@ cdef str type_text(ElementType kind, tuple dims):
 
 
 cdef str dtype_text(dtype):
-    """Return the expression for a dtype that users write, such as `np.float32`."""
+    """Return the Python expression for a dtype that users write, such as `np.float32` or `ml_dtypes.bfloat16`."""
     name = "bool_" if dtype == bool else dtype.name  # NumPy 1 has no np.bool
     return f"np.{name}" if hasattr(np, name) else f"ml_dtypes.{name}"
 
@@ -51,20 +54,23 @@ cdef str given_text(object given):
 
 
 cdef str place(str function, str what, int index, str name):
-    """Return the name of a value for errors, such as `@f: argument 1 'x'`."""
+    """Return how errors name a value, such as `@f: argument 1 'x'`.
+
+    what: "argument" or "out". index: its position, from 0. name: "" or None if it has none.
+    """
     return f"@{function}: {what} {index}" + (f" '{name}'" if name else "")
 
 
 cdef str array_text(object array):
-    """Return the words for an array: its type and shape, with an article."""
+    """Return the words for an array in an error, such as `a float32 array of shape (2, 3)`."""
     article = "an" if array.dtype.name.startswith(("int", "object")) else "a"
     return f"{article} {array.dtype.name} array of shape {array.shape}"
 
 
 cdef str layout_error(object array, ElementType kind, Py_ssize_t rank, str shape):
-    """Return what is wrong with the type or rank of an array and the remedy, or None.
+    """Return the text of an error about the type or rank of an array, with a remedy; None if both are right.
 
-    shape: how the wanted shape is written.
+    shape: text of the expected sizes, for the remedy.
     """
     if array.dtype != kind.dtype:
         # Dtypes of the other byte order compare unequal but have the same name.
@@ -83,9 +89,9 @@ cdef str strided_text(object array):
 
 
 cdef object take_array(str where, str expected, object given):
-    """Return the memory of an object as an array, or None if it has none.
+    """Return the memory of an object as an array, or None if it is no array.
 
-    Raise InvalidArgumentError for unusable memory.
+    where, expected: how errors name the value and its type. Raise InvalidArgumentError for unusable memory.
     """
     try:
         return array_of(given)
@@ -97,14 +103,16 @@ cdef object take_array(str where, str expected, object given):
 
 cdef object input_array(
         str function, int index, str name, ElementType kind, tuple dims, object given, bint copies):
-    """Return the argument as a contiguous array of the right type and rank.
+    """Return an argument, the object `given`, as a contiguous array of the right type and rank.
 
-    copies: copy strided arrays instead of refusing them. A prepared call refuses them, because it reads its arguments
-    in each run and would not see later changes of the original. Raises InvalidArgumentError.
+    function, index, name: name the argument in errors. kind, dims: element type and sizes of the parameter, -1 for a
+    dynamic size; only their number is checked here. copies: copy strided arrays instead of refusing them. A prepared
+    call refuses them, because it reads its arguments in each run and would not see later changes of the original.
+    Raises InvalidArgumentError.
     """
     if fits(given, kind, len(dims)):
         return given
-    if not dims:
+    if not dims:  # a tensor of rank 0 may be passed as a number
         array = number_array(function, index, name, kind, given)
         if array is not None:
             return array
@@ -129,7 +137,7 @@ cdef object input_array(
 
 
 cdef object number_array(str function, int index, str name, ElementType kind, object given):
-    """Return a number as an array of rank 0, or None for another object.
+    """Return a number as an array of rank 0 of the element type, or None for an object that is no number.
 
     Raise InvalidArgumentError for a number that the element type cannot represent.
     """
@@ -143,9 +151,9 @@ cdef object number_array(str function, int index, str name, ElementType kind, ob
 
 
 cdef object output_array(str function, int index, ElementType kind, tuple shape, object given):
-    """Return the array of `out` for a result.
+    """Return the object `given`, which the caller passed in `out`, as the array that result `index` is written to.
 
-    Raise InvalidArgumentError unless it has the right type and shape and is writable.
+    Raise InvalidArgumentError unless it has the element type `kind` and the shape, is contiguous and writable.
     """
     if fits(given, kind, len(shape)) and given.shape == shape and given.flags.writeable:
         return given
@@ -168,7 +176,7 @@ cdef object output_array(str function, int index, ElementType kind, tuple shape,
 cdef int check_apart(str function, list outputs) except -1:
     """Raise InvalidArgumentError if two result arrays overlap, because one result would overwrite the other.
 
-    outputs: contiguous arrays, or None.
+    outputs: per result the contiguous array that receives it, or None.
     """
     cdef Py_ssize_t i, k
     cdef uintptr_t begin, other
@@ -200,7 +208,10 @@ cdef bint fits(object given, ElementType kind, Py_ssize_t rank) noexcept:
 
 
 cdef object wrong_scalar(str function, int index, str name, ElementType kind, object given, object error):
-    """Return the error for a scalar argument that `ElementType.pack` has refused."""
+    """Return an InvalidArgumentError for a scalar argument, `given`, that `ElementType.pack` has refused with `error`.
+
+    Only the text of an OverflowError is included: that of another error adds nothing to the types in the message.
+    """
     where = place(function, "argument", index, name)
     reason = f": {error}" if isinstance(error, OverflowError) else ""
     if isinstance(given, np.ndarray) and given.ndim:

@@ -27,12 +27,16 @@ cdef bint overlap(void* a, size_t a_bytes, void* b, size_t b_bytes) noexcept:
 @cython.final
 @cython.no_gc_clear  # a Prepared that is collected in the same cycle still needs the plan
 cdef class Binding:
-    """A call whose arguments are checked and bound, ready to run any number of times."""
+    """A call whose arguments are checked and stored in the form that its plan takes, ready to run any number of times.
+
+    A plan is the function specialized for the sizes of the arguments.
+    """
 
     def __init__(self, Function function not None, args, out, bint copies=True):
-        """Check the arguments and `out`, find the plan, and allocate or bind the results.
+        """Check the arguments and `out`, find the plan, and allocate the results or bind the arrays of `out`.
 
-        copies: copy strided arguments; otherwise they are refused. Raises InvalidArgumentError.
+        args: as many as the function has, in order. out: None, an array for the only result, or a tuple with an array
+        or None per result. copies: copy strided arguments; otherwise they are refused. Raises InvalidArgumentError.
         """
         if self.words != NULL:
             raise Error("a Binding is made once")
@@ -54,7 +58,7 @@ cdef class Binding:
     cdef int gather(self, object args) except -1:
         """Check the arguments, and store their sizes, addresses and values in the frame.
 
-        Change nothing if one is wrong.
+        Change nothing if one is wrong: all are converted before the first is stored.
         """
         cdef Function function = self.function
         cdef uint32_t i, axis, scalar = 0
@@ -64,7 +68,7 @@ cdef class Binding:
         inputs, words = [], []
         for i in range(function.arg_count):
             kind, name = function.arg_types[i], function.arg_names[i]
-            if function.args[i].descr == NULL:
+            if function.args[i].descr == NULL:  # a scalar
                 try:
                     kind.pack(args[i], &word)
                 except (TypeError, ValueError, OverflowError) as error:
@@ -92,7 +96,7 @@ cdef class Binding:
         return 0
 
     cdef int rebind(self, object args) except -1:
-        """Bind other arguments of the same shapes. Change nothing on failure."""
+        """Bind other arguments, for which the plan must be the same: of the same shapes. Change nothing on failure."""
         cdef Binding fresh = Binding.__new__(Binding)
         fresh.function = self.function
         fresh.words = <uint64_t*>calloc(self.function.frame_words + 1, sizeof(uint64_t))
@@ -114,7 +118,11 @@ cdef class Binding:
         return 0
 
     cdef int bind_outputs(self, object out) except -1:
-        """Check the given result arrays, and allocate the others."""
+        """Check the arrays that `out` has for results, and allocate arrays for the other tensor results.
+
+        `outputs` receives the arrays that are written, `returned` the objects that the caller gets for them: the
+        caller's own objects where `out` has one.
+        """
         cdef Function function = self.function
         cdef uint32_t i
         cdef void* data = NULL
@@ -131,12 +139,12 @@ cdef class Binding:
                 shape = tuple([self.plan.result_dims(i)[k] for k in range(function.outs[i].rank)])
                 self.outputs[i] = output_array(function.name, i, function.result_types[i], shape, given[i])
                 self.returned[i] = given[i]
-        if out is not None and function.result_count > 1:
+        if out is not None and function.result_count > 1:  # newly allocated arrays cannot overlap
             check_apart(function.name, self.outputs)
         return 0
 
     cdef list given(self, object out):
-        """Return the `out` of each result, None for none."""
+        """Return `out` as a list with the caller's object for each result; None for a result without one."""
         cdef Function function = self.function
         if out is None:
             return [None] * function.result_count
@@ -155,7 +163,7 @@ cdef class Binding:
         """Choose the memory that each result is written to: its array, or an intermediate buffer (detour).
 
         A detour is needed if the array overlaps an argument that the result does not update in place, is less aligned
-        than a kernel requires, or holds packed elements.
+        than a kernel requires, or has elements of less than 8 bits, which kernels write packed.
         """
         cdef Function function = self.function
         cdef uint32_t i, k
@@ -171,7 +179,7 @@ cdef class Binding:
             direct = not packed and not (<uintptr_t>data & self.plan.result_mask[i])
             for k in range(function.arg_count):
                 if k == function.outs[i].tied and data == self.frame.args[k]:
-                    continue
+                    continue  # the result updates this argument in place
                 if self.inputs[k] is not None and overlap(data, size, self.frame.args[k], self.plan.arg_bytes[k]):
                     direct = False
             if direct:
@@ -184,12 +192,15 @@ cdef class Binding:
         return 0
 
     cdef object execute(self, Slot* slot):
-        """Run the call and return its value."""
+        """Run the call in a slot of its plan (a reusable call object with scratch memory) and return its value."""
         self.plan.execute(slot, self.frame.args, self.frame.scalars, self.frame.results, self.frame.out_scalars)
         return self.collect()
 
     cdef object collect(self):
-        """Return the value of a call that has run, after copying the results that took a detour."""
+        """Return the value of a call that has run, after copying the results in detours to their arrays.
+
+        The value is an array or number for one result, a tuple for several, None for none.
+        """
         cdef Function function = self.function
         cdef uint32_t i
         if self.has_detours:
@@ -199,7 +210,7 @@ cdef class Binding:
                 elif self.detours[i] is not None:
                     memcpy(PyArray_DATA(<PyArrayObject*>self.outputs[i]), (<Block>self.detours[i]).data,
                            self.plan.result_bytes[i])
-        if function.simple:
+        if function.simple:  # the only result is a tensor
             return self.returned[0]
         values = [
             function.scalar_result(i, self.frame.out_scalars[i]) if self.outputs[i] is None else self.returned[i]
@@ -210,7 +221,7 @@ cdef class Binding:
         return values[0] if len(values) == 1 else tuple(values)
 
     def run(self):
-        """Run the call once."""
+        """Run the call once and return its value, see `collect`."""
         cdef Slot slot
         self.plan.take(&slot)
         try:

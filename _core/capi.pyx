@@ -44,16 +44,17 @@ def handles():
 
 
 cdef pyd_status_t null(const char* function, const char* what) noexcept nogil:
-    """Return the status for an argument that must not be NULL."""
+    """Return an INVALID_ARGUMENT status: argument `what` of the table's `function` is NULL, but must not be."""
     return pyd_status_make(PYD_CODE_INVALID_ARGUMENT, "%s: %s is NULL", function, what)
 
 
 # ---- operations of slots that need the GIL
 
-# The arguments and the outcome of one such operation.
+# The arguments and the outcome of one such operation. A slot is a function pointer of the table; each operation reads
+# and writes only some members.
 cdef struct Request:
-    const char* slot        # for messages
-    const char* text        # a name
+    const char* slot        # name of the slot, for messages
+    const char* text        # name of a device, import, command or plugin
     const void* data        # options, or a borrowed PyObject
     pyd_api_device_t* device
     pyd_plugin_fn_t function
@@ -70,7 +71,7 @@ ctypedef pyd_status_t (*operation_t)(Request* request) except? NULL
 
 
 cdef pyd_status_t perform(operation_t operation, Request* request) noexcept nogil:
-    """Run an operation with the GIL. UNAVAILABLE if the interpreter is not running."""
+    """Run an operation with the GIL and return its status. Return UNAVAILABLE if the interpreter is not running."""
     if not has_python():
         return pyd_status_make(
             PYD_CODE_UNAVAILABLE, "%s: the Python interpreter has ended or was never started", request.slot)
@@ -78,7 +79,10 @@ cdef pyd_status_t perform(operation_t operation, Request* request) noexcept nogi
 
 
 cdef pyd_status_t perform_with_gil(operation_t operation, Request* request) noexcept with gil:
-    """Run an operation and return the status of its exception. An exception that the caller has set is preserved."""
+    """Run an operation and return its status, or that of its exception.
+
+    An exception that is already set in the calling thread is set again afterwards.
+    """
     cdef PyObject *kind = NULL
     cdef PyObject *value = NULL
     cdef PyObject *trace = NULL
@@ -89,13 +93,13 @@ cdef pyd_status_t perform_with_gil(operation_t operation, Request* request) noex
     except BaseException as error:
         status = status_of(error, request.slot)
         if isinstance(error, KeyboardInterrupt):
-            PyErr_SetInterrupt()  # raised where Python code runs next
+            PyErr_SetInterrupt()  # C callers may drop the status: raise Ctrl-C again where Python code runs next
     PyErr_Restore(kind, value, trace)
     return status
 
 
 cdef class HostFunction:
-    """Address of a registered C function, and the callback for when it is no longer used."""
+    """Registered C function: its address, and release(owner), which is called once nothing uses it any more."""
 
     cdef readonly object address
     cdef void (*release)(void*) noexcept nogil
@@ -113,7 +117,7 @@ cdef pyd_status_t open_device(Request* request) except? NULL:
 
 
 cdef pyd_status_t create_device(Request* request) except? NULL:
-    """Create a CPU device with the options of an embedder."""
+    """Create a CPU device with the options of an embedder. data: pyd_sched_options_t; context: pyd_allocator_t."""
     cdef const pyd_sched_options_t* options = <const pyd_sched_options_t*>request.data
     sched = Scheduler(options.workers, options.spin_us, <uintptr_t>&options.threads)
     cpu = import_module("pydispatch.runtime.devices.cpu")
@@ -121,14 +125,14 @@ cdef pyd_status_t create_device(Request* request) except? NULL:
 
 
 cdef pyd_status_t adopt_device(Request* request) except? NULL:
-    """Create a handle for a Python device."""
+    """Create a handle for an existing Python device, the PyObject in `data`."""
     return wrap_device(<object>request.data, request.out_device)
 
 
 cdef pyd_status_t load_program(Request* request) except? NULL:
-    """Load a program from a file or from memory."""
+    """Load a program from a file, or from memory if no path is given, with the pyd_api_load_t in `data`."""
     cdef const pyd_api_load_t* options = <const pyd_api_load_t*>request.data
-    if options.size > <size_t>(1 << 62):
+    if options.size > <size_t>(1 << 62):  # the slice below would treat a size above PY_SSIZE_T_MAX as negative
         raise ArtifactError(f"an artifact cannot have {options.size} bytes")
     source = os.fsdecode(options.path) if options.path != NULL else (<const char*>options.data)[:options.size]
     held = []
@@ -137,7 +141,11 @@ cdef pyd_status_t load_program(Request* request) except? NULL:
 
 
 cdef dict parameters_of(const pyd_api_load_t* options, list held):
-    """Return the parameters for `load`, or None. held: receives the owners of their memory."""
+    """Return the parameters for `load`, or None if there are none.
+
+    The dict has for each scope a list: a dict from keys to arrays, and the paths of files. held: receives the owners of
+    the arrays' memory.
+    """
     cdef uint32_t i
     cdef HeldMemory memory
     sources = {}
@@ -157,12 +165,15 @@ cdef dict parameters_of(const pyd_api_load_t* options, list held):
 
 
 cdef pyd_status_t adopt_program(Request* request) except? NULL:
-    """Create a handle for a Python program."""
+    """Create a handle for an existing Python program, the PyObject in `data`."""
     return wrap_program(<object>request.data, NULL, request.out_program)
 
 
 cdef pyd_status_t add_function(Request* request, str method) except? NULL:
-    """Register a C function as a provider of an import or command. method: of the device."""
+    """Register a C function as a provider of an import or command, and store its identifier in the request.
+
+    method: name of the device's method that registers it, "add_import" or "add_command".
+    """
     cdef HostFunction held = HostFunction()
     held.address = <uintptr_t>request.function
     device, registered = python_device(request.device)[2:]
@@ -170,7 +181,7 @@ cdef pyd_status_t add_function(Request* request, str method) except? NULL:
         request.text.decode("utf-8"), held, <uintptr_t>request.context or None, priority=request.priority)
     registered[provider.id] = provider
     request.id = provider.id
-    held.release, held.owner = request.release, request.owner
+    held.release, held.owner = request.release, request.owner  # last: not called if the registration fails
     return NULL
 
 
@@ -206,7 +217,7 @@ cdef pyd_status_t remove_provider(Request* request) except? NULL:
 # ---- the slots
 
 cdef Request request_of(const char* slot) noexcept nogil:
-    """Return an empty request for a slot."""
+    """Return a request with the name of its slot, all other members zero."""
     cdef Request request
     memset(&request, 0, sizeof(request))
     request.slot = slot
@@ -254,7 +265,10 @@ cdef pyd_status_t device_from_python(void* device, pyd_api_device_t** out_device
 cdef pyd_status_t load(
         const char* slot, pyd_api_device_t* device, const pyd_api_load_t* options,
         pyd_api_program_t** out_program) noexcept nogil:
-    """Check the arguments of the slots that load programs, and load."""
+    """Load a program for the table's function named `slot`, after checking its arguments.
+
+    Like all slots, store NULL in `out_program` on failure.
+    """
     cdef Request request = request_of(slot)
     cdef pyd_status_t status
     if out_program == NULL:
@@ -270,7 +284,7 @@ cdef pyd_status_t load(
 
 
 cdef pyd_api_load_t load_options() noexcept nogil:
-    """Return empty options for `load`."""
+    """Return options for `load` that state nothing but the size of the structure."""
     cdef pyd_api_load_t options
     memset(&options, 0, sizeof(options))
     options.struct_size = sizeof(options)
@@ -310,7 +324,10 @@ cdef pyd_status_t program_from_python(void* program, pyd_api_program_t** out_pro
 cdef pyd_status_t register(
         operation_t operation, Request* request, pyd_api_device_t* device, const char* name, bint has_function,
         int32_t priority, uint64_t* out_id) noexcept nogil:
-    """Check the arguments of the slots that register functions, and register."""
+    """Run an operation that registers functions, after checking its arguments, and store the identifier in `out_id`.
+
+    has_function: whether the function's address is not NULL. out_id: may be NULL; receives 0 on failure.
+    """
     cdef pyd_status_t status
     if out_id != NULL:
         out_id[0] = 0
@@ -356,7 +373,7 @@ cdef pyd_status_t device_remove_provider(pyd_api_device_t* device, uint64_t id) 
 
 
 cdef int32_t watch_signals(void* context) noexcept nogil:
-    """Return whether a signal handler has raised; the `is_wanted` function of the table."""
+    """Return nonzero if a signal handler has raised; the table's `is_signalled`, for `is_wanted` of interrupts."""
     return is_signalled(context) if has_python() else 0
 
 

@@ -1,4 +1,7 @@
-"""The commands and buffers of a plan, as devices get them that run plans by themselves."""
+"""The commands and buffers of a plan, in the form that is passed to devices which run plans by themselves.
+
+A plan is a function specialized for the sizes of a call: a list of commands over numbered buffers.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,10 @@ from dataclasses import dataclass
 
 
 class BufferKind(enum.IntEnum):
-    """Role of a buffer in a plan; the values are those of program_device.h."""
+    """Role of a buffer in a plan; the values are those of PYD_BUFFER_* in program_device.h.
+
+    TRANSIENT: memory for intermediate values, in one arena per call.
+    """
 
     ARGUMENT = 0
     RESULT = 1
@@ -19,7 +25,8 @@ class BufferKind(enum.IntEnum):
 class PlanBuffer:
     """A buffer of a plan.
 
-    kind: its role. index: of the argument, result or constant. size: bytes. offset: of a transient, bytes in the arena.
+    kind: its role. index: number of the argument, result or constant, from 0. size: bytes. offset: begin of a transient
+    buffer in the arena, in bytes. `index` has no meaning for transient buffers, `offset` for all others.
     """
 
     kind: BufferKind
@@ -32,7 +39,7 @@ class PlanBuffer:
 class Slot:
     """A range of bytes of a buffer that a command reads or writes.
 
-    buffer: number of the buffer in the plan. offset, size: in bytes.
+    buffer: index in the list of buffers of the plan. offset, size: in bytes.
     """
 
     buffer: int
@@ -44,8 +51,8 @@ class Slot:
 class Command:
     """Command of a plan.
 
-    region: commands of one region are independent, and regions run in order. slots: the ranges of buffers that the
-    command uses.
+    region: number of a group of commands that are independent of one another; groups run in the order of their numbers.
+    slots: the ranges of buffers that the command uses.
     """
 
     region: int
@@ -54,10 +61,11 @@ class Command:
 
 @dataclass(frozen=True)
 class Dispatch(Command):
-    """A grid of workgroups; its slots are the bindings, in order.
+    """Command that runs a grid of workgroups of a kernel; its slots are the kernel's bindings, in order.
 
-    executable: its number in the program. ordinal, name: of the export; the name may be empty. first_constant,
-    constant_count: words, in the constants of the plan.
+    executable: its number in the program. ordinal, name: number of the kernel among the exports of the executable, and
+    its name, which may be empty. grid: number of workgroups in x, y and z. first_constant, constant_count: index and
+    number of the kernel's 32-bit constants in the constants of the plan.
     """
 
     executable: int
@@ -72,7 +80,8 @@ class Dispatch(Command):
 class Fill(Command):
     """Command that fills its only slot with whole repetitions of a pattern.
 
-    pattern: the encoding of the plan. pattern_size: 1, 2, 4 or 8 bytes.
+    pattern: the repeated bytes as an integer, the first byte lowest, for the scalars that the plan was created with; a
+    call may have another one. pattern_size: 1, 2, 4 or 8 bytes.
     """
 
     pattern: int
@@ -101,10 +110,11 @@ class Copy(Command):
 
 @dataclass(frozen=True)
 class Custom(Command):
-    """Command that calls a host command; its slots are the tensor operands, in order.
+    """Command that calls a host command (a function of the user); its slots are the tensor operands, in order.
 
-    command: number of the host command in the program. sizes: of all tensors, concatenated. first_constant,
-    constant_count: range in the constants of the plan; two words for each scalar operand.
+    command: number of the host command in the program. sizes: shapes of all tensor operands, concatenated.
+    first_constant, constant_count: index and number of 32-bit words in the constants of the plan; two for each scalar
+    operand.
     """
 
     command: int
@@ -115,7 +125,7 @@ class Custom(Command):
 
 @dataclass(frozen=True)
 class TensorResult:
-    """Tensor result of a call. shape: its sizes. size: bytes of its buffer."""
+    """Tensor result of a call. shape: number of elements per dimension. size: bytes of its buffer."""
 
     shape: tuple[int, ...]
     size: int
@@ -125,8 +135,8 @@ class TensorResult:
 class Export:
     """Export of an executable that host code dispatches.
 
-    ordinal: its number in the executable. name: may be empty. constants: number of constant words. bindings: their
-    number.
+    ordinal: its number in the executable. name: may be empty. constants: number of 32-bit constants. bindings: number
+    of buffers that it is given.
     """
 
     ordinal: int

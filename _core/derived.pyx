@@ -1,4 +1,4 @@
-"""Derived constants: a program computes them once, from other constants."""
+"""Derived constants, such as weights in another layout: a program computes them once, from other constants."""
 
 cimport cython
 
@@ -26,7 +26,7 @@ cdef void fork_child(void* self) noexcept nogil:
 @cython.final
 @cython.no_gc
 cdef class Derived:
-    """Derived constants of `module` and of equal programs, which share them. Each is computed on first use."""
+    """Derived constants of a loaded program, `module`. Each is computed on first use; equal programs share them."""
 
     def __init__(self, Module module not None):
         if self.derived != NULL:

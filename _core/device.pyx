@@ -36,21 +36,21 @@ cdef extern from "Python.h":
     unsigned long PyThread_get_thread_ident() noexcept nogil
 
 cdef enum:
-    MAX_PLANS = 64  # cached by a runner
+    MAX_PLANS = 64  # plans that a Runner caches as PlanData; more take memory, fewer are converted again
 
 cdef tuple MEMORY_OF_CALLS = (BufferKind.ARGUMENT, BufferKind.RESULT)
 
 
 def link_executable(Module module not None, uint32_t index, uint32_t variant, uint32_t alignment):
-    """Tell the program that the device has loaded `variant` of executable `index`.
+    """Tell the program that the device has loaded `variant` of executable `index`; both are numbers from 0.
 
-    alignment: bytes, a power of two, to which host code aligns bindings.
+    alignment: bytes, a power of two, to which host code aligns the buffers that it binds.
     """
     check(pyd_program_set_device_executable(module.program, index, variant, alignment))
 
 
 def exports_of(Module module not None, uint32_t executable):
-    """Return every export of an executable that host code dispatches, as a commands.Export."""
+    """Return a list with a commands.Export for every export of an executable that host code dispatches."""
     cdef pyd_export_info_t info
     cdef uint32_t i
     found = []
@@ -62,21 +62,24 @@ def exports_of(Module module not None, uint32_t executable):
 
 
 def constant_bytes(Module module not None, uint32_t index):
-    """Return a view of the bytes of a constant, valid as long as the module."""
+    """Return a read-only memoryview of the bytes of constant number `index`, valid as long as the module."""
     cdef pyd_span_t span = pyd_program_constant_bytes(module.program, index)
     return memory_at(<uintptr_t>span.data, span.size, False)
 
 
 def poison_requested():
-    """Return whether devices fill memory before they hand it out, as pyd_poison_requested does for the CPU."""
+    """Return whether the environment requests that devices fill memory before it is used (PYDISPATCH_CHECK=poison).
+
+    It makes reads of uninitialized memory visible. Raise InvalidArgumentError for another value of the variable.
+    """
     cdef c_bool requested = False
     check(pyd_poison_requested(&requested))
     return requested
 
 
 def memory_at(uintptr_t address, size_t size, bint writable):
-    """Return a view of memory that another object keeps alive."""
-    if not size:
+    """Return a memoryview of `size` bytes that another object must keep alive. writable: otherwise it is read-only."""
+    if not size:  # a Cython view cannot be empty, and the address may be 0
         return memoryview(bytearray() if writable else b"")
     cdef const unsigned char[::1] fixed
     cdef unsigned char[::1] changing
@@ -94,13 +97,16 @@ cdef class Runner:
 
     It calls these methods of the device; their exceptions reach the caller of the program:
 
-    - run_addresses(data, constants, patterns, addresses) runs a call. data: a PlanData. constants: the constant words
-      of this call, as bytes. patterns: one number per command of `data.commands`. addresses: for each buffer the host
-      address of an argument or result, 0 for other buffers and for unused ones.
+    - run_addresses(data, constants, patterns, addresses) runs a call. data: a PlanData. constants: the 32-bit constants
+      of this call, as bytes. patterns: for each command of `data.commands` the pattern of a fill, 0 for others.
+      addresses: for each buffer of the plan the host address of an argument or result, 0 for other buffers and for
+      unused ones.
     - run_blocks(data, constants, patterns, blocks) runs a call on memory of the device. blocks: for each buffer an
       object that represents its memory, or None; an argument and a result may share one.
     - acquire(bytes) and constant_memory(index) return such objects.
-    - copy(source, at, target, to, bytes), read(source, at, address, bytes) and write(target, address, bytes) copy data.
+    - copy(source, at, target, to, bytes), read(source, at, address, bytes) and write(target, address, bytes) copy
+      between two blocks, from a block to host memory, and from host memory to the begin of a block. at, to: offsets in
+      the source and target block, in bytes.
     """
 
     cdef object device
@@ -120,7 +126,11 @@ cdef class Runner:
 
 
 cdef pyd_status_t run_call(void* context, pyd_call_t* call) noexcept with gil:
-    """Run a call on host memory; the C callback of the runner."""
+    """Run a call on host memory; the C callback of the runner. context: the Runner.
+
+    An exception that is not an Exception, such as KeyboardInterrupt, stays set besides the status, so that the caller
+    raises it unchanged.
+    """
     cdef pyd_status_t status
     ending = None
     try:
@@ -136,13 +146,16 @@ cdef pyd_status_t run_call(void* context, pyd_call_t* call) noexcept with gil:
 
 
 cdef pyd_status_t failed(void* context, object error):
-    """Return the status of an exception in a procedure, and store the exception for the caller to raise."""
+    """Return the status of an exception in a procedure, and store the exception for the caller to raise.
+
+    It is stored in the device's dict `raised` under the identifier of this thread. context: the Runner.
+    """
     (<Runner>context).device.raised[PyThread_get_thread_ident()] = error
     return status_of(error, "a device's program")
 
 
 cdef pyd_status_t run_blocks(void* context, pyd_call_t* call) noexcept with gil:
-    """Run a call on device memory; a C callback of the runner."""
+    """Run a call on device memory; a C callback of the runner. context: the Runner."""
     try:
         run_on_device(<Runner>context, call, True)
         return NULL
@@ -153,7 +166,7 @@ cdef pyd_status_t run_blocks(void* context, pyd_call_t* call) noexcept with gil:
 cdef pyd_status_t acquire(void* context, uint64_t size, void** out_block) noexcept with gil:
     try:
         block = (<Runner>context).device.acquire(size)
-        Py_INCREF(block)
+        Py_INCREF(block)  # until release()
         out_block[0] = <void*>block
         return NULL
     except BaseException as error:
@@ -163,7 +176,7 @@ cdef pyd_status_t acquire(void* context, uint64_t size, void** out_block) noexce
 cdef pyd_status_t constant(void* context, uint32_t index, void** out_block) noexcept with gil:
     try:
         block = (<Runner>context).device.constant_memory(index)
-        Py_INCREF(block)
+        Py_INCREF(block)  # until release()
         out_block[0] = <void*>block
         return NULL
     except BaseException as error:
@@ -200,7 +213,10 @@ cdef pyd_status_t write(void* context, void* block, const void* source, uint64_t
 
 
 cdef int run_on_device(Runner self, pyd_call_t* call, bint on_device) except -1:
-    """Run a call on the Python device, with the cached PlanData of its plan."""
+    """Run a call on the Python device, with the cached PlanData of its plan.
+
+    on_device: the call's buffers are blocks (addresses of Python objects), not host memory.
+    """
     cdef const pyd_plan_t* plan = pyd_call_plan(call)
     cdef uint32_t scalar_count, dims_count, i
     cdef const uint64_t* scalars = pyd_plan_scalars(plan, &scalar_count)
@@ -213,7 +229,7 @@ cdef int run_on_device(Runner self, pyd_call_t* call, bint on_device) except -1:
     cdef PlanData data = self.plans.get(key)
     if data is None:
         data = plan_data(plan, info)
-        oldest = None
+        oldest = None  # released after the critical section, as that may run Python code
         with cython.critical_section(self.plans):
             if len(self.plans) >= MAX_PLANS:
                 oldest = self.plans.pop(next(iter(self.plans)), None)
@@ -253,12 +269,14 @@ cdef class DeviceFunction:
     def bind(self, tuple args, Plan known=None, bint copies=True):
         """Return (Plan, arguments, scalars) of a call.
 
-        Each argument is a buffer, a contiguous array with packed elements, or None for a number; scalars has the words
-        of all numbers as bytes. known: a plan to use if it matches. copies: copy strided arrays; otherwise they are
-        refused. Raises InvalidArgumentError.
+        Each argument is a buffer of the device, a contiguous array with elements as programs store them (packed if
+        smaller than a byte), or None for a number. scalars: the numbers, in order, 8 bytes each.
+
+        known: a plan to use if it fits these arguments; by default the plan of the call before. copies: copy strided
+        arrays; otherwise they are refused. Raises InvalidArgumentError.
         """
         cdef Function function = self.function
-        cdef uint64_t words[128]
+        cdef uint64_t words[128]  # sizes and numbers of most calls; others allocate memory
         cdef uint64_t* memory = words
         cdef int64_t* dims
         cdef uint64_t* scalars
@@ -308,12 +326,14 @@ cdef class DeviceFunction:
                 free(memory)
 
     def compute(self, Plan plan not None, bytes scalars):
-        """Compute the values of a call that depend on its scalars.
+        """Compute the values of a call that depend on its scalars. scalars: 8 bytes each, as `bind` returns them.
 
-        Returns (constant words as bytes, pattern per command of its PlanData, value per scalar result, else None).
+        Returns a tuple: all 32-bit constants of the plan as bytes; the fill pattern of each command of the plan, 0 for
+        other commands; for each result its number, or None for a tensor.
         """
         cdef uint32_t constants = pyd_plan_constant_count(plan.plan), commands = pyd_plan_command_count(plan.plan)
         cdef uint32_t results = plan.function.result_count, i
+        # `memory` has 64-bit patterns, then 64-bit results, then 32-bit constants.
         cdef uint64_t* memory = <uint64_t*>calloc(constants + commands + results + 1, sizeof(uint64_t))
         if memory == NULL:
             raise MemoryError()

@@ -23,12 +23,12 @@ ctypedef struct DLTensor:
     int32_t device_type
     int32_t device_id
     int32_t ndim
-    uint8_t code
+    uint8_t code          # class of the element type: 0 int, 1 uint, 2 float, 5 complex, 6 bool
     uint8_t bits
-    uint16_t lanes
+    uint16_t lanes        # elements per vector
     int64_t* shape
-    int64_t* strides
-    uint64_t byte_offset
+    int64_t* strides      # in elements; NULL for row-major order without gaps
+    uint64_t byte_offset  # of the first element from `data`
 
 ctypedef struct DLManaged:
     DLTensor tensor
@@ -49,13 +49,16 @@ cdef enum:
 
 # Pinned CUDA memory (3) is ordinary memory to the CPU.
 cdef tuple CPU_DEVICES = (1, 3)
-# DLPack type code -> NumPy kind, or the name of a type of ml_dtypes with its width.
+# DLPack type code -> NumPy kind, to which the number of bytes is appended; and -> name of a type of ml_dtypes.
 cdef dict KINDS = {0: "i", 1: "u", 2: "f", 5: "c"}
 cdef dict EXTENDED = {row.dlpack: row.name for row in EXTENDED_TYPES if row.dlpack is not None}
 
 
 cdef class Owner:
-    """Base of an array over a capsule; calls the producer's deleter when the array is freed."""
+    """Base object of an array over a capsule's memory; calls the producer's deleter when the array is freed.
+
+    is_unversioned: the capsule has the form before DLPack 1.0. managed: its DLManaged or DLVersioned structure.
+    """
 
     cdef bint is_unversioned
     cdef void* managed
@@ -67,10 +70,13 @@ cdef class Owner:
 
 
 cdef object dtype_of(DLTensor* tensor):
-    """Return the dtype of a tensor's elements. Raise BufferError if it is not supported."""
+    """Return the NumPy dtype of a tensor's elements. Raise BufferError if it is not supported.
+
+    Without ml_dtypes a type that NumPy lacks becomes the unsigned integer of its width.
+    """
     if tensor.lanes != 1:
         raise BufferError(f"DLPack elements with {tensor.lanes} lanes are not supported")
-    if tensor.code == 6 and tensor.bits == 8:
+    if tensor.code == 6 and tensor.bits == 8:  # kDLBool
         return np.dtype(np.bool_)
     if tensor.code in KINDS and tensor.bits >= 8 and tensor.bits % 8 == 0:
         return np.dtype(f"{KINDS[tensor.code]}{tensor.bits // 8}")
@@ -84,7 +90,10 @@ cdef object dtype_of(DLTensor* tensor):
 
 
 cdef object capsule_of(object source):
-    """Return the capsule of an object in CPU memory, versioned if the producer supports that."""
+    """Return the DLPack capsule of an object, versioned if its producer supports that.
+
+    Raise BufferError if its memory is not accessible to the CPU.
+    """
     device = int(source.__dlpack_device__()[0])
     if device not in CPU_DEVICES:
         raise BufferError(f"its memory is on DLPack device type {device}; expected the CPU (1)")
@@ -109,6 +118,7 @@ def open_capsule(object capsule):
     cdef DLTensor* tensor
     cdef Owner owner = Owner()
     cdef bint read_only = False
+    # The protocol renames a capsule when it is consumed, so that its destructor does not free the memory.
     if PyCapsule_IsValid(capsule, "dltensor_versioned"):
         versioned = <DLVersioned*>PyCapsule_GetPointer(capsule, "dltensor_versioned")
         if versioned.major != 1:
@@ -136,7 +146,7 @@ def read_only_text(object array):
 
 
 cdef object array_over(DLTensor* tensor, Owner owner, bint read_only):
-    """Return an array over the memory of a tensor, which `owner` keeps alive."""
+    """Return an array over the memory of a tensor, without a copy. owner: keeps the memory alive; becomes its base."""
     cdef Py_ssize_t shape[MAX_DIMS]
     cdef Py_ssize_t strides[MAX_DIMS]
     cdef int i
@@ -147,18 +157,19 @@ cdef object array_over(DLTensor* tensor, Owner owner, bint read_only):
         shape[i] = tensor.shape[i]
         if tensor.strides != NULL:
             strides[i] = tensor.strides[i] * <Py_ssize_t>dtype.itemsize
-    Py_INCREF(dtype)
+    Py_INCREF(dtype)  # PyArray_NewFromDescr takes over a reference
     cdef PyObject* made = PyArray_NewFromDescr(
         &PyArray_Type, <PyArray_Descr*>dtype, tensor.ndim, shape, strides if tensor.strides != NULL else NULL,
         <char*>tensor.data + tensor.byte_offset, 0 if read_only else NPY_ARRAY_WRITEABLE, NULL)
     array = <object>made
-    Py_DECREF(array)
+    Py_DECREF(array)  # the cast has added a reference to the new one
     Py_INCREF(owner)
     PyArray_SetBaseObject(<PyArrayObject*>made, <PyObject*>owner)
     return array
 
 
-# The memory of a capsule that make_capsule() has created.
+# The memory of a capsule that make_capsule() has created: one of the two structures is used. owner: object that keeps
+# the tensor's memory alive, with a reference that end() releases.
 cdef struct Lent:
     DLManaged plain
     DLVersioned versioned
@@ -190,10 +201,11 @@ cdef void destroy_unconsumed(object capsule) noexcept:
 
 def make_capsule(object owner, uintptr_t address, tuple shape, int code, int bits, int device_type, int device_id,
                  bint versioned=False):
-    """Create a capsule over C-contiguous memory that `owner` keeps alive.
+    """Create a DLPack capsule over C-contiguous memory that `owner` keeps alive.
 
-    code, bits: DLPack type of the elements. versioned: create a capsule of version 1.0, which states that the memory is
-    writable.
+    address: of the first element. code, bits: DLPack type code and width of the elements. device_type, device_id: where
+    the memory is, as in DLPack. versioned: create a capsule of version 1.0, which states that the memory is writable;
+    otherwise one of the form before, which cannot.
     """
     cdef Lent* lent
     cdef DLTensor* tensor

@@ -21,7 +21,7 @@ ctypedef int32_t (*vk_wait_t)(void*, const void*, uint64_t) noexcept nogil
 
 cdef enum:
     VK_TIMEOUT = 2
-    SLICE_NANOSECONDS = 200000000  # of a wait, between two checks for signals
+    SLICE_NANOSECONDS = 200000000  # longest wait between two checks for signals, and thus delay of Ctrl-C
 
 ERROR, LOST = PYD_MESSAGE_ERROR, PYD_MESSAGE_LOST
 OPENED, MAPPED = PYD_MESSAGE_OPENED, PYD_MESSAGE_MAPPED
@@ -75,7 +75,7 @@ cdef class Mailbox:
             message = next_
         if pyd_mailbox_take_incomplete(self.box):
             raise MemoryError("a message of a driver")
-        return found[::-1]
+        return found[::-1]  # the list of the mailbox begins with the latest
 
 
 def copy_mapped(
@@ -87,9 +87,10 @@ def copy_mapped(
         functions: Addresses of wgpuBufferMapAsync, wgpuDevicePoll, wgpuBufferGet(Const)MappedRange and wgpuBufferUnmap.
         device, buffer: The WGPUDevice and the WGPUBuffer.
         is_read: Whether to copy from the buffer.
-        at, length: The range that is mapped during the copy, in bytes.
-        skip: Bytes of the range before the copied ones.
-        host, size: The address and number of the bytes.
+        at, length: Offset and size of the range that is mapped during the copy, in bytes. WebGPU requires multiples
+            of 8 and 4, so that it may be larger than the copied one.
+        skip: Number of bytes of the range before the copied ones.
+        host, size: Address of the host memory and number of bytes to copy.
         box: Receives the driver's message if mapping fails.
 
     Returns:
@@ -105,11 +106,12 @@ def copy_mapped(
 
 
 def submit_and_wait(lock, prepare, uintptr_t submit, uintptr_t queue, uintptr_t wait, uintptr_t device):
-    """Submit the work that `prepare()` describes under the lock, and wait for it without the lock.
+    """Submit Vulkan work to a queue while holding `lock`, then wait without the lock until the work has ended.
 
-    prepare: returns the addresses of a VkSubmitInfo and of the VkSemaphoreWaitInfo of its end. submit, wait: addresses
-    of vkQueueSubmit and vkWaitSemaphores. An exception of a signal handler is raised after the work has ended. Returns
-    None, or the name of the function that failed and its VkResult.
+    prepare: returns the addresses of a VkSubmitInfo and of a VkSemaphoreWaitInfo that waits for its end; called with
+    the lock held. submit, wait: addresses of vkQueueSubmit and vkWaitSemaphores. queue, device: VkQueue and VkDevice.
+    An exception of a signal handler is raised after the work has ended. Returns None on success, else the name of the
+    function that failed and its VkResult.
     """
     cdef uintptr_t info, wait_info
     cdef int32_t result
@@ -129,7 +131,7 @@ def submit_and_wait(lock, prepare, uintptr_t submit, uintptr_t queue, uintptr_t 
             PyErr_CheckSignals()
             with nogil:
                 result = (<vk_wait_t>wait)(<void*>device, <const void*>wait_info, SLICE_NANOSECONDS)
-    except BaseException:
+    except BaseException:  # the caller releases memory that the work still uses: wait without a timeout
         with nogil:
             (<vk_wait_t>wait)(<void*>device, <const void*>wait_info, <uint64_t>-1)
         raise

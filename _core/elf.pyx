@@ -26,7 +26,7 @@ cdef inline pyd_span_t span_of(const unsigned char[::1] view) noexcept:
 
 
 def host_machine():
-    """Return the name of this machine if ELF files can be loaded on it ("x86_64", "aarch64", "riscv64"), else None."""
+    """Return the architecture of this machine, "x86_64", "aarch64" or "riscv64"; None if no ELF file can be loaded."""
     cdef const char* name = pyd_elf_machine_name(pyd_elf_machine_host())
     return None if name == NULL else name.decode()
 
@@ -46,9 +46,9 @@ def validate(data):
 
 
 def check_system(data):
-    """Check the tables of a shared library that the system's loader follows without validation.
+    """Check those tables of an ELF shared library that the system's loader follows without validation.
 
-    data: a buffer of its bytes. Raises ArtifactError.
+    data: a buffer of its bytes. Raises ArtifactError if one is broken.
     """
     cdef const unsigned char[::1] view = memoryview(data).cast("B")
     cdef pyd_span_t span = span_of(view)
@@ -59,7 +59,10 @@ def check_system(data):
 cdef pyd_status_t announce(
         pyd_span_t file, const pyd_elf_module_t* module, const char* name, bint perf_map,
         pyd_process_code_t** out_code) noexcept nogil:
-    """Register the code and the symbols of a module with debuggers, and with perf if `perf_map` is set."""
+    """Register the code and the symbols of a module with debuggers, and with perf if `perf_map` is set.
+
+    file: bytes that the module was loaded from. name: of the module, in debuggers. out_code: receives the registration.
+    """
     cdef pyd_process_code_info_t info
     cdef pyd_status_t status
     cdef uint64_t i, count = 0
@@ -70,7 +73,7 @@ cdef pyd_status_t announce(
     if symbols != NULL and named != NULL:  # when out of memory the code is registered without names
         if debug > 0:
             count = pyd_elf_debug_symbols(file, module, symbols, capacity)
-        else:  # the file is stripped: use its exports
+        else:  # the file is stripped: use its exports. Symbol 0 of a table is reserved
             for i in range(1, module.symbol_count):
                 count += pyd_elf_module_symbol_at(module, i, &symbols[count])
         for i in range(count):
@@ -91,7 +94,7 @@ cdef pyd_status_t announce(
 
 
 cdef class Module:
-    """A loaded ELF file. Its initializers have run; close() (or the last reference) runs the finalizers and unmaps it.
+    """A loaded ELF file whose initializers have run. close(), or freeing this object, runs finalizers and unmaps it.
 
     data: any buffer of bytes, copied. name: its name in debuggers. Raises ArtifactError for a file that cannot be
     loaded on this machine, OutOfMemoryError and SystemError for failures of the system. With PYDISPATCH_PERF_MAP=1 in
@@ -129,8 +132,8 @@ cdef class Module:
         cdef pyd_elf_symbol_t symbol
         cdef uint64_t i
         found = {}
-        for i in range(1, self.module.symbol_count):
-            if pyd_elf_module_symbol_at(&self.module, i, &symbol):
+        for i in range(1, self.module.symbol_count):  # symbol 0 of a table is reserved
+            if pyd_elf_module_symbol_at(&self.module, i, &symbol):  # undefined and local symbols are left out
                 found[symbol.name.decode("utf-8", "replace")] = <uintptr_t>symbol.address
         return found
 
@@ -148,7 +151,7 @@ cdef class Module:
         """Run the finalizers and unmap the code; addresses in it become invalid. Idempotent."""
         cdef pyd_elf_module_t module
         pyd_process_code_unregister(<pyd_process_code_t*>pyd_take(<void**>&self.code))
-        pyd_lock(&self.lock)
+        pyd_lock(&self.lock)  # of two threads that close, one unloads and the other one gets an empty module
         module = self.module
         memset(&self.module, 0, sizeof(self.module))
         pyd_unlock(&self.lock)
