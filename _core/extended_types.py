@@ -15,7 +15,7 @@ class ExtendedType(NamedTuple):
     numerical: int
     """Numerical type in the high byte of a dtype word (docs/program.md)."""
     bits: int
-    """Width of an element of a buffer; in an array each element has whole bytes."""
+    """Bits of an element in a buffer; types of 6 bits have 8 there. In a NumPy array each element has whole bytes."""
     dlpack: int | None
     """Type code of DLPack; None for types of fewer than 8 bits, which are not exchanged."""
 
@@ -34,7 +34,7 @@ EXTENDED_TYPES = (
     ExtendedType("float6_e2m3fn", "f6E2M3FN", 0x2D, 8, None),
     ExtendedType("float6_e3m2fn", "f6E3M2FN", 0x2E, 8, None),
 )
-"""All such types."""
+"""All floating-point types that NumPy lacks."""
 BY_NAME = {row.name: row for row in EXTENDED_TYPES}
 """The types by their names in ml_dtypes."""
 BY_MLIR = {row.mlir: row for row in EXTENDED_TYPES}

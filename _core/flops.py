@@ -13,7 +13,7 @@ from pydispatch._core.commands import Command, Custom, Dispatch
 from pydispatch._core.status import ArtifactError
 
 WORKGROUPS = -1
-"""Stands for the number of workgroups among the sizes of a term."""
+"""Value among the sizes of a term that stands for the number of workgroups of the dispatch."""
 
 
 @dataclass(frozen=True)
@@ -28,15 +28,15 @@ class Flops:
     type: str = ""
 
     def __add__(self, other: Flops) -> Flops:
-        """Return the sum: unknown if one part is, and without a type if both parts compute with different types."""
+        """Return the sum: unknown if one of both is, and without a type if both compute with different types."""
         if self.count is None or other.count is None:
             return UNKNOWN
-        if not self.count or not other.count:
+        if not self.count or not other.count:  # no operations have no type, so the type is that of the others
             return self if self.count else other
         return Flops(self.count + other.count, self.type if self.type == other.type else "")
 
     def __mul__(self, times: int) -> Flops:
-        """Return the operations of several runs."""
+        """Return the operations of `times` runs."""
         return Flops(None if self.count is None else self.count * times, self.type)
 
 
@@ -51,9 +51,9 @@ def flops_of(command: Command, stated: Mapping[int, list[Any]], constants: bytes
 
     Args:
         command: A command of the plan; a custom command has an unknown count, a fill or copy has none.
-        stated: For each executable by its number, the list `flops` of the manifest. It has an entry for each export:
-            null, or a type and terms such as `["f32", [2, 0, 4]]`, which stands for 2 times the 64-bit constants that
-            begin at the words 0 and 4.
+        stated: For each executable by its number, the list `flops` of the manifest. It has an entry for each export, by
+            ordinal: None, or a type and terms, whose sum is the count. `["f32", [2, 0, 4]]` stands for 2 times the two
+            64-bit constants of the dispatch that begin at its 32-bit words 0 and 4.
         constants: The constant words of the plan, 4 bytes each.
 
     Raises:
@@ -85,7 +85,7 @@ def _evaluate_term(term: list[Any], words: memoryview, workgroups: int) -> int:
     for size in sizes:
         if size == WORKGROUPS:
             factor *= workgroups
-        elif type(size) is int and 0 <= 4 * size <= len(words) - 8:
+        elif type(size) is int and 0 <= 4 * size <= len(words) - 8:  # 8 bytes from word `size` on exist
             factor *= int.from_bytes(words[4 * size : 4 * size + 8], "little")
         else:
             raise ValueError

@@ -153,9 +153,10 @@ cdef class Function(PlannedFunction):
         return profile(self, self.arranged(args, named) if named else args, runs, cold)
 
 cdef inline int gather_if_plain(Function self, PyObject** args, Frame* frame) except -1:
-    """Store sizes, addresses and numbers in the frame, if every tensor argument is a plain array.
+    """Store sizes, addresses and numbers in the frame (the C arrays of a call), if every tensor is a plain array.
 
-    Return 1 on success, and 0 if the call needs a Binding. A plain array is contiguous and of the right type and rank.
+    Return 1 on success, and 0 if the call needs a Binding, the slow path for all other arguments. A plain array is
+    contiguous and of the right type and rank.
     """
     cdef uint32_t i, axis, rank, scalar = 0
     cdef Value* value
@@ -164,7 +165,7 @@ cdef inline int gather_if_plain(Function self, PyObject** args, Frame* frame) ex
     cdef int64_t* dims = frame.dims
     if self.scalar_count:  # numbers first: their conversion may run Python code, which may resize an array
         for i in range(self.arg_count):
-            if self.args[i].descr != NULL:
+            if self.args[i].descr != NULL:  # a tensor
                 continue
             try:
                 (<ElementType>self.arg_types[i]).pack(<object>args[i], &frame.scalars[scalar])
@@ -197,7 +198,7 @@ cdef int gather_plain(Function self, PyObject** args, Frame* frame) except -1:
 
 
 cdef object run_fresh(Function self, Plan plan, Frame* frame):
-    """Run the call with newly allocated results and return them."""
+    """Run the call with newly allocated results and return them: one, a tuple of several, None for none."""
     cdef Slot slot
     made = fresh_results(self, plan, frame)
     plan.take(&slot)
@@ -228,7 +229,7 @@ cdef inline bint can_write_into(Function self, Plan plan, Frame* frame, PyObject
     for i in range(self.arg_count):
         begin = <uintptr_t>frame.args[i]
         if i == self.outs[0].tied and begin == data:
-            continue
+            continue  # the result updates this argument in place
         if self.args[i].descr != NULL and data < begin + plan.arg_bytes[i] and begin < data + size:
             return False
     return True
@@ -237,13 +238,13 @@ cdef inline bint can_write_into(Function self, Plan plan, Frame* frame, PyObject
 cdef object run_into(Function self, Plan plan, Frame* frame, PyObject* out):
     """Run the call with its only result in `out`, for which `can_write_into` is true.
 
-    An address that is too little aligned gets a copy of the result.
+    If the address of `out` is less aligned than kernels require, the result is written to other memory and copied.
     """
     cdef Slot slot
     cdef Block aligned_copy = None
     cdef void* data = PyArray_DATA(<PyArrayObject*>out)
     frame.results[0] = data
-    if <uintptr_t>data & plan.result_mask[0]:
+    if <uintptr_t>data & plan.result_mask[0]:  # alignment - 1
         aligned_copy = self.module.pool.acquire(plan.result_bytes[0])
         frame.results[0] = aligned_copy.data
     plan.take(&slot)
@@ -257,19 +258,22 @@ cdef object run_into(Function self, Plan plan, Frame* frame, PyObject* out):
 
 
 cdef object call(PyObject* callable, PyObject** args, size_t nargsf, PyObject* names):
-    """Call the function: the vectorcall slot. Plain calls take the fast path, others a Binding."""
+    """Call the function: the vectorcall slot. Calls with plain arrays take the fast path, others a Binding.
+
+    args: the positional arguments, then the values of the keywords in `names`, a tuple or NULL.
+    """
     cdef Function self = <Function>callable
     cdef Py_ssize_t count = PyVectorcall_NARGS(nargsf)
     cdef uint64_t words[STACK_WORDS]
     cdef Frame frame
     cdef Plan plan
-    cdef bint has_out = names != NULL
+    cdef bint has_out = names != NULL  # after the next check: `out` is the only keyword, and there is one result
     if self.module is None:
         raise Error("this Function was never made; use Program")
     if has_out and not (self.simple and PyTuple_GET_SIZE(<object>names) == 1
                         and PyTuple_GET_ITEM(<object>names, 0) == <PyObject*>OUT):
         return call_with_names(self, args, count, names)
-    if self.frame_words <= STACK_WORDS and not self.careful:
+    if self.frame_words <= STACK_WORDS and not self.careful:  # careful: elements must be packed or unpacked
         self.check_count(count)
         self.lay_out(words, &frame)
         if gather_if_plain(self, args, &frame):
@@ -285,7 +289,7 @@ cdef object call(PyObject* callable, PyObject** args, size_t nargsf, PyObject* n
 
 
 cdef object call_with_names(Function self, PyObject** args, Py_ssize_t count, PyObject* names):
-    """Call with keyword arguments, or with several results."""
+    """Call with keywords other than `out` alone, or with `out` for several results. Arguments are those of call()."""
     cdef PyObject* ordered[NAMED_ARGUMENTS]
     if order_arguments(self, args, count, <tuple>names, ordered):
         return call(<PyObject*>self, ordered, self.arg_count, NULL)
@@ -293,9 +297,10 @@ cdef object call_with_names(Function self, PyObject** args, Py_ssize_t count, Py
 
 
 cdef bint order_arguments(Function self, PyObject** args, Py_ssize_t count, tuple names, PyObject** out_args) except -1:
-    """Store the arguments in order in `out_args`.
+    """Store all arguments in `out_args`, in the order of the function.
 
-    Return False unless every argument is given exactly once and there is no other keyword.
+    args: `count` positional arguments, then the values of the keywords `names`. Return False, with `out_args`
+    undefined, unless every argument is given exactly once and there is no other keyword.
     """
     cdef Py_ssize_t i, place
     if not pyd_flag(&self.has_places) or self.arg_count > NAMED_ARGUMENTS or count + len(names) != self.arg_count:
@@ -304,7 +309,7 @@ cdef bint order_arguments(Function self, PyObject** args, Py_ssize_t count, tupl
         out_args[i] = args[i] if i < count else NULL
     for i in range(len(names)):
         found = self.places.get(names[i])
-        place = -1 if found is None else found
+        place = -1 if found is None else found  # also -1 if several arguments have the name
         if place < count or out_args[place] != NULL or names[i] == OUT or names[i] == WORKERS:
             return False
         out_args[place] = args[count + i]
@@ -312,11 +317,11 @@ cdef bint order_arguments(Function self, PyObject** args, Py_ssize_t count, tupl
 
 
 cdef object call_with_names_carefully(Function self, PyObject** args, Py_ssize_t count, tuple names):
-    """Call with keyword arguments that may be wrong, and with `out` and `workers`."""
+    """Call with any keywords: arguments by name, which may be wrong, `out` and `workers`. args: as of call()."""
     cdef Py_ssize_t i
     cdef dict named = {}
     cdef pyd_scope_t scope
-    cdef uint32_t most
+    cdef uint32_t most  # threads of the call; 0: no limit of its own
     out = workers = None
     for i, name in enumerate(names):
         if name == OUT:
@@ -346,6 +351,7 @@ cdef object call_into(Function self, tuple args, object out):
     return Binding(self, args, out).run()
 
 
+# An instance, to compute the offset of its member `vectorcall`.
 cdef Function probe = Function.__new__(Function)
 pyd_type_set_vectorcall(<PyTypeObject*>Function, <char*>&probe.vectorcall - <char*><PyObject*>probe)
 probe = None

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pydispatch._core.task import Task
 
 _arming = threading.Lock()
-"""Held while a CallFuture initializes its base class, so that two threads do not both do it."""
+"""Lock that is held while a CallFuture initializes its base class, so that two threads do not both do it."""
 
 
 class Future(concurrent.futures.Future):  # type: ignore[type-arg]
@@ -33,8 +33,8 @@ class Future(concurrent.futures.Future):  # type: ignore[type-arg]
 class CallFuture(Future):
     """A Future of a call on the CPU. It initializes its base class only when an attribute of it is first read.
 
-    Most calls are only waited for with `result`, which asks the task itself, so they need no lock or lists of
-    callbacks.
+    Most futures are used only through `result`, which waits for the task itself (the running call), so they never need
+    the lock and the list of callbacks of the base class.
     """
 
     def __init__(self, task: Task) -> None:
@@ -43,7 +43,7 @@ class CallFuture(Future):
     def __getattr__(self, name: str) -> Any:
         """Initialize the base class when one of its attributes is first read.
 
-        From then on the end of the call marks the future as done.
+        From then on the end of the call also updates the state of the base class, which runs its callbacks.
         """
         if name not in ("_condition", "_state", "_result", "_exception", "_waiters", "_done_callbacks"):
             raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
@@ -51,14 +51,14 @@ class CallFuture(Future):
             is_first = "_done_callbacks" not in self.__dict__  # the attribute that the base class sets last
             if is_first:
                 super().__init__()
-        if is_first and not self._task.call_when_done(self._finish):
+        if is_first and not self._task.call_when_done(self._finish):  # the call had already ended
             self._finish()
         return self.__dict__[name]
 
     def _finish(self) -> None:
         """Copy the outcome of the ended call into the state of the base class, which runs the callbacks."""
         if self._task.cancelled():
-            super().cancel()
+            super().cancel()  # `cancel` of this class would stop the task
             self.set_running_or_notify_cancel()
             return
         self.set_running_or_notify_cancel()
@@ -104,7 +104,9 @@ def deferred(
 ) -> Future:
     """Return a future of a call that is submitted once all futures among its arguments have ended.
 
-    The results of the futures take their places among the arguments. An error of one becomes the error of the call.
+    The call receives the result of each future in the place of the future. An error of one becomes the error of the
+    returned future. submit: starts the call with positional arguments `args` and keywords `named`, of which at least
+    one is a future.
     """
     args = list(args)
     outer = Future()

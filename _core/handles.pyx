@@ -59,7 +59,7 @@ cdef bint has_python() noexcept nogil:
     return pyd_has_python()
 
 
-cdef Py_ssize_t live_devices = 0   # number of owners that handles refer to
+cdef Py_ssize_t live_devices = 0   # number of handles whose owner, see below, is alive
 cdef Py_ssize_t live_programs = 0
 
 
@@ -85,9 +85,10 @@ cdef void drop_with_gil(void* owner, bint is_device) noexcept with gil:
 
 
 cdef pyd_status_t make_device(tuple owner, pyd_api_device_t** out_device) except? NULL:
-    """Create the handle of a device.
+    """Create the handle of a device, which keeps `owner` alive.
 
-    owner: (Scheduler, Pool), or these two with the device object and a dict of its providers.
+    owner: (Scheduler, Pool), or these two with the device object and a dict of the providers that were registered
+    through the handle, by identifier.
     """
     cdef pyd_api_owner_t kept
     kept.self, kept.drop = <void*>owner, drop_device
@@ -101,7 +102,10 @@ cdef pyd_status_t make_device(tuple owner, pyd_api_device_t** out_device) except
 cdef pyd_status_t make_program(
         pyd_api_device_t* device, Module module, object program, object held,
         pyd_api_program_t** out_program) except? NULL:
-    """Create the handle of a program, which keeps `module`, `program` and `held` alive."""
+    """Create the handle of a program, which keeps `module`, `program` and `held` alive.
+
+    module: the loaded program. program: the pydispatch.Program around it. held: owners of its parameters' memory.
+    """
     cdef pyd_api_owner_t kept
     cdef pyd_state_t* state
     owner = (module, program, held)
@@ -117,7 +121,7 @@ cdef pyd_status_t make_program(
 # ---- wrapping
 
 cdef pyd_status_t wrap_device(object device, pyd_api_device_t** out_device) except? NULL:
-    """Create a handle for a CPU device. UNSUPPORTED for other devices, INVALID_ARGUMENT for other objects."""
+    """Create a handle for a CPU device. Return UNSUPPORTED for another device, INVALID_ARGUMENT for another object."""
     sched, pool = getattr(device, "_sched", None), getattr(device, "_pool", None)
     if not isinstance(sched, Scheduler) or not isinstance(pool, Pool):
         text = f"expected a CPU device of pydispatch, got {type(device).__name__}".encode("utf-8", "backslashreplace")
@@ -128,9 +132,10 @@ cdef pyd_status_t wrap_device(object device, pyd_api_device_t** out_device) exce
 
 cdef pyd_status_t wrap_program(
         object program, pyd_api_device_t* device, pyd_api_program_t** out_program, object held=None) except? NULL:
-    """Create a handle for a program. device: its handle; NULL to create one.
+    """Create a handle for a pydispatch.Program on a CPU device.
 
-    Raise InvalidArgumentError for other objects.
+    device: handle of its device; NULL to create one that cannot load or register. held: object to keep alive with the
+    program. Raise InvalidArgumentError for another object or a closed program.
     """
     cdef Module module
     cdef pyd_status_t status
@@ -151,9 +156,12 @@ cdef pyd_status_t wrap_program(
 
 
 cdef tuple python_device(const pyd_api_device_t* device):
-    """Return the owner of a device handle: scheduler, pool, device, and providers that were registered through it."""
+    """Return the owner of a device handle: scheduler, pool, device, and providers that were registered through it.
+
+    Raise InvalidArgumentError for a handle without a device object.
+    """
     owner = <object>pyd_api_device_owner(device)
-    if len(owner) < 4:
+    if len(owner) < 4:  # wrap_program() has created it
         raise InvalidArgumentError("this device came with a program; open one to load and to register on it")
     return owner
 
@@ -161,7 +169,7 @@ cdef tuple python_device(const pyd_api_device_t* device):
 # ---- memory of the embedder
 
 cdef class HeldMemory:
-    """Owner of a reference to a memory handle, for arrays over that memory."""
+    """Owner of a reference to an embedder's memory handle, `memory`; array_over() sets it."""
 
     def __dealloc__(self):
         pyd_api_memory_release(self.memory)
@@ -170,7 +178,8 @@ cdef class HeldMemory:
 cdef object array_over(pyd_api_memory_t* memory, HeldMemory held):
     """Return the elements of a memory handle as a contiguous array, without a copy if they are in row-major order.
 
-    held: receives a reference to the memory, which it releases at its end.
+    held: receives a reference to the memory, which it releases when it is freed. The caller keeps it alive as long as
+    the array, which does not refer to it.
     """
     cdef const memory_t* seen = <const memory_t*>memory
     kind = element_type(seen.dtype)
@@ -182,5 +191,6 @@ cdef object array_over(pyd_api_memory_t* memory, HeldMemory held):
         raise InvalidArgumentError(f"parameters of {kind.name} have to be given in a file")
     if seen.extent == 0:
         return np.empty(shape, kind.dtype)
+    # With negative strides the first element is not at the lowest address.
     view = PyMemoryView_FromMemory(<char*>seen.lowest, <Py_ssize_t>seen.extent, PyBUF_READ)
     return np.ascontiguousarray(np.ndarray(shape, kind.dtype, view, seen.first - seen.lowest, strides))

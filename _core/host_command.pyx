@@ -44,19 +44,21 @@ cdef extern from "numpy/ndarraytypes.h":
 
 cdef struct NativeCall:
     pyd_host_command_t command  # first: `fail` is given its address
-    char* text
+    char* text                  # text of the failure, allocated by strdup; NULL for none
 
 PREFIX = PYD_HOST_COMMAND_PREFIX.decode()
-"""What the providers of imports are asked for: this, and the name of a command."""
+"""Prefix of the symbol of a host command; the name of the command follows. Providers of imports look it up."""
 
-cdef tuple GROUPS = (builtins.BaseExceptionGroup,) if hasattr(builtins, "BaseExceptionGroup") else ()
+cdef tuple GROUPS = (builtins.BaseExceptionGroup,) if hasattr(builtins, "BaseExceptionGroup") else ()  # Python 3.11
 cdef tuple KINDS = ("cpu", "cuda", "vulkan", "ptx-interpreter", "webgpu")  # by pyd_host_device_t
 
 
 @cython.final
 @cython.freelist(8)
 cdef class Context:
-    """Execution context that is passed to a host command. Valid until the command returns.
+    """Execution context that is passed to a host command (a user's function in a program) before its operands.
+
+    Valid until the command returns.
 
     kind: "cpu", "cuda", "vulkan", "webgpu" or "ptx-interpreter". name: name of the command in the program. stream: the
     CUstream; command_buffer: the VkCommandBuffer or WGPUCommandEncoder; handle: the CUcontext, VkDevice or WGPUDevice.
@@ -74,9 +76,10 @@ cdef class Context:
         self.stream, self.command_buffer, self.handle = stream, command_buffer, handle
 
     def parallel_for(self, uint64_t count, body):
-        """Call body(begin, end) on the workers of a CPU device, for ranges that cover [0, count) once.
+        """Call body(begin, end) on the workers of a CPU device, for ranges [begin, end) that cover [0, count) once.
 
-        Returns when all calls have returned. Raises the first exception that one of them raised.
+        On other devices there is one call, on this thread. Returns when all calls have returned. Raises the first
+        exception that one of them raised.
         """
         cdef Loop loop = Loop()
         cdef const pyd_host_command_t* command = self.command
@@ -102,14 +105,14 @@ cdef class Context:
 
 @cython.final
 cdef class Loop:
-    """A parallel loop of a host command: its body, and the first error."""
-    cdef object body
-    cdef object error  # the first
+    """Parallel loop of a host command."""
+    cdef object body   # function of the begin and end of a range
+    cdef object error  # the first exception of a body, or None
 
 
 cdef int32_t run_loop(
         void* self, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed) noexcept with gil:
-    """Run one range of a Loop; the C body of parallel_for."""
+    """Run the range [begin, end) of a Loop, `self`; the C body of parallel_for. Return nonzero to end the loop."""
     cdef Loop loop = <Loop>self
     try:
         loop.body(begin, end)
@@ -126,8 +129,8 @@ cdef class PythonCommand:
     """A Python function as a host command. address: of the C function to call, with this object as its context."""
 
     cdef object function
-    cdef str name  # that it was called by last
-    cdef pyd_lock_t lock  # of the name
+    cdef str name         # of the command in the program, in the last call; a function may have several names
+    cdef pyd_lock_t lock  # guards `name`
 
     def __init__(self, function):
         self.function, self.name = function, ""
@@ -141,7 +144,7 @@ cdef class PythonCommand:
         if PyUnicode_CompareWithASCIIString(name, command.name):
             name = command.name.decode("utf-8", "replace")
             pyd_lock(&self.lock)
-            _previous, self.name = self.name, name
+            _previous, self.name = self.name, name  # the previous name is released after the lock
             pyd_unlock(&self.lock)
         context.kind, context.name, context.command = KINDS[command.device], name, command
         return context
@@ -155,6 +158,7 @@ cdef object view_of(Context context, const pyd_host_operand_t* operand):
     """Return the memory of a tensor operand as an array.
 
     It is read-only unless the command writes the operand. `context` is its base, so that it cannot be made writable.
+    Elements of less than 8 bits are a copy with a byte each, which call_with_views() writes back.
     """
     cdef ElementType kind = element_type(operand.dtype)
     cdef int flags = NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED
@@ -182,10 +186,11 @@ cdef object view_of(Context context, const pyd_host_operand_t* operand):
 cdef int clear_frames(object error, object outer) except -1:
     """Clear the frames of an exception and of its causes, because their local variables may be views of operands.
 
-    outer: the exception that was being handled when the command was called; its frames are not those of the command.
+    outer: the exception that was being handled when the command was called, or None. It may be a cause of `error`, but
+    its frames are not those of the command.
     """
     cdef list pending = [error]
-    cdef set seen = {id(None), id(outer)}
+    cdef set seen = {id(None), id(outer)}  # causes may form a cycle
     while pending:
         each = pending.pop()
         if id(each) in seen:
@@ -199,9 +204,10 @@ cdef int clear_frames(object error, object outer) except -1:
 
 
 cdef int detach(list given) except -1:
-    """Make operand arrays that the command has kept own a copy, because the memory of the operands is reused.
+    """Move operand arrays that the command still refers to into memory of their own, as that of operands is reused.
 
-    Views of these arrays cannot be found and become invalid.
+    given: the arguments of the command: its context, then the operands. Views of these arrays cannot be found and
+    become invalid.
     """
     cdef Py_ssize_t i
     cdef ArrayFields* fields
@@ -221,7 +227,8 @@ cdef int detach(list given) except -1:
 cdef int call_with_views(PythonCommand self, const pyd_host_command_t* command) except -1:
     """Call the Python function with the context and its operands, and pack operands that it has written.
 
-    Raise InvalidArgumentError if it keeps an operand.
+    Raise InvalidArgumentError if it still refers to the array of an operand after its return, because the memory of the
+    operand is reused.
     """
     cdef const pyd_host_operand_t* operand
     cdef uint32_t i
@@ -262,7 +269,10 @@ cdef int call_with_views(PythonCommand self, const pyd_host_command_t* command) 
 
 
 cdef int32_t call_python(void* params, void* context, void* reserved) noexcept with gil:
-    """Call a PythonCommand; the C function of `address`. An exception becomes the failure of the command."""
+    """Call a PythonCommand; the C function of `address`. An exception becomes the failure of the command.
+
+    params: the pyd_host_command_t. context: the PythonCommand. reserved: unused. Return 0, or -1 on failure.
+    """
     cdef const pyd_host_command_t* command = <const pyd_host_command_t*>params
     cdef PythonCommand self = <PythonCommand>context
     cdef bytes text
@@ -280,7 +290,11 @@ cdef int32_t call_python(void* params, void* context, void* reserved) noexcept w
 
 
 def scalar_of(uint32_t dtype, uint64_t word):
-    """Return the Python number of a register value."""
+    """Return a scalar operand as a Python bool, int or float.
+
+    dtype: dtype word (docs/program.md) of its type. word: the 64-bit value that a program computes with; integers are
+    sign-extended, floats are their bits.
+    """
     return element_type(dtype).unpack(word)
 
 
@@ -292,8 +306,8 @@ cdef class Native:
     """
 
     cdef NativeCall own
-    cdef list operands
-    cdef bytes name
+    cdef list operands  # tuples (kind, access, dtype, sizes, bytes, data, offset, value), see pyd_host_operand_t
+    cdef bytes name     # keeps the C string in `own` alive
 
     def __cinit__(self, str kind, str name, stream=None, command_buffer=None, handle=None):
         self.operands, self.name, self.own.text = [], name.encode("utf-8", "backslashreplace"), NULL
@@ -311,15 +325,21 @@ cdef class Native:
 
     def add_scalar(self, uint32_t dtype, value):
         """Add a scalar operand. value: a number as `scalar_of` returns it."""
-        self.operands.append((PYD_HOST_SCALAR, PYD_HOST_READ, dtype, (), 0, 0, 0, value))
+        self.operands.append((PYD_HOST_SCALAR, PYD_HOST_READ, dtype, (), 0, 0, 0, value))  # no memory
 
     def add_tensor(
             self, uint32_t dtype, tuple sizes, uint32_t access, uint64_t nbytes, uintptr_t data, uint64_t offset):
-        """Add a tensor operand. access, data and offset are those of pyd_host_operand_t."""
+        """Add a tensor operand.
+
+        sizes: its shape. nbytes: size of its memory. access, data and offset are those of pyd_host_operand_t.
+        """
         self.operands.append((PYD_HOST_TENSOR, access, dtype, sizes, nbytes, data, offset, 0))
 
     def call(self, uintptr_t address, uintptr_t context):
-        """Call the C function. Raise CommandError with the text that it set, or the code that it returned."""
+        """Call the C function at `address` with the operands and its `context`, the address of data of its own.
+
+        Raise CommandError if it returns another code than 0, with the text that it set or that code.
+        """
         cdef size_t i, count = len(self.operands), total = sum([len(o[3]) for o in self.operands])
         cdef pyd_host_operand_t* operands = <pyd_host_operand_t*>calloc(count + 1, sizeof(pyd_host_operand_t))
         cdef int64_t* sizes = <int64_t*>calloc(total + 1, sizeof(int64_t))
@@ -350,7 +370,7 @@ cdef class Native:
 
 
 cdef void keep_text(const pyd_host_command_t* command, const char* text) noexcept nogil:
-    """Store the text of a failure, unless one is stored; the `fail` of a Native."""
+    """Store the text of a failure, unless one is stored: the first one counts. The `fail` of a Native."""
     cdef NativeCall* own = <NativeCall*>command
     if own.text == NULL:
         own.text = strdup(text)

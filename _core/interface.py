@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pydispatch._core.arrays import ElementType
 
 Shape = tuple[int | str, ...]
-"""Sizes of a tensor; a dynamic size is a name, such as `("batch", 4)`."""
+"""Sizes of a tensor, one per dimension; a dynamic size is given by a name, such as in `("batch", 4)`."""
 
 
 class _UnquotedText(str):
@@ -33,8 +33,8 @@ class _UnquotedText(str):
 class ValueInfo:
     """An argument or result of a function.
 
-    name: "" for a result without a name. dtype: the NumPy type of an element, or of the number. shape: its sizes, None
-    for a number. A dynamic size is given by a name; sizes with the same name are equal.
+    name: "" for a result without a name. dtype: the NumPy type of an element, or of the number. shape: the sizes of a
+    tensor, None for a number. A dynamic size is given by a name; sizes with the same name are equal.
     """
 
     name: str
@@ -70,9 +70,10 @@ class Interface:
     ) -> Interface:
         """Build the interface of a function of a program.
 
-        arguments, results: the properties of that name of a Function. entry: the function's entry in the manifest,
-        which names dynamic sizes; without one they are named d0, d1 and so on. Raises ArtifactError if the entry
-        contradicts the program.
+        arguments: name, element type and sizes of each argument; -1 for a dynamic size, None instead of the sizes for a
+        number. results: element type and rank of each result, None instead of the rank for a number. entry: the
+        function's entry in the manifest, which names dynamic sizes; without one they are named d0, d1 and so on. Raises
+        ArtifactError if the entry contradicts the program.
         """
         shapes = _Shapes(name, entry)
         inputs = [
@@ -80,8 +81,8 @@ class Interface:
             for i, (argument, kind, dims) in enumerate(arguments)
         ]
         outputs = [
-            ValueInfo(argument, kind.dtype, shapes.shape("outputs", i, None if rank is None else (-1,) * rank))
-            for i, (argument, (kind, rank)) in enumerate(zip(result_names, results, strict=True))
+            ValueInfo(result, kind.dtype, shapes.shape("outputs", i, None if rank is None else (-1,) * rank))
+            for i, (result, (kind, rank)) in enumerate(zip(result_names, results, strict=True))
         ]
         return cls(name, tuple(inputs), tuple(outputs))
 
@@ -113,6 +114,7 @@ class Interface:
         from inspect import Parameter, Signature
 
         names = [value.name for value in self.inputs]
+        # Python allows no positional-only parameter after others, so those before the last such name are, too.
         last = max((i for i, name in enumerate(names) if not _is_plain(name, names)), default=-1)
         taken = set(names)
         parameters = []
@@ -127,7 +129,7 @@ class Interface:
 
 
 def _is_plain(name: str, names: Sequence[str]) -> bool:
-    """Return whether an argument can be given as `name=`."""
+    """Return whether an argument can be given as `name=`. names: the names of all arguments, which may repeat."""
     return name.isidentifier() and not keyword.iskeyword(name) and name != "out" and names.count(name) == 1
 
 
@@ -140,12 +142,12 @@ def _unused_name(name: str, taken: set[str]) -> str:
 
 
 class _Shapes:
-    """Source of names for dynamic sizes: the manifest's entry of the function, or consecutive numbers."""
+    """Source of names for dynamic sizes: the manifest's entry of the function, or d0, d1 and so on without one."""
 
     def __init__(self, function: str, entry: Mapping[str, Any] | None) -> None:
         self._function = function
         self._entry = entry if entry and ("inputs" in entry or "outputs" in entry) else None
-        self._count = 0
+        self._count = 0  # sizes, static ones included, of the values before; only counted without an entry
 
     def shape(self, side: str, index: int, dims: tuple[int, ...] | None) -> Shape | None:
         """Return the shape of argument or result `index`, with names for dynamic sizes; None for a number.

@@ -14,7 +14,7 @@ from pydispatch._core.status import InvalidArgumentError
 OnError = Literal["raise", "return"]
 """What happens to the error of an item: "raise" ends the job, "return" puts the error in the place of the result."""
 Submit = Callable[..., concurrent.futures.Future[Any]]
-"""Function that starts a call with these arguments and returns its future."""
+"""Function that starts a call with the arguments it is given and returns the future of the call."""
 
 
 def arguments_of(item: Any) -> tuple[Any, ...]:
@@ -23,7 +23,7 @@ def arguments_of(item: Any) -> tuple[Any, ...]:
 
 
 def returns_errors(on_error: str) -> bool:
-    """Return whether errors are returned instead of raised. Raises InvalidArgumentError for another text."""
+    """Return whether `on_error` is "return", not "raise". Raise InvalidArgumentError for another value."""
     if on_error not in ("raise", "return"):
         raise InvalidArgumentError(f"on_error: expected 'raise' or 'return', got {on_error!r}")
     return on_error == "return"
@@ -32,7 +32,8 @@ def returns_errors(on_error: str) -> bool:
 def with_index(error: BaseException, index: int) -> BaseException:
     """Return the error with the index of its item in `item` and at the start of its text.
 
-    An error that already has one, such as that of an earlier call whose result was an argument, keeps it.
+    An error that already has one, such as that of an earlier call whose result was an argument, keeps it. A
+    CancelledError is returned unchanged.
     """
     if not hasattr(error, "item") and not isinstance(error, concurrent.futures.CancelledError):
         error.item = index  # type: ignore[attr-defined]
@@ -57,7 +58,10 @@ def _start(submit: Submit, item: Any) -> concurrent.futures.Future[Any]:
 
 
 def _outcome(future: concurrent.futures.Future[Any], index: int, is_returned: bool) -> Any:
-    """Wait for a call. Return its result, or its error where errors are returned; otherwise raise it."""
+    """Wait for the call of item `index`. Return its result, or its error if `is_returned`; otherwise raise the error.
+
+    Errors that are no Exception, such as KeyboardInterrupt, are always raised.
+    """
     error = future.exception()
     if error is None:
         return future.result()
@@ -78,12 +82,13 @@ def in_order(submit: Submit, items: Iterable[Any], in_flight: int, is_returned: 
         in_flight: Maximum number of calls that were submitted and whose results were not yielded.
         is_returned: Whether the error of a call is yielded in the place of its result instead of raised.
     """
-    source, count = iter(items), 0
+    source, count = iter(items), 0  # count: items that were submitted
     waiting: deque[concurrent.futures.Future[Any]] = deque()
-    end: BaseException | None = None
+    end: BaseException | None = None  # what ended `items`: StopIteration, or its error
     try:
         while end is None:
             if len(waiting) >= in_flight:
+                # The oldest one: after popleft() it has len(waiting) later ones.
                 yield _outcome(waiting.popleft(), count - len(waiting) - 1, is_returned)
             try:
                 item = next(source)
@@ -97,7 +102,7 @@ def in_order(submit: Submit, items: Iterable[Any], in_flight: int, is_returned: 
         if not isinstance(end, StopIteration):
             raise end
     finally:
-        for future in waiting:
+        for future in waiting:  # after an error, or if the caller drops the iterator
             future.cancel()
 
 
@@ -119,7 +124,7 @@ def all_of(submit: Submit, items: Iterable[Any], is_returned: bool) -> Future:
                 raise
             futures.append(failed(error))
     outer = Future()
-    left, counting = len(futures), threading.Lock()
+    left, counting = len(futures), threading.Lock()  # calls end on several threads
 
     def count(_: object) -> None:
         """Count the end of one call. The last one settles the future of all; `left` is the number of calls that still

@@ -17,7 +17,7 @@ cdef extern from "Python.h":
     object PyObject_Vectorcall(object callable, PyObject* const* args, size_t nargsf, PyObject* names)
     int Py_IS_TYPE(PyObject*, void* type) nogil
 
-cdef tuple NAMES = ("out",)
+cdef tuple NAMES = ("out",)  # keywords of the vectorcall
 
 cdef enum:
     STACK_ARGUMENTS = 32  # of a call, `out` included; calls with more are `call_carefully`
@@ -25,13 +25,14 @@ cdef enum:
 
 @cython.auto_pickle(False)
 cdef class KernelCall:
-    """Base class of kernels in Python: calls of the function that a kernel is on the CPU, from arrays in host memory.
+    """Base class of kernels written in Python: calls of the compiled CPU function of a kernel with NumPy arrays.
 
-    All calls before `bind`, and those with other arguments, are `call_carefully(args)` of the subclass. Its
-    `explained(error)` returns the exception for a KernelError or an InvalidArgumentError of a call.
+    Subclasses define two methods. `call_carefully(args)` makes the calls before `bind`, and those with another number
+    or type of arguments. `explained(error)` returns the exception to raise for a KernelError or an InvalidArgumentError
+    of the function.
     """
 
-    cdef int is_bound          # the other fields stay from then on
+    cdef int is_bound          # set once; the other fields do not change afterwards
     cdef object function
     cdef object written        # positions of the arguments that the function writes; a single one is an int
     cdef Py_ssize_t count      # number of arguments
@@ -41,8 +42,8 @@ cdef class KernelCall:
         """Set the function of later calls, unless it is set already.
 
         Args:
-            function: Takes the arguments, and `out`: those that it writes.
-            written: Position of the argument that it writes, or a sequence of positions.
+            function: Callable that takes the arguments and, as `out`, those of them that it writes: one, or a tuple.
+            written: Position of the argument that it writes, from 0, or a sequence of positions.
             count: Number of arguments.
             views: Positions of the arguments that are arrays. Calls with anything else there are `call_carefully`.
         """
@@ -50,7 +51,7 @@ cdef class KernelCall:
         for view in views:
             if not 0 <= view < count:
                 raise InvalidArgumentError(f"views: expected numbers from 0 to {count - 1}, got {view}")
-            if view < STACK_ARGUMENTS:
+            if view < STACK_ARGUMENTS:  # calls with more arguments do not use the mask
                 mask |= <unsigned int>1 << <unsigned int>view
         positions = written if type(written) is int else tuple(written)
         with cython.critical_section(self):
@@ -59,7 +60,7 @@ cdef class KernelCall:
                 pyd_set_flag(&self.is_bound)
 
     def __call__(self, *args):
-        """Run the kernel on arrays and numbers. The views that it writes are changed in place.
+        """Run the kernel on arrays and numbers. The arrays that it writes are changed in place.
 
         Raises:
             InvalidArgumentError: Arguments do not match the parameters.
@@ -68,7 +69,7 @@ cdef class KernelCall:
         """
         cdef PyObject* arguments[STACK_ARGUMENTS]
         cdef Py_ssize_t i, count = PyTuple_GET_SIZE(args)
-        if not pyd_flag(&self.is_bound) or count != self.count or count >= STACK_ARGUMENTS:
+        if not pyd_flag(&self.is_bound) or count != self.count or count >= STACK_ARGUMENTS:  # `out` needs an entry
             self.call_carefully(args)
             return
         for i in range(count):

@@ -24,7 +24,7 @@ cdef void fork_done(void* self) noexcept nogil:
 
 @cython.final
 cdef class Pool:
-    """Pool of memory blocks, which caches released blocks for reuse.
+    """Pool of 64-byte aligned memory blocks, which caches released blocks for reuse.
 
     retain: maximum bytes of cached free blocks. allocator: the address of a `pyd_allocator_t` (pydispatch/allocator.h)
     that supplies the memory; 0 for the system's. limit: maximum bytes of blocks in use and free; 0 for no limit.
@@ -56,7 +56,7 @@ cdef class Pool:
         return block
 
     cdef Block acquire_result(self, size_t size, str function, uint32_t result):
-        """Return a block for a result; an error names the function and the result."""
+        """Return a block for result number `result` of a function; an OutOfMemoryError names both."""
         cdef Block block = Block.__new__(Block)
         cdef pyd_status_t status = pyd_pool_acquire(self.pool, size, &block.data)
         if status != NULL:
@@ -69,7 +69,7 @@ cdef class Pool:
         return block
 
     def stats(self):
-        """Return a dict of live_bytes, free_bytes, peak_bytes and live_blocks."""
+        """Return a dict: bytes of blocks in use (live_bytes) and cached (free_bytes), peak_bytes, and live_blocks."""
         cdef pyd_pool_stats_t stats
         pyd_pool_stats(self.pool, &stats)
         return {
@@ -80,7 +80,7 @@ cdef class Pool:
         }
 
     def trim(self):
-        """Return all free memory to the system."""
+        """Return the memory of all cached free blocks to the system."""
         with nogil:
             pyd_pool_trim(self.pool)
 

@@ -18,7 +18,7 @@ from pydispatch._core.status cimport check
 import sys
 
 cdef enum:
-    STAGE_ALIGNMENT = 64
+    STAGE_ALIGNMENT = 64  # bytes, of each argument in the scratch memory
     KEPT_SCRATCH_BYTES = 1 << 20  # larger scratch memory is released after each call
 
 
@@ -32,7 +32,11 @@ cdef int flush_python() except -1:
 
 cdef Plan make_plan(
         Module module, uint32_t function, const int64_t* dims, const uint64_t* scalars, uint64_t key):
-    """Create the plan of a function for sizes and scalars. key: its hash."""
+    """Create the plan of function number `function` for the sizes and scalars of a call.
+
+    dims: sizes of all tensor arguments, concatenated. scalars: a word per scalar argument. key: their pyd_plan_hash,
+    by which caches find the plan.
+    """
     cdef Plan plan = Plan.__new__(Plan)
     cdef pyd_status_t status
     with nogil:
@@ -46,7 +50,11 @@ cdef Plan make_plan(
 
 
 cdef int fill_plan(Plan plan) except -1:
-    """Compute the sizes and alignments of arguments and results that calls need."""
+    """Compute the sizes and alignments of arguments and results, in bytes, for later calls of the plan.
+
+    An argument that a caller aligns less than kernels require is copied to scratch memory, where it begins at its
+    stage_offset.
+    """
     cdef const pyd_program_function_t* function = plan.function
     cdef const pyd_program_value_t* value
     cdef uint32_t i, count = function.arg_count, results = function.result_count
@@ -58,7 +66,7 @@ cdef int fill_plan(Plan plan) except -1:
     plan.result_bytes, plan.result_mask = words + 3 * count, words + 3 * count + results
     for i in range(count):
         value = &function.args[i]
-        if value.kind != 0:
+        if value.kind != 0:  # a scalar
             plan.has_scalars = True
             continue
         size = pyd_plan_arg_bytes(plan.plan, i)
@@ -76,7 +84,10 @@ cdef int fill_plan(Plan plan) except -1:
 @cython.final
 @cython.no_gc_clear  # __dealloc__ gives memory back to the pool of its module
 cdef class Plan:
-    """A function specialized for sizes, with a free list of slots: calls that are bound and run."""
+    """A function specialized for the sizes of its arguments, with a free list of slots.
+
+    A slot is a call object of the C core with its scratch memory; each run needs one for itself.
+    """
 
     def __dealloc__(self):
         cdef uint32_t i
@@ -93,11 +104,14 @@ cdef class Plan:
             pyd_pool_release(self.module.pool.pool, slot.scratch)
 
     cdef bint matches(self, const int64_t* dims, const uint64_t* scalars) noexcept:
-        """Return whether this plan is that of the sizes and of the scalars that decide sizes."""
+        """Return whether this plan is for these sizes, and for these values of scalars that sizes depend on.
+
+        dims, scalars: as for make_plan().
+        """
         return pyd_plan_matches(self.plan, dims, scalars)
 
     cdef const int64_t* result_dims(self, uint32_t result) noexcept:
-        """Return the sizes of a result."""
+        """Return the sizes of a tensor result, one per dimension, in memory of the plan."""
         return pyd_plan_result_dims(self.plan, result)
 
     cdef uint64_t result_tensor_bytes(self, uint32_t result) noexcept:
@@ -108,7 +122,7 @@ cdef class Plan:
         return size
 
     cdef int take(self, Slot* out_slot) except -1:
-        """Take a slot from the free list, or create one."""
+        """Take a slot from the free list, or create one. The caller returns it with give()."""
         cdef pyd_status_t status
         cdef bint found
         pyd_lock(&self.lock)
@@ -120,7 +134,7 @@ cdef class Plan:
         if found:
             return 0
         out_slot.scratch, out_slot.times = NULL, NULL
-        with nogil:  # constants may be derived
+        with nogil:  # it may take long: constants that the program derives are computed before first use
             status = pyd_call_create(self.plan, self.module.sched.sched, self.module.pool.pool, &out_slot.call)
         return check(status)
 
@@ -139,7 +153,8 @@ cdef class Plan:
     cdef bint bind(self, Slot* slot, void** args, const uint64_t* scalars, void** results) noexcept:
         """Bind arguments, scalars and results to a slot.
 
-        Return whether an argument must be copied to aligned memory.
+        args, results: an address per argument and result; those of scalars are ignored, and must be NULL for results.
+        scalars: a word per scalar argument. Return whether stage() must copy arguments to aligned memory and bind them.
         """
         cdef const pyd_program_function_t* function = self.function
         cdef uint32_t i
@@ -159,7 +174,7 @@ cdef class Plan:
         return staged
 
     cdef void read_scalars(self, Slot* slot, uint64_t* out_scalars) noexcept:
-        """Read the scalar results of a call that has run."""
+        """Read the scalar results of a call that has run. out_scalars: a word per result; not set for tensors."""
         cdef uint32_t i
         for i in range(self.function.result_count):
             if self.function.results[i].kind != 0:
@@ -167,7 +182,10 @@ cdef class Plan:
 
     cdef int execute(
             self, Slot* slot, void** args, const uint64_t* scalars, void** results, uint64_t* out_scalars) except -1:
-        """Bind and run a call without the GIL. Raise the error of a call that fails."""
+        """Bind and run a call without the GIL. Raise the error of a call that fails.
+
+        Parameters are those of bind() and read_scalars().
+        """
         cdef bint staged = self.bind(slot, args, scalars, results)
         cdef pyd_status_t status
         cdef Caller caller
@@ -196,7 +214,7 @@ cdef class Plan:
         return 0
 
     cdef void stage(self, Slot* slot, void** args) noexcept nogil:
-        """Copy the arguments that are less aligned than a kernel requires, and bind the copies."""
+        """Copy the arguments that are less aligned than a kernel requires to scratch memory, and bind the copies."""
         cdef uint32_t i
         for i in range(self.function.arg_count):
             if <uintptr_t>args[i] & self.arg_mask[i] and self.arg_bytes[i]:
@@ -204,13 +222,13 @@ cdef class Plan:
                 pyd_call_bind_arg(slot.call, i, slot.scratch + self.stage_offset[i])
 
     def describe(self):
-        """Return a description of each command, one line each."""
+        """Return a list with a description of each command, one line each."""
         return lines_of(self.plan)
 
 
 cdef list lines_of(const pyd_plan_t* plan):
-    """Return a description of each command of a plan."""
-    cdef char line[512]
+    """Return a description of each command of a plan, one line each."""
+    cdef char line[512]  # longer ones are truncated
     lines = []
     for i in range(pyd_plan_command_count(plan)):
         check(pyd_plan_describe(plan, i, line, sizeof(line)))

@@ -1,4 +1,7 @@
-"""Plans as data, for devices that run plans by themselves."""
+"""Plans as Python objects, for devices that run plans by themselves, such as GPUs.
+
+A plan is a function specialized for the sizes of a call: a list of commands over numbered buffers.
+"""
 
 cimport cython
 from libc.stdint cimport int64_t, uint32_t
@@ -17,15 +20,17 @@ from pydispatch._core.commands import BufferKind, Copy, Custom, Dispatch, Fill, 
 cdef class PlanData:
     """A plan as Python objects; see program_device.h.
 
-    commands: the commands that are not empty, in order, as objects of `commands`. numbers: their numbers in the plan.
-    buffers: a PlanBuffer each. results: a TensorResult each, or None for a number. constants: constant words as bytes.
-    arena_bytes: size of the arena of transient buffers. has_deferred: whether constants, patterns and scalar results
-    depend on the scalars of each call. device: data that the device caches with the plan.
+    commands: the commands that are not empty, in order, as objects of `commands`. numbers: for each of them its index
+    among all command_count commands of the plan. buffers: a PlanBuffer each. results: for each result a TensorResult,
+    or None for a number. constants: the constant_count 32-bit constants of all commands, as bytes. arena_bytes: size of
+    the arena of transient buffers. has_deferred: whether constants, patterns or scalar results depend on scalars of a
+    call that the plan is not specialized for. function: number of the function in the program. device: data that the
+    device caches with the plan.
     """
 
 
 cdef PlanData plan_data(const pyd_plan_t* plan, const pyd_program_function_t* function):
-    """Convert a plan to a PlanData."""
+    """Convert a plan to a PlanData. function: the description of the plan's function in the program."""
     cdef PlanData data = PlanData.__new__(PlanData)
     cdef pyd_buffer_info_t buffer
     cdef const int64_t* dims
@@ -41,7 +46,7 @@ cdef PlanData plan_data(const pyd_plan_t* plan, const pyd_program_function_t* fu
         pyd_plan_buffer(plan, i, &buffer)
         data.buffers.append(PlanBuffer(BufferKind(buffer.kind), buffer.index, buffer.bytes, buffer.offset))
     for i in range(function.result_count):
-        if function.results[i].kind != 0:
+        if function.results[i].kind != 0:  # a number
             data.results.append(None)
             continue
         dims = pyd_plan_result_dims(plan, i)
@@ -54,7 +59,7 @@ cdef PlanData plan_data(const pyd_plan_t* plan, const pyd_program_function_t* fu
 
 
 cdef object command_of(const pyd_plan_t* plan, uint32_t index):
-    """Return command `index` of a plan as an object; None if it is empty."""
+    """Return command `index` of a plan as an object of `commands`; None if it does nothing for these sizes."""
     cdef pyd_command_info_t info
     cdef pyd_command_slot_t slot
     cdef const pyd_program_command_t* command
@@ -72,7 +77,7 @@ cdef object command_of(const pyd_plan_t* plan, uint32_t index):
     if info.kind == PYD_COMMAND_COPY:
         return Copy(info.region, tuple(slots))
     if info.kind == PYD_COMMAND_CUSTOM:
-        count = 0
+        count = 0  # sizes of all tensor operands; a scalar has rank 0
         command = pyd_program_command(pyd_plan_program(plan), info.command)
         for k in range(command.operand_count):
             count += command.operands[k].rank
@@ -86,7 +91,7 @@ cdef object command_of(const pyd_plan_t* plan, uint32_t index):
 
 
 def derivation_of(Module module not None, uint32_t function):
-    """Return the PlanData of a function without arguments."""
+    """Return the PlanData of a function without arguments, by its number, such as one that derives a constant."""
     return data_of(make_plan(module, function, NULL, NULL, 0))
 
 

@@ -1,4 +1,7 @@
-"""Functions with a cache of their plans, which also allocate the arrays of their results."""
+"""Functions with a cache of their plans, which also allocate the arrays of their results.
+
+A plan is a function specialized for the sizes of a call.
+"""
 
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
@@ -27,7 +30,10 @@ cnp.import_array()
 
 
 cdef class PlannedFunction(PublicFunction):
-    """Base of Function: the layout of its arguments and results, and a cache of its plans by the sizes of calls."""
+    """Base of Function: types of its arguments and results, and a cache of its plans by the sizes of calls.
+
+    The cache is set-associative: the hash of the sizes selects one of PLAN_SETS sets of PLAN_WAYS plans.
+    """
 
     def __init__(self, Module module not None, uint32_t index):
         if self.module is not None:
@@ -44,9 +50,10 @@ cdef class PlannedFunction(PublicFunction):
         self.outs = self.args + self.arg_count
         for i in range(self.arg_count):
             value = &function.args[i]
-            if value.kind == 0:
+            if value.kind == 0:  # a tensor
                 self.args[i].descr = <PyObject*>(<ElementType>self.arg_types[i]).dtype
                 self.args[i].rank, self.args[i].dims_offset = value.rank, offset
+                # Elements of less than 8 bits must be packed first, so that no call can use arrays as they are.
                 self.careful = self.careful or (<ElementType>self.arg_types[i]).packed
                 offset += value.rank
             else:
@@ -59,6 +66,7 @@ cdef class PlannedFunction(PublicFunction):
                 self.careful = self.careful or (<ElementType>self.result_types[i]).packed
                 self.tensor_results += 1
         self.simple = self.result_count == 1 and self.tensor_results == 1
+        # See lay_out(): a result has an address and a scalar.
         self.frame_words = self.dims_count + self.scalar_count + self.arg_count + 2 * self.result_count
 
     def __dealloc__(self):
@@ -82,7 +90,7 @@ cdef class PlannedFunction(PublicFunction):
         return plan
 
     cdef void lay_out(self, uint64_t* words, Frame* out_frame) noexcept:
-        """Lay out the arrays of a call in `words`, which has frame_words words."""
+        """Point the arrays of a call's frame into `words`, memory of frame_words 64-bit words, one after another."""
         out_frame.dims = <int64_t*>words
         out_frame.scalars = words + self.dims_count
         out_frame.args = <void**>(out_frame.scalars + self.scalar_count)
@@ -90,12 +98,13 @@ cdef class PlannedFunction(PublicFunction):
         out_frame.out_scalars = <uint64_t*>(out_frame.results + self.result_count)
 
     cdef Plan find_plan(self, const int64_t* dims, const uint64_t* scalars):
-        """Return the plan for these shapes, from the cache or newly created.
+        """Return the plan for the sizes and scalars of a call, from the cache or newly created.
 
-        The cache is bounded: a new plan may evict another.
+        dims: sizes of all tensor arguments, concatenated. scalars: a word per scalar argument. The cache is bounded: a
+        new plan may evict another.
         """
         cdef uint64_t key
-        cdef uint32_t first
+        cdef uint32_t first  # index in `plans` of the set that the key belongs to
         cdef Plan plan, found
         if self.module.closed:
             raise Error(f"@{self.name}: its program was closed")
@@ -113,7 +122,10 @@ cdef class PlannedFunction(PublicFunction):
         return plan
 
     cdef Plan cached_plan(self, uint32_t first, uint64_t key, const int64_t* dims, const uint64_t* scalars):
-        """Return the cached plan for these shapes, or None. `first`: the set of the cache that the key belongs to."""
+        """Return the cached plan for the sizes and scalars of a call, or None, and make it the last plan.
+
+        first: index in `plans` of the set that the key belongs to. key: hash of dims and scalars.
+        """
         cdef Plan _previous, plan = None  # the previous last plan is released after the lock
         cdef uint32_t way
         pyd_lock(&self.lock)
@@ -128,7 +140,10 @@ cdef class PlannedFunction(PublicFunction):
         return plan
 
     cdef int insert_plan(self, uint32_t first, Plan plan) except -1:
-        """Insert a plan into the set of the cache that begins at `first`. A full set evicts its plans in turn."""
+        """Insert a plan into the set of the cache that begins at index `first`, and make it the last plan.
+
+        A full set evicts its plans in turn.
+        """
         cdef Plan _previous
         cdef uint32_t way
         pyd_lock(&self.lock)
@@ -146,9 +161,9 @@ cdef class PlannedFunction(PublicFunction):
         return 0
 
     cdef object new_result(self, Plan plan, uint32_t result, void** out_data):
-        """Return a new array for a result, in memory of the pool, and its address.
+        """Return a new array for result number `result`, in memory of the pool. out_data: receives its address.
 
-        Packed elements get an array for their unpacked form.
+        For elements of less than 8 bits it is an array with a byte each, to which the caller unpacks the result.
         """
         cdef ElementType kind = self.result_types[result]
         if kind.packed:
@@ -170,12 +185,15 @@ cdef class PlannedFunction(PublicFunction):
         return array
 
     cdef object scalar_result(self, uint32_t result, uint64_t word):
-        """Return the Python number of a scalar result."""
+        """Return scalar result number `result`, the register value `word`, as a Python number."""
         return (<ElementType>self.result_types[result]).unpack(word)
 
 
 cdef object value_of(PlannedFunction function, object made, Frame* frame):
-    """Return the value of a call, given its new result arrays, with the scalar results read from the frame."""
+    """Return the value of a call: an array or number for one result, a tuple for several, None for none.
+
+    made: result arrays as fresh_results() returns them. frame: has the scalar results.
+    """
     cdef uint32_t i
     if function.simple:
         return made
@@ -188,7 +206,10 @@ cdef object value_of(PlannedFunction function, object made, Frame* frame):
 
 
 cdef object fresh_results(PlannedFunction function, Plan plan, Frame* frame):
-    """Allocate all tensor results. Return the array if it is the only result, else a list."""
+    """Allocate all tensor results and store their addresses in the frame.
+
+    Return the array if it is the only result, else a list with an array, or None for a scalar, per result.
+    """
     cdef uint32_t i
     if function.simple:
         return function.new_result(plan, 0, &frame.results[0])

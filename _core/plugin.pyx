@@ -40,7 +40,10 @@ _KINDS = {"auto": PYD_PLUGIN_KIND_AUTO, "system": PYD_PLUGIN_KIND_SYSTEM, "embed
 
 
 class Provider(NamedTuple):
-    """Provider of functions, registered with a Manager."""
+    """Provider of functions, registered with a Manager.
+
+    id: identifier, as `Manager.add` returns it. label: name in messages. priority: the highest is queried first.
+    """
 
     id: int
     label: str
@@ -50,8 +53,9 @@ class Provider(NamedTuple):
 class ResolvedSymbol(NamedTuple):
     """Outcome of the resolution of one imported symbol of an executable.
 
-    provider: the provider that supplied it, or None. asked: the providers that were queried, in order. group: number of
-    the executable among those with imports.
+    name: the symbol. is_optional: whether the executable loads without it. provider: the provider that supplied it, or
+    None. asked: the providers that were queried, in order, the supplying one included. group: number of the executable
+    among those with imports, from 0.
     """
 
     name: str
@@ -68,11 +72,12 @@ cdef extern from "platform/dl.h":
 def check_library(data):
     """Check the bytes of a shared library before the system's loader may run its constructors.
 
-    Raises Error if it is for another machine, of another format, or needs a sanitizer that this process lacks.
+    data: a buffer of them. Raises Error if the library is for another machine, of another format, or needs a sanitizer
+    that this process lacks.
     """
     cdef const unsigned char[::1] view = memoryview(data).cast("B")
     cdef pyd_span_t span
-    span.data = &view[0] if view.shape[0] else <const unsigned char*>b""
+    span.data = &view[0] if view.shape[0] else <const unsigned char*>b""  # an empty view has no element
     span.size = view.shape[0]
     with nogil:
         check(pyd_dl_check(span))
@@ -83,7 +88,10 @@ cdef str text_of(const char* text):
 
 
 cdef bytes name_bytes(object name, str what):
-    """Return a name in UTF-8. Raise InvalidArgumentError if it is empty or has a NUL character."""
+    """Return a name in UTF-8 for C. Raise InvalidArgumentError if it is no text, empty, or has a NUL character.
+
+    what: how the error calls the name.
+    """
     if not isinstance(name, str) or not name or "\0" in name:
         raise InvalidArgumentError(f"{what}: expected a non-empty text without NUL, got {name!r}")
     return (<str>name).encode()
@@ -92,10 +100,11 @@ cdef bytes name_bytes(object name, str what):
 cdef class Plugin:
     """A loaded plugin. It stays loaded until the last manager or program that uses it releases it.
 
-    source: a path, or any buffer of bytes. A path may begin "embedded:" or "system:". params: texts for the plugin's
-    load function. kind: "auto", "system" (the operating system's loader) or "embedded" (the embedded ELF loader; of a
-    FatELF file, the record for this machine). name: its name in messages. Raises ArtifactError if the file or its
-    description is invalid, InvalidArgumentError if its load function refuses, SystemError if it cannot be opened.
+    source: a path, or any buffer of bytes. A path may begin "embedded:" or "system:". params: dict from names to texts,
+    for the plugin's load function. kind: "auto", "system" (the operating system's loader) or "embedded" (the embedded
+    ELF loader; of a FatELF file, the record for this machine). name: its name in messages. Raises ArtifactError if the
+    file or its description is invalid, InvalidArgumentError if its load function refuses, SystemError if it cannot be
+    opened.
 
     The code is trusted: load only what you would also run.
     """
@@ -124,7 +133,7 @@ cdef class Plugin:
         for key, value in (params or {}).items():
             if not isinstance(key, str) or not isinstance(value, str):
                 raise InvalidArgumentError(f"plugin parameter {key!r}: expected texts, got {value!r}")
-            encoded.append((key.encode(), value.encode()))
+            encoded.append((key.encode(), value.encode()))  # kept until the C call ends, as `items` points into it
         options.kind = <pyd_plugin_kind_t><int>_KINDS[kind]
         options.name = NULL
         if label is not None:
@@ -145,14 +154,17 @@ cdef class Plugin:
                     check(pyd_plugin_load_file(c_path, &options, &self.plugin))
                 else:
                     check(pyd_plugin_load_bytes(span, &options, &self.plugin))
-                if pyd_plugin_may_print(self.plugin):
+                if pyd_plugin_may_print(self.plugin):  # its load function may have printed
                     fflush(NULL)
         finally:
             free(items)
 
     @staticmethod
     def from_query(uintptr_t address, name="static plugin"):
-        """Create a Plugin for code in this process. address: of its query function, which must stay valid."""
+        """Create a Plugin for code that is part of this process already.
+
+        address: of the plugin's query function (pydispatch/plugin.h), which must stay valid. name: in messages.
+        """
         cdef Plugin self = Plugin.__new__(Plugin)
         cdef pyd_plugin_options_t options
         cdef bytes label = name_bytes(name, "name")
@@ -168,7 +180,7 @@ cdef class Plugin:
         self.close()
 
     cdef pyd_plugin_t* get(self) except NULL:
-        """Return the plugin. Raise InvalidArgumentError after close()."""
+        """Return the C plugin, without a new reference. Raise InvalidArgumentError after close()."""
         if self.plugin == NULL:
             raise InvalidArgumentError("the plugin is closed")
         return self.plugin
@@ -194,7 +206,7 @@ cdef class Plugin:
 
     @property
     def may_print(self):
-        """Return whether it may write through C stdio. Embedded plugins, and libraries with no such import, do not."""
+        """Return whether it may write through C stdio: it may unless it is embedded or imports no such function."""
         return bool(pyd_plugin_may_print(self.get()))
 
     def close(self):
@@ -242,12 +254,12 @@ cdef class Resolution:
         return tuple(self.provider(i) for i in range(pyd_resolution_provider_count(self.resolution)))
 
     def provider(self, uint32_t index):
-        """Return provider `index`, None if there is none."""
+        """Return provider `index` in the order of queries, None if there is none."""
         p = pyd_resolution_provider(self.resolution, index)
         return None if p == NULL else Provider(p.id, text_of(p.label), p.priority)
 
     def report(self):
-        """Return one ResolvedSymbol for each symbol that was requested, in order."""
+        """Return a list with a ResolvedSymbol for each symbol that was requested, in order."""
         cdef const pyd_resolution_symbol_t* symbol
         cdef uint32_t i
         providers = self.providers()
@@ -256,15 +268,16 @@ cdef class Resolution:
             symbol = pyd_resolution_symbol(self.resolution, i)
             found.append(ResolvedSymbol(
                 text_of(symbol.name), bool(symbol.is_optional), symbol.group, self.provider(symbol.provider),
-                providers[:symbol.asked_count],
+                providers[:symbol.asked_count],  # each symbol is looked up in the same order
             ))
         return found
 
     def resolve(self, names, str executable="test"):
         """Resolve symbols as if they were imports of an executable; a '?' before a name marks it as optional.
 
-        Returns pairs (address, context), and (0, 0) for an optional symbol without a provider. Raises
-        MissingImportError.
+        executable: its name in errors. Returns for each name a pair: the addresses of the function and of the context
+        that is passed to it; (0, 0) for an optional symbol without a provider. Raises MissingImportError for another
+        symbol without one.
         """
         cdef list encoded = [name_bytes(name, "symbol") for name in names]
         cdef bytes label = executable.encode()
@@ -317,7 +330,10 @@ cdef class Manager:
                 pyd_plugin_manager_release(self.manager)
 
     def add(self, Plugin plugin not None, int32_t priority=0):
-        """Add a plugin, which may be closed afterwards. Return its identifier for remove()."""
+        """Add a plugin, which may be closed afterwards. Return its identifier for remove().
+
+        priority: as of add_function.
+        """
         cdef pyd_plugin_t* c_plugin = plugin.get()
         cdef pyd_provider_id_t id = 0
         check(pyd_plugin_manager_add_plugin(self.manager, c_plugin, priority, &id))
@@ -327,15 +343,17 @@ cdef class Manager:
     def add_function(self, str name, uintptr_t address, uintptr_t context=0, keepalive=None, int32_t priority=0):
         """Add one C function `int f(void* params, void* context, void* reserved)`. Return its identifier for remove().
 
-        It is called on many threads at once, without the GIL. keepalive: any object that owns the function or its
-        context; referenced until neither this manager nor a program uses the function.
+        It is called on many threads at once, without the GIL. name: the import that it provides. address, context: of
+        the function, and of data that it is passed. keepalive: any object that owns the function or its context;
+        referenced until neither this manager nor a program uses the function. priority: higher ones are queried first.
         """
         return self.add_functions({name: (address, context)}, name, keepalive, priority)
 
     def add_functions(self, functions, str label, keepalive=None, int32_t priority=0):
         """Add several functions as one provider, see add_function.
 
-        functions: name -> address, or name -> (address, context).
+        functions: dict from the name of an import to the address of its function, or to (address, context). label: name
+        of the provider in messages.
         """
         cdef pyd_provider_id_t id = 0
         cdef bytes c_label = name_bytes(label, "label")
@@ -351,7 +369,7 @@ cdef class Manager:
                 items[i].name = <const char*><bytes>encoded[i]
                 items[i].function = <pyd_import_fn_t><void*><uintptr_t>address
                 items[i].context = <void*><uintptr_t>context
-            Py_INCREF(keepalive)
+            Py_INCREF(keepalive)  # drop() releases it
             try:
                 check(pyd_plugin_manager_add_functions(
                     self.manager, c_label, items, len(encoded), priority, drop, <void*>keepalive, &id))
@@ -364,13 +382,16 @@ cdef class Manager:
         return id
 
     def remove(self, uint64_t id):
-        """Remove a provider by its identifier. Loaded programs keep using it."""
+        """Remove a provider by its identifier. Programs that are loaded already keep using it."""
         with nogil:
             check(pyd_plugin_manager_remove(self.manager, id))
         self.kept.pop(id, None)
 
     def entries(self):
-        """Return the registered providers, oldest first: identifier -> (label, Plugin or None)."""
+        """Return a dict of the registered providers, oldest first, from identifiers to pairs.
+
+        A pair has the label and the Plugin, None for functions of the host.
+        """
         return dict(self.kept)
 
     def resolution(self):

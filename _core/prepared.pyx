@@ -28,10 +28,11 @@ cdef class Prepared:
 
     cdef vectorcallfunc vectorcall
     cdef Binding binding
-    cdef Slot slot
-    cdef bint taken, fresh
-    cdef int busy
-    cdef uint32_t workers  # at most; 0: all
+    cdef Slot slot         # call object of the plan and its scratch memory
+    cdef bint taken        # whether `slot` was taken from the plan
+    cdef bint fresh        # return copies of the results
+    cdef int busy          # claimed by the thread that runs the call
+    cdef uint32_t workers  # maximum number of threads of a run; 0: no limit of its own
 
     def __cinit__(self):
         self.vectorcall = <vectorcallfunc><void*>call
@@ -65,7 +66,7 @@ cdef class Prepared:
 
 
 cdef object copied(object value):
-    """Return a copy of the results, because the next run overwrites their arrays."""
+    """Return a copy of a result or a tuple of results, because the next run overwrites their arrays."""
     if isinstance(value, tuple):
         return tuple([copied(each) for each in <tuple>value])
     return value.copy() if hasattr(value, "copy") else value
@@ -82,7 +83,7 @@ cdef object call(PyObject* callable, PyObject** args, size_t nargsf, PyObject* n
         raise Error(f"@{binding.function.name}: its program was closed")
     given = ()
     if count:
-        given = [<object>args[i] for i in range(count)]
+        given = [<object>args[i] for i in range(count)]  # keywords follow after `count`
     if names != NULL:
         named = {name: <object>args[count + i] for i, name in enumerate(<tuple>names)}
         given = binding.function.arranged(given, named)
@@ -106,6 +107,7 @@ cdef object call(PyObject* callable, PyObject** args, size_t nargsf, PyObject* n
         pyd_disclaim(&self.busy)
 
 
+# An instance, to compute the offset of its member `vectorcall`.
 cdef Prepared probe = Prepared.__new__(Prepared)
 pyd_type_set_vectorcall(<PyTypeObject*>Prepared, <char*>&probe.vectorcall - <char*><PyObject*>probe)
 probe = None

@@ -1,4 +1,4 @@
-"""Prepared calls of procedures."""
+"""Prepared calls of procedures, the functions of a program with control flow, state or checks."""
 
 cimport cython
 from libc.stdint cimport uint32_t
@@ -15,17 +15,17 @@ from pydispatch._core.status import Error
 
 @cython.final
 cdef class PreparedProcedure:
-    """A call with bound arguments. `p()` runs it; `p(c, d)` binds other arguments first. One run at a time.
+    """A call of a procedure with bound arguments. `p()` runs it; `p(c, d)` binds other arguments first.
 
-    Results are new arrays in every run, unless `out` was given.
+    Another call while it runs raises Error. Results are new arrays in every run, unless `out` was given.
     """
 
     cdef Procedure procedure
-    cdef pyd_input_t* inputs
-    cdef list held
-    cdef object out
-    cdef int busy
-    cdef uint32_t workers  # at most; 0: all
+    cdef pyd_input_t* inputs  # the bound arguments, as C reads them
+    cdef list held            # objects that own their memory
+    cdef object out           # None, or what receives the results
+    cdef int busy             # claimed by the thread that runs the call
+    cdef uint32_t workers     # maximum number of threads of a run; 0: no limit of its own
 
     def __init__(self, Procedure procedure not None, args, out, workers):
         if self.inputs != NULL:
@@ -34,7 +34,7 @@ cdef class PreparedProcedure:
         if self.inputs == NULL:
             raise MemoryError()
         self.procedure, self.out, self.workers = procedure, out, worker_limit(procedure.name, workers)
-        procedure.check_out(out)
+        procedure.check_out(out)  # for its errors: each run checks `out` again
         self.held = procedure.gather(args, self.inputs, NULL, False)
 
     def __dealloc__(self):
@@ -57,6 +57,7 @@ cdef class PreparedProcedure:
                 if fresh == NULL:
                     raise MemoryError()
                 try:
+                    # Into other memory, so that the arguments before stay bound if one is refused.
                     held = self.procedure.gather(args, fresh, NULL, False)
                     memcpy(self.inputs, fresh, self.procedure.arg_count * sizeof(pyd_input_t))
                     self.held = held

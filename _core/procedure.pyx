@@ -61,8 +61,9 @@ cdef class Procedure(PublicFunction):
     def __init__(self, Module module not None, uint32_t index, verify, State state=None):
         """Create the function for procedure `index` of the module.
 
-        state: its globals, by default those of the module. verify: called after a run with checks, as verify(name,
-        [((kind, location, types, atol, rtol), values)]); it raises if a check fails.
+        state: holds the global variables of the program, by default those that all procedures of the module share.
+        verify: called after a run that has executed checks, as verify(name, observed), with the name of the procedure
+        and the list that `observed` returns; it raises if a check fails.
         """
         cdef const pyd_program_function_t* info = pyd_program_procedure(module.program, index)
         if self.module is not None or info == NULL or not isinstance(module.state, State):
@@ -72,7 +73,7 @@ cdef class Procedure(PublicFunction):
 
     def __call__(self, *args, out=None, workers=None, **named):
         """Run the procedure. Return an array or number for one result, a tuple for several, None for none."""
-        cdef uint32_t most = worker_limit(self.name, workers)
+        cdef uint32_t most = worker_limit(self.name, workers)  # 0: no limit of its own
         cdef pyd_input_t* inputs = <pyd_input_t*>calloc(self.arg_count + 1, sizeof(pyd_input_t))
         if inputs == NULL:
             raise MemoryError()
@@ -86,8 +87,8 @@ cdef class Procedure(PublicFunction):
     def on_device(self, tuple args not None):
         """Run the procedure on buffers of a device. Return the list of results.
 
-        args: buffers of the device, which are used in place, arrays and numbers. A result is a number, or a tuple of
-        its memory on the device, shape, element type and size in bytes.
+        args: in order, buffers of the device, which are used without a copy, arrays, and numbers. Each result is a
+        number, or a tuple of its memory on the device, shape, ElementType and size in bytes.
         """
         cdef pyd_input_t* inputs = <pyd_input_t*>calloc(self.arg_count + 1, sizeof(pyd_input_t) + sizeof(void*))
         cdef void** blocks
@@ -108,7 +109,8 @@ cdef class Procedure(PublicFunction):
     def prepare(self, *args, out=None, workers=None, fresh=False, **named):
         """Check and bind the arguments, and return a PreparedProcedure.
 
-        Its results are new arrays in every run, with `fresh` or without, unless `out` is given.
+        Its results are new arrays in every run, with `fresh` or without, unless `out` is given. out, workers: as for a
+        call.
         """
         from pydispatch._core.prepared_procedure import PreparedProcedure
         self.check_fresh(fresh, out)
@@ -146,8 +148,8 @@ cdef class Procedure(PublicFunction):
         """Measure each command of a call, see Function.profile.
 
         runs: number of measured runs, after a warm-up run that is not counted; the Profile has their means. cold: as
-        there. Each run changes the state of the program as a call does. A command that runs several times in a call has
-        one timing.
+        for Function.profile. Each run changes the state of the program as a call does. A command that runs several
+        times in a call has one timing.
         """
         from pydispatch._core.timing_procedure import profile
         return profile(self, self.arranged(args, named) if named else args, runs, cold)
@@ -158,15 +160,16 @@ cdef class Procedure(PublicFunction):
     cdef list gather(self, object args, pyd_input_t* inputs, void** blocks, bint copies):
         """Check the arguments and store them in `inputs`. Return the objects to keep alive while C reads them.
 
-        blocks: receives the device memory of buffers; NULL if buffers are not allowed. copies: copy strided arrays;
-        otherwise they are refused. Raises InvalidArgumentError.
+        inputs: an entry, initially zero, per argument. blocks: likewise; receives the device memory of buffers of a
+        device; NULL if these are not allowed. copies: copy strided arrays; otherwise they are refused. Raises
+        InvalidArgumentError.
         """
         cdef uint32_t i
         cdef ElementType kind
         if self.module.closed:
             raise Error(f"@{self.name}: its program was closed")
         self.check_count(len(args))
-        held, owners = [], []
+        held, owners = [], []  # held: per argument its array, or None; then, from the second loop on, other objects
         for i in range(self.arg_count):
             kind, dims = self.arg_types[i], self.arg_dims[i]
             if blocks != NULL and dims is not None and hasattr(args[i], "memory"):
@@ -196,7 +199,11 @@ cdef class Procedure(PublicFunction):
         return held
 
     cdef object invoke(self, pyd_input_t* inputs, void** blocks, object out, uint32_t workers):
-        """Run the procedure without the GIL and return its results; on a device if `blocks` is not NULL."""
+        """Run the procedure without the GIL and return its results; on a device if `blocks` is not NULL.
+
+        inputs, blocks: as gather() fills them. out: None, an array for the only result, or a tuple with an array or
+        None per result. workers: maximum number of threads; 0 for no limit of its own.
+        """
         cdef pyd_invocation_t* invocation = NULL
         cdef const pyd_interrupt_t* interrupt
         cdef pyd_status_t status
@@ -226,7 +233,10 @@ cdef class Procedure(PublicFunction):
             pyd_invocation_free(invocation)
 
     cdef list check_out(self, object out):
-        """Return the `out` of each result, None for none. Raise InvalidArgumentError if one cannot take its result."""
+        """Return `out` as a list with the caller's object for each result; None for a result without one.
+
+        Raise InvalidArgumentError if an object cannot receive its result. Sizes are not known before the run.
+        """
         if out is None:
             return [None] * self.result_count
         if not isinstance(out, tuple):
@@ -252,7 +262,10 @@ cdef class Procedure(PublicFunction):
         return list(out)
 
     cdef object finish(self, pyd_invocation_t* invocation, list outs):
-        """Verify the checks of a call that has run, and return its results, copied to `outs` where given."""
+        """Verify the checks of a call that has run, and return its results. outs: a list as check_out() returns it.
+
+        A result with an object in `outs` is copied there, and that object is returned for it.
+        """
         cdef uint32_t i
         if pyd_invocation_observation_count(invocation):
             self.verify(self.name, self.observed(invocation))
@@ -281,19 +294,19 @@ cdef class Procedure(PublicFunction):
         for i in range(self.result_count):
             pyd_invocation_result(invocation, i, &value)
             kind = self.result_types[i]
-            if value.kind != 0:
+            if value.kind != 0:  # a number
                 values.append(kind.unpack(value.word))
                 continue
             if not pyd_tensor_bytes(kind.word, value.rank, value.dims, &size) or size != value.bytes:  # not trusted
                 raise ArtifactError(f"@{self.name}: a tensor of {value.bytes} bytes, but its shape takes {size}")
             block = pyd_invocation_take(invocation, i)
             memory = <object>(<PyObject*>block)
-            Py_DECREF(memory)
+            Py_DECREF(memory)  # the cast has added a reference to the one that was taken
             values.append((memory, tuple([value.dims[axis] for axis in range(value.rank)]), kind, value.bytes))
         return values
 
     cdef object result(self, pyd_invocation_t* invocation, uint32_t index):
-        """Return a result as a number, or as an array that owns its memory."""
+        """Return result number `index` as a number, or as an array that owns its memory. Call it once per result."""
         cdef pyd_value_t value
         cdef Block block
         cdef ElementType kind = self.result_types[index]
@@ -306,7 +319,11 @@ cdef class Procedure(PublicFunction):
         return array_over(self.name, kind, &value, block)
 
     cdef list observed(self, pyd_invocation_t* invocation):
-        """Return ((kind, location, types, atol, rtol), values) for each check that the call executed."""
+        """Return a pair ((kind, location, types, atol, rtol), values) for each check that the call executed, in order.
+
+        kind: one of KINDS. location: of the check in the source. types: ElementType of each value. atol, rtol: absolute
+        and relative tolerance. values: numbers and arrays that are compared.
+        """
         cdef const pyd_program_check_t* record
         cdef pyd_value_t value
         cdef ElementType kind
@@ -329,7 +346,11 @@ cdef class Procedure(PublicFunction):
 
 
 cdef object array_over(str function, ElementType kind, pyd_value_t* value, Block block):
-    """Return the memory of a value as an array that keeps `block` alive; unpacked elements are a copy."""
+    """Return the memory of a tensor value as an array that keeps `block`, its owner, alive.
+
+    block: None if the caller copies the array before the memory is released. Elements of less than 8 bits are a copy
+    with a byte each. function: names the procedure in errors.
+    """
     cdef uint32_t axis
     cdef uint64_t size
     if not pyd_tensor_bytes(kind.word, value.rank, value.dims, &size) or size != value.bytes:  # not trusted

@@ -14,7 +14,7 @@ from pydispatch._core.status import InvalidArgumentError
 from pydispatch._core.tables import paragraph, table
 
 OUTSIDE = "outside dispatches"
-"""Text of the row for the time in which no command ran."""
+"""Text in the column `command` of the row for the time in which no command ran."""
 UNKNOWN_TEXT = "unknown"
 """Text of a cell whose value is unknown."""
 
@@ -34,8 +34,8 @@ class Timing:
     Attributes:
         command: Description of the command.
         seconds: Execution time, measured by the device.
-        nbytes: Size of the memory ranges that the command uses.
-        workgroups: Number of workgroups of a dispatch.
+        nbytes: Size of the memory ranges that the command reads or writes.
+        workgroups: Number of workgroups of a dispatch, 0 for other commands.
         flops: Number of arithmetic operations, None when unknown.
         arithmetic: Type of these operations, "" for several types.
         runs: Number of times that a function with control flow runs the command.
@@ -62,7 +62,7 @@ class Timing:
         return self.flops / self.seconds / 1e9 if self.seconds > 0 else 0.0
 
     def together(self, other: Timing, command: str, runs: int) -> Timing:
-        """Return one timing named `command` with the sums of this one and another, for `runs` runs."""
+        """Return one timing with the sums of this one and `other`, for `runs` runs; `command` is its description."""
         flops = Flops(self.flops, self.arithmetic) + Flops(other.flops, other.arithmetic)
         return Timing(
             command, self.seconds + other.seconds, self.nbytes + other.nbytes, self.workgroups + other.workgroups,
@@ -74,9 +74,9 @@ def merged(plans: Iterable[tuple[int, Sequence[Timing]]]) -> list[Timing]:
     """Add up the timings of equal commands and return one timing for each command of each function, in order.
 
     Args:
-        plans: Pairs of the number of a function and the timings of the commands of one of its plans. A function has
-            several plans if it was called with several sizes or scalars. Commands of two plans are equal if they have
-            the same position in the plan and the same description.
+        plans: Pairs of the number of a function and the timings of the commands of one of its plans (the function
+            specialized for the sizes of a call). Commands of two plans of a function are equal if they have the same
+            position in the plan and the same description.
     """
     by_command: dict[tuple[int, int, str], Timing] = {}
     for function, timings in plans:
@@ -92,8 +92,8 @@ def timing_of(
 ) -> Timing:
     """Return the timing of a command.
 
-    text: its description. seconds: of all runs together. flops: operations of one run. runs: how often it ran. moving:
-    share of the runs that move bytes, 0 to 1; a run whose span is SKIPPED moves none.
+    text: its description. seconds: of all runs together. flops: operations of one run. runs: how often it ran in a
+    call. moving: fraction of the measured runs that moved bytes, 0 to 1; a run whose begin and end are SKIPPED did not.
     """
     grid = command.grid if isinstance(command, Dispatch) else (0, 0, 0)
     nbytes = round(sum(slot.size for slot in command.slots) * runs * moving)
@@ -114,14 +114,14 @@ def check_cold(function: str, cold: object) -> None:
 
 
 SKIPPED = 0, 0
-"""Begin and end of a command that had nothing to do, such as a copy of an argument into a result in the same memory."""
+"""Begin and end that stand for a command with nothing to do, such as a copy of an argument to the same memory."""
 
 _EVICTING_BYTES = 256 << 20
 """Size of the memory that is written to evict all caches; less may leave operands in large last-level caches."""
 
 
 def evict_caches() -> None:
-    """Replace the contents of all caches by other memory."""
+    """Replace the contents of all CPU caches by other memory, which is written and freed."""
     import numpy as np
 
     np.ones(_EVICTING_BYTES, np.uint8)
@@ -131,9 +131,9 @@ def evict_caches() -> None:
 class Measured:
     """Measurements of the commands of a plan.
 
-    commands: the commands that are not empty, with their numbers in the plan. lines: a description of each command of
-    the plan. constants: the constant words of the plan, as bytes. spans: for each run and each command of the plan its
-    begin and end, in nanoseconds since the begin of the run.
+    commands: pairs of the index of a command in the plan and the command, for those that are not empty. lines: a
+    description of each command of the plan. constants: the 32-bit constants of the plan, as bytes. spans: for each run,
+    for each command of the plan, its begin and end in nanoseconds since the begin of the run.
     """
 
     commands: Sequence[tuple[int, Command]]
@@ -144,19 +144,20 @@ class Measured:
     def timings(
         self, stated: Mapping[int, list[Any]], seconds_of: Callable[[list[float]], float] = median, runs: int = 1
     ) -> list[Timing]:
-        """Return a timing for each command. Commands of a chain, which a device runs as one, have equal spans and share
-        one timing.
+        """Return a timing for each command.
+
+        Consecutive commands that the device runs as one have equal spans, and share one timing.
 
         Args:
             stated: Terms for the numbers of operations, see `flops.flops_of`.
-            seconds_of: Reduces the seconds of all measured runs to one number.
-            runs: How often the function runs the command in one call.
+            seconds_of: Reduces the seconds of a command in all measured runs to one number.
+            runs: How often the function runs each command in one call.
         """
         result: list[Timing] = []
-        last = (0, 0)
+        last = (0, 0)  # span of the command before, in the last run
         for index, command in self.commands:
             flops = flops_of(command, stated, self.constants)
-            if self.spans[-1][index] == last and last[0] != last[1]:
+            if self.spans[-1][index] == last and last[0] != last[1]:  # empty ones do not belong together
                 first, part = result.pop(), timing_of(self.lines[index], 0.0, command, flops, runs)
                 result.append(first.together(part, f"{first.command}, then {part.command}", first.runs))
             else:
@@ -168,7 +169,10 @@ class Measured:
         return result
 
     def busy(self, run: int) -> float:
-        """Return the total execution time of the commands in one run, in seconds; a chain counts once."""
+        """Return the total execution time of the commands in measured run number `run`, in seconds.
+
+        Commands that the device runs as one have equal spans, which count once.
+        """
         return sum(end - begin for begin, end in {self.spans[run][index] for index, _ in self.commands}) * 1e-9
 
 
@@ -177,8 +181,9 @@ class Profile(list[Timing]):
 
     call: seconds of an ordinary call, in which independent commands overlap; None if not measured. outside: seconds of
     the profiled call in which no command ran, such as checks of arguments, control flow, and reads of elements by the
-    host; None if not measured. peak: computes the least time of a command, for `share_of_peak`. caches: "cold" if they
-    were evicted before each run, "warm" if runs followed one another; None if unknown.
+    host; None if not measured. peak: computes the least time of a command, for `share_of_peak`; None if the device's
+    peak is unknown. caches: "cold" if they were evicted before each run, "warm" if runs followed one another; None if
+    unknown.
     """
 
     def __init__(
@@ -204,7 +209,7 @@ class Profile(list[Timing]):
         return sorted(self, key=lambda timing: -timing.seconds)
 
     def share_of_peak(self, timing: Timing) -> float | None:
-        """Return how close a command of this profile comes to the peak of its device (roofline model), 1 at the peak.
+        """Return how close a command comes to the peak of its device (roofline model): 1 at the peak, less below it.
 
         The least time is that of its operations or of moving its bytes, whichever is longer; the share is the least
         time divided by the measured time. None when the peak is unknown. The first call in a process measures the
@@ -212,6 +217,7 @@ class Profile(list[Timing]):
         """
         if self._peak is None or timing.seconds <= 0 or not (timing.nbytes or timing.flops):
             return None
+        # The peak depends on the bytes of a single run, because these may fit into a cache.
         flops = None if timing.flops is None else timing.flops // timing.runs
         least = self._peak(flops, timing.arithmetic, timing.nbytes // timing.runs)
         return None if least is None else least * timing.runs / timing.seconds
@@ -230,7 +236,7 @@ class Profile(list[Timing]):
         whole, repeats = self.whole or 1.0, any(timing.runs > 1 for timing in self)
         runs = ["runs"] if repeats else []
         rows = [["time", "share", "GB/s", "GFLOP/s", "% of peak", "workgroups", *runs, "command"]]
-        parts: list[tuple[float, list[str]]] = []
+        parts: list[tuple[float, list[str]]] = []  # seconds, and the cells after the columns `time` and `share`
         for timing in self:
             flops, share = timing.gigaflops_per_second, self.share_of_peak(timing)
             parts.append((timing.seconds, [
@@ -240,7 +246,7 @@ class Profile(list[Timing]):
                 f"{timing.workgroups:,}" if timing.workgroups else "",
                 *([f"{timing.runs:,}"] if repeats else []), timing.command,
             ]))  # fmt: skip
-        if self.outside is not None:
+        if self.outside is not None:  # two columns are added below, and the last one has the text
             parts.append((self.outside, [*[""] * (len(rows[0]) - 3), OUTSIDE]))
         for seconds, cells in sorted(parts, key=lambda part: -part[0]):
             rows.append([f"{seconds * 1e6:,.2f} us", f"{100 * seconds / whole:.1f} %", *cells])
