@@ -72,10 +72,10 @@ cdef class ElementType:
         self.word = word
         self.numerical = word >> 24
         self.bits = word & 0xFFFFFF
-        found = names_of_type(self.numerical, self.bits)
-        if found is None:
+        names = names_of_type(self.numerical, self.bits)
+        if names is None:
             raise ValueError(f"element type 0x{word:08x} has no NumPy counterpart")
-        self.name, self.dtype = found
+        self.name, self.dtype = names
         self.itemsize = self.dtype.itemsize
         self.packed = self.bits < 8
         if self.numerical <= 0x12:  # integers

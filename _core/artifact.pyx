@@ -18,7 +18,7 @@ import os
 from pydispatch._core.status import ArtifactError, InvalidArgumentError, OutOfMemoryError
 
 cdef enum:
-    ALIGNMENT = 64
+    ALIGNMENT = 64  # bytes; members are aligned to it in the file, and thus in memory
 
 
 cdef class MemberView:
@@ -60,7 +60,10 @@ cdef class ArtifactFile:
             self._copy_bytes(source)
 
     cdef int _copy_bytes(self, data) except -1:
-        """Copy the bytes of a file to aligned memory and open it. data: a buffer, or a list of consecutive buffers."""
+        """Copy the bytes of a file to aligned memory and read its directory.
+
+        data: a buffer, or a list of consecutive buffers.
+        """
         cdef Py_buffer view
         cdef uintptr_t address
         cdef size_t at = 0

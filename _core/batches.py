@@ -136,7 +136,7 @@ class Batch:
 
     def __init__(self, key: Key, deadline: float) -> None:
         self.key, self.deadline = key, deadline
-        self.rows: list[Row] = []
+        self.rows: list[Row] = []  # arguments of each request; a Row may have several rows of the arrays
         self.count = 0  # rows of all requests together
         self.size = 0  # number of requests
         self.call: Any = None  # the future of the call, if it was submitted
@@ -181,7 +181,7 @@ class Batch:
 
     def _finish(self) -> None:
         """Mark the batch as done, and wake the threads and the tasks of all event loops that wait for it."""
-        self.rows, self.call = [], None
+        self.rows, self.call = [], None  # release the arguments
         self.done = True
         self.event.set()
         loops: dict[asyncio.AbstractEventLoop, list[_Waiter]] = {}

@@ -225,6 +225,7 @@ cdef Request request_of(const char* slot) noexcept nogil:
 
 
 cdef pyd_status_t device_open(const char* name, pyd_api_device_t** out_device) noexcept nogil:
+    """Open the device with this name, as pydispatch.device() does, and store a handle of it."""
     cdef Request request = request_of("device_open")
     if out_device == NULL:
         return null(request.slot, "out_device")
@@ -247,11 +248,12 @@ cdef pyd_status_t device_create(
     status = pyd_api_read_device_options(options, &read, &allocator)
     if status != NULL:
         return status
-    request.data, request.context, request.out_device = &read, &allocator, out_device
+    request.data, request.context, request.out_device = &read, &allocator, out_device  # both are copied
     return perform(create_device, &request)
 
 
 cdef pyd_status_t device_from_python(void* device, pyd_api_device_t** out_device) noexcept nogil:
+    """Store a handle of a Python device object. device: a borrowed PyObject."""
     cdef Request request = request_of("device_from_python")
     if out_device == NULL:
         return null(request.slot, "out_device")
@@ -311,6 +313,7 @@ cdef pyd_status_t program_load(
 
 
 cdef pyd_status_t program_from_python(void* program, pyd_api_program_t** out_program) noexcept nogil:
+    """Store a handle of a Python pydispatch.Program. program: a borrowed PyObject."""
     cdef Request request = request_of("program_from_python")
     if out_program == NULL:
         return null(request.slot, "out_program")

@@ -31,7 +31,7 @@ cdef class Derived:
     def __init__(self, Module module not None):
         if self.derived != NULL:
             raise Error("a Derived is made once")
-        self.sched, self.pool = module.sched, module.pool
+        self.sched, self.pool = module.sched, module.pool  # the C object uses both and must not outlive them
         check(pyd_derived_create(module.program, module.sched.sched, module.pool.pool, &self.derived))
         check(pyd_process_atfork_add(self.derived, fork_prepare, fork_done, fork_child))
 

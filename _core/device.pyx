@@ -38,6 +38,7 @@ cdef extern from "Python.h":
 cdef enum:
     MAX_PLANS = 64  # plans that a Runner caches as PlanData; more take memory, fewer are converted again
 
+# Kinds of buffers whose memory the caller supplies; the device supplies that of others.
 cdef tuple MEMORY_OF_CALLS = (BufferKind.ARGUMENT, BufferKind.RESULT)
 
 
@@ -53,12 +54,12 @@ def exports_of(Module module not None, uint32_t executable):
     """Return a list with a commands.Export for every export of an executable that host code dispatches."""
     cdef pyd_export_info_t info
     cdef uint32_t i
-    found = []
+    exports = []
     for i in range(pyd_program_export_count(module.program)):
         pyd_program_export(module.program, i, &info)
         if info.executable == executable:
-            found.append(Export(info.ordinal, text_of(info.name), info.constant_count, info.binding_count))
-    return found
+            exports.append(Export(info.ordinal, text_of(info.name), info.constant_count, info.binding_count))
+    return exports
 
 
 def constant_bytes(Module module not None, uint32_t index):
@@ -164,8 +165,9 @@ cdef pyd_status_t run_blocks(void* context, pyd_call_t* call) noexcept with gil:
 
 
 cdef pyd_status_t acquire(void* context, uint64_t size, void** out_block) noexcept with gil:
+    """Acquire a block of at least `size` bytes; a callback of the runner, which is `context`, as are those below."""
     try:
-        block = (<Runner>context).device.acquire(size)
+        block = (<Runner>context).device.acquire(size)  # a Python object that represents device memory
         Py_INCREF(block)  # until release()
         out_block[0] = <void*>block
         return NULL
@@ -174,6 +176,7 @@ cdef pyd_status_t acquire(void* context, uint64_t size, void** out_block) noexce
 
 
 cdef pyd_status_t constant(void* context, uint32_t index, void** out_block) noexcept with gil:
+    """Acquire the block that holds constant number `index` of the program."""
     try:
         block = (<Runner>context).device.constant_memory(index)
         Py_INCREF(block)  # until release()
@@ -189,6 +192,7 @@ cdef void release(void* context, void* block) noexcept with gil:
 
 cdef pyd_status_t copy(
         void* context, void* source, uint64_t at, void* target, uint64_t to, uint64_t size) noexcept with gil:
+    """Copy `size` bytes from offset `at` of block `source` to offset `to` of block `target`."""
     try:
         (<Runner>context).device.copy(<object>source, at, <object>target, to, size)
         return NULL
@@ -197,6 +201,7 @@ cdef pyd_status_t copy(
 
 
 cdef pyd_status_t read(void* context, void* block, uint64_t at, void* target, uint64_t size) noexcept with gil:
+    """Copy `size` bytes from offset `at` of a block to host memory at `target`."""
     try:
         (<Runner>context).device.read(<object>block, at, <uintptr_t>target, size)
         return NULL
@@ -205,6 +210,7 @@ cdef pyd_status_t read(void* context, void* block, uint64_t at, void* target, ui
 
 
 cdef pyd_status_t write(void* context, void* block, const void* source, uint64_t size) noexcept with gil:
+    """Copy `size` bytes from host memory at `source` to the begin of a block."""
     try:
         (<Runner>context).device.write(<object>block, <uintptr_t>source, size)
         return NULL
@@ -263,7 +269,7 @@ cdef class DeviceFunction:
 
     @property
     def closed(self):
-        """Return whether the program was closed."""
+        """Whether the program was closed."""
         return self.function.module.closed
 
     def bind(self, tuple args, Plan known=None, bint copies=True):

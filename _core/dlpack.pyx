@@ -44,8 +44,8 @@ ctypedef struct DLVersioned:
     DLTensor tensor
 
 cdef enum:
-    MAX_DIMS = 32
-    FLAG_READ_ONLY = 1
+    MAX_DIMS = 32  # limit of NumPy 1
+    FLAG_READ_ONLY = 1  # bit of DLVersioned.flags
 
 # Pinned CUDA memory (3) is ordinary memory to the CPU.
 cdef tuple CPU_DEVICES = (1, 3)
@@ -178,6 +178,7 @@ cdef struct Lent:
 
 
 cdef void end(Lent* lent) noexcept with gil:
+    """Release the owner of the tensor's memory, and free the capsule's."""
     owner = <object>lent.owner
     Py_DECREF(owner)
     free(lent)
@@ -223,6 +224,7 @@ def make_capsule(object owner, uintptr_t address, tuple shape, int code, int bit
     tensor.shape = lent.shape
     Py_INCREF(owner)
     lent.owner = <PyObject*>owner
+    # Both structures are filled: their deleters find `lent` through `context`.
     lent.plain.context, lent.plain.deleter = lent, end_plain
     lent.versioned.major, lent.versioned.context, lent.versioned.deleter = 1, lent, end_versioned
     if versioned:

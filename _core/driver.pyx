@@ -20,7 +20,7 @@ ctypedef int32_t (*vk_submit_t)(void*, uint32_t, const void*, uint64_t) noexcept
 ctypedef int32_t (*vk_wait_t)(void*, const void*, uint64_t) noexcept nogil
 
 cdef enum:
-    VK_TIMEOUT = 2
+    VK_TIMEOUT = 2  # VkResult; negative ones are errors
     SLICE_NANOSECONDS = 200000000  # longest wait between two checks for signals, and thus delay of Ctrl-C
 
 ERROR, LOST = PYD_MESSAGE_ERROR, PYD_MESSAGE_LOST

@@ -193,7 +193,7 @@ cdef inline int gather_if_plain(Function self, PyObject** args, Frame* frame) ex
     return 1
 
 
-cdef int gather_plain(Function self, PyObject** args, Frame* frame) except -1:
+cdef int gather_plain(Function self, PyObject** args, Frame* frame) except -1:  # for other modules, not inlined
     return gather_if_plain(self, args, frame)
 
 

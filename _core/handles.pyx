@@ -70,7 +70,7 @@ cdef tuple live_handles():
 # ---- owners: tuples of the objects that a handle keeps alive
 
 cdef void drop_device(void* owner) noexcept nogil:
-    if pyd_has_python():
+    if pyd_has_python():  # otherwise the owner leaks, as no Python object can be freed any more
         drop_with_gil(owner, True)
 
 
@@ -80,6 +80,7 @@ cdef void drop_program(void* owner) noexcept nogil:
 
 
 cdef void drop_with_gil(void* owner, bint is_device) noexcept with gil:
+    """Release the owner of a handle that was freed. is_device: of a device; otherwise of a program."""
     pyd_count(&live_devices if is_device else &live_programs, -1)
     Py_DECREF(<object>owner)
 

@@ -50,7 +50,7 @@ PREFIX = PYD_HOST_COMMAND_PREFIX.decode()
 """Prefix of the symbol of a host command; the name of the command follows. Providers of imports look it up."""
 
 cdef tuple GROUPS = (builtins.BaseExceptionGroup,) if hasattr(builtins, "BaseExceptionGroup") else ()  # Python 3.11
-cdef tuple KINDS = ("cpu", "cuda", "vulkan", "ptx-interpreter", "webgpu")  # by pyd_host_device_t
+cdef tuple KINDS = ("cpu", "cuda", "vulkan", "ptx-interpreter", "webgpu")  # indexed by pyd_host_device_t
 
 
 @cython.final
@@ -78,8 +78,8 @@ cdef class Context:
     def parallel_for(self, uint64_t count, body):
         """Call body(begin, end) on the workers of a CPU device, for ranges [begin, end) that cover [0, count) once.
 
-        On other devices there is one call, on this thread. Returns when all calls have returned. Raises the first
-        exception that one of them raised.
+        On other devices there is at most one call, on this thread. Returns when all calls have returned. Raises the
+        first exception that one of them raised.
         """
         cdef Loop loop = Loop()
         cdef const pyd_host_command_t* command = self.command
@@ -282,7 +282,7 @@ cdef int32_t call_python(void* params, void* context, void* reserved) noexcept w
     except BaseException as error:
         try:
             text = f"{type(error).__name__}: {error}".encode("utf-8", "backslashreplace")
-        except BaseException:  # its __str__ fails
+        except BaseException:  # its __str__ raises
             text = type(error).__name__.encode("utf-8", "backslashreplace")
         command.fail(command, text)
         pyd_host_command_raised(command, keep_raised(error), release_raised)
@@ -380,4 +380,4 @@ cdef int32_t run_here(
         const pyd_host_command_t* command, uint64_t count, pyd_host_body_fn_t body, void* self) noexcept nogil:
     """Run a parallel loop on this thread; the `parallel_for` of a Native."""
     cdef uint64_t failed = 0
-    return body(self, 0, 0, count, &failed) if count else 0
+    return body(self, 0, 0, count, &failed) if count else 0  # worker 0, range [0, count)

@@ -43,7 +43,7 @@ class ValueInfo:
 
     @property
     def type(self) -> str:
-        """`float32[batch, 4]`, or `float32` for a number."""
+        """Text of the type, such as `float32[batch, 4]`, or `float32` for a number."""
         shape = "" if self.shape is None else f"[{', '.join(map(str, self.shape))}]"
         return _UnquotedText(f"{self.dtype.name}{shape}")
 
@@ -53,7 +53,7 @@ class ValueInfo:
 
 @dataclass(frozen=True)
 class Interface:
-    """The name, arguments and results of a function."""
+    """Name, arguments (`inputs`) and results (`outputs`) of a function, the latter two in order."""
 
     name: str
     inputs: tuple[ValueInfo, ...]

@@ -20,7 +20,7 @@ cdef extern from "Python.h":
 cdef tuple NAMES = ("out",)  # keywords of the vectorcall
 
 cdef enum:
-    STACK_ARGUMENTS = 32  # of a call, `out` included; calls with more are `call_carefully`
+    STACK_ARGUMENTS = 32  # maximum of a fast call, `out` included, and bits of the mask `views`
 
 
 @cython.auto_pickle(False)

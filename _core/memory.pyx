@@ -89,7 +89,7 @@ cdef class Pool:
 @cython.freelist(32)
 @cython.no_gc
 cdef class Block:
-    """A block of a pool, released when this object is freed."""
+    """A block of memory of a pool, `owner`, to which it returns when this object is freed. data: its address."""
 
     def __dealloc__(self):
         if self.owner is not None:

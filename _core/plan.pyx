@@ -23,7 +23,7 @@ cdef enum:
 
 
 cdef int flush_python() except -1:
-    """Flush Python's output streams before a kernel may print through C, to keep the order of the output."""
+    """Flush Python's output streams before a kernel may print through C stdio, to keep the order of the output."""
     for stream in (sys.stdout, sys.stderr):
         if stream is not None and not getattr(stream, "closed", False):
             stream.flush()

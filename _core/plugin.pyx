@@ -330,10 +330,7 @@ cdef class Manager:
                 pyd_plugin_manager_release(self.manager)
 
     def add(self, Plugin plugin not None, int32_t priority=0):
-        """Add a plugin, which may be closed afterwards. Return its identifier for remove().
-
-        priority: as of add_function.
-        """
+        """Add a plugin, which may be closed afterwards. Return its identifier for remove()."""
         cdef pyd_plugin_t* c_plugin = plugin.get()
         cdef pyd_provider_id_t id = 0
         check(pyd_plugin_manager_add_plugin(self.manager, c_plugin, priority, &id))

@@ -73,6 +73,10 @@ cdef object copied(object value):
 
 
 cdef object call(PyObject* callable, PyObject** args, size_t nargsf, PyObject* names):
+    """Bind the arguments, if there are any, and run the prepared call: the vectorcall slot.
+
+    args: the positional arguments, then the values of the keywords in `names`, a tuple or NULL.
+    """
     cdef Prepared self = <Prepared>callable
     cdef Binding binding = self.binding
     cdef pyd_scope_t scope
@@ -92,7 +96,7 @@ cdef object call(PyObject* callable, PyObject** args, size_t nargsf, PyObject* n
             f"@{binding.function.name}: this prepared call is running already (in another thread, or in a hook of an "
             "argument); prepare one per thread")
     try:
-        if given:
+        if given:  # otherwise the arguments of the call before stay bound
             binding.function.check_count(len(given))
             binding.rebind(given)
         if self.workers:

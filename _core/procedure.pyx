@@ -47,6 +47,7 @@ from pydispatch._core.status import ArtifactError, Error, InvalidArgumentError
 
 cnp.import_array()
 
+# Kinds of checks, indexed by the `kind` of a pyd_program_check_t.
 cdef tuple KINDS = ("expect_true", "expect_false", "expect_all_true", "expect_eq", "expect_almost_eq", "expect_close")
 
 
