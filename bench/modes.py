@@ -14,7 +14,7 @@ def main() -> None:
     arguments = parser(__doc__)
     arguments.add_argument("--seconds", type=float, default=0.2, help="for each way and size")
     args = arguments.parse_args()
-    data = compare.figures(seconds=args.seconds)
+    data = compare.figures(seconds=args.seconds)  # "seconds": for each way, the time of a call with each size
     method = "Medians; all ways alternate. A product of two arrays of f32, 64 elements a workgroup, prepared calls."
     missing = [f"{name}: {why.splitlines()[0]}" for name, why in data["missing"].items()]
     rows = [
@@ -22,7 +22,7 @@ def main() -> None:
             workers=data["machine"]["workers"])
         for name, times in data["seconds"].items()
         for size, seconds in zip(data["sizes"], times, strict=True)
-        if seconds is not None
+        if seconds is not None  # a way that does not run with this size
     ]  # fmt: skip
     figures = Figures("Ways to dispatch, over numbers of elements", method, rows, missing)
     print(table(rows))

@@ -26,12 +26,18 @@ METHOD = (
     "counts."
 )
 PAUSE = 0.05
+"""Seconds between contenders: threads of onnxruntime spin for a while after their last call."""
+
 MOBILENET = [(1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1)]
-"""Of each stage: how much wider the middle is, channels, blocks, and the stride of the first one."""
+"""Of each stage: the factor by which a block's middle is wider than its input, channels of its result, number of
+blocks, and the stride of the first block; others have a stride of 1."""
 
 
 class Network:
-    """An ONNX graph, built layer by layer. batch: how many images, or the name of a dynamic number."""
+    """An ONNX graph, built layer by layer; its input is "x".
+
+    Methods that add a node take and return names of values. batch: how many images, or the name of a dynamic size.
+    """
 
     def __init__(self, batch: int | str = 1) -> None:
         from onnx import helper, numpy_helper
@@ -43,22 +49,25 @@ class Network:
         self.weights: list[Any] = []
 
     def put(self, kind: str, *inputs: str, **attributes: Any) -> str:
+        """Append a node of operator `kind`, and return the name of its result."""
         name = f"v{len(self.nodes)}"
         self.nodes.append(self.helper.make_node(kind, inputs, [name], **attributes))
         return name
 
     def weight(self, *shape: int) -> str:
+        """Add a random initializer, scaled so that results keep their magnitude, and return its name."""
         values = self.rng.standard_normal(shape) * np.sqrt(2 / max(1, np.prod(shape[1:])))
         self.weights.append(self.array(np.float32(values), f"w{len(self.weights)}"))
         return str(self.weights[-1].name)
 
     def conv(self, x: str, inputs: int, outputs: int, size: int, stride: int = 1, groups: int = 1) -> str:
+        """Append a convolution of `inputs` channels with filters of size x size, padding and a bias."""
         weights = self.weight(outputs, inputs // groups, size, size), self.weight(outputs)
         return self.put("Conv", x, *weights, kernel_shape=[size] * 2, strides=[stride] * 2, pads=[size // 2] * 4,
                         group=groups)  # fmt: skip
 
     def save(self, x: str, features: int, path: Path) -> None:
-        """With what classifies behind the last image."""
+        """Append a classifier of 1000 classes after `x`, an image of `features` channels, and write the model."""
         from onnx import TensorProto, save
 
         flat = self.put("Flatten", self.put("GlobalAveragePool", x))
@@ -70,6 +79,7 @@ class Network:
 
 
 def resnet(path: Path, blocks: tuple[int, ...], bottleneck: bool, batch: int | str = 1) -> None:
+    """Write a ResNet. blocks: number of residual blocks of each stage. bottleneck: of three convolutions, else two."""
     n = Network(batch)
     x = n.put("Relu", n.conv("x", 3, 64, 7, 2))
     x, inputs = n.put("MaxPool", x, kernel_shape=[3, 3], strides=[2, 2], pads=[1] * 4), 64
@@ -89,6 +99,7 @@ def resnet(path: Path, blocks: tuple[int, ...], bottleneck: bool, batch: int | s
 
 
 def mobilenet(path: Path, batch: int | str = 1) -> None:
+    """Write a MobileNetV2; its activations are clipped to 0 to 6."""
     n = Network(batch)
     n.weights += [n.array(np.float32(0), "low"), n.array(np.float32(6), "high")]
 
@@ -106,7 +117,7 @@ def mobilenet(path: Path, batch: int | str = 1) -> None:
 
 
 def unet(path: Path) -> None:
-    """Two steps down and up again: images are enlarged and joined with those of the way down."""
+    """Write a U-Net that halves the resolution twice; on the way up, images are joined with earlier ones."""
     n = Network()
     n.weights.append(n.array(np.array([1, 1, 2, 2], np.float32), "scales"))
 
@@ -127,18 +138,18 @@ def unet(path: Path) -> None:
 
 
 NETWORKS: dict[str, Callable[[Path], None]] = {
-    "ResNet-18": lambda path: resnet(path, (2, 2, 2, 2), False),
-    "ResNet-50": lambda path: resnet(path, (3, 4, 6, 3), True),
+    "ResNet-18": lambda path: resnet(path, (2, 2, 2, 2), bottleneck=False),
+    "ResNet-50": lambda path: resnet(path, (3, 4, 6, 3), bottleneck=True),
     "MobileNetV2": mobilenet,
     "U-Net": unet,
-    "ResNet-18, dynamic batch": lambda path: resnet(path, (2, 2, 2, 2), False, "n"),
-    "MobileNetV2, dynamic batch": lambda path: mobilenet(path, "n"),
+    "ResNet-18, dynamic batch": lambda path: resnet(path, (2, 2, 2, 2), bottleneck=False, batch="n"),
+    "MobileNetV2, dynamic batch": lambda path: mobilenet(path, batch="n"),
 }
 
 
 def child(path: Path, workers: int, seconds: float) -> dict[str, Any]:
-    """Seconds of each contender, and the difference of the results."""
-    if workers == 1:
+    """Return the least seconds of each contender, and the largest difference relative to the largest result."""
+    if workers == 1:  # on one CPU, so that CPU time is what a call takes
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     import onnxruntime
 

@@ -1,4 +1,4 @@
-"""Programs of several benchmarks, for both sides."""
+"""Programs that several benchmarks measure, for pydispatch and for IREE."""
 
 from __future__ import annotations
 
@@ -32,11 +32,12 @@ func.func @run(%out: tensor<4xf32>) -> tensor<4xf32> {
   return %r : tensor<4xf32>
 }
 """
+"""A dispatch whose workgroups do nothing: what starting a workgroup costs."""
 EMPTY_WORKGROUPS = 4096 * 4096
 
 
 def example_text(object_file: Path | None = None) -> str:
-    """examples/mixed for x86_64 alone; `object_file` replaces the C source by an object."""
+    """Return the program of examples/mixed with x86_64 as its only target; `object_file` replaces its C source."""
     text = (EXAMPLE / "program.mlir").read_text()
     text = text.replace("[#x86_64, #aarch64, #riscv64]", "[#x86_64]")
     if object_file is not None:
@@ -45,7 +46,7 @@ def example_text(object_file: Path | None = None) -> str:
 
 
 def compile_object(folder: Path) -> Path:
-    """The example's C functions as an object file for this machine."""
+    """Compile the example's C functions to an object file for any x86_64 CPU, and return its path in `folder`."""
     from pydispatch.compiler.toolchain import tools
 
     path = folder / "functions.o"
@@ -56,7 +57,7 @@ def compile_object(folder: Path) -> Path:
 
 
 def peer_compile(text: str, output: Path, *flags: str) -> Path:
-    """By iree-compile, for any CPU where flags say nothing else."""
+    """Compile a program with iree-compile to the file `output`, and return that; for any CPU unless flags name one."""
     source = output.with_suffix(".mlir")
     source.write_text(text)
     subprocess.run([iree.compiler(), source, "-o", output, *iree.CPU, *flags], check=True, capture_output=True)
@@ -64,5 +65,5 @@ def peer_compile(text: str, output: Path, *flags: str) -> Path:
 
 
 def with_bytecode() -> dict[str, str]:
-    """The environment of a process that may keep the bytecode of its modules, as users' processes do."""
+    """Return an environment without PYTHONDONTWRITEBYTECODE: a process caches bytecode, as users' processes do."""
     return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}

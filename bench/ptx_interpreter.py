@@ -16,6 +16,7 @@ import pydispatch as pd
 from pydispatch.bench.measure import measure
 
 ROOT = Path(__file__).resolve().parents[1]
+# @tiled calls a kernel of tests/cuda/data, @generated has its code generated; both multiply matrices of 64x64.
 TILED = """#layout = #hal.pipeline.layout<constants = 1, bindings = [
   #hal.pipeline.binding<storage_buffer, ReadOnly>, #hal.pipeline.binding<storage_buffer, ReadOnly>,
   #hal.pipeline.binding<storage_buffer>]>
@@ -55,10 +56,10 @@ def main() -> None:
     random = np.random.default_rng(0)
     a, b = random.standard_normal((2, 64, 64), dtype=np.float32)
     figures = Figures("The interpreter of PTX", "Medians. The example of docs/cuda.md, and products of 64x64 matrices.")
-    for races, name in ((0, OURS), (1, f"{OURS}, races found")):
+    for races, name in ((0, OURS), (1, f"{OURS}, races found")):  # races=1: the interpreter reports data races
         device: Any = pd.device(f"ptx-interpreter?races={races}")
         program, calls = device.load(example), dict[str, Callable[[], Any]]()
-        for size in (8, 1000, 1_000_000):
+        for size in (8, 1000, 1_000_000):  # elements
             x = random.standard_normal(size, dtype=np.float32)
             calls[f"example, {size:,} elements"] = lambda f=program.mixed_invocation, x=x: f(x, x)
         program = device.load(products)

@@ -2,7 +2,8 @@
 
 FOLDER has what write.py wrote. Needs no JAX. Prints a line for each model as soon as it is known.
 
-Both sides count places in the program: a dispatch in a loop is one, copies and fills that need no kernel are none. Ours
+Both sides count dispatch operations in the program, not their executions: one in a loop counts once, copies and fills
+that need no kernel do not count. Ours
 is the number of `inspect --dispatches`. The peer's is that of `flow.dispatch` in the functions of the program after
 its phase `flow`, where its fusion is decided; what later phases add (copies and fills as kernels) is not held against
 it, nor what it computes once while a program is loaded (`util.initializer`).
@@ -20,22 +21,29 @@ from pydispatch.formats.artifact import dispatches
 
 
 def ours(artifact: pydispatch.Artifact) -> int:
-    """The dispatches of what is called; initializers and functions that derive constants run once, after loading."""
+    """Return the number of dispatches in the functions that a caller can call.
+
+    Initializers and functions that derive constants are left out: they run once, after loading.
+    """
     listing = dispatches.decode(artifact.manifest.extra.get(dispatches.KEY, "{}"))
     called = {function.name for function in artifact.manifest.functions}
     return sum(len(texts) for name, texts in listing if name in called)
 
 
 def peers(text: Path) -> int:
-    """Those of the peer. Raises CalledProcessError when it cannot compile the program."""
+    """Return the number of IREE's dispatches in a StableHLO file; those of initializers are left out.
+
+    Raises:
+        subprocess.CalledProcessError: IREE cannot compile the program.
+    """
     command = [iree.compiler(), text, *iree.THIS_CPU, "--compile-to=flow"]
     process = subprocess.run(command, check=True, capture_output=True, text=True)
-    dispatches, closing = 0, None  # closing: the line that ends the initializer that is being read
+    dispatches, closing = 0, None  # closing: the line that ends the current initializer, None outside of one
     for line in process.stdout.splitlines():
         if closing is not None:
             closing = None if line == closing else closing
         elif line.lstrip().startswith("util.initializer"):
-            closing = line[: len(line) - len(line.lstrip())] + "}"
+            closing = line[: len(line) - len(line.lstrip())] + "}"  # a brace as far indented as its first line
         else:
             dispatches += "flow.dispatch @" in line
     return dispatches

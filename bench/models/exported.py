@@ -14,7 +14,7 @@ from onnx import helper, numpy_helper
 
 OPSET = 20
 
-SAME = {
+OPERATORS = {  # of JAX primitives, whose operands an ONNX operator takes in the same order, without attributes
     "add": "Add", "add_any": "Add", "sub": "Sub", "mul": "Mul", "div": "Div", "max": "Max", "min": "Min", "pow": "Pow",
     "neg": "Neg", "abs": "Abs", "exp": "Exp", "log": "Log", "tanh": "Tanh", "logistic": "Sigmoid", "sqrt": "Sqrt",
     "erf": "Erf", "cos": "Cos", "sin": "Sin", "round": "Round", "sign": "Sign", "eq": "Equal", "lt": "Less",
@@ -25,11 +25,21 @@ REDUCTIONS = {"reduce_sum": "ReduceSum", "reduce_max": "ReduceMax", "reduce_min"
 
 
 class NotExported(Exception):
-    """An operation that has no counterpart here."""
+    """Error for a JAX primitive that this exporter cannot write as ONNX."""
 
 
 class Exporter:
-    """One graph. Names of values are given by variable."""
+    """Builder of the nodes and initializers of one ONNX graph from the equations of a jaxpr.
+
+    A method `_NAME` exports the equations of primitive NAME: it takes the equation and the ONNX names of its operands,
+    and returns the name of its result, or a list of names for several.
+
+    Attributes:
+        nodes: Nodes of the graph, in order.
+        constants: Initializers of the graph.
+        names: ONNX name of each variable of the jaxpr.
+        count: Number of nodes created, those of bodies of scans included; makes names of results unique.
+    """
 
     def __init__(self) -> None:
         self.nodes: list[onnx.NodeProto] = []
@@ -38,7 +48,7 @@ class Exporter:
         self.count = 0
 
     def name(self, value: Any) -> str:
-        """The name of a variable, or of a constant."""
+        """Return the ONNX name of a variable of the jaxpr; a literal becomes an initializer."""
         if isinstance(value, core.Literal):
             return self.constant(np.asarray(value.val, value.aval.dtype))
         return self.names[value]
@@ -49,14 +59,14 @@ class Exporter:
         return name
 
     def add(self, op: str, *inputs: str, outputs: int = 1, **attributes: Any) -> Any:
-        """A node, and the names of its results."""
+        """Append a node; return the name of its result, or a list of names where `outputs` is not 1."""
         self.count += 1
         names = [f"n{self.count}_{i}" for i in range(outputs)]
         self.nodes.append(helper.make_node(op, list(inputs), names, **attributes))
         return names[0] if outputs == 1 else names
 
     def run(self, jaxpr: Any, inputs: Sequence[str]) -> list[str]:
-        """The operations of a jaxpr, and the names of what it gives."""
+        """Append the nodes of a jaxpr whose parameters have the names `inputs`; return the names of its results."""
         self.names.update(zip(jaxpr.invars, inputs, strict=True))
         for equation in jaxpr.eqns:
             results = self.equation(equation)
@@ -66,19 +76,20 @@ class Exporter:
     def equation(self, e: Any) -> str | list[str]:
         name, names = e.primitive.name, [self.name(v) for v in e.invars]
         inner = e.params.get("jaxpr") or e.params.get("call_jaxpr")
-        if inner is not None and name != "scan":
+        if inner is not None and name != "scan":  # a call, for instance of pjit: its body is inlined
             self.names.update((v, self.constant(c)) for v, c in zip(inner.jaxpr.constvars, inner.consts, strict=True))
             return self.run(inner.jaxpr, names)
-        if name in SAME:
-            return str(self.add(SAME[name], *names))
+        if name in OPERATORS:
+            return str(self.add(OPERATORS[name], *names))
         if name in REDUCTIONS:
             return str(self.add(REDUCTIONS[name], names[0], self.ints(e.params["axes"]), keepdims=0))
-        written = getattr(self, f"_{name}", None)
-        if written is None:
+        export = getattr(self, f"_{name}", None)
+        if export is None:
             raise NotExported(f"'{name}' has no counterpart in ONNX here")
-        return written(e, *names)
+        return export(e, *names)
 
     def ints(self, numbers: Sequence[int]) -> str:
+        """Add an initializer of i64, the type of shapes and axes in ONNX, and return its name."""
         return self.constant(np.array(numbers, np.int64))
 
     def _square(self, e: Any, x: str) -> str:
@@ -97,7 +108,7 @@ class Exporter:
         return self.add("Cast", x, to=helper.np_dtype_to_tensor_dtype(np.dtype(e.params["new_dtype"])))
 
     def _select_n(self, e: Any, which: str, *cases: str) -> str:
-        if e.outvars[0].aval.dtype == bool:  # onnxruntime has no Where of these
+        if e.outvars[0].aval.dtype == bool:  # onnxruntime has no Where of booleans
             chosen = self.add("And", which, cases[1])
             return self.add("Or", chosen, self.add("And", self.add("Not", which), cases[0]))
         return self.add("Where", which, cases[1], cases[0])
@@ -112,16 +123,16 @@ class Exporter:
 
     def _broadcast_in_dim(self, e: Any, x: str) -> str:
         shape, old_shape = e.params["shape"], e.invars[0].aval.shape
-        placed = [1] * len(shape)
+        aligned = [1] * len(shape)  # the operand's shape with a size of 1 for each new axis, as Expand needs it
         for axis, size in zip(e.params["broadcast_dimensions"], old_shape, strict=True):
-            placed[axis] = size
-        x = x if list(old_shape) == placed else self.add("Reshape", x, self.ints(placed))
-        return x if list(shape) == placed else self.add("Expand", x, self.ints(shape))
+            aligned[axis] = size
+        x = x if list(old_shape) == aligned else self.add("Reshape", x, self.ints(aligned))
+        return x if list(shape) == aligned else self.add("Expand", x, self.ints(shape))
 
     def _iota(self, e: Any) -> str:
         shape, axis = e.params["shape"], e.params["dimension"]
-        placed = [-1 if d == axis else 1 for d in range(len(shape))]
-        return self.constant(np.broadcast_to(np.arange(shape[axis], dtype=e.params["dtype"]).reshape(placed), shape))
+        aligned = [-1 if d == axis else 1 for d in range(len(shape))]
+        return self.constant(np.broadcast_to(np.arange(shape[axis], dtype=e.params["dtype"]).reshape(aligned), shape))
 
     def _concatenate(self, e: Any, *parts: str) -> str:
         return self.add("Concat", *parts, axis=e.params["dimension"])
@@ -139,16 +150,17 @@ class Exporter:
         return self.add("Split", x, self.ints(e.params["sizes"]), axis=e.params["axis"], outputs=len(e.outvars))
 
     def _top_k(self, e: Any, x: str) -> list[str]:
-        values, places = self.add("TopK", x, self.ints([e.params["k"]]), axis=-1, outputs=2)
-        return [values, self.add("Cast", places, to=onnx.TensorProto.INT32)]
+        values, indices = self.add("TopK", x, self.ints([e.params["k"]]), axis=-1, outputs=2)
+        return [values, self.add("Cast", indices, to=onnx.TensorProto.INT32)]  # ONNX has indices of i64, JAX of i32
 
     def _gather(self, e: Any, x: str, indices: str) -> str:
-        """Whole slices of the first axis."""
+        """Export a gather of whole slices along the first axis, whose index vectors have one element."""
         how, shape = e.params["dimension_numbers"], e.invars[0].aval.shape
         whole = e.params["slice_sizes"] == (1, *shape[1:]) and how.collapsed_slice_dims == (0,)
         if not whole or how.start_index_map != (0,) or how.operand_batching_dims:
             raise NotExported(f"a gather of {e.params['slice_sizes']} has no counterpart here")
-        return self.add("Gather", x, self.add("Squeeze", indices, self.ints([e.invars[1].aval.ndim - 1])), axis=0)
+        last_axis = e.invars[1].aval.ndim - 1  # that of the index vectors, which ONNX does not have
+        return self.add("Gather", x, self.add("Squeeze", indices, self.ints([last_axis])), axis=0)
 
     def _dynamic_slice(self, e: Any, x: str, *starts: str) -> str:
         sizes = e.params["slice_sizes"]
@@ -157,28 +169,32 @@ class Exporter:
         return self.add("Slice", x, begin, self.add("Add", begin, self.ints(sizes)), self.ints(range(len(sizes))))
 
     def _dynamic_update_slice(self, e: Any, x: str, update: str, *starts: str) -> str:
-        """One place along one axis."""
+        """Export an update of a single index along one axis, and of all indices along the others, as Where."""
         whole, part = e.invars[0].aval.shape, e.invars[1].aval.shape
         axes = [d for d, (n, m) in enumerate(zip(whole, part, strict=True)) if n != m]
         if len(axes) != 1 or part[axes[0]] != 1:
             raise NotExported(f"an update of {part} in {whole} has no counterpart here")
         (axis,) = axes
-        places = np.arange(whole[axis], dtype=e.invars[2 + axis].aval.dtype)
-        line = self.constant(places.reshape([-1 if d == axis else 1 for d in range(len(whole))]))
-        return self.add("Where", self.add("Equal", line, starts[axis]), update, x)
+        numbers = np.arange(whole[axis], dtype=e.invars[2 + axis].aval.dtype)  # operands 2 and on are the starts
+        indices = self.constant(numbers.reshape([-1 if d == axis else 1 for d in range(len(whole))]))
+        return self.add("Where", self.add("Equal", indices, starts[axis]), update, x)
 
     def _scan(self, e: Any, *names: str) -> list[str]:
-        """ONNX's Scan; what does not change from step to step is seen from within."""
+        """Export a scan as ONNX's Scan, whose body refers to the loop-invariant operands as values of the outer graph.
+
+        Operands of JAX's scan are loop-invariant ones, then initial states, then arrays of which a step takes a slice.
+        """
         p, inner = e.params, e.params["jaxpr"]
         if p["reverse"]:
             raise NotExported("a scan backwards has no counterpart here")
         fixed, carried = p["num_consts"], p["num_carry"]
-        outer, self.nodes = self.nodes, []
-        first = len(self.constants)
+        outer, self.nodes = self.nodes, []  # nodes of the body are collected apart; constants belong to the outer graph
+        first = len(self.constants)  # makes names of the body's inputs and outputs unique
         inputs = [f"s{first}_{n}" for n in range(len(names) - fixed)]
         self.names.update((v, self.constant(c)) for v, c in zip(inner.jaxpr.constvars, inner.consts, strict=True))
         results = self.run(inner.jaxpr, [*names[:fixed], *inputs])
         targets = [f"t{first}_{n}" for n in range(len(results))]
+        # A result may be an input or a value of the outer graph, which a graph cannot have as output: hence Identity.
         nodes = [*self.nodes, *(helper.make_node("Identity", [a], [b]) for a, b in zip(results, targets, strict=True))]
         takes = [_declared(n, v.aval) for n, v in zip(inputs, inner.jaxpr.invars[fixed:], strict=True)]
         gives = [_declared(n, v.aval) for n, v in zip(targets, inner.jaxpr.outvars, strict=True)]
@@ -194,7 +210,7 @@ class Exporter:
             if (a.ndim, b.ndim, tuple(left), tuple(right)) != (2, 2, (1,), (0,)):
                 raise NotExported("a product of integers that is no plain one has no counterpart here")
             return self.add("MatMulInteger", x, y)
-        x, rows = self._matrices(x, a.shape, left_batch, left, last=True)
+        x, rows = self._matrices(x, a.shape, left_batch, left, last=True)  # sizes of the axes that become rows
         y, columns = self._matrices(y, b.shape, right_batch, right, last=False)
         product = self.add("MatMul", x, y)
         shape = e.outvars[0].aval.shape
@@ -203,7 +219,18 @@ class Exporter:
     def _matrices(
         self, x: str, shape: Sequence[int], batch: Sequence[int], summed: Sequence[int], last: bool
     ) -> tuple[str, list[int]]:
-        """An operand as [batch..., rows, summed], or [batch..., summed, columns]; and the sizes of its rows."""
+        """Reshape an operand of MatMul to [batch..., rows, summed], or to [batch..., summed, columns].
+
+        Args:
+            x: Name of the operand.
+            shape: Its shape.
+            batch: Its batch axes.
+            summed: The axes that are summed over.
+            last: Whether the summed axis is to be the last one, which it is for the left operand.
+
+        Returns:
+            Name of the reshaped operand, and the sizes of the axes that became its rows or columns.
+        """
         kept = [d for d in range(len(shape)) if d not in batch and d not in summed]
         order = [*batch, *kept, *summed] if last else [*batch, *summed, *kept]
         if order != list(range(len(shape))):
@@ -230,9 +257,10 @@ class Exporter:
         return self.add("Transpose", sums, perm=list(np.argsort(how.out_spec)))
 
     def _reduce_window_max(self, e: Any, x: str) -> str:
-        """Over the middle axes of channels last."""
+        """Export a maximum over windows of the spatial axes of an image whose channels are the last axis."""
         p = e.params
         rank = len(p["window_dimensions"])
+        # Permutations to channels first, which MaxPool needs, and back.
         front, back = [0, rank - 1, *range(1, rank - 1)], [0, *range(2, rank), 1]
         low, high = zip(*p["padding"][1:-1], strict=True)
         maxima = self.add(
@@ -243,12 +271,12 @@ class Exporter:
 
 
 def _declared(name: str, value: Any) -> onnx.ValueInfoProto:
-    """The type of an input or output. value: what has a dtype and a shape."""
+    """Return the declaration of an input or output of a graph. value: an array, or an abstract value of JAX."""
     return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(np.dtype(value.dtype)), value.shape)
 
 
 class Session:
-    """A model in onnxruntime. `call` runs it on arguments that are in place."""
+    """A model in onnxruntime with its arguments bound. `call` runs it; `results` runs it and returns the results."""
 
     def __init__(self, model: onnx.ModelProto, inputs: Sequence[np.ndarray], workers: int) -> None:
         import onnxruntime
@@ -256,6 +284,7 @@ class Session:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads, options.inter_op_num_threads = workers, 1
         options.log_severity_level = 3
+        # Threads that spin after a call would take CPU time from the next contender.
         options.add_session_config_entry("session.force_spinning_stop", "1")
         session = onnxruntime.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
         binding = session.io_binding()
@@ -272,12 +301,16 @@ class Session:
 
 
 def onnx_model(model: Model) -> onnx.ModelProto:
-    """Raises NotExported for a model with an operation that has no counterpart."""
+    """Return a model in ONNX, with its weights as initializers.
+
+    Raises:
+        NotExported: The model has an operation that this exporter cannot write.
+    """
     specs = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in model.inputs]
     traced = jax.make_jaxpr(model.function)(model.weights, *specs)
     exporter = Exporter()
     arguments = model.arguments()
-    count = len(arguments) - len(model.inputs)
+    count = len(arguments) - len(model.inputs)  # of weights, which come first
     weights = [exporter.constant(w) for w in arguments[:count]]
     inputs = [f"x{n}" for n in range(len(model.inputs))]
     exporter.names.update((v, exporter.constant(c)) for v, c in zip(traced.jaxpr.constvars, traced.consts, strict=True))
@@ -292,7 +325,7 @@ def onnx_model(model: Model) -> onnx.ModelProto:
 
 
 def onnx_session(model: Model, workers: int) -> Session | None:
-    """None for a model that has no ONNX."""
+    """Return a model in onnxruntime with `workers` threads; None for one that cannot be exported."""
     try:
         return Session(onnx_model(model), model.inputs, workers)
     except NotExported:

@@ -15,6 +15,7 @@ Tree = dict[str, Any]
 
 
 def _block_weights(c: int) -> Tree:
+    """Return the weights of a layer of GPT-2 with `c` channels."""
     return {
         "norm1": norm_weights(c), "qkv": dense_weights(c, 3 * c), "out": dense_weights(c, c),
         "norm2": norm_weights(c), "up": dense_weights(c, 4 * c), "down": dense_weights(4 * c, c),
@@ -23,15 +24,16 @@ def _block_weights(c: int) -> Tree:
 
 @model
 def gpt2_decode(small: bool) -> tuple[Any, ...]:
-    """One token through 4 layers with a cache of keys and values; the embedding is the head, too."""
+    """One token through 4 layers with a cache of keys and values; the transposed embedding gives the logits."""
     layers, c, heads, length, words = (1, 16, 2, 16, 32) if small else (4, 768, 12, 512, 8192)
     weights = {
-        "words": f32(words, c), "places": f32(length, c), "norm": norm_weights(c),
+        "words": f32(words, c), "positions": f32(length, c), "norm": norm_weights(c),
         "blocks": [_block_weights(c) for _ in range(layers)],
     }  # fmt: skip
 
     def attend(p: Tree, x: jax.Array, cache: jax.Array, position: jax.Array) -> tuple[jax.Array, jax.Array]:
         q, k, v = (split_heads(t, heads) for t in jnp.split(dense(x, p["qkv"]), 3, -1))  # (1, heads, c / heads)
+        # cache: keys and values, (2, heads, length, c / heads)
         cache = lax.dynamic_update_slice(cache, jnp.stack([k, v]).transpose(0, 2, 1, 3), (0, 0, position, 0))
         keys, values = cache  # (heads, length, c / heads)
         scores = jnp.einsum("bhd,hld->bhl", q, keys) / (c // heads) ** 0.5
@@ -40,17 +42,17 @@ def gpt2_decode(small: bool) -> tuple[Any, ...]:
         return dense(y.reshape(1, c), p["out"]), cache
 
     def run(p: Tree, caches: jax.Array, token: jax.Array, position: jax.Array) -> Any:
-        x = p["words"][token] + p["places"][position]
-        kept = []
+        x = p["words"][token] + p["positions"][position]
+        new_caches = []
         for layer, b in enumerate(p["blocks"]):
             y, cache = attend(b, layer_norm(x, b["norm1"]), caches[layer], position)
-            kept.append(cache)
+            new_caches.append(cache)
             x = x + y
             x = x + dense(jax.nn.gelu(dense(layer_norm(x, b["norm2"]), b["up"])), b["down"])
-        return layer_norm(x, p["norm"]) @ p["words"].T, jnp.stack(kept)
+        return layer_norm(x, p["norm"]) @ p["words"].T, jnp.stack(new_caches)
 
     caches = normal(layers, 2, heads, length, c // heads)
-    caches[:, :, :, length // 2 :] = 0
+    caches[:, :, :, length // 2 :] = 0  # half of the cache is filled; the token is the next one
     return run, weights, (caches, integers(words, 1), np.array(length // 2, np.int32))
 
 
@@ -69,7 +71,7 @@ def gpt2_block(small: bool) -> tuple[Any, ...]:
 
 @model
 def bert_base_block(small: bool) -> tuple[Any, ...]:
-    """Norms after the residuals, a mask, products of their own for queries, keys and values."""
+    """Layer of BERT: norms after the residuals, a mask of padding, separate products for queries, keys and values."""
     c, heads, length = (16, 2, 8) if small else (768, 12, 128)
     weights = {
         **{k: dense_weights(c, c) for k in ("q", "k", "v", "out")}, "norm1": norm_weights(c), "norm2": norm_weights(c),
@@ -85,7 +87,7 @@ def bert_base_block(small: bool) -> tuple[Any, ...]:
         return layer_norm(x + y, p["norm2"])
 
     mask = normal(1, length) * 0 + 1
-    mask[:, length * 3 // 4 :] = 0
+    mask[:, length * 3 // 4 :] = 0  # the last quarter is padding, which no query attends to
     return run, weights, (normal(1, length, c), mask)
 
 
@@ -93,13 +95,14 @@ def bert_base_block(small: bool) -> tuple[Any, ...]:
 def llama_block(small: bool) -> tuple[Any, ...]:
     """Rotary positions, grouped queries, RMS norms and SwiGLU."""
     c, heads, groups, wide, length = (16, 4, 2, 24, 8) if small else (512, 8, 2, 1408, 128)
-    narrow = c // heads * groups
+    narrow = c // heads * groups  # channels of keys and values, whose heads are shared by several queries' heads
     weights = {
         "norm1": {"scale": f32(c)}, "q": f32(c, c), "k": f32(c, narrow), "v": f32(c, narrow), "out": f32(c, c),
         "norm2": {"scale": f32(c)}, "gate": f32(c, wide), "up": f32(c, wide), "down": f32(wide, c),
     }  # fmt: skip
 
     def rotated(x: jax.Array) -> jax.Array:
+        """Apply rotary positions to (batch, length, heads, size); channel i is paired with i + size / 2."""
         half = x.shape[-1] // 2
         angle = jnp.arange(length)[:, None] * 10000.0 ** (-jnp.arange(half) / half)
         cos, sin = jnp.cos(angle)[:, None], jnp.sin(angle)[:, None]

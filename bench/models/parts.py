@@ -22,10 +22,15 @@ def attention(small: bool) -> tuple[Any, ...]:
     def run(_: Tree, q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
         return jax.nn.dot_product_attention(q, k, v)
 
+    # normal() returns the same numbers each time: reversed axes make queries, keys and values differ.
     return run, {}, (normal(*shape), normal(*shape)[:, ::-1].copy(), normal(*shape)[..., ::-1].copy())
 
 
 def _mlp(batch: int, sizes: tuple[int, ...], dtype: Any, tolerance: float) -> tuple[Any, ...]:
+    """Return (function, weights, inputs, tolerance) of dense layers. sizes: of the input, then of each layer's result.
+
+    ReLU follows each layer but the last, which softmax follows.
+    """
     weights = [dense_weights(*pair) for pair in pairwise(sizes)]
     weights = jax.tree.map(lambda s: jax.ShapeDtypeStruct(s.shape, dtype), weights)
 
@@ -49,6 +54,7 @@ def mlp_f16(small: bool) -> tuple[Any, ...]:
 
 @model
 def lstm(small: bool) -> tuple[Any, ...]:
+    """LSTM over a sequence; `c` channels of state, and four gates in one product."""
     batch, steps, inputs, c = (2, 3, 6, 8) if small else (8, 64, 128, 384)
     weights = {"i": f32(inputs, 4 * c), "h": f32(c, 4 * c), "b": f32(4 * c)}
 
@@ -88,7 +94,7 @@ def _i8(*shape: int) -> jax.ShapeDtypeStruct:
 
 @model
 def int8_weight_only(small: bool) -> tuple[Any, ...]:
-    """A vector times weights of 8 bits that are widened in the product, with a scale for each column."""
+    """A vector times weights of 8 bits, which are converted to f32 before the product, with a scale for each column."""
     k, n = (24, 32) if small else (2048, 2048)
 
     def run(p: Tree, x: jax.Array) -> jax.Array:
@@ -99,7 +105,7 @@ def int8_weight_only(small: bool) -> tuple[Any, ...]:
 
 @model
 def int8_matmul(small: bool) -> tuple[Any, ...]:
-    """Activations are quantized by row, the product is one of 32-bit integers."""
+    """Activations quantized to 8 bits with a scale for each row; products of i8 are summed in i32."""
     m, k, n = (8, 24, 32) if small else (64, 512, 512)
 
     def run(p: Tree, x: jax.Array) -> jax.Array:
@@ -113,7 +119,7 @@ def int8_matmul(small: bool) -> tuple[Any, ...]:
 
 @model
 def matmul_chain(small: bool) -> tuple[Any, ...]:
-    """Products and tanh in turns, no two of one size: what compiling many kernels takes."""
+    """Products and tanh in turns, no two of the same size: measures how long compiling many kernels takes."""
     count, step, batch = (4, 3, 4) if small else (66, 8, 16)
     sizes = [16 + step * n for n in range(count + 1)]
     weights = [f32(*pair) for pair in pairwise(sizes)]

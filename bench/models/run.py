@@ -31,12 +31,15 @@ from pydispatch.formats.artifact.artifact import Artifact
 METHOD = (
     "Calls: least times; contenders alternate, with pauses, since threads of some spin after a call; with one worker "
     "the process keeps to one core and its CPU time counts. Weights are arguments; constants for onnxruntime, which is "
-    "compared with ours with constants. Compiling: processes, with nothing kept (cold) and with what that left (warm)."
+    "compared with ours with constants. Compiling: processes, without a cache (cold) and with what that left (warm)."
 )
 
 
 def figures_of(model: Model, args: argparse.Namespace, folder: Path) -> dict[str, Any]:
-    """All figures of a model."""
+    """Compile and call a model; return its numbers of dispatches, and what compiling and calling it takes.
+
+    folder: receives the model's text and what each compiler writes. Keys of "calls" are numbers of workers, as text.
+    """
     text, output = folder / f"{model.name}.mlir", folder / f"{model.name}.pdx"
     text.write_text(model.text())
     cold, warm = compiling.here(text, output)
@@ -44,7 +47,7 @@ def figures_of(model: Model, args: argparse.Namespace, folder: Path) -> dict[str
         peer = asdict(compiling.peer(text, output.with_suffix(".vmfb")))
     except RuntimeError as error:
         print(f"{model.name}: the peer cannot compile it: {str(error)[-300:]}", file=sys.stderr)
-        peer = None
+        peer = None  # no figures of compiling
     dispatches = counts.ours(Artifact.from_file(output)), counts.peers(text)
     calls = {}
     for workers in args.workers:
@@ -63,11 +66,11 @@ def _megabytes(model: Model) -> float:
 
 
 def rows(name: str, figures: dict[str, Any]) -> list[Row]:
-    """The figures of a model."""
+    """Return the rows of a model, of what `figures_of` returned; compiling and dispatches do not depend on workers."""
     model_rows = []
     for workers, calls in figures["calls"].items():
         for who, value in calls["seconds"].items():
-            against = CONSTANT if who == "onnxruntime" else OURS
+            against = CONSTANT if who == "onnxruntime" else OURS  # onnxruntime has constant weights, too
             model_rows.append(Row("a call", who, value, size=name, workers=int(workers), against=against))
     for state, who in (("cold", OURS), ("warm", OURS), ("iree", "iree")):
         if (cost := figures["compile"][state]) is not None:
@@ -83,11 +86,11 @@ def rows(name: str, figures: dict[str, Any]) -> list[Row]:
 
 
 def faults(name: str, figures: dict[str, Any]) -> list[str]:
-    """What is wrong with the figures of a model, in words."""
+    """Return messages about a model that has more dispatches than IREE's, or whose results differ too much."""
     mine, theirs = figures["dispatches"]
     messages = [f"{name}: {mine} dispatches, IREE has {theirs}"] if mine > theirs else []
     for workers, calls in figures["calls"].items():
-        if not calls["difference"] <= calls["tolerance"]:
+        if not calls["difference"] <= calls["tolerance"]:  # also true of NaN
             messages.append(f"{name}: off by {calls['difference']:.1e} with {workers} workers")
     return messages
 
@@ -117,7 +120,7 @@ def main() -> int:
             if args.json:
                 figures.save(args.json)
     print("\n".join(wrong))
-    return 1 if any(": off by " in message for message in wrong) else 0
+    return 1 if any(": off by " in message for message in wrong) else 0  # more dispatches are reported, but no failure
 
 
 if __name__ == "__main__":

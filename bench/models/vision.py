@@ -18,13 +18,14 @@ def conv(x: jax.Array, kernel: jax.Array, stride: int = 1, padding: str = "SAME"
 
 
 def batch_norm(x: jax.Array, p: Tree) -> jax.Array:
-    """In inference, as Flax writes it."""
+    """Normalize channels with a stored mean and variance, as in inference, with the operations that Flax writes."""
     mean, var = (p[k].reshape(1, 1, 1, -1) for k in ("mean", "var"))
     factor = lax.rsqrt(var + 1e-5) * p["scale"].reshape(1, 1, 1, -1)
     return (x - mean) * factor + p["bias"].reshape(1, 1, 1, -1)
 
 
 def conv_weights(size: int, inputs: int, outputs: int) -> Tree:
+    """Return the weights of a convolution, with windows of size x size, and of the batch norm after it."""
     norm = {k: f32(outputs) for k in ("mean", "var", "scale", "bias")}
     return {"kernel": f32(size, size, inputs, outputs), "norm": norm}
 
@@ -41,17 +42,18 @@ def pool(x: jax.Array, size: int, stride: int) -> jax.Array:
 
 
 def _residual(x: jax.Array, p: Tree, stride: int) -> jax.Array:
-    """Two convolutions, or three with a narrow middle, around a shortcut."""
+    """Add the result of two convolutions, or of the three of a bottleneck, to the input or to its projection."""
     convs = p["convs"]
-    wide = 1 if len(convs) == 3 else 0  # the convolution with the stride
+    strided = 1 if len(convs) == 3 else 0  # index of the convolution with the stride: the first one of 3x3
     y = x
-    for place, weights in enumerate(convs):
-        y = conv_norm(y, weights, stride if place == wide else 1)
-        y = jax.nn.relu(y) if place < len(convs) - 1 else y
+    for index, weights in enumerate(convs):
+        y = conv_norm(y, weights, stride if index == strided else 1)
+        y = jax.nn.relu(y) if index < len(convs) - 1 else y  # the last ReLU follows the addition
     return jax.nn.relu(y + (conv_norm(x, p["shortcut"], stride) if "shortcut" in p else x))
 
 
 def _resnet(depths: tuple[int, ...], bottleneck: bool, small: bool) -> tuple[Any, ...]:
+    """Return (function, weights, inputs, tolerance) of a ResNet. depths: number of residual blocks of each stage."""
     width, size, classes = (8, 32, 10) if small else (64, 224, 1000)
     expansion = 4 if bottleneck else 1
     stages: list[list[Tree]] = []
@@ -63,7 +65,7 @@ def _resnet(depths: tuple[int, ...], bottleneck: bool, small: bool) -> tuple[Any
             sizes = [(1, inputs, narrow), (3, narrow, narrow), (1, narrow, narrow * 4)]
             sizes = sizes if bottleneck else [(3, inputs, narrow), (3, narrow, narrow)]
             weights: Tree = {"convs": [conv_weights(*s) for s in sizes]}
-            if block == 0 and (stage or bottleneck):
+            if block == 0 and (stage or bottleneck):  # the block changes the size or the number of channels
                 weights["shortcut"] = conv_weights(1, inputs, narrow * expansion)
             stages[-1].append(weights)
             inputs = narrow * expansion
@@ -81,12 +83,12 @@ def _resnet(depths: tuple[int, ...], bottleneck: bool, small: bool) -> tuple[Any
 
 @model
 def resnet18(small: bool) -> tuple[Any, ...]:
-    return _resnet((1, 1) if small else (2, 2, 2, 2), False, small)
+    return _resnet((1, 1) if small else (2, 2, 2, 2), bottleneck=False, small=small)
 
 
 @model
 def resnet50(small: bool) -> tuple[Any, ...]:
-    return _resnet((1, 1) if small else (3, 4, 6, 3), True, small)
+    return _resnet((1, 1) if small else (3, 4, 6, 3), bottleneck=True, small=small)
 
 
 # -- others
@@ -102,7 +104,7 @@ def _group_norm(x: jax.Array, p: Tree, groups: int) -> jax.Array:
 
 @model
 def unet_block(small: bool) -> tuple[Any, ...]:
-    """Two convolutions with group norms and an embedding of the time step, then attention over all places."""
+    """Two convolutions with group norms and an embedding of the time step, then attention over every fourth pixel."""
     size, c, groups, embedded = (8, 16, 4, 16) if small else (64, 64, 8, 256)
     weights = {
         "norm1": norm_weights(c), "conv1": f32(3, 3, c, c), "bias1": f32(c), "time": dense_weights(embedded, c),
@@ -115,14 +117,16 @@ def unet_block(small: bool) -> tuple[Any, ...]:
         y = y + dense(jax.nn.silu(time), p["time"])[:, None, None]
         y = conv(jax.nn.silu(_group_norm(y, p["norm2"], groups)), p["conv2"]) + p["bias2"]
         x = x + y
-        places = _group_norm(x, p["norm3"], groups)[:, ::4, ::4].reshape(x.shape[0], -1, c)
-        y = dense(attention(*jnp.split(dense(places, p["qkv"]), 3, -1), heads=4), p["out"])
+        # One of each 4x4 pixels takes part in attention, and its result is added to all of them.
+        pixels = _group_norm(x, p["norm3"], groups)[:, ::4, ::4].reshape(x.shape[0], -1, c)
+        y = dense(attention(*jnp.split(dense(pixels, p["qkv"]), 3, -1), heads=4), p["out"])
         return x + jnp.repeat(jnp.repeat(y.reshape(x.shape[0], size // 4, size // 4, c), 4, 1), 4, 2)
 
     return run, weights, (normal(1, size, size, c), normal(1, embedded)), 1e-3
 
 
 def _cnn(small: bool) -> tuple[Tree, int, int]:
+    """Return the weights of a small network for digits, the side of its square images in pixels, and its batch."""
     size, c = (8, 4) if small else (28, 32)
     weights = {
         "conv1": f32(3, 3, 1, c), "bias1": f32(c), "conv2": f32(3, 3, c, 2 * c), "bias2": f32(2 * c),
@@ -132,6 +136,7 @@ def _cnn(small: bool) -> tuple[Tree, int, int]:
 
 
 def _logits(p: Tree, x: jax.Array) -> jax.Array:
+    """Compute the 10 scores of each image, (batch, side, side, 1), with the weights of `_cnn`."""
     x = pool(jax.nn.relu(conv(x, p["conv1"]) + p["bias1"]), 2, stride=2)
     x = pool(jax.nn.relu(conv(x, p["conv2"]) + p["bias2"]), 2, stride=2)
     return dense(jax.nn.relu(dense(x.reshape(x.shape[0], -1), p["dense1"])), p["dense2"])
@@ -145,6 +150,7 @@ def cnn_batch8(small: bool) -> tuple[Any, ...]:
 
 @model
 def cnn_training_step(small: bool) -> tuple[Any, ...]:
+    """Cross entropy of a batch, and the weights after a step of gradient descent with a rate of 0.01."""
     weights, size, batch = _cnn(small)
 
     def loss(p: Tree, x: jax.Array, labels: jax.Array) -> jax.Array:
@@ -159,20 +165,21 @@ def cnn_training_step(small: bool) -> tuple[Any, ...]:
 
 @model
 def vit_tiny(small: bool) -> tuple[Any, ...]:
+    """Vision transformer over square patches, whose result is read from a class token before them."""
     size, patch, c, heads, depth = (16, 8, 16, 2, 1) if small else (224, 16, 192, 3, 12)
-    count = (size // patch) ** 2 + 1
+    count = (size // patch) ** 2 + 1  # of patches, and the class token
     block = {
         "norm1": norm_weights(c), "qkv": dense_weights(c, 3 * c), "out": dense_weights(c, c),
         "norm2": norm_weights(c), "up": dense_weights(c, 4 * c), "down": dense_weights(4 * c, c),
     }  # fmt: skip
     weights = {
-        "patches": f32(patch, patch, 3, c), "class": f32(1, 1, c), "places": f32(1, count, c),
+        "patches": f32(patch, patch, 3, c), "class": f32(1, 1, c), "positions": f32(1, count, c),
         "blocks": [block] * depth, "norm": norm_weights(c), "head": dense_weights(c, 1000),
     }  # fmt: skip
 
     def run(p: Tree, x: jax.Array) -> jax.Array:
         x = conv(x, p["patches"], patch, "VALID")
-        x = jnp.concatenate([p["class"], x.reshape(1, -1, c)], 1) + p["places"]
+        x = jnp.concatenate([p["class"], x.reshape(1, -1, c)], 1) + p["positions"]
         for b in p["blocks"]:
             y = attention(*jnp.split(dense(layer_norm(x, b["norm1"]), b["qkv"]), 3, -1), heads=heads)
             x = x + dense(y, b["out"])

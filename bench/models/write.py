@@ -23,6 +23,7 @@ def main() -> None:
     for model in models(args.small, set(args.only) if args.only else None):
         (args.folder / f"{model.name}.mlir").write_text(model.text())
         if args.results:
+            # Arrays of NAME.npz: in000, in001, ... are the arguments, weights first; out000, ... the results of JAX.
             pairs = (("in", model.arguments()), ("out", model.expected()))
             named = {f"{kind}{n:03}": array for kind, arrays in pairs for n, array in enumerate(arrays)}
             np.savez_compressed(args.folder / f"{model.name}.npz", tolerance=model.tolerance, **named)

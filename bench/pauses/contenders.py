@@ -10,6 +10,7 @@ import numpy as np
 
 Call = Callable[[], object]
 
+# Models in ONNX's textual syntax; values between <> after the results are weights.
 WORKS = {
     "product": """
         product (float[512, 784] x) => (float[512, 512] y) <float[784, 512] w> { y = MatMul(x, w) }""",
@@ -39,7 +40,7 @@ def model(work: str) -> Any:
 
     graph = onnx.parser.parse_graph(WORKS[work])
     rng = np.random.default_rng(1)
-    for weight in list(graph.value_info):
+    for weight in list(graph.value_info):  # values in <>: initializers that have no data yet
         shape = [d.dim_value for d in weight.type.tensor_type.shape.dim]
         values = rng.standard_normal(shape, np.float32) / np.float32(np.sqrt(np.prod(shape[:-1])))
         graph.initializer.append(onnx.numpy_helper.from_array(values, weight.name))
@@ -47,12 +48,14 @@ def model(work: str) -> Any:
 
 
 def argument(built: Any) -> Any:
-    """Return the argument of a model's only input."""
+    """Return a random array for the only input of `built`, an ONNX model."""
     shape = [d.dim_value for d in built.graph.input[0].type.tensor_type.shape.dim]
     return np.random.default_rng(2).standard_normal(shape, np.float32)
 
 
 def _pydispatch(device: str) -> Callable[[Any, int], Callable[[], Call]]:
+    """Return the `start` of a contender. device: its name, in which {workers} stands for the number of workers."""
+
     def start(built: Any, workers: int) -> Callable[[], Call]:
         import pydispatch as pd
 
@@ -91,12 +94,16 @@ def _openvino(built: Any, workers: int) -> Callable[[], Call]:
 def _openblas(built: Any, workers: int) -> Callable[[], Call]:
     from onnx import numpy_helper
 
+    # The only node is a product; the number of threads comes from OPENBLAS_NUM_THREADS.
     x, w = argument(built), numpy_helper.to_array(built.graph.initializer[0])
     return lambda: lambda: x @ w
 
 
 def _jax(built: Any, workers: int) -> Callable[[], Call]:
-    """Interpret the nodes with JAX while it traces. It has as many threads as the process has CPUs, and no option."""
+    """Start JAX on a function that interprets the model's nodes while it is traced.
+
+    workers is ignored: JAX has as many threads as the process has CPUs, and no option for that.
+    """
     import jax
     import jax.numpy as jnp
     from onnx import numpy_helper
@@ -106,6 +113,7 @@ def _jax(built: Any, workers: int) -> Callable[[], Call]:
     }
 
     def convolution(x: Any, w: Any) -> Any:
+        # strides of 1, and padding of 1 on each side, as all convolutions of WORKS have
         return jax.lax.conv_general_dilated(x, w, (1, 1), [(1, 1), (1, 1)])
 
     operators: dict[str, Callable[..., Any]] = {
@@ -127,8 +135,13 @@ def _jax(built: Any, workers: int) -> Callable[[], Call]:
 class Contender:
     """A system that is measured.
 
-    name: in tables. start: returns, for a model and a number of threads, what makes the call of one caller.
-    workers: numbers of threads it is measured with. works: what it can run. module: what has to be installed.
+    Attributes:
+        name: Its name in tables.
+        start: Compiles an ONNX model for a number of threads, and returns a function that each caller calls once; that
+            returns the call that is measured.
+        workers: Numbers of threads that it is measured with.
+        works: Names of the works that it can run.
+        module: The Python module that has to be installed.
     """
 
     name: str

@@ -29,13 +29,23 @@ from report.figures import Figures, Row, parser, table
 
 PAUSES_MS = (0, 1, 5, 20, 50, 200)
 CALLS = 4
+"""Calls after each pause: the first shows what waking up costs, all of them what a burst costs."""
 LEAST_ROUNDS = 10
+"""Rounds (a pause and its calls) even where they take longer than --seconds: the 99th percentile needs some."""
 WARM_UP_S = 0.3
+"""Seconds of calls before the first measured one, of all callers together."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """Next to what the calls are made. size: how tables name it. pauses: those that are measured, in milliseconds."""
+    """Conditions in which calls are measured.
+
+    Attributes:
+        size: Text that tables append to the size of a row, "" for a single caller without a neighbour.
+        callers: Number of threads that call at the same time.
+        has_neighbour: Whether another process keeps a CPU busy.
+        pauses: The pauses that are measured, in milliseconds.
+    """
 
     size: str = ""
     callers: int = 1
@@ -51,7 +61,7 @@ SETTINGS = {
 
 
 def time_rounds(call: Call, pause_ms: int, seconds: float, times: list[float]) -> None:
-    """Append the seconds of each call: CALLS of them after each pause."""
+    """Call for `seconds`, CALLS times after each pause, and append the seconds of each call to `times`."""
     until, least = time.perf_counter() + seconds, LEAST_ROUNDS * CALLS
     while time.perf_counter() < until or len(times) < least:
         time.sleep(pause_ms / 1000)
@@ -62,8 +72,11 @@ def time_rounds(call: Call, pause_ms: int, seconds: float, times: list[float]) -
 
 
 def measure(work: str, contender: str, workers: int, callers: int, pauses: list[int], seconds: float) -> None:
-    """Print, as JSON, calls per second for each pause, then the median and the 99th percentile in seconds, of all
-    calls and of those that follow a pause."""
+    """Print a JSON list with an entry for each pause.
+
+    Each entry has the calls per second of all callers, then four times in seconds: the median and the 99th percentile
+    of all calls, and the same two of first calls after a pause.
+    """
     make = CONTENDERS[contender].start(model(work), workers)
     calls = [make() for _ in range(callers)]
     for call in calls:
@@ -85,14 +98,14 @@ def measure(work: str, contender: str, workers: int, callers: int, pauses: list[
             thread.join()
         rate = sum(map(len, times)) / (time.perf_counter() - begin)
         every = np.concatenate([np.array(own) for own in times])
-        first = np.concatenate([np.array(own[::CALLS]) for own in times])
+        first = np.concatenate([np.array(own[::CALLS]) for own in times])  # CALLS follow each pause
         result.append([rate] + [float(np.percentile(of, share)) for of in (every, first) for share in (50, 99)])
     print(json.dumps(result))
 
 
 @contextmanager
 def neighbour(is_wanted: bool) -> Iterator[None]:
-    """Run a process that computes without an end, on whichever CPU the system chooses."""
+    """Run, if wanted, a process that computes without an end, on whichever CPU the system chooses."""
     if not is_wanted:
         yield
         return
@@ -104,6 +117,7 @@ def neighbour(is_wanted: bool) -> Iterator[None]:
 
 
 def rows(work: str, setting: Setting, pauses: list[int], seconds: float) -> Iterator[Row]:
+    """Measure each installed contender that has the work, in a process of its own. pauses: in milliseconds."""
     for key, contender in CONTENDERS.items():
         if work not in contender.works or importlib.util.find_spec(contender.module) is None:
             continue
@@ -113,15 +127,18 @@ def rows(work: str, setting: Setting, pauses: list[int], seconds: float) -> Iter
             environment = {**os.environ, "OPENBLAS_NUM_THREADS": str(workers)}
             with neighbour(setting.has_neighbour):
                 done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
-            for pause, (rate, *every, middle, late) in zip(pauses, json.loads(done.stdout), strict=True):
+            # Of all calls, then of first calls after a pause: the median and the 99th percentile, in seconds.
+            for pause, (rate, median, late, first_median, first_late) in zip(
+                pauses, json.loads(done.stdout), strict=True
+            ):
                 size = f"pause {pause} ms{setting.size}"
-                if not pause and setting.callers > 1:  # where callers compete, a median says little of the others
+                if not pause and setting.callers > 1:  # callers compete: few slow calls can hide behind a low median
                     yield Row(work, contender.name, rate, unit="calls/s", size=size, workers=workers)
                     continue
-                yield Row(work, contender.name, every[0], size=size, workers=workers, spread=(every[0], every[1]))
+                yield Row(work, contender.name, median, size=size, workers=workers, spread=(median, late))
                 if pause and not setting.size:
-                    size = f"first call after {pause} ms"
-                    yield Row(work, contender.name, middle, size=size, workers=workers, spread=(middle, late))
+                    size, spread = f"first call after {pause} ms", (first_median, first_late)
+                    yield Row(work, contender.name, first_median, size=size, workers=workers, spread=spread)
 
 
 def main() -> None:
