@@ -67,12 +67,12 @@ def in_numba(name: str) -> Call:
 
 def as_bytes(argument: Any) -> Any:
     """Return an array of 8-bit floats as one of bytes, anything else as it is."""
-    is_small_float = isinstance(argument, np.ndarray) and argument.dtype.kind == "V"
+    is_small_float = isinstance(argument, np.ndarray) and argument.dtype.kind == "V"  # as ml_dtypes registers them
     return argument.view(np.uint8) if is_small_float else argument
 
 
 def in_c(folder: Path, compiler: str, *flags: str) -> ctypes.CDLL:
-    """Return the kernels of c/ as a library."""
+    """Compile all kernels of c/ to one library in `folder`, and load it. flags: added to those of all compilers."""
     library = folder / f"{compiler}.so"
     options = ["-O3", "-march=native", "-ffast-math", "-shared", "-fPIC", *flags]
     sources = map(str, sorted(HERE.glob("c/*.c")))
@@ -81,7 +81,7 @@ def in_c(folder: Path, compiler: str, *flags: str) -> ctypes.CDLL:
 
 
 def function_of(library: ctypes.CDLL, name: str) -> Call:
-    """Return a function of C as one of arrays, each passed as its address and its sizes, and of numbers."""
+    """Return a C function as a Python function of arrays, passed as address and 64-bit sizes, and NumPy scalars."""
     function = library[name]
 
     def call(*args: Any) -> None:
@@ -97,15 +97,18 @@ def function_of(library: ctypes.CDLL, name: str) -> Call:
 
 
 def with_workers(kernel: Any, work: Work, workers: int) -> Call:
-    """Return a kernel, compiled for this CPU, as a function that runs on `workers` threads."""
+    """Compile a kernel for this CPU, and return a function of the work's arguments that runs it on `workers` threads.
+
+    The function writes to the arrays that the kernel writes, as loops in C and Numba do.
+    """
     program = pd.device(f"cpu?workers={workers}").load(pd.compile(kernel, cpu="native"))
     function = program[kernel.name]
 
     def call(*args: Any) -> None:
         for position in work.scratch:
             args[position].fill(0)
-        views = [args[index] for index in kernel.written]
-        function(*args, out=views[0] if len(views) == 1 else tuple(views))
+        results = [args[index] for index in kernel.written]
+        function(*args, out=results[0] if len(results) == 1 else tuple(results))
 
     return call
 
@@ -123,10 +126,10 @@ def compile_times(kernel: Any) -> list[Row]:
     """
     fresh = [pd.kernel(workgroup=kernel.workgroup, grid=kernel.grid)(kernel.__wrapped__) for _ in range(3)]
     with tempfile.TemporaryDirectory() as folder, patch.dict(os.environ, PYDISPATCH_CACHE_DIR=folder):
-        os.environ["PYDISPATCH_CACHE_SIZE"] = "0"
+        os.environ["PYDISPATCH_CACHE_SIZE"] = "0"  # no cache
         cold = min(map(compile_time, fresh))
         os.environ["PYDISPATCH_CACHE_SIZE"] = "64"
-        compile_time(kernel)
+        compile_time(kernel)  # fills the cache
         warm = min(compile_time(kernel) for _ in range(3))
     return [
         Row("compile", OURS, cold, size=kernel.name, against=""),
@@ -142,7 +145,10 @@ def compile_time(kernel: Any) -> float:
 
 
 def compare(name: str, mine: Any, theirs: Any) -> None:
-    """Compare results. Of integers that depend on comparisons of rounded floats, one in a thousand may differ."""
+    """Assert that an array of two contenders agrees. name: for the message.
+
+    Of integers, which may depend on comparisons of rounded floats, one in a thousand may differ.
+    """
     if isinstance(mine, np.ndarray) and mine.dtype.kind in "iu":
         assert np.mean(mine != theirs) <= 1e-3, name
     else:
@@ -150,7 +156,15 @@ def compare(name: str, mine: Any, theirs: Any) -> None:
 
 
 def compared(kernel: Any, workers: int, calls: dict[str, Call], work: Work, seconds: float) -> list[Row]:
-    """Compare the results of contenders, then their times."""
+    """Assert that all contenders have the results of the first, then measure them in turns.
+
+    Args:
+        kernel: Our kernel, for its name and the positions of the arguments that it writes.
+        workers: Number of threads, for the rows.
+        calls: By contender, a function of the work's arguments.
+        work: The arguments; each contender has copies of its own.
+        seconds: Measuring time of each contender.
+    """
     name = kernel.name
     positions = [position for position in kernel.written if position not in work.scratch]
     contenders = {}
@@ -168,7 +182,7 @@ def compared(kernel: Any, workers: int, calls: dict[str, Call], work: Work, seco
 
 
 def restoring(call: Call, work: Work) -> Call:
-    """Return a call that first restores the arrays that it changes."""
+    """Return a call that first restores the arrays of `work.restored`, which each call changes."""
     if not work.restored:
         return call
 
@@ -191,10 +205,11 @@ def main() -> None:
         "-ffast-math, OpenMP with gcc. Each language has the algorithm that its users would write: tiles in workgroup "
         "memory, atomic operations and steps of log n here; plain loops and sums of each thread there.",
     )
+    # Debian installs clang under a name with its version; the newest is taken.
     clang = next(filter(shutil.which, ("clang", *(f"clang-{version}" for version in range(21, 12, -1)))), None)
     with tempfile.TemporaryDirectory() as folder:
         gcc = in_c(Path(folder), "gcc", "-fopenmp")
-        alone = in_c(Path(folder), clang) if clang else None
+        without_openmp = in_c(Path(folder), clang) if clang else None
         for name in chosen.only:
             work = WORKS[name]()
             kernel = getattr(example(work.file), name)
@@ -206,8 +221,8 @@ def main() -> None:
                     "Numba": in_numba(name),
                     "C": function_of(gcc, name),
                 }
-                if workers == 1 and alone is not None:
-                    calls["C, clang"] = function_of(alone, name)
+                if workers == 1 and without_openmp is not None:
+                    calls["C, clang"] = function_of(without_openmp, name)
                 rows += compared(kernel, workers, calls, work, chosen.seconds)
             rows += compile_times(kernel)
             print(table(rows), flush=True)

@@ -24,7 +24,7 @@ class Work:
         scratch: Positions of arrays that only our kernel uses: zeros before each of its calls, and not compared.
         restored: Positions of arrays that each call reads and changes; they are restored before each call of all
             contenders.
-        result: Function of an array that a kernel wrote; its value is compared.
+        result: Function of an array that a kernel wrote; what it returns is compared between contenders.
     """
 
     file: str
@@ -40,7 +40,7 @@ def floats(*shape: int) -> np.ndarray:
 
 
 def empty(*shape: int, dtype: Any = np.float32) -> np.ndarray:
-    """Return zeros whose memory is present, for results."""
+    """Return zeros for results; unlike those of np.zeros, their pages are mapped before the first call."""
     return np.full(shape, 0, dtype)
 
 
@@ -115,6 +115,7 @@ def prefix_sums() -> Work:
 
 
 def prefix_sum() -> Work:
+    # Our kernel's scratch: a state for each block of 1 << 14 elements, and a counter that numbers blocks.
     x = integers(0, 100, ELEMENTS)
     blocks, ticket = empty(ELEMENTS // (1 << 14), dtype=np.int32), empty(1, dtype=np.int32)
     return Work("prefix_sum", (x, np.zeros_like(x), blocks, ticket), scratch=(2, 3))
@@ -150,17 +151,18 @@ def grouped_product() -> Work:
 
 def scaled_product() -> Work:
     a, b = (floats(512, 512).astype(ml_dtypes.float8_e4m3fn) for _ in range(2))
+    # Powers of two, one for each 32 columns of a row.
     a_scales, b_scales = (np.exp2(integers(-9, -5, 512, 16)).astype(np.float32) for _ in range(2))
     return Work("scaled_product", (a, a_scales, b, b_scales, empty(512, 512)))
 
 
 def int4_product() -> Work:
-    packed = integers(0, 256, 4096, 2048, dtype=np.uint8)
+    packed = integers(0, 256, 4096, 2048, dtype=np.uint8)  # two weights of 4 bits in a byte, along a row
     return Work("int4_product", (packed, floats(4096, 128), floats(4096), empty(4096)))
 
 
 def int4_matmul() -> Work:
-    packed = integers(0, 256, 512, 1024, dtype=np.uint8)
+    packed = integers(0, 256, 512, 1024, dtype=np.uint8)  # two weights of 4 bits in a byte, along a column
     return Work("int4_matmul", (floats(64, 1024), packed, floats(32, 1024), empty(64, 1024)))
 
 
@@ -193,13 +195,17 @@ def connected_components() -> Work:
 
 
 def roots_of(parents: np.ndarray) -> np.ndarray:
-    """Return the root of each tree: parents depend on the order in which edges are joined, roots do not."""
+    """Return the root of each vertex's tree: parents depend on the order in which edges are joined, roots do not."""
     above = parents[parents]
     return parents if np.array_equal(above, parents) else roots_of(above)
 
 
 def attention_arguments(tokens: int, heads: int = 8, groups: int = 2, size: int = 16) -> tuple[np.ndarray, ...]:
-    """Return queries, keys, values, the result of causal attention, its gradient, and the logarithms of the sums."""
+    """Return queries, keys, values, the result of causal attention, its gradient, and the logarithms of the sums.
+
+    Arrays are (heads, tokens, size), keys and values (groups, tokens, size): heads / groups heads share one of them.
+    The sums are those of a query's exponentials, (heads, tokens).
+    """
     q, dy = floats(2, heads, tokens, size)
     k, v = floats(2, groups, tokens, size)
     every_k, every_v = (np.repeat(array, heads // groups, axis=0) for array in (k, v))

@@ -1,4 +1,5 @@
-// Causal attention with grouped queries: heads of 16, a query or a key at a time.
+// Causal attention with grouped queries: heads of 16, a query or a key at a time. Each array is passed as its address
+// and its sizes.
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -12,6 +13,7 @@ static float dot(const float* a, const float* b) {
   return total;
 }
 
+// y of each query; log_sums: the logarithm of the sum of its exponentials, with which gradients compute weights again.
 void attention(const float* q, int64_t heads, int64_t n, int64_t head_size, const float* k, int64_t groups, int64_t n2,
                int64_t head_size2, const float* v, int64_t groups2, int64_t n3, int64_t head_size3, float* restrict y,
                int64_t heads2, int64_t n4, int64_t head_size4, float* restrict log_sums, int64_t heads3, int64_t n5) {
@@ -33,6 +35,7 @@ void attention(const float* q, int64_t heads, int64_t n, int64_t head_size, cons
   }
 }
 
+// dq, the gradient of queries, of y and its gradient dy.
 void attention_of_queries(const float* q, int64_t heads, int64_t n, int64_t head_size, const float* k, int64_t groups,
                           int64_t n2, int64_t head_size2, const float* v, int64_t groups2, int64_t n3,
                           int64_t head_size3, const float* y, int64_t heads2, int64_t n4, int64_t head_size4,
@@ -44,6 +47,7 @@ void attention_of_queries(const float* q, int64_t heads, int64_t n, int64_t head
     for (int64_t i = 0; i < n; ++i) {
       int64_t group = head / (heads / groups), row = head * n + i;
       const float *keys = k + group * n * HEAD, *values = v + group * n * HEAD, *outer = dy + row * HEAD;
+      // along: the term that the division by the sum of exponentials adds to the gradient of each score.
       float powers[n], along = dot(outer, y + row * HEAD), total[HEAD] = {0};
       for (int64_t j = 0; j <= i; ++j) powers[j] = dot(q + row * HEAD, keys + j * HEAD) * SCALE - log_sums[row];
       for (int64_t j = 0; j <= i; ++j) powers[j] = expf(powers[j]);
@@ -56,14 +60,15 @@ void attention_of_queries(const float* q, int64_t heads, int64_t n, int64_t head
   }
 }
 
+// dk and dv, the gradients of keys and values: sums over the queries at and after a position in all heads of its group.
 void attention_of_keys(const float* q, int64_t heads, int64_t n, int64_t head_size, const float* k, int64_t groups,
                        int64_t n2, int64_t head_size2, const float* v, int64_t groups2, int64_t n3, int64_t head_size3,
                        const float* y, int64_t heads2, int64_t n4, int64_t head_size4, const float* dy, int64_t heads3,
                        int64_t n5, int64_t head_size5, const float* log_sums, int64_t heads4, int64_t n6,
                        float* restrict dk, int64_t groups3, int64_t n7, int64_t head_size6, float* restrict dv,
                        int64_t groups4, int64_t n8, int64_t head_size7) {
-  float* along = malloc(sizeof(float) * (size_t)(heads * n));
-  int64_t share = heads / groups;
+  float* along = malloc(sizeof(float) * (size_t)(heads * n));  // of each query, dot(dy, y)
+  int64_t share = heads / groups;                              // heads of queries for each head of keys and values
 #pragma omp parallel
   {
 #pragma omp for
@@ -85,7 +90,8 @@ void attention_of_keys(const float* q, int64_t heads, int64_t n, int64_t head_si
             }
           }
         }
-        for (int c = 0; c < HEAD; ++c) dk[(group * n + j) * HEAD + c] = keys[c], dv[(group * n + j) * HEAD + c] = values[c];
+        for (int c = 0; c < HEAD; ++c)
+          dk[(group * n + j) * HEAD + c] = keys[c], dv[(group * n + j) * HEAD + c] = values[c];
       }
     }
   }

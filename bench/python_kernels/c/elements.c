@@ -1,4 +1,4 @@
-// Kernels over elements.
+// Kernels over elements. Each array is passed as its address and its sizes.
 #include <math.h>
 #include <stdint.h>
 
@@ -12,6 +12,7 @@ void swish(const float* x, int64_t n, float* restrict y, int64_t same, float bet
   for (int64_t i = 0; i < n; ++i) y[i] = x[i] / (1.0f + expf(-beta * x[i]));
 }
 
+// Adds to bins[b] how many elements are b; elements outside of 0 to count - 1 are ignored. count is at most 4096.
 void histogram(const int32_t* x, int64_t n, int32_t* bins, int64_t count) {
 #pragma omp parallel
   {
@@ -27,12 +28,14 @@ void histogram(const int32_t* x, int64_t n, int32_t* bins, int64_t count) {
   }
 }
 
+// One round of Philox 4x32: changes the counter `word`.
 static void philox_round(const uint32_t key[2], uint32_t word[4]) {
   uint64_t first = (uint64_t)word[0] * 0xD2511F53u, second = (uint64_t)word[2] * 0xCD9E8D57u;
   uint32_t a = (uint32_t)(second >> 32) ^ word[1] ^ key[0], c = (uint32_t)(first >> 32) ^ word[3] ^ key[1];
   word[0] = a, word[1] = (uint32_t)second, word[2] = c, word[3] = (uint32_t)first;
 }
 
+// Four random words for each counter 0 to n - 1, after ten rounds with a key that changes between them.
 void philox(uint32_t seed, uint32_t stream, uint32_t* restrict words, int64_t n, int64_t four) {
 #pragma omp parallel for simd
   for (int64_t i = 0; i < n; ++i) {
@@ -45,7 +48,7 @@ void philox(uint32_t seed, uint32_t stream, uint32_t* restrict words, int64_t n,
   }
 }
 
-// 3x3 matrices by elimination with pivots.
+// Inverses of n matrices of 3x3, by Gauss-Jordan elimination with pivots in [x | identity].
 void inverses(const float* x, int64_t n, int64_t rows, int64_t columns, float* restrict y, int64_t n2, int64_t rows2,
               int64_t columns2) {
 #pragma omp parallel for
@@ -79,6 +82,7 @@ void inverses(const float* x, int64_t n, int64_t rows, int64_t columns, float* r
   }
 }
 
+// Rotates each pair (i, i + size / 2) of a head by its token's position times 10000^(-i / (size / 2)).
 void rotary_embedding(const float* x, int64_t tokens, int64_t heads, int64_t size, const int32_t* positions,
                       int64_t tokens2, float* restrict y, int64_t tokens3, int64_t heads2, int64_t size2) {
   int64_t half = size / 2;

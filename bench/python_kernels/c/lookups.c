@@ -1,7 +1,8 @@
-// Kernels that read or write by indices.
+// Kernels that read or write by indices. Each array is passed as its address and its sizes.
 #include <stdint.h>
 #include <string.h>
 
+// The mean of the rows of a bag, whose numbers begin at starts[bag] and end before the next bag; 0 if it is empty.
 void embedding_bag(const float* table, int64_t rows, int64_t n, const int64_t* numbers, int64_t count,
                    const int64_t* starts, int64_t bags, float* restrict y, int64_t bags2, int64_t n2) {
 #pragma omp parallel for
@@ -17,6 +18,7 @@ void embedding_bag(const float* table, int64_t rows, int64_t n, const int64_t* n
   }
 }
 
+// y[i] = table[numbers[i]], zeros for a number outside of the table.
 void gathered_rows(const float* table, int64_t rows, int64_t n, const int32_t* numbers, int64_t count,
                    float* restrict y, int64_t count2, int64_t n2) {
 #pragma omp parallel for
@@ -29,7 +31,7 @@ void gathered_rows(const float* table, int64_t rows, int64_t n, const int32_t* n
   }
 }
 
-// Each thread adds to columns of its own, which needs no atomic operations.
+// Adds dy[i] to dtable[numbers[i]]. Each thread adds to columns of its own, which needs no atomic operations.
 void scattered_rows(const float* dy, int64_t count, int64_t n, const int32_t* numbers, int64_t count2,
                     float* restrict dtable, int64_t rows, int64_t n2) {
 #pragma omp parallel for
@@ -42,6 +44,7 @@ void scattered_rows(const float* dy, int64_t count, int64_t n, const int32_t* nu
   }
 }
 
+// y = a times b for a sparse matrix in CSR: elements of row r begin at starts[r] and end before starts[r + 1].
 void sparse_product(const int32_t* starts, int64_t ends, const int32_t* columns, int64_t count, const float* values,
                     int64_t count2, const float* b, int64_t k, int64_t n, float* restrict y, int64_t m, int64_t n2) {
 #pragma omp parallel for
@@ -55,6 +58,7 @@ void sparse_product(const int32_t* starts, int64_t ends, const int32_t* columns,
   }
 }
 
+// The root of a vertex's tree, which is its own parent; other threads may join trees meanwhile.
 static int32_t root_of(const int32_t* parents, int32_t vertex) {
   int32_t above = __atomic_load_n(parents + vertex, __ATOMIC_RELAXED);
   while (above != vertex) {
@@ -64,6 +68,8 @@ static int32_t root_of(const int32_t* parents, int32_t vertex) {
   return vertex;
 }
 
+// Joins the trees of both ends of each edge: the higher root becomes a child of the lower one, so that no cycle arises.
+// Another thread may have joined the higher root before: then both roots are searched again.
 void connected_components(const int32_t* edges, int64_t m, int64_t two, int32_t* parents, int64_t n) {
 #pragma omp parallel for
   for (int64_t i = 0; i < m; ++i) {

@@ -1,4 +1,4 @@
-// Products of matrices.
+// Products of matrices in row-major order. Each array is passed as its address and its sizes.
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -17,6 +17,8 @@ void matmul(const float* a, int64_t m, int64_t k, const float* b, int64_t k2, in
   }
 }
 
+// y = w times x. A byte of w has two weights of 4 bits, offset by 8, the even column in its low half; each group of 32
+// columns has a scale.
 void int4_product(const uint8_t* w, int64_t m, int64_t bytes, const float* scales, int64_t m2, int64_t groups,
                   const float* x, int64_t n, float* restrict y, int64_t m3) {
 #pragma omp parallel for
@@ -34,7 +36,7 @@ void int4_product(const uint8_t* w, int64_t m, int64_t bytes, const float* scale
   }
 }
 
-// y = a times b for one pair of a group.
+// y = a times b for one pair of a group; the threads of the caller's parallel region share its rows.
 static void add_product(const float* a, int64_t m, int64_t k, const float* b, int64_t n, float* restrict y) {
 #pragma omp for
   for (int64_t i = 0; i < m; ++i) {
@@ -47,6 +49,7 @@ static void add_product(const float* a, int64_t m, int64_t k, const float* b, in
   }
 }
 
+// Three independent products, of sizes of their own, in one parallel region.
 void grouped_product(const float* a, int64_t m, int64_t k, const float* a2, int64_t m2, int64_t k2, const float* a3,
                      int64_t m3, int64_t k3, const float* b, int64_t bk, int64_t n, const float* b2, int64_t bk2,
                      int64_t n2, const float* b3, int64_t bk3, int64_t n3, float* y, int64_t ym, int64_t yn, float* y2,
@@ -59,6 +62,7 @@ void grouped_product(const float* a, int64_t m, int64_t k, const float* a2, int6
   }
 }
 
+// y = leaky ReLU of (a times b + bias), with a slope of 0.01 below 0.
 void product_with_epilogue(const float* a, int64_t m, int64_t k, const float* b, int64_t k2, int64_t n,
                            const float* bias, int64_t n2, float* restrict y, int64_t m2, int64_t n3) {
 #pragma omp parallel for
@@ -73,7 +77,8 @@ void product_with_epilogue(const float* a, int64_t m, int64_t k, const float* b,
   }
 }
 
-// A group of 32 rows is unpacked for 256 columns at a time, which stay in the first-level cache.
+// y = x times w. A byte of w has the 4-bit weights, offset by 8, of two rows in a column, the even one in its low half.
+// A group of 32 rows, with a scale for each column, is unpacked for 256 columns at a time: they stay in the L1 cache.
 void int4_matmul(const float* x, int64_t m, int64_t k, const uint8_t* w, int64_t bytes, int64_t n, const float* scales,
                  int64_t groups, int64_t n2, float* restrict y, int64_t m2, int64_t n3) {
 #pragma omp parallel for
@@ -104,11 +109,13 @@ void int4_matmul(const float* x, int64_t m, int64_t k, const uint8_t* w, int64_t
 // The value of an 8-bit float with 4 bits of exponent and 3 of mantissa.
 static float of_e4m3(uint8_t bits) {
   int exponent = bits >> 3 & 15, mantissa = bits & 7;
+  // Subnormal numbers have exponent 0 and no leading one; the bias is 7, and 3 bits of mantissa follow the point.
   float size = exponent == 0 ? ldexpf((float)mantissa, -9) : ldexpf((float)(mantissa + 8), exponent - 10);
   return bits & 128 ? -size : size;
 }
 
-// Both matrices become floats first: b transposed, so that the inner loop is contiguous.
+// y = a times the transpose of b, with a scale for each 32 columns of a row. Of b, all is converted to floats first,
+// and transposed, so that the inner loop is contiguous.
 void scaled_product(const uint8_t* a, int64_t m, int64_t k, const float* a_scales, int64_t m2, int64_t groups,
                     const uint8_t* b, int64_t n, int64_t k2, const float* b_scales, int64_t n2, int64_t groups2,
                     float* restrict y, int64_t m3, int64_t n3) {

@@ -1,4 +1,4 @@
-// Kernels over rows of a matrix.
+// Kernels over rows of a matrix. Each array is passed as its address and its sizes.
 #include <math.h>
 #include <stdint.h>
 
@@ -14,6 +14,7 @@ void softmax(const float* x, int64_t m, int64_t n, float* restrict y, int64_t m2
   }
 }
 
+// Loss of each row and its gradient in dx; a row whose label is negative is ignored: both are 0.
 void cross_entropy(const float* x, int64_t m, int64_t n, const int32_t* labels, int64_t m2, float* restrict losses,
                    int64_t m3, float* restrict dx, int64_t m4, int64_t n4) {
 #pragma omp parallel for
@@ -43,6 +44,7 @@ void layer_norm(const float* x, int64_t m, int64_t n, const float* w, int64_t n2
   }
 }
 
+// Gradient of x in dx; those of weights and biases are added to dw and db.
 void layer_norm_backward(const float* x, int64_t m, int64_t n, const float* w, int64_t n2, const float* dy, int64_t m2,
                          int64_t n3, float* restrict dx, int64_t m3, int64_t n4, float* restrict dw, int64_t n5,
                          float* restrict db, int64_t n6) {
@@ -53,6 +55,7 @@ void layer_norm_backward(const float* x, int64_t m, int64_t n, const float* w, i
 #pragma omp for
     for (int64_t row = 0; row < m; ++row) {
       const float *from = x + row * n, *outer = dy + row * n;
+      // With g = dy * w and the normalized row: along is their product, whole the sum of g.
       float total = 0.0f, squares = 0.0f, along = 0.0f, whole = 0.0f;
       for (int64_t j = 0; j < n; ++j) total += from[j];
       float mean = total / (float)n;
@@ -74,31 +77,33 @@ void layer_norm_backward(const float* x, int64_t m, int64_t n, const float* w, i
   }
 }
 
-// Insertion into the list of the largest elements.
+// The k largest elements of each row, in descending order, and their columns: insertion into a sorted list.
 void top_k(const float* x, int64_t m, int64_t n, float* restrict values, int64_t m2, int64_t k,
            int32_t* restrict indices, int64_t m3, int64_t k2) {
 #pragma omp parallel for
   for (int64_t row = 0; row < m; ++row) {
     float* largest = values + row * k;
     int32_t* numbers = indices + row * k;
-    for (int64_t place = 0; place < k; ++place) largest[place] = -INFINITY, numbers[place] = 0;
+    for (int64_t rank = 0; rank < k; ++rank) largest[rank] = -INFINITY, numbers[rank] = 0;
     for (int64_t j = 0; j < n; ++j) {
       float value = x[row * n + j];
       if (value <= largest[k - 1]) continue;
-      int64_t place = k - 1;
-      for (; place > 0 && value > largest[place - 1]; --place) {
-        largest[place] = largest[place - 1], numbers[place] = numbers[place - 1];
+      int64_t rank = k - 1;
+      for (; rank > 0 && value > largest[rank - 1]; --rank) {
+        largest[rank] = largest[rank - 1], numbers[rank] = numbers[rank - 1];
       }
-      largest[place] = value, numbers[place] = (int32_t)j;
+      largest[rank] = value, numbers[rank] = (int32_t)j;
     }
   }
 }
 
-enum { SIZE = 128 };
+enum { SIZE = 128 };  // elements of a row that the network sorts; shorter rows are filled with -INFINITY
 
+// Whether element a, of column m, precedes b, of column n, in the result: larger ones first, then lower columns.
 static int comes_before(float a, int32_t m, float b, int32_t n) { return a > b || (a == b && m < n); }
 
-// A bitonic network over rows of at most 128 elements, of which each step compares contiguous blocks.
+// Rows of at most 128 elements in descending order, and their columns, by a bitonic network: each step compares two
+// contiguous blocks of `distance` elements, element by element.
 void bitonic_sort(const float* x, int64_t m, int64_t n, float* restrict values, int64_t m2, int64_t n2,
                   int32_t* restrict indices, int64_t m3, int64_t n3) {
 #pragma omp parallel for

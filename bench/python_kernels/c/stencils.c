@@ -1,6 +1,7 @@
 // Kernels over the points of a grid.
 #include <stdint.h>
 
+// A fifth of the sum of a point and its four neighbours; those outside of the grid count as 0.
 void blur(const float* x, int64_t m, int64_t n, float* restrict y, int64_t m2, int64_t n2) {
 #pragma omp parallel for
   for (int64_t i = 0; i < m; ++i) {
@@ -16,6 +17,7 @@ void blur(const float* x, int64_t m, int64_t n, float* restrict y, int64_t m2, i
   }
 }
 
+// One step of the heat equation; points outside of the grid have the value 0.
 void heat(const float* x, int64_t m, int64_t n, float* restrict y, int64_t m2, int64_t n2, float rate) {
 #pragma omp parallel for
   for (int64_t i = 0; i < m; ++i) {
@@ -27,6 +29,7 @@ void heat(const float* x, int64_t m, int64_t n, float* restrict y, int64_t m2, i
   }
 }
 
+// Iterations, at most 40, until a point leaves the circle of radius 2. step: distance of points; the first is (-2, -1).
 void mandelbrot(int32_t* counts, int64_t m, int64_t n, float step) {
 #pragma omp parallel for schedule(dynamic, 8)
   for (int64_t i = 0; i < m; ++i) {

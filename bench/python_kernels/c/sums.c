@@ -1,6 +1,7 @@
 // Prefix sums and sums of segments.
 #include <stdint.h>
 
+// Inclusive prefix sums of each block of 128 elements.
 void prefix_sums(const float* x, int64_t n, float* restrict y, int64_t same) {
 #pragma omp parallel for
   for (int64_t block = 0; block < n; block += 128) {
@@ -10,6 +11,7 @@ void prefix_sums(const float* x, int64_t n, float* restrict y, int64_t same) {
   }
 }
 
+// Inclusive prefix sums of all elements. blocks and ticket are scratch memory of our kernel, which C does not need.
 void prefix_sum(const int32_t* x, int64_t n, int32_t* restrict y, int64_t n2, int32_t* blocks, int64_t count,
                 int32_t* ticket, int64_t one) {
   int32_t total = 0;
@@ -21,9 +23,10 @@ void prefix_sum(const int32_t* x, int64_t n, int32_t* restrict y, int64_t n2, in
   }
 }
 
+// Adds to sums[s] the elements of segment s; segments are sorted, so that a run of one ends with a single addition.
 void segmented_sum(const float* x, int64_t n, const int32_t* segments, int64_t n2, float* restrict sums,
                    int64_t count) {
-  const int64_t chunk = 1 << 14;
+  const int64_t chunk = 1 << 14;  // elements of one iteration, at whose ends threads may add to the same segment
 #pragma omp parallel for
   for (int64_t begin = 0; begin < n; begin += chunk) {
     int64_t end = begin + chunk < n ? begin + chunk : n;

@@ -23,6 +23,7 @@ def dot(a, b):
 
 @jit
 def attention(q, k, v, y, log_sums):
+    """Write y, and the logarithms of the sums of exponentials, from which the gradients compute weights again."""
     heads, n, size = q.shape
     for row in numba.prange(heads * n):
         head, i = row // n, row % n
@@ -45,6 +46,7 @@ def attention(q, k, v, y, log_sums):
 
 @jit
 def attention_of_queries(q, k, v, y, dy, log_sums, dq):
+    """Write dq, the gradient of queries. dy: the gradient of y."""
     heads, n, size = q.shape
     for row in numba.prange(heads * n):
         head, i = row // n, row % n
@@ -61,10 +63,11 @@ def attention_of_queries(q, k, v, y, dy, log_sums, dq):
 
 @jit
 def attention_of_keys(q, k, v, y, dy, log_sums, dk, dv):
+    """Write dk and dv, sums over the queries at and after each key's position in all heads that share the key."""
     heads, n, size = q.shape
     groups = k.shape[0]
-    share = heads // groups
-    along = np.empty((heads, n), np.float32)
+    share = heads // groups  # heads of queries for each head of keys and values
+    along = np.empty((heads, n), np.float32)  # of each query, the product of dy and y
     for row in numba.prange(heads * n):
         along[row // n, row % n] = dot(dy[row // n, row % n], y[row // n, row % n])
     for row in numba.prange(groups * n):

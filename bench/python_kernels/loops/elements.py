@@ -23,6 +23,7 @@ def swish(x, y, beta):
 
 @jit
 def histogram(x, bins):
+    """Add to bins[b] how many elements are b, each thread in an array of its own; ignore elements without a bin."""
     threads = numba.get_num_threads()
     parts = np.zeros((threads, bins.shape[0]), np.int32)
     for t in numba.prange(threads):
@@ -36,6 +37,7 @@ def histogram(x, bins):
 
 @jit
 def philox(seed, stream, words):
+    """Write the four words of Philox 4x32 with 10 rounds for each counter i, of which (seed, stream) is the key."""
     for i in numba.prange(words.shape[0]):
         a, b, c, d = np.uint32(i), np.uint32(0), np.uint32(0), np.uint32(0)
         low, high = np.uint32(seed), np.uint32(stream)
@@ -67,6 +69,7 @@ def eliminate(a):
 
 @jit
 def inverses(x, y):
+    """Invert matrices of 3x3: elimination turns [x | identity] into [identity | inverse]."""
     for i in numba.prange(x.shape[0]):
         a = np.zeros((3, 6), np.float32)
         for row in range(3):
@@ -81,6 +84,7 @@ def inverses(x, y):
 
 @jit
 def rotary_embedding(x, positions, y):
+    """Rotate each pair (i, i + size / 2) of a head by its token's position times 10000 ** (-i / (size / 2))."""
     tokens, heads, size = x.shape
     half = size // 2
     for token in numba.prange(tokens):

@@ -9,6 +9,7 @@ jit = numba.njit(parallel=True, fastmath=True)
 
 @jit
 def embedding_bag(table, numbers, starts, y):
+    """Write the mean of each bag's rows; its numbers end where the next bag begins. An empty bag gives zeros."""
     bags, n = y.shape
     for bag in numba.prange(bags):
         begin, end = starts[bag], starts[bag + 1] if bag + 1 < bags else numbers.shape[0]
@@ -23,6 +24,7 @@ def embedding_bag(table, numbers, starts, y):
 
 @jit
 def gathered_rows(table, numbers, y):
+    """Copy row numbers[i] of the table to row i; zeros for a number outside of the table."""
     for i in numba.prange(numbers.shape[0]):
         for j in range(y.shape[1]):
             y[i, j] = table[numbers[i], j] if 0 <= numbers[i] < table.shape[0] else np.float32(0)
@@ -30,6 +32,7 @@ def gathered_rows(table, numbers, y):
 
 @jit
 def scattered_rows(dy, numbers, dtable):
+    """Add row i to row numbers[i] of dtable. A thread adds to 64 columns of its own, without atomic operations."""
     for block in numba.prange((dy.shape[1] + 63) // 64):
         for i in range(numbers.shape[0]):
             if 0 <= numbers[i] < dtable.shape[0]:
@@ -39,6 +42,7 @@ def scattered_rows(dy, numbers, dtable):
 
 @jit
 def sparse_product(starts, columns, values, b, y):
+    """Multiply a sparse matrix in CSR by b; elements of row r begin at starts[r] and end before starts[r + 1]."""
     m, n = y.shape
     for row in numba.prange(m):
         for j in range(n):

@@ -20,6 +20,7 @@ def matmul(a, b, c):
 
 @jit
 def int4_product(w, scales, x, y):
+    """Multiply w by x. A byte has two weights, offset by 8, the even column in the low half; 32 columns have a scale."""
     for row in numba.prange(w.shape[0]):
         total = np.float32(0)
         for g in range(scales.shape[1]):
@@ -40,6 +41,7 @@ def grouped_product(a, a2, a3, b, b2, b3, y, y2, y3):
 
 @jit
 def product_with_epilogue(a, b, bias, y):
+    """Compute leaky ReLU of a @ b + bias, with a slope of 0.01 below 0."""
     for i in numba.prange(a.shape[0]):
         for j in range(b.shape[1]):
             y[i, j] = bias[j]
@@ -52,6 +54,10 @@ def product_with_epilogue(a, b, bias, y):
 
 @jit
 def int4_matmul(x, w, scales, y):
+    """Multiply x by w. A byte has the 4-bit weights, offset by 8, of two rows in a column, the even one in its low half.
+
+    A group of 32 rows is unpacked for 256 columns at a time, which stay in the first-level cache.
+    """
     m, n = y.shape
     for block in numba.prange((n + 255) // 256):
         begin, end = block * 256, min(n, block * 256 + 256)
@@ -70,11 +76,12 @@ def int4_matmul(x, w, scales, y):
 
 
 E4M3 = np.arange(256, dtype=np.uint8).view(ml_dtypes.float8_e4m3fn).astype(np.float32)
-"""The float of each byte."""
+"""By the bits of an 8-bit float its value: Numba has no such type."""
 
 
 @jit
 def scaled_product(a, a_scales, b, b_scales, y):
+    """Multiply a by the transpose of b, bytes of 8-bit floats with a scale for each 32 columns of a row."""
     m, k = a.shape
     right = np.empty((k, b.shape[0]), np.float32)
     for p in numba.prange(k):

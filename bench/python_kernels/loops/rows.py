@@ -26,6 +26,7 @@ def softmax(x, y):
 
 @jit
 def cross_entropy(x, labels, losses, dx):
+    """Write the loss of each row and its gradient; both are 0 for a row whose label is negative."""
     for row in numba.prange(x.shape[0]):
         top = x[row, 0]
         for j in range(1, x.shape[1]):
@@ -57,11 +58,13 @@ def layer_norm(x, w, b, y):
 
 @jit
 def layer_norm_backward(x, w, dy, dx, dw, db):
+    """Write dx, and add to dw and db what each thread has summed of its rows."""
     m, n = x.shape
     threads = numba.get_num_threads()
     parts = np.zeros((threads, 2, n), np.float32)
     for t in numba.prange(threads):
         for row in range(t * m // threads, (t + 1) * m // threads):
+            # With g = dy * w and the normalized row: along is their product, whole the sum of g.
             total = squares = along = whole = np.float32(0)
             for j in range(n):
                 total += x[row, j]
@@ -85,6 +88,7 @@ def layer_norm_backward(x, w, dy, dx, dw, db):
 
 @jit
 def top_k(x, values, indices):
+    """Write the k largest elements of each row, in descending order, and their columns: insertion into a list."""
     k = values.shape[1]
     for row in numba.prange(x.shape[0]):
         for rank in range(k):
@@ -102,7 +106,8 @@ def top_k(x, values, indices):
 
 @jit
 def bitonic_sort(x, values, indices):
-    size = 128
+    """Sort rows of at most 128 elements in descending order, and write their columns, too."""
+    size = 128  # of the network; shorter rows are filled with -inf
     n = x.shape[1]
     for row in numba.prange(x.shape[0]):
         keys, numbers = np.full(size, -np.inf, np.float32), np.arange(size).astype(np.int32)

@@ -9,6 +9,7 @@ jit = numba.njit(parallel=True, fastmath=True)
 
 @jit
 def blur(x, y):
+    """Write a fifth of the sum of each point and its four neighbours; those outside of the grid count as 0."""
     rows, columns = x.shape
     for i in numba.prange(rows):
         for j in range(columns):
@@ -26,6 +27,7 @@ def blur(x, y):
 
 @jit
 def heat(x, y, rate):
+    """Compute one step of the heat equation; points outside of the grid have the value 0."""
     m, n = x.shape
     for i in numba.prange(m):
         for j in range(n):
@@ -36,6 +38,7 @@ def heat(x, y, rate):
 
 @jit
 def mandelbrot(counts, step):
+    """Count iterations, at most 40, until a point leaves the circle of radius 2. step: distance of points."""
     for i in numba.prange(counts.shape[0]):
         for j in range(counts.shape[1]):
             x, y = np.float32(j) * step - np.float32(2), np.float32(i) * step - np.float32(1)

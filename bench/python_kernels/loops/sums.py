@@ -9,6 +9,7 @@ jit = numba.njit(parallel=True, fastmath=True)
 
 @jit
 def prefix_sums(x, y):
+    """Compute inclusive prefix sums of each block of 128 elements."""
     for block in numba.prange((x.shape[0] + 127) // 128):
         total = np.float32(0)
         for i in range(block * 128, min(x.shape[0], block * 128 + 128)):
@@ -18,9 +19,10 @@ def prefix_sums(x, y):
 
 @jit
 def prefix_sum(x, y, blocks, ticket):
+    """Compute inclusive prefix sums of all elements; blocks and ticket are scratch memory of our kernel only."""
     threads = numba.get_num_threads()
     share = (x.shape[0] + threads - 1) // threads
-    before = np.zeros(threads + 1, np.int32)
+    before = np.zeros(threads + 1, np.int32)  # of each thread, the sum of the elements before its share
     if threads > 1:
         for t in numba.prange(threads):
             part = np.int32(0)
@@ -38,6 +40,7 @@ def prefix_sum(x, y, blocks, ticket):
 
 @jit
 def segmented_sum(x, segments, sums):
+    """Add to sums[s] the elements of segment s, each thread in an array of its own first."""
     threads = numba.get_num_threads()
     parts = np.zeros((threads, sums.shape[0]), np.float32)
     for t in numba.prange(threads):
