@@ -29,21 +29,22 @@ from pydispatch.bench.measure import Call, measure
 
 SHAPES = [(512, 512, 512), (128, 768, 3072), (8, 1024, 1024), (1, 2048, 2048)]
 WINDOWS = [(56, 64, 64, 3, 1), (28, 128, 128, 3, 1), (14, 256, 256, 3, 1), (56, 64, 256, 1, 1), (14, 1024, 256, 1, 1)]
-"""(side, channels, filters, window, groups) of convolutions."""
+"""(side, channels, filters, window, groups) of convolutions: of a square image, and of a square window, in pixels."""
 
 FEW_BITS = "MatMulNBits"
-"""The operator with weights of few bits, which names of its cases begin with."""
+"""The ONNX operator with weights of few bits; names of its cases begin with this."""
 GROUP = 32
-"""Activations that OpenVINO quantizes together, its default."""
+"""Number of activations that OpenVINO quantizes with one scale, its default."""
 BYTES = f"{OURS}, activation_bits=8"
-"""Activations of `FEW_BITS` are bytes, as OpenVINO makes them of its own accord."""
+"""The contender whose activations of `FEW_BITS` are quantized to bytes, which OpenVINO does by default."""
 
 READ_BYTES = 256 << 20
 """Bytes of an array that is larger than every cache."""
 
 
 def pairs() -> Iterator[Case]:
-    """Models as onnxruntime's quantizer writes them: activations u8 or i8, weights i8."""
+    """Yield models with pairs of quantize and dequantize, as onnxruntime's quantizer writes them; weights are i8."""
+    # Types of activations and weights, as names of cases have them, and the zero point of activations.
     for signs, zero in (("u8 s8", np.uint8(120)), ("s8 s8", np.int8(3))):
         for per_channel in (False, True):
             for m, k, n in SHAPES:
@@ -55,6 +56,7 @@ def pairs() -> Iterator[Case]:
     for m, k, n in SHAPES:
         g = Graph(floats(m, k))
         w = g.dequantized(g.weight(n, k), 0, True)
+        # The scale of the bias is that of the activations times that of the weights, the last constant but one.
         scale = g.constant(np.float32(0.03) * numpy_helper.to_array(g.weights[-2]))
         bias = g.node("DequantizeLinear", g.constant(g.rng.integers(-1000, 1000, n, np.int32)), scale, axis=0)
         hidden = g.node("Relu", g.node("Gemm", g.pair("x", 0.03, np.uint8(120)), w, bias, transB=1))
@@ -66,12 +68,12 @@ def pairs() -> Iterator[Case]:
             pad = [window // 2] * 4
             hidden = g.node("Conv", g.pair("x", 0.03, zero), w, pads=pad, group=groups)
             name = f"QDQ Conv {signs} {window}x{window} {side}x{side}x{channels} to {filters}"
-            lowest = np.iinfo(zero.dtype).min
+            lowest = np.iinfo(zero.dtype).min  # no result of ReLU is negative
             yield name, g.model(g.pair(g.node("Relu", hidden), 1.0, zero.dtype.type(lowest))), g.x
 
 
 def integers() -> Iterator[Case]:
-    """Operators on integers."""
+    """Yield models of the operators whose operands are integers, with scales and zero points as inputs."""
     for m, k, n in SHAPES:
         g = Graph(levels(m, k))
         product = g.node("MatMulInteger", "x", g.constant(g.weight(k, n)), g.constant(np.uint8(120)))
@@ -81,6 +83,7 @@ def integers() -> Iterator[Case]:
             g = Graph(levels(m, k))
             scale = g.scales(n) if per_channel else np.float32(0.015)
             zero = np.zeros(n if per_channel else (), np.int8)
+            # Scale and zero point of x; weights with theirs; those of the result.
             values = (np.float32(0.03), np.uint8(120), g.weight(k, n), scale, zero, np.float32(1.0), np.uint8(128))
             product = g.node("QLinearMatMul", "x", *(g.constant(v) for v in values))
             yield f"QLinearMatMul {m}x{k}x{n}{' per channel' * per_channel}", g.model(product, TensorProto.UINT8), g.x
@@ -95,9 +98,10 @@ def integers() -> Iterator[Case]:
 
 
 def dynamic() -> Iterator[Case]:
-    """Activations whose scale and zero point only the call knows."""
+    """Yield models whose scale and zero point of activations are computed from each call's argument."""
     for m, k, n in SHAPES:
         g = Graph(floats(m, k))
+        # Results end in 0 (quantized values), 1 (scale) and 2 (zero point).
         q = g.node("DynamicQuantizeLinear", "x", outputs=3)
         product = g.node("MatMulInteger", q, g.constant(g.weight(k, n)), q[:-1] + "2", g.constant(np.int8(0)))
         scale = g.node("Mul", q[:-1] + "1", g.constant(np.float32(0.015)))
@@ -105,7 +109,7 @@ def dynamic() -> Iterator[Case]:
 
 
 def few_bits() -> Iterator[Case]:
-    """Weights of 4 and 8 bits with a scale for each block of 32."""
+    """Yield products with weights of 4 and 8 bits that have a scale for each block of 32."""
     for m, k, n in ((1, 2048, 2048), (1, 4096, 4096), (4, 4096, 4096), (32, 2048, 2048), (128, 2048, 2048)):
         for bits, zeros in ((4, False), (4, True), (8, False)):
             g = Graph(floats(m, k))
@@ -113,8 +117,8 @@ def few_bits() -> Iterator[Case]:
             values += [g.rng.integers(0, 256, n * k // 64, np.uint8)] * zeros
             names = [g.constant(v) for v in values]
             product = g.node("MatMulNBits", "x", *names, domain="com.microsoft", K=k, N=n, bits=bits, block_size=32)
-            what = ", 8 bits" * (bits == 8) + ", zero points" * zeros
-            yield f"{FEW_BITS} {m}x{k}x{n}{what}", g.model(product), g.x
+            suffix = ", 8 bits" * (bits == 8) + ", zero points" * zeros
+            yield f"{FEW_BITS} {m}x{k}x{n}{suffix}", g.model(product), g.x
 
 
 def read_rate() -> float:
@@ -129,6 +133,7 @@ def read_rate() -> float:
 
 
 def session(model: bytes, workers: int) -> ort.InferenceSession:
+    """Load a model in onnxruntime, without log messages."""
     options = ort.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads, options.log_severity_level = workers, 1, 4
     return ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
@@ -155,12 +160,14 @@ def openvino_call(model: bytes, x: Array, workers: int, group_size: int) -> Call
 
 
 def roof_rows(name: str, model: bytes, x: Array, workers: int, machine: Roof) -> list[Row]:
-    """Return the least times of a case: with products of bytes, and for weights of few bits with those of f32, too.
+    """Return rows of the least times that the machine allows for a case.
+
+    They are of products of bytes; for weights of few bits there is a row of products of f32, too.
 
     Moved bytes are those of the model and of its input. Operations are products and their sums alone: not the rounding
     of f32 to bytes, nor the scaling of sums. A product of f32 may be three of bytes.
     """
-    count, moved = operations(model), len(model) + x.nbytes
+    count, moved = operations(model), len(model) + x.nbytes  # moved: bytes
     of_bytes = machine.seconds(count, moved, multiplies_bytes=True)
     if not name.startswith(FEW_BITS):
         return [Row("a call", ROOF, of_bytes, size=name, workers=workers)]
@@ -194,17 +201,18 @@ def main() -> None:
             file.write_bytes(model)
             ours = device.load(pd.compile(file, targets="cpu", cpu="native")).main.prepare(x)
             options = {"targets": "cpu", "cpu": "native", "activation_bits": 8}
+            # The contender BYTES, for products with weights of few bits only.
             bytewise = device.load(pd.compile(file, **options)).main.prepare(x) if name.startswith(FEW_BITS) else None
         theirs = session(model, args.workers)
         (expected,) = theirs.run(None, {"x": x})
         apart = np.abs(np.asarray(ours(), np.float64) - expected)
         calls: dict[str, Call] = {OURS: ours, "onnxruntime": lambda s=theirs, x=x: s.run(None, {"x": x})}
-        if (third := openvino_call(model, x, args.workers, group_size=0)) is not None:
-            calls["openvino"] = third
+        if (call := openvino_call(model, x, args.workers, group_size=0)) is not None:
+            calls["openvino"] = call
         if bytewise is not None:
             calls[BYTES] = bytewise
-            if (third := openvino_call(model, x, args.workers, GROUP)) is not None:
-                calls["openvino, activations of 8 bits"] = third
+            if (call := openvino_call(model, x, args.workers, group_size=GROUP)) is not None:
+                calls["openvino, activations of 8 bits"] = call
         clock = time.process_time if args.workers == 1 else time.perf_counter
         samples = measure(calls, args.seconds, pause=PAUSE, clock=clock)
         rows = [

@@ -15,7 +15,13 @@ Case = tuple[str, bytes, Array]
 
 
 class Graph:
-    """A graph that is written node by node."""
+    """A graph that is written node by node; methods take and return names of values.
+
+    Attributes:
+        x: Value of the graph's only input, whose name is "x".
+        nodes: Nodes so far, in order.
+        weights: Initializers so far; a constant is the last one when it is added.
+    """
 
     def __init__(self, x: Array) -> None:
         self.x, self.nodes, self.weights = x, list[Any](), list[Any]()
@@ -27,11 +33,13 @@ class Graph:
         return name
 
     def node(self, kind: str, *inputs: str, outputs: int = 1, domain: str = "", **attributes: Any) -> str:
+        """Append a node, and return the name of its first result, vN_0; others are vN_1, vN_2 and so on."""
         names = [f"v{len(self.nodes)}_{i}" for i in range(outputs)]
         self.nodes.append(helper.make_node(kind, inputs, names, domain=domain, **attributes))
         return names[0]
 
     def model(self, result: str, type_: int = TensorProto.FLOAT) -> bytes:
+        """Return the model that computes `result`, of an ONNX element type, with all shapes inferred, as bytes."""
         kinds = {np.dtype(np.float32): TensorProto.FLOAT, np.dtype(np.uint8): TensorProto.UINT8,
                  np.dtype(np.int8): TensorProto.INT8}  # fmt: skip
         x = helper.make_tensor_value_info("x", kinds[self.x.dtype], self.x.shape)
@@ -42,6 +50,7 @@ class Graph:
         return bytes(onnx.shape_inference.infer_shapes(model).SerializeToString())
 
     def weight(self, *shape: int) -> Array:
+        """Return random weights of i8, of which none is -128: they are symmetric, with a zero point of 0."""
         return self.rng.integers(-127, 128, shape, np.int8)
 
     def scales(self, count: int) -> Array:
@@ -53,6 +62,10 @@ class Graph:
         return self.node("DequantizeLinear", self.node("QuantizeLinear", value, s, z), s, z)
 
     def dequantized(self, w: Array, axis: int, per_channel: bool) -> str:
+        """Add weights and their DequantizeLinear. per_channel: with a scale for each index of `axis`, else one for all.
+
+        Constants are the weights, their scales and their zero points, in this order.
+        """
         count = w.shape[axis]
         scale = self.scales(count) if per_channel else np.float32(0.015)
         zero = np.zeros(count if per_channel else (), np.int8)
@@ -65,6 +78,7 @@ def floats(*shape: int) -> Array:
 
 
 def levels(*shape: int) -> Array:
+    """Return random quantized activations, of u8."""
     return np.random.default_rng(1).integers(0, 256, shape, np.uint8)
 
 
@@ -81,10 +95,10 @@ def operations(model: bytes) -> float:
     for node in graph.node:
         attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
         if node.op_type in ("Conv", "QLinearConv"):
-            weight = shapes[node.input[1 if node.op_type == "Conv" else 3]]
+            weight = shapes[node.input[1 if node.op_type == "Conv" else 3]]  # [filters, channels of a group, *window]
             total += 2 * math.prod(shapes[node.output[0]]) * math.prod(weight[1:])
         elif node.op_type in ("MatMul", "Gemm", "MatMulInteger", "QLinearMatMul"):
             total += 2 * math.prod(shapes[node.output[0]]) * shapes[node.input[0]][-1]
         elif node.op_type == "MatMulNBits":
-            total += 2 * math.prod(shapes[node.input[0]]) * attributes["N"]
+            total += 2 * math.prod(shapes[node.input[0]]) * attributes["N"]  # the result has no inferred shape
     return float(total)

@@ -10,15 +10,24 @@ from onnx import numpy_helper
 from quantized_graph import Case, Graph, floats
 
 LOW = np.uint8(0)
-"""The zero point of numbers that are not negative."""
+"""Zero point of results of ReLU, which are not negative."""
 
 ZERO = np.uint8(120)
+"""Zero point of numbers of either sign."""
 
 
 class Layers:
-    """A network that is written layer by layer. scale: of the numbers now, which grow by GROWTH with every layer."""
+    """A network that is written layer by layer.
+
+    Attributes:
+        g: The graph that layers are added to.
+        scale: Quantization scale of the current result.
+        channels: Its channels.
+        name: Name of the current result, which is quantized and dequantized again.
+    """
 
     GROWTH = 25.0
+    """Factor by which values, and so their scale, grow with every convolution."""
 
     def __init__(self, *shape: int) -> None:
         self.g, self.scale = Graph(floats(*shape)), 0.03
@@ -28,6 +37,7 @@ class Layers:
     def conv(self, filters: int, window: int, stride: int = 1, groups: int = 1, relu: bool = True) -> None:
         """Add a convolution with a bias, and quantize its result."""
         w = self.g.dequantized(self.g.weight(filters, self.channels // groups, window, window), 0, True)
+        # The scale of a bias is that of the activations times that of the weights, the last constant but one.
         scales = self.g.constant(np.float32(self.scale) * numpy_helper.to_array(self.g.weights[-2]))
         stored = self.g.constant(self.g.rng.integers(-1000, 1000, filters, np.int32))
         bias = self.g.node("DequantizeLinear", stored, scales, axis=0)
@@ -38,21 +48,27 @@ class Layers:
         self.quantize(self.g.node("Relu", product) if relu else product, LOW if relu else ZERO)
 
     def quantize(self, name: str, zero: Any) -> None:
+        """Make the value `name` the current result, quantized with the zero point `zero` and the current scale."""
         self.name = self.g.pair(name, self.scale, zero)
 
     def residual(self, convs: list[dict[str, int]], relu: bool = True) -> None:
-        """Add a block of convolutions; its input, convolved where sizes differ, is added to its result."""
+        """Add a block of convolutions; its input, convolved where sizes differ, is added to its result.
+
+        Args:
+            convs: Arguments of `conv` for each convolution; the last one has no ReLU.
+            relu: Whether ReLU follows the addition.
+        """
         before, scale, channels = self.name, self.scale, self.channels
         for conv in convs[:-1]:
             self.conv(**conv)
         self.conv(**convs[-1], relu=False)
-        after, last, filters = self.name, self.scale, self.channels
+        after, last_scale, filters = self.name, self.scale, self.channels
         stride = max(conv.get("stride", 1) for conv in convs)
         if stride > 1 or filters != channels:
             self.name, self.scale, self.channels = before, scale, channels
             self.conv(filters, 1, stride, relu=False)
             before = self.name
-        self.scale = last
+        self.scale = last_scale
         total = self.g.node("Add", after, before)
         self.quantize(self.g.node("Relu", total) if relu else total, LOW if relu else ZERO)
 
@@ -61,15 +77,17 @@ class Layers:
 
 
 def _stem(network: Layers) -> None:
+    """Add ResNet's first layer: a convolution 7x7 and a pooling, each with a stride of 2."""
     network.conv(64, 7, 2)
     network.pool("MaxPool", kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
 
 
 def networks() -> Iterator[Case]:
-    """A first layer, residual blocks of ResNet and MobileNet, and a ResNet-18 without its last product."""
+    """Yield a first layer, residual blocks of ResNet and MobileNet, and a ResNet-18 without its last product."""
     layers = Layers(1, 3, 224, 224)
     _stem(layers)
     yield "QDQ first layer 7x7x3 to 64, pooling", layers.g.model(layers.name), layers.g.x
+    # Channels, whether ReLU follows the addition, and the convolutions.
     blocks: dict[str, tuple[int, bool, list[dict[str, int]]]] = {
         "ResNet block 56x56x64": (64, True, [{"filters": 64, "window": 3}] * 2),
         "ResNet bottleneck 56x56x256": (

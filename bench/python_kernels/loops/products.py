@@ -20,7 +20,7 @@ def matmul(a, b, c):
 
 @jit
 def int4_product(w, scales, x, y):
-    """Multiply w by x. A byte has two weights, offset by 8, the even column in the low half; 32 columns have a scale."""
+    """Multiply w by x. A byte has two weights, offset by 8, the even column in low bits; 32 columns have a scale."""
     for row in numba.prange(w.shape[0]):
         total = np.float32(0)
         for g in range(scales.shape[1]):
@@ -54,7 +54,7 @@ def product_with_epilogue(a, b, bias, y):
 
 @jit
 def int4_matmul(x, w, scales, y):
-    """Multiply x by w. A byte has the 4-bit weights, offset by 8, of two rows in a column, the even one in its low half.
+    """Multiply x by w. A byte has the 4-bit weights, offset by 8, of two rows in a column, the even one in low bits.
 
     A group of 32 rows is unpacked for 256 columns at a time, which stay in the first-level cache.
     """
