@@ -11,8 +11,15 @@ FRAMEWORKS = ("module jax", "module onnx", "module onnxruntime", "module iree.ru
 
 @dataclass(frozen=True)
 class Benchmark:
-    """command: a script of bench/ with its arguments; quick: arguments for a run that only shows that it works. needs:
-    modules, tools and devices without which it is left out. minutes: how long it takes about, on two cores."""
+    """A script that measures.
+
+    Attributes:
+        name: Name of its file of figures.
+        command: Path of the script in bench/, and its arguments.
+        minutes: Approximate duration on two cores.
+        quick: Additional arguments for a run that only shows that it works.
+        needs: Python modules and programs without which it is left out: "module NAME" or "tool NAME".
+    """
 
     name: str
     command: tuple[str, ...]
@@ -66,15 +73,16 @@ CATALOG = (
 
 
 def lacking(benchmark: Benchmark) -> str:
-    """What a benchmark needs and is not here, in words; "" when all is."""
+    """Return messages about the modules and programs that a benchmark needs and this machine lacks, "" for none."""
     return "; ".join(why for need in benchmark.needs if (why := _lacking(*need.split(" ", 1))))
 
 
 def _lacking(kind: str, name: str) -> str:
+    """Return a message if a "tool" or "module" is not installed, "" if it is."""
     if kind == "tool":
         return "" if shutil.which(name) else f"the program {name} is not installed"
     try:
         spec = importlib.util.find_spec(name)
-    except ModuleNotFoundError:
+    except ModuleNotFoundError:  # of a package that contains the module
         spec = None
     return "" if spec else f"the Python module {name} is not installed"

@@ -11,11 +11,14 @@ from report.figures import OURS, Row, comparisons, in_order, text
 from pydispatch.bench.plot import LEGEND_LINE, WIDTH, Axis, legend, marker
 
 LINE = 30
-"""Of a size: its label, and the marks below."""
+"""Height of a line, in units of the SVG: its label, and the marks below."""
 
 
 def drawn(rows: Sequence[Row]) -> tuple[str, float]:
-    """(SVG, its height): advantages by size, or values where there is nothing to compare or a single size."""
+    """Return (elements of an SVG, their height): advantages over peers by size.
+
+    Where there are no peers, or a single size, they show the values of all contenders instead.
+    """
     compared = list(comparisons(rows))
     if len({row.size for row in rows}) == 1 or not compared:
         return _values(rows)
@@ -30,7 +33,7 @@ def drawn(rows: Sequence[Row]) -> tuple[str, float]:
 
 
 def _values(rows: Sequence[Row]) -> tuple[str, float]:
-    """Values of contenders, each with a line of its own."""
+    """Return (elements of an SVG, their height): a line with one mark for each row, ours in another colour."""
     with_size = len({row.size for row in rows}) > 1
     lines = []
     for row in rows:
@@ -46,7 +49,15 @@ def _chart(
     lines: Sequence[tuple[str, Sequence[tuple[float, int]]]], names: Sequence[str], title: str, level: float | None,
     unit: str,
 ) -> tuple[str, float]:  # fmt: skip
-    """lines: (label, (value, number of its name) of each mark)."""
+    """Return (elements of an SVG, their height).
+
+    Args:
+        lines: (label, marks) of each line; a mark is (value, index in `names`).
+        names: Of the series, for the legend.
+        title: Of the axis.
+        level: Value at which a vertical line is drawn, None for no line.
+        unit: Of the values, as in `Row`.
+    """
     values = [value for _, marks in lines for value, _ in marks]
     axis = Axis.of([*values, *([level] if level else [])], 12, WIDTH - 12, True, lambda v: text(v, unit))
     bottom = 8 + LINE * len(lines)

@@ -24,24 +24,30 @@ FOLDER = Path(__file__).resolve().parent / "figures"
 PACKAGES = (
     "numpy", "llvmlite", "iree-base-compiler", "iree-base-runtime", "onnxruntime", "openvino", "jax", "torch", "tbb",
 )  # fmt: skip
-"""Whose versions are kept with every file, where they are installed."""
+"""Packages whose versions each file of figures has, where they are installed."""
 
 OURS = "pydispatch"
 CONSTANT = f"{OURS}, constant weights"
 ROOF = "roof"
-"""The contender whose time is the least that the machine allows for the work of the contender it is against."""
+"""Contender of rows with the least time that the machine allows for the work of the contender `Row.against`."""
 
 LOSS = 0.95
-"""A peer is faster where its advantage is below that: less is within what a busy machine varies."""
+"""Our advantage below which a comparison counts as lost; a smaller difference is within the noise of a busy machine."""
 
 
 @dataclass(frozen=True)
 class Row:
     """One measured value.
 
-    name: what was measured; size: of what, "" when there is one only. unit: of value: "s" for times, "MiB", "count",
-    "1" for ratios; a rate ends in "/s" and is better when it is higher. workers: threads that took part. spread:
-    between which values it varied. against: the contender of ours that this one is compared with, "" for none.
+    Attributes:
+        name: The quantity, for instance "a call".
+        contender: The system that was measured.
+        value: Its value in `unit`.
+        unit: "s" for times, "MB", "MiB", "count", "1" for ratios; a rate ends in "/s" and is better when it is higher.
+        size: The work or its size; "" if the benchmark has only one.
+        workers: Number of threads that took part.
+        spread: Lower and upper end of the range in which it varied, as the method says; None if unknown.
+        against: The contender of ours that this one is compared with, "" for none.
     """
 
     name: str
@@ -56,7 +62,13 @@ class Row:
 
 @dataclass(frozen=True)
 class Comparison:
-    """How many times as good ours is as a peer: its time over ours, or our rate over its."""
+    """A peer beside ours.
+
+    Attributes:
+        row: What was measured of the peer.
+        own: What was measured of ours.
+        advantage: How many times as good ours is: the peer's time over ours, or our rate over the peer's.
+    """
 
     row: Row
     own: Row
@@ -69,8 +81,15 @@ class Comparison:
 
 @dataclass
 class Figures:
-    """What one benchmark found. missing: contenders that were not there, each with what they need. context: machine,
-    commit, date, versions."""
+    """Figures of one benchmark on one machine.
+
+    Attributes:
+        title: Heading of the benchmark.
+        method: How it measures, in sentences.
+        rows: The measured values.
+        missing: Contenders that were not available, each with what they need.
+        context: Machine, commit, date and versions, as `context()` returns them; empty until figures are saved.
+    """
 
     title: str
     method: str
@@ -79,7 +98,7 @@ class Figures:
     context: dict[str, Any] = field(default_factory=dict)
 
     def save(self, path: Path) -> None:
-        """As JSON, a line for each row."""
+        """Write the figures as JSON, with a line for each row, so that diffs are readable."""
         head = {"title": self.title, "method": self.method, "missing": self.missing}
         start = json.dumps({**head, "context": self.context or context()}, indent=1, ensure_ascii=False)
         lines = [json.dumps(_without_defaults(row), ensure_ascii=False) for row in self.rows]
@@ -99,28 +118,28 @@ def _without_defaults(row: Row) -> dict[str, Any]:
 
 
 def _rounded(value: Any) -> Any:
-    """Four digits are more than any figure has."""
+    """Round floats, also in lists, to four significant digits: more than any figure has."""
     if isinstance(value, tuple | list):
         return [_rounded(part) for part in value]
     return float(f"{value:.4g}") if isinstance(value, float) else value
 
 
 def load(folder: Path = FOLDER) -> dict[str, dict[str, Figures]]:
-    """By benchmark, then by machine."""
+    """Read all figures of a folder, by benchmark, then by machine."""
     by_benchmark: dict[str, dict[str, Figures]] = {}
     for path in sorted(folder.glob("*/*.json")):
-        if path.stem != "run":
+        if path.stem != "run":  # run.json says what was missing or failed
             by_benchmark.setdefault(path.stem, {})[machine_of(path)] = Figures.load(path)
     return by_benchmark
 
 
 def machine_of(path: Path) -> str:
-    """The name of the machine that a file of figures is of."""
+    """Return the name of the machine that a file of figures is of: that of its folder."""
     return path.parent.name.replace("_", " ")
 
 
 def comparisons(rows: Iterable[Row]) -> Iterator[Comparison]:
-    """Of each peer with ours, where both were measured alike."""
+    """Yield a comparison for each peer's row that has one of ours with the same name, size and workers."""
     rows = list(rows)
     own = {(row.name, row.size, row.workers, row.contender): row for row in rows}
     for row in rows:
@@ -135,7 +154,7 @@ ORDER = (OURS, "iree", "onnxruntime", "jax", "numpy")
 
 
 def in_order(contenders: Iterable[str]) -> list[str]:
-    """Ours, then peers, each once, those of many benchmarks always alike."""
+    """Return contenders without duplicates: ours, then peers in the order of `ORDER`, then others."""
     names = list(dict.fromkeys(contenders))
     known = {name: position for position, name in enumerate(ORDER)}
     return sorted(names, key=lambda name: (not name.startswith(OURS), known.get(name, len(known))))
@@ -145,8 +164,17 @@ def rows_of(
     name: str, samples: Iterable[Samples], size: str = "", workers: int = 1, *, per: float = 1.0, least: bool = False,
     against: str = OURS,
 ) -> list[Row]:  # fmt: skip
-    """Of calls that alternated. per: how many things a call does, of which one is the figure. least: the least time
-    counts, otherwise the median."""
+    """Return a row for each contender.
+
+    Args:
+        name: The quantity, as in `Row`.
+        samples: Times of each contender's calls.
+        size: As in `Row`.
+        workers: As in `Row`.
+        per: Number by which times are divided, for instance of workgroups in a call where a row is of one.
+        least: Whether the least time counts; otherwise the median does.
+        against: As in `Row`.
+    """
     return [
         Row(name, sample.name, (sample.least if least else sample.median) / per, size=size, workers=workers,
             spread=(sample.middle[0] / per, sample.middle[1] / per), against=against)
@@ -155,14 +183,14 @@ def rows_of(
 
 
 def parser(description: str | None) -> argparse.ArgumentParser:
-    """With what every benchmark understands."""
+    """Return a parser with the options that every benchmark has. description: usually the script's docstring."""
     arguments = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--json", type=Path, metavar="FILE", help="keep the figures in FILE")
     return arguments
 
 
 def context() -> dict[str, Any]:
-    """What figures depend on besides the benchmark."""
+    """Return what figures depend on besides the benchmark: machine, commit, date (UTC) and versions."""
     commit = subprocess.run(["git", "rev-parse", "--short=10", "HEAD"], cwd=ROOT, capture_output=True, text=True)
     return {
         "cpu": cpu_model(), "cores": len(os.sched_getaffinity(0)), "system": platform.platform(terse=True),
@@ -172,7 +200,7 @@ def context() -> dict[str, Any]:
 
 
 def cpu_model() -> str:
-    """The name that the CPU gives itself, or its architecture."""
+    """Return the CPU's model name where the system tells it (Linux on x86), otherwise its architecture."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
@@ -181,7 +209,7 @@ def cpu_model() -> str:
 
 
 def versions() -> dict[str, str]:
-    """Of the packages that are installed."""
+    """Return the versions of those of `PACKAGES` that are installed."""
     installed = {}
     for name in PACKAGES:
         try:
@@ -195,7 +223,10 @@ UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 
 
 def unit_of(values: Sequence[float], unit: str) -> tuple[float, str]:
-    """(scale, unit) in which the values of a column are best read."""
+    """Return (scale, unit) for a column: times get the unit of their median, and are to be divided by `scale`.
+
+    Other units stay as they are; ratios and counts have none.
+    """
     if unit != "s":
         return (1.0, "" if unit in ("1", "count") else unit)
     middle = sorted(values)[len(values) // 2]
@@ -203,20 +234,20 @@ def unit_of(values: Sequence[float], unit: str) -> tuple[float, str]:
 
 
 def number(value: float) -> str:
-    """Three digits: 0.0123, 1.23, 12.3, 1,230."""
+    """Format a value with three digits, or all digits before the point: 0.0123, 1.23, 12.3, 1,234."""
     if value >= 1000 or value == int(value):
         return f"{value:,.0f}"
     return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def text(value: float, unit: str) -> str:
-    """With its unit."""
+    """Format a value with its unit; times in s, ms, µs or ns."""
     scale, name = unit_of([value], unit)
     return f"{number(value / scale)} {name}".rstrip()
 
 
 def table(rows: Sequence[Row]) -> str:
-    """For a terminal: a line for each name, size and workers, a column for each contender."""
+    """Return a table for a terminal: a line for each name, size and workers, a column for each contender."""
     contenders = list(dict.fromkeys(row.contender for row in rows))
     lines: dict[tuple[str, str, int], dict[str, Row]] = {}
     for row in rows:

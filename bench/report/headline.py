@@ -16,8 +16,9 @@ GROUPS = (
                                                                    "onnxruntime": "onnxruntime"}),
     ("ResNet-50 from ONNX, two threads", "networks", "ResNet-50", 2, {OURS: OURS, "onnxruntime": "onnxruntime"}),
 )  # fmt: skip
-"""Title, benchmark, size, workers, and the contenders with their labels."""
+"""Title, benchmark, size, workers, and the contenders with their labels; sizes as in `Row`."""
 WIDTH, BAR, LABEL = 720, 20, 170
+"""Widths of the picture and of the labels to the left of bars, and the height of a bar's line, in units of the SVG."""
 STYLE = """text{font:13px system-ui,sans-serif;fill:#333}.title{font-weight:600}.ours{fill:#3f6fb5}.peer{fill:#b9c0c8}
 @media(prefers-color-scheme:dark){text{fill:#ddd}.peer{fill:#666f78}}"""
 
@@ -37,15 +38,15 @@ def lines(figures: Mapping[str, Figures]) -> Iterator[tuple[str, str, float]]:
 
 
 def picture(figures: Mapping[str, Mapping[str, Figures]]) -> str:
-    """Return the SVG. figures: by benchmark and machine."""
+    """Return the SVG. figures: by benchmark, then by machine; those of `MACHINE` are drawn."""
     parts, top = [], 4
     of_machine = {benchmark: machines[MACHINE] for benchmark, machines in figures.items() if MACHINE in machines}
     for label, value, share in lines(of_machine):
-        if not value:
+        if not value:  # the title of a group
             top += 14
             parts.append(f'<text class="title" x="0" y="{top + 13}">{escape(label)}</text>')
         else:
-            width = max(2.0, share * (WIDTH - LABEL - 90))
+            width = max(2.0, share * (WIDTH - LABEL - 90))  # 90: for the value to the right of the bar
             kind = "ours" if label == OURS else "peer"
             parts.append(f'<text x="{LABEL - 8}" y="{top + 14}" text-anchor="end">{escape(label)}</text>')
             parts.append(f'<rect class="{kind}" x="{LABEL}" y="{top + 2}" width="{width:.1f}" height="{BAR - 5}"/>')

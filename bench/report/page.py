@@ -19,15 +19,22 @@ from report.tables import MARK, Cell, Machines, Table, grid, listed, losses, sum
 from pydispatch.bench.plot import HEIGHT, LEGEND_LINE, WIDTH, Panel, axes, legend
 
 MOST_DOTS = 24
-"""Sizes that are drawn as a line each; more become curves of how advantages are distributed."""
+"""Number of sizes up to which each is drawn as a line; of more, the distribution of advantages is drawn."""
 
 STYLE = Path(__file__).with_name("page.css")
 SIZE = re.compile(r"([\d,.]+)(?: (ns|us|ms|s))?$")
+"""A size that is a number or a time, and so can be drawn on an axis."""
 SCALES = {"": 1.0, "ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
+"""Seconds of each unit of a size; a size without unit is a number."""
 
 
 def page(figures: Mapping[str, Machines], runs: Mapping[str, Any]) -> str:
-    """The whole document. runs: by machine what the last run said (`run.json`)."""
+    """Return the HTML document.
+
+    Args:
+        figures: By benchmark, then by machine.
+        runs: By machine the contents of its `run.json`: what was missing or failed in the last run.
+    """
     sections = "\n".join(section(name, machines) for name, machines in figures.items())
     return f"""<!doctype html>
 <html lang="en">
@@ -57,7 +64,7 @@ pydispatch is faster. <b class="loss">{MARK}</b> marks every figure in which a p
 
 
 def overview(figures: Mapping[str, Machines]) -> str:
-    """A line for each benchmark and machine, with a link."""
+    """Return a section with a line for each benchmark and machine, and a link to the benchmark's section."""
     heads = ["benchmark", "peer faster", "of", "median advantage", "worst", "machine"]
     rows = []
     for name, machines in figures.items():
@@ -76,7 +83,7 @@ def overview(figures: Mapping[str, Machines]) -> str:
 
 
 def machines_of(figures: Mapping[str, Machines]) -> str:
-    """What each machine is, and what ran on it; of the newest file."""
+    """Return a section that describes each machine and its software, as its newest file of figures does."""
     newest: dict[str, dict[str, Any]] = {}
     for machines in figures.values():
         for machine, measured in machines.items():
@@ -92,7 +99,7 @@ def machines_of(figures: Mapping[str, Machines]) -> str:
 
 
 def absent(figures: Mapping[str, Machines], runs: Mapping[str, Any]) -> str:
-    """What was not measured, and why."""
+    """Return a section of the benchmarks and contenders that were not measured or failed, and why."""
     lines = []
     for machine, run in runs.items():
         for kind, sign in (("failed", "failed"), ("missing", "not measured")):
@@ -107,8 +114,8 @@ def absent(figures: Mapping[str, Machines], runs: Mapping[str, Any]) -> str:
 
 
 def section(name: str, machines: Machines) -> str:
-    """A benchmark: method, plots, losses, all figures."""
-    first = next(iter(machines.values()))
+    """Return the section of a benchmark: method, plots, losses, all figures."""
+    first = next(iter(machines.values()))  # titles are equal on all machines
     methods = {measured.method: None for measured in machines.values()}
     where = "; ".join(
         f"{machine}, {measured.context['date']}, commit {measured.context['commit']}"
@@ -131,11 +138,12 @@ def section(name: str, machines: Machines) -> str:
 
 
 def is_list(machines: Machines) -> bool:
-    """Whether there is nothing but contenders to tell apart."""
+    """Return whether rows of each machine differ only in contender and workers: a list reads better than a grid."""
     return all(len({(r.name, r.size) for r in measured.rows}) == 1 for measured in machines.values())
 
 
 def html(table: Table) -> str:
+    """Return a table as HTML, in which losses are marked."""
     return _table([escape(head) for head in table.heads], [[_cell(cell) for cell in row] for row in table.rows])
 
 
@@ -144,6 +152,7 @@ def _cell(cell: Cell) -> str:
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return an HTML table; heads and cells are HTML, so their text has to be escaped already."""
     head = "".join(f'<th scope="col">{title}</th>' for title in heads)
     body = "".join(
         f'<tr><th scope="row">{row[0]}</th>{"".join(f"<td>{cell}</td>" for cell in row[1:])}</tr>' for row in rows
@@ -152,7 +161,7 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def plots(rows: Sequence[Row], machine: str) -> list[str]:
-    """Of each thing that was measured, a figure for each number of workers."""
+    """Return a figure for each quantity and number of workers. machine: for titles, "" to leave it out."""
     figures = []
     for name in dict.fromkeys(row.name for row in rows):
         for workers in sorted({row.workers for row in rows if row.name == name}):
@@ -164,6 +173,7 @@ def plots(rows: Sequence[Row], machine: str) -> list[str]:
 
 
 def _figure(rows: Sequence[Row], title: str) -> str:
+    """Draw rows of one quantity: over sizes if these are numbers, as a distribution if they are many, else as dots."""
     sizes = list(dict.fromkeys(row.size for row in rows))
     if len(sizes) > 2 and all(SIZE.match(size) for size in sizes):
         return _panel(_over_sizes(rows, sizes), title)
@@ -173,12 +183,12 @@ def _figure(rows: Sequence[Row], title: str) -> str:
 
 
 def _over_sizes(rows: Sequence[Row], sizes: Sequence[str]) -> Panel:
-    """Values over sizes."""
+    """Return a panel of values over sizes, all of which match `SIZE`."""
     matches = [SIZE.match(size) for size in sizes]
-    places = {m.string: float(m[1].replace(",", "")) * SCALES[m[2] or ""] for m in matches if m}
+    x_of_size = {m.string: float(m[1].replace(",", "")) * SCALES[m[2] or ""] for m in matches if m}
     unit, is_time = rows[0].unit, any(m and m[2] for m in matches)
     series = {
-        name: [(places[row.size], row.value) for row in rows if row.contender == name]
+        name: [(x_of_size[row.size], row.value) for row in rows if row.contender == name]
         for name in in_order(row.contender for row in rows)
     }
     return Panel("", "work" if is_time else "size", "", series, x_text=(lambda v: text(v, "s")) if is_time else None,
@@ -186,7 +196,7 @@ def _over_sizes(rows: Sequence[Row], sizes: Sequence[str]) -> Panel:
 
 
 def _distribution(rows: Sequence[Row]) -> Panel:
-    """Over which share of the cases an advantage stays below a value."""
+    """Return a panel of the sorted advantages over each peer: x is the share of cases in %, y the advantage."""
     advantages: dict[str, list[float]] = {}
     for comparison in comparisons(rows):
         advantages.setdefault(comparison.row.contender, []).append(comparison.advantage)
@@ -210,5 +220,5 @@ def _svg(inside: str, height: float, title: str) -> str:
 
 
 def runs_of(folder: Path = FOLDER) -> dict[str, Any]:
-    """By machine what the last runs said."""
+    """Return, by machine, the contents of its run.json: what was missing or failed, and how long benchmarks took."""
     return {machine_of(path): json.loads(path.read_text()) for path in sorted(folder.glob("*/run.json"))}

@@ -14,10 +14,10 @@ class Reason:
 
     Attributes:
         machine: Name of the machine, as in the tables.
-        sizes: Patterns of the sizes that lose for this reason; `*` stands for any text.
+        sizes: Patterns of `Row.size`, names of models or kernels, that lose for this reason; `*` stands for any text.
         text: What figures or a profile of the machine show.
         peers: Contenders that win for this reason; all of them if empty.
-        name: What was measured.
+        name: The quantity that was measured, as in `Row.name`.
     """
 
     machine: str

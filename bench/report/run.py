@@ -34,11 +34,19 @@ from report.tables import fill  # noqa: E402
 
 PAGE = FOLDER.parent / "index.html"
 KEPT_LINES = 12
-"""Of what a failed benchmark said."""
+"""Number of lines of a failed benchmark's output, the last ones, that run.json has."""
 
 
 def run(benchmark: Benchmark, output: Path, is_quick: bool) -> str:
-    """Runs a benchmark, whose output is shown; "" or why it failed. It may take four times as long as expected."""
+    """Run a benchmark and print its output; return "", or why it failed.
+
+    Its processes are killed after four times the expected duration and two minutes.
+
+    Args:
+        benchmark: The benchmark.
+        output: File that it writes its figures to.
+        is_quick: Whether it only has to show that it works.
+    """
     command = [sys.executable, str(BENCH / benchmark.command[0]), *benchmark.command[1:]]
     command += [*(benchmark.quick if is_quick else ()), "--json", str(output)]
     process = subprocess.Popen(
@@ -62,14 +70,18 @@ def run(benchmark: Benchmark, output: Path, is_quick: bool) -> str:
             process.wait()
     if time.monotonic() - begin >= limit:
         return f"it took more than {limit / 60:.0f} minutes"
-    said = "".join(last).strip()
+    tail = "".join(last).strip()
     if code:
-        return f"exit code {code}: {said}"
-    return "" if output.exists() else f"it wrote no figures: {said}"
+        return f"exit code {code}: {tail}"
+    return "" if output.exists() else f"it wrote no figures: {tail}"
 
 
 def run_all(chosen: Sequence[Benchmark], folder: Path, is_quick: bool) -> dict[str, Any]:
-    """Runs benchmarks one after another; {"missing", "failed", "seconds"}, each by name."""
+    """Run benchmarks one after another, and write their figures to `folder`.
+
+    Returns:
+        By name of benchmark: under "missing" and "failed" the reason, under "seconds" the duration.
+    """
     absent = {benchmark.name: why for benchmark in chosen if (why := lacking(benchmark))}
     todo = [benchmark for benchmark in chosen if benchmark.name not in absent]
     for name, why in absent.items():
@@ -84,7 +96,7 @@ def run_all(chosen: Sequence[Benchmark], folder: Path, is_quick: bool) -> dict[s
         with tempfile.TemporaryDirectory() as scratch:
             output = Path(scratch) / "figures.json"
             why = run(benchmark, output, is_quick)
-            if output.exists():
+            if output.exists():  # also of one that failed later: what it measured counts
                 folder.mkdir(parents=True, exist_ok=True)
                 (folder / f"{benchmark.name}.json").write_text(output.read_text())
         seconds[benchmark.name] = round(time.monotonic() - start)
@@ -95,7 +107,7 @@ def run_all(chosen: Sequence[Benchmark], folder: Path, is_quick: bool) -> dict[s
 
 
 def note(path: Path, chosen: Sequence[Benchmark], result: Mapping[str, Any]) -> None:
-    """Replaces what is noted of these benchmarks."""
+    """Update run.json: replace the entries of the chosen benchmarks by `result`, and leave those of others."""
     kept = json.loads(path.read_text()) if path.exists() else {}
     names = {benchmark.name for benchmark in chosen}
     merged: dict[str, Any] = {"date": datetime.date.today().isoformat()}

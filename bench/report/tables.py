@@ -37,19 +37,22 @@ DOCUMENTS = (
 )
 BLOCK = re.compile(r"(<!-- figures: ([\w/-]+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 ALONE = "one thread"
-"""The contender of benchmarks of threads that has none besides its own."""
+"""The contender of the benchmark of schedulers that runs a loop on the calling thread only."""
 MARK = "▼"
-"""Beside the figure of a peer that is faster."""
+"""Sign beside the figure of a peer that is faster."""
 WIDEST = 10
-"""Columns that a page shows side by side: a table that has more is divided into one for each machine."""
+"""Number of columns that a page shows side by side: a table with more is divided into one for each machine."""
 
 Machines = Mapping[str, Figures]
+"""Figures of one benchmark, by machine."""
 Column = Callable[[tuple[str, str]], "Cell"]
-"""What a table has in a column, by name and size."""
+"""Function that returns a column's cell for a line, whose key is (name, size) as in `Row`."""
 
 
 @dataclass(frozen=True)
 class Cell:
+    """Text of a table. is_loss: whether it is an advantage with which a peer is faster."""
+
     text: str
     is_loss: bool = False
 
@@ -59,6 +62,8 @@ class Cell:
 
 @dataclass(frozen=True)
 class Table:
+    """Heads of columns, and lines of as many cells."""
+
     heads: Sequence[str]
     rows: Sequence[Sequence[Cell]]
 
@@ -68,13 +73,16 @@ class Table:
 
 
 def grid(machines: Machines) -> Table:
-    """A line for each size; for each machine and number of workers our times and the advantage over each peer."""
+    """Build a table with a line for each size.
+
+    Columns are our times and the advantage over each peer, for each machine and number of workers.
+    """
     keys = _keys(machines)
-    several = len({name for name, _ in keys}) > 1
+    several = len({name for name, _ in keys}) > 1  # then labels of lines have the name, too
     heads, columns = [_corner(machines)], list[Column]()
     for prefix, rows in _by_workers(machines):
         new_columns = _columns(rows)
-        heads += [
+        heads += [  # only the first head of a machine and number of workers names these
             ": ".join(part for part in (prefix * (head is new_columns[0][0]), head) if part) for head, _ in new_columns
         ]
         columns += [column for _, column in new_columns]
@@ -83,7 +91,7 @@ def grid(machines: Machines) -> Table:
 
 
 def across(machines: Machines) -> Table:
-    """A line for each size; for each machine columns of all that was measured."""
+    """Build a table with a line for each size, and for each machine columns of each quantity (name) and contender."""
     keys = _keys(machines)
     heads, columns = [_corner(machines)], list[Callable[[str], Cell]]()
     for machine, figures in machines.items():
@@ -95,9 +103,13 @@ def across(machines: Machines) -> Table:
 
 
 def fastest(machines: Machines) -> Table:
-    """A line for each size; for each machine and number of workers our times, and the peer that does best."""
+    """Build a table with a line for each size.
+
+    Columns are our times in µs, the advantage over one thread and that over the fastest peer, for each machine and
+    number of workers.
+    """
     keys = _keys(machines)
-    several = len({name for name, _ in keys}) > 1
+    several = len({name for name, _ in keys}) > 1  # then labels of lines have the name, too
     heads, columns = [_corner(machines)], list[dict[tuple[str, str], list[Cell]]]()
     for prefix, rows in _by_workers(machines):
         heads += [f"{prefix or OURS}: µs", ALONE, "fastest peer"]
@@ -108,6 +120,7 @@ def fastest(machines: Machines) -> Table:
 
 
 def _beside_the_fastest(rows: Sequence[Row]) -> dict[tuple[str, str], list[Cell]]:
+    """Return, by name and size, the three cells of `fastest`; rows are of one machine and number of workers."""
     beside = {}
     for row in rows:
         if row.contender == OURS:
@@ -116,22 +129,23 @@ def _beside_the_fastest(rows: Sequence[Row]) -> dict[tuple[str, str], list[Cell]
             alone = against.pop(ALONE, None)
             best = min(against.values(), key=lambda c: c.advantage, default=None)
             cells = [Cell(number(row.value * 1e6)), Cell("–") if alone is None else ratio(alone)]
-            last = Cell("–") if best is None else Cell(f"{best.row.contender} {best.advantage:.2f}", best.is_loss)
-            beside[key] = [*cells, last]
+            peer = Cell("–") if best is None else Cell(f"{best.row.contender} {best.advantage:.2f}", best.is_loss)
+            beside[key] = [*cells, peer]
     return beside
 
 
 def _keys(machines: Machines) -> list[tuple[str, str]]:
+    """Return the keys of lines, (name, size), without duplicates, in the order of the rows."""
     return list(dict.fromkeys((row.name, row.size) for figures in machines.values() for row in figures.rows))
 
 
 def _corner(machines: Machines) -> str:
-    """The machine, where there is one only."""
+    """Return the head of the first column: the machine's name if there is only one, otherwise ""."""
     return next(iter(machines)) if len(machines) == 1 else ""
 
 
 def _by_workers(machines: Machines) -> Iterator[tuple[str, list[Row]]]:
-    """(what they are of, rows) of each machine and number of workers."""
+    """Yield (prefix of heads, rows) for each machine and number of workers; it omits what all have in common."""
     for machine, figures in machines.items():
         counts = sorted({row.workers for row in figures.rows})
         for workers in counts:
@@ -140,11 +154,15 @@ def _by_workers(machines: Machines) -> Iterator[tuple[str, list[Row]]]:
 
 
 def _label(name: str, size: str, with_name: bool) -> str:
+    """Return the label of a line; without a size it is always the name."""
     return (f"{name}: {size}" if size else name) if with_name else size or name
 
 
 def _columns(rows: Sequence[Row]) -> list[tuple[str, Column]]:
-    """Heads and what makes the cells below: ours with a unit, peers as multiples."""
+    """Return (head, column) for each contender: values for ours, advantages for peers that were all compared.
+
+    A unit common to all rows is in the heads; otherwise each cell has its own, which a scale of 0 stands for.
+    """
     by_contender = {(row.name, row.size, row.contender): row for row in rows}
     compared = {(c.row.name, c.row.size, c.row.contender): c for c in comparisons(rows)}
     contenders = in_order(row.contender for row in rows if row.contender != ROOF)
@@ -174,7 +192,7 @@ def ratio(comparison: Comparison) -> Cell:
 
 
 def listed(machines: Machines) -> Table:
-    """A line for each contender; for each machine its value and, of peers, the advantage of ours."""
+    """Build a table with a line for each contender: for each machine its value, and our advantage over peers."""
     chosen = {machine: figures.rows for machine, figures in machines.items()}
     keys = list(dict.fromkeys((r.name, r.size, r.contender, r.workers) for rows in chosen.values() for r in rows))
     several = len({key[:2] for key in keys}) > 1
@@ -194,8 +212,11 @@ def listed(machines: Machines) -> Table:
 
 
 def cells(machines: Machines) -> Table:
-    """A line for each kernel; a column for each machine and number of workers: our time, that with constant weights in
-    brackets, its share of the roof, and the advantages over the peers."""
+    """Build a table with a line for each kernel, and a column for each machine and number of workers.
+
+    A cell has our time, that with constant weights in brackets, the roof (the least time that the machine allows) as a
+    share of our time, and the advantages over the peers.
+    """
     keys = list(dict.fromkeys(row.size for figures in machines.values() for row in figures.rows))
     order = _peers(machines)
     heads, columns = [_corner(machines)], list[dict[str, Cell]]()
@@ -206,7 +227,7 @@ def cells(machines: Machines) -> Table:
 
 
 def compact(rows: Sequence[Row], order: Sequence[str]) -> dict[str, Cell]:
-    """By size one cell with everything."""
+    """Return the cells of `cells` by size. order: the peers; one that was not measured has a dash."""
     own = {row.size: row.value for row in rows if row.contender == OURS}
     constant = {row.size: row.value for row in rows if row.contender == CONSTANT}
     roof = {row.size: row.value for row in rows if row.contender == ROOF}
@@ -221,13 +242,14 @@ def compact(rows: Sequence[Row], order: Sequence[str]) -> dict[str, Cell]:
 
 
 def _peers(machines: Machines) -> list[str]:
+    """Return the peers that were compared on any machine, in the order of `in_order`."""
     return in_order(
         comparison.row.contender for figures in machines.values() for comparison in comparisons(figures.rows)
     )
 
 
 def summary(machines: Machines) -> Table:
-    """A line for each peer and number of workers: how the advantages are distributed."""
+    """Build a table with a line for each peer and number of workers: how the advantages are distributed."""
     lines = []
     for machine, figures in machines.items():
         by_peer: dict[tuple[int, str], list[Comparison]] = {}
@@ -248,7 +270,10 @@ def summary(machines: Machines) -> Table:
 
 
 def losses(machines: Machines, most: int | None = 10) -> Table:
-    """The comparisons that peers win, with the reason: at most `most` of a machine, the worst first."""
+    """Build a table of the comparisons that peers win, with reasons: at most `most` of a machine, the worst first.
+
+    most: None for all of them. Columns that are empty in all lines are left out.
+    """
     lines, several = [], len({row.name for figures in machines.values() for row in figures.rows}) > 1
     for machine, figures in machines.items():
         roofs = {(row.size, row.workers, row.against): row.value for row in figures.rows if row.contender == ROOF}
@@ -256,6 +281,7 @@ def losses(machines: Machines, most: int | None = 10) -> Table:
         for loss in lost[:most]:
             row, own = loss.row, loss.own
             name = _label(row.name, row.size, several)
+            # Of the contender that was compared, for instance with constant weights, or else of ours in general.
             roof_of_ours = roofs.get((row.size, row.workers, OURS))
             roof = roofs.get((row.size, row.workers, own.contender), roof_of_ours)
             share = f"{100 * roof / own.value:.0f} %" if roof else ""
@@ -270,7 +296,14 @@ def losses(machines: Machines, most: int | None = 10) -> Table:
 
 @dataclass(frozen=True)
 class Block:
-    """A table of a document. file: of which benchmark; names, sizes: of its rows, all when there are none."""
+    """A table of a document.
+
+    Attributes:
+        file: Name of the benchmark.
+        make: Function that builds the table.
+        names: Names of the rows in the table, all if empty.
+        sizes: Sizes of the rows in the table, all if empty.
+    """
 
     file: str
     make: Callable[[Machines], Table] = grid
@@ -370,11 +403,15 @@ TABLES: dict[str, Block | Overview] = {
     "models-compile": Block("models", across, names=("compile, cold", "compile, warm", "peak memory of compiling")),
     "models-size": Block("models", across, names=("dispatches", "weights", "difference")),
 }
-"""By the names that documents use."""
+"""Tables by the names that documents use for them."""
 
 
 def filled(document: str, figures: Mapping[str, Machines]) -> str:
-    """A document with its tables. KeyError for a block that is not in `TABLES`."""
+    """Return the text of a document with its blocks replaced by tables of figures.
+
+    Raises:
+        KeyError: A block's name is not in `TABLES`.
+    """
 
     def block(match: re.Match[str]) -> str:
         parts = TABLES[match[2]].tables(figures)
@@ -385,7 +422,7 @@ def filled(document: str, figures: Mapping[str, Machines]) -> str:
 
 
 def fill(figures: Mapping[str, Machines], root: Path = ROOT) -> None:
-    """Writes the tables of all documents."""
+    """Write the tables of all documents in the project's folder `root`."""
     for name in DOCUMENTS:
         path = root / name
         path.write_text(filled(path.read_text(), figures))
