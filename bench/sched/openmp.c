@@ -8,10 +8,11 @@
 static int workers_;
 static enum { STATIC, DYNAMIC, GUIDED } schedule_;
 
+// variant: "static", "dynamic" or "guided".
 void contender_start(uint32_t workers, const char* variant) {
   workers_ = (int)workers;
   schedule_ = !strcmp(variant, "dynamic") ? DYNAMIC : !strcmp(variant, "guided") ? GUIDED : STATIC;
-  omp_set_dynamic(0);
+  omp_set_dynamic(0);  // exactly as many threads as num_threads says
 }
 
 void contender_prepare(uint32_t picoseconds) { (void)picoseconds; }

@@ -11,9 +11,10 @@ typedef struct grid_s {
 } grid_t;
 
 static pyd_sched_t* sched;
-static pyd_sched_cost_t cost;
-static uint32_t known_picoseconds;
+static pyd_sched_cost_t cost;       // of an index: learned from the grids since contender_prepare()
+static uint32_t known_picoseconds;  // of an index, as the benchmark says; 0: it is learned
 
+// Runs the indices from begin to end - 1.
 static int32_t body(void* self, uint32_t worker, uint64_t begin, uint64_t end, uint64_t* out_failed) {
   const grid_t* grid = self;
   (void)worker, (void)out_failed;
@@ -38,6 +39,6 @@ void contender_run(kernel_t kernel, void* self, uint64_t count) {
   grid_t grid = {kernel, self};
   pyd_sched_job_t job = {.body = body, .self = &grid, .count = count, .cost = &cost};
   pyd_sched_failure_t failure;
-  if (known_picoseconds) cost.picoseconds = known_picoseconds;
+  if (known_picoseconds) cost.picoseconds = known_picoseconds;  // each run overwrites it with what it learned
   pyd_sched_run(sched, &job, &failure);
 }

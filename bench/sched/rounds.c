@@ -1,13 +1,14 @@
-// Times of grids, a round for each line of standard input: the program stays, so that its threads are warm, and is idle while others
-// have their round.
+// Times of grids, a round for each line of standard input: the program stays, so that its threads are warm, and is idle
+// while others have their round.
 //
 //   PROGRAM WORKERS [VARIANT]
 //   a line:  PATTERN COUNT TURNS PAUSE_US SPINNING SECONDS
 //   answer:  NANOSECONDS LEAST
 //
-// PATTERN is what an index does (below), TURNS the passes through its work loop that the whole grid has, PAUSE_US how long the caller sleeps
-// before each grid, SPINNING how many threads that have nothing to do with it compute meanwhile. The answer is the median and the least time of
-// a grid; of the pattern "idle" the CPU time that the process takes for one grid until it is idle again, whose indices have equal work.
+// PATTERN is what an index does (below), TURNS the passes through its work loop that the whole grid has, PAUSE_US how
+// long the caller sleeps before each grid, SPINNING how many threads that have nothing to do with it compute meanwhile.
+// The answer is the median and the least time of a grid; of the pattern "idle" the CPU time that the process takes for
+// one grid until it is idle again, whose indices have equal work.
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -24,8 +25,8 @@ enum { MOST_TIMES = 100000, MOST_SPINNING = 64, BATCH_NS = 20000, WARM_RUNS = 5 
 
 typedef struct grid_s {
   kernel_t kernel;
-  uint64_t count, turns, base;
-  _Atomic uint32_t here;  // how many indices of a meeting have begun
+  uint64_t count, turns, base;  // indices, passes through the work loop in all of them, and the average of an index
+  _Atomic uint32_t here;        // how many indices of a meeting have begun
 } grid_t;
 
 static uint64_t clock_ns(clockid_t clock) {
@@ -34,6 +35,7 @@ static uint64_t clock_ns(clockid_t clock) {
   return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+// A loop of so many passes, which the compiler cannot remove.
 static void work(uint64_t turns) {
   for (uint64_t i = 0; i < turns; ++i) __asm__ volatile("" ::: "memory");
 }
@@ -74,6 +76,7 @@ static const struct {
 
 static atomic_bool is_spinning;
 
+// Keeps a CPU busy until is_spinning is false; a thread that has nothing to do with the grids.
 static void* spin(void* unused) {
   while (atomic_load_explicit(&is_spinning, memory_order_relaxed)) work(1000);
   return unused;
@@ -89,11 +92,13 @@ static int ascending(const void* a, const void* b) {
   return (x > y) - (x < y);
 }
 
-// Times of single grids, or the means of so many that reading the clock costs nothing.
+// Stores nanoseconds of single grids, or, without a pause, means of so many that reading the clock costs nothing;
+// returns how many.
 static int times_of(grid_t* grid, useconds_t pause_us, double seconds, double* times) {
   uint64_t first = clock_ns(CLOCK_MONOTONIC);
   for (int i = 0; i < WARM_RUNS; ++i) run(grid);
-  uint64_t begin = clock_ns(CLOCK_MONOTONIC), mean = (begin - first) / WARM_RUNS + 1, end = begin + (uint64_t)(seconds * 1e9);
+  uint64_t begin = clock_ns(CLOCK_MONOTONIC), mean = (begin - first) / WARM_RUNS + 1,
+           end = begin + (uint64_t)(seconds * 1e9);
   int batch = pause_us ? 1 : (int)(BATCH_NS / mean) + 1, count = 0;
   while (count < MOST_TIMES && (count < 3 || clock_ns(CLOCK_MONOTONIC) < end)) {
     if (pause_us) usleep(pause_us);
@@ -104,7 +109,8 @@ static int times_of(grid_t* grid, useconds_t pause_us, double seconds, double* t
   return count;
 }
 
-// The CPU time so far, once hardly any is added in 10 ms, or after a second. Of other threads it is only counted with each tick.
+// The CPU time so far, once hardly any is added in 10 ms, or after a second. Of other threads it is only counted with
+// each tick.
 static uint64_t cpu_when_idle(void) {
   uint64_t before = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
   for (int i = 0; i < 100; ++i) {
@@ -116,6 +122,7 @@ static uint64_t cpu_when_idle(void) {
   return before;
 }
 
+// Stores the CPU nanoseconds that the process takes for a grid until it is idle again, three times; returns 3.
 static int cpu_times_of(grid_t* grid, double* times) {
   for (int i = 0; i < 3; ++i) {
     uint64_t before = cpu_when_idle();
@@ -139,18 +146,18 @@ int main(int argc, char** argv) {
       if (!strcmp(name, patterns[p].name)) grid.kernel = patterns[p].kernel;
     }
     if (!grid.kernel || !count || spinning > MOST_SPINNING) return fprintf(stderr, "no such round: %s\n", name), 2;
-    contender_prepare(grid.kernel == meet ? 1000000000u : 0);
+    contender_prepare(grid.kernel == meet ? 1000000000u : 0);  // 1 ms an index: a meeting needs all threads
     pthread_t threads[MOST_SPINNING];
     atomic_store(&is_spinning, true);
     for (unsigned i = 0; i < spinning; ++i) {
       if (pthread_create(&threads[i], NULL, spin, NULL)) return fprintf(stderr, "no thread\n"), 1;
     }
-    int found = strcmp(name, "idle") ? times_of(&grid, pause_us, seconds, times) : cpu_times_of(&grid, times);
+    int time_count = strcmp(name, "idle") ? times_of(&grid, pause_us, seconds, times) : cpu_times_of(&grid, times);
     atomic_store(&is_spinning, false);
     for (unsigned i = 0; i < spinning; ++i) pthread_join(threads[i], NULL);
-    cpu_when_idle();
-    qsort(times, (size_t)found, sizeof(*times), ascending);
-    printf("%.1f %.1f\n", times[found / 2], times[0]);
+    cpu_when_idle();  // the next contender begins when this one has answered
+    qsort(times, (size_t)time_count, sizeof(*times), ascending);
+    printf("%.1f %.1f\n", times[time_count / 2], times[0]);
     fflush(stdout);
   }
   return 0;

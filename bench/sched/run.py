@@ -26,12 +26,21 @@ from sources import host, sources  # noqa: E402
 
 FLAGS = ("-O3", "-march=native", "-D_GNU_SOURCE", f"-I{ROOT}/csrc", f"-I{ROOT}/csrc/include", f"-I{HERE}")
 CALIBRATION = 10_000_000
+"""Passes through the work loop by which its duration is measured."""
 
 
 @dataclass(frozen=True)
 class Contender:
-    """A system with one of its ways to share a loop. source: its file here. flags: of the compiler. needs: what must be
-    installed."""
+    """A system with one of its ways to share a loop among threads.
+
+    Attributes:
+        name: Its name in tables.
+        source: Its file in this folder.
+        compiler: The program that compiles the source and links it with rounds.c.
+        flags: Flags, sources and libraries for the compiler, besides `FLAGS`.
+        variant: The way to share, as the source names it; "" if there is only one.
+        needs: What has to be installed.
+    """
 
     name: str
     source: str
@@ -43,8 +52,18 @@ class Contender:
 
 @dataclass(frozen=True)
 class Case:
-    """A grid. nanoseconds: of work in all indices together. pause: microseconds before each grid. spinning:
-    threads that compute something else meanwhile. twice: workers are twice the CPUs."""
+    """A grid.
+
+    Attributes:
+        name: Its name in tables.
+        pattern: How work is distributed over the indices, as rounds.c names it.
+        size: Work or number of indices, as tables show it.
+        count: Number of indices.
+        nanoseconds: Duration of the work of all indices together.
+        pause: Microseconds that the caller sleeps before each grid.
+        spinning: Number of threads that compute something else meanwhile.
+        twice: Whether there are twice as many workers as CPUs.
+    """
 
     name: str
     pattern: str
@@ -57,6 +76,7 @@ class Case:
 
 
 def contenders() -> list[Contender]:
+    """Return all contenders, installed or not; the first one runs the loop on one thread."""
     core = [str(path) for name in ("base", "platform", "sched") for path in sources(ROOT / "csrc" / name, host())]
     clang = next(
         (program for program in ("clang", "clang-19", "clang-16", "clang-14") if shutil.which(program)), "clang"
@@ -78,12 +98,13 @@ def contenders() -> list[Contender]:
 
 
 def tbb_folders() -> list[str]:
-    """Where pip puts the headers and libraries of oneTBB, with and without --target."""
+    """Return the folders in which pip has installed headers and libraries of oneTBB, with and without --target."""
     return [folder for folder in (sysconfig.get_path("data"), *sys.path) if (Path(folder) / "include/oneapi").is_dir()]
 
 
 def cases(workers: int) -> list[Case]:
-    us, ms = 1e3, 1e6
+    """Return the grids that are measured with so many workers; with one, only those that show the cost of a call."""
+    us, ms = 1e3, 1e6  # in nanoseconds
     chosen = [Case("empty grid", "empty", f"{n:,}", n, 0) for n in (64, 1024, 16384, 262144)]
     if workers > 1:
         chosen += [Case("threads meet, called at once", "meet", "", workers, 0)]
@@ -104,7 +125,7 @@ def cases(workers: int) -> list[Case]:
 
 
 class Program:
-    """A contender that runs, with so many workers."""
+    """Process of a contender, which runs rounds that its standard input describes, with so many workers."""
 
     def __init__(self, contender: Contender, binary: Path, workers: int) -> None:
         self.name = contender.name
@@ -113,7 +134,11 @@ class Program:
         )
 
     def round(self, case: Case, turns: int, seconds: float) -> float:
-        """Seconds of a grid, their median."""
+        """Measure a grid for `seconds`, and return its median duration in seconds. turns: passes through the work loop.
+
+        Raises:
+            RuntimeError: The process has ended.
+        """
         stdin, stdout = self.process.stdin, self.process.stdout
         assert stdin is not None and stdout is not None
         stdin.write(f"{case.pattern} {case.count} {turns} {case.pause} {case.spinning} {seconds}\n")
@@ -128,7 +153,13 @@ class Program:
 
 
 def build(contender: Contender, folder: Path) -> Path | None:
-    """The program; None when compiler, headers or library are missing."""
+    """Compile a contender and return its program; None when compiler, headers or library are missing.
+
+    Variants of a source share a program.
+
+    Raises:
+        RuntimeError: Ours does not compile.
+    """
     if shutil.which(contender.compiler) is None:
         return None
     binary = folder / f"{contender.compiler}_{Path(contender.source).stem}"
@@ -149,6 +180,7 @@ def build(contender: Contender, folder: Path) -> Path | None:
 
 
 def compare(case: Case, programs: Sequence[Program], workers: int, turns: int, options: Namespace) -> list[Row]:
+    """Measure a grid with all programs in turns, whose order is reversed each time; return a row for each."""
     seconds: dict[str, list[float]] = {program.name: [] for program in programs}
     for repetition in range(options.rounds):
         for program in programs if repetition % 2 == 0 else reversed(programs):
@@ -161,7 +193,7 @@ def compare(case: Case, programs: Sequence[Program], workers: int, turns: int, o
 
 
 def calibrated(contender: Contender, binary: Path) -> float:
-    """Nanoseconds that a pass through the work loop takes."""
+    """Return the nanoseconds that a pass through the work loop takes, the least of five rounds on one thread."""
     program = Program(contender, binary, 1)
     seconds = min(program.round(Case("calibration", "even", "", 1, 0), CALIBRATION, 0.05) for _ in range(5))
     program.close()
@@ -171,11 +203,20 @@ def calibrated(contender: Contender, binary: Path) -> float:
 def measured(
     group: Sequence[Case], binaries: Mapping[Contender, Path], workers: int, per_turn: float, options: Namespace
 ) -> Iterator[list[Row]]:
-    """Rows of each case."""
+    """Yield the rows of each case.
+
+    Args:
+        group: Cases that are measured with the same number of workers.
+        binaries: The program of each contender.
+        workers: Number of workers of each program.
+        per_turn: Nanoseconds of a pass through the work loop.
+        options: Arguments of the script.
+    """
     if not group:
         return
     programs = [Program(contender, binary, workers) for contender, binary in binaries.items()]
     for case in group:
+        # In "meet" each index waits for all others, so that one thread would wait without end.
         usable = [program for program in programs if case.pattern != "meet" or program.name != "one thread"]
         yield compare(case, usable, workers, round(case.nanoseconds / per_turn), options)
     for program in programs:
