@@ -48,7 +48,8 @@ def section_call(work: Path, seconds: float) -> Rows:
         "iree local-sync": peer_sync.raw("mixed_invocation", a, b),
     }
     samples = measure(contenders, seconds)
-    samples += measure({"iree local-task": peer_task.raw("mixed_invocation", a, b)}, seconds)  # its threads spin
+    # Measured last: its threads spin after a call, and would take CPU time from other contenders.
+    samples += measure({"iree local-task": peer_task.raw("mixed_invocation", a, b)}, seconds)
     return rows_of("a call", samples)
 
 
@@ -79,8 +80,8 @@ def section_load(work: Path, seconds: float) -> Rows:
     config = rt.Config("local-sync")
     hal = rt.create_hal_module(config.vm_instance, config.device)
     arguments = rt.VmVariantList(2)
-    kept = [rt.asdevicearray(config.device, x) for x in (a, b)]
-    for array in kept:
+    device_arrays = [rt.asdevicearray(config.device, x) for x in (a, b)]
+    for array in device_arrays:
         arguments.push_ref(array._buffer_view)
 
     def ours() -> None:
@@ -105,6 +106,7 @@ def section_compile(work: Path, seconds: float) -> Rows:
     flags = ["--iree-hal-target-device=local", "--iree-hal-local-target-device-backends=llvm-cpu"]
 
     def process(*command: object, **variables: str) -> Callable[[], object]:
+        """Return a call that runs a command. variables: added to its environment."""
         words, environment = [str(c) for c in command], {**programs.with_bytecode(), **variables}
         return lambda: subprocess.run(words, check=True, capture_output=True, env=environment)
 
@@ -129,6 +131,7 @@ def section_compile(work: Path, seconds: float) -> Rows:
     return rows_of("compile", [*measure(processes, seconds), *measure(warm, seconds)])
 
 
+# The work of the three dispatches as loops; the empty statements keep the compiler from fusing them.
 STREAM_C = """
 #include <stddef.h>
 void chain(const float* restrict a, const float* restrict b, float* restrict t, float* restrict out, size_t n) {
@@ -171,6 +174,8 @@ def section_stream(work: Path, seconds: float) -> Rows:
     return rows
 
 
+# Program of a process that prints how many KiB four calls add to its peak resident memory. {setup} defines call();
+# writing 5 to clear_refs resets the peak, VmHWM, to the present size.
 PEAK = """
 import numpy as np
 def status(key):
@@ -201,14 +206,14 @@ def section_memory(work: Path, seconds: float) -> Rows:
     for name, setup in setups.items():
         code = PEAK.format(setup=setup)
         out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-        rows.append(Row("peak memory", name, int(out.split()[-1]) / 1024, "MiB", workers=2))
+        rows.append(Row("peak memory", name, int(out.split()[-1]) / 1024, "MiB", workers=2))  # printed in KiB
     return rows
 
 
 def section_modes(work: Path, seconds: float) -> Rows:
     """Dispatch modes: workgroups of one multiply over 64 elements."""
     obj = programs.compile_object(work)
-    n = 64 * 4096
+    n = 64 * 4096  # 4096 workgroups, by which times are divided
     a, b = np.ones(n, np.float32), np.ones(n, np.float32)
     device = pd.device("local-sync")
     bitcode = work / "functions.bc"
@@ -240,7 +245,7 @@ def section_modes(work: Path, seconds: float) -> Rows:
     thunk = import_thunk(work)
     importing = pd.device("local-sync")
     importing.add_import("mul_workgroup", thunk)
-    importing.add_import("scale_workgroup", thunk)
+    importing.add_import("scale_workgroup", thunk)  # never called, but loading resolves it
     contenders["import, through the thunk"] = importing.load(pd.compile(imported, targets="cpu")).mul_only.prepare(a, b)
     return rows_of("a workgroup", measure(contenders, seconds), per=4096)
 
@@ -259,7 +264,7 @@ int mul(void* raw, void* context, void* reserved) {
 
 
 def import_thunk(work: Path) -> int:
-    """The address of the multiply as an import: parameters in one structure."""
+    """Compile IMPORT_C and return the address of `mul`, which takes its parameters in one structure, as imports do."""
     (work / "import.c").write_text(IMPORT_C)
     subprocess.run(["gcc", "-O3", "-shared", "-fPIC", work / "import.c", "-o", work / "import.so"], check=True)
     address = ctypes.cast(ctypes.CDLL(str(work / "import.so")).mul, ctypes.c_void_p).value
@@ -267,6 +272,7 @@ def import_thunk(work: Path) -> int:
     return address
 
 
+# Functions of a folder for scratch files and of the seconds of each contender; their docstrings are titles of figures.
 SECTIONS: dict[str, Callable[[Path, float], Rows]] = {
     "calls": section_call,
     "workgroups": section_workgroups,

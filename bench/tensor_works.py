@@ -11,11 +11,24 @@ import numpy as np
 
 Array = np.ndarray[Any, Any]
 Node = tuple[str, list[str], list[str], dict[str, Any]]
+"""A node of ONNX: operator, names of inputs, names of outputs, attributes."""
 
 
 @dataclass
 class Work:
-    """One program. onnx: nodes over inputs x0, x1, ... and constants, with y as their result."""
+    """One program.
+
+    Attributes:
+        name: Its name in tables.
+        text: MLIR with the function @f.
+        inputs: Arguments of @f.
+        numpy: Function that computes the result of @f with NumPy.
+        onnx: Nodes over inputs x0, x1, ... and constants, with y as their result; empty if onnxruntime is left out.
+        constants: Initializers of the nodes, by name.
+        result_shape: Shape of the result.
+        flops: Number of floating-point operations of a call, 0 where memory is the limit.
+        bytes: Number of bytes that a call reads and writes at least, 0 where computing is the limit.
+    """
 
     name: str
     text: str
@@ -49,6 +62,7 @@ func.func @f(%a: tensor<{m}x{k}xf32>, %b: tensor<{k}x{n}xf32>) -> tensor<{m}x{n}
 
 
 def chain(elements: int) -> Work:
+    """Build five operations on elements, (max(2x + 1, 0) / 2) - 1, which can be fused."""
     t = f"tensor<{elements}xf32>"
     text = f"""
 func.func @f(%x: {t}) -> {t} {{
@@ -152,32 +166,35 @@ func.func @f(%x: {t}, %gamma: {c}, %beta: {c}) -> {t} {{
 
 
 def mlp(batch: int, sizes: Sequence[int] = (784, 512, 512, 10)) -> Work:
-    """Dense layers with relu between them; the weights are arguments on every side."""
+    """Build dense layers with relu between them; the weights are arguments for all contenders.
+
+    sizes: Features of the input, then of each layer's result.
+    """
     signature, body, nodes = [f"%x: tensor<{batch}x{sizes[0]}xf32>"], [], []
     inputs = [random(batch, sizes[0])]
-    here, there = "%x", "x0"
+    value, onnx_value = "%x", "x0"  # names of the current activations in MLIR and in ONNX
     for layer, (k, n) in enumerate(itertools.pairwise(sizes)):
         w, b, t = f"tensor<{k}x{n}xf32>", f"tensor<{n}xf32>", f"tensor<{batch}x{n}xf32>"
         a = f"tensor<{batch}x{k}xf32>"
         signature += [f"%w{layer}: {w}", f"%b{layer}: {b}"]
         inputs += [random(k, n) * np.float32(k**-0.5), random(n)]
-        last = layer == len(sizes) - 2
-        relu = "" if last else "    %r = arith.maximumf %s, %zero : f32\n"
+        is_last = layer == len(sizes) - 2
+        relu = "" if is_last else "    %r = arith.maximumf %s, %zero : f32\n"
         body.append(f"""
   %e{layer} = tensor.empty() : {t}
   %z{layer} = linalg.fill ins(%zero : f32) outs(%e{layer} : {t}) -> {t}
-  %m{layer} = linalg.matmul ins({here}, %w{layer} : {a}, {w}) outs(%z{layer} : {t}) -> {t}
+  %m{layer} = linalg.matmul ins({value}, %w{layer} : {a}, {w}) outs(%z{layer} : {t}) -> {t}
   %h{layer} = linalg.generic {{indexing_maps = [#full, #column, #full], iterator_types = ["parallel", "parallel"]}}
       ins(%m{layer}, %b{layer} : {t}, {b}) outs(%e{layer} : {t}) {{
   ^bb0(%p: f32, %q: f32, %out: f32):
     %s = arith.addf %p, %q : f32
-{relu}    linalg.yield {"%s" if last else "%r"} : f32
+{relu}    linalg.yield {"%s" if is_last else "%r"} : f32
   }} -> {t}""")
-        nodes += [("MatMul", [there, f"x{2 * layer + 1}"], [f"m{layer}"], {}),
-                  ("Add", [f"m{layer}", f"x{2 * layer + 2}"], ["y" if last else f"s{layer}"], {})]  # fmt: skip
-        if not last:
+        nodes += [("MatMul", [onnx_value, f"x{2 * layer + 1}"], [f"m{layer}"], {}),
+                  ("Add", [f"m{layer}", f"x{2 * layer + 2}"], ["y" if is_last else f"s{layer}"], {})]  # fmt: skip
+        if not is_last:
             nodes.append(("Relu", [f"s{layer}"], [f"h{layer}"], {}))
-        here, there = f"%h{layer}", f"h{layer}"
+        value, onnx_value = f"%h{layer}", f"h{layer}"
     t = f"tensor<{batch}x{sizes[-1]}xf32>"
     text = f"""
 #full = affine_map<(i, j) -> (i, j)>
@@ -185,7 +202,7 @@ def mlp(batch: int, sizes: Sequence[int] = (784, 512, 512, 10)) -> Work:
 func.func @f({", ".join(signature)}) -> {t} {{
   %zero = arith.constant 0.0 : f32
 {"".join(body)}
-  return {here} : {t}
+  return {value} : {t}
 }}
 """
 
@@ -199,6 +216,7 @@ func.func @f({", ".join(signature)}) -> {t} {{
 
 
 def convolution(height: int, width: int, channels: int, filters: int) -> Work:
+    """Build a convolution with windows of 3x3 and a result of height x width; the input has a border of one pixel."""
     x, k = f"tensor<1x{height + 2}x{width + 2}x{channels}xf32>", f"tensor<3x3x{channels}x{filters}xf32>"
     y = f"tensor<1x{height}x{width}x{filters}xf32>"
     text = f"""
@@ -219,14 +237,14 @@ func.func @f(%x: {x}, %k: {k}) -> {y} {{
                 y += np.ascontiguousarray(x[0, i : i + height, j : j + width]).reshape(-1, channels) @ k[i, j]
         return y.reshape(1, height, width, filters)
 
-    # ONNX convolutions are channels first; its transposes are part of neither side's time, so it is left out.
+    # onnxruntime is left out: its convolutions have channels first, and it would have to transpose images.
     return Work(f"conv 3x3 {height}x{width}x{channels} to {filters}", text,
                 [random(1, height + 2, width + 2, channels), random(3, 3, channels, filters)], by_numpy, [], {},
                 (1, height, width, filters), flops=2.0 * height * width * channels * filters * 9)  # fmt: skip
 
 
 def works() -> list[Work]:
-    """What the table of docs/benchmarks/tensors.md shows, in order."""
+    """Return the programs in the table of docs/benchmarks/tensors.md, in order."""
     return [
         matmul(256, 256, 256), matmul(512, 784, 512), matmul(1024, 1024, 1024), chain(4 << 20), softmax(512, 1024),
         layer_norm(512, 1024), mlp(1), mlp(32), mlp(1024), convolution(56, 56, channels=64, filters=64),

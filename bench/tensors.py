@@ -28,7 +28,7 @@ METHOD = (
 
 
 def onnx_session(work: Any, workers: int) -> Any:
-    """The model of a work as an onnxruntime session."""
+    """Load the ONNX model of a work, whose nodes it must have, in onnxruntime with so many threads."""
     import onnx
     import onnxruntime
     from onnx import TensorProto, helper, numpy_helper
@@ -44,12 +44,19 @@ def onnx_session(work: Any, workers: int) -> Any:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = workers
     options.inter_op_num_threads = 1
+    # Threads that spin after a call would take CPU time from the next contender.
     options.add_session_config_entry("session.force_spinning_stop", "1")
     return onnxruntime.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
 
 
 def measure(workers: int, only: str, budget: float) -> list[Row]:
-    """Seconds of calls and of compiling."""
+    """Measure calls of all programs and, with one worker, compiling them, which does not depend on workers.
+
+    Args:
+        workers: Number of threads of each contender.
+        only: Programs without this text in their names are skipped.
+        budget: Seconds of calls of each contender.
+    """
     import numpy as np
     import programs
     from tensor_works import works
@@ -81,6 +88,7 @@ def measure(workers: int, only: str, budget: float) -> list[Row]:
             if work.name.startswith("matmul"):
                 contenders["numpy"] = lambda work=work, out=out: np.matmul(*work.inputs, out=out)
             elif work.bytes and work.name.startswith("chain"):
+                # A copy has as much memory traffic as the program when its operations are fused.
                 contenders["copy"] = lambda work=work, out=out: np.copyto(out, work.inputs[0])
                 contenders["numpy"] = lambda work=work: work.numpy(*work.inputs)
             else:
@@ -104,7 +112,7 @@ def measure(workers: int, only: str, budget: float) -> list[Row]:
 
 
 def process_seconds(text: str, folder: Path) -> float:
-    """Seconds to compile in a process of its own, as `pydispatch compile` does; the best of three."""
+    """Return the least seconds of three processes that compile a program with `pydispatch compile` in `folder`."""
     source, least = folder / "f.mlir", float("inf")
     source.write_text(text)
     command = [

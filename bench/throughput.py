@@ -39,12 +39,13 @@ Call = Callable[[], Any]
 
 
 def weights(*shapes: tuple[int, ...]) -> list[np.ndarray]:
+    """Return random weights, scaled so that values keep their magnitude from layer to layer."""
     rng = np.random.default_rng(1)
     return [(rng.standard_normal(s) / np.sqrt(np.prod(s[:-1]))).astype(np.float32) for s in shapes]
 
 
 def mlp(batch: int, channels_first: bool) -> Model:
-    """784, 512, 512 and 10 features."""
+    """Build a perceptron of 784, 512, 512 and 10 features; channels_first makes no difference."""
     w = weights((784, 512), (512,), (512, 512), (512,), (512, 10), (10,))
 
     def run(unused: Any, x: Any) -> Any:
@@ -55,7 +56,11 @@ def mlp(batch: int, channels_first: bool) -> Model:
 
 
 def cnn(batch: int, channels_first: bool) -> Model:
-    """Three convolutions over 32x32 pixels, 32, 32 and 64 channels, and a dense layer: 4.4 million multiply-adds."""
+    """Build a network of three convolutions and a dense layer: 4.4 million multiply-adds for an image.
+
+    Images have 32x32 pixels, results of convolutions 32, 32 and 64 channels. channels_first: whether channels precede
+    pixels, as in ONNX, or follow them.
+    """
     kernels = weights((3, 3, 3, 32), (3, 3, 32, 32), (3, 3, 32, 64))
     biases = weights((32,), (32,), (64,), (10,))
     (head,) = weights((64, 10))
@@ -63,7 +68,7 @@ def cnn(batch: int, channels_first: bool) -> Model:
     x = images(batch, 32, 32, 3)
 
     def run(unused: Any, x: Any) -> Any:
-        for kernel, bias, stride in zip(kernels, biases, (1, 2, 2), strict=False):
+        for kernel, bias, stride in zip(kernels, biases, (1, 2, 2), strict=False):  # the last bias is that of the head
             k = kernel.transpose(3, 2, 0, 1) if channels_first else kernel
             b = bias.reshape(1, -1, 1, 1) if channels_first else bias
             x = jax.lax.conv_general_dilated(x, jnp.asarray(k), (stride, stride), "SAME", dimension_numbers=layout)
@@ -78,14 +83,20 @@ def images(*shape: int) -> np.ndarray:
 
 
 def contenders(make: Callable[[int, bool], Model], batch: int, folder: Path) -> dict[str, dict[str, list[Call]]]:
-    """Contender -> way -> a call for each thread that calls."""
+    """Return, by contender and way to use the CPUs, a call for each thread that calls.
+
+    Args:
+        make: `mlp` or `cnn`; onnxruntime's model has channels first.
+        batch: Number of rows (images) of a call.
+        folder: For files of the compilers.
+    """
     model = make(batch, False)
     expected = np.asarray(jax.jit(model.function)({}, *model.inputs))
     text, module = folder / "model.mlir", folder / "model.vmfb"
     text.write_text(model.text())
     artifact = pydispatch.compile(text, cpu="native")
     subprocess.run([iree.compiler(), text, *iree.THIS_CPU, "-o", module], check=True, capture_output=True)
-    exported, (rows,) = make(batch, True), model.inputs
+    exported, (rows,) = make(batch, True), model.inputs  # channels first, in ONNX
 
     def ours(workers: int) -> Call:
         function = pydispatch.device(f"cpu?workers={workers}").load(artifact).main
@@ -113,19 +124,23 @@ def contenders(make: Callable[[int, bool], Model], batch: int, folder: Path) -> 
 
 
 def check(name: str, actual: np.ndarray, expected: np.ndarray) -> None:
+    """End the script when results of contender `name` are off by 1e-4 of the largest expected element, or are NaN."""
     off = np.abs(actual - expected).max() / np.abs(expected).max()
     if not off < 1e-4:
         raise SystemExit(f"{name} is off by {off:.1e}")
 
 
 def rate(calls: Sequence[Call], rows: int, seconds: float) -> float:
-    """Rows per second of threads that call for `seconds`."""
+    """Return the rows per second of threads, one for each of `calls`, that call for `seconds`.
+
+    rows: Number of rows of a call.
+    """
     done = [0] * len(calls)
     barrier = threading.Barrier(len(calls))
 
     def work(k: int) -> None:
         call = calls[k]
-        call()
+        call()  # warms caches up, and is not counted
         barrier.wait()
         end = time.perf_counter() + seconds
         while time.perf_counter() < end:
@@ -136,14 +151,17 @@ def rate(calls: Sequence[Call], rows: int, seconds: float) -> float:
     for thread in threads:
         thread.start()
     start = time.perf_counter()
-    work(0)
+    work(0)  # this thread is the first caller
     for thread in threads:
         thread.join()
     return sum(done) * rows / (time.perf_counter() - start)
 
 
 def measure(make: Callable[[int, bool], Model], batch: int, seconds: float) -> dict[str, tuple[float, str]]:
-    """Contender -> rows per second, and the way that reached them."""
+    """Return, by contender, the rows per second of its best round, and the way to use the CPUs that reached them.
+
+    Rounds take 0.2 seconds; each contender and way has `seconds`, but at least three rounds.
+    """
     with tempfile.TemporaryDirectory() as folder:
         contenders_here = contenders(make, batch, Path(folder))
         best = {name: (0.0, "") for name in contenders_here}

@@ -48,18 +48,18 @@ def main() -> None:
         "torch.mul (one operator of PyTorch)": lambda: torch.mul(x, y),
     }
     for call in calls.values():
-        for _ in range(1000):
+        for _ in range(1000):  # warm up
             call()
-    count = 100
+    count = 100  # calls of a round
     times: dict[str, list[float]] = {name: [] for name in calls}
     end = timeit.default_timer() + args.seconds
     while timeit.default_timer() < end:
         for name, call in calls.items():
             times[name].append(timeit.timeit(call, number=count) / count)
-    first = min(next(iter(times.values())))
+    base = min(next(iter(times.values())))  # of pydispatch.to_torch
     for name, seconds in times.items():
         median = statistics.median(seconds) * 1e6
-        print(f"{name:40} {min(seconds) * 1e6:8.2f} us  {min(seconds) / first:6.2f} x  (median {median:.2f} us)")
+        print(f"{name:40} {min(seconds) * 1e6:8.2f} us  {min(seconds) / base:6.2f} x  (median {median:.2f} us)")
 
 
 if __name__ == "__main__":

@@ -31,6 +31,7 @@ import pydispatch as pd
 from pydispatch.runtime.devices.vulkan import api
 
 TARGET = '#hal.executable.target<"vulkan-spirv", "vulkan-spirv-fb">'
+# Kernels of 64 invocations for each workgroup, whose only constant is the number of elements.
 HEAD = "#version 450\nlayout(local_size_x = 64) in;\nlayout(push_constant) uniform P { uint n; };\n"
 SHADERS = {
     "simple_mul": "layout(set=0, binding=0) readonly buffer A { float a[]; };\n"
@@ -43,6 +44,7 @@ SHADERS = {
 
 
 def shader(folder: Path, name: str) -> Path:
+    """Compile a shader of `SHADERS` to SPIR-V, and return its path in `folder`."""
     source, module = folder / f"{name}.comp", folder / f"{name}.spv"
     source.write_text(HEAD + SHADERS[name])
     command = ["glslangValidator", "-V", "--target-env", "vulkan1.1", str(source), "-o", str(module)]
@@ -51,6 +53,7 @@ def shader(folder: Path, name: str) -> Path:
 
 
 def executable(name: str, spv: Path, bindings: int) -> str:
+    """Return MLIR of an executable with the kernel of a SPIR-V file; all bindings but the last are read-only."""
     kinds = ["#hal.pipeline.binding<storage_buffer, ReadOnly>"] * (bindings - 1)
     kinds.append("#hal.pipeline.binding<storage_buffer>")
     return f"""hal.executable private @{name} {{
@@ -79,6 +82,7 @@ EXAMPLE = f"""func.func @mixed(%a: {T}, %b: {T}) -> {T} {{
 
 
 def chain(count: int) -> str:
+    """Return a function of `count` dispatches, each of which reads the result of the dispatch before it."""
     lines = ["  %0 = flow.dispatch @simple_mul::@vulkan::@main[%d](%n, %a, %b) "]
     lines += [f"  %{i} = flow.dispatch @simple_mul::@vulkan::@main[%d](%n, %{i - 1}, %b) " for i in range(1, count)]
     typed = f": (i32, {T}{{%d}}, {T}{{%d}}) -> {T}{{%d}}\n"
@@ -91,6 +95,7 @@ def chain(count: int) -> str:
 
 
 def program_text(folder: Path, function: str) -> str:
+    """Return a module with a function and the executables that it dispatches to; `folder` receives their kernels."""
     mul = executable("simple_mul", shader(folder, "simple_mul"), bindings=3)
     inplace = executable("simple_mul_inplace", shader(folder, "simple_mul_inplace"), bindings=2)
     body = f"{mul}\n{inplace if 'inplace' in function else ''}\n{function}\n"
@@ -98,14 +103,22 @@ def program_text(folder: Path, function: str) -> str:
 
 
 class Raw:
-    """The same dispatches, recorded by hand: (kernel, blocks in binding order) with a barrier behind each."""
+    """The dispatches of a function, recorded by hand in one command buffer, which each call submits and waits for.
+
+    Numbers in Vulkan's structures are those of its enums; a comment names them.
+
+    Args:
+        program: The loaded program, whose device and pipelines are used.
+        steps: (kernel, blocks of memory in the order of its bindings) of each dispatch; a barrier follows each.
+        n: Number of elements of each block.
+    """
 
     def __init__(self, program: Any, steps: list[tuple[Any, list[Any]]], n: int) -> None:
         context = self.context = program._device._context
         ffi, calls = context.ffi, context.calls
         arena = self.arena = api.Arena()
         pool = arena.array("VkDescriptorPoolSize", 1)
-        pool[0].type, pool[0].descriptorCount = 7, 4 * len(steps)
+        pool[0].type, pool[0].descriptorCount = 7, 4 * len(steps)  # STORAGE_BUFFER; no kernel has over 4 bindings
         create = arena.new("VkDescriptorPoolCreateInfo", maxSets=len(steps), poolSizeCount=1, pPoolSizes=pool)
         handle = ffi.new("VkDescriptorPool*")
         api.check(calls.vkCreateDescriptorPool(context.handle, create, ffi.NULL, handle), "pool")
@@ -121,23 +134,24 @@ class Raw:
         buffer = self.commands[0]
         calls.vkBeginCommandBuffer(buffer, arena.new("VkCommandBufferBeginInfo"))
         count = arena.array("uint32_t", [n])
+        # SHADER_WRITE to SHADER_READ and SHADER_WRITE; SHADER_WRITE to HOST_READ
         barrier = arena.new("VkMemoryBarrier", srcAccessMask=0x40, dstAccessMask=0x60)
         to_host = arena.new("VkMemoryBarrier", srcAccessMask=0x40, dstAccessMask=0x2000)
         for i, (kernel, blocks) in enumerate(steps):
             for binding, block in enumerate(blocks):
-                where = arena.new("VkDescriptorBufferInfo", buffer=block.buffer, offset=block.offset, range=4 * n)
+                bound = arena.new("VkDescriptorBufferInfo", buffer=block.buffer, offset=block.offset, range=4 * n)
                 write = arena.new(
                     "VkWriteDescriptorSet", dstSet=sets[i], dstBinding=binding, descriptorCount=1, descriptorType=7,
-                    pBufferInfo=where,
+                    pBufferInfo=bound,
                 )  # fmt: skip
                 calls.vkUpdateDescriptorSets(context.handle, 1, write, 0, ffi.NULL)
-            calls.vkCmdBindPipeline(buffer, 1, kernel.pipeline)
+            calls.vkCmdBindPipeline(buffer, 1, kernel.pipeline)  # 1: COMPUTE
             calls.vkCmdBindDescriptorSets(buffer, 1, kernel.layout, 0, 1, sets + i, 0, ffi.NULL)
-            calls.vkCmdPushConstants(buffer, kernel.layout, 0x20, 0, 4, count)
+            calls.vkCmdPushConstants(buffer, kernel.layout, 0x20, 0, 4, count)  # 0x20: SHADER_STAGE_COMPUTE
             calls.vkCmdDispatch(buffer, -(-n // 64), 1, 1)
-            last = i == len(steps) - 1
-            stage, memory = (0x4000, to_host) if last else (0x800, barrier)
-            calls.vkCmdPipelineBarrier(buffer, 0x800, stage, 0, 1, memory, 0, ffi.NULL, 0, ffi.NULL)
+            is_last = i == len(steps) - 1
+            stage, after = (0x4000, to_host) if is_last else (0x800, barrier)  # PIPELINE_STAGE_HOST, COMPUTE_SHADER
+            calls.vkCmdPipelineBarrier(buffer, 0x800, stage, 0, 1, after, 0, ffi.NULL, 0, ffi.NULL)
         api.check(calls.vkEndCommandBuffer(buffer), "end")
         fence = ffi.new("VkFence*")
         lib = context.instance.lib
@@ -156,7 +170,7 @@ class Raw:
 
 
 def alternate(contenders: dict[str, Callable[[], Any]], rounds: int, calls: int) -> dict[str, float]:
-    """Median seconds per call; every round runs each contender `calls` times, in turn."""
+    """Return the median seconds per call of each contender; every round runs each of them `calls` times, in turn."""
     for call in contenders.values():
         for _ in range(max(2, calls // 5)):
             call()
@@ -171,6 +185,7 @@ def alternate(contenders: dict[str, Callable[[], Any]], rounds: int, calls: int)
 
 
 def show(title: str, rows: dict[str, float]) -> None:
+    """Print the seconds of contenders, and their ratio to those of "raw", or to the least ones if that is missing."""
     base = rows.get("raw", min(rows.values()))
     print(title)
     for name, seconds in rows.items():
@@ -180,8 +195,16 @@ def show(title: str, rows: dict[str, float]) -> None:
 def peer_call(
     folder: Path, text: str, function: str, a: Any, b: Any, *flags: str
 ) -> tuple[Callable[[], Any] | None, str]:
-    """A call through IREE's Vulkan driver, or why there is none."""
+    """Compile a program with iree-compile, and return (call through IREE's Vulkan driver, ""), or (None, reason).
 
+    Args:
+        folder: For files of the compiler.
+        text: The program.
+        function: Name of the function that is called.
+        a: Its first argument.
+        b: Its second argument.
+        *flags: Flags of iree-compile.
+    """
     from pydispatch.bench.peers import iree
 
     tool = Path(sys.executable).with_name("iree-compile")
@@ -199,6 +222,7 @@ def peer_call(
 
 
 def measure(device: str, n: int, rounds: int, folder: Path) -> None:
+    """Print the times of functions of 3 and of 100 dispatches over n elements. folder: for files of the compilers."""
     a = np.full(n, 1.25, np.float32)
     b = np.full(n, 1.0, np.float32)
     opened: Any = pd.device(device)
@@ -211,9 +235,8 @@ def measure(device: str, n: int, rounds: int, folder: Path) -> None:
         program: Any = opened.load(pd.compile(text, targets="vulkan"))
         function = program[name]
         kernels = program._executor.executables.kernels
-        blocks = [opened.empty(n).memory.block for _ in range(3)]
-        keep = [opened.empty(n) for _ in range(3)]
-        blocks = [buffer.memory.block for buffer in keep]
+        buffers = [opened.empty(n) for _ in range(2)]  # dispatches write them in alternation
+        blocks = [buffer.memory.block for buffer in buffers]
         x, y = left.memory.block, right.memory.block
         if steps == 3:
             mul, inplace = kernels[0, 0], kernels[1, 0]
@@ -223,8 +246,7 @@ def measure(device: str, n: int, rounds: int, folder: Path) -> None:
             plan = [(mul, [x if i == 0 else blocks[(i - 1) % 2], y, blocks[i % 2]]) for i in range(steps)]
         raw = Raw(program, plan, n)
         raw()
-        last = keep[1].download()
-        np.testing.assert_array_equal(function(left, right).download(), last)
+        np.testing.assert_array_equal(function(left, right).download(), buffers[1].download())
         prepared = function.prepare(left, right)
         contenders: dict[str, Callable[[], Any]] = {
             "raw": raw,
@@ -252,7 +274,7 @@ PRODUCT = """func.func @product(%a: tensor<512x512xf32>, %b: tensor<512x512xf32>
 
 
 def measure_product(device: str, rounds: int, folder: Path) -> None:
-    """A product of two matrices of 512 x 512 floats against the peer's, in turn: medians and best."""
+    """Print medians and least times of a product of two matrices of 512 x 512 floats, ours and IREE's in turn."""
     rng = np.random.default_rng(0)
     a, b = (rng.standard_normal((512, 512)).astype(np.float32) for _ in range(2))
     opened: Any = pd.device(device)
@@ -281,28 +303,28 @@ def measure_product(device: str, rounds: int, folder: Path) -> None:
 
 
 def measure_emission() -> None:
-    """How long the emitter takes for each kernel of the check files, and for the product: the best of nine."""
+    """Print how long emitting SPIR-V takes for kernels of the check files and for the product, least of nine."""
     from pydispatch.compiler.backends.vulkan import functions
 
-    met: list[tuple[Any, tuple[Any, ...], dict[str, Any]]] = []
-    plain = functions.emit_module
+    emissions: list[tuple[Any, tuple[Any, ...], dict[str, Any]]] = []  # module and other arguments of each call
+    emit_module = functions.emit_module
 
-    def watched(module: Any, *arguments: Any, **options: Any) -> bytes:
-        met.append((module.clone(), arguments, options))
-        return plain(module, *arguments, **options)
+    def recording(module: Any, *arguments: Any, **options: Any) -> bytes:
+        emissions.append((module.clone(), arguments, options))
+        return emit_module(module, *arguments, **options)
 
-    functions.emit_module = watched
+    functions.emit_module = recording
     for path in check_files.files():
         pd.compile(path, targets="vulkan")
     pd.compile(PRODUCT, targets="vulkan")  # the last one
-    functions.emit_module = plain
+    functions.emit_module = emit_module
     times = []
-    for module, arguments, options in met:
+    for module, arguments, options in emissions:
         seconds = []
         for _ in range(9):
             copy = module.clone()  # emitting rewrites it
             start = time.perf_counter()
-            plain(copy, *arguments, **options)
+            emit_module(copy, *arguments, **options)
             seconds.append(time.perf_counter() - start)
         times.append(min(seconds) * 1e3)
     product = times.pop()

@@ -38,7 +38,7 @@ T = "tensor<?xf32>"
 
 
 def chain(count: int) -> str:
-    """A function of `count` dispatches, each of which reads what the one before wrote."""
+    """Return a function of `count` dispatches, each of which reads the result of the dispatch before it."""
     lines = ["    %0 = flow.dispatch @executable::@mul[%d](%n, %a, %b) "]
     lines += [f"    %{i} = flow.dispatch @executable::@mul[%d](%n, %{i - 1}, %b) " for i in range(1, count)]
     typed = f": (i32, {T}{{%d}}, {T}{{%d}}) -> {T}{{%d}}\n"
@@ -51,7 +51,13 @@ def chain(count: int) -> str:
 
 
 class Raw:
-    """The same dispatches by hand, with the pipeline of the program."""
+    """The dispatches of `chain` by hand, with the pipeline of the program; each call encodes, submits and waits.
+
+    Args:
+        program: The loaded program.
+        blocks: Blocks of memory of each dispatch, in the order of its bindings.
+        n: Number of elements of each block.
+    """
 
     def __init__(self, program: Any, blocks: list[list[Any]], n: int) -> None:
         context = self.context = program._device._context
@@ -60,23 +66,23 @@ class Raw:
         self.pipeline, group = kernels.pipeline(kernel, kernel.read_only)
         lib, ffi, pipelines = context.lib, context.ffi, context.pipelines
         self.groups = [pipelines.group(group, [(b.buffer, 0, 4 * n) for b in bound]) for bound in blocks]
-        usage = ffi.new("WGPUBufferDescriptor*", {"size": 16, "usage": 0x40 | 8})
-        uniform = lib.wgpuDeviceCreateBuffer(context.device, usage)
+        descriptor = ffi.new("WGPUBufferDescriptor*", {"size": 16, "usage": 0x40 | 8})  # Uniform and CopyDst
+        uniform = lib.wgpuDeviceCreateBuffer(context.device, descriptor)
         words = ffi.new("uint32_t[4]", [n, 0, 0, 0])
         lib.wgpuQueueWriteBuffer(context.queue, uniform, 0, words, 16)
         self.uniform_group = pipelines.group(pipelines.uniform_group(), [(uniform, 0, 16)])
-        self.count = -(-n // 64)
+        self.count = -(-n // 64)  # workgroups of 64 invocations
         self.commands = ffi.new("WGPUCommandBuffer[1]")
 
     def __call__(self) -> None:
         context = self.context
-        lib, null, buffers, count = context.lib, context.ffi.NULL, self.uniform_group, self.count
+        lib, null, constants, count = context.lib, context.ffi.NULL, self.uniform_group, self.count
         encoder = lib.wgpuDeviceCreateCommandEncoder(context.device, null)
         compute = lib.wgpuCommandEncoderBeginComputePass(encoder, null)
         lib.wgpuComputePassEncoderSetPipeline(compute, self.pipeline)
         for group in self.groups:
             lib.wgpuComputePassEncoderSetBindGroup(compute, 0, group, 0, null)
-            lib.wgpuComputePassEncoderSetBindGroup(compute, 3, buffers, 0, null)
+            lib.wgpuComputePassEncoderSetBindGroup(compute, 3, constants, 0, null)
             lib.wgpuComputePassEncoderDispatchWorkgroups(compute, count, 1, 1)
         lib.wgpuComputePassEncoderEnd(compute)
         lib.wgpuComputePassEncoderRelease(compute)
@@ -84,10 +90,11 @@ class Raw:
         lib.wgpuCommandEncoderRelease(encoder)
         lib.wgpuQueueSubmit(context.queue, 1, self.commands)
         lib.wgpuCommandBufferRelease(self.commands[0])
-        lib.wgpuDevicePoll(context.device, 1, null)
+        lib.wgpuDevicePoll(context.device, 1, null)  # 1: waits until the queue is empty
 
 
 def measure(count: int, n: int, rounds: int, folder: Path) -> None:
+    """Print the times of `count` dispatches over n elements. folder: receives the shader."""
     a, b = np.full(n, 1.25, np.float32), np.full(n, 1.0, np.float32)
     (folder / "mul.wgsl").write_text(SHADER)
     device: Any = pd.device("webgpu:0")
@@ -95,19 +102,19 @@ def measure(count: int, n: int, rounds: int, folder: Path) -> None:
     function = program.chain
     left, right = device.upload(a), device.upload(b)
     np.testing.assert_array_equal(function(left, right).numpy(), a)
-    keep = [device.empty(n) for _ in range(2)]
-    x, y, *rest = (buffer.memory.block for buffer in (left, right, *keep))
-    raw = Raw(program, [[x if i == 0 else rest[(i - 1) % 2], y, rest[i % 2]] for i in range(count)], n)
+    results = [device.empty(n) for _ in range(2)]  # dispatches write them in alternation
+    x, y, *written = (buffer.memory.block for buffer in (left, right, *results))
+    raw = Raw(program, [[x if i == 0 else written[(i - 1) % 2], y, written[i % 2]] for i in range(count)], n)
     raw()
-    np.testing.assert_array_equal(keep[(count - 1) % 2].numpy(), a)
+    np.testing.assert_array_equal(results[(count - 1) % 2].numpy(), a)
     prepared = function.prepare(left, right)
 
     def waited(call: Callable[[], Any]) -> Callable[[], Any]:
-        def both() -> None:
+        def call_and_wait() -> None:
             call()
             device.synchronize()
 
-        return both
+        return call_and_wait
 
     contenders = {
         "raw": raw,
@@ -122,8 +129,10 @@ NARROW = '#hal.executable.target<"vulkan-spirv", "vulkan-spirv-fb", {int64 = fal
 
 
 def measure_product(rounds: int) -> None:
-    """512 x 512 x 512 floats, in turn with the Vulkan device on the same driver, also without integers of 64 bits,
-    by which its kernels load two floats at a time."""
+    """Print the times of a product of 512 x 512 x 512 floats, in turns with our Vulkan device on the same driver.
+
+    Vulkan is also measured without integers of 64 bits, with which kernels load two floats and which WGSL lacks.
+    """
     rng = np.random.default_rng(0)
     a, b = (rng.standard_normal((512, 512)).astype(np.float32) for _ in range(2))
     calls: dict[str, Callable[[], Any]] = {}
@@ -147,26 +156,26 @@ def measure_product(rounds: int) -> None:
 
 
 def measure_emission() -> None:
-    """How long the emitter takes for each kernel of the check files, and for the product: the best of nine."""
-    met: list[tuple[Any, tuple[Any, ...], dict[str, Any]]] = []
-    plain = backend.emit_module
+    """Print how long emitting WGSL takes for kernels of the check files and for the product, least of nine."""
+    emissions: list[tuple[Any, tuple[Any, ...], dict[str, Any]]] = []  # module and other arguments of each call
+    emit_module = backend.emit_module
 
-    def watched(module: Any, *arguments: Any, **options: Any) -> Any:
-        met.append((module.clone(), arguments, options))
-        return plain(module, *arguments, **options)
+    def recording(module: Any, *arguments: Any, **options: Any) -> Any:
+        emissions.append((module.clone(), arguments, options))
+        return emit_module(module, *arguments, **options)
 
-    backend.emit_module = watched
+    backend.emit_module = recording
     for path in check_files.files():
         pd.compile(path, targets="webgpu")
     pd.compile(PRODUCT, targets="webgpu")  # the last one
-    backend.emit_module = plain
+    backend.emit_module = emit_module
     times = []
-    for module, arguments, options in met:
+    for module, arguments, options in emissions:
         seconds = []
         for _ in range(9):
             copy = module.clone()  # emitting rewrites it
             start = time.perf_counter()
-            plain(copy, *arguments, **options)
+            emit_module(copy, *arguments, **options)
             seconds.append(time.perf_counter() - start)
         times.append(min(seconds) * 1e3)
     product = times.pop()
