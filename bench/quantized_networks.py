@@ -73,6 +73,7 @@ class Layers:
         self.quantize(self.g.node("Relu", total) if relu else total, LOW if relu else ZERO)
 
     def pool(self, kind: str, **attributes: list[int]) -> None:
+        """Add a pooling operator after a ReLU, so that its result is not negative."""
         self.quantize(self.g.node(kind, self.name, **attributes), LOW)
 
 

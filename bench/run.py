@@ -159,12 +159,13 @@ def section_stream(work: Path, seconds: float) -> Rows:
     t, out = np.empty(n, np.float32), np.empty(n, np.float32)
     pointers = [ctypes.c_void_p(x.ctypes.data) for x in (a, b, t, out)]
     sync, task = pd.device("local-sync").load(artifact), pd.device("local-task").load(artifact)
+    # Without tile-fused chains: each dispatch runs over all elements before the next one begins.
     sync_plain, task_plain = (pd.device(f"{name}?chains=0").load(artifact) for name in ("local-sync", "local-task"))
     rows: Rows = []
-    for workers, device, plain in ((1, sync, sync_plain), (2, task, task_plain)):
+    for workers, program, plain in ((1, sync, sync_plain), (2, task, task_plain)):
         name = "local-sync" if workers == 1 else "local-task"
         contenders: dict[str, Callable[[], Any]] = {
-            "pydispatch": lambda f=device.mixed_invocation: f(a, b),
+            "pydispatch": lambda f=program.mixed_invocation: f(a, b),
             "pydispatch, one dispatch after another": lambda f=plain.mixed_invocation: f(a, b),
             f"iree {name}": iree.Module(vmfb, name).raw("mixed_invocation", a, b),
         }
@@ -224,6 +225,7 @@ def section_modes(work: Path, seconds: float) -> Rows:
     )
     body = programs.example_text()
     start, end = body.index("func.func @mixed_invocation"), body.rindex("}")
+    # The example with another function, of a single dispatch, in place of its own.
     only_mul = """func.func @mul_only(%a: tensor<?xf32>, %b: tensor<?xf32>) -> tensor<?xf32> {
       %zero = arith.constant 0 : index
       %size = tensor.dim %a, %zero : tensor<?xf32>
@@ -242,6 +244,7 @@ def section_modes(work: Path, seconds: float) -> Rows:
         contenders[name] = device.load(pd.compile(text, targets="cpu")).mul_only.prepare(a, b)
     imported = (body[:start] + only_mul + body[end:]).replace("hal.import.static, ", "")
     imported = imported.replace('#hal.executable.object<{path = "functions.c"}>', "")
+    # Kernels without an object: their functions are imports that the device resolves.
     thunk = import_thunk(work)
     importing = pd.device("local-sync")
     importing.add_import("mul_workgroup", thunk)

@@ -54,6 +54,7 @@ class Exporter:
         return self.names[value]
 
     def constant(self, array: Any) -> str:
+        """Add an initializer, and return its name."""
         name = f"c{len(self.constants)}"
         self.constants.append(numpy_helper.from_array(np.asarray(array), name))
         return name
@@ -74,6 +75,11 @@ class Exporter:
         return [self.name(v) for v in jaxpr.outvars]
 
     def equation(self, e: Any) -> str | list[str]:
+        """Append the nodes of an equation; return the name of its result, or a list of names for several.
+
+        Raises:
+            NotExported: The primitive, or a case of it, has no counterpart here.
+        """
         name, names = e.primitive.name, [self.name(v) for v in e.invars]
         inner = e.params.get("jaxpr") or e.params.get("call_jaxpr")
         if inner is not None and name != "scan":  # a call, for instance of pjit: its body is inlined
@@ -219,7 +225,7 @@ class Exporter:
     def _matrices(
         self, x: str, shape: Sequence[int], batch: Sequence[int], summed: Sequence[int], last: bool
     ) -> tuple[str, list[int]]:
-        """Reshape an operand of MatMul to [batch..., rows, summed], or to [batch..., summed, columns].
+        """Transpose and reshape an operand for MatMul: to [batch..., rows, summed] or [batch..., summed, columns].
 
         Args:
             x: Name of the operand.

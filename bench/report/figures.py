@@ -107,12 +107,14 @@ class Figures:
 
     @staticmethod
     def load(path: Path) -> Figures:
+        """Read a file that `save` has written."""
         data = json.loads(path.read_text())
         rows = [Row(**{**row, "spread": tuple(row["spread"]) if "spread" in row else None}) for row in data.pop("rows")]
         return Figures(rows=rows, **data)
 
 
 def _without_defaults(row: Row) -> dict[str, Any]:
+    """Return the rounded fields of a row that differ from their defaults, which files leave out."""
     defaults = {column.name: column.default for column in fields(Row)}
     return {key: _rounded(value) for key, value in asdict(row).items() if value != defaults[key]}
 

@@ -209,12 +209,14 @@ def _distribution(rows: Sequence[Row]) -> Panel:
 
 
 def _panel(panel: Panel, title: str) -> str:
+    """Draw a panel and, below it, its legend, which has two names in a line."""
     names = list(panel.series)
     height = HEIGHT + LEGEND_LINE * math.ceil(len(names) / 2) + 4
     return _svg(f'{axes(panel, names)}<g transform="translate(0 {HEIGHT})">{legend(names)}</g>', height, title)
 
 
 def _svg(inside: str, height: float, title: str) -> str:
+    """Return an HTML figure. inside: elements of the SVG, whose units `height` and `WIDTH` have."""
     named = f'class="plot" role="img" aria-label="{escape(title)}" viewBox="0 0 {WIDTH} {height:.0f}"'
     return f"<figure><figcaption>{escape(title)}</figcaption><svg {named}>{inside}</svg></figure>"
 

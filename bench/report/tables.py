@@ -188,6 +188,7 @@ def _columns(rows: Sequence[Row]) -> list[tuple[str, Column]]:
 
 
 def ratio(comparison: Comparison) -> Cell:
+    """Return the cell of an advantage, marked if the peer is faster."""
     return Cell(f"{comparison.advantage:.2f}", comparison.is_loss)
 
 
@@ -195,7 +196,7 @@ def listed(machines: Machines) -> Table:
     """Build a table with a line for each contender: for each machine its value, and our advantage over peers."""
     chosen = {machine: figures.rows for machine, figures in machines.items()}
     keys = list(dict.fromkeys((r.name, r.size, r.contender, r.workers) for rows in chosen.values() for r in rows))
-    several = len({key[:2] for key in keys}) > 1
+    several = len({key[:2] for key in keys}) > 1  # then labels have name and size, too
     with_workers = len({key[3] for key in keys}) > 1
     heads = ["", *(head for machine in chosen for head in (machine, f"advantage of {OURS}"))]
     lines = []
