@@ -28,9 +28,9 @@ sys.path[0] = str(BENCH)
 
 from report import headline, overview  # noqa: E402
 from report.catalog import CATALOG, Benchmark, lacking  # noqa: E402
+from report.documents import fill  # noqa: E402
 from report.figures import FOLDER, cpu_model, load  # noqa: E402
 from report.page import page, runs_of  # noqa: E402
-from report.tables import fill  # noqa: E402
 
 PAGE = FOLDER.parent / "index.html"
 KEPT_LINES = 12

@@ -1,23 +1,15 @@
-"""Figures → tables, for Markdown and for the page; and the blocks of documents that they fill.
-
-A document says `<!-- figures: NAME -->` and later `<!-- end -->`; what is between is replaced by the table NAME of
-`TABLES`. A block of which nothing was measured stays as it is.
-"""
+"""Figures → tables, for Markdown and for the page."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
-from pathlib import Path
+from dataclasses import dataclass
 from statistics import geometric_mean, median
 
 from report.figures import (
     CONSTANT,
     OURS,
     ROOF,
-    ROOT,
     Comparison,
     Figures,
     Row,
@@ -28,20 +20,11 @@ from report.figures import (
     unit_of,
 )
 from report.reasons import reason
-from report.spreads import AREAS, spreads
 
-DOCUMENTS = (
-    *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs" / "benchmarks").glob("*.md")),
-    "docs/benchmarking.md",
-    "docs/llm.md",
-)
-BLOCK = re.compile(r"(<!-- figures: ([\w/-]+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 ALONE = "one thread"
 """The contender of the benchmark of schedulers that runs a loop on the calling thread only."""
 MARK = "▼"
 """Sign beside the figure of a peer that is faster."""
-WIDEST = 10
-"""Number of columns that a page shows side by side: a table with more is divided into one for each machine."""
 
 Machines = Mapping[str, Figures]
 """Figures of one benchmark, by machine."""
@@ -293,137 +276,3 @@ def losses(machines: Machines, most: int | None = 10) -> Table:
     heads = [_corner(machines), "advantage", "peer", "workers", OURS, "peer's", "of the roof", "why"]
     used = [column for column, head in enumerate(heads) if not head or any(line[column].text for line in lines)]
     return Table([heads[column] for column in used], [[line[column] for column in used] for line in lines])
-
-
-@dataclass(frozen=True)
-class Block:
-    """A table of a document.
-
-    Attributes:
-        file: Name of the benchmark.
-        make: Function that builds the table.
-        names: Names of the rows in the table, all if empty.
-        sizes: Sizes of the rows in the table, all if empty.
-    """
-
-    file: str
-    make: Callable[[Machines], Table] = grid
-    names: Sequence[str] = ()
-    sizes: Sequence[str] = ()
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        """Benchmarks whose figures are in the table."""
-        return (self.file,)
-
-    def tables(self, figures: Mapping[str, Machines]) -> list[Table]:
-        """Return the table, or one for each machine if it is wider than `WIDEST`; none when nothing was measured."""
-        machines = _with_rows(figures.get(self.file, {}), self._has)
-        if not machines:
-            return []
-        whole = self.make(machines)
-        if len(whole.heads) <= WIDEST:
-            return [whole]
-        return [self.make({machine: measured}) for machine, measured in machines.items()]
-
-    def _has(self, row: Row) -> bool:
-        return (not self.names or row.name in self.names) and (not self.sizes or row.size in self.sizes)
-
-
-def _with_rows(machines: Machines, has: Callable[[Row], bool]) -> dict[str, Figures]:
-    """Return the figures of machines with the rows for which `has` is true; machines without any are left out."""
-    chosen = {
-        machine: replace(measured, rows=[row for row in measured.rows if has(row)])
-        for machine, measured in machines.items()
-    }
-    return {machine: measured for machine, measured in chosen.items() if measured.rows}
-
-
-class Overview:
-    """The table of all areas: for each peer and machine the median advantage, and how many works the peer wins."""
-
-    files = tuple(AREAS)
-
-    def tables(self, figures: Mapping[str, Machines]) -> list[Table]:
-        """Return the table; none when nothing was measured."""
-        lines = list(spreads(figures))
-        machines = sorted({machine for _, _, known in lines for machine in known})
-        rows = []
-        for title, peer, known in lines:
-            of_machines = (known.get(machine) for machine in machines)
-            spread_cells = [Cell(f"{s.median:.2f} ({s.lost} of {s.count})" if s else "–") for s in of_machines]
-            rows.append([Cell(title), Cell(peer), *spread_cells])
-        return [Table(["", "peer", *machines], rows)] if rows else []
-
-
-TABLES: dict[str, Block | Overview] = {
-    "overview": Overview(),
-    "calls": Block("calls", listed),
-    "workgroups": Block("workgroups", listed),
-    "load": Block("load", listed),
-    "compile-example": Block("compile-example", listed),
-    "compile": Block("compile", across),
-    "stream": Block("stream", listed),
-    "memory": Block("memory", listed),
-    "modes": Block("modes", listed),
-    "dispatch-modes": Block("dispatch-modes"),
-    "tensors": Block("tensors", names=("a call",)),
-    "tensors-compile": Block("tensors", across, names=("compile, warm process", "compile, as a process")),
-    "contract": Block("contract"),
-    "quantized": Block("quantized"),
-    "constants": Block("constants"),
-    "pauses": Block(
-        "pauses", sizes=("pause 0 ms", "pause 50 ms", "pause 50 ms, 4 callers", "pause 50 ms, busy neighbour")
-    ),
-    "pauses-losses": Block("pauses", losses),
-    "throughput": Block("throughput"),
-    "batched": Block("batched"),
-    "generate": Block("generate"),
-    "llm": Block("llm", names=("decode", "prefill")),
-    "llm-shares": Block("llm", names=("memory rate", "FMA rate")),
-    "llm-memory": Block("llm", across, names=("compile", "artifact", "peak memory")),
-    "llm-billion": Block("llm-billion", names=("decode", "prefill")),
-    "llm-billion-shares": Block("llm-billion", names=("memory rate", "FMA rate")),
-    "llm-billion-memory": Block("llm-billion", across, names=("compile", "artifact", "peak memory")),
-    "sched": Block("sched", fastest),
-    "core": Block("core"),
-    "embedding": Block("embedding"),
-    "host-commands": Block("host-commands"),
-    "ptx-interpreter": Block("ptx-interpreter"),
-    "python-kernels": Block("python-kernels", names=("a call",)),
-    "python-kernels-losses": Block("python-kernels", partial(losses, most=None), names=("a call",)),
-    "python-kernels-compile": Block("python-kernels", across, names=("compile", "compile again")),
-    "kernels": Block("kernels", cells),
-    "kernels-summary": Block("kernels", summary),
-    "kernels-losses": Block("kernels", losses),
-    "drawn-kernels-summary": Block("drawn-kernels", summary),
-    "drawn-kernels-losses": Block("drawn-kernels", losses),
-    "models": Block("models", names=("a call",)),
-    "networks": Block("networks"),
-    "models-losses": Block("models", losses, names=("a call",)),
-    "models-compile": Block("models", across, names=("compile, cold", "compile, warm", "peak memory of compiling")),
-    "models-size": Block("models", across, names=("dispatches", "weights", "difference")),
-}
-"""Tables by the names that documents use for them."""
-
-
-def filled(document: str, figures: Mapping[str, Machines]) -> str:
-    """Return the text of a document with its blocks replaced by tables of figures.
-
-    Raises:
-        KeyError: A block's name is not in `TABLES`.
-    """
-
-    def block(match: re.Match[str]) -> str:
-        parts = TABLES[match[2]].tables(figures)
-        text = "\n".join(part.markdown() for part in parts)
-        return f"{match[1]}\n{text}\n{match[4]}" if parts else match[0]
-
-    return BLOCK.sub(block, document)
-
-
-def fill(figures: Mapping[str, Machines], root: Path = ROOT) -> None:
-    """Write the tables of all documents in the project's folder `root`."""
-    for name in DOCUMENTS:
-        path = root / name
-        path.write_text(filled(path.read_text(), figures))

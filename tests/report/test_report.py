@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "bench"))
 
-from report import headline, overview, reasons, tables  # noqa: E402
+from report import documents, headline, overview, reasons, tables  # noqa: E402
 from report.catalog import CATALOG  # noqa: E402
 from report.figures import FOLDER, Figures, Row, comparisons, load  # noqa: E402
 from report.page import page, runs_of  # noqa: E402
@@ -56,17 +56,17 @@ def test_the_page_has_every_file_and_needs_nothing_else() -> None:
     assert (FOLDER.parent / "index.html").read_text() == text, "run `make bench-page`"
 
 
-@pytest.mark.parametrize("name", tables.DOCUMENTS)
+@pytest.mark.parametrize("name", documents.DOCUMENTS)
 def test_tables_of_documents_are_those_of_the_figures(name: str) -> None:
     text = (ROOT / name).read_text()
-    assert tables.filled(text, load()) == text, "run `make bench-page`"
+    assert documents.filled(text, load()) == text, "run `make bench-page`"
     marks = re.findall(r"<!-- figures: (.*?) -->", text)
     assert marks and len(marks) == text.count("<!-- end -->") == len(set(marks))
 
 
 def test_tables_are_of_benchmarks() -> None:
     assert (
-        {file for block in tables.TABLES.values() for file in block.files}
+        {file for block in documents.TABLES.values() for file in block.files}
         <= {each.name for each in CATALOG}
         >= set(load())
     )
@@ -89,26 +89,26 @@ def test_files_and_machines_side_by_side(tmp_path: Path) -> None:
         Figures("Calls", "Medians.", ROWS[:3]).save(tmp_path / machine / "contract.json")
     figures = load(tmp_path)
     assert figures["contract"]["two"].rows == ROWS[:3]
-    text = tables.filled("<!-- figures: contract -->\nold\n<!-- end -->\n", figures)
+    text = documents.filled("<!-- figures: contract -->\nold\n<!-- end -->\n", figures)
     assert text.splitlines()[2:5] == [
         "|  | one: µs | iree | numpy | two: µs | iree | numpy |", "| --- | --- | --- | --- | --- | --- | --- |",
         "| 8 | 2 | 0.50 ▼ | 2.00 | 2 | 0.50 ▼ | 2.00 |",
     ]  # fmt: skip
-    assert "old" in tables.filled("<!-- figures: sched -->\nold\n<!-- end -->\n", figures)
+    assert "old" in documents.filled("<!-- figures: sched -->\nold\n<!-- end -->\n", figures)
 
 
 def test_a_table_that_is_too_wide_is_divided_by_machines(tmp_path: Path) -> None:
     """What fits side by side stays one table; a machine without figures has no table."""
     for machine in ("one", "two", "three", "four"):
         Figures("Calls", "Medians.", ROWS[:3]).save(tmp_path / machine / "contract.json")
-    block = tables.TABLES["contract"]
+    block = documents.TABLES["contract"]
     figures = load(tmp_path)
     parts = block.tables(figures)
     assert [part.heads for part in parts] == [[name, "µs", "iree", "numpy"] for name in sorted(figures["contract"])]
-    text = tables.filled("<!-- figures: contract -->\nold\n<!-- end -->\n", figures)
+    text = documents.filled("<!-- figures: contract -->\nold\n<!-- end -->\n", figures)
     assert text.count("| 8 | 2 | 0.50 ▼ | 2.00 |\n\n") == 4, "an empty line follows each table"
     narrow = dict(list(figures["contract"].items())[:3])
-    assert [len(part.heads) for part in block.tables({"contract": narrow})] == [tables.WIDEST]
+    assert [len(part.heads) for part in block.tables({"contract": narrow})] == [documents.WIDEST]
     assert block.tables({}) == []
 
 
