@@ -76,7 +76,7 @@ cdef class Module:
         self.closed = True
 
     def queries(self):
-        """Return (category, key) of each query that the program makes about its device."""
+        """Return (category, key), both texts, of each query that the program makes about its device, by query index."""
         cdef const pyd_program_query_t* query
         found = []
         for i in range(pyd_program_query_count(self.program)):
@@ -89,9 +89,10 @@ cdef class Module:
         pyd_program_set_query(self.program, index, value is not None, 0 if value is None else value)
 
     def constants(self):
-        """Return a description of each constant; None for a derived one.
+        """Return (member, byte offset, byte length, parameter) of each constant.
 
-        It is (member, byte offset, byte length, number of its parameter or None).
+        The bytes are a range of an artifact's member. parameter: the index in `parameters` of the value that the user
+        supplies in place of these bytes, or None. The entry of a derived constant, which the program computes, is None.
         """
         cdef const pyd_program_constant_t* constant
         found = []
@@ -105,7 +106,7 @@ cdef class Module:
         return found
 
     def parameters(self):
-        """Return (scope, key, dtype word, shape) of each parameter that must be supplied when the program is loaded."""
+        """Return (scope, key, `ElementType.word`, shape) of each parameter, which must be supplied at load."""
         cdef const pyd_program_parameter_t* parameter
         found = []
         for i in range(pyd_program_parameter_count(self.program)):
@@ -115,7 +116,7 @@ cdef class Module:
         return found
 
     def derivations(self):
-        """Return (function, first constant, number of constants) of each derivation."""
+        """Return (function index, first constant, number of constants) of each function that computes constants."""
         cdef const pyd_program_derivation_t* derivation
         found = []
         for i in range(pyd_program_derivation_count(self.program)):
@@ -150,7 +151,7 @@ cdef class Module:
         return found
 
     def link_commands(self, Resolution resolution not None, list functions not None):
-        """Link the host commands. functions: (address, context) of each, kept alive by `resolution`."""
+        """Link the host commands. functions: (address, context) of each as integers, kept alive by `resolution`."""
         cdef uint32_t i
         cdef uintptr_t address, context
         self.hold(resolution)
@@ -163,7 +164,7 @@ cdef class Module:
         self.backing = (self.backing, owner)
 
     def bind_constant(self, uint32_t index, const unsigned char[::1] data, bint is_mapped=False):
-        """Set the bytes of constant `index`. They must lie in memory that the module keeps alive.
+        """Set the bytes of constant `index`, without a copy: pass their owner to `hold`.
 
         is_mapped: they are in a mapping of a file that is never written, so their pages may be dropped.
         """
@@ -174,7 +175,7 @@ cdef class Module:
             pyd_program_set_constant_mapped(self.program, index)
 
     def load_contracts(self, const unsigned char[::1] contracts):
-        """Decode the contracts of exports, the member contracts.bin; before `set_contracts`."""
+        """Decode the contracts of exports (shapes, types, alignments that kernels rely on), of member contracts.bin."""
         cdef pyd_span_t span
         span.data, span.size = &contracts[0] if contracts.shape[0] else NULL, contracts.shape[0]
         if self.contracts != NULL:
@@ -183,9 +184,9 @@ cdef class Module:
             check(pyd_program_decode(span, &self.contracts))
 
     def set_contracts(self, uint32_t index, list functions):
-        """Set the contracts of the exports of executable `index`.
+        """Set the contracts of the exports of executable `index`, which plans are checked against.
 
-        functions: the number of the contract of each export by ordinal, or None.
+        functions: for each export, by ordinal, the index of its contract in contracts.bin; None if it has none.
         """
         cdef uint32_t i, count = <uint32_t>len(functions)
         cdef uint32_t* numbers = <uint32_t*>calloc(count + 1, sizeof(uint32_t))
@@ -199,17 +200,17 @@ cdef class Module:
             free(numbers)
 
     def set_chains(self, uint64_t cache_bytes, uint64_t least_tiles):
-        """Set how dispatch chains are tiled.
+        """Set how chains run: dispatches that depend on each other tile by tile.
 
         cache_bytes: bytes of a worker's cache that tiles may fill; 0 runs one dispatch after the other. least_tiles:
-        minimum number of tiles of a chain.
+        dispatches with fewer tiles are no chain, as too few workers would have work.
         """
         cdef pyd_chain_options_t options
         options.cache_bytes, options.least_tiles = cache_bytes, least_tiles
         pyd_program_set_chains(self.program, options)
 
     def apply_contracts(self):
-        """Analyse the program again with its contracts; to be called when all of them are set."""
+        """Add the scalars that contracts read to the keys of plans; to be called when all contracts are set."""
         with nogil:
             check(pyd_program_apply_contracts(self.program))
 
@@ -226,10 +227,11 @@ cdef class Module:
             free(alignments)
 
     def executable(self, uint32_t index):
-        """Return a description of an executable.
+        """Return (name, constants function, constant count, conditions) of executable `index`.
 
-        It is (name, number of the function that computes its constants or None, number of results of that function,
-        number of the condition function or None for each variant).
+        constants function: the index of the function whose results are the executable's constants, or None; constant
+        count: the number of its results, 0 for None. conditions: for each variant the index of the function that tells
+        whether the variant runs on this device; None for a variant that always does.
         """
         cdef const pyd_program_executable_t* executable = pyd_program_executable(self.program, index)
         cdef uint32_t function = executable.constants_function
@@ -242,7 +244,7 @@ cdef class Module:
         return text_of(executable.name), function, pyd_program_function(self.program, function).result_count, conditions
 
     def evaluate(self, uint32_t function, uint32_t result_count, uint64_t argument=0):
-        """Return the results of a function of at most one number, as unsigned 64-bit words."""
+        """Return all `result_count` results of a function with at most one argument, a number, as 64-bit words."""
         cdef uint64_t* results = <uint64_t*>calloc(result_count + 1, sizeof(uint64_t))
         if results == NULL:
             raise MemoryError()
@@ -331,7 +333,7 @@ cdef class Module:
     cdef int announce(self, uint32_t index, bytes name, pyd_span_t file) except -1:
         """Register the functions of an executable with debuggers, and with perf if PYDISPATCH_PERF_MAP is set.
 
-        These are its exports, by their names in programs, and the other symbols of its file.
+        These are its exports, by their names in programs, and the other symbols of `file`, empty for a library.
         """
         cdef const pyd_library_t* library = pyd_executable_library(self.executables[index])
         cdef const pyd_elf_module_t* module = pyd_executable_module(self.executables[index])
@@ -351,7 +353,7 @@ cdef class Module:
                 symbols[i].is_function = True
                 exports.setdefault(<uintptr_t>symbols[i].address, []).append(i)
             pyd_elf_debug_symbols(file, module, found, named)
-            for i in range(named):
+            for i in range(named):  # a symbol at an export's address only tells its size
                 same = exports.get(<uintptr_t>found[i].address)
                 if same is not None:
                     for k in same:

@@ -13,10 +13,13 @@ from pydispatch._core.status import ArtifactError, InvalidArgumentError
 
 
 cdef class PublicFunction:
-    """Base of Function and Procedure."""
+    """Base of Function and Procedure: name, types and sizes of arguments and results, and errors about them."""
 
     cdef int describe(self, Module module, uint32_t index, const pyd_program_function_t* info) except -1:
-        """Read the types, names and sizes of arguments and results from the program."""
+        """Read the types, names and sizes of arguments and results from the program.
+
+        index: of the function among the functions, or of the procedure among the procedures, of `module`.
+        """
         cdef const pyd_program_value_t* value
         cdef uint32_t i
         self.module, self.index = module, index
@@ -27,7 +30,7 @@ cdef class PublicFunction:
             value = &info.args[i]
             types.append(value_type(self.name, "argument", i, value.dtype))
             names.append(text_of(value.name))
-            dims.append(tuple([value.dims[k] for k in range(value.rank)]) if value.kind == 0 else None)
+            dims.append(tuple([value.dims[k] for k in range(value.rank)]) if value.kind == 0 else None)  # 0: a tensor
         self.arg_types, self.arg_names, self.arg_dims = tuple(types), tuple(names), tuple(dims)
         types, names, ranks = [], [], []
         for i in range(self.result_count):
@@ -93,7 +96,10 @@ cdef class PublicFunction:
         return self.interface
 
     def check_fresh(self, fresh, out):
-        """Raise InvalidArgumentError if `fresh` is no bool, or is True together with `out`."""
+        """Raise InvalidArgumentError if `fresh` is no bool, or is True together with `out`.
+
+        fresh: each run of a prepared call returns new arrays. out: the caller's arrays for results, or None.
+        """
         if fresh not in (True, False):
             raise InvalidArgumentError(f"@{self.name}: fresh: expected True or False, got {fresh!r}")
         if fresh and out is not None:
@@ -108,15 +114,16 @@ cdef class PublicFunction:
         return self.described().text()
 
     def arranged(self, args, dict named not None):
-        """Return all arguments in order, of which `named` are given by name.
+        """Return all arguments in the function's order.
 
-        Raise InvalidArgumentError if they do not fit.
+        args: the first ones, by position. named: the others, by name. Raise InvalidArgumentError for a name that is
+        unknown or belongs to several arguments, and for an argument that is missing or given twice.
         """
         cdef Py_ssize_t i, place, count = len(args)
         if not pyd_flag(&self.has_places):
             places = {}
             for i, name in enumerate(self.arg_names):
-                places[name] = -1 if name in places else i
+                places[name] = -1 if name in places else i  # -1: several arguments have the name
             with cython.critical_section(self):
                 if self.places is None:
                     self.places = places
@@ -165,7 +172,7 @@ cdef class PublicFunction:
         return Batched(caller or self, max_batch, max_delay, constants, example, tolerance)
 
     cdef object wrong_name(self, str name, bint is_ambiguous):
-        """Return the error for a keyword that names no argument, or several."""
+        """Return the error for a keyword that names no argument, or several of them if `is_ambiguous`."""
         if is_ambiguous:
             places = [str(i) for i in range(self.arg_count) if self.arg_names[i] == name]
             return InvalidArgumentError(
@@ -179,7 +186,7 @@ cdef class PublicFunction:
             f"@{self.name}: unexpected keyword argument '{name}'{hint} it takes {self.usage()}, and 'out' for results")
 
     def usage(self):
-        """Return the arguments as text for errors, such as `f(x: ?x4xf32, n: i32)`."""
+        """Return the arguments as text for errors, such as `f(x: ?x4xf32, n: i32)`, where ? is a dynamic size."""
         arguments = [
             (f"{name}: " if name else "") + type_text(kind, dims)
             for name, kind, dims in zip(self.arg_names, self.arg_types, self.arg_dims)
@@ -187,8 +194,12 @@ cdef class PublicFunction:
         return f"{self.name}({', '.join(arguments)})"
 
     cdef int check_buffer(self, uint32_t i, object given) except -1:
-        """Raise InvalidArgumentError if a buffer does not have the element type and rank of argument `i`."""
+        """Raise InvalidArgumentError if a device's buffer does not have the element type and rank of argument `i`.
+
+        given: the buffer. Its sizes are compared later, when the plan for them is looked up.
+        """
         cdef ElementType has = given.element, kind = self.arg_types[i]
+        # Types of one representation are interchangeable, such as i32 and si32.
         if has is kind or (has.dtype == kind.dtype and has.packed == kind.packed and has.bits == kind.bits):
             if len(given.shape) == len(self.arg_dims[i]):
                 return 0
