@@ -17,10 +17,12 @@ Row = tuple[Any, ...]
 """The arguments of a request in order, without constants: arrays, and numbers."""
 
 Key = tuple[Any, ...]
-"""What requests need to have in common to share a call: the sizes that the function leaves open, and numbers."""
+"""Values that requests must have in common to share a call: the sizes that the function leaves open, and numbers."""
 
 KINDS = 4096
-"""Number of keys whose independence check is cached. A larger cache takes more memory; a smaller one repeats checks."""
+"""Number of keys whose independence check (do rows of a call influence each other?) is cached.
+
+A larger cache takes more memory; a smaller one repeats checks."""
 
 ROWS = 8
 """Maximum number of different rows that an independence check uses."""
@@ -28,10 +30,11 @@ ROWS = 8
 
 @dataclass(frozen=True)
 class Argument:
-    """An argument of requests.
+    """An argument that each request supplies, in contrast to constants.
 
-    place: position among the function's arguments. text: how errors name it, such as "@f: argument 0 'x'". tail: all
-    sizes but the first, None for a dynamic size; None in the place of the tuple for a number.
+    place: position among the function's arguments, from 0. text: how errors name it, such as "@f: argument 0 'x'".
+    name: "" if it has none. tail: all sizes but the first, None for a dynamic size; an argument that is a number has
+    None in place of the tuple.
     """
 
     place: int
@@ -78,6 +81,7 @@ class Stacking:
                 f"dimension 0 of its arguments is {' and '.join(map(str, sorted(sizes, key=str)))}; "
                 "give those that are the same for all requests in constants="
             )
+        # A symbolic batch size that another dimension has too would change that dimension.
         others = {n for shape in stacked.values() for n in shape[1:]}
         others |= {n for i in self._constants for n in inputs[i].shape or ()}
         if not fixed and sizes & others:
@@ -116,18 +120,17 @@ class Stacking:
     def run(self, rows: Sequence[Row], count: int) -> tuple[np.ndarray, ...]:
         """Call the function once with the rows of several requests, and return its results.
 
-        count: rows of all requests together; results have as many. A function of a fixed batch size, such as 8, gets 8
-        - count
-        copies of the first row in addition, whose results are dropped.
+        count: rows of all requests together; results have as many. A function of a fixed batch size, such as 8, gets
+        `8 - count` copies of the first row in addition, whose results are dropped.
         """
         return self._check_results(self._function(*self._stacked(rows, count)), count)
 
     def submit(self, rows: Sequence[Row], count: int) -> Any:
-        """Submit a call with these rows and return its future, for `result_of`."""
+        """Submit a call with the rows of several requests, `count` rows in all; return its future, for `result_of`."""
         return self._function.submit(*self._stacked(rows, count))
 
     def result_of(self, future: Any, count: int) -> tuple[np.ndarray, ...]:
-        """Wait for the future of `submit`, and return or raise what `run` would."""
+        """Wait for the future of `submit`, and return or raise what `run` would. count: as passed to `submit`."""
         return self._check_results(future.result(), count)
 
     def _stacked(self, rows: Sequence[Row], count: int) -> list[Any]:
@@ -142,7 +145,7 @@ class Stacking:
         for i, argument in enumerate(self.arguments):
             value = rows[0][i]
             if argument.tail is None:
-                pass
+                pass  # a number, which all these requests share: it is part of their key
             elif missing or len(rows) > 1:
                 stacked = np.empty((count + missing, *value.shape[1:]), argument.dtype)
                 np.concatenate([row[i] for row in rows], out=stacked[:count])
@@ -179,10 +182,10 @@ class Stacking:
         return [(a.dtype, tail) for a, tail in zip(self.arguments, tails, strict=True)]
 
     def examples(self) -> list[Row] | None:
-        """Return rows of random numbers for an independence check.
+        """Return ROWS requests of one row each, of random numbers, for an independence check.
 
-        Return None if an argument has dynamic sizes or is not a float: not every integer may be allowed, such as an
-        index.
+        Return None if an argument has dynamic sizes or is not a float: random integers may be invalid, such as indices
+        outside of a table.
         """
         types = self.types()
         if types is None or not all(_is_float(dtype) for dtype, _ in types):
@@ -193,8 +196,9 @@ class Stacking:
     def refusal(self, key: Key, rows: Sequence[Row]) -> InvalidArgumentError | None:
         """Check whether requests with `key` can share a call. Return the error to raise if they cannot, else None.
 
-        The result is cached by key, except when all rows of the check are equal: such rows cannot show that rows
-        influence each other. An error of a call with these rows is raised.
+        rows: requests that the check calls the function with, of any number of rows each. The result is cached by key,
+        except when all rows of the check are equal: such rows cannot show that rows influence each other. An error of a
+        call with these rows is raised.
         """
         checked = self._checked.get(key)
         if checked is not None:
@@ -228,10 +232,12 @@ class Stacking:
     def _check_independence(self, rows: Sequence[Row]) -> InvalidArgumentError | None:
         """Compare the results of stacked calls with those of one call per row.
 
-        Return the error if they differ by more than the tolerance. rows: requests of one row each.
+        Return the error if they differ by more than the tolerance, else None. rows: requests of one row each; calls of
+        more rows repeat them.
         """
         singles = [self.run([row], 1) for row in rows]
         for count in _row_counts(self.max_batch):
+            # Each repetition starts one row later, so that a row is tried at several positions.
             order = [(i + i // len(rows)) % len(rows) for i in range(count)]
             actual = self.run([rows[j] for j in order], count)
             for i, result in enumerate(actual):
@@ -244,13 +250,13 @@ class Stacking:
     def _difference_text(self, result: int, count: int, difference: float) -> str:
         """Return the error text for rows that influence each other.
 
-        difference: relative to the largest element of the result.
+        result: its index. count: rows in the call. difference: relative to the largest element of the result.
         """
         tolerance = self._tolerance
         allowed = f"more than the tolerance of {tolerance:g}" if tolerance else "where the same bits were expected"
         remedy = (
             "rows influence each other; call the function itself"
-            if difference > 1e-2
+            if difference > 1e-2  # too large for rounding: no tolerance is suggested
             else f"if that is accurate enough, pass tolerance={2 * difference:.0e}, else call the function itself"
         )
         return (
@@ -270,7 +276,7 @@ def _is_float(dtype: np.dtype[Any]) -> bool:
 
 
 def _row_counts(max_rows: int) -> list[int]:
-    """Return the row counts of an independence check.
+    """Return the row counts, at most `max_rows`, of the stacked calls of an independence check, in ascending order.
 
     Kernels may compute differently for few rows and for partial blocks: powers of two and one less reach both cases.
     """
@@ -297,5 +303,6 @@ def _difference(actual: np.ndarray, wanted: np.ndarray) -> float:
     with np.errstate(invalid="ignore"):
         errors = np.abs(a - b)
     errors[(np.isnan(a) & np.isnan(b)) | (a == b)] = 0  # equal infinities too
+    # At least 1e-30, as all elements of the result may be 0.
     worst = float(np.max(errors)) / max(float(np.abs(b[np.isfinite(b)]).max(initial=0.0)), 1e-30)
     return max(worst, 5e-324) if worst == worst else float("inf")

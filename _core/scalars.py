@@ -46,7 +46,7 @@ def number_kind(value: object) -> NumberKind | None:
 
 
 def array_of_number(value: Any, element: ElementType) -> np.ndarray | None:
-    """Return a number as a new array of rank 0, or None for an object that is no number.
+    """Return a number as a new array of rank 0 of type `element`, or None for an object that is no number.
 
     A float is rounded to the nearest element. Raises TypeError for a number of a later kind than the element's, such as
     1.5 for an integer, and OverflowError for a number outside the element type's range.
@@ -66,6 +66,7 @@ def array_of_number(value: Any, element: ElementType) -> np.ndarray | None:
             array = np.array(value, element.dtype)
         except OverflowError:  # a Python integer beyond every float
             raise OverflowError(f"outside the range of {element.name}") from None
+        # An infinity or NaN must be kept, which some 8-bit floats lack; a finite number must stay finite.
         if kind <= NumberKind.INTEGER or not _is_special(value):
             if _is_special(array):
                 raise OverflowError(f"outside the range of {element.name}")
@@ -75,12 +76,12 @@ def array_of_number(value: Any, element: ElementType) -> np.ndarray | None:
 
 
 def _is_special(value: Any) -> bool:
-    """Return whether a float or complex number is an infinity or no number."""
+    """Return whether a float or complex number is infinite or NaN, in one of its parts if it is complex."""
     return not np.isfinite(value)
 
 
 def kind_of_element(element: ElementType) -> NumberKind:
-    """Return the last kind of number that converts to an element type."""
+    """Return the last kind, in the order of NumberKind, whose numbers convert to an element type."""
     if element.numerical == _BOOLEAN or element.dtype.kind == "b":
         return NumberKind.BOOLEAN
     if element.numerical <= _UNSIGNED:
@@ -89,7 +90,7 @@ def kind_of_element(element: ElementType) -> NumberKind:
 
 
 def integer_range(element: ElementType) -> tuple[int, int]:
-    """Return the least and the greatest number of an integer type."""
+    """Return the least and the greatest number, both inclusive, of an integer type."""
     bits = element.bits
     return (0, 2**bits - 1) if element.numerical == _UNSIGNED else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 

@@ -25,7 +25,7 @@ cdef object schedulers = weakref.WeakSet()
 
 
 def end_all():
-    """Stop the threads of all schedulers at exit, while Python code can still run on them.
+    """Stop the threads of all schedulers at exit, while they can still run Python code such as host commands.
 
     Submitted calls are cancelled.
     """
@@ -46,7 +46,10 @@ def trace_threads():
 
 
 cdef uint32_t worker_limit(str function, object workers) except? 0xFFFFFFFF:
-    """Return the worker limit of a call, 0 for None. Raise InvalidArgumentError for another value than 1 to 1024."""
+    """Return the maximum number of threads of a call; 0, no limit, for None.
+
+    function: its name, for errors. Raise InvalidArgumentError if `workers` is neither None nor an int from 1 to 1024.
+    """
     if workers is None:
         return 0
     if type(workers) is not int or not 1 <= workers <= 1024:
@@ -55,12 +58,14 @@ cdef uint32_t worker_limit(str function, object workers) except? 0xFFFFFFFF:
 
 
 cdef void fork_prepare(void* self) noexcept nogil:
+    """Lock all that threads of a scheduler change, before a fork: the child then gets it in a consistent state."""
     for i in range(PYD_CALLER_LISTS):
         pyd_lock(&(<Scheduler>self).callers[i].lock)
     pyd_sched_fork_prepare((<Scheduler>self).sched)
 
 
 cdef void fork_done(Scheduler self) noexcept nogil:
+    """Unlock the lists of callers after a fork, in the parent and in the child."""
     for i in range(PYD_CALLER_LISTS):
         pyd_unlock(&self.callers[i].lock)
 
@@ -78,9 +83,10 @@ cdef void fork_child(void* self) noexcept nogil:
 
 
 cdef void remove_other_threads(Callers* callers) noexcept nogil:
-    """Remove the calls of other threads in the child of a fork.
+    """Remove the calls of other threads from a list of running calls, in the child of a fork.
 
-    They are stored on the stacks of threads that do not exist in the child, whose memory is reused.
+    They are stored on the stacks of threads that do not exist in the child, whose memory is reused. Calls of the thread
+    that forked stay, in their order.
     """
     cdef Caller* caller = callers.first
     cdef Caller* own = NULL
@@ -213,7 +219,10 @@ def cpu_features():
 
 
 def known_cpu_features():
-    """Return a dict of all features of this architecture to their bit in word 0 of processor data, -1 for none."""
+    """Return {feature: bit} of all features of this architecture, present or not, by LLVM's names.
+
+    The bit is an index in word 0 of `processor_data()`, -1 for a feature that kernels cannot query.
+    """
     cdef const char* name
     known = {}
     for i in range(64 * PYD_CPU_FEATURE_WORDS):
@@ -225,14 +234,14 @@ def known_cpu_features():
 
 
 def processor_data():
-    """Return the eight 64-bit words that kernels receive as processor data on this machine."""
+    """Return the eight 64-bit words that kernels receive as processor data: bits of CPU features in word 0."""
     cdef uint64_t words[PYD_CPU_WORDS]
     pyd_cpu_query(words)
     return tuple([words[i] for i in range(PYD_CPU_WORDS)])
 
 
 def cache_sizes():
-    """Return the sizes in bytes of the level 1 data cache and the level 2 cache of a CPU; 0 if unknown."""
+    """Return (level 1 data cache, level 2 cache) of one of the host's CPUs, sizes in bytes; 0 if unknown."""
     cdef uint64_t l1 = 0
     cdef uint64_t l2 = 0
     pyd_cpu_cache_sizes(&l1, &l2)

@@ -37,7 +37,7 @@ signals.is_wanted, signals.self = is_signalled, &asked
 
 
 def _find_main_thread():
-    """Store the identifier of the main thread, again in the child of a fork."""
+    """Store the identifier of the main thread, 0 if unknown. A forked child repeats it: its main thread is another."""
     global main_thread
     main_thread = threading.main_thread().ident or 0
 
@@ -48,9 +48,10 @@ if hasattr(os, "register_at_fork"):
 
 
 cdef int32_t is_signalled(void* asked) noexcept nogil:
-    """Run the handlers of pending signals if this is the main thread and the last check is long ago.
+    """Run the handlers of pending signals if this is the main thread and the last check is ASK_NANOSECONDS ago.
 
-    Return 1 if one raised.
+    asked: the uint64_t time of that check in nanoseconds, 0 before the first. Return 1 if a handler raised, else 0; the
+    exception stays set in the thread.
     """
     cdef uint64_t* last = <uint64_t*>asked
     cdef uint64_t now = pyd_watch_now()

@@ -15,14 +15,17 @@ from pydispatch._core.status import Error
 
 
 cdef void fork_prepare(void* self) noexcept nogil:
+    """Lock a state before a fork, so that the child gets it consistent. self: the pyd_state_t."""
     pyd_state_fork_prepare(<pyd_state_t*>self)
 
 
 cdef void fork_done(void* self) noexcept nogil:
+    """Unlock a state in the parent of a fork. self: the pyd_state_t."""
     pyd_state_fork_done(<pyd_state_t*>self)
 
 
 cdef void fork_child(void* self) noexcept nogil:
+    """Unlock a state in the child of a fork. self: the pyd_state_t."""
     pyd_state_fork_child(<pyd_state_t*>self)
 
 
@@ -31,7 +34,8 @@ cdef void fork_child(void* self) noexcept nogil:
 cdef class State:
     """Globals and cached plans of a loaded program. Created after linking; the constructor runs the initializers.
 
-    is_session: keep the module alive, which owns only its default state.
+    is_session: the state is an additional one, with its own globals, and keeps the module alive. The module's default
+    state, which the module owns, must not, as the two would keep each other alive.
     """
 
     def __init__(self, Module module not None, bint is_session=False):

@@ -18,8 +18,8 @@ from pydispatch._core.c_status cimport pyd_code_t, pyd_status_object, pyd_status
 class Error(Exception):
     """Base class of all errors that pydispatch raises on purpose.
 
-    location: "file:line" or "file:line:column" in the source, None if unknown. causes: the texts of the failures that
-    led to this one, the root cause last.
+    location: "file:line" or "file:line:column" in the source of the program, None if unknown. causes: a tuple with the
+    texts of the failures that led to this one, the root cause last.
     """
 
     location = None
@@ -31,7 +31,7 @@ class ArtifactError(Error):
 
 
 class MissingImportError(Error):
-    """A required import has no provider. `symbols` lists the missing names."""
+    """A function that a kernel imports has no provider. symbols: a tuple with the names of all missing functions."""
 
     def __init__(self, message="", symbols=()):
         super().__init__(message)
@@ -49,7 +49,8 @@ class DeviceUnavailableError(Error):
 class KernelError(Error):
     """A workgroup function returned a non-zero code.
 
-    executable, export: names of the function. workgroup: its (x, y, z) index. code: the returned code.
+    executable, export: name of the function's library, and its name there. workgroup: (x, y, z), the index in the grid.
+    code: the returned code. None: unknown.
     """
 
     def __init__(self, message="", executable=None, export=None, workgroup=None, code=None):
@@ -63,7 +64,7 @@ class KernelError(Error):
 class CommandError(Error):
     """A host command failed. An exception that it raised is the cause (`__cause__`).
 
-    command: its name. code: the returned code.
+    command: its name. code: the returned code. None: unknown.
     """
 
     def __init__(self, message="", command=None, code=None):
@@ -114,7 +115,7 @@ cdef extern from *:
 
 
 cdef int raise_status(pyd_status_t status) except -1 with gil:
-    """Raise the exception of a status and free the status."""
+    """Raise the exception of a status, which is no success, and free the status."""
     # The signal handler or the Python code of a device that ended the call has set its exception in the thread.
     if pyd_status_code(status) == PYD_CODE_INTERRUPTED and PyErr_Occurred() != NULL:
         pyd_status_free(status)
@@ -144,7 +145,10 @@ cdef extern from *:
 
 
 cdef Raised* keep_raised(object error) except NULL:
-    """Return a reference to an exception for the status of a host command. Drop the exceptions of freed statuses."""
+    """Return a new reference to an exception, which the status of a host command holds.
+
+    Drop the exceptions of statuses that were freed meanwhile: this thread has the GIL, which dropping them needs.
+    """
     cdef Raised* raised = <Raised*>pyd_take_released()
     cdef Raised* next
     while raised != NULL:
@@ -213,7 +217,7 @@ cdef list names_of(pyd_status_t status, pyd_status_name_t kind):
 # ---- statuses of Python exceptions
 
 cdef int code_of(object error) except -1:
-    """Return the status code of an exception."""
+    """Return the status code of an exception: of CODES, or else by the built-in class."""
     if not isinstance(error, Exception):
         return PYD_CODE_INTERRUPTED  # KeyboardInterrupt and SystemExit request an end
     for code, cls in CODES.items():
@@ -237,14 +241,17 @@ cdef bytes text_of(object error, int code):
 
 
 cdef int kernel_values(object error, int64_t* values) except -1:
-    """Store the workgroup and the returned code of a KernelError."""
+    """Store a KernelError in the five `values` of a status: 0, x, y, z of the workgroup, returned code."""
     x, y, z = error.workgroup or (0, 0, 0)
     values[0], values[1], values[2], values[3], values[4] = 0, x, y, z, error.code or 0
     return 0
 
 
 cdef list names_in(object error, int code):
-    """Return (kind, name) of each name that an exception has for its status."""
+    """Return (pyd_status_name_t, UTF-8 bytes) of each function, location and cause that an exception has.
+
+    code: its status code, see `code_of`.
+    """
     if code == PYD_CODE_KERNEL:
         names = [(PYD_STATUS_EXECUTABLE, error.executable), (PYD_STATUS_EXPORT, error.export)]
     elif code == PYD_CODE_MISSING_IMPORT:
@@ -259,7 +266,10 @@ cdef list names_in(object error, int code):
 
 
 cdef pyd_status_t status_of(object error, const char* where) noexcept:
-    """Return the status of an exception; never NULL. `where` begins the text if the exception has none."""
+    """Return the status of an exception; never NULL.
+
+    where: what raised it, such as a function's name; begins the text if the exception has no text of its own.
+    """
     cdef int64_t values[5]
     cdef int code = PYD_CODE_INTERNAL
     cdef const char* kind = pyd_type_name(error)

@@ -1,4 +1,4 @@
-"""Calls of functions that are submitted: one, or many at once."""
+"""Calls of functions that are submitted to pool threads: one, or a batch of many as one task."""
 
 cimport cython
 from cpython.object cimport PyObject
@@ -34,12 +34,15 @@ cdef extern from "Python.h":
 @cython.final
 @cython.no_gc_clear  # __dealloc__ gives its slot back to the plan
 cdef class Lease:
-    """A slot leased from a plan, and the memory of the call's frame, while a task uses them."""
+    """A slot (a prepared call with its scratch memory) leased from a plan, and the memory of the call's frame.
+
+    A task holds it while it uses them; deallocation returns the slot to the plan.
+    """
 
     cdef Plan plan
     cdef Slot slot
-    cdef uint64_t* words
-    cdef bint taken
+    cdef uint64_t* words  # memory of the arrays that the Frame points to; owned
+    cdef bint taken       # plan and slot are set
 
     def __dealloc__(self):
         if self.taken:
@@ -53,13 +56,13 @@ cdef class FunctionTask(Task):
     """Task of one submitted call."""
     cdef Function function
     cdef Lease lease
-    cdef Binding binding  # None: plain arguments and fresh results
+    cdef Binding binding  # None: arguments are used as they are, without conversion, and results are new arrays
     cdef Frame frame
-    cdef object made      # new results: the only one, or a list
+    cdef object made      # without a Binding: the new result array, or a list of several
 
     cdef object pending(self):
-        """Return the array that will hold the only result, or None if it is not known."""
-        with settling:
+        """Return the array that will hold the only result; None if there are more, or it may be another object."""
+        with settling:  # another thread may settle the task, which clears `made` when `value` is set
             if self.settled:
                 return self.value if self.error is None and self.function.simple else None
             return self.made if self.binding is None and self.function.simple else None
@@ -73,15 +76,19 @@ cdef class FunctionTask(Task):
         return value_of(self.function, self.made, &self.frame)
 
     cdef void let_go(self) noexcept:
-        """Release all objects that the running call needed."""
+        """Release all objects that the running call needed, after it has ended."""
         self.kept = self.lease = self.binding = self.made = None
 
 
 cdef int copy_unaligned(Plan plan, Frame* frame, list kept) except -1:
-    """Copy the arguments that are less aligned than a kernel requires, and keep the copies alive in `kept`."""
+    """Let `frame.args` refer to copies of arguments that are less aligned than a kernel requires.
+
+    kept: receives the copies, to keep them alive as long as the task.
+    """
     cdef uint32_t i
     cdef Block block
     for i in range(plan.function.arg_count):
+        # arg_bytes is 0 for numbers; arg_mask is the required alignment - 1.
         if plan.arg_bytes[i] and <uintptr_t>frame.args[i] & plan.arg_mask[i]:
             block = plan.module.pool.acquire(plan.arg_bytes[i])
             memcpy(block.data, frame.args[i], plan.arg_bytes[i])
@@ -91,7 +98,7 @@ cdef int copy_unaligned(Plan plan, Frame* frame, list kept) except -1:
 
 
 cdef Plan plan_of(Function function, Frame* frame):
-    """Return the plan for the sizes in the frame, first trying that of the last call."""
+    """Return the plan for the sizes and numbers in the frame: that of the last call if it fits, as it mostly does."""
     cdef Plan plan = function.last_plan()
     if plan is None or not plan.matches(frame.dims, frame.scalars):
         plan = function.find_plan(frame.dims, frame.scalars)
@@ -99,15 +106,16 @@ cdef Plan plan_of(Function function, Frame* frame):
 
 
 cdef bint is_read_at_submit(Function function, Py_ssize_t index):
-    """Return whether submit() itself reads the value of an argument: a number, or packed elements."""
+    """Return whether submit() itself reads the value of an argument: a number (no descr), or packed elements as i4."""
     return index < function.arg_count and (
         function.args[index].descr == NULL or (<ElementType>function.arg_types[index]).packed)
 
 
 cdef tuple replace_futures(Function function, args, list after):
-    """Return the arguments with the pending result arrays in place of futures.
+    """Return the arguments with the arrays that will hold the results of calls in place of their futures.
 
-    None when such an array is not known yet, or when submit() would read it before its call has run.
+    Append the tasks of these calls to `after`: they must end first. Return None when such an array is not known yet, or
+    when submit() would read it before its call has run.
     """
     values = []
     for i, value in enumerate(args):
@@ -134,6 +142,8 @@ def submit(Function function not None, args, out, priority, workers):
     cdef list after = []
     cdef dict named = {"out": out, "priority": priority, "workers": workers}
     given = args
+    # A future whose array is known is an argument of a call that starts after its task. For any other future, and for
+    # a task of another scheduler, which cannot be a predecessor, a callback of the futures submits the call.
     if has_futures(args):
         given = replace_futures(function, args, after)
         if given is None:
@@ -145,7 +155,10 @@ def submit(Function function not None, args, out, priority, workers):
 
 
 cdef Task start(Function function, tuple args, object out, object priority, object workers, tuple after):
-    """Submit one call, after checking and binding its arguments. `after`: tasks that must end first."""
+    """Submit one call, after checking and binding its arguments, and return its task.
+
+    out: arrays for results, or None for new ones. priority, workers: see Function.submit. after: Tasks that end first.
+    """
     cdef FunctionTask task = FunctionTask.__new__(FunctionTask)
     cdef Lease lease = Lease.__new__(Lease)
     cdef Binding binding = None
@@ -186,10 +199,10 @@ cdef Task start(Function function, tuple args, object out, object priority, obje
 @cython.final
 @cython.no_gc_clear
 cdef class Items:
-    """Memory of the items of a batch, owned while its task uses it."""
+    """Memory of the calls of a batch, owned while its task uses it."""
 
-    cdef pyd_batch_item_t* items
-    cdef uint64_t* words
+    cdef pyd_batch_item_t* items  # one for each call
+    cdef uint64_t* words          # of the Frames of the calls, one after the other
 
     def __dealloc__(self):
         free(self.items)
@@ -203,18 +216,18 @@ cdef class BatchTask(Task):
     cdef Function function
     cdef Items items
     cdef list made      # per call: its Binding, or the value of `fresh_results`
-    cdef dict plans
-    cdef uint32_t count
+    cdef dict plans       # id -> each Plan in use, to keep them alive
+    cdef uint32_t count   # of calls
     cdef list indices     # per call: the index of its item; None: each item has a call
     cdef dict refused     # index of an item without a call -> its error
     cdef bint is_returned  # errors are results, and do not raise
 
     cdef object index_of(self, uint32_t call):
-        """Return the index of the item of a call."""
+        """Return the index, among all items of the batch, of the item that a call belongs to."""
         return call if self.indices is None else self.indices[call]
 
     cdef list with_refused(self, list outcomes):
-        """Return the outcomes of all items: `outcomes` of those with calls, and errors of refused ones."""
+        """Return the outcomes of all items: `outcomes` of calls, and errors of refused items, which have no call."""
         if self.indices is None:
             return outcomes
         whole = [self.refused.get(i) for i in range(len(self.indices) + len(self.refused))]
@@ -223,7 +236,7 @@ cdef class BatchTask(Task):
         return whole
 
     cdef object value_at(self, uint32_t index):
-        """Return the value of a call that has succeeded."""
+        """Return the value of call number `index`, which has succeeded."""
         cdef Frame frame
         made = self.made[index]
         if type(made) is Binding:
@@ -232,12 +245,16 @@ cdef class BatchTask(Task):
         return value_of(self.function, made, &frame)
 
     cdef object collect(self):
+        # The new arrays are the values already if no call has a Binding or other results than one tensor.
         if self.function.simple and not self.function.careful and Binding not in map(type, self.made):
             return self.with_refused(self.made)
         return self.with_refused([self.value_at(i) for i in range(self.count)])
 
     cdef object failure(self):
-        """Return the error of the batch, or None after storing the outcomes if errors are results."""
+        """Return the error that the future of the batch raises, with all items' outcomes as its attribute `outcomes`.
+
+        Return None, after storing the outcomes as the value, if errors are results and no call was cancelled.
+        """
         cdef uint32_t i
         cdef pyd_batch_item_t* item
         first, outcomes = None, []
@@ -247,6 +264,7 @@ cdef class BatchTask(Task):
                 outcomes.append(self.value_at(i))
                 continue
             outcome = exception_of(item.status) if item.has_run else CancelledError()
+            # A running call is interrupted by a cancellation, as by Ctrl-C.
             if isinstance(outcome, KeyboardInterrupt) and pyd_task_is_cancelled(self.task):
                 outcome = CancelledError()
             with_index(outcome, self.index_of(i))
@@ -254,7 +272,7 @@ cdef class BatchTask(Task):
                 first = first or outcome
             outcomes.append(outcome)
         outcomes = self.with_refused(outcomes)
-        if first is None and not self.is_returned:
+        if first is None and not self.is_returned:  # no call failed, but the task, such as for lack of memory
             return Task.failure(self)
         if first is None:
             self.value = outcomes
@@ -280,24 +298,25 @@ cdef class Batch:
 
     cdef Function function
     cdef Items items
-    cdef list made, kept
-    cdef dict plans
-    cdef Plan previous
+    cdef list made        # per call: its Binding, or the value of `fresh_results`
+    cdef list kept        # copies of unaligned arguments, and other objects that calls use
+    cdef dict plans       # id -> each Plan in use
+    cdef Plan previous    # of the last call
     cdef uint32_t count   # of calls
-    cdef Py_ssize_t item  # whose arguments are bound next
+    cdef Py_ssize_t item  # index of the item whose arguments are bound next
 
     def __cinit__(self, Function function, Items items, list kept):
         self.function, self.items, self.made, self.kept, self.plans = function, items, [], kept, {}
 
     cdef int add_all(self, list given) except -1:
-        """Bind the arguments of all items from `item` on."""
+        """Bind the arguments of all items from index `item` on. given: for each item a tuple of its arguments."""
         while self.item < len(given):
             self.add(given[self.item])
             self.item += 1
         return 0
 
     cdef int add(self, tuple args) except -1:
-        """Bind the arguments of another call."""
+        """Bind the arguments of another call; if they are wrong, raise and add none."""
         cdef Function function = self.function
         cdef Frame frame
         cdef Plan plan
@@ -325,7 +344,8 @@ cdef class Batch:
 cdef Task start_many(Function function, list given, bint is_returned, object priority, object workers):
     """Submit one call for each item as one task.
 
-    Items with wrong arguments raise, or become errors among the results if `is_returned`.
+    given: for each item a tuple of its arguments. Items with wrong arguments raise, or become errors among the results
+    if `is_returned`.
     """
     cdef BatchTask task = BatchTask.__new__(BatchTask)
     cdef Items items = Items.__new__(Items)
@@ -340,7 +360,7 @@ cdef Task start_many(Function function, list given, bint is_returned, object pri
     if items.items == NULL or items.words == NULL:
         raise MemoryError()
     task.refused = {}
-    while batch.item < len(given):
+    while batch.item < len(given):  # add_all ends at an item with wrong arguments; the next round goes on after it
         try:
             batch.add_all(given)
         except Exception as error:
@@ -368,6 +388,7 @@ cdef Task start_many(Function function, list given, bint is_returned, object pri
 def mapped(PublicFunction function not None, items, in_flight, workers, on_error):
     """See Function.map."""
     cdef bint is_returned = returns_errors(on_error)
+    # By default each worker has a call to run and another that waits for it.
     count = 2 * function.module.sched.workers if in_flight is None else in_flight
     if not isinstance(count, int) or count < 1:
         raise InvalidArgumentError(f"@{function.name}: map: in_flight: expected a number from 1 on, got {in_flight!r}")

@@ -20,8 +20,10 @@ from pydispatch._core.future import CallFuture, deferred
 @cython.final
 @cython.no_gc_clear
 cdef class ProcedureTask(Task):
+    """Task of one submitted call of a procedure."""
+
     cdef Procedure procedure
-    cdef list out
+    cdef list out  # per result: the caller's array that receives it, or None for a new one
 
     cdef object collect(self):
         cdef pyd_invocation_t* invocation = pyd_procedure_take(self.task)
@@ -38,7 +40,7 @@ def submit(Procedure procedure not None, args, out, priority, workers):
     cdef pyd_input_t* inputs
     cdef pyd_status_t status
     for value in args:
-        if isinstance(value, AnyFuture):
+        if isinstance(value, AnyFuture):  # the call is submitted when the results of all futures are there
             return deferred(procedure.submit, args, {"out": out, "priority": priority, "workers": workers})
     fill_options(&options, procedure.name, priority, workers, (), NULL)
     task.procedure, task.module, task.after = procedure, procedure.module, ()

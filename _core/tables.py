@@ -7,7 +7,10 @@ from collections.abc import Iterable, Sequence
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], figures: int = 0) -> str:
-    """Return rows as an HTML table. figures: the number of leading columns that are aligned to the right."""
+    """Return rows of plain text as an HTML table.
+
+    head: titles of the columns. figures: the number of leading columns that are aligned to the right.
+    """
 
     def line(row: Sequence[str], cell: str) -> str:
         """Return a row as HTML. cell: the name of its tags, "th" or "td"."""
@@ -21,12 +24,12 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], figures: int = 0) 
 
 
 def paragraph(text: str) -> str:
-    """Return text as an HTML paragraph."""
+    """Return plain text as an HTML paragraph."""
     return f"<p>{html.escape(text)}</p>"
 
 
 def columns(texts: Iterable[tuple[str, str]]) -> str:
-    """Return titled texts as HTML, side by side in columns."""
+    """Return (title, text) pairs of plain text as HTML: columns side by side, their texts in a fixed-width font."""
     cells = "".join(
         f'<div style="flex: 1 1 20em; min-width: 0"><b>{html.escape(title)}</b><pre style="overflow: auto; '
         f'max-height: 30em; line-height: 1.25">{html.escape(text)}</pre></div>'

@@ -51,7 +51,7 @@ xla_handler = PyCapsule_New(<void*>&pyd_xla_call, NULL, NULL)
 
 
 def xla_has(uint32_t word):
-    """Return whether XLA can pass elements of a type to functions. word: as of ElementType."""
+    """Return whether XLA can pass elements of a type to functions. word: the type's code, see `ElementType.word`."""
     return pyd_xla_dtype(word) != 0
 
 
@@ -63,9 +63,10 @@ cdef bint is_loaded = False
 
 
 def torch_kernel(uint32_t slot):
-    """Return the address of the kernel function of operator `slot`, and the number of the Target that it calls.
+    """Return the address of the C function that PyTorch calls for operator `slot`, and the number of its Target.
 
-    Raise InvalidArgumentError if the process has no more slots.
+    slot: from 0; each operator of the process has one of its own, as each needs a C function that knows its Target.
+    Raise InvalidArgumentError if the process has no such slot.
     """
     if slot >= PYD_TORCH_KERNEL_COUNT:
         raise InvalidArgumentError(f"a process has at most {PYD_TORCH_KERNEL_COUNT} operators of PyTorch")
@@ -86,6 +87,7 @@ def torch_load(find):
     for i in range(PYD_TORCH_SYMBOL_COUNT):
         name = pyd_torch_symbols[i].decode()
         slots[i] = <void*><uintptr_t>find(name)
+        # The last PYD_TORCH_DTYPE_COUNT functions are those for element types.
         if slots[i] == NULL and i + PYD_TORCH_DTYPE_COUNT < PYD_TORCH_SYMBOL_COUNT:
             raise InvalidArgumentError(f"this PyTorch has no {name}; to_torch needs version 2.9 or newer")
     check(pyd_process_number_add(PYD_TORCH_INTERFACE_NUMBER, &torch_interface, pyd_torch_interface_retain))
@@ -93,9 +95,12 @@ def torch_load(find):
 
 
 def torch_dtype(uint32_t word):
-    """Return PyTorch's name of an element type; "" if it has none. word: as of ElementType."""
+    """Return PyTorch's name of an element type; "" if this version has no such type. word: see `ElementType.word`.
+
+    To be called after `torch_load`.
+    """
     cdef uint32_t found = pyd_torch_dtype(word)
-    if found == PYD_TORCH_DTYPE_COUNT:
+    if found == PYD_TORCH_DTYPE_COUNT:  # no version has the type
         return ""
     slots = <void**>&torch_interface
     has = slots[PYD_TORCH_SYMBOL_COUNT - PYD_TORCH_DTYPE_COUNT + found] != NULL
@@ -103,7 +108,10 @@ def torch_dtype(uint32_t word):
 
 
 def torch_scalar_type(uint32_t word):
-    """Return the type that PyTorch's schemas use for a number of an element type; "" if there is none."""
+    """Return the type, such as "int", that PyTorch's operator schemas use for a number; "" if there is none.
+
+    word: the number's element type, see `ElementType.word`.
+    """
     cdef const char* found = pyd_torch_scalar_type(word)
     return found.decode() if found != NULL else ""
 
@@ -111,7 +119,7 @@ def torch_scalar_type(uint32_t word):
 
 
 class _Owner:
-    """Object with the attribute by which `program_from_python` finds a program."""
+    """Object with the attribute `_module` by which `program_from_python` of the C API finds a program."""
 
     def __init__(self, module):
         self._module = module
@@ -155,10 +163,10 @@ cdef class Target:
             pyd_target_release(target)
 
     def result_shapes(self, shapes):
-        """Return the shapes of the results for shapes of the arguments; the shape of a number is None.
+        """Return the shapes of the results, None for a number, when arguments have these shapes.
 
-        Return None if the shapes may depend on a run or on the value of a number. Raise InvalidArgumentError for sizes
-        that the function refuses.
+        shapes: the shape of each tensor argument, in order. Return None if the results' shapes may depend on a run or
+        on the value of a number. Raise InvalidArgumentError for sizes that the function refuses.
         """
         if self.target == NULL:
             raise InvalidArgumentError("the target was closed")
@@ -167,6 +175,7 @@ cdef class Target:
         cdef uint32_t i, axis
         if function.scalar_count or pyd_target_is_procedure(self.target):
             return None
+        # A call prepared for these sizes knows the sizes of its results.
         sizes = [size for shape in shapes for size in shape]
         if len(sizes) != function.dims_count:
             raise InvalidArgumentError(

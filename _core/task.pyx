@@ -34,7 +34,9 @@ cdef int fill_options(
         pyd_task_t** out_tasks) except -1:
     """Fill the options of a submission.
 
-    `out_tasks` receives the tasks of `after`. Raise InvalidArgumentError for wrong options.
+    function: its name, for errors. after: Tasks that must end first. out_tasks: an array of MAX_AFTER elements, which
+    receives their C tasks and must outlive the options; NULL if `after` is empty. Raise InvalidArgumentError for wrong
+    options.
     """
     cdef uint32_t i, count = <uint32_t>len(after)
     number = PRIORITIES.get(priority) if isinstance(priority, str) else None
@@ -51,7 +53,7 @@ cdef int fill_options(
 
 
 cdef void call_back(void* context, pyd_task_t* task) noexcept with gil:
-    """Call a Python function when a task has ended, and drop the reference to it."""
+    """Call the Python function `context` when a task has ended, print its errors, and drop the reference to it."""
     try:
         (<object>context)()
     except BaseException:
@@ -60,12 +62,12 @@ cdef void call_back(void* context, pyd_task_t* task) noexcept with gil:
 
 
 cdef void drop_kept(void* context, pyd_task_t* task) noexcept with gil:
-    """Drop the objects that a task without a future has kept alive."""
+    """Drop `context`, the objects that a running task kept alive after its Task was deallocated."""
     Py_DECREF(<object>context)
 
 
 cdef Task failed_predecessor(Task task):
-    """Return the predecessor because of which a task was skipped, or None if it was not skipped."""
+    """Return the failed predecessor because of which a task was not run, or None if the task was not skipped."""
     cdef Task first
     for first in task.after if pyd_task_is_skipped(task.task) else ():
         if pyd_task_is_done(first.task) and pyd_task_status(first.task) != NULL:
@@ -74,9 +76,10 @@ cdef Task failed_predecessor(Task task):
 
 
 cdef Task settle_failed_chain(Task task):
-    """Settle the failed chain of tasks before a skipped one, from its root on. Return the direct predecessor, or None.
+    """Store the errors of the failed tasks before a skipped one, from the task that failed first on.
 
-    It is a loop, as a recursion could overflow the stack: chains may have any number of tasks.
+    Return the direct predecessor, or None if the task was not skipped. It is a loop, as a recursion could overflow the
+    stack: chains may have any number of tasks.
     """
     cdef list chain = []
     cdef Task first = failed_predecessor(task)
@@ -91,7 +94,7 @@ cdef Task settle_failed_chain(Task task):
 
 @cython.no_gc_clear  # the running task uses the objects that it keeps
 cdef class Task:
-    """A submitted call: the base of tasks of functions, procedures and batches."""
+    """A submitted call, with its outcome once it is settled: base of the tasks of functions, procedures and batches."""
 
     def __dealloc__(self):
         if self.task == NULL:
@@ -103,11 +106,11 @@ cdef class Task:
         pyd_task_release(self.task)
 
     cdef object collect(self):
-        """Return the value of a call that has succeeded."""
+        """Return the value of a call that has succeeded; overridden by tasks of calls with results."""
         return None
 
     cdef object pending(self):
-        """Return the array that will hold the result, or None if it is not known."""
+        """Return the array that will hold the only result, or None if there is no such array yet."""
         return None
 
     cdef void let_go(self) noexcept:
@@ -115,7 +118,7 @@ cdef class Task:
         self.kept = None
 
     cdef object failure(self):
-        """Return the error of a call that has failed."""
+        """Return the error of a call that has failed: of a skipped call, that of its failed predecessor."""
         cdef pyd_status_t status = pyd_task_status(self.task)
         cdef Task first = settle_failed_chain(self)
         if first is not None and first.error is not None:
@@ -126,7 +129,7 @@ cdef class Task:
         return exception_of(status)
 
     cdef int settle(self) except -1:
-        """Store the value or the error of a call that has ended, once."""
+        """Store the value or the error of a call that has ended, unless it is stored already."""
         if pyd_flag(&self.settled):
             return 0
         with settling:
@@ -153,7 +156,7 @@ cdef class Task:
         if pyd_task_is_done(self.task):
             return 0
         if timeout is not None:
-            nanoseconds = <uint64_t>(min(max(float(timeout), 0.0), 1e9) * 1e9)
+            nanoseconds = <uint64_t>(min(max(float(timeout), 0.0), 1e9) * 1e9)  # 1e9 s at most, to fit 64 bits
         enter(self.module.sched.callers, &caller)
         interrupt = interrupt_of(caller.thread)
         with nogil:
@@ -168,22 +171,25 @@ cdef class Task:
         return 0
 
     def done(self):
+        """Return whether the call has ended, with any outcome."""
         return pyd_task_is_done(self.task)
 
     def cancelled(self):
+        """Return whether the call has ended because it, or a predecessor, was cancelled."""
         if not pyd_task_is_done(self.task):
             return False
         self.settle()
         return isinstance(self.error, CancelledError)
 
     def cancel(self):
+        """Request cancellation. Return False if the call had ended."""
         cdef bint was_running
         with nogil:
             was_running = pyd_task_cancel(self.task)
         return was_running
 
     def result(self, timeout):
-        """Wait for the end of the call, and return its value or raise its error."""
+        """Wait for the end of the call, and return its value or raise its error. timeout: seconds; None: no limit."""
         if not pyd_flag(&self.settled):
             self.wait_until_done(timeout)
             self.settle()
@@ -192,8 +198,9 @@ cdef class Task:
         return self.value
 
     def exception(self, timeout):
-        """Wait for the end of the call, store its outcome, and return its error, None if it succeeded. Raise
-        CancelledError if it was cancelled.
+        """Wait for the end of the call and return its error, None if it succeeded.
+
+        timeout: seconds, None for no limit. Raise CancelledError if the call was cancelled.
         """
         self.wait_until_done(timeout)
         self.settle()

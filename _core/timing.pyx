@@ -19,7 +19,8 @@ from pydispatch._core.profile import Measured, Profile, check_cold, check_runs, 
 def profile(Function function not None, args, runs, cold):
     """Return the Profile of calls with these arguments: medians of `runs` runs, after a warm-up run.
 
-    cold: evict all caches before each run.
+    A run is a call that times its commands, which run one after another, and then an ordinary call. cold: evict all
+    caches before each call.
     """
     cdef Binding binding
     cdef Plan plan
@@ -36,6 +37,7 @@ def profile(Function function not None, args, runs, cold):
     if times == NULL:
         raise MemoryError()
     plan.take(&slot)
+    # Of each run: begin and end of each command; seconds of the timed call; seconds of the ordinary call.
     found, wholes, calls = [], [], []
     try:
         for _run in range(runs + 1):
@@ -57,6 +59,7 @@ def profile(Function function not None, args, runs, cold):
         plan.give(&slot)
         free(times)
     data = data_of(plan)
+    # [1:]: without the warm-up run.
     measured = Measured(list(zip(data.numbers, data.commands)), plan.describe(), data.constants, found[1:])
     outside = median(max(0.0, whole - measured.busy(run)) for run, whole in enumerate(wholes[1:]))
     peak = peak_of(plan.module.sched, plan.module.pool)

@@ -25,7 +25,9 @@ from pydispatch._core.profile import Measured, Profile, check_cold, check_runs, 
 cdef class Observer:
     """Recorder of the functions that a procedure runs.
 
-    plans: for each function and its sizes the PlanData, the descriptions of its commands, and the times of each run.
+    plans: (function index, bytes of its sizes, bytes of its numbers) -> (PlanData, descriptions of its commands, for
+    each run a list with begin and end of each command in nanoseconds since the begin of the run). error: the exception
+    of a recording that failed, or None.
     """
 
     cdef dict plans
@@ -35,7 +37,7 @@ cdef class Observer:
         self.plans = {}
 
     cdef int note(self, const pyd_plan_t* plan, const pyd_command_time_t* times) except -1:
-        """Record one run of a plan."""
+        """Record one run of a plan: a function for some sizes and numbers. times: of each command of the plan."""
         cdef const pyd_program_function_t* info = pyd_plan_function_info(plan)
         cdef uint32_t i, scalar_count
         cdef const uint64_t* scalars = pyd_plan_scalars(plan, &scalar_count)
@@ -51,7 +53,7 @@ cdef class Observer:
 
 
 cdef void ran(void* self, const pyd_plan_t* plan, const pyd_command_time_t* times) noexcept with gil:
-    """Record one run of a plan; the C callback of the observer."""
+    """Record one run of a plan; the C callback of the observer. self: the Observer."""
     cdef Observer observer = <Observer>self
     try:
         observer.note(plan, times)
@@ -71,7 +73,7 @@ def profile(Procedure procedure not None, args, runs, cold):
     if inputs == NULL:
         raise MemoryError()
     try:
-        held = procedure.gather(args, inputs, NULL, True)
+        held = procedure.gather(args, inputs, NULL, True)  # keeps alive what `inputs` points to
         run_once(procedure, inputs, Observer(), cold)
         observer = Observer()
         whole = sum([run_once(procedure, inputs, observer, cold) for _ in range(runs)])
@@ -82,7 +84,7 @@ def profile(Procedure procedure not None, args, runs, cold):
     for (function, _dims, _scalars), (data, lines, spans) in observer.plans.items():
         measured = Measured(list(zip((<PlanData>data).numbers, (<PlanData>data).commands)), lines,
                             (<PlanData>data).constants, spans)
-        times = max(1, round(len(spans) / runs))
+        times = max(1, round(len(spans) / runs))  # how often one call of the procedure runs this plan
         own = measured.timings(procedure.module.flops, lambda seconds: sum(seconds) / runs, times)
         timings.append((function, own))
         busy += sum([measured.busy(run) for run in range(len(spans))])
@@ -91,13 +93,16 @@ def profile(Procedure procedure not None, args, runs, cold):
 
 
 cdef double run_once(Procedure procedure, pyd_input_t* inputs, Observer observer, bint cold) except -1:
-    """Run a call and return its seconds, without the time that the observer took."""
+    """Run a call and return its wall time in seconds, without the time that the observer took.
+
+    cold: evict all caches before it.
+    """
     cdef pyd_procedure_observer_t told
     cdef pyd_invocation_t* invocation = NULL
     cdef const pyd_interrupt_t* interrupt
     cdef pyd_status_t status
     cdef Caller caller
-    told.ran, told.self, told.nanoseconds = ran, <void*>observer, 0
+    told.ran, told.self, told.nanoseconds = ran, <void*>observer, 0  # nanoseconds: receives the callback's time
     enter(procedure.module.sched.callers, &caller)
     interrupt = interrupt_of(caller.thread)
     if cold:

@@ -27,8 +27,8 @@ class Kind(IntEnum):
     IDLE = PYD_TRACE_IDLE
 
 
-cdef list queued = []
-cdef uint64_t most_queued = 0, lost_queued = 0
+cdef list queued = []  # (queue, name, begin, end, workgroups) of each command, see add_queued
+cdef uint64_t most_queued = 0, lost_queued = 0  # maximum length of `queued`; commands that were not added to it
 queue_lock = threading.Lock()
 
 
@@ -39,6 +39,7 @@ def start(events, threads):
     that are recorded. Raises InvalidArgumentError if a trace is being recorded, or for numbers out of range.
     """
     global most_queued, lost_queued
+    # Clamped to 32 bits, which the recorder's check refuses as too large.
     check(pyd_trace_start(recorder, min(max(events, 0), 0xFFFFFFFF), min(max(threads, 0), 0xFFFFFFFF)))
     with queue_lock:
         queued.clear()
@@ -60,23 +61,27 @@ def is_on():
 
 
 def now():
-    """Return the current time as (ticks, nanoseconds): of the clock of events, and of time.monotonic_ns."""
+    """Return the current time as (ticks of the clock of events, nanoseconds of time.monotonic_ns)."""
     before = time.monotonic_ns()
     ticks = pyd_trace_ticks()
     return ticks, (before + time.monotonic_ns()) // 2
 
 
 def begin():
-    """Return the begin of a span for `end`; 0 while no trace is recorded."""
+    """Return the begin of a span for `end`, in ticks; 0 while no trace is recorded."""
     return span_begin()
 
 
 def end(kind, str name, uint64_t begin, bint failed=False):
-    """Record the span that began at `begin` on this thread. name: of the function or operation."""
+    """Record the span of this thread from `begin` until now; nothing if `begin` is 0.
+
+    kind: a Kind. name: of the function or operation.
+    """
     span_end(<pyd_trace_kind_t><int>kind, name, begin, failed)
 
 
 cdef int span_end(pyd_trace_kind_t kind, str name, uint64_t begin, bint has_failed) except -1:
+    """Record the span of this thread from `begin`, in ticks, until now; nothing if `begin` is 0."""
     cdef pyd_trace_event_t event
     if not begin:
         return 0
@@ -87,7 +92,10 @@ cdef int span_end(pyd_trace_kind_t kind, str name, uint64_t begin, bint has_fail
 
 
 def add_queued(str queue, str name, begin, end, workgroups):
-    """Record a command that a queue of a device ran. begin, end: of time.monotonic_ns."""
+    """Record a command that a queue of a device ran.
+
+    queue, name: of the queue and the command. begin, end: of time.monotonic_ns. workgroups: their number.
+    """
     global lost_queued
     with queue_lock:
         if <uint64_t>len(queued) < most_queued:
@@ -97,7 +105,7 @@ def add_queued(str queue, str name, begin, end, workgroups):
 
 
 def take_queued():
-    """Return the events of device queues, and how many were dropped."""
+    """Return the arguments of each `add_queued` since the start, and the number of dropped commands."""
     with queue_lock:
         return list(queued), lost_queued
 
@@ -105,9 +113,10 @@ def take_queued():
 def tracks(events):
     """Return the events of each recorded thread, and the number of events of threads that were not recorded.
 
-    A thread has a tuple of its identifier, its worker number or None, the number of events that it recorded, and a list
-    of those that are left: (kind, name, begin, end, first, count, failed), with begin and end in ticks. events: as for
-    `start`.
+    A thread has a tuple of its identifier, its worker number or None for a thread that is not of a pool, the number of
+    events that it recorded, and a list of those not overwritten, oldest first. An event is (kind, name, begin, end,
+    first, count, failed): begin and end in ticks; first, count: the range of a command's workgroups that RUN
+    computed. events: as for `start`.
     """
     cdef pyd_trace_event_t* read
     cdef pyd_trace_track_t track
